@@ -1,0 +1,38 @@
+# Every target sets up what it needs: a virtual environment from the hash-locked requirements.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+LOCKS := requirements/uv.txt requirements/dev.txt pyproject.toml
+
+.PHONY: demo test lint bench lock clean
+.DEFAULT_GOAL := demo
+
+$(READY): $(LOCKS)
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/uv.txt
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements/dev.txt
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	@touch $@
+
+demo: $(READY) ## an explained decision from each profile
+	@$(BIN)/python -m turnout.cli.demo
+
+test: $(READY) ## the whole test suite
+	@$(BIN)/python -m pytest -n 2
+
+lint: $(READY) ## ruff and mypy
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+bench: $(READY) ## Turnout beside its peers, in one run
+	@$(BIN)/python benchmarks/decide.py
+
+lock: $(READY) ## recompile the locks (hashes, no index addresses)
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --group dev pyproject.toml -o requirements/dev.txt
+	@echo uv==0.13.7 | $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header - -o requirements/uv.txt
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -c requirements/dev.txt pyproject.toml -o requirements/base.txt
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache
