@@ -1,0 +1,1 @@
+"""From TOML to a profile: find and merge the files, report every mistake at once, build."""

@@ -1,0 +1,101 @@
+"""Golden cases: questions with the decision they must, or should, get.
+
+A `must` row breaks a build, a reload and `turnout check --cases`; the others are measured and feed accuracy. One JSONL file
+per profile, beside its TOML; a row says only what it cares about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path as File
+from typing import NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from turnout.core.decision import Decision
+from turnout.core.errors import ConfigError, Problem
+from turnout.core.query import Query, Turn
+from turnout.core.router import Router
+
+# Cases give numbers as a person computes them from a formula; this is far below any that matter and above float noise.
+TOLERANCE = 1e-9
+
+
+class Case(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    id: str
+    route: str
+    text: str = ""
+    turns: tuple[Turn, ...] = ()
+    declared: str | None = None
+    ceiling: str | None = None
+    must: bool = True
+    by: str | None = None
+    outcome: str | None = None
+    confidence: float | None = None
+    margin: float | None = None
+    scores: Mapping[str, float] = {}
+    reasons: tuple[str, ...] = ()
+    """Codes that must be among the decision's reasons."""
+    tolerance: float = TOLERANCE
+    why: str = ""
+
+    def query(self) -> Query:
+        return Query(self.text, self.turns, declared=self.declared, ceiling=self.ceiling)
+
+
+class Result(NamedTuple):
+    case: Case
+    decision: Decision
+    misses: tuple[str, ...]
+    """What differs, in words; empty when the case holds."""
+
+
+def read_cases(path: File) -> list[Case]:
+    """The cases of a file; every bad line is reported at once."""
+    cases: list[Case] = []
+    problems: list[Problem] = []
+    seen: set[str] = set()
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError([Problem(str(path), f"cannot be read: {error}")]) from None
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            case = msgspec.json.decode(line, type=Case)
+        except msgspec.DecodeError as error:
+            problems.append(Problem(f"{path.name}:{number}", str(error)))
+            continue
+        if case.id in seen:
+            problems.append(Problem(f"{path.name}:{number}", f"the id {case.id!r} is used twice"))
+        seen.add(case.id)
+        cases.append(case)
+    if problems:
+        raise ConfigError(problems)
+    return cases
+
+
+def run_cases(router: Router, cases: Iterable[Case]) -> Iterator[Result]:
+    for case in cases:
+        decision = router.route_sync(case.query())
+        yield Result(case, decision, tuple(_misses(case, decision)))
+
+
+def _misses(case: Case, decision: Decision) -> Iterator[str]:
+    if decision.route != case.route:
+        yield f"route is {decision.route}, expected {case.route}"
+    for name in ("by", "outcome"):
+        wanted, found = getattr(case, name), getattr(decision, name)
+        if wanted is not None and found != wanted:
+            yield f"{name} is {found}, expected {wanted}"
+    numbers = {"confidence": case.confidence, "margin": case.margin, **case.scores}
+    found_numbers = {"confidence": decision.confidence, "margin": decision.margin, **decision.scores}
+    for name, number in numbers.items():
+        if number is not None and not abs(found_numbers.get(name, float("nan")) - number) <= case.tolerance:
+            yield f"{name} is {found_numbers.get(name)}, expected {number}"
+    codes = {reason.code for reason in decision.reasons}
+    for code in case.reasons:
+        if code not in codes:
+            yield f"reason {code} is missing"

@@ -1,0 +1,264 @@
+"""Every mistake in a document, at once: each with file, line, path and, where one is near, the word that was meant.
+
+Two passes. `conform` compares the tree with the types (unknown, missing and misspelt keys, wrong types, numbers out of
+range) without stopping at the first difference. `Checker` then asks what types cannot say: whether routes, policies,
+gates and the contract fit together.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+from msgspec import inspect
+
+from turnout.core.contract import violations
+from turnout.core.errors import Problem, suggest
+from turnout.core.registry import Kind, kinds
+
+from .document import Document, parse, spell
+from .lines import Path
+from .model import LayerHead, ProfileFile
+
+Found = tuple[Path, str]
+
+_NAMES = {"str": "a string", "int": "a whole number", "float": "a number", "bool": "true or false", "dict": "a table"}
+# Shapes of credentials that providers hand out. A profile is shared and hashed; a secret in it is a leak.
+_SECRET = re.compile(r"\b(?:sk-[\w-]{16,}|AIza[\w-]{30,}|gh[pousr]_\w{30,}|xox[abpr]-[\w-]{10,}|AKIA[0-9A-Z]{16})")
+_SECRET_KEY = re.compile(r"(?:^|_)(?:api_?key|secret|token|password)$", re.IGNORECASE)
+
+
+def conform(value: Any, wanted: inspect.Type, path: Path = ()) -> Iterator[Found]:  # noqa: ANN401 - a TOML value
+    """Every place where the value is not of the type."""
+    match wanted:
+        case inspect.StructType():
+            yield from _conform_struct(value, wanted, path)
+        case inspect.UnionType(types=types):
+            yield from _conform_union(value, types, path)
+        case inspect.LiteralType(values=values):
+            if value not in values:
+                allowed = ", ".join(repr(item) for item in values)
+                yield path, f"{value!r} is not allowed{suggest(str(value), map(str, values))} (one of {allowed})"
+        case inspect.DictType(value_type=item) if isinstance(value, dict):
+            for key, entry in value.items():
+                yield from conform(entry, item, (*path, key))
+        case inspect.VarTupleType(item_type=item, min_length=least) if isinstance(value, list):
+            if least is not None and len(value) < least:
+                yield path, f"needs at least {least} item{'s' * (least > 1)}"
+            for i, entry in enumerate(value):
+                yield from conform(entry, item, (*path, i))
+        case inspect.TupleType(item_types=items) if isinstance(value, list):
+            if len(value) != len(items):
+                yield path, f"needs exactly {len(items)} items, found {len(value)}"
+            for i, (entry, item) in enumerate(zip(value, items, strict=False)):
+                yield from conform(entry, item, (*path, i))
+        case inspect.StrType() if isinstance(value, str):
+            pass
+        case inspect.BoolType() if isinstance(value, bool):
+            pass
+        case inspect.IntType() if isinstance(value, int) and not isinstance(value, bool):
+            yield from _in_range(value, wanted, path)
+        case inspect.FloatType() if isinstance(value, int | float) and not isinstance(value, bool):
+            yield from _in_range(value, wanted, path)
+        case inspect.AnyType():
+            pass
+        case _:
+            yield path, f"must be {_name(wanted)}, found {_show(value)}"
+
+
+def _conform_struct(value: Any, wanted: inspect.StructType, path: Path) -> Iterator[Found]:  # noqa: ANN401
+    if not isinstance(value, dict):
+        yield path, f"must be a table, found {_show(value)}"
+        return
+    fields = {field.encode_name: field for field in wanted.fields}
+    for key, entry in value.items():
+        if key in fields:
+            yield from conform(entry, fields[key].type, (*path, key))
+        elif wanted.forbid_unknown_fields:
+            known = suggest(key, fields) or f" (known: {', '.join(sorted(fields))})"
+            yield (*path, key), f"unknown key{known}"
+    for name, field in fields.items():
+        if field.required and name not in value:
+            yield path, f"{name!r} is missing"
+
+
+def _conform_union(value: Any, types: Iterable[inspect.Type], path: Path) -> Iterator[Found]:  # noqa: ANN401
+    """No mistake if one alternative fits; else those of the alternative with the fewest."""
+    tried = [list(conform(value, kind, path)) for kind in types if not isinstance(kind, inspect.NoneType)]
+    if all(tried):
+        whole = [found for found in tried if found[0][0] == path]
+        if len(whole) == len(tried) > 1:
+            names = " or ".join(_name(kind) for kind in types if not isinstance(kind, inspect.NoneType))
+            yield path, f"must be {names}, found {_show(value)}"
+        else:
+            yield from min(tried, key=len)
+
+
+def _in_range(value: float, wanted: inspect.IntType | inspect.FloatType, path: Path) -> Iterator[Found]:
+    if value != value or value in (float("inf"), float("-inf")):
+        yield path, f"must be an ordinary number, found {value}"
+    elif wanted.ge is not None and value < wanted.ge:
+        yield path, f"{value} is below {wanted.ge:g}, the least it may be"
+    elif wanted.le is not None and value > wanted.le:
+        yield path, f"{value} is above {wanted.le:g}, the most it may be"
+    elif wanted.gt is not None and value <= wanted.gt:
+        yield path, f"{value} must be more than {wanted.gt:g}"
+
+
+def _name(wanted: inspect.Type) -> str:
+    match wanted:
+        case inspect.VarTupleType() | inspect.TupleType():
+            return "a list"
+        case inspect.DictType() | inspect.StructType():
+            return "a table"
+        case _:
+            return _NAMES.get(type(wanted).__name__.removesuffix("Type").lower(), "something else")
+
+
+def _show(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:37]}…"
+
+
+class Checker:
+    """All problems of one merged profile document."""
+
+    def __init__(self, document: Document) -> None:
+        self.document = document
+        self.tree = document.tree
+        self.found: list[Found] = []
+
+    def problems(self) -> list[Problem]:
+        self.found += conform(self.tree, inspect.type_info(ProfileFile))
+        self.found += _secrets(self.tree, ())
+        routes = self.tree.get("routes")
+        self.routes = tuple(route for route in routes if isinstance(route, str)) if isinstance(routes, list) else ()
+        self._check_routes()
+        self._check_layers("layers")
+        self._check_layers("adjust")
+        # A contract or a route can only be judged when what it speaks of has the right shape.
+        if not self.found:
+            self._check_whole(msgspec.convert(self.tree, ProfileFile))
+        # One message a place: a wrong value is often seen from two sides.
+        unique = {(path, message): None for path, message in self.found}
+        return [self.document.problem(path, message) for path, message in unique]
+
+    def _check_routes(self) -> None:
+        for i, route in enumerate(self.routes):
+            if route in self.routes[:i]:
+                self.found.append((("routes", i), f"{route!r} is listed twice"))
+        policy = self.tree.get("policy")
+        if isinstance(policy, dict) and self.routes:
+            self._refer(("policy",), policy, keys=True)
+            for route in self.routes:
+                if route not in policy:
+                    self.found.append((("policy",), f"route {route!r} has no policy: add [policy.{route}]"))
+            for name, entry in policy.items():
+                chain = entry.get("chain") if isinstance(entry, dict) else None
+                self._refer(("policy", name, "chain"), chain if isinstance(chain, list) else [])
+        for key in ("fallback", "off", "blank"):
+            entry = self.tree.get(key)
+            if isinstance(entry, dict) and isinstance(entry.get("route"), str):
+                self._refer((key, "route"), [entry["route"]])
+        if self.tree.get("enabled") is False and "off" not in self.tree:
+            self.found.append((("enabled",), "is false, so `off` must say which route every query gets"))
+        for i, rule in enumerate(self.tree.get("contract") or ()):
+            when = rule.get("when") if isinstance(rule, dict) else None
+            if isinstance(when, dict) and isinstance(when.get("route"), list):
+                self._refer(("contract", i, "when", "route"), when["route"])
+
+    def _refer(self, path: Path, names: Iterable[object], *, keys: bool = False) -> None:
+        """Each name must be a route."""
+        for name in names:
+            if isinstance(name, str) and name not in self.routes:
+                hint = suggest(name, self.routes) or f" ({', '.join(self.routes)})"
+                self.found.append(((*path, name) if keys else path, f"{name!r} is not a route{hint}"))
+
+    def _check_layers(self, section: str) -> None:
+        entries = self.tree.get(section)
+        seen: set[str] = set()
+        for i, entry in enumerate(entries if isinstance(entries, list) else ()):
+            if not isinstance(entry, dict):
+                continue
+            path: Path = (section, i)
+            self.found += conform(entry, inspect.type_info(LayerHead), path)
+            name = entry.get("kind")
+            if not isinstance(name, str):
+                continue
+            layer = layer_id(entry)
+            if layer in seen:
+                self.found.append((path, f"{layer!r} is the id of an earlier entry: give this one an id of its own"))
+            seen.add(layer)
+            kind = kinds().get(name)
+            if kind is not None:
+                self._check_kind(kind, entry, path)
+            elif entry.get("optional") is not True:
+                known = suggest(name, kinds()) or f" (installed: {', '.join(sorted(kinds()))})"
+                hint = "install the package that provides it, or set optional = true to load without it"
+                self.found.append(((*path, "kind"), f"no installed package provides {name!r}{known}; {hint}"))
+
+    def _check_kind(self, kind: Kind, entry: Mapping[str, Any], path: Path) -> None:
+        own = own_keys(entry)
+        mistakes = list(conform(own, inspect.type_info(kind.config), path))
+        self.found += mistakes
+        if mistakes:
+            return
+        config = msgspec.convert(own, kind.config)
+        faults = getattr(config, "faults", None)
+        if faults is not None:
+            self.found += [((*path, *parse(where)), message) for where, message in faults(self.routes)]
+
+    def _check_whole(self, profile: ProfileFile) -> None:
+        for route, policy in profile.policy.items():
+            facts = {name: value for name, value in msgspec.to_builtins(policy).items() if not isinstance(value, list)}
+            for violation in violations(profile.contract, (route,), facts):
+                self.found.append((("policy", route, violation.fact), f"breaks {violation.rule}: {violation.text}"))
+        reachable = {profile.fallback.route}
+        reachable |= {default.route for default in (profile.blank, profile.off) if default is not None}
+        for entry in profile.layers:
+            kind = kinds().get(entry["kind"])
+            produces = getattr(kind.config, "produces", None) if kind is not None else None
+            if kind is None or (produces is None and kind.who != "D"):
+                return  # a kind that may choose any route: nothing can be called unreachable
+            if produces is not None:
+                reachable |= produces(msgspec.convert(own_keys(entry), kind.config))
+        for i, route in enumerate(profile.routes):
+            if route not in reachable:
+                self.found.append((("routes", i), f"no layer can choose {route!r}: it is reached only when declared"))
+
+
+def layer_id(entry: Mapping[str, Any]) -> str:
+    return str(entry.get("id") or str(entry.get("kind", "")).split(".")[0])
+
+
+def own_keys(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """A layer's table without what every layer has: what its kind is configured with."""
+    head = LayerHead.__struct_fields__
+    return {key: value for key, value in entry.items() if key not in head}
+
+
+def _secrets(value: object, path: Path) -> Iterator[Found]:
+    if isinstance(value, dict):
+        for key, entry in value.items():
+            yield from _secrets(entry, (*path, key))
+    elif isinstance(value, list):
+        for i, entry in enumerate(value):
+            yield from _secrets(entry, (*path, i))
+    elif isinstance(value, str):
+        named = bool(path) and isinstance(path[-1], str) and _SECRET_KEY.search(path[-1])
+        if named or _SECRET.search(value):
+            yield path, 'looks like a secret: write { env = "NAME" } or { file = "path" } instead'
+
+
+def find_value(tree: object, wanted: str, path: Path = ()) -> Path | None:
+    """Where a string stands in a tree."""
+    if isinstance(tree, dict | list):
+        for key, entry in tree.items() if isinstance(tree, dict) else enumerate(tree):
+            if (found := find_value(entry, wanted, (*path, key))) is not None:
+                return found
+    return path if tree == wanted else None
+
+
+__all__ = ["Checker", "conform", "find_value", "layer_id", "own_keys", "spell"]

@@ -1,0 +1,167 @@
+"""A TOML file as data that remembers where each value was written, through `extends` and settings.
+
+Merging: tables merge key by key; arrays of tables whose items have an `id` merge item by item (`drop = true` removes
+an item, or a table); anything else replaces. Whatever the merged tree looks like, every path in it still leads to a file and a line.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path as File
+from typing import Any, NamedTuple
+
+from turnout.core.errors import ConfigError, Problem
+
+from .lines import Path, line_of, locate, syntax_line
+
+Tree = dict[str, Any]
+
+
+class Place(NamedTuple):
+    file: str
+    line: int | None
+
+    def __str__(self) -> str:
+        return self.file if self.line is None else f"{self.file}:{self.line}"
+
+
+class Document(NamedTuple):
+    tree: Tree
+    origins: Mapping[Path, Place]
+    file: str
+
+    def place(self, path: Path) -> Place:
+        """Where a path was written, or its nearest ancestor that was."""
+        while path:
+            if path in self.origins:
+                return self.origins[path]
+            path = path[:-1]
+        return Place(self.file, None)
+
+    def problem(self, path: Path, message: str) -> Problem:
+        name = spell(path)
+        return Problem(f"{self.place(path)} {name}" if name else str(self.place(path)), message)
+
+
+def spell(path: Path) -> str:
+    """`layers[1].accept.confidence`"""
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".")
+
+
+def parse(spelled: str) -> Path:
+    """The opposite of `spell`."""
+    return tuple(
+        int(index) if index else name for name, index in re.findall(r"([^.\[\]]+)(?![^\[]*\])|\[(\d+)\]", spelled)
+    )
+
+
+def read(path: File) -> Document:
+    """One file. Unreadable or not TOML: a ConfigError that says where."""
+    try:
+        source = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ConfigError([Problem(path.name, f"not UTF-8 text (byte {error.start}): save it as UTF-8")]) from None
+    except OSError as error:
+        raise ConfigError([Problem(str(path), f"cannot be read: {error.strerror}")]) from None
+    return from_source(source, path.name)
+
+
+def from_source(source: str, name: str) -> Document:
+    try:
+        tree = tomllib.loads(source)
+    except tomllib.TOMLDecodeError as error:
+        at = syntax_line(error)
+        message = re.sub(r" \(at .*\)$", "", str(error))
+        raise ConfigError([Problem(f"{name}:{at[0]}" if at else name, f"not valid TOML: {message}")]) from None
+    except RecursionError:
+        raise ConfigError([Problem(name, "not valid TOML: nested too deeply")]) from None
+    lines = locate(source)
+    return Document(tree, {path: Place(name, line_of(lines, path)) for path in lines}, name)
+
+
+def extend(base: Document, over: Document) -> Document:
+    """The base with everything the other says laid over it."""
+    origins: dict[Path, Place] = {}
+    tree = _merge(base, (), over, (), (), origins)
+    return Document(tree, origins, over.file)
+
+
+def _merge(base: Document, at: Path, over: Document, by: Path, to: Path, origins: dict[Path, Place]) -> Any:  # noqa: ANN401
+    """The merged value; writes the origin of each path below `to` into `origins`."""
+    old, new = _get(base.tree, at), _get(over.tree, by)
+    if isinstance(old, dict) and isinstance(new, dict):
+        origins[to] = over.place(by)
+        merged = {}
+        for key in dict.fromkeys((*old, *new)):
+            if key not in new:
+                merged[key] = _copy(base, (*at, key), (*to, key), origins)
+            elif _is_drop(new[key]):
+                continue
+            elif key not in old:
+                merged[key] = _copy(over, (*by, key), (*to, key), origins)
+            else:
+                merged[key] = _merge(base, (*at, key), over, (*by, key), (*to, key), origins)
+        return merged
+    if _has_ids(old) and _has_ids(new):
+        origins[to] = over.place(by)
+        result: list[Any] = []
+        changed = {item["id"]: j for j, item in enumerate(new)}
+        for i, item in enumerate(old):
+            j = changed.pop(item["id"], None)
+            place = (*to, len(result))
+            if j is None:
+                result.append(_copy(base, (*at, i), place, origins))
+            elif not _is_drop(new[j]):
+                result.append(_merge(base, (*at, i), over, (*by, j), place, origins))
+        result.extend(_copy(over, (*by, j), (*to, len(result) + n), origins) for n, j in enumerate(changed.values()))
+        return result
+    return _copy(over, by, to, origins)
+
+
+def _copy(source: Document, at: Path, to: Path, origins: dict[Path, Place]) -> Any:  # noqa: ANN401 - a TOML value
+    value = _get(source.tree, at)
+    origins[to] = source.place(at)
+    if isinstance(value, dict):
+        return {key: _copy(source, (*at, key), (*to, key), origins) for key in value}
+    if isinstance(value, list):
+        return [_copy(source, (*at, i), (*to, i), origins) for i in range(len(value))]
+    return value
+
+
+def _is_drop(value: object) -> bool:
+    return isinstance(value, dict) and value.get("drop") is True
+
+
+def _has_ids(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(item, dict) and "id" in item for item in value)
+
+
+def _get(tree: Any, path: Path) -> Any:  # noqa: ANN401 - a TOML value
+    for part in path:
+        tree = tree[part]
+    return tree
+
+
+def set_value(document: Document, spelled: str, value: object, place: Place) -> Document | None:
+    """The document with one value replaced, items of arrays named by their id; None where there is no such place."""
+    tree: Any = document.tree
+    path: list[str | int] = []
+    *parents, last = spelled.split(".")
+    for part in parents:
+        if isinstance(tree, list):
+            found = [i for i, item in enumerate(tree) if isinstance(item, dict) and item.get("id") == part]
+            if not found:
+                return None
+            path.append(found[0])
+        elif isinstance(tree, dict):
+            tree.setdefault(part, {})
+            path.append(part)
+        else:
+            return None
+        tree = tree[path[-1]]
+    if not isinstance(tree, dict):
+        return None
+    tree[last] = value
+    return document._replace(origins={**document.origins, (*path, last): place})

@@ -1,0 +1,133 @@
+"""Finds profiles and the user's settings, and lays one over the other.
+
+A profile is named by a shipped name or by the path of a TOML file. Settings come from one file, `turnout.toml`: the one
+`TURNOUT_CONFIG` names, else the one in the user's configuration directory. Nothing else is consulted, so what a program
+decides does not depend on the directory it was started in.
+"""
+
+from __future__ import annotations
+
+import os
+from importlib import resources
+from pathlib import Path as File
+
+from turnout.core.errors import ConfigError, Problem, UnknownProfile, suggest
+from turnout.core.profile import Profile
+from turnout.core.router import Router
+
+from .document import Document, extend, read, set_value
+from .resolve import build
+
+SETTINGS = "turnout.toml"
+
+
+def load(profile: str | os.PathLike[str], *, config: str | os.PathLike[str] | None = None) -> Router:
+    """The router of a profile: a shipped name (`study`) or the path of a TOML file.
+
+    `config` is the settings file to use instead of the user's own; an empty string uses none.
+    """
+    return Router(load_profile(profile, config=config))
+
+
+def load_profile(profile: str | os.PathLike[str], *, config: str | os.PathLike[str] | None = None) -> Profile:
+    document, names = load_document(profile)
+    document, remarks = _apply_settings(document, names, settings_file(config))
+    return build(document, remarks)
+
+
+def shipped() -> list[str]:
+    """Names of the profiles that come with Turnout."""
+    return sorted(entry.name.removesuffix(".toml") for entry in _folder().iterdir() if entry.suffix == ".toml")
+
+
+def shipped_file(name: str) -> File:
+    return _folder() / f"{name}.toml"
+
+
+def _folder() -> File:
+    return File(str(resources.files("turnout.profiles")))
+
+
+def find(profile: str | os.PathLike[str], beside: File | None = None) -> File:
+    """The file of a profile; `beside` is the folder relative paths start from."""
+    name = os.fspath(profile)
+    if name in shipped():
+        return shipped_file(name)
+    path = (beside or File()) / name
+    if path.suffix == ".toml" or path.is_file():
+        return path
+    raise UnknownProfile(name, shipped())
+
+
+def load_document(profile: str | os.PathLike[str]) -> tuple[Document, list[str]]:
+    """The merged document, and the names along its `extends` chain, base first."""
+    chain: list[Document] = []
+    seen: list[File] = []
+    path = find(profile)
+    while True:
+        document = read(path)
+        seen.append(path.resolve())
+        chain.append(document)
+        base = document.tree.get("extends")
+        if base is None:
+            break
+        if not isinstance(base, str):
+            raise ConfigError([document.problem(("extends",), f"must be the name of a profile, found {base!r}")])
+        try:
+            path = find(base, path.parent)
+        except UnknownProfile as error:
+            raise ConfigError([document.problem(("extends",), str(error))]) from None
+        if path.resolve() in seen:
+            raise ConfigError([document.problem(("extends",), f"{base!r} extends this file in turn: break the circle")])
+    merged = chain.pop()
+    names = [str(merged.tree.get("name", ""))]
+    while chain:
+        merged = extend(merged, chain.pop())
+        names.append(str(merged.tree.get("name", "")))
+    return merged, names
+
+
+def settings_file(config: str | os.PathLike[str] | None = None) -> File | None:
+    """The user's settings file, if there is one."""
+    if config is not None:
+        return File(config) if os.fspath(config) else None
+    named = os.environ.get("TURNOUT_CONFIG")
+    if named:
+        return File(named)
+    home = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
+    path = File(home).expanduser() / "turnout" / SETTINGS
+    return path if path.is_file() else None
+
+
+def _apply_settings(document: Document, names: list[str], file: File | None) -> tuple[Document, tuple[str, ...]]:
+    """The document with the user's settings for this profile and the ones it extends; and what was applied."""
+    if file is None:
+        return document, ()
+    settings = read(file)
+    known = document.tree.get("settings", {})
+    problems: list[Problem] = []
+    remarks: list[str] = []
+    tables = dict.fromkeys((*shipped(), *names))
+    for table in settings.tree:
+        if table not in tables:
+            problems.append(settings.problem((table,), f"no such profile{suggest(table, tables)}"))
+    for name in dict.fromkeys(names):
+        table = settings.tree.get(name, {})
+        if not isinstance(table, dict):
+            problems.append(settings.problem((name,), "must be a table"))
+            continue
+        for key, value in table.items():
+            if key not in known:
+                hint = suggest(key, known) or f" (known: {', '.join(known) or 'none'})"
+                problems.append(settings.problem((name, key), f"profile {name!r} has no such setting{hint}"))
+                continue
+            changed = set_value(document, known[key], value, settings.place((name, key)))
+            where = known[key]
+            if changed is None:
+                remarks.append(f"setting {key} has no effect: this profile has no {where}")
+            else:
+                document = changed
+                remarks.append(f"setting {key} = {value!r} ({settings.place((name, key))}) sets {where}")
+    if problems:
+        raise ConfigError(problems)
+    return document, tuple(remarks)

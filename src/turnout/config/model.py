@@ -1,0 +1,75 @@
+"""What a profile file may say, as types. The kinds bring their own config types for the rest of a layer's table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct
+
+from turnout.core.contract import Rule
+from turnout.core.policy import Policy
+from turnout.core.profile import Default, Fallback
+
+Share = Annotated[float, Meta(ge=0.0, le=1.0)]
+Milliseconds = Annotated[float, Meta(gt=0.0)]
+
+
+class Accept(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """The gate of a layer; both comparisons are `>=`."""
+
+    confidence: Share = 0.0
+    margin: Annotated[float, Meta(ge=0.0)] = 0.0
+
+
+class LayerHead(Struct, frozen=True, omit_defaults=True):
+    """What every layer's table has; the other keys belong to its kind."""
+
+    kind: str
+    id: str = ""
+    """Its name in traces; the kind's first word when left out."""
+    accept: Accept = Accept()
+    deadline_ms: Milliseconds | None = None
+    optional: bool = False
+    """Load the profile even where no installed package provides the kind; the layer then passes."""
+    held_text: str = ""
+    """How people read a verdict the gate held back; `{confidence}` stands for the number."""
+
+
+class AdjustHead(Struct, frozen=True, omit_defaults=True):
+    kind: str
+    id: str = ""
+
+
+class TextConfig(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    fold: Literal["unicode", "javascript"] = "unicode"
+    unwrap: bool = False
+    """Strip what clients wrap around the user's own words, from `turns`."""
+
+
+class ProfileFile(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    name: str
+    routes: Annotated[tuple[str, ...], Meta(min_length=1)]
+    layers: Annotated[tuple[Mapping[str, Any], ...], Meta(min_length=1)]
+    fallback: Fallback
+    policy: Mapping[str, Policy]
+    description: str = ""
+    extends: str | None = None
+    ordered: bool = False
+    """The routes are listed from cheapest to dearest."""
+    enabled: bool = True
+    off: Default | None = None
+    """What every query gets while `enabled` is false."""
+    blank: Default | None = None
+    deadline_ms: Milliseconds = 400.0
+    cases: str | None = None
+    """Golden cases, a JSONL file beside this one."""
+    text: TextConfig = TextConfig()
+    settings: Mapping[str, str] = {}
+    """Names a user may set in `turnout.toml`, and the place in this file each one stands for."""
+    adjust: tuple[Mapping[str, Any], ...] = ()
+    contract: tuple[Rule, ...] = ()
+
+
+NOT_HASHED = ("description", "extends", "cases", "settings")
+"""Keys that cannot change a decision."""

@@ -1,0 +1,106 @@
+"""From a merged document to a profile that can decide: check it, build its layers, compile its one matcher, hash it."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import msgspec
+import re2
+
+from turnout import layers as _builtin_layers  # noqa: F401 - importing it registers the kinds that ship with Turnout
+from turnout.core.errors import ConfigError
+from turnout.core.profile import Placed, Profile
+from turnout.core.registry import Supplies, kinds
+from turnout.core.verdict import Gate
+from turnout.text.match import Lexicon, Regex, UnwrappableRegex, to_re2
+from turnout.text.read import reader
+
+from .check import Checker, find_value, layer_id, own_keys
+from .document import Document, Tree
+from .model import NOT_HASHED, LayerHead, ProfileFile
+
+# Hex digits of SHA-256 that identify a profile: 64 bits, plenty for telling versions apart, short enough to read.
+HASH_DIGITS = 16
+# A network layer that says nothing else gets this; local layers are not timed out, only measured.
+NETWORK_DEADLINE_MS = 350.0
+
+
+def build(document: Document, remarks: tuple[str, ...] = ()) -> Profile:
+    """The profile, or a ConfigError with every mistake in it."""
+    problems = Checker(document).problems()
+    if problems:
+        raise ConfigError(problems)
+    file = msgspec.convert(document.tree, ProfileFile)
+    lexicon = Lexicon()
+    supplies = Supplies(file.routes, lexicon)
+    placed = tuple(_place(entry, supplies) for entry in file.layers)
+    adjust = tuple(_construct(entry, supplies) for entry in file.adjust)
+    wrap = file.text.fold == "unicode"
+    _check_patterns(lexicon, document, wrap=wrap)
+    matcher = lexicon.compile(wrap=wrap)
+    missing = tuple(
+        f"layer {place.id!r} passes: no installed package provides {place.kind}" for place in placed if place.call is None
+    )
+    return Profile(
+        name=file.name,
+        hash=digest(document.tree),
+        description=file.description,
+        routes=file.routes,
+        layers=placed,
+        policies=file.policy,
+        fallback=file.fallback,
+        read=reader(matcher, fold_name=file.text.fold, unwrap=file.text.unwrap),
+        mute=lexicon.mute,
+        off=None if file.enabled else file.off,
+        blank=file.blank,
+        ordered=file.ordered,
+        deadline_ms=file.deadline_ms,
+        contract=file.contract,
+        adjust=adjust,
+        validate=tuple(place.call.validate for place in placed if hasattr(place.call, "validate")),
+        remarks=remarks + missing,
+        resolved=document.tree,
+        encoded_policies={route: msgspec.Raw(msgspec.json.encode(policy)) for route, policy in file.policy.items()},
+    )
+
+
+def digest(tree: Tree) -> str:
+    """Identifies everything in a resolved profile that can change a decision."""
+    telling = {key: value for key, value in tree.items() if key not in NOT_HASHED}
+    return hashlib.sha256(msgspec.json.encode(telling, order="sorted")).hexdigest()[:HASH_DIGITS]
+
+
+def _place(entry: Any, supplies: Supplies) -> Placed:  # noqa: ANN401 - a layer's table
+    head = msgspec.convert(entry, LayerHead, strict=False)
+    gate = Gate(head.accept.confidence, head.accept.margin)
+    kind = kinds().get(head.kind)
+    deadline_ms = head.deadline_ms if head.deadline_ms is not None else NETWORK_DEADLINE_MS
+    if kind is None:
+        return Placed(layer_id(entry), head.kind, "free", "R", gate, deadline_ms, None)
+    layer: Any = _construct(entry, supplies)
+    explain = getattr(layer, "explain", None)
+    return Placed(layer_id(entry), head.kind, kind.cost, kind.who, gate, deadline_ms, layer, explain, head.held_text)
+
+
+def _construct(entry: Any, supplies: Supplies) -> Any:  # noqa: ANN401 - a layer or an adjustment
+    kind = kinds()[entry["kind"]]
+    return kind.build(msgspec.convert(own_keys(entry), kind.config), supplies)
+
+
+def _check_patterns(lexicon: Lexicon, document: Document, *, wrap: bool) -> None:
+    """RE2 runs in linear time but refuses what cannot: look-around, back-references. Say which pattern, and where."""
+    options = re2.Options()
+    options.log_errors = False
+    problems = []
+    for pattern in lexicon.patterns:
+        if not isinstance(pattern, Regex):
+            continue
+        try:
+            re2.compile(to_re2(pattern, wrap=wrap), options=options)
+        except (re2.error, UnwrappableRegex) as error:
+            reason = error.args[0].decode() if isinstance(error.args[0], bytes) else str(error)
+            path = find_value(document.tree, pattern.source) or ()
+            problems.append(document.problem(path, f"not a pattern RE2 can run in linear time: {reason}"))
+    if problems:
+        raise ConfigError(problems)

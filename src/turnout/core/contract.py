@@ -1,0 +1,59 @@
+"""Rules a profile promises to keep whatever its classifier says, declared as data.
+
+A rule holds for some routes (`when`) and says which policy facts must, or must never, be true. The same check serves a
+profile at load (its policies must agree with its contract) and what really happened after a decision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from msgspec import Struct
+
+Fact = str | int | float | bool | None
+
+
+class When(Struct, frozen=True, forbid_unknown_fields=True):
+    route: tuple[str, ...] = ()
+    """Empty: every route."""
+
+
+class Rule(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    id: str
+    when: When = When()
+    never: str | tuple[str, ...] = ()
+    """Facts that must not be true, by name."""
+    must: Mapping[str, str | int | float | bool] = {}
+    """Facts that must have this value."""
+    at_most: Mapping[str, float] = {}
+    """Facts that must not exceed this number."""
+    text: str = ""
+
+    def applies(self, routes: Iterable[str]) -> bool:
+        return not self.when.route or any(route in self.when.route for route in routes)
+
+
+class Violation(NamedTuple):
+    rule: str
+    fact: str
+    found: Fact
+    text: str
+
+
+def violations(rules: Iterable[Rule], routes: tuple[str, ...], facts: Mapping[str, Fact]) -> Iterator[Violation]:
+    """Every way in which these facts break these rules. A fact that is absent or None breaks none."""
+    for rule in rules:
+        if not rule.applies(routes):
+            continue
+        for name in (rule.never,) if isinstance(rule.never, str) else rule.never:
+            if facts.get(name):
+                yield Violation(rule.id, name, facts[name], f"{name} must never be true for {', '.join(routes)}")
+        for name, wanted in rule.must.items():
+            found = facts.get(name)
+            if found is not None and found != wanted:
+                yield Violation(rule.id, name, found, f"{name} must be {wanted!r} for {', '.join(routes)}")
+        for name, limit in rule.at_most.items():
+            found = facts.get(name)
+            if isinstance(found, int | float) and found > limit:
+                yield Violation(rule.id, name, found, f"{name} must be at most {limit:g} for {', '.join(routes)}")

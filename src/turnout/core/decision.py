@@ -1,0 +1,175 @@
+"""The outcome of routing one query: what was chosen, by whom, why, and what else was considered.
+
+A decision keeps its evidence raw and its profile at hand; reasons, scores and JSON are rendered when somebody asks, so an
+explained decision costs no more than a few microseconds. Ids and timings are outside its equality.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from msgspec import Struct, json
+from msgspec.structs import force_setattr
+
+from .policy import Policy
+from .profile import Placed, Profile
+from .query import Query
+from .verdict import Fault, Reason, Verdict
+
+Ended = Literal["accepted", "held", "passed", "timeout", "error", "invalid", "breaker", "skipped"]
+
+_encode = json.Encoder(decimal_format="number").encode
+
+
+class Step(Struct, frozen=True):
+    """How one layer ended."""
+
+    place: Placed
+    ended: Ended
+    verdict: Verdict | None
+    fault: Fault | None
+    elapsed_ns: int
+
+    @property
+    def reasons(self) -> tuple[Reason, ...]:
+        """Why the layer judged as it did, or what kept it from judging."""
+        verdict = self.verdict
+        if verdict is not None:
+            explain = self.place.explain
+            reasons = verdict.reasons + explain(verdict) if explain else verdict.reasons
+            return (*reasons, _held_back(self.place, verdict)) if self.ended == "held" else reasons
+        if self.fault is not None:
+            return (Reason(f"{self.place.id}.{self.fault.kind}", self.fault.detail),)
+        return ()
+
+
+def _held_back(place: Placed, verdict: Verdict) -> Reason:
+    text = place.held_text or (
+        f"below the gate of {place.id}: confidence {{confidence}} (needs {place.gate.confidence:.2f}), "
+        f"margin {verdict.margin:.2f} (needs {place.gate.margin:.2f})"
+    )
+    return Reason("gate.held", text.replace("{confidence}", f"{verdict.confidence:.2f}"))
+
+
+class Decision(Struct, frozen=True, eq=False):
+    profile: Profile
+    query: Query
+    routes: tuple[str, ...]
+    confidence: float
+    margin: float
+    by: str
+    """The id of the layer that decided, or `fallback`, `default`, `parts`."""
+    outcome: str
+    """Two letters: who decided and how (see `turnout.core.verdict`)."""
+    steps: tuple[Step, ...] = ()
+    chosen: Step | None = None
+    """The step whose verdict was used, if one was."""
+    remarks: tuple[Reason, ...] = ()
+    """Reasons that are not a layer's: fallback, default, adjustments, what reading the text took."""
+    parts: tuple[Decision, ...] = ()
+    role: str = ""
+    """What this decision is to the question it is a part of."""
+    id: str = ""
+    elapsed_ns: int = 0
+    _reasons: tuple[Reason, ...] | None = None
+
+    @property
+    def route(self) -> str:
+        return self.routes[0]
+
+    @property
+    def policy(self) -> Policy:
+        return self.profile.policies[self.routes[0]]
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether `confidence` is a fitted probability; otherwise it is a score."""
+        return self.chosen is not None and self.chosen.verdict is not None and self.chosen.verdict.calibrated
+
+    @property
+    def reasons(self) -> tuple[Reason, ...]:
+        """Why: the deciding layer's reasons, then what was done around it; for a fallback, what the losers saw."""
+        reasons = self._reasons
+        if reasons is None:
+            if self.chosen is not None:
+                reasons = self.chosen.reasons + self.remarks
+            else:
+                held = [step.reasons for step in self.steps if step.verdict is not None]
+                reasons = self.remarks + tuple(reason for found in held for reason in found)
+            # Rendered once, kept: the value is a function of the rest, so nobody can see it change.
+            force_setattr(self, "_reasons", reasons)
+        return reasons
+
+    @property
+    def scores(self) -> Mapping[str, float]:
+        """The deciding layer's scores; for a fallback, those of the last layer that had a verdict."""
+        for step in (self.chosen, *reversed(self.steps)):
+            if step is not None and step.verdict is not None:
+                return step.verdict.scores
+        return {}
+
+    def _content(self) -> tuple[object, ...]:
+        steps = tuple((step.place.id, step.ended, step.verdict, step.fault) for step in self.steps)
+        place = self.chosen.place.id if self.chosen is not None else None
+        whole = (self.profile.hash, self.query, self.routes, self.confidence, self.margin, self.by, self.outcome)
+        return (*whole, steps, place, self.remarks, self.role, tuple(part._content() for part in self.parts))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Decision):
+            return NotImplemented
+        return self._content() == other._content()
+
+    def __hash__(self) -> int:
+        return hash((self.profile.hash, self.query, self.routes, self.outcome))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The documented JSON form as plain data (see docs/reference/decision.md)."""
+        data: dict[str, Any] = json.decode(self.json())
+        return data
+
+    def json(self) -> bytes:
+        """The documented JSON form."""
+        return _encode(self._wire())
+
+    def _wire(self) -> dict[str, object]:
+        reasons = self.reasons
+        wire: dict[str, object] = {
+            "id": self.id,
+            "profile": self.profile.name,
+            "profile_hash": self.profile.hash,
+            "route": self.routes[0],
+            "routes": self.routes,
+            "confidence": self.confidence,
+            "calibrated": self.calibrated,
+            "margin": self.margin,
+            "by": self.by,
+            "outcome": self.outcome,
+            "reasons": reasons,
+            "policy": self.profile.encoded_policies[self.routes[0]],
+            "scores": self.scores,
+            "trace": [_wire_step(step, reasons if step is self.chosen else None) for step in self.steps],
+            "parts": [part._wire() for part in self.parts],
+            "elapsed_us": self.elapsed_ns / 1000,
+        }
+        if self.role:
+            wire["role"] = self.role
+        return wire
+
+
+def _wire_step(step: Step, known: tuple[Reason, ...] | None) -> dict[str, object]:
+    verdict = step.verdict
+    wire: dict[str, object] = {"layer": step.place.id, "kind": step.place.kind, "ended": step.ended}
+    if verdict is not None:
+        wire["routes"] = verdict.routes
+        wire["confidence"] = verdict.confidence
+        wire["margin"] = verdict.margin
+        wire["scores"] = verdict.scores
+        wire["gate"] = step.place.gate
+        # The deciding layer's reasons stand at the top already; the losers' stand here.
+        if known is None:
+            wire["reasons"] = step.reasons
+    elif step.fault is not None:
+        wire["reasons"] = step.reasons
+    wire["elapsed_us"] = step.elapsed_ns / 1000
+    return wire

@@ -1,0 +1,83 @@
+"""Everything Turnout raises, in one tree.
+
+    TurnoutError
+    ├── ConfigError             a profile or settings file cannot be used; carries every problem found
+    │   └── UnknownProfile      no profile of that name
+    ├── QueryError              the caller's query is refused before any layer sees it
+    │   ├── UnknownRoute        a declared route or ceiling the profile does not have
+    │   └── QueryTooLarge       more text than a decision is promised for
+    ├── LayerError              raised inside a layer; the driver turns it into a fault, callers never see it
+    │   └── InvalidVerdict      the layer answered, but not with something a profile can use
+    └── ReplayMismatch          a decision cannot be replayed with this profile
+
+An empty result is a value, never an error. A message names the value, the limit and the next step.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import NamedTuple
+
+
+class TurnoutError(Exception):
+    """Base of every error Turnout raises on purpose."""
+
+
+class Problem(NamedTuple):
+    """One mistake in a configuration file, located."""
+
+    where: str
+    """`tiers.toml:23 layers[1].accept.confidance`"""
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.message}"
+
+
+class ConfigError(TurnoutError):
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+class UnknownProfile(ConfigError):
+    def __init__(self, name: str, known: Iterable[str]) -> None:
+        known = tuple(known)
+        message = f"no such profile{suggest(name, known)} (known: {', '.join(known)}; or the path of a .toml file)"
+        super().__init__([Problem(repr(name), message)])
+
+
+class QueryError(TurnoutError):
+    pass
+
+
+class UnknownRoute(QueryError):
+    def __init__(self, role: str, name: str, routes: Iterable[str]) -> None:
+        routes = tuple(routes)
+        super().__init__(f"{role} {name!r} is not a route of this profile{suggest(name, routes)}: {', '.join(routes)}")
+
+
+class QueryTooLarge(QueryError):
+    def __init__(self, size: int, limit: int) -> None:
+        super().__init__(f"the text has {size:,} characters; at most {limit:,} are routed: shorten it, or send parts")
+
+
+class LayerError(TurnoutError):
+    pass
+
+
+class InvalidVerdict(LayerError):
+    pass
+
+
+class ReplayMismatch(TurnoutError):
+    pass
+
+
+def suggest(word: str, known: Iterable[str]) -> str:
+    """`, did you mean 'x'?` when something close is known, else nothing."""
+    # 0.6 is difflib's own default cut-off; short names need the case-blind comparison to be of use.
+    lowered = {name.lower(): name for name in known}
+    close = difflib.get_close_matches(word.lower(), lowered, n=1)
+    return f", did you mean {lowered[close[0]]!r}?" if close else ""

@@ -1,0 +1,36 @@
+"""What a route means for whoever acts on the decision.
+
+A field left out of the profile is `None`: the profile does not govern it. Everything a profile says beyond these names
+goes into `extra`, untouched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+Count = Annotated[int, Meta(ge=0)]
+Positive = Annotated[int, Meta(ge=1)]
+
+
+class Policy(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    image: bool | None = None
+    history: bool | None = None
+    history_turns: Count | None = None
+    """How many past turns are sent; 0 with `history` on means all."""
+    memory: bool | None = None
+    notes: bool | None = None
+    retrieval: bool | None = None
+    sources: tuple[str, ...] | None = None
+    model: str | None = None
+    """The model slot that answers."""
+    chain: tuple[str, ...] | None = None
+    """Routes whose slots are tried in order when a provider fails, this one first."""
+    respond: str | None = None
+    """The kind of response, where a profile has several."""
+    max_sentences: Positive | None = None
+    max_tokens: Positive | None = None
+    instruction: str | None = None
+    extra: Mapping[str, str | int | float | bool] = {}

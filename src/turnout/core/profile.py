@@ -1,0 +1,102 @@
+"""A profile: the layers, gates, policies, contract and fallback of one router, compiled from one TOML file.
+
+Immutable once built and identified by a hash of everything that can change a decision, so that a decision can name the
+exact profile it came from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Literal, Protocol
+
+from msgspec import Raw, Struct
+
+from .contract import Rule
+from .policy import Policy
+from .query import Query, Reading
+from .verdict import Gate, Reason, Verdict, Who
+
+
+class Layer(Protocol):
+    """Judges a reading; `None` means: not mine. May also have `explain`, which renders a verdict's evidence."""
+
+    def __call__(self, reading: Reading, /) -> Verdict | None | Awaitable[Verdict | None]: ...
+
+
+class Adjust(Protocol):
+    """Changes the chosen routes after the cascade, and says so; `None` leaves them as they are."""
+
+    def __call__(self, reading: Reading, routes: tuple[str, ...], /) -> tuple[tuple[str, ...], Reason] | None: ...
+
+
+class Part(Struct, frozen=True):
+    """One piece of a compound question, and what it is to the whole: `part`, `condition`, `remainder`."""
+
+    role: str
+    query: Query
+
+
+class Placed(Struct, frozen=True):
+    """A layer in its place in a profile. `call` is None where no installed package provides the kind."""
+
+    id: str
+    kind: str
+    cost: Literal["free", "cpu", "network"]
+    who: Who
+    gate: Gate
+    deadline_ms: float
+    call: Layer | None
+    explain: Callable[[Verdict], tuple[Reason, ...]] | None = None
+    held_text: str = ""
+    """How people read a verdict of this layer that its gate held back; `{confidence}` stands for the number."""
+
+
+class Fallback(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What happens when no verdict passes its gate."""
+
+    route: str
+    confidence: float = 0.5
+    held: float | None = None
+    """Use the best held verdict instead, if its confidence is at least this."""
+
+
+class Default(Struct, frozen=True, forbid_unknown_fields=True):
+    """What happens without asking any layer: the router is off, or there is nothing to read."""
+
+    route: str
+    confidence: float = 1.0
+
+
+class Profile(Struct, frozen=True, eq=False):
+    name: str
+    hash: str
+    description: str
+    routes: tuple[str, ...]
+    layers: tuple[Placed, ...]
+    policies: Mapping[str, Policy]
+    fallback: Fallback
+    read: Callable[[Query], Reading]
+    """Extract, fold, scan: from what was asked to what the layers read."""
+    mute: Callable[[Reading, frozenset[str]], Reading]
+    """The same reading with some signals left out, for counterfactuals."""
+    off: Default | None = None
+    """Set when the router is switched off: every query gets this."""
+    blank: Default | None = None
+    """What a query with nothing to read gets; None sends it through the layers like any other."""
+    ordered: bool = False
+    """Routes are listed from cheapest to dearest, so a ceiling makes sense."""
+    deadline_ms: float = 400.0
+    contract: tuple[Rule, ...] = ()
+    adjust: tuple[Adjust, ...] = ()
+    split: Callable[[Reading], tuple[Part, ...]] | None = None
+    validate: tuple[Callable[[Query], None], ...] = ()
+    """What layers refuse before routing, by raising a QueryError."""
+    remarks: tuple[str, ...] = ()
+    """What the loader noticed that is no mistake: kinds not installed, settings applied."""
+    resolved: Mapping[str, Any] = {}
+    """The whole profile as plain data, after `extends` and settings."""
+    encoded_policies: Mapping[str, Raw] = {}
+    """Each policy as JSON, written once: a policy never changes while its profile lives."""
+
+    def __repr__(self) -> str:
+        return f"Profile({self.name!r}, hash={self.hash!r}, routes={list(self.routes)})"

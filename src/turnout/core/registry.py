@@ -1,0 +1,76 @@
+"""Which kinds of layer exist, and how a driver may run each.
+
+A kind is a versioned name and a factory: typed config and supplies in, a callable out, no I/O. Ours register here by
+being imported from `turnout.layers`; others through the entry-point group `turnout.layers`. A profile names kinds, never
+Python paths.
+"""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Callable, Mapping
+from importlib import metadata
+from typing import Any, Literal, Protocol, TypeVar
+
+from msgspec import Struct
+
+from .profile import Adjust, Layer
+from .verdict import Who
+
+GROUP = "turnout.layers"
+
+Cost = Literal["free", "cpu", "network"]
+"""`free` runs inline, `cpu` inline or in a thread (long inputs), `network` is awaited under a deadline."""
+
+
+class Phrases(Protocol):
+    """Collects what a layer wants found; the whole profile is then scanned in one pass."""
+
+    def add(self, pattern: Any, code: str) -> int:  # noqa: ANN401 - a turnout.text.match pattern; core knows no text
+        """The id under which a reading's `hits` will name this pattern. `code` is what a counterfactual mutes."""
+        ...
+
+
+class Supplies(Struct, frozen=True):
+    """What the house hands to a factory."""
+
+    routes: tuple[str, ...]
+    phrases: Phrases
+
+
+class Kind(Struct, frozen=True):
+    name: str
+    cost: Cost
+    who: Who
+    config: type[Struct]
+    build: Callable[[Any, Supplies], Layer | Adjust]
+
+
+_kinds: dict[str, Kind] = {}
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def kind(name: str, *, cost: Cost, who: Who = "R") -> Callable[[F], F]:
+    """Register a factory `(config, supplies) -> layer` under a versioned name; `(config) -> layer` will do as well."""
+
+    def register(factory: F) -> F:
+        parameters = list(inspect.signature(factory).parameters)
+        config = typing.get_type_hints(factory)[parameters[0]]
+        build = factory if len(parameters) > 1 else lambda config, _supplies: factory(config)
+        _kinds[name] = Kind(name, cost, who, config, build)
+        return factory
+
+    return register
+
+
+def kinds() -> Mapping[str, Kind]:
+    """All kinds installed here, by name; the first call imports what entry points name."""
+    if not _discovered:
+        _discovered.append(True)
+        for entry in metadata.entry_points(group=GROUP):
+            entry.load()
+    return _kinds
+
+
+_discovered: list[bool] = []

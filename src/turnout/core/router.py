@@ -1,0 +1,330 @@
+"""The one loop, and the two small drivers that run it.
+
+`Router.steps` is a pure generator: it yields a layer with what to read, is sent the layer's answer, and returns a
+decision. It has no clock, does no I/O and cannot be taken down by a layer. Whatever surrounds a layer call (time, threads,
+deadlines, containment) lives in the drivers, `route` and `route_sync`, so that sync and async are never written twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Generator, Iterator
+from time import perf_counter_ns
+from typing import Any, NamedTuple
+
+from msgspec.structs import force_setattr
+
+from .decision import Decision, Ended, Step
+from .errors import QueryError, QueryTooLarge, ReplayMismatch, UnknownRoute
+from .ident import new_id
+from .profile import Default, Part, Placed, Profile
+from .query import MAX_CHARACTERS, Query, Reading, Turn
+from .verdict import Answer, Fault, How, Reason, Verdict, check_verdict
+
+Steps = Generator[tuple[Placed, Reading], tuple[Answer, int], Decision]
+"""Yields (layer, reading), is sent (answer, nanoseconds it took), returns the decision."""
+
+# A layer is not started with less than this left of the deadline: it could not finish, only make us late.
+MIN_LEFT_MS = 20.0
+# Above this many UTF-16 units a `cpu` layer would hold the event loop noticeably and is moved to a thread.
+INLINE_UNITS = 32_768
+
+_FAULT_LETTER: dict[str, How] = {"timeout": "t", "error": "e", "invalid": "i", "breaker": "x", "skipped": "-"}
+# Which mishap a fallback is named after when there were several: the one an operator should look at first.
+_GRAVITY = "-lxtie"
+
+
+class Counterfactual(NamedTuple):
+    """What the decision would have been without one signal."""
+
+    signal: str
+    route: str
+    confidence: float
+
+    @property
+    def text(self) -> str:
+        return f"would be {self.route} ({self.confidence:.2f}) without {self.signal}"
+
+
+class Router:
+    """One profile, ready to decide."""
+
+    __slots__ = ("profile",)
+
+    def __init__(self, profile: Profile) -> None:
+        self.profile = profile
+
+    def __repr__(self) -> str:
+        return f"Router({self.profile!r})"
+
+    async def route(self, query: str | Query) -> Decision:
+        """Decide, asking network layers too. Total: every valid query gets a decision, within the profile's deadline."""
+        started = perf_counter_ns()
+        steps = self.steps(self.accept(query))
+        try:
+            place, reading = next(steps)
+            while True:
+                left_ms = self.profile.deadline_ms - (perf_counter_ns() - started) / 1e6
+                place, reading = steps.send(await _ask(place, reading, left_ms))
+        except StopIteration as stop:
+            return _seal(stop.value, started)
+
+    def route_sync(self, query: str | Query) -> Decision:
+        """Decide with local layers only; a network layer is skipped."""
+        started = perf_counter_ns()
+        steps = self.steps(self.accept(query))
+        try:
+            place, reading = next(steps)
+            while True:
+                place, reading = steps.send(_ask_now(place, reading))
+        except StopIteration as stop:
+            return _seal(stop.value, started)
+
+    def accept(self, query: str | Query) -> Query:
+        """The query, validated; the only place where routing can refuse."""
+        if isinstance(query, str):
+            query = Query(query)
+        profile = self.profile
+        size = len(query.text) + sum(len(turn.text) for turn in query.turns) if query.turns else len(query.text)
+        if size > MAX_CHARACTERS:
+            raise QueryTooLarge(size, MAX_CHARACTERS)
+        if query.ceiling is not None and query.ceiling not in profile.routes:
+            raise UnknownRoute("ceiling", query.ceiling, profile.routes)
+        if query.declared is not None and not any(place.who == "D" for place in profile.layers):
+            raise QueryError(f"profile {profile.name!r} has no declared.v1 layer: it takes no declared route")
+        for validate in profile.validate:
+            validate(query)
+        return query
+
+    def steps(self, query: Query, muted: frozenset[str] = frozenset(), role: str = "") -> Steps:
+        profile = self.profile
+        reading = profile.read(query)
+        if muted:
+            reading = profile.mute(reading, muted)
+        if profile.off is not None:
+            return self._default(query, profile.off, "router.off", "the router is switched off", role)
+        if profile.blank is not None and reading.blank and query.declared is None:
+            return self._default(query, profile.blank, "router.blank", "the question is blank", role)
+        if profile.split is not None and not role and (parts := profile.split(reading)):
+            return (yield from self._compose(query, parts, muted))
+
+        trace: list[Step] = []
+        held: Step | None = None
+        chosen: Step | None = None
+        mishap = "-"
+        for place in profile.layers:
+            if place.call is None:
+                missing = Fault("skipped", f"no installed package provides {place.kind}")
+                trace.append(Step(place, "passed", None, missing, 0))
+                continue
+            raw, elapsed = yield place, reading
+            answer = check_verdict(raw, profile.routes)
+            if answer is None:
+                trace.append(Step(place, "passed", None, None, elapsed))
+            elif type(answer) is Fault:
+                mishap = max(mishap, _FAULT_LETTER[answer.kind], key=_GRAVITY.index)
+                trace.append(Step(place, answer.kind, None, answer, elapsed))
+            elif place.gate.admits(answer):  # type: ignore[arg-type]
+                chosen = Step(place, "accepted", answer, None, elapsed)  # type: ignore[arg-type]
+                trace.append(chosen)
+                break
+            else:
+                step = Step(place, "held", answer, None, elapsed)  # type: ignore[arg-type]
+                trace.append(step)
+                mishap = max(mishap, "l", key=_GRAVITY.index)
+                if held is None or answer.confidence > held.verdict.confidence:  # type: ignore[union-attr]
+                    held = step
+        return self._conclude(reading, tuple(trace), chosen, held, mishap, role)
+
+    def _conclude(
+        self, reading: Reading, trace: tuple[Step, ...], chosen: Step | None, held: Step | None, mishap: str, role: str
+    ) -> Decision:
+        profile = self.profile
+        remarks: tuple[Reason, ...] = ()
+        if chosen is not None:
+            how = "-"
+        elif held is not None and _is_usable(profile, held):
+            chosen, how = held, "h"
+            remarks = (Reason("held.used", f"no layer was sure; the best held verdict, {held.place.id}'s, is used"),)
+        else:
+            how = mishap
+        if chosen is not None and chosen.verdict is not None:
+            verdict = chosen.verdict
+            routes, confidence, margin = verdict.routes, verdict.confidence, verdict.margin
+            by, who = chosen.place.id, chosen.place.who
+        else:
+            routes, confidence, margin = (profile.fallback.route,), profile.fallback.confidence, 0.0
+            by, who = "fallback", "F"
+            remarks = (_fallback_reason(trace),)
+        if reading.notes:
+            remarks += tuple(Reason(code, _NOTES.get(code, code)) for code in reading.notes)
+        for adjust in profile.adjust:
+            if (change := adjust(reading, routes)) is not None:
+                routes, reason = change
+                remarks += (reason,)
+        if (ceiling := reading.query.ceiling) is not None and profile.ordered:
+            clamped = _clamp(routes, ceiling, profile.routes)
+            if clamped != routes:
+                remarks += (Reason("clamp.ceiling", f"{routes[0]} is above this caller's ceiling {ceiling}"),)
+                routes, how = clamped, "k"
+        return Decision(
+            profile, reading.query, routes, confidence, margin, by, who + how, trace, chosen, remarks, (), role
+        )
+
+    def _default(self, query: Query, default: Default, code: str, text: str, role: str) -> Decision:
+        remarks = (Reason(code, text),)
+        routes = (default.route,)
+        return Decision(
+            self.profile, query, routes, default.confidence, 0.0, "default", "N-", (), None, remarks, (), role
+        )
+
+    def _compose(self, query: Query, parts: tuple[Part, ...], muted: frozenset[str]) -> Steps:
+        """A compound question: each part is decided on its own, and the whole is as sure as its least sure part."""
+        decided = []
+        for part in parts:
+            decided.append((yield from self.steps(part.query, muted, part.role)))
+        weakest = min(decided, key=lambda decision: decision.confidence)
+        routes = tuple(dict.fromkeys(route for decision in decided for route in decision.routes))
+        remarks = (Reason("split.parts", f"{len(decided)} parts, each decided on its own"),)
+        return Decision(
+            self.profile,
+            query,
+            routes,
+            weakest.confidence,
+            weakest.margin,
+            "parts",
+            weakest.outcome,
+            remarks=remarks,
+            parts=tuple(decided),
+        )
+
+    def replay(self, decision: Decision) -> Decision:
+        """Decide again from the recorded query: local layers judge anew, network layers answer as they did then."""
+        if decision.profile.hash != self.profile.hash:
+            theirs, ours = decision.profile.hash, self.profile.hash
+            raise ReplayMismatch(f"the decision was made with profile {theirs}, this router has {ours}: load that one")
+        return self._run_again(decision, frozenset())
+
+    def counterfactuals(self, decision: Decision) -> Iterator[Counterfactual]:
+        """For each reason that names a signal: what the route would be without it, where it would be another."""
+        for reason in dict.fromkeys(reason.code for step in decision.steps for reason in step.reasons):
+            other = self._run_again(decision, frozenset((reason,)))
+            if other.routes != decision.routes:
+                yield Counterfactual(reason, other.route, other.confidence)
+
+    def _run_again(self, decision: Decision, muted: frozenset[str]) -> Decision:
+        recorded = _recorded(decision)
+        steps = self.steps(decision.query, muted, decision.role)
+        try:
+            place, reading = next(steps)
+            while True:
+                if place.cost == "network":
+                    answer: tuple[Answer, int] = (next(recorded.get(place.id, iter(())), None), 0)
+                else:
+                    answer = _ask_now(place, reading)
+                place, reading = steps.send(answer)
+        except StopIteration as stop:
+            again: Decision = stop.value
+            return again
+
+
+def _recorded(decision: Decision) -> dict[str, Iterator[Answer]]:
+    """What each network layer answered, in the order it was asked; parts of a compound question included."""
+    answers: dict[str, list[Answer]] = {}
+    for whole in (decision, *decision.parts):
+        for step in whole.steps:
+            if step.place.cost == "network":
+                answers.setdefault(step.place.id, []).append(step.verdict or step.fault)
+    return {layer: iter(found) for layer, found in answers.items()}
+
+
+def _seal(decision: Decision, started: int) -> Decision:
+    """Give a finished decision what only a driver knows. Nobody has seen it yet, so it is still immutable to everyone."""
+    force_setattr(decision, "id", new_id())
+    force_setattr(decision, "elapsed_ns", perf_counter_ns() - started)
+    for part in decision.parts:
+        _seal(part, started)
+    return decision
+
+
+def _ask_now(place: Placed, reading: Reading) -> tuple[Answer, int]:
+    if place.cost == "network":
+        return Fault("skipped", "a network layer is not asked by route_sync"), 0
+    started = perf_counter_ns()
+    try:
+        answer: Any = place.call(reading)  # type: ignore[misc]
+    except Exception as error:  # a layer may fail in any way; routing may not
+        answer = _fault(error)
+    return answer, perf_counter_ns() - started
+
+
+async def _ask(place: Placed, reading: Reading, left_ms: float) -> tuple[Answer, int]:
+    if place.cost == "free" or (place.cost == "cpu" and reading.units <= INLINE_UNITS):
+        return _ask_now(place, reading)
+    if left_ms < MIN_LEFT_MS:
+        return Fault("timeout", f"not started: {max(left_ms, 0):.0f} ms were left of the deadline"), 0
+    started = perf_counter_ns()
+    limit_ms = min(place.deadline_ms, left_ms)
+    task = asyncio.ensure_future(_call(place, reading))
+    try:
+        # Waiting on a task rather than cancelling inside it: a layer that ignores cancellation cannot outlast us.
+        done, _ = await asyncio.wait({task}, timeout=limit_ms / 1000)
+    except asyncio.CancelledError:
+        task.cancel()
+        raise
+    answer: Any
+    if not done:
+        task.cancel()
+        answer = Fault("timeout", f"no answer within {limit_ms:.0f} ms")
+    elif task.cancelled():
+        answer = Fault("error", "the layer cancelled itself")
+    elif (error := task.exception()) is not None:
+        answer = _fault(error)
+    else:
+        answer = task.result()
+    return answer, perf_counter_ns() - started
+
+
+async def _call(place: Placed, reading: Reading) -> Any:  # noqa: ANN401 - whatever a layer returned
+    """A coroutine layer is awaited here; a plain function, however slow, runs in a thread."""
+    call: Any = place.call
+    if asyncio.iscoroutinefunction(call) or asyncio.iscoroutinefunction(getattr(call, "__call__", None)):  # noqa: B004
+        return await call(reading)
+    answer = await asyncio.to_thread(call, reading)
+    return await answer if isinstance(answer, Awaitable) else answer
+
+
+def _fault(error: BaseException) -> Fault:
+    return Fault("error", f"{type(error).__name__}: {error}")
+
+
+def _is_usable(profile: Profile, held: Step) -> bool:
+    floor = profile.fallback.held
+    return floor is not None and held.verdict is not None and held.verdict.confidence >= floor
+
+
+def _fallback_reason(trace: tuple[Step, ...]) -> Reason:
+    """`fallback:low_conf(local=X.XX,llm=Y.YY|na)`, with every layer under its own name."""
+    seen = []
+    for step in trace:
+        if step.verdict is not None:
+            seen.append(f"{step.place.id}={step.verdict.confidence:.2f}")
+        elif step.fault is not None:
+            seen.append(f"{step.place.id}=na")
+    return Reason("fallback.low_conf", f"fallback:low_conf({','.join(seen)})" if seen else "no layer had a verdict")
+
+
+def _clamp(routes: tuple[str, ...], ceiling: str, order: tuple[str, ...]) -> tuple[str, ...]:
+    limit = order.index(ceiling)
+    return tuple(dict.fromkeys(order[min(order.index(route), limit)] for route in routes))
+
+
+_NOTES = {
+    "extract.packed": "only the current message of a packed conversation was read",
+    "extract.packed_empty": "a packed conversation without a current message",
+    "extract.embedded_system": "the system prompt was found inside the message and cut out",
+    "extract.tail": "a long message without a system role: only what follows its last blank line was read",
+    "scan.window": "the text is very long: its beginning and end were read",
+}
+
+__all__ = ["Counterfactual", "Ended", "Query", "Router", "Turn", "Verdict"]

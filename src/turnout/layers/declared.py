@@ -1,0 +1,56 @@
+"""`declared.v1`: the caller names the route.
+
+A declared route is honoured, logged and checked against the contract like any other. A name the profile does not have is
+refused before routing, unless the profile says to classify instead: nothing is guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from msgspec import Struct
+
+from turnout.core.errors import UnknownRoute
+from turnout.core.query import Query, Reading
+from turnout.core.registry import Supplies, kind
+from turnout.core.verdict import Reason, Verdict
+
+
+class DeclaredConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    prefixes: tuple[str, ...] = ()
+    """What may stand before a route's name, such as `turnout/`."""
+    aliases: Mapping[str, str] = {}
+    unknown: Literal["reject", "classify"] = "reject"
+
+    def faults(self, routes: tuple[str, ...]) -> list[tuple[str, str]]:
+        return [(f"aliases.{name}", f"{to!r} is not a route") for name, to in self.aliases.items() if to not in routes]
+
+
+class Declared:
+    def __init__(self, config: DeclaredConfig, routes: tuple[str, ...]) -> None:
+        names = {route.casefold(): route for route in routes}
+        names |= {alias.casefold(): route for alias, route in config.aliases.items()}
+        prefixed = {prefix.casefold() + name: route for prefix in config.prefixes for name, route in names.items()}
+        self.names = prefixed | names
+        self.routes = routes
+        self.rejects = config.unknown == "reject"
+
+    def validate(self, query: Query) -> None:
+        if self.rejects and query.declared is not None and query.declared.strip().casefold() not in self.names:
+            raise UnknownRoute("declared route", query.declared, self.routes)
+
+    def __call__(self, reading: Reading) -> Verdict | None:
+        declared = reading.query.declared
+        if declared is None:
+            return None
+        route = self.names.get(declared.strip().casefold())
+        if route is None:
+            return None
+        reason = Reason("declared.route", f"the caller declared {declared}")
+        return Verdict((route,), 1.0, reasons=(reason,), decisive=True)
+
+
+@kind("declared.v1", cost="free", who="D")
+def declared(config: DeclaredConfig, supplies: Supplies) -> Declared:
+    return Declared(config, supplies.routes)

@@ -1,0 +1,204 @@
+"""The configuration of `signals.v1`: what a profile may say, and the mistakes only this kind can see."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+Share = Annotated[float, Meta(ge=0.0, le=1.0)]
+Measure = Literal["tokens", "characters", "questions"]
+
+
+class Level(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """From which number on (or up to which) a signal has this score."""
+
+    score: float
+    at_least: float | None = None
+    at_most: float | None = None
+    label: str = ""
+    """How people read it; `{n}` stands for the number."""
+    show: int = 3
+    """How many of the found phrases are named."""
+
+
+class Signal(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    id: str
+    label: str = ""
+    weight: float | None = None
+    words: tuple[str, ...] = ()
+    """Phrases; `function|functions` is one phrase with its forms, shown and counted as the first."""
+    ordered: tuple[tuple[str, str], ...] = ()
+    whole: tuple[str, ...] = ()
+    whole_label: str = ""
+    patterns: tuple[str, ...] = ()
+    measure: Measure | None = None
+    levels: tuple[Level, ...] = (Level(score=1.0, at_least=1),)
+    neutral: bool = False
+    """Speaks for no route by itself: with nothing else the question counts as having no signal."""
+
+
+class Bands(Struct, frozen=True, forbid_unknown_fields=True):
+    """`routes[i]` begins at `edges[i-1]`, inclusive. Confidence is a sigmoid of the distance to the nearest edge."""
+
+    edges: tuple[float, ...]
+    routes: tuple[str, ...]
+    steepness: float
+
+
+class Test(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A number that must be reached: distinct phrases of some signals together, or a measure."""
+
+    at_least: float
+    sum: tuple[str, ...] = ()
+    measure: Measure | None = None
+
+
+class Override(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Decides whatever the sum says. First match wins; never put to a gate."""
+
+    id: str
+    route: str
+    confidence: Share
+    all: tuple[Test, ...]
+    any: tuple[Test, ...] = ()
+    at_least: bool = False
+    """The confidence is a minimum: the sigmoid of the score may lift it."""
+    text: str = ""
+
+
+class Term(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """One summand of a route's score: `add`, times a named sum (or its excess `above` a level), under conditions."""
+
+    add: float
+    of: str | None = None
+    above: float | None = None
+    when: tuple[str, ...] = ()
+    """Signals that must all be on."""
+    when_sum: Mapping[str, float] = {}
+    """Sums that must reach these levels."""
+
+    def value(self, on: set[str], sums: Mapping[str, float]) -> float:
+        if not on.issuperset(self.when) or any(sums[name] < level for name, level in self.when_sum.items()):
+            return 0.0
+        if self.of is None:
+            return self.add
+        if self.above is None:
+            return self.add * sums[self.of]
+        return self.add * (sums[self.of] - self.above) if sums[self.of] >= self.above else 0.0
+
+
+class Floor(Struct, frozen=True, forbid_unknown_fields=True):
+    """The confidence is at least this when the route wins and the signals are on."""
+
+    route: str
+    when: tuple[str, ...]
+    confidence: Share
+
+
+class Ranking(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    sums: Mapping[str, Mapping[str, float]]
+    routes: Mapping[str, tuple[Term, ...]]
+    base: Mapping[str, float] = {}
+    """What a sum starts from."""
+    ceiling: Share = 0.99
+    nothing: Share = 0.34
+    floors: tuple[Floor, ...] = ()
+
+
+class SignalsConfig(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    signals: tuple[Signal, ...]
+    match: Literal["word", "substring"] = "word"
+    bands: Bands | None = None
+    ranking: Ranking | None = None
+    overrides: tuple[Override, ...] = ()
+    no_signal_confidence: Share | None = None
+    """The most a verdict may be trusted when no signal speaks."""
+
+    def faults(self, routes: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+        names = [signal.id for signal in self.signals]
+        for i, signal in enumerate(self.signals):
+            if signal.id in names[:i]:
+                yield f"signals[{i}].id", f"{signal.id!r} is used twice"
+            counted = bool(signal.words or signal.ordered or signal.whole or signal.patterns)
+            if counted == (signal.measure is not None):
+                yield f"signals[{i}]", "needs either phrases (words, ordered, whole, patterns) or a measure"
+            yield from _twice(f"signals[{i}].words", signal.words)
+            for j, level in enumerate(signal.levels):
+                if level.at_least is None and level.at_most is None:
+                    yield f"signals[{i}].levels[{j}]", "needs at_least or at_most"
+        if (self.bands is None) == (self.ranking is None):
+            yield "", "needs exactly one of bands and ranking"
+        if self.bands is not None:
+            yield from self._band_faults(self.bands, routes)
+        if self.ranking is not None:
+            yield from self._rank_faults(self.ranking, routes, set(names))
+        for i, override in enumerate(self.overrides):
+            if override.route not in routes:
+                yield f"overrides[{i}].route", f"{override.route!r} is not a route"
+            if not override.all:
+                yield f"overrides[{i}].all", "is empty: the override would match every question"
+            for part, tests in (("all", override.all), ("any", override.any)):
+                for j, test in enumerate(tests):
+                    yield from _unknown(f"overrides[{i}].{part}[{j}].sum", test.sum, names)
+
+    def _band_faults(self, bands: Bands, routes: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+        if len(bands.edges) + 1 != len(bands.routes):
+            yield "bands", f"{len(bands.routes)} routes need {len(bands.routes) - 1} edges, found {len(bands.edges)}"
+        if any(low >= high for low, high in zip(bands.edges, bands.edges[1:], strict=False)):
+            yield "bands.edges", f"{list(bands.edges)} must rise: a band is unreachable otherwise"
+        yield from _unknown("bands.routes", bands.routes, routes, "is not a route")
+        missing = [i for i, signal in enumerate(self.signals) if signal.weight is None]
+        for i in missing:
+            yield f"signals[{i}].weight", "is missing: every banded signal needs a weight"
+        total = math.fsum(signal.weight or 0.0 for signal in self.signals)
+        # Weights are written with two or three decimals: anything beyond rounding is a slip.
+        if not missing and abs(total - 1.0) > 1e-6:
+            yield "signals", f"the weights add up to {total:.4g}, not to 1"
+
+    def _rank_faults(self, ranking: Ranking, routes: tuple[str, ...], names: set[str]) -> Iterator[tuple[str, str]]:
+        if len(ranking.routes) < 2:
+            yield "ranking.routes", "needs at least two routes to rank"
+        for name, weights in ranking.sums.items():
+            yield from _unknown(f"ranking.sums.{name}", weights, names)
+        yield from _unknown("ranking.base", ranking.base, ranking.sums, "is not a sum")
+        for route, terms in ranking.routes.items():
+            if route not in routes:
+                yield f"ranking.routes.{route}", f"{route!r} is not a route"
+            for j, term in enumerate(terms):
+                where = f"ranking.routes.{route}[{j}]"
+                yield from _unknown(f"{where}.when", term.when, names)
+                yield from _unknown(f"{where}.when_sum", term.when_sum, ranking.sums, "is not a sum")
+                if term.of is not None and term.of not in ranking.sums:
+                    yield f"{where}.of", f"{term.of!r} is not a sum"
+        for j, floor in enumerate(ranking.floors):
+            yield from _unknown(f"ranking.floors[{j}].route", (floor.route,), ranking.routes, "is not a ranked route")
+            yield from _unknown(f"ranking.floors[{j}].when", floor.when, names)
+
+    def produces(self) -> set[str]:
+        """Routes this layer can choose."""
+        chosen = set(self.bands.routes) if self.bands is not None else set()
+        chosen |= set(self.ranking.routes) if self.ranking is not None else set()
+        return chosen | {override.route for override in self.overrides}
+
+
+def _unknown(
+    where: str, used: Iterable[str], known: Iterable[str], what: str = "is not a signal"
+) -> Iterator[tuple[str, str]]:
+    known = set(known)
+    for name in used:
+        if name not in known:
+            yield where, f"{name!r} {what}"
+
+
+def _twice(where: str, words: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    seen: set[str] = set()
+    for i, word in enumerate(words):
+        for form in word.split("|"):
+            if form in seen:
+                yield f"{where}[{i}]", f"{form!r} is listed twice"
+            if not form.strip():
+                yield f"{where}[{i}]", "an empty phrase"
+            seen.add(form)

@@ -1,0 +1,1 @@
+"""Profiles as data: TOML files, their golden cases, no code."""

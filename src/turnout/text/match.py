@@ -1,0 +1,172 @@
+"""Many phrases and patterns, one pass.
+
+Every layer of a profile puts what it looks for into one `Lexicon`; the profile is scanned once, by one RE2 set, in time
+linear in the text whatever the patterns are. RE2 knows word boundaries for ASCII only, so text with other letters is
+matched in a *wrapped* view in which each of them is written `_é_`: an underscore is a word character, which makes the
+ASCII boundary come out right. Scripts written without spaces are left bare, so a phrase is found beside them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import re2
+from msgspec import Struct
+
+from turnout.core.query import Reading
+
+from .fold import fold
+
+# Letters after which no word boundary is expected: Thai to Khmer, Hangul, kana, Han and their extensions. Korean has
+# spaces but attaches particles to foreign words.
+UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3031-\u3035"
+    "\u3038-\u303c\u3040-\u31ff\u3400-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uffdc"
+    "\U0001aff0-\U0001b16f\U00020000-\U0003ffff"
+)
+_wrap = re.compile(rf"[^\W\x00-\x7f{UNSPACED}]").sub
+# RE2's default budget, 8 MiB, is spent on compiled program and DFA states together; a scan that runs out of it fails.
+MEMORY_BYTES = 128 * 1024 * 1024
+
+
+class Phrase(Struct, frozen=True):
+    """Whole words: any of the forms, bounded like a word at each end that is a letter or digit."""
+
+    forms: tuple[str, ...]
+
+
+class Substring(Struct, frozen=True):
+    """The characters anywhere, inside words too."""
+
+    text: str
+
+
+class Ordered(Struct, frozen=True):
+    """One phrase and, later on the same line, another, with white space on both sides of the gap."""
+
+    first: str
+    then: str
+
+
+class Whole(Struct, frozen=True):
+    """The message is made of nothing but these phrases and punctuation."""
+
+    forms: tuple[str, ...]
+
+
+class Regex(Struct, frozen=True):
+    """An RE2 pattern on the folded text."""
+
+    source: str
+
+
+Pattern = Phrase | Substring | Ordered | Whole | Regex
+
+
+class Lexicon:
+    """Collects a profile's patterns, each under the code of the signal or rule it belongs to."""
+
+    def __init__(self) -> None:
+        self.patterns: list[Pattern] = []
+        self.codes: list[str] = []
+
+    def add(self, pattern: Pattern, code: str) -> int:
+        self.patterns.append(pattern)
+        self.codes.append(code)
+        return len(self.patterns) - 1
+
+    def compile(self, *, wrap: bool = True) -> Matcher:
+        return Matcher(self.patterns, wrap=wrap)
+
+    def mute(self, reading: Reading, muted: frozenset[str]) -> Reading:
+        """The same reading without the hits that belong to some codes."""
+        hits = tuple(hit for hit in reading.hits if self.codes[hit] not in muted)
+        return Reading(
+            reading.query, reading.words, reading.folded, reading.units, hits, reading.notes, reading.muted | muted
+        )
+
+
+class Matcher:
+    """One compiled set; `scan` names the patterns found. Without `wrap`, word boundaries are ASCII's, as JavaScript's."""
+
+    def __init__(self, patterns: Sequence[Pattern], *, wrap: bool = True) -> None:
+        self.size = len(patterns)
+        self.wrap = wrap
+        options = re2.Options()
+        options.max_mem = MEMORY_BYTES
+        options.log_errors = False
+        found: Any = re2.Set.SearchSet(options)
+        for pattern in patterns:
+            found.Add(to_re2(pattern, wrap=wrap))
+        found.Compile()
+        self._match = found.Match
+
+    def scan(self, folded: str) -> tuple[int, ...]:
+        """Ids of the patterns found in a folded text, ascending."""
+        if not self.size:
+            return ()
+        view = _wrap(r"_\g<0>_", folded) if self.wrap and not folded.isascii() else folded
+        # A lone surrogate has no UTF-8 form; no pattern asks for one, so its stand-in matches nothing either.
+        hits = self._match(view.encode("utf-8", "replace"))
+        return tuple(sorted(hits)) if hits else ()
+
+
+def to_re2(pattern: Pattern, *, wrap: bool = True) -> str:
+    """The pattern as RE2 reads it, on the wrapped view or the plain one."""
+    match pattern:
+        case Phrase(forms):
+            return _any_of([_bounded(form) for form in forms])
+        case Substring(text):
+            return re2.escape(text)
+        case Ordered(first, then):
+            return rf"{_bounded(first)}\s[^\n]*\s{_bounded(then)}"
+        case Whole(forms):
+            return rf"\A[\s\pP]*(?:{_any_of([_bounded(form) for form in forms])}[\s\pP]*)+\z"
+        case Regex(source):
+            return wrap_regex(source) if wrap else source
+
+
+def _any_of(sources: list[str]) -> str:
+    return sources[0] if len(sources) == 1 else f"(?:{'|'.join(sources)})"
+
+
+def _bounded(form: str) -> str:
+    text = _wrap(r"_\g<0>_", fold(form).text)
+    left = r"\b" if _is_word(text[:1]) else ""
+    right = r"\b" if _is_word(text[-1:]) else ""
+    return f"{left}{re2.escape(text)}{right}"
+
+
+def _is_word(character: str) -> bool:
+    return character.isascii() and (character.isalnum() or character == "_")
+
+
+class UnwrappableRegex(ValueError):
+    """The pattern has a non-ASCII letter inside a character class, where it cannot be wrapped."""
+
+
+_TOKEN = re.compile(r"\\(?:p\{[^}]*\}|P\{[^}]*\}|x\{[^}]*\}|.)|\[\^?\]?|\]|.", re.DOTALL)
+
+
+def wrap_regex(source: str) -> str:
+    """The same pattern for the wrapped view: its non-ASCII letters wrapped, `\\w` meaning letters of every script."""
+    out: list[str] = []
+    in_class = False
+    for token in _TOKEN.findall(source):
+        if in_class:
+            if token == "]":
+                in_class = False
+            elif token == r"\w":
+                token = r"\w\pL\pN"
+            elif _wrap("", token) != token:
+                raise UnwrappableRegex(f"{token!r} inside [...]: write the alternatives as (?:a|{token}) instead")
+        elif token[0] == "[":
+            in_class = True
+        elif token == r"\w":
+            token = r"[\w\pL\pN]"
+        elif _wrap("", token) != token:
+            token = f"(?:_{token}_)"
+        out.append(token)
+    return "".join(out)
