@@ -9,20 +9,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from msgspec import Struct, json
+from msgspec import Raw, Struct, json
 from msgspec.structs import force_setattr
 
 from .policy import Policy
 from .profile import Placed, Profile
 from .query import Query
-from .verdict import Fault, Reason, Verdict
+from .verdict import Fault, Gate, Reason, Verdict
 
 Ended = Literal["accepted", "held", "passed", "timeout", "error", "invalid", "breaker", "skipped"]
 
-_encode = json.Encoder(decimal_format="number").encode
 
-
-class Step(Struct, frozen=True):
+class Step(Struct, frozen=True, gc=False):
     """How one layer ended."""
 
     place: Placed
@@ -52,7 +50,7 @@ def _held_back(place: Placed, verdict: Verdict) -> Reason:
     return Reason("gate.held", text.replace("{confidence}", f"{verdict.confidence:.2f}"))
 
 
-class Decision(Struct, frozen=True, eq=False):
+class Decision(Struct, frozen=True, eq=False, gc=False):
     profile: Profile
     query: Query
     routes: tuple[str, ...]
@@ -132,44 +130,88 @@ class Decision(Struct, frozen=True, eq=False):
         """The documented JSON form."""
         return _encode(self._wire())
 
-    def _wire(self) -> dict[str, object]:
-        reasons = self.reasons
-        wire: dict[str, object] = {
-            "id": self.id,
-            "profile": self.profile.name,
-            "profile_hash": self.profile.hash,
-            "route": self.routes[0],
-            "routes": self.routes,
-            "confidence": self.confidence,
-            "calibrated": self.calibrated,
-            "margin": self.margin,
-            "by": self.by,
-            "outcome": self.outcome,
-            "reasons": reasons,
-            "policy": self.profile.encoded_policies[self.routes[0]],
-            "scores": self.scores,
-            "trace": [_wire_step(step, reasons if step is self.chosen else None) for step in self.steps],
-            "parts": [part._wire() for part in self.parts],
-            "elapsed_us": self.elapsed_ns / 1000,
-        }
-        if self.role:
-            wire["role"] = self.role
-        return wire
+    def _wire(self) -> DecisionForm:
+        chosen = self.chosen
+        verdict = chosen.verdict if chosen is not None else None
+        profile = self.profile
+        return DecisionForm(
+            self.id,
+            profile.name,
+            profile.hash,
+            self.routes[0],
+            self.routes,
+            self.confidence,
+            verdict is not None and verdict.calibrated,
+            self.margin,
+            self.by,
+            self.outcome,
+            self.reasons,
+            profile.encoded_policies[self.routes[0]],
+            verdict.scores if verdict is not None else self.scores,
+            [_wire_step(step, chosen) for step in self.steps],
+            [part._wire() for part in self.parts] if self.parts else [],
+            self.elapsed_ns / 1000,
+            self.role,
+        )
 
 
-def _wire_step(step: Step, known: tuple[Reason, ...] | None) -> dict[str, object]:
-    verdict = step.verdict
-    wire: dict[str, object] = {"layer": step.place.id, "kind": step.place.kind, "ended": step.ended}
-    if verdict is not None:
-        wire["routes"] = verdict.routes
-        wire["confidence"] = verdict.confidence
-        wire["margin"] = verdict.margin
-        wire["scores"] = verdict.scores
-        wire["gate"] = step.place.gate
-        # The deciding layer's reasons stand at the top already; the losers' stand here.
-        if known is None:
-            wire["reasons"] = step.reasons
-    elif step.fault is not None:
-        wire["reasons"] = step.reasons
-    wire["elapsed_us"] = step.elapsed_ns / 1000
-    return wire
+class StepForm(Struct, frozen=True, omit_defaults=True, gc=False):
+    """One layer in the JSON form. A layer that gave no verdict has only the first four fields, and perhaps reasons."""
+
+    layer: str
+    kind: str
+    ended: Ended
+    elapsed_us: float
+    routes: tuple[str, ...] | None = None
+    confidence: float | None = None
+    margin: float | None = None
+    scores: Mapping[str, float] | None = None
+    gate: Gate | None = None
+    reasons: tuple[Reason, ...] | None = None
+    """The deciding layer's reasons stand at the top of the decision; the losers' stand here."""
+
+
+class DecisionForm(Struct, frozen=True, gc=False):
+    """The JSON form of a decision, field by field."""
+
+    id: str
+    profile: str
+    profile_hash: str
+    route: str
+    routes: tuple[str, ...]
+    confidence: float
+    calibrated: bool
+    """Whether `confidence` is a fitted probability; otherwise it is a score."""
+    margin: float
+    by: str
+    outcome: str
+    reasons: tuple[Reason, ...]
+    policy: Raw
+    scores: Mapping[str, float]
+    trace: list[StepForm]
+    parts: list[DecisionForm]
+    elapsed_us: float
+    role: str = ""
+    """What a part is to its question; empty for a whole question."""
+
+
+def _wire_step(step: Step, chosen: Step | None) -> StepForm:
+    place, verdict = step.place, step.verdict
+    if verdict is None:
+        reasons = None if step.fault is None else step.reasons
+        return StepForm(place.id, place.kind, step.ended, step.elapsed_ns / 1000, reasons=reasons)
+    return StepForm(
+        place.id,
+        place.kind,
+        step.ended,
+        step.elapsed_ns / 1000,
+        verdict.routes,
+        verdict.confidence,
+        verdict.margin,
+        verdict.scores,
+        place.gate,
+        None if step is chosen else step.reasons,
+    )
+
+
+_encode = json.Encoder().encode

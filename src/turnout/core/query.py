@@ -13,14 +13,14 @@ MAX_CHARACTERS = 16 * 1024 * 1024
 """The longest text a decision is promised for: the gateway's own limit for one string, 16 Mi characters."""
 
 
-class Turn(Struct, frozen=True):
+class Turn(Struct, frozen=True, gc=False):
     """One message of a conversation."""
 
     role: str
     text: str
 
 
-class Query(Struct, frozen=True, omit_defaults=True):
+class Query(Struct, frozen=True, omit_defaults=True, gc=False):
     """What the caller asks. Either `text`, or `turns` whose last user message is the question."""
 
     text: str = ""
@@ -34,7 +34,7 @@ class Query(Struct, frozen=True, omit_defaults=True):
     tenant: str | None = None
 
 
-class Reading(Struct, frozen=True):
+class Reading(Struct, frozen=True, gc=False):
     """A query as the layers read it."""
 
     query: Query

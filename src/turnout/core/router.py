@@ -118,10 +118,11 @@ class Router:
                 trace.append(Step(place, "passed", None, missing, 0))
                 continue
             raw, elapsed = yield place, reading
-            answer = check_verdict(raw, profile.routes)
-            if answer is None:
+            if raw is None:
                 trace.append(Step(place, "passed", None, None, elapsed))
-            elif type(answer) is Fault:
+                continue
+            answer = check_verdict(raw, profile.routes)
+            if type(answer) is Fault:
                 mishap = max(mishap, _FAULT_LETTER[answer.kind], key=_GRAVITY.index)
                 trace.append(Step(place, answer.kind, None, answer, elapsed))
             elif place.gate.admits(answer):  # type: ignore[arg-type]

@@ -18,14 +18,14 @@ How = Literal["-", "l", "t", "e", "i", "x", "k", "h"]
 """How: clean, low, timeout, error, invalid, breaker, clamped, held verdict used."""
 
 
-class Reason(Struct, frozen=True):
+class Reason(Struct, frozen=True, gc=False):
     """Why, twice: a stable dotted code for programs and a sentence for people."""
 
     code: str
     text: str
 
 
-class Verdict(Struct, frozen=True):
+class Verdict(Struct, frozen=True, gc=False):
     routes: tuple[str, ...]
     confidence: float
     margin: float = 0.0
@@ -39,7 +39,7 @@ class Verdict(Struct, frozen=True):
     """False: `confidence` is a score on [0, 1], not a fitted probability."""
 
 
-class Gate(Struct, frozen=True):
+class Gate(Struct, frozen=True, gc=False):
     """When a verdict is good enough. Both comparisons are `>=`."""
 
     confidence: float = 0.0
@@ -49,7 +49,7 @@ class Gate(Struct, frozen=True):
         return verdict.decisive or (verdict.confidence >= self.confidence and verdict.margin >= self.margin)
 
 
-class Fault(Struct, frozen=True):
+class Fault(Struct, frozen=True, gc=False):
     """Why a layer gave no verdict although it was asked, or was not asked at all."""
 
     kind: Literal["timeout", "error", "invalid", "breaker", "skipped"]

@@ -2,8 +2,11 @@
 
 A signal counts distinct phrases found, or measures the text, and its levels turn that number into a score. *Bands* add
 the weighted scores up and see in which band the sum falls (tiers). A *ranking* computes a score for each route from named
-sums and lets the highest win (study). Evidence is the hits and the measures, nothing else: everything shown to a person
-is recomputed from them on demand, so what is explained is what was decided.
+sums and lets the highest win (study).
+
+A verdict is a function of which phrases were found and at which level each measure stands, and few of those combinations
+occur in practice: each is judged once and kept, in a bounded cache. The evidence is the phrases and the measures; all that
+is shown to a person is rendered from them, so what is explained is what was decided.
 """
 
 from __future__ import annotations
@@ -14,13 +17,18 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from turnout.core.query import Reading
 from turnout.core.registry import Supplies, kind
 from turnout.core.verdict import Reason, Verdict
 from turnout.text.match import Ordered, Pattern, Phrase, Regex, Substring, Whole
 from turnout.text.tokens import UNITS_PER_TOKEN
 
-from .signals_config import Bands, Level, Override, Ranking, Signal, SignalsConfig, Test
+from .signals_config import Bands, Override, Ranking, Signal, SignalsConfig
+
+# Combinations kept per layer. Each is a few hundred bytes; traffic that never repeats one only pays for the look-up.
+KEPT = 4096
 
 MEASURES: dict[str, Callable[[Reading], int]] = {
     "tokens": lambda reading: reading.units // UNITS_PER_TOKEN,
@@ -28,19 +36,35 @@ MEASURES: dict[str, Callable[[Reading], int]] = {
     "questions": lambda reading: reading.folded.count("?"),
 }
 
-Fired = dict[int, int]
-"""Signal index to the number it stands at: phrases found, or the measure."""
+Hits = tuple[int, ...]
+Standing = tuple[int, ...]
+"""For each measured signal, the position of the level it stands at on its ladder."""
 
 
-class Rung(NamedTuple):
-    """One level of one signal, ready for use: what it adds to a sum and how it reads."""
+class Rung(Struct, frozen=True):
+    """One level of one signal: from which number it holds, what it adds to a sum, how it reads."""
 
+    start: int
     points: float
-    code: str
-    label: str
-    counts: bool
-    """The label names the number itself."""
+    reason: Reason
     show: int
+
+
+class Ladder(NamedTuple):
+    """A signal's levels: `rungs[bisect_right(starts, number)]` is the one a number stands at, if any."""
+
+    starts: list[int]
+    rungs: list[Rung | None]
+
+
+class Judged(NamedTuple):
+    """A verdict without what differs from text to text."""
+
+    routes: tuple[str, ...]
+    confidence: float
+    margin: float
+    scores: dict[str, float]
+    decisive: bool = False
 
 
 class Signals:
@@ -50,67 +74,88 @@ class Signals:
         self.signals = config.signals
         self.owner: dict[int, int] = {}
         self.shown: dict[int, str] = {}
-        self.rungs: list[Callable[[int], Rung | None]] = []
         for index, signal in enumerate(config.signals):
             for pattern, shown in _patterns(signal, config.match):
                 hit = supplies.phrases.add(pattern, f"signals.{signal.id}")
                 self.owner[hit] = index
                 self.shown[hit] = shown
-            self.rungs.append(_ladder(signal))
-        measured = [(index, signal) for index, signal in enumerate(config.signals) if signal.measure is not None]
-        self.measured_at = tuple(index for index, _ in measured)
-        self.measured = [(f"signals.{signal.id}", MEASURES[signal.measure or ""]) for _, signal in measured]
+        self.ladders = [_ladder(signal) for signal in config.signals]
+        self.measured = [
+            (index, f"signals.{signal.id}", MEASURES[signal.measure], self.ladders[index].starts)
+            for index, signal in enumerate(config.signals)
+            if signal.measure is not None
+        ]
         self.neutral = frozenset(index for index, signal in enumerate(config.signals) if signal.neutral)
+        self.judged = functools.lru_cache(maxsize=KEPT)(self.judge)
+        self.described = functools.lru_cache(maxsize=KEPT)(self.describe)
 
-    def measure(self, reading: Reading) -> tuple[int, ...]:
-        """The value of each measured signal, -1 for one that is muted."""
-        if reading.muted:
-            muted = reading.muted
-            return tuple([-1 if code in muted else value(reading) for code, value in self.measured])
-        return tuple([value(reading) for _, value in self.measured])
+    def __call__(self, reading: Reading) -> Verdict:
+        numbers = []
+        standing = []
+        for _, code, value, starts in self.measured:
+            number = value(reading) if code not in reading.muted else -1
+            numbers.append(number)
+            standing.append(bisect_right(starts, number) if number >= 0 else -1)
+        hits = reading.hits
+        evidence = (hits, tuple(standing), tuple(numbers))
+        routes, confidence, margin, scores, decisive = self.judged(hits, evidence[1])
+        return Verdict(routes, confidence, margin, scores, (), evidence, decisive)
 
-    def fired(self, hits: tuple[int, ...], measures: tuple[int, ...]) -> Fired:
-        """The number of each signal that has one; whether it reaches a level is the ladder's business."""
-        owner = self.owner
-        fired: Fired = {}
-        for hit in hits:
-            if hit in owner:
-                index = owner[hit]
-                fired[index] = fired[index] + 1 if index in fired else 1
-        for index, value in zip(self.measured_at, measures, strict=True):
-            if value >= 0:
-                fired[index] = value
-        return fired
+    def judge(self, hits: Hits, standing: Standing) -> Judged:
+        raise NotImplementedError
 
     def explain(self, verdict: Verdict) -> tuple[Reason, ...]:
-        """The signals that stand at a level, in their order, each with the phrases it found."""
-        hits: tuple[int, ...] = verdict.evidence[0]  # type: ignore[assignment]
-        measures: tuple[int, ...] = verdict.evidence[1]  # type: ignore[assignment]
-        found: dict[int, list[str]] = {}
-        for hit in hits:
-            if hit in self.owner:
-                found.setdefault(self.owner[hit], []).append(self.shown[hit])
-        reasons = []
+        """The signals that stand at a level, in their order, each with the phrases it found or its number."""
+        hits, standing, numbers = verdict.evidence
+        reasons, counted = self.described(hits, standing)
+        if not counted:
+            return reasons
+        filled = list(reasons)
+        for at, which in counted:
+            code, text = filled[at].code, filled[at].text
+            filled[at] = Reason(code, text.replace("{n}", str(numbers[which])))  # type: ignore[index]
+        return tuple(filled)
+
+    def describe(self, hits: Hits, standing: Standing) -> tuple[tuple[Reason, ...], tuple[tuple[int, int], ...]]:
+        """The reasons, and in which of them `{n}` stands for which measured number."""
+        reasons = self.preface(hits, standing)
+        counted = [(at, 0) for at, reason in enumerate(reasons) if "{n}" in reason.text]
         silent = True
-        fired = self.fired(hits, measures)
-        for index in sorted(fired):
-            rung = self.rungs[index](fired[index])
-            if rung is None:
-                continue
-            if index not in self.neutral:
-                silent = False
-            text = rung.label
-            if rung.counts:
-                text = text.replace("{n}", str(fired[index]))
-            elif rung.show and (words := ", ".join([word for word in found[index] if word][: rung.show])):
-                text = f"{text} ({words})"
-            reasons.append(Reason(rung.code, text))
+        place = {index: which for which, (index, *_) in enumerate(self.measured)}
+        for index, rung in self.standing_rungs(hits, standing):
+            silent = silent and index in self.neutral
+            words = [self.shown[hit] for hit in hits if self.owner.get(hit) == index and self.shown[hit]][: rung.show]
+            if "{n}" in rung.reason.text:
+                counted.append((len(reasons), place[index]))
+            reasons.append(
+                Reason(rung.reason.code, f"{rung.reason.text} ({', '.join(words)})") if words else rung.reason
+            )
         if silent:
-            reasons.append(_NO_SIGNAL)
-        return tuple(reasons)
+            reasons.append(Reason("signals.no_signal", "no_signal: nothing in the text speaks for a route"))
+        return tuple(reasons), tuple(counted)
 
+    def preface(self, hits: Hits, standing: Standing) -> list[Reason]:
+        """Reasons that come before the signals'."""
+        return []
 
-_NO_SIGNAL = Reason("signals.no_signal", "no_signal: nothing in the text speaks for a route")
+    def counts(self, hits: Hits, standing: Standing) -> dict[int, int]:
+        """Each signal's number, in the order of the signals: phrases found, or where the level of a measure starts."""
+        counts: dict[int, int] = {}
+        for hit in hits:
+            if (index := self.owner.get(hit)) is not None:
+                counts[index] = counts.get(index, 0) + 1
+        for (index, _, _, starts), position in zip(self.measured, standing, strict=True):
+            if position >= 0:
+                counts[index] = starts[position - 1] if position else 0
+        return dict(sorted(counts.items()))
+
+    def standing_rungs(self, hits: Hits, standing: Standing) -> Iterator[tuple[int, Rung]]:
+        """The signals that stand at a level, in their order."""
+        for index, number in self.counts(hits, standing).items():
+            starts, rungs = self.ladders[index]
+            rung = rungs[bisect_right(starts, number)]
+            if rung is not None:
+                yield index, rung
 
 
 class BandSignals(Signals):
@@ -118,64 +163,50 @@ class BandSignals(Signals):
 
     def __init__(self, config: SignalsConfig, supplies: Supplies, bands: Bands) -> None:
         super().__init__(config, supplies)
-        self.edges = bands.edges
-        self.steepness = bands.steepness
+        self.bands = bands
+        self.overrides = config.overrides
         self.silent_confidence = config.no_signal_confidence
-        self.choices = tuple((route,) for route in bands.routes)
-        index = {signal.id: i for i, signal in enumerate(config.signals)}
-        self.overrides = [_Override(override, index) for override in config.overrides]
+        self.index = {signal.id: i for i, signal in enumerate(config.signals)}
 
-    def __call__(self, reading: Reading) -> Verdict:
-        hits = reading.hits
-        measures = self.measure(reading)
-        fired = self.fired(hits, measures)
-        score, silent = self.score(fired)
-        distance = self.distance(score)
-        for number, override in enumerate(self.overrides):
-            if len(hits) >= override.least_hits and override.holds(fired, reading):
-                confidence = override.config.confidence
-                if override.config.at_least:
-                    confidence = max(confidence, self.sigmoid(score))
-                evidence = (hits, measures, number, override.count(fired, reading))
-                return Verdict(override.routes, confidence, distance, {"score": score}, (), evidence, True)
+    def judge(self, hits: Hits, standing: Standing) -> Judged:
+        score = 0.0
+        silent = True
+        # In the order of the signals: it decides ties at an edge.
+        for index, rung in self.standing_rungs(hits, standing):
+            score += rung.points
+            silent = silent and index in self.neutral
+        edges = self.bands.edges
+        distance = min(abs(score - edge) for edge in edges)
+        scores = {"score": score}
+        override = self.override(hits, standing)
+        if override is not None:
+            lifted = self.sigmoid(score) if override.at_least else 0.0
+            return Judged((override.route,), max(override.confidence, lifted), distance, scores, decisive=True)
         confidence = self.sigmoid(distance)
         if silent and self.silent_confidence is not None:
             confidence = min(confidence, self.silent_confidence)
-        route = self.choices[bisect_right(self.edges, score)]
-        return Verdict(route, confidence, distance, {"score": score}, (), (hits, measures))
-
-    def score(self, fired: Fired) -> tuple[float, bool]:
-        """The weighted sum, in the order of the signals since that decides ties at an edge; and whether none spoke."""
-        score = 0.0
-        silent = True
-        rungs = self.rungs
-        for index in sorted(fired):
-            rung = rungs[index](fired[index])
-            if rung is not None:
-                score += rung.points
-                if silent and index not in self.neutral:
-                    silent = False
-        return score, silent
-
-    def distance(self, score: float) -> float:
-        """How far the score is from the nearest edge."""
-        edges = self.edges
-        above = bisect_right(edges, score)
-        if above == 0:
-            return edges[0] - score
-        below = score - edges[above - 1]
-        return below if above == len(edges) else min(below, edges[above] - score)
+        return Judged((self.bands.routes[bisect_right(edges, score)],), confidence, distance, scores)
 
     def sigmoid(self, x: float) -> float:
-        return 1.0 / (1.0 + math.exp(-self.steepness * x))
+        return 1.0 / (1.0 + math.exp(-self.bands.steepness * x))
 
-    def explain(self, verdict: Verdict) -> tuple[Reason, ...]:
-        reasons = super().explain(verdict)
-        if len(verdict.evidence) == 2:
-            return reasons
-        _, _, number, count = verdict.evidence
-        override = self.overrides[number]  # type: ignore[call-overload]
-        return (Reason(override.code, override.config.text.replace("{n}", str(count))), *reasons)
+    def override(self, hits: Hits, standing: Standing) -> Override | None:
+        """The first override whose tests hold."""
+        counts = self.counts(hits, standing)
+        totals = {signal.id: counts.get(index, 0) for index, signal in enumerate(self.signals)}
+        return next((override for override in self.overrides if override.holds(totals)), None)
+
+    def preface(self, hits: Hits, standing: Standing) -> list[Reason]:
+        override = self.override(hits, standing)
+        if override is None:
+            return []
+        names = override.all[0].sum
+        text = override.text
+        # A measure's own number differs from text to text and is filled in by `explain`; counts are known here.
+        if all(self.signals[self.index[name]].measure is None for name in names):
+            counts = self.counts(hits, standing)
+            text = text.replace("{n}", str(sum(counts.get(self.index[name], 0) for name in names)))
+        return [Reason(f"override.{override.id}", text)]
 
 
 class RankSignals(Signals):
@@ -184,38 +215,27 @@ class RankSignals(Signals):
     def __init__(self, config: SignalsConfig, supplies: Supplies, ranking: Ranking) -> None:
         super().__init__(config, supplies)
         self.ranking = ranking
-        # A ranking sees each signal as on or off, so few combinations exist and each is worth computing once.
-        self.rank = functools.lru_cache(maxsize=4096)(self._rank)
 
-    def __call__(self, reading: Reading) -> Verdict:
-        hits = reading.hits
-        measures = self.measure(reading)
-        fired = self.fired(hits, measures)
-        on = frozenset([index for index in fired if self.rungs[index](fired[index]) is not None])
-        routes, confidence, margin, scores = self.rank(on)
-        return Verdict(routes, confidence, margin, scores, (), (hits, measures))
-
-    def _rank(self, fired: frozenset[int]) -> tuple[tuple[str, ...], float, float, dict[str, float]]:
+    def judge(self, hits: Hits, standing: Standing) -> Judged:
         ranking = self.ranking
-        on = {self.signals[index].id for index in fired}
+        on = {self.signals[index].id for index, _ in self.standing_rungs(hits, standing)}
         sums = {
             name: sum((weight for signal, weight in weights.items() if signal in on), ranking.base.get(name, 0.0))
             for name, weights in ranking.sums.items()
         }
-        # Python's sort is stable, so a tie goes to the route listed first.
         scores = {route: max(0.0, sum(term.value(on, sums) for term in terms)) for route, terms in ranking.routes.items()}
+        # Python's sort is stable, so a tie goes to the route listed first.
         ranked = sorted(scores, key=scores.__getitem__, reverse=True)
         top, second = scores[ranked[0]], scores[ranked[1]]
         if second <= 0.0:
             confidence = ranking.ceiling if top > 0.0 else ranking.nothing
         else:
             # The tiny term keeps the division defined; it is the formula's own.
-            share = (top - second) / (top + second + 1e-6)
-            confidence = min(ranking.ceiling, max(0.0, 0.5 + share))
+            confidence = min(ranking.ceiling, max(0.0, 0.5 + (top - second) / (top + second + 1e-6)))
         for floor in ranking.floors:
             if floor.route == ranked[0] and on.issuperset(floor.when):
                 confidence = max(confidence, floor.confidence)
-        return (ranked[0],), confidence, top - second, scores
+        return Judged((ranked[0],), confidence, top - second, scores)
 
 
 def _patterns(signal: Signal, match: str) -> Iterator[tuple[Pattern, str]]:
@@ -231,66 +251,25 @@ def _patterns(signal: Signal, match: str) -> Iterator[tuple[Pattern, str]]:
         yield Regex(source), ""
 
 
-def _level(levels: tuple[Level, ...], value: float) -> Level | None:
-    """The last level the value reaches."""
-    found = None
-    for level in levels:
-        if (level.at_least is None or value >= level.at_least) and (level.at_most is None or value <= level.at_most):
-            found = level
-    return found
-
-
-def _ladder(signal: Signal) -> Callable[[int], Rung | None]:
-    """From a signal's number to the level it stands at, by one search among the numbers where the level changes."""
-    steps = {math.ceil(level.at_least) for level in signal.levels if level.at_least is not None}
-    steps |= {math.floor(level.at_most) + 1 for level in signal.levels if level.at_most is not None}
-    starts = sorted(steps)
-    rungs = []
-    for value in (starts[0] - 1, *starts):
-        level = _level(signal.levels, value)
-        label = (level.label if level is not None else "") or signal.label or signal.id
-        rungs.append(
-            None
-            if level is None
-            else Rung(level.score * (signal.weight or 0.0), f"signals.{signal.id}", label, "{n}" in label, level.show)
-        )
-    return lambda value: rungs[bisect_right(starts, value)]
-
-
-class _Override:
-    """An override, its tests compiled."""
-
-    def __init__(self, config: Override, index: dict[str, int]) -> None:
-        self.config = config
-        self.code = f"override.{config.id}"
-        self.routes = (config.route,)
-        self.all = [(_number(test, index), test.at_least) for test in config.all]
-        self.any = [(_number(test, index), test.at_least) for test in config.any]
-        # Most texts have fewer hits than an override asks for: one comparison then spares the tests.
-        self.least_hits = max((test.at_least for test in config.all if test.measure is None), default=0)
-        self.count = self.all[0][0]
-
-    def holds(self, fired: Fired, reading: Reading) -> bool:
-        for number, wanted in self.all:
-            if number(fired, reading) < wanted:
-                return False
-        if self.any and not any(number(fired, reading) >= wanted for number, wanted in self.any):
-            return False
-        return self.code not in reading.muted
-
-
-def _number(test: Test, index: dict[str, int]) -> Callable[[Fired, Reading], int]:
-    """What a test compares: a measure, or the distinct phrases of some signals together."""
-    if test.measure is not None:
-        value = MEASURES[test.measure]
-        return lambda _fired, reading: value(reading)
-    places = tuple(index[name] for name in test.sum)
-    return lambda fired, _reading: sum([fired[place] for place in places if place in fired])
+def _ladder(signal: Signal) -> Ladder:
+    """A signal's levels by the numbers where the level changes; where two hold, the later one counts."""
+    changes = {math.ceil(level.at_least) for level in signal.levels if level.at_least is not None}
+    changes |= {math.floor(level.at_most) + 1 for level in signal.levels if level.at_most is not None}
+    starts = sorted(changes)
+    rungs: list[Rung | None] = []
+    for number in (starts[0] - 1, *starts):
+        level = next((level for level in reversed(signal.levels) if level.holds(number)), None)
+        if level is None:
+            rungs.append(None)
+        else:
+            reason = Reason(f"signals.{signal.id}", level.label or signal.label or signal.id)
+            rungs.append(Rung(number, level.score * (signal.weight or 0.0), reason, level.show))
+    return Ladder(starts, rungs)
 
 
 @kind("signals.v1", cost="free", who="S")
 def signals(config: SignalsConfig, supplies: Supplies) -> Signals:
     if config.bands is not None:
         return BandSignals(config, supplies, config.bands)
-    assert config.ranking is not None
+    assert config.ranking is not None  # the config check allows exactly one of the two
     return RankSignals(config, supplies, config.ranking)

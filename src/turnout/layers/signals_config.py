@@ -23,6 +23,9 @@ class Level(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True)
     show: int = 3
     """How many of the found phrases are named."""
 
+    def holds(self, number: float) -> bool:
+        return (self.at_least is None or number >= self.at_least) and (self.at_most is None or number <= self.at_most)
+
 
 class Signal(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     id: str
@@ -48,12 +51,11 @@ class Bands(Struct, frozen=True, forbid_unknown_fields=True):
     steepness: float
 
 
-class Test(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """A number that must be reached: distinct phrases of some signals together, or a measure."""
+class Test(Struct, frozen=True, forbid_unknown_fields=True):
+    """A number that the counts of some signals must reach together. A measure must have a level that starts there."""
 
-    at_least: float
-    sum: tuple[str, ...] = ()
-    measure: Measure | None = None
+    sum: tuple[str, ...]
+    at_least: int
 
 
 class Override(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -67,6 +69,13 @@ class Override(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tr
     at_least: bool = False
     """The confidence is a minimum: the sigmoid of the score may lift it."""
     text: str = ""
+    """How people read it; `{n}` stands for what the first test counted."""
+
+    def holds(self, counts: Mapping[str, int]) -> bool:
+        def reached(test: Test) -> bool:
+            return sum(counts[name] for name in test.sum) >= test.at_least
+
+        return all(map(reached, self.all)) and (not self.any or any(map(reached, self.any)))
 
 
 class Term(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -142,7 +151,17 @@ class SignalsConfig(Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
                 yield f"overrides[{i}].all", "is empty: the override would match every question"
             for part, tests in (("all", override.all), ("any", override.any)):
                 for j, test in enumerate(tests):
-                    yield from _unknown(f"overrides[{i}].{part}[{j}].sum", test.sum, names)
+                    yield from self._test_faults(f"overrides[{i}].{part}[{j}]", test, names)
+
+    def _test_faults(self, where: str, test: Test, names: list[str]) -> Iterator[tuple[str, str]]:
+        yield from _unknown(f"{where}.sum", test.sum, names)
+        for signal in self.signals:
+            if signal.id not in test.sum or signal.measure is None:
+                continue
+            if len(test.sum) > 1:
+                yield f"{where}.sum", f"{signal.id!r} is a measure: it cannot be added to other signals"
+            elif not any(level.at_least == test.at_least for level in signal.levels):
+                yield f"{where}.at_least", f"no level of {signal.id!r} starts at {test.at_least}: add one"
 
     def _band_faults(self, bands: Bands, routes: tuple[str, ...]) -> Iterator[tuple[str, str]]:
         if len(bands.edges) + 1 != len(bands.routes):

@@ -171,22 +171,22 @@ def _blocks(text: str, keep: _Keep) -> list[_Block]:
     return _unfenced(text, outer)
 
 
-def _closed(text: str, wrapper: _Wrapper) -> Iterator[_Block]:
-    """The blocks of one kind that have their close: it belongs to the nearest opening marker still open."""
+def _closed(text: str, wrapper: _Wrapper) -> list[_Block]:
+    """The outermost blocks of one kind that have their close: it belongs to the nearest opening marker still open."""
     marks = [(at, 0, at + len(literal)) for literal in wrapper.opens for at in _finds(text, literal)]
     if wrapper.tag and (marks or not wrapper.opens):
         kind = 1 if wrapper.opens else 0
         rests = ((at, _TAG_REST.match(text, at + len(wrapper.tag))) for at in _finds(text, wrapper.tag))
         marks += [(at, kind, rest.end()) for at, rest in rests if rest]
     if not marks:
-        return
+        return []
     if not wrapper.close:
-        first = min(marks)
-        yield _Block(first[0], first[2], len(text), len(text), wrapper)
-        return
+        start, _, inner = min(marks)
+        return [_Block(start, inner, len(text), len(text), wrapper)]
     marks += [(at, 2, at + len(wrapper.close)) for at in _finds(text, wrapper.close)]
     marks.sort()
     opened: list[tuple[int, int, int]] = []
+    closed: list[tuple[int, int, int, int]] = []
     past = 0
     for mark in marks:
         at, kind, end = mark
@@ -196,7 +196,10 @@ def _closed(text: str, wrapper: _Wrapper) -> Iterator[_Block]:
         if kind < 2:
             opened.append(mark)
         elif opened and (first := opened.pop())[1] == 0:
-            yield _Block(first[0], first[2], at, end, wrapper)
+            while closed and closed[-1][0] > first[0]:
+                closed.pop()
+            closed.append((first[0], first[2], at, end))
+    return [_Block(*span, wrapper) for span in closed]
 
 
 def _finds(text: str, needle: str) -> Iterator[int]:

@@ -61,8 +61,10 @@ _LOOKALIKE = str.maketrans(
     "аеорсухіјѕԁһԛԝвмнткαεορυχινκτɡıհոսօց",
     "aeopcyxijsdhqwbmhtkaeopuxivktgihnuog",
 )
+# A word's digits and combining marks belong to it: `k8\u0455`, or a mark after each letter, would hide it otherwise.
 _mixed_word = re.compile(
-    r"(?<![^\W\d_])(?=[^\W\d_]*[a-z])(?=[^\W\d_]*[\u0131\u0261\u0370-\u03ff\u0400-\u052f\u0530-\u058f])[^\W\d_]+"
+    r"(?<![\w\u0300-\u036f])(?=[\w\u0300-\u036f]*[a-z])"
+    r"(?=[\w\u0300-\u036f]*[\u0131\u0261\u0370-\u03ff\u0400-\u052f\u0530-\u058f])[\w\u0300-\u036f]+"
 )
 
 
@@ -71,7 +73,7 @@ def fold(text: str) -> Folded:
     if text.isascii():
         raw = text.encode()
         if b"\r" in raw:
-            raw = raw.replace(b"\r\n", b"\n")
+            raw = raw.translate(None, _ASCII_DROP).replace(b"\r\n", b"\n")
         seen = raw.translate(_ASCII_MAP, _ASCII_DROP)
         return Folded(_tidy(seen.decode()), len(seen))
     text = _invisible.sub("", text)
@@ -88,7 +90,8 @@ def fold(text: str) -> Folded:
     # Quotes first: NFKC would turn an acute accent used as an apostrophe into a space and a combining mark. Again
     # afterwards: some compatibility forms are quotes or dashes inside.
     text = _unify(_nfkc(_unify(text)))
-    text = _mixed_word.sub(lambda word: word[0].translate(_LOOKALIKE), _nfkc(text.casefold()))
+    # Normalised once more: a mark after a look-alike composes with the Latin letter that took its place.
+    text = _nfkc(_mixed_word.sub(lambda word: word[0].translate(_LOOKALIKE), _nfkc(text.casefold())))
     return Folded(_tidy(_other_space.sub(" ", text)), units, windowed)
 
 

@@ -108,8 +108,9 @@ class Matcher:
         if not self.size:
             return ()
         view = _wrap(r"_\g<0>_", folded) if self.wrap and not folded.isascii() else folded
-        # A lone surrogate has no UTF-8 form; no pattern asks for one, so its stand-in matches nothing either.
-        hits = self._match(view.encode("utf-8", "replace"))
+        # A lone surrogate has no UTF-8 form, and `?` in its place would pass for punctuation. RE2 takes its three bytes
+        # for a character that is in no class but negated ones.
+        hits = self._match(view.encode("utf-8", "surrogatepass"))
         return tuple(sorted(hits)) if hits else ()
 
 
@@ -119,9 +120,9 @@ def to_re2(pattern: Pattern, *, wrap: bool = True) -> str:
         case Phrase(forms):
             return _any_of([_bounded(form) for form in forms])
         case Substring(text):
-            return re2.escape(text)
+            return re2.escape(_wrap(r"_\g<0>_", text) if wrap else text)
         case Ordered(first, then):
-            return rf"{_bounded(first)}\s[^\n]*\s{_bounded(then)}"
+            return rf"{_bounded(first)}[^\S\n][^\n]*[^\S\n]{_bounded(then)}"
         case Whole(forms):
             return rf"\A[\s\pP]*(?:{_any_of([_bounded(form) for form in forms])}[\s\pP]*)+\z"
         case Regex(source):

@@ -19,10 +19,10 @@ from itertools import pairwise
 from typing import Final, Literal
 
 # What must follow a stop for it to end the sentence:
-#   nothing  "It fell."                             an ordinary word
-#   capital  "at 5 p.m. Then", not "5 p.m. today"   an abbreviation that often comes last, an ellipsis, a variable
-#   starter  "the U.S. The law", not "U.S. Congress"  one that seldom does, an acronym, an initial
-#   break    "Dr. No" runs on, short of a paragraph break
+#   nothing  after an ordinary word: "It fell."
+#   capital  after an abbreviation that often comes last, an ellipsis, a variable: "5 p.m. Then", not "5 p.m. today"
+#   starter  after one that seldom does, an acronym, an initial: "the U.S. The law", not "the U.S. Congress"
+#   break    after one that never does: "Dr. No" runs on, short of a new paragraph
 Needs = Literal["nothing", "capital", "starter", "break"]
 
 
@@ -31,12 +31,11 @@ def _words(text: str) -> frozenset[str]:
 
 
 _NEVER_LAST: Final = _words(
-    """mr mrs ms mx messrs dr drs prof mme mlle e.g i.e eg ie cf viz vs approx
-    sra srta sres dra dres p.ej ej gral"""
+    "mr mrs mx messrs dr drs mme mlle e.g i.e cf viz vs approx sra srta sres dra dres p.ej ej gral"
 )
 _SELDOM_LAST: Final = _words(
-    """sr jr st mt ft ave blvd rd gen col maj capt cmdr lt sgt cpl sen rep gov pres rev hon supt fig figs eq eqs inc
-    ltd corp co cos bros llc m.eng b.eng ud uds vd vds ee uu ff aa rr hh oo cía cia av avda lic ing arq dña"""
+    """ms prof eg ie sr jr st mt ft ave blvd rd gen col maj capt cmdr lt sgt cpl sen rep gov pres rev hon supt fig figs
+    eq eqs inc ltd corp co cos bros llc m.eng b.eng ud uds vd vds ee uu ff aa rr hh oo cía av avda lic ing arq dña"""
 )
 _OFTEN_LAST: Final = _words(
     """etc a.m p.m al no nos p pp vol vols ch chs chap sec secs art arts ed eds trans op cit ibid est esp incl excl resp
@@ -79,7 +78,7 @@ _BACK: Final = 24
 _KEPT: Final = 256
 _FENCE_END_LENGTH: Final = 128
 _AFTER_STOP: Final = f"[{re.escape(_STOPS + _CLOSERS)}]"
-_CITATION: Final = r"(?:\[\^?\d{1,3}\]|“(?=\s))"
+_CITATION: Final = r"(?:\[\^?\d{1,3}\]|“(?=\s|\Z))"
 _PAUSE: Final = re.compile(
     rf"[{_STOPS}\n](?:(?<=\n)|(?:(?<=[{_UNSPACED}])|(?![^\W_{_SUPERSCRIPTS}]))"
     rf"{_AFTER_STOP}{{0,24}}(?:{_CITATION}{_AFTER_STOP}{{0,4}}){{0,4}}(?=(\s{{0,64}})(\S{{0,24}})))"
@@ -136,7 +135,7 @@ class SentenceStream:
         return self._left == 0
 
     def feed(self, chunk: str) -> str:
-        """What may be emitted now that `chunk` has arrived: whole sentences, often nothing."""
+        """What may be emitted now: whole sentences, each once it is certain, with the white space before it."""
         if self.full:
             return ""
         self._scanner.text += chunk
@@ -246,22 +245,29 @@ class _Scanner:
         indent, bullet, head = line.groups()
         if "\n" in indent:
             self.pos += indent.rindex("\n") + 1
+            self._heading = False
+            return start
+        if bullet:
+            # What follows may be a number or a fence, so the line still starts; a bullet alone is no sentence.
+            self.pos = line.end(2)
+            self._heading = bullet[0] == "#"
             return start
         # A head that cannot become a marker is let through at once, lest text without spaces be held back.
         settled = self.final or line.end() < len(self.text)
         if not settled and (not head or _MARKER_SO_FAR.fullmatch(head)):
             return _WAIT
         self._line_start = False
-        self._heading = bullet is not None and bullet[0] == "#"
         self.pos = line.start(3)
         if fence := _FENCE.match(head):
             self._fence, self._fence_opening = fence[0], True
             self.pos += fence.end()
             return start
-        numbered = _NUMBER.fullmatch(head) is not None
-        if numbered or _INITIAL.fullmatch(head):
+        if _NUMBER.fullmatch(head):
             self.pos = line.end()
-        return start if bullet or numbered else _MOVED
+            return start
+        if _INITIAL.fullmatch(head):
+            self.pos = line.end()
+        return _MOVED
 
     def _in_fence(self) -> int:
         text = self.text
@@ -291,7 +297,7 @@ def _is_end(pause: re.Match[str], settled: bool) -> bool | None:
     """Whether this stop ends a sentence; None while what follows it is not `settled` and too short to tell."""
     run, gap, head = pause.group(0, 1, 2)
     if not gap:
-        if not settled and (not head or head[0] in "[“"):
+        if not settled and (not head or head[0] == "["):
             return None
         # 「…。」と is reported speech inside its sentence.
         return bool(head) and not _UNSPACED_SET.isdisjoint(run) and not (run[-1] in "」』" and head[0] == "と")

@@ -1,0 +1,329 @@
+"""How long an explained decision takes, beside LiteLLM's complexity router and semantic-router, in one run.
+
+Every contender runs in its own interpreter on the same core and routes the same prompts, in alternating rounds. That
+alone is not fair on a busy machine: a long call is interrupted more often than a short one, which flatters whoever is
+fast. So processor time is taken beside wall time, and a ratio is always the smaller one of the two. Turnout is asked for more than the peers: its clock also covers
+reading the reasons and encoding the decision as JSON.
+
+    python benchmarks/decide.py              about two minutes on a quiet machine; the first run also installs the peers
+    python benchmarks/decide.py --quick      under a minute, coarser
+    python benchmarks/decide.py --check      exit code 1 when a target is missed
+"""
+
+import argparse
+import json
+import os
+import platform
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+from rich.console import Console
+
+from peer import Peer, PeerDied, PeerTimeout, environment
+from prompts import HOSTILE, TYPOGRAPHIC_EVERY, Hostile, stream
+from report import Table, markdown, show
+
+ROOT = Path(__file__).parent.parent
+
+# Times faster than LiteLLM's heuristic_v2, by prompt size in tokens: the project's own promise.
+TARGETS = {10: 5.0, 200: 8.0, 4_000: 20.0, 100_000: 20.0}
+# Milliseconds for the worst call on a hostile text: the project's own promise.
+HOSTILE_ASCII_MS = 50.0
+HOSTILE_OTHER_MS = 200.0
+HOSTILE_CHARACTERS = 1_000_000
+HOSTILE_CALLS = 3
+# A backtracking engine needs minutes for a megabyte: the peers get this much, and this long.
+HOSTILE_PEER_CHARACTERS = 64 * 1024
+HOSTILE_PEER_S = 10.0
+
+# In tokens: WINDOW in peers/semantic.py.
+SHORT_SIGHT = 512
+
+YARDSTICK = "turnout tiers"
+RIVAL = "litellm heuristic_v2"
+
+
+class Plan(NamedTuple):
+    rounds: int
+    calls: Mapping[int, int]  # by prompt size in tokens: calls in one round
+    warm: int  # calls before the clock starts, in every round
+
+
+FULL = Plan(rounds=7, calls={10: 512, 200: 192, 4_000: 48, 100_000: 8}, warm=3)
+QUICK = Plan(rounds=3, calls={10: 256, 200: 64, 4_000: 16, 100_000: 4}, warm=1)
+
+
+class Entry(NamedTuple):
+    """One row: which router of which peer."""
+
+    name: str
+    peer: Peer
+    router: str
+    tiers: bool  # its routes are the four tiers, so that accuracy means something
+
+
+class Timing(NamedTuple):
+    """One row at one size, in microseconds."""
+
+    rounds: list[list[float]]
+    cpu_rounds: list[list[float]]  # the same calls in processor time
+    accented: list[float]  # those of them whose prompt was not plain ASCII, in processor time
+
+    @property
+    def p50(self) -> float:
+        # The median round: one disturbed round does not move it.
+        return median(median(times) for times in self.rounds)
+
+    @property
+    def cpu_p50(self) -> float:
+        return median(median(times) for times in self.cpu_rounds)
+
+    def times(self, base: "Timing") -> float:
+        """How many times slower than `base`, by the clock that says less."""
+        wall = self.p50 / base.p50
+        # Some systems tick too coarsely to see a short call at all.
+        return min(wall, self.cpu_p50 / base.cpu_p50) if self.cpu_p50 and base.cpu_p50 else wall
+
+    @property
+    def p99(self) -> float:
+        pooled = sorted(time for times in self.rounds for time in times)
+        return pooled[-(-len(pooled) * 99 // 100) - 1]
+
+
+Timings = Mapping[int, Mapping[str, Timing]]
+
+
+class Check(NamedTuple):
+    target: str
+    measured: str
+    met: bool
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = parse(arguments)
+    # A pipe has no width of its own; the widest table has this one.
+    console = Console(width=None if sys.stdout.isatty() else 130)
+    log = Console(stderr=True, style="dim", highlight=False, soft_wrap=True)
+
+    def say(message: str) -> None:
+        log.print(message, markup=False)
+
+    plan = QUICK if options.quick else FULL
+    with ExitStack() as stack:
+        try:
+            entries = enrol(stack, peers=options.peers, say=say)
+            timings = race(plan, entries, say)
+            hostile, limits = attack(entries, say)
+            scores = accuracy(entries, options.data)
+        except (PeerDied, PeerTimeout) as failure:
+            log.print(str(failure), markup=False, style="red")
+            return 1
+    checks = [*compare(timings), *limits]
+    tables = [*speed(plan, timings), scores, hostile, verdict(checks)]
+    heading = machine(entries)
+    console.print(heading, markup=False, highlight=False)
+    for table in tables:
+        show(console, table)
+    if options.output:
+        text = "\n".join([f"# Explained decisions, side by side\n\n{heading}\n", *map(markdown, tables)])
+        options.output.write_text(text, encoding="utf-8")
+    return 1 if options.check and not all(check.met for check in checks) else 0
+
+
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description="Turnout beside its peers: time, accuracy and hostile input, in one run."
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="fewer rounds and calls: coarser figures in under a minute"
+    )
+    parser.add_argument(
+        "--peers", action=argparse.BooleanOptionalAction, default=True, help="measure LiteLLM and semantic-router too"
+    )
+    parser.add_argument(
+        "--data",
+        type=Path,
+        metavar="DIR",
+        default=os.environ.get("TURNOUT_DATA") or ROOT.parent / "shared" / "data",
+        help="folder that holds litellm_tiers/cases.jsonl (default: $TURNOUT_DATA, else ../shared/data)",
+    )
+    parser.add_argument("--output", type=Path, metavar="FILE", help="also write the tables as Markdown")
+    parser.add_argument("--check", action="store_true", help="exit with 1 when a target is missed")
+    return parser.parse_args(arguments)
+
+
+def enrol(stack: ExitStack, *, peers: bool, say: Callable[[str], None]) -> list[Entry]:
+    def start(name: str, script: str, python: Path) -> Peer:
+        peer = Peer(name, script, python)
+        stack.callback(peer.close)
+        peer.start()
+        say(f"{name} {peer.version} is ready")
+        return peer
+
+    turnout = start("turnout", "turnout_router.py", Path(sys.executable))
+    entries = [
+        Entry(f"turnout {profile}", turnout, profile, tiers=profile.startswith("tiers"))
+        for profile in ("tiers", "tiers-local", "tiers-substring", "study", "study-local")
+    ]
+    if peers:
+        litellm = start("litellm", "litellm_router.py", environment("litellm", say))
+        semantic = start("semantic-router", "semantic.py", environment("semantic-router", say))
+        entries += [
+            Entry("litellm heuristic", litellm, "heuristic", tiers=True),
+            Entry("litellm heuristic_v2", litellm, "heuristic_v2", tiers=True),
+            Entry("semantic-router call", semantic, "call", tiers=True),
+            Entry("semantic-router acall", semantic, "acall", tiers=True),
+        ]
+    return entries
+
+
+def race(plan: Plan, entries: Sequence[Entry], say: Callable[[str], None]) -> Timings:
+    timings = {size: {entry.name: Timing([], [], []) for entry in entries} for size in plan.calls}
+    supply = {size: stream(size) for size in plan.calls}
+    for number in range(plan.rounds):
+        say(f"round {number + 1} of {plan.rounds}")
+        # Nobody is always the one who comes after the slowest.
+        order = [*entries[number % len(entries) :], *entries[: number % len(entries)]]
+        for size, calls in plan.calls.items():
+            warm = list(islice(supply[size], plan.warm))
+            texts = list(islice(supply[size], calls))
+            for entry in order:
+                answer = entry.peer.ask(entry.router, texts, warm=warm)
+                busy = [ns / 1000 for ns in answer.cpu_ns]
+                timing = timings[size][entry.name]
+                timing.rounds.append([ns / 1000 for ns in answer.ns])
+                timing.cpu_rounds.append(busy)
+                timing.accented.extend(time for time, text in zip(busy, texts, strict=True) if not text.isascii())
+    return timings
+
+
+def attack(entries: Sequence[Entry], say: Callable[[str], None]) -> tuple[Table, list[Check]]:
+    """The worst call on every hostile text; LiteLLM gets a fifteenth of the length, and a time limit."""
+    ours = [entry for entry in entries if entry.peer.name == "turnout"]
+    theirs = [entry for entry in entries if entry.peer.name == "litellm"]
+    rows = []
+    checks = []
+    for case in HOSTILE:
+        say(f"hostile input: {case.name}")
+        limit = HOSTILE_ASCII_MS if case.unit.isascii() else HOSTILE_OTHER_MS
+        worst = {entry.name: worst_ms(entry, case, HOSTILE_CHARACTERS, HOSTILE_CALLS) for entry in ours}
+        figures = [f"{worst[entry.name]:.1f}" for entry in ours]
+        rows.append([case.name, f"{limit:g}", *figures, *(stand(entry, case) for entry in theirs)])
+        slowest = max(worst, key=worst.__getitem__)
+        measured = f"{worst[slowest]:.1f} ms ({slowest})"
+        checks.append(Check(f"{case.name}: under {limit:g} ms in every profile", measured, worst[slowest] < limit))
+    columns = ["text", "limit", *(entry.router for entry in ours), *(entry.name for entry in theirs)]
+    note = f"Worst of {HOSTILE_CALLS} calls on {HOSTILE_CHARACTERS:,} characters, explained and encoded."
+    if theirs:
+        note += f" LiteLLM: one call on {HOSTILE_PEER_CHARACTERS:,} characters, ended after {HOSTILE_PEER_S:g} s."
+    return Table("Hostile input, milliseconds", columns, rows, note), checks
+
+
+def worst_ms(entry: Entry, case: Hostile, characters: int, calls: int) -> float:
+    texts = [case.text(characters, variant) for variant in range(calls)]
+    return max(entry.peer.ask(entry.router, texts).ns) / 1e6
+
+
+def stand(entry: Entry, case: Hostile) -> str:
+    text = case.text(HOSTILE_PEER_CHARACTERS)
+    try:
+        return f"{entry.peer.ask(entry.router, [text], limit_s=HOSTILE_PEER_S).ns[0] / 1e6:.1f}"
+    except PeerTimeout:
+        return f"over {HOSTILE_PEER_S * 1000:,.0f}"
+
+
+def speed(plan: Plan, timings: Timings) -> list[Table]:
+    tables = []
+    columns = ["contender", "p50", "p99", "p50 processor", f"x slower than {YARDSTICK}"]
+    for size, rows in timings.items():
+        base = rows[YARDSTICK]
+        body = [
+            [name, figure(row.p50), figure(row.p99), figure(row.cpu_p50), ratio(row.times(base))]
+            for name, row in rows.items()
+        ]
+        note = f"{plan.rounds * plan.calls[size]} different prompts in {plan.rounds} rounds; p50 is the median round's."
+        if size > SHORT_SIGHT and any(name.startswith("semantic") for name in rows):
+            note += f" semantic-router's encoder reads the first {SHORT_SIGHT} tokens only."
+        tables.append(Table(f"Prompts of {size:,} tokens, microseconds", columns, body, note))
+    return [*tables, typography(timings)]
+
+
+def typography(timings: Timings) -> Table:
+    names = [name for name in (YARDSTICK, RIVAL) if all(name in rows for rows in timings.values())]
+    body = [[f"{size:,}", *(figure(median(rows[name].accented)) for name in names)] for size, rows in timings.items()]
+    note = f"The same run, only the one prompt in {TYPOGRAPHIC_EVERY} that is not plain ASCII. Processor time."
+    return Table("Prompts with curly quotes and accents, p50 in microseconds", ["tokens", *names], body, note)
+
+
+def figure(microseconds: float) -> str:
+    return f"{microseconds:,.1f}" if microseconds < 1000 else f"{microseconds:,.0f}"
+
+
+def ratio(value: float) -> str:
+    return f"{value:.1f}" if value >= 1 else f"{value:.2f}"
+
+
+def accuracy(entries: Sequence[Entry], data: Path) -> Table:
+    title = "Accuracy on litellm_tiers"
+    source = data / "litellm_tiers" / "cases.jsonl"
+    if not source.exists():
+        return Table(title, ["skipped"], [[f"{source} is not there; name its folder with --data DIR or TURNOUT_DATA"]])
+    cases = [json.loads(line) for line in source.read_text(encoding="utf-8").splitlines()]
+    rows = []
+    for entry in entries:
+        if entry.tiers:
+            labels = entry.peer.ask(entry.router, [case["prompt"] for case in cases]).labels
+            pairs = list(zip(labels, cases, strict=True))
+            exact = sum(label == case["tier"] for label, case in pairs)
+            accepted = sum(label in (case["tier"], *case.get("acceptable", ())) for label, case in pairs)
+            rows.append([entry.name, f"{exact}/{len(cases)}", f"{accepted}/{len(cases)}"])
+    note = (
+        f"A smoke test of {len(cases)} prompts from LiteLLM's own evaluation, no more. Turnout's tiers profile runs "
+        "without its LLM layer here, and semantic-router with a toy encoder."
+    )
+    return Table(title, ["contender", "exact", "acceptable"], rows, note)
+
+
+def compare(timings: Timings) -> list[Check]:
+    checks = []
+    for size, target in TARGETS.items():
+        rows = timings[size]
+        if RIVAL in rows:
+            times = rows[RIVAL].times(rows[YARDSTICK])
+            checks.append(Check(f"{size:,} tokens: {target:g}x faster than {RIVAL}", f"{times:.2f}x", times >= target))
+    return checks
+
+
+def verdict(checks: Sequence[Check]) -> Table:
+    rows = [[check.target, check.measured, "pass" if check.met else "FAIL"] for check in checks]
+    measured = any(RIVAL in check.target for check in checks)
+    return Table(
+        "Targets", ["target", "measured", ""], rows, "" if measured else "Without peers no ratio was measured."
+    )
+
+
+def machine(entries: Sequence[Entry]) -> str:
+    versions = ", ".join(f"{peer.name} {peer.version}" for peer in dict.fromkeys(entry.peer for entry in entries))
+    today = datetime.now(UTC).date().isoformat()
+    # A reader should know whether the cores were free: beyond one runnable process a core, calls are interrupted.
+    load = f", load {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
+    return f"{processor()}, {os.cpu_count()} cores{load}; Python {platform.python_version()}; {versions}; {today}"
+
+
+def processor() -> str:
+    listing = Path("/proc/cpuinfo")
+    if listing.exists():
+        for line in listing.read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
