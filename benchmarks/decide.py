@@ -2,8 +2,8 @@
 
 Every contender runs in its own interpreter on the same core and routes the same prompts, in alternating rounds. That
 alone is not fair on a busy machine: a long call is interrupted more often than a short one, which flatters whoever is
-fast. So processor time is taken beside wall time, and a ratio is always the smaller one of the two. Turnout is asked for more than the peers: its clock also covers
-reading the reasons and encoding the decision as JSON.
+fast. So processor time is taken beside wall time, and a ratio is always the smaller one of the two. Turnout is asked
+for more than the peers: its clock also covers reading the reasons and encoding the decision as JSON.
 
     python benchmarks/decide.py              about two minutes on a quiet machine; the first run also installs the peers
     python benchmarks/decide.py --quick      under a minute, coarser

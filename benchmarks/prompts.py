@@ -1,6 +1,8 @@
 """What the routers are asked: fixed, made-up prompts of a given size, and the texts an attacker would send.
 
-Every prompt differs from every other one, so that no cache of earlier answers can help anybody, and all of them follow
+Every prompt differs from every other one, and a long one draws on its own few subjects, so that no cache helps more
+than real traffic would let it: neither one of texts nor one of the words found in them. (Of real prompts under 20
+tokens most share their telling words with another one; from about 400 tokens on hardly any two do.) All of them follow
 from a seed, so that every contender and every run reads the same. A token is four characters, as both Turnout and
 LiteLLM count.
 """
@@ -13,6 +15,10 @@ CHARACTERS_PER_TOKEN = 4
 
 # One prompt in this many carries typographic quotes and accented names, as pasted text does.
 TYPOGRAPHIC_EVERY = 8
+
+# A prompt is about something: it repeats a few sentences and forms out of all there are.
+SUBJECTS = 12
+FORMS = 2
 
 # In characters: below this a prompt is a request alone.
 SHORTEST_PASTE = 200
@@ -63,6 +69,18 @@ ASKS = (
     "Check {thing}, then {thing} {place}.",
     "Could {person} build {thing} {place}?",
     "Give {person} {number} facts on {thing}.",
+    "Define {thing} in {number} words.",
+    "Debug {thing} {place} step by step.",
+    "Show {thing} as a table, {number} rows.",
+    "Imagine {thing} without {thing}.",
+    "Optimize {thing} for {number} readers.",
+    "Is {thing} legal {place}, yes or no?",
+    "Create a JSON schema for {thing}.",
+    "Explain the code of {thing} below.",
+    "Derive the cost of {thing} {place}.",
+    "Install {thing} {place}, then verify it.",
+    "Compose a poem about {thing} {place}.",
+    "Refactor this class for {thing}.",
 )
 
 SENTENCES = (
@@ -82,6 +100,32 @@ SENTENCES = (
     "{person} measured {thing} {place} and found it {number} percent slower than promised.",
     "My grandmother kept {thing} in the kitchen and told us never to touch it.",
     "Our infrastructure team wants to move {thing} to a distributed setup within {number} weeks.",
+    "A class of {number} pupils built a model of {thing} out of cardboard.",
+    "The compiler complains that the function for {thing} does not return a value.",
+    "Let me know what {person} decides, and update the minutes afterwards.",
+    "The court asked for proof that {thing} was sold {place}.",
+    "Everything above the line belongs to {person}, everything below it to the bank.",
+    "A theorem from the lecture says that {number} colours are enough, but the derivation skips a step.",
+    "They serve soup {place} and play the same song until it closes.",
+    "The microservice behind {thing} runs on Kubernetes with {number} replicas.",
+    "Without a maximum for {thing}, the bill could reach {number} thousand a month.",
+    "She began to compose the letter {place}, tore it up and started again.",
+    "Step {number} of the manual tells you to configure {thing} before the pump is set up.",
+    "We import coffee {place} and export {thing}, mostly by rail.",
+    "Make sure that {thing} is encrypted; {person} will verify it {place}.",
+    "The budget allows for {number} chairs, no more than that, and a lamp.",
+    "Select the rows where {thing} is missing and write them to a CSV file.",
+    "An imaginary traveller, {person} writes, would never find {thing} {place}.",
+    "The following week {person} edited the schema and the tests began to fail.",
+    "Nobody could prove who had opened the gate, or when.",
+    "The genomics lab {place} shares a freezer with the quantum group.",
+    "At most {number} of the bridges survived the flood, according to {person}.",
+    "Await the signal, then change the points and check the lamp.",
+    "Once done, iterate over {thing} and delete every entry older than {number} days.",
+    "The story goes that {thing} was won in a card game {place}.",
+    "Markdown is fine for the summary, but the table has to be XML.",
+    "Both vendors avoid the question of how {thing} would be restored.",
+    "Think about the architecture {place}: arches, brick, and one enormous window.",
 )
 
 TYPOGRAPHIC = (
@@ -96,6 +140,9 @@ BLOCKS = (
     "2031-04-{day} 07:12:44 WARN worker: retrying {thing} (attempt {number})\n"
     "2031-04-{day} 07:12:49 ERROR worker: gave up on {thing}",
     "| item | owner | amount |\n|---|---|---|\n| {thing} | {person} | {number} |",
+    "```sql\nSELECT owner, amount FROM repairs WHERE amount > {number} ORDER BY owner;\n```",
+    "- {thing}\n- {thing}\n- {thing}",
+    "> {person} wrote:\n> the attached list is wrong, {thing} was returned {place}.",
 )
 
 
@@ -140,13 +187,15 @@ def write(rng: random.Random, characters: int, typographic: bool) -> str:
         text = f"“{text}”"
     if characters < SHORTEST_PASTE:
         return text
+    sentences = rng.sample(SENTENCES, SUBJECTS)
+    blocks = rng.sample(BLOCKS, FORMS)
     pieces = [text]
     length = len(text)
     while length < characters:
         if typographic and rng.random() < 0.2:
             template = rng.choice(TYPOGRAPHIC)
         else:
-            template = rng.choice(BLOCKS if rng.random() < 0.1 else SENTENCES)
+            template = rng.choice(blocks if rng.random() < 0.1 else sentences)
         # Paragraphs of about five sentences; a block stands on lines of its own.
         gap = "\n\n" if template in BLOCKS or rng.random() < 0.2 else " "
         pieces += (gap, fill(rng, template))

@@ -1,8 +1,9 @@
 """The one stopwatch: every contender is timed by this file, in its own interpreter, on the same core.
 
 A contender reads one JSON job a line, `{"router": name, "warm": [text], "texts": [text]}`, and answers each with one
-line, `{"ns": [int], "cpu_ns": [int], "labels": [str]}`; its first line says who it is. Invariants: standard library only,
-since it runs in any environment; nothing but the routing call is inside the clock; no connection leaves the process.
+line, `{"ns": [int], "cpu_ns": [int], "labels": [str]}`; its first line says who it is. Invariants: standard library
+only, since it runs in any environment; nothing but the routing call is inside the clock; no connection leaves the
+process.
 """
 
 import json

@@ -73,8 +73,10 @@ def from_source(source: str, name: str) -> Document:
         tree = tomllib.loads(source)
     except tomllib.TOMLDecodeError as error:
         at = syntax_line(error)
-        message = re.sub(r" \(at .*\)$", "", str(error))
+        message = re.sub(r" \(at [^()]*\)$", "", str(error))
         raise ConfigError([Problem(f"{name}:{at[0]}" if at else name, f"not valid TOML: {message}")]) from None
+    except ValueError as error:  # a number of thousands of digits, say
+        raise ConfigError([Problem(name, f"not valid TOML: {error}")]) from None
     except RecursionError:
         raise ConfigError([Problem(name, "not valid TOML: nested too deeply")]) from None
     lines = locate(source)

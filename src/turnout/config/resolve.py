@@ -58,7 +58,7 @@ def build(document: Document, remarks: tuple[str, ...] = ()) -> Profile:
         deadline_ms=file.deadline_ms,
         contract=file.contract,
         adjust=adjust,
-        validate=tuple(place.call.validate for place in placed if hasattr(place.call, "validate")),
+        declared=tuple(place.call.validate for place in placed if hasattr(place.call, "validate")),
         remarks=remarks + missing,
         resolved=document.tree,
         encoded_policies={route: msgspec.Raw(msgspec.json.encode(policy)) for route, policy in file.policy.items()},
@@ -79,8 +79,18 @@ def _place(entry: Any, supplies: Supplies) -> Placed:  # noqa: ANN401 - a layer'
     if kind is None:
         return Placed(layer_id(entry), head.kind, "free", "R", gate, deadline_ms, None)
     layer: Any = _construct(entry, supplies)
-    explain = getattr(layer, "explain", None)
-    return Placed(layer_id(entry), head.kind, kind.cost, kind.who, gate, deadline_ms, layer, explain, head.held_text)
+    return Placed(
+        id=layer_id(entry),
+        kind=head.kind,
+        cost=kind.cost,
+        who=kind.who,
+        gate=gate,
+        deadline_ms=deadline_ms,
+        call=layer,
+        explain=getattr(layer, "explain", None),
+        held_text=head.held_text,
+        needs=getattr(layer, "needs", None),
+    )
 
 
 def _construct(entry: Any, supplies: Supplies) -> Any:  # noqa: ANN401 - a layer or an adjustment

@@ -28,10 +28,21 @@ class Step(Struct, frozen=True, gc=False):
     verdict: Verdict | None
     fault: Fault | None
     elapsed_ns: int
+    encoded: Raw | None = None
+    """The JSON form, for a step that is always the same."""
+    _reasons: tuple[Reason, ...] | None = None
 
     @property
     def reasons(self) -> tuple[Reason, ...]:
         """Why the layer judged as it did, or what kept it from judging."""
+        reasons = self._reasons
+        if reasons is None:
+            reasons = self._explain()
+            # Rendered once, kept: it is a function of the rest, so nobody can see it change.
+            force_setattr(self, "_reasons", reasons)
+        return reasons
+
+    def _explain(self) -> tuple[Reason, ...]:
         verdict = self.verdict
         if verdict is not None:
             explain = self.place.explain
@@ -70,7 +81,6 @@ class Decision(Struct, frozen=True, eq=False, gc=False):
     """What this decision is to the question it is a part of."""
     id: str = ""
     elapsed_ns: int = 0
-    _reasons: tuple[Reason, ...] | None = None
 
     @property
     def route(self) -> str:
@@ -88,15 +98,12 @@ class Decision(Struct, frozen=True, eq=False, gc=False):
     @property
     def reasons(self) -> tuple[Reason, ...]:
         """Why: the deciding layer's reasons, then what was done around it; for a fallback, what the losers saw."""
-        reasons = self._reasons
-        if reasons is None:
-            if self.chosen is not None:
-                reasons = self.chosen.reasons + self.remarks
-            else:
-                held = [step.reasons for step in self.steps if step.verdict is not None]
-                reasons = self.remarks + tuple(reason for found in held for reason in found)
-            # Rendered once, kept: the value is a function of the rest, so nobody can see it change.
-            force_setattr(self, "_reasons", reasons)
+        if self.chosen is not None:
+            return self.chosen.reasons + self.remarks
+        reasons = self.remarks
+        for step in self.steps:
+            if step.verdict is not None:
+                reasons += step.reasons
         return reasons
 
     @property
@@ -128,9 +135,9 @@ class Decision(Struct, frozen=True, eq=False, gc=False):
 
     def json(self) -> bytes:
         """The documented JSON form."""
-        return _encode(self._wire())
+        return _encode(self._form())
 
-    def _wire(self) -> DecisionForm:
+    def _form(self) -> DecisionForm:
         chosen = self.chosen
         verdict = chosen.verdict if chosen is not None else None
         profile = self.profile
@@ -148,8 +155,8 @@ class Decision(Struct, frozen=True, eq=False, gc=False):
             self.reasons,
             profile.encoded_policies[self.routes[0]],
             verdict.scores if verdict is not None else self.scores,
-            [_wire_step(step, chosen) for step in self.steps],
-            [part._wire() for part in self.parts] if self.parts else [],
+            [step.encoded or _step_form(step, chosen) for step in self.steps],
+            [part._form() for part in self.parts] if self.parts else [],
             self.elapsed_ns / 1000,
             self.role,
         )
@@ -188,14 +195,14 @@ class DecisionForm(Struct, frozen=True, gc=False):
     reasons: tuple[Reason, ...]
     policy: Raw
     scores: Mapping[str, float]
-    trace: list[StepForm]
+    trace: list[StepForm | Raw]
     parts: list[DecisionForm]
     elapsed_us: float
     role: str = ""
     """What a part is to its question; empty for a whole question."""
 
 
-def _wire_step(step: Step, chosen: Step | None) -> StepForm:
+def _step_form(step: Step, chosen: Step | None) -> StepForm:
     place, verdict = step.place, step.verdict
     if verdict is None:
         reasons = None if step.fault is None else step.reasons
@@ -215,3 +222,11 @@ def _wire_step(step: Step, chosen: Step | None) -> StepForm:
 
 
 _encode = json.Encoder().encode
+
+
+def idle_step(place: Placed) -> Step:
+    """How a layer ends that is not asked: its kind is not installed, or what it judges by is not there."""
+    missing = Fault("skipped", f"no installed package provides {place.kind}") if place.call is None else None
+    step = Step(place, "passed", None, missing, 0)
+    force_setattr(step, "encoded", Raw(_encode(_step_form(step, None))))
+    return step

@@ -49,6 +49,8 @@ class Placed(Struct, frozen=True):
     explain: Callable[[Verdict], tuple[Reason, ...]] | None = None
     held_text: str = ""
     """How people read a verdict of this layer that its gate held back; `{confidence}` stands for the number."""
+    needs: Literal["declared", "notes"] | None = None
+    """What the layer judges by; a query without a declared route, a reading without notes, is not put to it."""
 
 
 class Fallback(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -89,8 +91,8 @@ class Profile(Struct, frozen=True, eq=False):
     contract: tuple[Rule, ...] = ()
     adjust: tuple[Adjust, ...] = ()
     split: Callable[[Reading], tuple[Part, ...]] | None = None
-    validate: tuple[Callable[[Query], None], ...] = ()
-    """What layers refuse before routing, by raising a QueryError."""
+    declared: tuple[Callable[[str], None], ...] = ()
+    """Checks of a declared route, one for each layer that takes one; a check refuses by raising a QueryError."""
     remarks: tuple[str, ...] = ()
     """What the loader noticed that is no mistake: kinds not installed, settings applied."""
     resolved: Mapping[str, Any] = {}

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import force_setattr
 
-from .decision import Decision, Ended, Step
+from .decision import Decision, Ended, Step, idle_step
 from .errors import QueryError, QueryTooLarge, ReplayMismatch, UnknownRoute
 from .ident import new_id
 from .profile import Default, Part, Placed, Profile
@@ -49,10 +49,12 @@ class Counterfactual(NamedTuple):
 class Router:
     """One profile, ready to decide."""
 
-    __slots__ = ("profile",)
+    __slots__ = ("profile", "stations")
 
     def __init__(self, profile: Profile) -> None:
         self.profile = profile
+        self.stations = tuple((place, idle_step(place)) for place in profile.layers)
+        """Each layer, and how it ends when it is not asked."""
 
     def __repr__(self) -> str:
         return f"Router({self.profile!r})"
@@ -84,16 +86,18 @@ class Router:
         """The query, validated; the only place where routing can refuse."""
         if isinstance(query, str):
             query = Query(query)
-        profile = self.profile
-        size = len(query.text) + sum(len(turn.text) for turn in query.turns) if query.turns else len(query.text)
+        size = len(query.text)
+        if query.turns:
+            size += sum(len(turn.text) for turn in query.turns)
         if size > MAX_CHARACTERS:
             raise QueryTooLarge(size, MAX_CHARACTERS)
-        if query.ceiling is not None and query.ceiling not in profile.routes:
-            raise UnknownRoute("ceiling", query.ceiling, profile.routes)
-        if query.declared is not None and not any(place.who == "D" for place in profile.layers):
-            raise QueryError(f"profile {profile.name!r} has no declared.v1 layer: it takes no declared route")
-        for validate in profile.validate:
-            validate(query)
+        if query.ceiling is not None and query.ceiling not in self.profile.routes:
+            raise UnknownRoute("ceiling", query.ceiling, self.profile.routes)
+        if query.declared is not None:
+            if not self.profile.declared:
+                raise QueryError(f"profile {self.profile.name!r} has no declared.v1 layer: it takes no declared route")
+            for validate in self.profile.declared:
+                validate(query.declared)
         return query
 
     def steps(self, query: Query, muted: frozenset[str] = frozenset(), role: str = "") -> Steps:
@@ -112,10 +116,12 @@ class Router:
         held: Step | None = None
         chosen: Step | None = None
         mishap = "-"
-        for place in profile.layers:
-            if place.call is None:
-                missing = Fault("skipped", f"no installed package provides {place.kind}")
-                trace.append(Step(place, "passed", None, missing, 0))
+        for place, idle in self.stations:
+            needs = place.needs
+            if place.call is None or (
+                needs is not None and not (query.declared if needs == "declared" else reading.notes)
+            ):
+                trace.append(idle)
                 continue
             raw, elapsed = yield place, reading
             if raw is None:
@@ -243,8 +249,9 @@ def _seal(decision: Decision, started: int) -> Decision:
     """Give a finished decision what only a driver knows. Nobody has seen it yet, so it is still immutable to everyone."""
     force_setattr(decision, "id", new_id())
     force_setattr(decision, "elapsed_ns", perf_counter_ns() - started)
-    for part in decision.parts:
-        _seal(part, started)
+    if decision.parts:
+        for part in decision.parts:
+            _seal(part, started)
     return decision
 
 

@@ -12,7 +12,7 @@ from typing import Literal
 from msgspec import Struct
 
 from turnout.core.errors import UnknownRoute
-from turnout.core.query import Query, Reading
+from turnout.core.query import Reading
 from turnout.core.registry import Supplies, kind
 from turnout.core.verdict import Reason, Verdict
 
@@ -28,6 +28,8 @@ class DeclaredConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Declared:
+    needs = "declared"
+
     def __init__(self, config: DeclaredConfig, routes: tuple[str, ...]) -> None:
         names = {route.casefold(): route for route in routes}
         names |= {alias.casefold(): route for alias, route in config.aliases.items()}
@@ -36,9 +38,9 @@ class Declared:
         self.routes = routes
         self.rejects = config.unknown == "reject"
 
-    def validate(self, query: Query) -> None:
-        if self.rejects and query.declared is not None and query.declared.strip().casefold() not in self.names:
-            raise UnknownRoute("declared route", query.declared, self.routes)
+    def validate(self, declared: str) -> None:
+        if self.rejects and declared.strip().casefold() not in self.names:
+            raise UnknownRoute("declared route", declared, self.routes)
 
     def __call__(self, reading: Reading) -> Verdict | None:
         declared = reading.query.declared

@@ -90,21 +90,26 @@ Test = Callable[[Reading], bool]
 
 class Rules:
     def __init__(self, config: RulesConfig, supplies: Supplies) -> None:
-        self.rules = [(rule, _routes(rule), _tests(rule, supplies)) for rule in config.rules]
+        self.rules = [
+            (_tests(rule, supplies), f"rule.{rule.id}", Verdict(_routes(rule), rule.confidence, evidence=(i,), decisive=True))
+            for i, rule in enumerate(config.rules)
+        ]
+        self.texts = [rule.text or f"rule {rule.id} applies" for rule in config.rules]
+        self.needs = "notes" if all(rule.when.note is not None for rule in config.rules) else None
 
     def __call__(self, reading: Reading) -> Verdict | None:
-        for i, (rule, routes, tests) in enumerate(self.rules):
+        for tests, code, verdict in self.rules:
             for test in tests:
                 if not test(reading):
                     break
             else:
-                if f"rule.{rule.id}" not in reading.muted:
-                    return Verdict(routes, rule.confidence, evidence=(i,), decisive=True)
+                if code not in reading.muted:
+                    return verdict
         return None
 
     def explain(self, verdict: Verdict) -> tuple[Reason, ...]:
-        rule = self.rules[verdict.evidence[0]][0]  # type: ignore[call-overload]
-        return (Reason(f"rule.{rule.id}", rule.text or f"rule {rule.id} applies"),)
+        number: int = verdict.evidence[0]  # type: ignore[assignment]
+        return (Reason(self.rules[number][1], self.texts[number]),)
 
 
 def _tests(rule: Rule, supplies: Supplies) -> list[Test]:

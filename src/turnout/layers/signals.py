@@ -80,26 +80,30 @@ class Signals:
                 self.owner[hit] = index
                 self.shown[hit] = shown
         self.ladders = [_ladder(signal) for signal in config.signals]
-        self.measured = [
-            (index, f"signals.{signal.id}", MEASURES[signal.measure], self.ladders[index].starts)
+        self.measured = [index for index, signal in enumerate(config.signals) if signal.measure is not None]
+        self.gauges = [
+            (MEASURES[signal.measure], self.ladders[index].starts)
             for index, signal in enumerate(config.signals)
             if signal.measure is not None
         ]
+        self.gauge_codes = [f"signals.{config.signals[index].id}" for index in self.measured]
         self.neutral = frozenset(index for index, signal in enumerate(config.signals) if signal.neutral)
         self.judged = functools.lru_cache(maxsize=KEPT)(self.judge)
         self.described = functools.lru_cache(maxsize=KEPT)(self.describe)
 
     def __call__(self, reading: Reading) -> Verdict:
         numbers = []
-        standing = []
-        for _, code, value, starts in self.measured:
-            number = value(reading) if code not in reading.muted else -1
+        levels = []
+        for value, starts in self.gauges:
+            number = value(reading)
             numbers.append(number)
-            standing.append(bisect_right(starts, number) if number >= 0 else -1)
+            levels.append(bisect_right(starts, number))
+        if reading.muted:
+            levels = [-1 if code in reading.muted else at for at, code in zip(levels, self.gauge_codes, strict=True)]
         hits = reading.hits
-        evidence = (hits, tuple(standing), tuple(numbers))
-        routes, confidence, margin, scores, decisive = self.judged(hits, evidence[1])
-        return Verdict(routes, confidence, margin, scores, (), evidence, decisive)
+        standing = tuple(levels)
+        routes, confidence, margin, scores, decisive = self.judged(hits, standing)
+        return Verdict(routes, confidence, margin, scores, (), (hits, standing, tuple(numbers)), decisive)
 
     def judge(self, hits: Hits, standing: Standing) -> Judged:
         raise NotImplementedError
@@ -121,12 +125,11 @@ class Signals:
         reasons = self.preface(hits, standing)
         counted = [(at, 0) for at, reason in enumerate(reasons) if "{n}" in reason.text]
         silent = True
-        place = {index: which for which, (index, *_) in enumerate(self.measured)}
         for index, rung in self.standing_rungs(hits, standing):
             silent = silent and index in self.neutral
             words = [self.shown[hit] for hit in hits if self.owner.get(hit) == index and self.shown[hit]][: rung.show]
             if "{n}" in rung.reason.text:
-                counted.append((len(reasons), place[index]))
+                counted.append((len(reasons), self.measured.index(index)))
             reasons.append(
                 Reason(rung.reason.code, f"{rung.reason.text} ({', '.join(words)})") if words else rung.reason
             )
@@ -144,9 +147,9 @@ class Signals:
         for hit in hits:
             if (index := self.owner.get(hit)) is not None:
                 counts[index] = counts.get(index, 0) + 1
-        for (index, _, _, starts), position in zip(self.measured, standing, strict=True):
+        for index, position in zip(self.measured, standing, strict=True):
             if position >= 0:
-                counts[index] = starts[position - 1] if position else 0
+                counts[index] = self.ladders[index].starts[position - 1] if position else 0
         return dict(sorted(counts.items()))
 
     def standing_rungs(self, hits: Hits, standing: Standing) -> Iterator[tuple[int, Rung]]:

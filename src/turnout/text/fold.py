@@ -1,8 +1,9 @@
 """One normaliser in front of every rule and signal.
 
 Two spellings a reader cannot tell apart fold to the same text: invisible characters are dropped; compatibility forms,
-quotes, dashes, spaces and case are unified; a Latin word with look-alike letters of other scripts becomes Latin. Newlines
-stay, because several patterns mean "on one line". Folding is linear: the one part of Unicode normalisation that is not
+quotes, dashes, kinds of space and case are unified; a Latin word with look-alike letters of other scripts becomes Latin.
+Newlines stay, because several patterns mean "on one line"; so do runs of spaces, which patterns read as one. Folding is
+linear: the one part of Unicode normalisation that is not
 (reordering long runs of combining marks) is capped before it runs.
 """
 
@@ -53,7 +54,6 @@ _UNIFY = str.maketrans(
 )
 _needs_unifying = re.compile(f"[{''.join(map(chr, _UNIFY))}]").search
 _other_space = re.compile(r"[^\S\n ]")
-_runs_of_spaces = re.compile(" {2,}")
 
 # Letters of other scripts that pass for Latin ones, after case folding: Cyrillic, Greek, Armenian and two Latin
 # letters that are not ASCII. The pairs are Unicode's confusables that a reader does not notice in running text.
@@ -75,7 +75,7 @@ def fold(text: str) -> Folded:
         if b"\r" in raw:
             raw = raw.translate(None, _ASCII_DROP).replace(b"\r\n", b"\n")
         seen = raw.translate(_ASCII_MAP, _ASCII_DROP)
-        return Folded(_tidy(seen.decode()), len(seen))
+        return Folded(seen.decode().strip(), len(seen))
     text = _invisible.sub("", text)
     if text.isascii():
         return fold(text)
@@ -92,7 +92,7 @@ def fold(text: str) -> Folded:
     text = _unify(_nfkc(_unify(text)))
     # Normalised once more: a mark after a look-alike composes with the Latin letter that took its place.
     text = _nfkc(_mixed_word.sub(lambda word: word[0].translate(_LOOKALIKE), _nfkc(text.casefold())))
-    return Folded(_tidy(_other_space.sub(" ", text)), units, windowed)
+    return Folded(_other_space.sub(" ", text).strip(), units, windowed)
 
 
 def _nfkc(text: str) -> str:
@@ -101,15 +101,6 @@ def _nfkc(text: str) -> str:
 
 def _unify(text: str) -> str:
     return text.translate(_UNIFY) if _needs_unifying(text) else text
-
-
-def _tidy(text: str) -> str:
-    """Runs of spaces become one, none stand at a line's ends."""
-    if "  " in text:
-        text = _runs_of_spaces.sub(" ", text)
-    if "\n" in text and (" \n" in text or "\n " in text):
-        text = text.replace(" \n", "\n").replace("\n ", "\n")
-    return text.strip()
 
 
 @functools.cache

@@ -122,7 +122,7 @@ def to_re2(pattern: Pattern, *, wrap: bool = True) -> str:
         case Substring(text):
             return re2.escape(_wrap(r"_\g<0>_", text) if wrap else text)
         case Ordered(first, then):
-            return rf"{_bounded(first)}[^\S\n][^\n]*[^\S\n]{_bounded(then)}"
+            return rf"{_bounded(first)}[^\S\n]+\S[^\n]*[^\S\n]{_bounded(then)}"
         case Whole(forms):
             return rf"\A[\s\pP]*(?:{_any_of([_bounded(form) for form in forms])}[\s\pP]*)+\z"
         case Regex(source):
@@ -137,7 +137,8 @@ def _bounded(form: str) -> str:
     text = _wrap(r"_\g<0>_", fold(form).text)
     left = r"\b" if _is_word(text[:1]) else ""
     right = r"\b" if _is_word(text[-1:]) else ""
-    return f"{left}{re2.escape(text)}{right}"
+    # Folding leaves runs of spaces alone: here they cost nothing, there a pass over the text.
+    return f"{left}{' +'.join(re2.escape(word) for word in text.split())}{right}"
 
 
 def _is_word(character: str) -> bool:

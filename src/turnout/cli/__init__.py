@@ -1,0 +1,57 @@
+"""The command line: one file a command, and one place where anything that goes wrong becomes a sentence.
+
+Exit codes: 0 done, 1 the command found something wrong (a failed check, rows without a decision), 2 it could not be done
+as asked (usage, configuration, query, file), 70 a bug, 130 interrupted, 141 the reader of the output went away.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+
+BUG, INTERRUPTED, PIPE_CLOSED = 70, 130, 141
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; its exit code."""
+
+    def run() -> int:
+        from .app import run_command
+
+        return run_command(sys.argv[1:] if argv is None else argv)
+
+    return guarded(run)
+
+
+def guarded(action: Callable[[], int]) -> int:
+    """The action's exit code; whatever it raises is said in a sentence on stderr, never in a traceback."""
+    from turnout.core.errors import TurnoutError
+
+    from .screen import complain, make_printable
+
+    make_printable()
+    try:
+        code = action()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The interpreter flushes stdout once more on its way out; it must find somewhere to write.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return PIPE_CLOSED
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except TurnoutError as error:
+        complain(str(error))
+        return 2
+    except OSError as error:
+        complain(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        return 2
+    except Exception as error:  # a bug of ours must not look like a mistake of the user's
+        if os.environ.get("TURNOUT_DEBUG"):
+            raise
+        complain(f"this is a bug in Turnout: {type(error).__name__}: {error} (TURNOUT_DEBUG=1 shows where)")
+        return BUG
+    return code
+
+
+__all__ = ["guarded", "main"]

@@ -1,0 +1,116 @@
+"""One layer's part of the picture: what fired and what each signal adds, its scores, and its gate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from turnout.core.decision import Step
+from turnout.core.profile import Profile
+from turnout.core.verdict import Reason, Verdict
+
+from .evidence import Evidence, bands_of, measured_by
+from .screen import Glyphs, visible
+from .shape import bar, gauge, ruler, signed_bar
+
+# Cells on each side of a signed bar's axis, and of a score's bar.
+SIDE, SCORE = 9, 24
+# Losers beyond these are named by number only; a profile may have many routes.
+SHOWN_SCORES = 8
+
+
+def verdict_style(step: Step) -> str:
+    return "bold green" if step.ended == "accepted" else "bold yellow"
+
+
+def fired(step: Step) -> tuple[Reason, ...]:
+    """The layer's reasons without the gate's own, which is drawn instead."""
+    return tuple(reason for reason in step.reasons if reason.code != "gate.held") if step.verdict is not None else ()
+
+
+def details(
+    profile: Profile, step: Step, evidence: Evidence, glyphs: Glyphs, width: int
+) -> Iterator[RenderableType]:
+    verdict = step.verdict
+    if verdict is None:
+        return
+    yield _signals(step, verdict, evidence.weights.get(step.place.id, {}), glyphs)
+    bands = bands_of(profile, step.place.id)
+    if bands is not None and len(verdict.scores) == 1:
+        yield ""
+        value = verdict.scores[measured_by(verdict)]
+        yield from ruler(value, bands.edges, bands.routes, verdict.routes[0], width, glyphs, verdict_style(step))
+    elif verdict.scores:
+        yield ""
+        yield _scores(step, verdict, glyphs)
+    yield ""
+    yield _gate(step, verdict, glyphs)
+
+
+def _signals(step: Step, verdict: Verdict, weights: Mapping[str, float], glyphs: Glyphs) -> Table:
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(overflow="fold")
+    grid.add_column(justify="right", no_wrap=True)
+    grid.add_column(no_wrap=True)
+    largest = max(map(abs, weights.values()), default=1.0)
+    left = SIDE if min(weights.values(), default=0.0) < 0 else 0
+    if weights:
+        what = "adds" if len(verdict.scores) == 1 else "adds to the winner"
+        grid.add_row(Text("fired", "dim"), "", Text(what, "dim"))
+    for reason in fired(step):
+        added = weights.get(reason.code)
+        if added is None:
+            grid.add_row(Text(visible(reason.text)), "", "")
+        else:
+            shape = signed_bar(added / largest, left, SIDE, glyphs, ("magenta", "cyan"))
+            grid.add_row(Text(visible(reason.text)), Text(number(added, glyphs)), shape)
+    if weights and len(verdict.scores) == 1:
+        total = verdict.scores[measured_by(verdict)]
+        grid.add_row(Text("sum", "dim", justify="right"), Text(number(total, glyphs), "bold"), "")
+    return grid
+
+
+def _scores(step: Step, verdict: Verdict, glyphs: Glyphs) -> Table:
+    """The winner and the losers, best first."""
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(no_wrap=True)
+    grid.add_column(justify="right", no_wrap=True)
+    grid.add_column(no_wrap=True)
+    ranked = sorted(verdict.scores.items(), key=lambda item: -item[1])
+    scale = max(1.0, ranked[0][1])
+    for route, score in ranked[:SHOWN_SCORES]:
+        won = route in verdict.routes
+        style = verdict_style(step) if won else "dim"
+        grid.add_row(Text(visible(route), style), f"{score:.3f}", bar(score / scale, SCORE, glyphs, style))
+    if len(ranked) > SHOWN_SCORES:
+        grid.add_row(Text(f"and {len(ranked) - SHOWN_SCORES} more", "dim"), "", "")
+    return grid
+
+
+def _gate(step: Step, verdict: Verdict, glyphs: Glyphs) -> RenderableType:
+    """What the gate needed and what it found."""
+    gate = step.place.gate
+    name = "confidence" if verdict.calibrated else "score"
+    if verdict.decisive:
+        return Text.assemble(f"{name} {verdict.confidence:.2f}  ", ("decisive: no gate is asked", "dim"))
+    grid = Table.grid(padding=(0, 2))
+    for _ in range(4):
+        grid.add_column(no_wrap=True)
+    rows = [(name, verdict.confidence, gate.confidence)]
+    if gate.margin > 0.0:
+        rows.append(("margin", verdict.margin, gate.margin))
+    for label, found, needed in rows:
+        enough = found >= needed
+        style = "green" if enough else "yellow"
+        shape = gauge(found, needed, SCORE, glyphs, style)
+        sign = glyphs.yes if enough else glyphs.no
+        grid.add_row(label, f"{found:.2f}", shape, Text.assemble(f"needs {needed:.2f} ", (sign, f"bold {style}")))
+    said = [Text(visible(reason.text), "dim") for reason in step.reasons if reason.code == "gate.held"]
+    return Group(grid, *said) if step.place.held_text else grid
+
+
+def number(value: float, glyphs: Glyphs) -> str:
+    return f"{'+' if value >= 0 else glyphs.minus}{abs(value):.3f}"

@@ -1,0 +1,50 @@
+"""The options several commands share, each said once."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+# It takes any text and answers what most people ask of a router first: which model.
+DEFAULT_PROFILE = "tiers"
+
+ProfileOption = Annotated[
+    str,
+    Parameter(
+        name=("--profile", "-p"),
+        env_var="TURNOUT_PROFILE",
+        help="A shipped profile's name, or the path of a TOML file.",
+        metavar="NAME",
+    ),
+]
+ConfigOption = Annotated[
+    str | None,
+    Parameter(name="--config", help="Settings file to use instead of your own turnout.toml.", metavar="FILE"),
+]
+JsonOption = Annotated[bool, Parameter(name="--json", negative=(), show_default=False, help="Print JSON.")]
+LocalOption = Annotated[
+    bool,
+    Parameter(name="--local", negative=(), show_default=False, help="Ask local layers only: no model, no network."),
+]
+TextArgument = Annotated[
+    str | None, Parameter(help="The question; `-`, or nothing with something piped in, reads stdin.", show_default=False)
+]
+DeclareOption = Annotated[
+    str | None, Parameter(name="--declare", help="The route you ask for by name.", metavar="ROUTE")
+]
+CeilingOption = Annotated[
+    str | None, Parameter(name="--ceiling", help="The dearest route you may have.", metavar="ROUTE")
+]
+SessionOption = Annotated[
+    str | None,
+    Parameter(
+        name="--session",
+        help="A JSONL file of earlier turns; the question is added to it.",
+        metavar="FILE",
+    ),
+]
+TurnsOption = Annotated[
+    str | None,
+    Parameter(name="--turns", help='A conversation: a JSON list of {"role", "text"}.', metavar="FILE"),
+]

@@ -1,0 +1,118 @@
+"""From what stands on the command line to a query: the text, or stdin; a conversation, or a session that grows."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pathlib import Path as File
+
+import msgspec
+
+from turnout.config.load import load
+from turnout.core.decision import Decision
+from turnout.core.errors import QueryError
+from turnout.core.query import MAX_CHARACTERS, Query, Turn
+from turnout.core.router import Router
+
+STDIN = "\0-"
+"""How a lone `-` travels through the parser, which would take it for an option. No real argument can hold a NUL."""
+
+# UTF-8 needs at most four bytes a character; one more byte tells too long from just long enough.
+_MAX_BYTES = 4 * MAX_CHARACTERS + 1
+# What Python makes of bytes on the command line that are not UTF-8; such characters can be neither matched nor stored.
+_LONE = re.compile("[\ud800-\udfff]")
+_encode_line = msgspec.json.Encoder().encode
+
+
+class Ask(msgspec.Struct, frozen=True):
+    """What the options of `route` and `explain` ask for."""
+
+    text: str | None
+    declared: str | None = None
+    ceiling: str | None = None
+    turns: str | None = None
+    session: str | None = None
+
+    def query(self) -> Query:
+        if self.turns is not None and self.session is not None:
+            raise QueryError("--turns and --session exclude each other: a session is a conversation already")
+        if self.turns is not None:
+            turns = _read_turns(File(self.turns))
+            if self.text is not None:
+                turns = (*turns, Turn("user", read_text(self.text)))
+            elif not any(turn.role == "user" for turn in turns):
+                raise QueryError(f"{self.turns}: no turn has the role 'user', so there is no question: add one, or TEXT")
+            return Query(turns=turns, declared=self.declared, ceiling=self.ceiling)
+        text = read_text(self.text)
+        if self.session is not None:
+            turns = (*_read_session(File(self.session)), Turn("user", text))
+            return Query(turns=turns, declared=self.declared, ceiling=self.ceiling)
+        return Query(text, declared=self.declared, ceiling=self.ceiling)
+
+    def remember(self, query: Query) -> None:
+        """Add the question to the session, if there is one."""
+        if self.session is not None:
+            _append(File(self.session), query.turns[-1])
+
+
+def decide_asked(ask: Ask, profile: str, config: str | None, *, local: bool) -> Decision:
+    """The decision on what was asked, which a session then remembers."""
+    router = load(profile, config=config)
+    query = ask.query()
+    decision = decide(router, query, local=local)
+    ask.remember(query)
+    return decision
+
+
+def decide(router: Router, query: Query, *, local: bool) -> Decision:
+    """The decision; an event loop is started only where some layer needs one."""
+    if local or all(place.cost != "network" for place in router.profile.layers):
+        return router.route_sync(query)
+    import asyncio
+
+    return asyncio.run(router.route(query))
+
+
+def read_text(text: str | None) -> str:
+    """The argument, or what is piped in. Bytes that are not UTF-8 become U+FFFD."""
+    if text is not None and text != STDIN:
+        return _LONE.sub("\ufffd", text)
+    if sys.stdin is None or (text is None and sys.stdin.isatty()):
+        raise QueryError("no question: give it as TEXT, or pipe it in")
+    raw = sys.stdin.buffer.read(_MAX_BYTES).decode("utf-8", "replace")
+    return raw.removesuffix("\n").removesuffix("\r")
+
+
+def _read_turns(path: File) -> tuple[Turn, ...]:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=tuple[Turn, ...])
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise QueryError(f"{path}: not a JSON list of turns with role and text: {error}") from None
+
+
+def _read_session(path: File) -> tuple[Turn, ...]:
+    try:
+        lines = path.read_bytes().split(b"\n")
+    except FileNotFoundError:
+        return ()
+    turns = []
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            turns.append(msgspec.json.decode(line, type=Turn))
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise QueryError(f"{path}:{number}: not a turn with role and text: {error}") from None
+    return tuple(turns)
+
+
+def _append(path: File, turn: Turn) -> None:
+    line = _encode_line(turn) + b"\n"
+    with path.open("ab+") as file:
+        if file.tell():
+            file.seek(-1, os.SEEK_END)
+            # A last line without its end must not swallow the one that follows.
+            if file.read(1) != b"\n":
+                line = b"\n" + line
+        file.write(line)

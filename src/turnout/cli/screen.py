@@ -1,0 +1,128 @@
+"""The terminal: output that never fails for what it is asked to print, and never obeys it.
+
+Questions and file names come from strangers. Control characters in them are shown, not sent, so no text can move the
+cursor, recolour the screen or reverse what is read.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+# Wider than this, lines of prose and bars are harder to follow, not easier.
+MAX_WIDTH = 100
+# Below this nothing can be aligned; the terminal wraps what it must.
+MIN_WIDTH = 40
+
+_BIDI = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+_SHOWN = {
+    **{code: 0x2400 + code for code in range(0x20)},
+    0x0A: "↵",
+    0x09: " ",
+    0x7F: 0x2421,
+    **dict.fromkeys((*range(0x80, 0xA0), *map(ord, _BIDI), 0x2028, 0x2029, *range(0xD800, 0xE000)), "\ufffd"),
+}
+
+
+def visible(text: str) -> str:
+    """The text with control characters as pictures of themselves, one character for one."""
+    return text if text.isascii() and text.isprintable() else text.translate(_SHOWN)
+
+
+def make_printable() -> None:
+    """Let stdout and stderr write a stand-in for what their encoding does not have."""
+    for stream, errors in ((sys.stdout, "replace"), (sys.stderr, "backslashreplace")):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors=errors)
+
+
+def complain(message: str) -> None:
+    """Say what went wrong, on stderr."""
+    lines = [visible(line) for line in message.split("\n")]
+    print("turnout:", "\n         ".join(lines), file=sys.stderr)
+
+
+def write_bytes(data: bytes) -> None:
+    """A line of JSON to stdout, as it is."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(data + b"\n")
+    sys.stdout.buffer.flush()
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Nothing is highlighted or marked up by guesswork: colour means what a renderer says it means."""
+    from rich.console import Console
+
+    return Console(stderr=stderr, highlight=False, markup=False, emoji=False)
+
+
+def width_of(target: Console) -> int:
+    return max(MIN_WIDTH, min(target.width, MAX_WIDTH))
+
+
+class Glyphs(NamedTuple):
+    """The signs a picture is drawn with."""
+
+    accepted: str = "●─▶"
+    held: str = "◐"
+    passed: str = "○"
+    fault: str = "✕"
+    unasked: str = "·"
+    rail: str = "│"
+    leave: str = "╰─▶"
+    line: str = "─"
+    edge: str = "┼"
+    here: str = "●"
+    full: str = "█"
+    left_half: str = "▌"
+    right_half: str = "▐"
+    axis: str = "│"
+    track: str = "━"
+    rest: str = "╌"
+    need: str = "┃"
+    dot: str = "·"
+    arrow: str = "→"
+    minus: str = "−"
+    micro: str = "µs"
+    quotes: str = "“”"
+    dots: str = "…"
+    yes: str = "✓"
+    no: str = "✗"
+
+
+PLAIN = Glyphs(
+    accepted="*->",
+    held="o",
+    passed=".",
+    fault="x",
+    unasked=" ",
+    rail="|",
+    leave="`->",
+    line="-",
+    edge="+",
+    here="O",
+    full="#",
+    left_half="#",
+    right_half="#",
+    axis="|",
+    track="=",
+    rest=".",
+    need="|",
+    dot="-",
+    arrow="->",
+    minus="-",
+    micro="us",
+    quotes='""',
+    dots="...",
+    yes="+",
+    no="-",
+)
+
+
+def glyphs_for(target: Console) -> Glyphs:
+    """Line drawing where the output's encoding has it, ASCII elsewhere."""
+    return PLAIN if target.options.ascii_only else Glyphs()

@@ -1,0 +1,41 @@
+"""For authors of layers and for tests: a conformance suite, doubles, and routers built in code.
+
+    >>> from turnout import Gate, Verdict
+    >>> from turnout.testing import PassLayer, ScriptedLayer, check_layer, make_router, place
+    >>> check_layer(PassLayer())
+    >>> sure = ScriptedLayer([Verdict(("second",), 0.9)])
+    >>> router = make_router([place(sure, "mine", gate=Gate(confidence=0.8))], routes=("first", "second"))
+    >>> router.route_sync("anything").by
+    'mine'
+
+Nothing here is used by Turnout itself, and nothing here patches anything: a double is a layer like any other.
+"""
+
+from __future__ import annotations
+
+from turnout.config.cases import read_cases as load_cases
+from turnout.config.cases import run_cases
+
+from .conformance import Finding, check_layer, layer_findings
+from .doubles import PassLayer, ScriptedLayer, ScriptedNetworkLayer, Stall
+from .hostile import ORDINARY, hostile_queries
+from .router import ROUTES, make_profile, make_reading, make_router, place
+
+__all__ = [
+    "ORDINARY",
+    "ROUTES",
+    "Finding",
+    "PassLayer",
+    "ScriptedLayer",
+    "ScriptedNetworkLayer",
+    "Stall",
+    "check_layer",
+    "hostile_queries",
+    "layer_findings",
+    "load_cases",
+    "make_profile",
+    "make_reading",
+    "make_router",
+    "place",
+    "run_cases",
+]

@@ -1,0 +1,405 @@
+"""What every layer promises, checked: `check_layer` puts hostile and ordinary texts to a layer and says what it broke.
+
+The promises are those the router relies on. A layer is *total* (it answers every reading, whatever is in it, and never
+raises), *pure* (the same reading gets the same answer, in any order, and nothing it was given is changed),
+*well-formed* (a `Verdict` or None; routes of the profile, confidence in [0, 1], margin >= 0) and *explained* (every
+verdict has reasons with dotted codes, and they can be written as JSON). A network layer need not be pure: models are
+not.
+
+Layers are called through the router's own driver, because that is what contains them in production.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import inspect
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import msgspec
+
+from turnout import layers as _builtin_layers  # noqa: F401 - importing it registers the kinds that ship with Turnout
+from turnout.config.check import conform
+from turnout.config.document import spell
+from turnout.core.errors import suggest
+from turnout.core.profile import Layer, Placed
+from turnout.core.query import Query, Reading
+from turnout.core.registry import Cost, Kind, Supplies, kinds
+from turnout.core.verdict import Fault, Reason, Verdict
+from turnout.text.match import Lexicon
+from turnout.text.read import reader
+
+from .hostile import hostile_queries
+from .router import ROUTES, make_reading, make_router, place
+
+# A layer that needs longer for a mebibyte of text is not linear in it, or does something a layer should not do.
+SLOWEST_MS = 1000.0
+# A reason is a sentence: one that is longer carries the text of the question along.
+LONGEST_REASON = 1000
+
+_CODE = re.compile(r"[\w-]+(?:\.[\w-]+)+")
+_VERSIONED = re.compile(r"[a-z][a-z0-9_-]*\.v[1-9][0-9]*")
+
+
+class Finding(NamedTuple):
+    """One broken promise, and the readings that show it."""
+
+    check: str
+    """`kind`, `config`, `raises`, `slow`, `type`, `routes`, `range`, `scores`, `reasons`, `repeat` or `mutates`."""
+    message: str
+    readings: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        shown = ", ".join(self.readings[:3])
+        more = f" and {len(self.readings) - 3} more" if len(self.readings) > 3 else ""
+        return f"{self.check}: {self.message}" + (f" (on: {shown}{more})" if shown else "")
+
+
+def check_layer(
+    layer: Layer | str,
+    config: Mapping[str, Any] | None = None,
+    *,
+    routes: tuple[str, ...] = ROUTES,
+    cost: Cost | None = None,
+    texts: Iterable[str | Query] = (),
+    slowest_ms: float = SLOWEST_MS,
+) -> None:
+    """Raise an AssertionError that names every promise the layer breaks, or return quietly.
+
+    `layer` is a layer, or the name of an installed kind, which is then built from `config` (its table in a profile,
+    without `kind`, `id` and `accept`) and has its phrases found as in a real profile. `routes` are the profile's.
+    `texts` are questions the layer has something to say about; they come on top of the suite's own, which may never
+    reach it. `cost` is the kind's; for a bare layer a coroutine is `network`, anything else `free`. A network layer is
+    given `slowest_ms` for each answer and runs on an event loop of its own: hand it doubles of what it asks.
+    """
+    findings = layer_findings(layer, config, routes=routes, cost=cost, texts=texts, slowest_ms=slowest_ms)
+    if findings:
+        name = layer if isinstance(layer, str) else type(layer).__name__
+        listed = "".join(f"\n  {finding}" for finding in findings)
+        raise AssertionError(f"{name} breaks {len(findings)} of the promises a layer makes:{listed}")
+
+
+def layer_findings(
+    layer: Layer | str,
+    config: Mapping[str, Any] | None = None,
+    *,
+    routes: tuple[str, ...] = ROUTES,
+    cost: Cost | None = None,
+    texts: Iterable[str | Query] = (),
+    slowest_ms: float = SLOWEST_MS,
+) -> list[Finding]:
+    """The same as a list, empty for a layer that keeps its promises."""
+    found = _Findings()
+    if isinstance(layer, str):
+        subject = _build(layer, config or {}, routes, found)
+    else:
+        subject = _Subject(place(layer, "layer", cost=cost), make_reading, None, None)
+    if subject is not None:
+        queries = hostile_queries(routes)
+        queries |= {f"text {i}": text if isinstance(text, Query) else Query(text) for i, text in enumerate(texts)}
+        _Examination(subject, routes, slowest_ms, found).run(queries)
+    return found.merged()
+
+
+class _Findings:
+    """Collects findings; the same one on many readings is one."""
+
+    def __init__(self) -> None:
+        self._seen: dict[tuple[str, str], dict[str, None]] = {}
+
+    def add(self, check: str, message: str, reading: str = "") -> None:
+        readings = self._seen.setdefault((check, message), {})
+        if reading:
+            readings[reading] = None
+
+    def merged(self) -> list[Finding]:
+        return [Finding(check, message, tuple(readings)) for (check, message), readings in self._seen.items()]
+
+
+class _Subject(NamedTuple):
+    """A layer, and how a profile would read for it."""
+
+    place: Placed
+    read: Callable[[Query], Reading]
+    produces: set[str] | None
+    """Routes its config says it can choose."""
+    rebuild: Callable[[], _Subject | None] | None
+
+
+class _Asked(NamedTuple):
+    answer: Any
+    fault: Fault | None
+    elapsed_ms: float
+    kept: Any = None
+    """The answer as it was when it was given."""
+
+
+def _build(name: str, config: Mapping[str, Any], routes: tuple[str, ...], found: _Findings) -> _Subject | None:
+    kind = kinds().get(name)
+    if kind is None:
+        found.add("kind", f"no installed package provides {name!r}{suggest(name, kinds())}")
+        return None
+    if not _VERSIONED.fullmatch(name):
+        found.add("kind", f"{name!r} is not a versioned name such as 'mine.v1'")
+    shape = msgspec.inspect.type_info(kind.config)
+    if not kind.config.__struct_config__.forbid_unknown_fields:
+        found.add("config", f"{kind.config.__name__} takes unknown keys: a misspelt one would be ignored")
+    if not kind.config.__struct_config__.frozen:
+        found.add("config", f"{kind.config.__name__} is not frozen")
+    mistakes = [f"{spell(path)}: {message}" for path, message in conform(dict(config), shape)]
+    if not mistakes:
+        faults = getattr(msgspec.convert(config, kind.config), "faults", None)
+        listed = _attempt(lambda: list(faults(routes))) if faults is not None else _Asked([], None, 0)
+        if listed.fault is not None:
+            mistakes.append(f"faults() raised {listed.fault.detail}")
+        mistakes += [f"{where}: {message}" for where, message in listed.answer or ()]
+    for mistake in mistakes:
+        found.add("config", mistake)
+    return None if mistakes else _construct(kind, config, routes, found)
+
+
+def _construct(kind: Kind, config: Mapping[str, Any], routes: tuple[str, ...], found: _Findings) -> _Subject | None:
+    lexicon = Lexicon()
+    before = copy.deepcopy(config)
+    typed = msgspec.convert(config, kind.config)
+    built = _attempt(lambda: kind.build(typed, Supplies(routes, lexicon)))
+    if built.fault is not None:
+        found.add("raises", f"the factory of {kind.name} raised {built.fault.detail}")
+        return None
+    if config != before:
+        found.add("mutates", "building the layer changed its config")
+    read = reader(lexicon.compile(), fold_name="unicode", unwrap=True)
+    produces = getattr(typed, "produces", None)
+    placed = place(built.answer, kind.name.split(".")[0], cost=kind.cost, who=kind.who)
+    again = lambda: _construct(kind, config, routes, found)  # noqa: E731 - the same arguments, later
+    return _Subject(placed, read, produces() if produces is not None else None, again)
+
+
+class _Examination:
+    """One layer, asked about every reading: twice, backwards the second time, and once more with its signals muted."""
+
+    def __init__(self, subject: _Subject, routes: tuple[str, ...], slowest_ms: float, found: _Findings) -> None:
+        self.subject = subject
+        self.routes = routes
+        self.slowest_ms = slowest_ms
+        self.found = found
+        self.is_local = subject.place.cost != "network"
+        self.codes: set[str] = set()
+
+    def run(self, queries: Mapping[str, Query]) -> None:
+        readings = {name: self.subject.read(query) for name, query in queries.items()}
+        originals = copy.deepcopy(readings)
+        asked = self._ask(self.subject, readings)
+        sound = {name: one.kept for name, one in asked.items() if self._judge(name, one)}
+        if self.is_local:
+            backwards = dict(reversed(readings.items()))
+            self._compare(sound, self._ask(self.subject, backwards), "answers differently when asked again")
+            if self.subject.rebuild is not None and (twin := self.subject.rebuild()) is not None:
+                self._compare(sound, self._ask(twin, readings), "answers differently when built again")
+        muted = {
+            name: msgspec.structs.replace(reading, hits=(), muted=frozenset(self.codes))
+            for name, reading in readings.items()
+        }
+        for name, one in self._ask(self.subject, muted).items():
+            self._judge(f"{name}, muted", one)
+        for name, reading in readings.items():
+            if reading != originals[name]:
+                self.found.add("mutates", "changed the reading it was given", name)
+        for name, answer in sound.items():
+            if asked[name].answer != answer:
+                self.found.add("mutates", "changed a verdict it had given before", name)
+
+    def _ask(self, subject: _Subject, readings: Mapping[str, Reading]) -> dict[str, _Asked]:
+        if self.is_local:
+            return {name: _keep(_ask_local(subject.place, reading)) for name, reading in readings.items()}
+        # A loop of its own in a thread of its own: the caller may be running one already.
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(asyncio.run, _ask_network(subject.place, readings, self.slowest_ms)).result()
+
+    def _judge(self, name: str, asked: _Asked) -> bool:
+        """Whether the answer is one a layer may give; whatever is wrong with it is noted."""
+        answer, fault = asked.answer, asked.fault
+        if fault is not None:
+            self.found.add("slow" if fault.kind == "timeout" else "raises", fault.detail, name)
+            return False
+        if asked.elapsed_ms > self.slowest_ms:
+            self.found.add("slow", f"took more than {self.slowest_ms:.0f} ms", name)
+        if answer is None or (type(answer) is Fault and not self.is_local):
+            return True
+        if inspect.isawaitable(answer):
+            self.found.add("type", "returned an awaitable, but only a network layer is awaited", name)
+            _dispose(answer)
+            return False
+        if type(answer) is not Verdict:
+            self.found.add("type", f"returned {type(answer).__name__}, not a Verdict or None", name)
+            return False
+        wrong = [*_routes_of(answer, self.routes, self.subject.produces), *_numbers_of(answer), *_fields_of(answer)]
+        for check, message in wrong:
+            self.found.add(check, message, name)
+        if _are_reasons(answer.reasons):
+            self._judge_reasons(name, answer)
+        return not wrong
+
+    def _judge_reasons(self, name: str, verdict: Verdict) -> None:
+        explain = self.subject.place.explain
+        reasons = verdict.reasons
+        if explain is not None:
+            before = copy.deepcopy(verdict)
+            told, again = _attempt(lambda: explain(verdict)), _attempt(lambda: explain(verdict))
+            if told.fault is not None:
+                self.found.add("reasons", f"explain raised {told.fault.detail}", name)
+                return
+            if not _are_reasons(told.answer):
+                self.found.add("reasons", "explain must return a tuple of Reasons", name)
+                return
+            if told.answer != again.answer:
+                self.found.add("repeat", "explains differently when asked again", name)
+            if verdict != before:
+                self.found.add("mutates", "explain changed the verdict", name)
+            reasons += told.answer
+        if not reasons:
+            self.found.add("reasons", "a verdict without a reason: give it `reasons`, or the layer an `explain`", name)
+        for reason in reasons:
+            self.codes.add(reason.code)
+            for message in _mistakes_in(reason):
+                self.found.add("reasons", message, name)
+
+    def _compare(self, sound: Mapping[str, Any], again: Mapping[str, _Asked], message: str) -> None:
+        for name, asked in again.items():
+            if asked.fault is not None:
+                self.found.add("raises", asked.fault.detail, name)
+            elif name in sound and sound[name] != asked.kept:
+                self.found.add("repeat", message, name)
+            _dispose(asked.answer)
+
+
+def _dispose(answer: object) -> None:
+    """A coroutine nobody awaits warns when it is collected; closing it says that this was on purpose."""
+    if inspect.iscoroutine(answer):
+        answer.close()
+
+
+# A struct does not check what it is made of, so a verdict may hold anything: hence Any in the next four.
+def _routes_of(verdict: Any, routes: tuple[str, ...], produces: set[str] | None) -> Iterable[tuple[str, str]]:
+    if not isinstance(verdict.routes, tuple) or not verdict.routes:
+        yield "routes", f"routes must be a tuple of at least one route, not {_short(verdict.routes)}"
+        return
+    for route in verdict.routes:
+        if not isinstance(route, str) or route not in routes:
+            yield "routes", f"chose {_short(route)}, not a route of this profile"
+        elif produces is not None and route not in produces:
+            yield "routes", f"chose {route!r}, which its config's produces() leaves out"
+
+
+def _numbers_of(verdict: Any) -> Iterable[tuple[str, str]]:
+    if not _is_number(verdict.confidence) or not 0.0 <= verdict.confidence <= 1.0:
+        yield "range", f"confidence must be a number in [0, 1], not {_short(verdict.confidence)}"
+    if not _is_number(verdict.margin) or verdict.margin < 0.0:
+        yield "range", f"margin must be a number >= 0, not {_short(verdict.margin)}"
+    scores = verdict.scores
+    if not isinstance(scores, Mapping):
+        yield "scores", f"scores must be a mapping, not {_short(scores)}"
+    elif not all(isinstance(name, str) and _is_number(score) for name, score in scores.items()):
+        yield "scores", "scores must map names to finite numbers"
+
+
+def _fields_of(verdict: Any) -> Iterable[tuple[str, str]]:
+    if not _are_reasons(verdict.reasons):
+        yield "reasons", f"reasons must be a tuple of Reasons, not {_short(verdict.reasons)}"
+    if not isinstance(verdict.evidence, tuple):
+        yield "type", f"evidence must be a tuple, not {_short(verdict.evidence)}"
+    elif (same := _attempt(lambda: copy.deepcopy(verdict) == verdict)).answer is not True:
+        detail = f": {same.fault.detail}" if same.fault is not None else ""
+        yield "type", f"evidence must be plain values that can be copied and compared{detail}"
+    for name in ("decisive", "calibrated"):
+        if not isinstance(getattr(verdict, name), bool):
+            yield "type", f"{name} must be true or false, not {_short(getattr(verdict, name))}"
+
+
+def _mistakes_in(reason: Any) -> Iterable[str]:
+    if not isinstance(reason.code, str) or not _CODE.fullmatch(reason.code):
+        yield f"the code {_short(reason.code)} is not dotted, such as 'mine.found'"
+    if not isinstance(reason.text, str) or not reason.text.strip():
+        yield f"the reason {_short(reason.code)} has no text"
+    elif len(reason.text) > LONGEST_REASON:
+        yield f"the text of {_short(reason.code)} is longer than {LONGEST_REASON} characters"
+    elif (written := _attempt(lambda: msgspec.json.encode(reason))).fault is not None:
+        yield f"the text of {_short(reason.code)} cannot be written as JSON: {written.fault.detail}"
+
+
+def _are_reasons(value: object) -> bool:
+    return isinstance(value, tuple) and all(type(item) is Reason for item in value)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}…"
+
+
+class _Ear:
+    """Stands where the layer stands and keeps what it answered; the router is told nothing, so it judges nothing."""
+
+    def __init__(self, call: Callable[[Reading], Any]) -> None:
+        self.call = call
+        self.heard: Any = None
+
+    def __call__(self, reading: Reading) -> Any:
+        self.heard = self.call(reading)
+
+
+class _NetworkEar(_Ear):
+    """The same for a layer that is awaited, or that returns something to await."""
+
+    def __call__(self, reading: Reading) -> Any:
+        return self._hear(self.call(reading))
+
+    async def _hear(self, answer: Any) -> None:
+        self.heard = await answer if inspect.isawaitable(answer) else answer
+
+
+class _CoroutineEar(_Ear):
+    async def __call__(self, reading: Reading) -> Any:
+        self.heard = await self.call(reading)
+
+
+def _attempt(call: Callable[[], Any]) -> _Asked:
+    """What a function returned, or how it failed: the router's driver is the one place that contains such calls."""
+    return _ask_local(place(lambda _reading: call()), make_reading())
+
+
+def _ask_local(placed: Placed, reading: Reading) -> _Asked:
+    ear = _Ear(placed.call)  # type: ignore[arg-type]
+    router = make_router([place(ear, cost="free")], read=_reads(reading))
+    step = router.route_sync(Query()).steps[0]
+    return _Asked(ear.heard, step.fault, step.elapsed_ns / 1e6)
+
+
+async def _ask_network(placed: Placed, readings: Mapping[str, Reading], slowest_ms: float) -> dict[str, _Asked]:
+    asked = {}
+    is_coroutine = place(placed.call).cost == "network"
+    for name, reading in readings.items():
+        ear = (_CoroutineEar if is_coroutine else _NetworkEar)(placed.call)  # type: ignore[arg-type]
+        placed_ear = place(ear, cost="network", deadline_ms=slowest_ms)
+        router = make_router([placed_ear], read=_reads(reading), deadline_ms=slowest_ms)
+        step = (await router.route(Query())).steps[0]
+        asked[name] = _keep(_Asked(ear.heard, step.fault, step.elapsed_ns / 1e6))
+    return asked
+
+
+def _keep(asked: _Asked) -> _Asked:
+    """With a copy of the answer, taken at once: a layer may go on writing to what it gave."""
+    if type(asked.answer) is not Verdict:
+        return asked._replace(kept=asked.answer)
+    return asked._replace(kept=_attempt(lambda: copy.deepcopy(asked.answer)).answer)
+
+
+def _reads(reading: Reading) -> Callable[[Query], Reading]:
+    return lambda _query: reading

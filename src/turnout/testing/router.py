@@ -1,0 +1,135 @@
+"""Readings, profiles and routers built in code, for tests that are about the engine and not about TOML.
+
+Everything has a default, so that a test says only what it is about. A profile built here is hashed over what is data in
+it; two with the same data and different layers share a hash, which a profile from a file never does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypedDict, Unpack
+
+import msgspec
+
+from turnout.core.contract import Rule
+from turnout.core.policy import Policy
+from turnout.core.profile import Adjust, Default, Fallback, Layer, Part, Placed, Profile
+from turnout.core.query import Query, Reading
+from turnout.core.registry import Cost
+from turnout.core.router import Router
+from turnout.core.verdict import Gate, Who
+from turnout.text.fold import fold
+
+ROUTES = ("first", "second", "third")
+DEADLINE_MS = 350.0
+
+
+class ProfileFields(TypedDict, total=False):
+    """The fields of a profile that a test may state; the others follow from its layers and routes."""
+
+    name: str
+    policies: Mapping[str, Policy]
+    fallback: Fallback
+    off: Default | None
+    blank: Default | None
+    ordered: bool
+    deadline_ms: float
+    contract: tuple[Rule, ...]
+    adjust: tuple[Adjust, ...]
+    split: Callable[[Reading], tuple[Part, ...]] | None
+    read: Callable[[Query], Reading]
+    mute: Callable[[Reading, frozenset[str]], Reading]
+
+
+def make_reading(
+    text: str | Query = "", *, hits: tuple[int, ...] = (), notes: tuple[str, ...] = (), muted: Iterable[str] = ()
+) -> Reading:
+    """A text, or a query, as layers read it: folded, with the hits and notes the test says it has."""
+    query = Query(text) if isinstance(text, str) else text
+    words = query.text or next((turn.text for turn in reversed(query.turns) if turn.role == "user"), "")
+    folded = fold(words)
+    return Reading(query, words, folded.text, folded.units, hits, notes, frozenset(muted))
+
+
+def place(
+    layer: Layer | None,
+    id: str = "",
+    *,
+    cost: Cost | None = None,
+    who: Who = "R",
+    gate: Gate | None = None,
+    deadline_ms: float = DEADLINE_MS,
+    held_text: str = "",
+) -> Placed:
+    """A layer in its place in a profile. A coroutine is a network layer unless told otherwise; None: a missing kind."""
+    if cost is None:
+        cost = "network" if _is_coroutine_function(layer) else "free"
+    return Placed(
+        id=id,
+        kind="testing.v1",
+        cost=cost,
+        who=who,
+        gate=gate or Gate(),
+        deadline_ms=deadline_ms,
+        call=layer,
+        explain=getattr(layer, "explain", None),
+        held_text=held_text,
+        needs=getattr(layer, "needs", None),
+    )
+
+
+def make_profile(
+    layers: Iterable[Layer | Placed] = (), routes: tuple[str, ...] = ROUTES, **fields: Unpack[ProfileFields]
+) -> Profile:
+    """A profile with these layers, asked in this order; a layer without an id is called `layer0`, `layer1`, …"""
+    placed = tuple(_named(layer, number) for number, layer in enumerate(layers))
+    policies = {route: Policy() for route in routes} | dict(fields.get("policies", {}))
+    fallback = fields.get("fallback", Fallback(routes[0]))
+    told = {name: value for name, value in fields.items() if not callable(value) and name not in _CODE}
+    heads = [(layer.id, layer.cost, layer.who, layer.gate, layer.deadline_ms) for layer in placed]
+    data = msgspec.json.encode([routes, told, heads], order="sorted")
+    return Profile(
+        name=fields.get("name", "testing"),
+        hash=hashlib.sha256(data).hexdigest()[:16],
+        description="",
+        routes=routes,
+        layers=placed,
+        policies=policies,
+        fallback=fallback,
+        read=fields.get("read", make_reading),
+        mute=fields.get("mute", _mute),
+        off=fields.get("off"),
+        blank=fields.get("blank"),
+        ordered=fields.get("ordered", False),
+        deadline_ms=fields.get("deadline_ms", 400.0),
+        contract=fields.get("contract", ()),
+        adjust=fields.get("adjust", ()),
+        split=fields.get("split"),
+        declared=tuple(check for layer in placed if (check := getattr(layer.call, "validate", None)) is not None),
+        encoded_policies={route: msgspec.Raw(msgspec.json.encode(policy)) for route, policy in policies.items()},
+    )
+
+
+def make_router(
+    layers: Iterable[Layer | Placed] = (), routes: tuple[str, ...] = ROUTES, **fields: Unpack[ProfileFields]
+) -> Router:
+    """The router of such a profile."""
+    return Router(make_profile(layers, routes, **fields))
+
+
+_CODE = ("adjust",)
+
+
+def _named(layer: Layer | Placed, number: int) -> Placed:
+    placed = layer if isinstance(layer, Placed) else place(layer)
+    return placed if placed.id else msgspec.structs.replace(placed, id=f"layer{number}")
+
+
+def _is_coroutine_function(layer: object) -> bool:
+    return asyncio.iscoroutinefunction(layer) or asyncio.iscoroutinefunction(getattr(type(layer), "__call__", None))  # noqa: B004
+
+
+def _mute(reading: Reading, muted: frozenset[str]) -> Reading:
+    return msgspec.structs.replace(reading, muted=reading.muted | muted)
