@@ -13,6 +13,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 import turnout
+from turnout.config.load import shipped
 
 SCRIPTS: dict[str, str] = {
     "latin": "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ",
@@ -77,7 +78,7 @@ def words_of(resolved: Mapping[str, Any]) -> list[str]:
 def vocabulary() -> tuple[str, ...]:
     """The phrases of all shipped profiles, and what their patterns ask for."""
     extra = ("first", "then", "step 3", "1. ", "2+2", "(3 - 1) x 4 =", "on the far right", "in the top left figure", "???")
-    words = [word for name in turnout.profiles() for word in words_of(router(name).profile.resolved)]
+    words = [word for name in shipped() for word in words_of(router(name).profile.resolved)]
     return tuple(dict.fromkeys((*words, *extra)))
 
 

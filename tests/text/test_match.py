@@ -8,6 +8,7 @@ from oracles import LAST_LETTER, UNDECIDED, PlainMatcher, is_word, patterns_of, 
 from wild_text import SCRIPTS, Salad, router
 
 import turnout
+from turnout.config.load import shipped
 from turnout.core.query import Query, Reading
 from turnout.text.fold import fold, fold_javascript
 from turnout.text.match import (
@@ -181,7 +182,7 @@ FOREIGN: list[Pattern] = [
 
 def shipped_patterns() -> Iterator[Pattern]:
     """All that the shipped profiles look for word by word; the one that looks inside words has an oracle of its own."""
-    for name in turnout.profiles():
+    for name in shipped():
         resolved = router(name).profile.resolved
         if resolved.get("text", {}).get("fold", "unicode") == "unicode":
             yield from patterns_of(resolved)

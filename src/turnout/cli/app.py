@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from cyclopts import App, CycloptsError, Group, UnknownOptionError, UnusedCliTokensError
 
@@ -12,40 +13,87 @@ from turnout.core.errors import suggest
 from .question import STDIN
 from .screen import complain
 
-HELP = """\
-Decides what happens next with every question that reaches an LLM application, and says why."""
+HELP = "Decides what happens next with every question that reaches an LLM application, and says why."
 
-EXAMPLES = """\
-Examples:
-  turnout route "Define entropy" -p study
-  turnout explain "Prove step by step that sqrt(2) is irrational"
-  turnout batch questions.jsonl -p tiers -o decisions.jsonl
-  turnout check my-profile.toml --cases"""
 
-_COMMANDS = (
-    ("route", "Decide what happens with one question."),
-    ("explain", "Draw how a decision came about, and what would change it."),
-    ("batch", "Decide a whole JSONL file, on all cores."),
-    ("profiles", "List the profiles that ship with Turnout, or show one."),
-    ("check", "Find every mistake in a profile; run its golden cases."),
-    ("doctor", "See what is installed here, what is missing, and what to do."),
+class Command(NamedTuple):
+    """A row of the table. The help stands here because reading it must not cost an import."""
+
+    name: str
+    help: str
+    """The first sentence is the one in the list of commands."""
+    examples: tuple[str, ...]
+
+
+COMMANDS = (
+    Command(
+        "route",
+        "Decide what happens with one question.",
+        (
+            'turnout route "Define entropy" -p study',
+            "git log -1 --format=%B | turnout route --json",
+            'turnout route "And the second one?" --session chat.jsonl',
+        ),
+    ),
+    Command(
+        "explain",
+        "Draw how a decision came about, and what would change it.\n\n"
+        "Every layer with its time, what fired and how much it adds, scores, gates, the policy that follows, and which "
+        "route it would be without one signal.",
+        (
+            'turnout explain "Prove step by step that sqrt(2) is irrational"',
+            'turnout explain "Define entropy" -p study',
+        ),
+    ),
+    Command(
+        "batch",
+        "Decide a whole JSONL file, on all cores.\n\n"
+        'Every row gives exactly one row, in order: {"row", "id" if it had one, "decision"}, or {"row", "error"}. '
+        "Local layers only: no model is asked. The exit code is 1 if some row could not be decided.",
+        (
+            "turnout batch questions.jsonl -p tiers -o decisions.jsonl",
+            "zcat logs.gz | turnout batch - --field prompt | jq .decision.route",
+        ),
+    ),
+    Command(
+        "profiles",
+        "List the profiles that ship with Turnout, or show one.",
+        ("turnout profiles", "turnout profiles show study", "turnout profiles show tiers --json | jq .profile.routes"),
+    ),
+    Command(
+        "check",
+        "Find every mistake in a profile; run its golden cases.\n\n"
+        "Each mistake with file, line and suggestion. The exit code is 1 if there is one, or if a case that must hold does "
+        "not.",
+        ("turnout check my-profile.toml", "turnout check tiers --cases", "turnout check tiers --cases mine.jsonl"),
+    ),
+    Command(
+        "doctor",
+        "See what is installed here, what is missing, and what to do.\n\nThe exit code is 1 only if something is broken.",
+        ("turnout doctor",),
+    ),
 )
+
+
+def _examples(lines: Iterable[str]) -> str:
+    return "\n".join(("Examples:", *(f"  {line}" for line in lines)))
 
 
 def build() -> App:
     app = App(
         name="turnout",
         help=HELP,
-        help_epilogue=EXAMPLES,
+        help_epilogue=_examples(command.examples[0] for command in COMMANDS),
         help_format="plaintext",
         version=f"turnout {__version__}",
         result_action="return_value",
     )
-    commands = Group("Commands", sort_key=0)
     app["--help"].group = app["--version"].group = Group("Options", sort_key=1)
-    for order, (name, text) in enumerate(_COMMANDS):
-        target = "app" if name == "profiles" else name
-        app.command(f"turnout.cli.{name}:{target}", name=name, help=text, group=commands, sort_key=order)
+    for order, command in enumerate(COMMANDS):
+        # A group of commands is an App, a single one a function; both are found by name when they are needed.
+        target = f"turnout.cli.{command.name}:{'app' if command.name == 'profiles' else command.name}"
+        epilogue = _examples(command.examples)
+        app.command(target, name=command.name, help=command.help, help_epilogue=epilogue, sort_key=order)
     return app
 
 

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from turnout.core.query import Reading
 
-from .fold import fold
+from .fold import CODEC, FEW, fold, other_characters
 
 # Letters after which no word boundary is expected: Thai to Khmer, Hangul, kana, Han and their extensions. Korean has
 # spaces but attaches particles to foreign words.
@@ -26,7 +26,7 @@ UNSPACED = (
     "\u3038-\u303c\u3040-\u31ff\u3400-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uffdc"
     "\U0001aff0-\U0001b16f\U00020000-\U0003ffff"
 )
-_wrap = re.compile(rf"[^\W\x00-\x7f{UNSPACED}]").sub
+_wrapped = re.compile(rf"[^\W\x00-\x7f{UNSPACED}]")
 # RE2's default budget, 8 MiB, is spent on compiled program and DFA states together; a scan that runs out of it fails.
 MEMORY_BYTES = 128 * 1024 * 1024
 
@@ -102,16 +102,38 @@ class Matcher:
             found.Add(to_re2(pattern, wrap=wrap))
         found.Compile()
         self._match = found.Match
+        # Boundaries can only go wrong where an ASCII letter meets another character, or inside a pattern's own letters.
+        self.foreign = any(_wrapped.search(to_re2(pattern, wrap=wrap)) for pattern in patterns)
+        adjoins: Any = re2.Set.SearchSet(options)
+        adjoins.Add(r"[0-9A-Za-z_][^\x00-\x7f]|[^\x00-\x7f][0-9A-Za-z_]")
+        adjoins.Compile()
+        self._adjoins = adjoins.Match
 
     def scan(self, folded: str) -> tuple[int, ...]:
         """Ids of the patterns found in a folded text, ascending."""
         if not self.size:
             return ()
-        view = _wrap(r"_\g<0>_", folded) if self.wrap and not folded.isascii() else folded
         # A lone surrogate has no UTF-8 form, and `?` in its place would pass for punctuation. RE2 takes its three bytes
         # for a character that is in no class but negated ones.
-        hits = self._match(view.encode("utf-8", "surrogatepass"))
-        return tuple(sorted(hits)) if hits else ()
+        view = folded.encode(*CODEC)
+        if self.wrap and not folded.isascii() and (self.foreign or self._adjoins(view)):
+            view = wrap(view)
+        hits = self._match(view)
+        if not hits:
+            return ()
+        hits.sort()
+        return tuple(hits)
+
+
+def wrap(encoded: bytes) -> bytes:
+    """A UTF-8 text with each non-ASCII letter of a spaced script between underscores."""
+    letters = [character for character in other_characters(encoded) if _wrapped.match(character)]
+    if len(letters) > FEW:
+        return _wrapped.sub(r"_\g<0>_", encoded.decode(*CODEC)).encode(*CODEC)
+    for letter in letters:
+        one = letter.encode()
+        encoded = encoded.replace(one, b"_%b_" % one)
+    return encoded
 
 
 def to_re2(pattern: Pattern, *, wrap: bool = True) -> str:
@@ -134,7 +156,7 @@ def _any_of(sources: list[str]) -> str:
 
 
 def _bounded(form: str) -> str:
-    text = _wrap(r"_\g<0>_", fold(form).text)
+    text = wrap(fold(form).text.encode()).decode()
     left = r"\b" if _is_word(text[:1]) else ""
     right = r"\b" if _is_word(text[-1:]) else ""
     # Folding leaves runs of spaces alone: here they cost nothing, there a pass over the text.
@@ -162,13 +184,13 @@ def wrap_regex(source: str) -> str:
                 in_class = False
             elif token == r"\w":
                 token = r"\w\pL\pN"
-            elif _wrap("", token) != token:
+            elif _wrapped.search(token):
                 raise UnwrappableRegex(f"{token!r} inside [...]: write the alternatives as (?:a|{token}) instead")
         elif token[0] == "[":
             in_class = True
         elif token == r"\w":
             token = r"[\w\pL\pN]"
-        elif _wrap("", token) != token:
+        elif _wrapped.search(token):
             token = f"(?:_{token}_)"
         out.append(token)
     return "".join(out)

@@ -1,0 +1,142 @@
+"""`turnout batch`: a JSONL file of questions in, one of decisions out, on all cores."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path as File
+from typing import Annotated, BinaryIO
+
+from cyclopts import Parameter
+
+from turnout.config.load import load_profile
+from turnout.core.errors import QueryError
+
+from .option import DEFAULT_PROFILE, ConfigOption, ProfileOption
+from .question import STDIN
+from .rows import EMPTY, Decided, Job, Tally, chunks, decide_all
+
+
+def batch(
+    source: Annotated[str, Parameter(name="IN", help="JSONL, one object a row; `-` reads stdin.")],
+    /,
+    *,
+    profile: ProfileOption = DEFAULT_PROFILE,
+    out: Annotated[
+        str,
+        Parameter(name=("--out", "-o"), help="Where decisions go; `-` is stdout.", show_default=False, metavar="FILE"),
+    ] = STDIN,
+    field: Annotated[str, Parameter(name="--field", help="The field that holds the question.", metavar="NAME")] = "text",
+    workers: Annotated[
+        int | None,
+        Parameter(name="--workers", help="Processes to use; all cores unless told.", show_default=False, metavar="N"),
+    ] = None,
+    config: ConfigOption = None,
+) -> int:
+    if workers is not None and workers < 1:
+        raise QueryError(f"--workers {workers}: at least 1 is needed")
+    if STDIN not in (source, out) and _is_same(source, out):
+        raise QueryError(f"{out} is the input itself: name another file with -o")
+    load_profile(profile, config=config)  # a mistake in it is reported once, here, not by every worker
+    started = time.perf_counter()
+    tally = EMPTY
+    with _reading(source) as (rows, size), _writing(out) as file:
+        decided = decide_all(Job(profile, config, field), chunks(rows), workers or _cores())
+        for done in _shown(decided, size):
+            file.write(done.output)
+            tally = tally.plus(done.tally)
+    _summarise(tally, time.perf_counter() - started)
+    return 1 if tally.errors else 0
+
+
+def _cores() -> int:
+    """Cores this process may use, which in a container are fewer than the machine has."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _is_same(one: str, other: str) -> bool:
+    with contextlib.suppress(OSError):
+        return File(one).samefile(other)
+    return False
+
+
+@contextlib.contextmanager
+def _reading(source: str) -> Iterator[tuple[BinaryIO, int | None]]:
+    """The rows, and how many bytes they are if that is known."""
+    if source == STDIN:
+        yield sys.stdin.buffer, None
+        return
+    with File(source).open("rb") as file:
+        yield file, os.fstat(file.fileno()).st_size or None
+
+
+@contextlib.contextmanager
+def _writing(out: str) -> Iterator[BinaryIO]:
+    """Whoever looks at the output file sees all of it or none: it is written aside and renamed."""
+    target = File(os.path.realpath(out))
+    if out == STDIN:
+        sys.stdout.flush()
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+    elif target.exists() and not target.is_file():
+        with target.open("wb") as file:  # a device or a pipe: nothing to rename over
+            yield file
+    else:
+        part = target.with_name(f".{target.name}.{os.getpid()}.part")
+        try:
+            with part.open("xb") as file:
+                yield file
+            part.replace(target)
+        finally:
+            part.unlink(missing_ok=True)
+
+
+def _shown(decided: Iterator[Decided], size: int | None) -> Iterator[Decided]:
+    """The same, with a progress bar on stderr where somebody is watching."""
+    from .screen import console
+
+    screen = console(stderr=True)
+    if not screen.is_terminal:
+        yield from decided
+        return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (BarColumn(), TextColumn("{task.fields[rows]:,} rows"), TimeRemainingColumn())
+    with Progress(*columns, console=screen, transient=True) as progress:
+        task = progress.add_task("", total=size, rows=0)
+        rows = 0
+        for done in decided:
+            rows += done.tally.rows
+            progress.update(task, advance=done.size, rows=rows)
+            yield done
+
+
+def _summarise(tally: Tally, seconds: float) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    from .outcome import spell, style_of
+    from .screen import console, glyphs_for, visible
+    from .shape import Rail, bar
+
+    screen = console(stderr=True)
+    glyphs = glyphs_for(screen)
+    grid = Table.grid(padding=(0, 2))
+    for _ in range(5):
+        grid.add_column(no_wrap=True)
+    grid.columns[2].justify = grid.columns[3].justify = "right"
+    for title, counts in (("routes", tally.routes), ("outcomes", tally.outcomes)):
+        for number, (name, count) in enumerate(counts.most_common()):
+            share = count / tally.rows
+            style = style_of(name) if title == "outcomes" else "bold"
+            last = Text(", ".join(spell(name)), "dim") if title == "outcomes" else bar(share, 24, glyphs, "cyan")
+            grid.add_row("" if number else Text(title, "dim"), Text(name, style), f"{count:,}", f"{share:.1%}", last)
+    screen.print(f"{tally.rows:,} rows in {seconds:.2f} s, {tally.rows / max(seconds, 1e-9):,.0f} rows/s")
+    screen.print(Rail(grid, "  "))
+    if tally.errors:
+        screen.print(Text(f"{tally.errors:,} rows have an error instead of a decision, such as", "bold red"))
+        for message in tally.messages:
+            screen.print(Rail(Text(visible(message)), "  "))

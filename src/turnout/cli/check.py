@@ -1,0 +1,161 @@
+"""`turnout check`: every mistake in a profile at once, and whether its golden cases hold."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path as File
+from typing import Annotated
+
+from cyclopts import Parameter
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from turnout.config.cases import Case, Result, read_cases, run_cases
+from turnout.config.document import read
+from turnout.config.load import find, load_profile
+from turnout.core.errors import ConfigError, QueryError, UnknownProfile
+from turnout.core.profile import Profile
+from turnout.core.router import Router
+
+from .evidence import codes_of, lexicon_of
+from .option import ConfigOption
+from .screen import console, glyphs_for, visible
+from .shape import Rail
+
+
+def check(
+    profile: Annotated[str, Parameter(name="PROFILE", help="The path of a TOML file, or a shipped profile's name.")],
+    /,
+    *,
+    cases: Annotated[
+        list[str] | None,
+        Parameter(
+            name="--cases",
+            consume_multiple=(0, 1),
+            negative=(),
+            metavar="[FILE]",
+            help="Run golden cases: those of FILE, else the profile's own.",
+        ),
+    ] = None,
+    config: ConfigOption = None,
+) -> int:
+    screen = console()
+    path = find(profile)
+    if not path.is_file():
+        raise QueryError(f"{path}: there is no such file")
+    try:
+        loaded = load_profile(profile, config=config)
+        rows = _cases(profile, cases[0] if cases else None) if cases is not None else None
+    except UnknownProfile:
+        raise
+    except ConfigError as error:
+        return _print_problems(screen, error)
+    screen.print(Text.assemble((loaded.name, "bold"), " is fine  ", (f"{path.name} {loaded.hash}", "dim")))
+    screen.print(Rail(_overview(loaded, glyphs_for(screen).arrow, _note_on_cases(profile)), "  "))
+    if rows is None:
+        return 0
+    return _run(screen, loaded, rows)
+
+
+def _print_problems(screen: Console, error: ConfigError) -> int:
+    for problem in error.problems:
+        line = Text.assemble((visible(problem.where), "bold"), f": {visible(problem.message)}")
+        screen.print(line, soft_wrap=True)
+    count = len(error.problems)
+    screen.print(Text(f"{count} problem{'s' * (count > 1)}", "bold red"))
+    return 1
+
+
+def _overview(profile: Profile, arrow: str, note: str) -> Table:
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column(justify="right", no_wrap=True)
+    grid.add_column(overflow="fold")
+    patterns = lexicon_of(profile).patterns
+    kinds = Counter(type(pattern).__name__.lower() for pattern in patterns)
+    grid.add_row("routes", str(len(profile.routes)), ", ".join(profile.routes))
+    grid.add_row("layers", str(len(profile.layers)), f" {arrow} ".join(place.id for place in profile.layers))
+    grid.add_row("patterns", str(len(patterns)), ", ".join(f"{count} {name}" for name, count in kinds.most_common()))
+    remarks = [*profile.remarks, *([note] if note else [])]
+    for number, remark in enumerate(remarks):
+        grid.add_row("" if number else "remarks", "" if number else str(len(remarks)), Text(visible(remark), "yellow"))
+    return grid
+
+
+def cases_file(profile: str) -> File | None:
+    """Where the cases of a profile are: what it says itself, else what the profile it extends says."""
+    path = find(profile)
+    while True:
+        tree = read(path).tree
+        if isinstance(tree.get("cases"), str):
+            return path.parent / tree["cases"]
+        if "extends" not in tree:
+            return None
+        path = find(tree["extends"], path.parent)
+
+
+def _note_on_cases(profile: str) -> str:
+    path = cases_file(profile)
+    return f"its golden cases, {path}, are not there" if path is not None and not path.is_file() else ""
+
+
+def _cases(profile: str, named: str | None) -> list[Case]:
+    path = File(named) if named is not None else cases_file(profile)
+    if path is None:
+        raise QueryError(f"{profile} names no golden cases: add cases = \"file.jsonl\" to it, or --cases FILE")
+    return read_cases(path)
+
+
+def _run(screen: Console, profile: Profile, cases: Iterable[Case]) -> int:
+    """Print what does not hold, the counts, and what no case ever fired."""
+    router = Router(profile)
+    kept = {True: 0, False: 0}
+    total = {True: 0, False: 0}
+    seen: set[str] = set()
+    for case in cases:
+        total[case.must] += 1
+        try:
+            (result,) = run_cases(router, (case,))
+        except QueryError as error:
+            _print_miss(screen, case, [f"refused: {error}"])
+            continue
+        seen |= _codes(result)
+        kept[case.must] += not result.misses
+        if result.misses:
+            _print_miss(screen, case, result.misses)
+    failed = total[True] - kept[True]
+    screen.print(
+        Text.assemble(
+            ("  must      ", "dim"),
+            (f"{kept[True]} of {total[True]} hold", "bold red" if failed else "bold green"),
+        )
+    )
+    if total[False]:
+        share = kept[False] / total[False]
+        screen.print(Text.assemble(("  measured  ", "dim"), f"{kept[False]} of {total[False]} right, {share:.1%}"))
+    codes = codes_of(profile)
+    never = [code for code in codes if code not in seen]
+    fired = f"{len(codes) - len(never)} of {len(codes)} signals and rules fired"
+    screen.print(Text.assemble(("  coverage  ", "dim"), fired, ("; never: " if never else "", "dim")), end="")
+    screen.print(Text(", ".join(never), "yellow"))
+    return 1 if failed else 0
+
+
+def _codes(result: Result) -> set[str]:
+    steps = [step for whole in (result.decision, *result.decision.parts) for step in whole.steps]
+    return {reason.code for step in steps for reason in step.reasons}
+
+
+def _print_miss(screen: Console, case: Case, misses: Iterable[str]) -> None:
+    label, style = ("FAILED", "bold red") if case.must else ("missed", "yellow")
+    text = case.text or next((turn.text for turn in reversed(case.turns) if turn.role == "user"), "")
+    shown = text if len(text) <= 70 else f"{text[:67]}{glyphs_for(screen).dots}"
+    screen.print(Text.assemble(("  " + label, style), f"  {visible(case.id)}  ", (visible(shown), "dim")), soft_wrap=True)
+    for miss in misses:
+        screen.print(f"          {visible(miss)}", soft_wrap=True)
+    if case.why:
+        screen.print(Text(f"          ({visible(case.why)})", "dim"), soft_wrap=True)
+
+

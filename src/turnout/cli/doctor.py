@@ -1,0 +1,134 @@
+"""`turnout doctor`: what is installed here, what is missing, and what to do about it."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import sys
+from collections.abc import Iterator
+from importlib import metadata
+from typing import Literal, NamedTuple
+
+from turnout import __version__
+from turnout.config.document import read
+from turnout.config.load import load_profile, settings_file, shipped
+from turnout.core.errors import ConfigError
+from turnout.core.registry import GROUP, kinds
+
+from .option import ConfigOption
+
+
+class Finding(NamedTuple):
+    state: Literal["ok", "note", "broken"]
+    subject: str
+    text: str
+    advice: str = ""
+
+
+def doctor(*, config: ConfigOption = None) -> int:
+    from rich.table import Table
+    from rich.text import Text
+
+    from .screen import console, glyphs_for, visible
+    from .shape import Rail
+
+    screen = console()
+    glyphs = glyphs_for(screen)
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(no_wrap=True)
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    style = {"ok": "green", "note": "yellow", "broken": "bold red"}
+    found = list(_examine(config))
+    for finding in found:
+        text = Text(visible(finding.text))
+        if finding.advice:
+            text.append(f"\n{glyphs.arrow} {visible(finding.advice)}", style[finding.state])
+        grid.add_row(Text(finding.state, style[finding.state]), Text(finding.subject, "bold"), text)
+    screen.print(Rail(grid, ""))
+    broken = sum(finding.state == "broken" for finding in found)
+    notes = sum(finding.state == "note" for finding in found)
+    screen.print()
+    if broken:
+        screen.print(Text(f"{broken} broken", "bold red"))
+        return 1
+    screen.print("nothing is broken" + (f"; {notes} note{'s' * (notes > 1)}" if notes else ""))
+    return 0
+
+
+def _examine(config: str | None) -> Iterator[Finding]:
+    yield Finding("ok", "turnout", f"{__version__} in {os.path.dirname(os.path.dirname(os.path.abspath(__file__)))}")
+    yield Finding("ok", "python", f"{platform.python_version()} on {platform.system()} {platform.machine()}")
+    encoding = getattr(sys.stdout, "encoding", None) or "none"
+    if encoding.lower().startswith("utf"):
+        yield Finding("ok", "terminal", encoding)
+    else:
+        yield Finding("note", "terminal", f"{encoding}: pictures are drawn in ASCII", "set PYTHONIOENCODING=utf-8")
+    yield from _requirements()
+    yield from _kinds()
+    yield from _settings(config)
+    yield from _profiles(config)
+
+
+def _requirements() -> Iterator[Finding]:
+    """The packages Turnout declares, and those of its extras that are not here."""
+    try:
+        declared = metadata.requires("turnout") or []
+    except metadata.PackageNotFoundError:
+        yield Finding("note", "packages", "Turnout runs from its source and is not installed", "pip install -e .")
+        return
+    for requirement in declared:
+        name = re.split(r"[^\w.-]", requirement, maxsplit=1)[0]
+        extra = re.search(r"extra\s*==\s*['\"]([^'\"]+)", requirement)
+        try:
+            yield Finding("ok", name, metadata.version(name))
+        except metadata.PackageNotFoundError:
+            if extra:
+                install = f"pip install 'turnout[{extra[1]}]'"
+                yield Finding("note", name, f"not installed; only needed for {extra[1]}", install)
+            else:
+                yield Finding("broken", name, f"not installed, but required ({requirement})", f"pip install {name}")
+
+
+def _kinds() -> Iterator[Finding]:
+    for entry in metadata.entry_points(group=GROUP):
+        try:
+            entry.load()
+        except (ImportError, AttributeError, SyntaxError, NameError, TypeError, ValueError, OSError) as error:
+            source = entry.dist.name if entry.dist is not None else entry.value
+            said = f"{entry.name} from {source} cannot be loaded: {type(error).__name__}: {error}"
+            yield Finding("broken", "kinds", said, f"repair or uninstall {source}")
+            return
+    listed = ", ".join(f"{kind.name} ({kind.cost})" for kind in kinds().values())
+    yield Finding("ok", "kinds", listed)
+
+
+def _settings(config: str | None) -> Iterator[Finding]:
+    path = settings_file(config)
+    if path is None:
+        yield Finding("ok", "settings", "none; every profile is as it ships")
+        return
+    named = " (named by TURNOUT_CONFIG)" if config is None and os.environ.get("TURNOUT_CONFIG") else ""
+    try:
+        read(path)
+    except ConfigError as error:
+        yield Finding("broken", "settings", f"{error}{named}", "correct the file, or point --config elsewhere")
+    else:
+        yield Finding("ok", "settings", f"{path}{named}")
+
+
+def _profiles(config: str | None) -> Iterator[Finding]:
+    for name in shipped():
+        try:
+            profile = load_profile(name, config=config)
+        except ConfigError as error:
+            yield Finding("broken", name, str(error), "turnout check says more")
+            continue
+        fine = f"{len(profile.routes)} routes, {len(profile.layers)} layers, {profile.hash}"
+        if profile.remarks:
+            missing = any(place.call is None for place in profile.layers)
+            advice = "install the package that provides the kind, or use the profile without it" if missing else ""
+            yield Finding("note" if missing else "ok", name, "\n".join([fine, *profile.remarks]), advice)
+        else:
+            yield Finding("ok", name, fine)

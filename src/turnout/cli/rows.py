@@ -1,0 +1,189 @@
+"""One row in, one row out, in order, in constant memory, whatever the rows are.
+
+A chunk of lines is the unit of work: small enough that a few of them waiting for each worker take no memory to speak of,
+large enough that handing them over costs little. Only so many are under way at a time, so a fast reader never runs ahead
+of the workers.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import signal
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import get_context
+from typing import BinaryIO, NamedTuple
+
+import msgspec
+
+from turnout.config.load import load
+from turnout.core.errors import QueryError, TurnoutError, suggest
+from turnout.core.query import Query
+from turnout.core.router import Router
+
+# Routing a row takes some 0.1 ms: a chunk is then tens of milliseconds of work, against one millisecond to hand it over.
+CHUNK_ROWS = 512
+CHUNK_BYTES = 1024 * 1024
+# Room for the longest text a decision is promised for, written with escapes.
+MAX_LINE_BYTES = 64 * 1024 * 1024
+# Chunks under way for each worker: one in work, one waiting, one being written.
+CHUNKS_PER_WORKER = 3
+# Error messages kept for the summary; every one of them is in the output.
+KEPT_ERRORS = 3
+
+_BOM = b"\xef\xbb\xbf"
+
+
+class Chunk(NamedTuple):
+    first: int
+    """The number of its first row, from 1."""
+    lines: list[bytes | None]
+    """None for a line that is too long to take in."""
+    size: int
+    """Bytes read for it."""
+
+
+class Tally(NamedTuple):
+    rows: int
+    errors: int
+    routes: Counter[str]
+    outcomes: Counter[str]
+    messages: list[str]
+
+    def plus(self, other: Tally) -> Tally:
+        messages = (self.messages + other.messages)[:KEPT_ERRORS]
+        rows, errors = self.rows + other.rows, self.errors + other.errors
+        return Tally(rows, errors, self.routes + other.routes, self.outcomes + other.outcomes, messages)
+
+
+class Decided(NamedTuple):
+    output: bytes
+    tally: Tally
+    size: int
+
+
+class Job(NamedTuple):
+    """What every chunk is decided with; a worker builds the router once and keeps it."""
+
+    profile: str
+    config: str | None
+    field: str
+
+
+EMPTY = Tally(0, 0, Counter(), Counter(), [])
+
+
+def chunks(file: BinaryIO) -> Iterator[Chunk]:
+    """The lines of a file, some at a time."""
+    first, lines, size = 1, list[bytes | None](), 0
+    for number in itertools.count(1):
+        line = file.readline(MAX_LINE_BYTES)
+        if number == 1:
+            line = line.removeprefix(_BOM)
+        if not line:
+            break
+        size += len(line)
+        if len(line) == MAX_LINE_BYTES and not line.endswith(b"\n"):
+            size += _skip_line(file)
+            lines.append(None)
+        else:
+            lines.append(line)
+        if len(lines) >= CHUNK_ROWS or size >= CHUNK_BYTES:
+            yield Chunk(first, lines, size)
+            first, lines, size = number + 1, [], 0
+    if lines:
+        yield Chunk(first, lines, size)
+
+
+def _skip_line(file: BinaryIO) -> int:
+    skipped = 0
+    while rest := file.readline(CHUNK_BYTES):
+        skipped += len(rest)
+        if rest.endswith(b"\n"):
+            break
+    return skipped
+
+
+def decide_all(job: Job, found: Iterable[Chunk], workers: int) -> Iterator[Decided]:
+    """Every chunk decided, in order; by this process alone where that is all there is to do."""
+    source = iter(found)
+    head = list(itertools.islice(source, 2))
+    if workers <= 1 or len(head) < 2:
+        yield from (decide_chunk(job, chunk) for chunk in itertools.chain(head, source))
+        return
+    # A fork would copy whatever threads and handles the layers' libraries hold; a fresh process has none.
+    pool = ProcessPoolExecutor(workers, get_context("spawn"), _leave_interrupts_to_parent)
+    waiting: deque[Future[Decided]] = deque()
+    try:
+        for chunk in itertools.chain(head, source):
+            waiting.append(pool.submit(decide_chunk, job, chunk))
+            if len(waiting) >= workers * CHUNKS_PER_WORKER:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    except BrokenProcessPool:
+        raise TurnoutError("a worker process died, most likely for want of memory: try fewer --workers") from None
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _leave_interrupts_to_parent() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def decide_chunk(job: Job, chunk: Chunk) -> Decided:
+    router = _router(job.profile, job.config)
+    output: list[bytes] = []
+    messages: list[str] = []
+    errors = 0
+    routes: Counter[str] = Counter()
+    outcomes: Counter[str] = Counter()
+    for number, line in enumerate(chunk.lines, chunk.first):
+        head = b'{"row":%d,' % number
+        try:
+            text, ident = _read(line, job.field)
+            if ident is not None:
+                head += b'"id":%b,' % ident
+            decision = router.route_sync(Query(text))
+        except QueryError as error:
+            errors += 1
+            if len(messages) < KEPT_ERRORS:
+                messages.append(f"row {number}: {error}")
+            output.append(b'%b"error":%b}\n' % (head, msgspec.json.encode(str(error))))
+            continue
+        routes[" + ".join(decision.routes)] += 1
+        outcomes[decision.outcome] += 1
+        output.append(b'%b"decision":%b}\n' % (head, decision.json()))
+    return Decided(b"".join(output), Tally(len(chunk.lines), errors, routes, outcomes, messages), chunk.size)
+
+
+@functools.cache
+def _router(profile: str, config: str | None) -> Router:
+    return load(profile, config=config)
+
+
+_row = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_string = msgspec.json.Decoder(str)
+
+
+def _read(line: bytes | None, field: str) -> tuple[str, bytes | None]:
+    """The text of a row and its id, encoded anew; or a QueryError that says what is wrong with the row."""
+    if line is None:
+        raise QueryError(f"the line is longer than {MAX_LINE_BYTES:,} bytes")
+    if not line.strip():
+        raise QueryError("the line is empty")
+    try:
+        row = _row.decode(line)
+        ident = msgspec.json.encode(msgspec.json.decode(row["id"])) if "id" in row else None
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise QueryError(f"not a JSON object: {error}") from None
+    if field not in row:
+        known = suggest(field, row) or f" (it has: {', '.join(list(row)[:8]) or 'none'})"
+        raise QueryError(f"no field {field!r}{known}")
+    try:
+        return _string.decode(row[field]), ident
+    except (msgspec.DecodeError, UnicodeError) as error:
+        raise QueryError(f"field {field!r} is not text: {error}") from None
