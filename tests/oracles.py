@@ -1,9 +1,9 @@
 """Second opinions: the matcher and the two scorers written again, plainly, from their specifications.
 
 Nothing here imports what it judges but the pattern types and the fold (which has tests of its own). The matcher is the
-standard `re` on the folded text, one search a pattern. A *word character* is what Python calls `\\w`, except the letters of
-scripts written without spaces (Thai, Lao, Myanmar, Khmer, Han, kana, bopomofo, Hangul): those never make a boundary. The
-scorers are loops over the published tables.
+standard `re` on the folded text, one search a pattern. A *word character* is what Python calls `\\w`, except letters of
+scripts written without spaces (Thai, Lao, Myanmar, Khmer, Han, kana, bopomofo, Hangul): those never make a boundary.
+The scorers are loops over the published tables.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from turnout.text.fold import fold
 from turnout.text.match import Ordered, Pattern, Phrase, Regex, Substring, Whole
 
-# --- words -----------------------------------------------------------------------------------------------------------
+# --- words ----------------------------------------------------------------------------------------------------------
 
 # How Unicode's own names of the letters begin.
 UNSPACED_NAMES = (
@@ -79,7 +79,7 @@ def bounded(form: str) -> str:
     return f"{left}{re.escape(text)}{right}"
 
 
-# --- the matcher -----------------------------------------------------------------------------------------------------
+# --- the matcher ----------------------------------------------------------------------------------------------------
 
 
 def tidy(folded: str) -> str:
@@ -116,21 +116,19 @@ _INSIDE = {r"\d": "0-9", r"\s": "\t\n\f\r "}
 
 def to_python(source: str) -> str:
     """An RE2 pattern in Python's spelling."""
-    out = []
     inside = False
-    for token in re.findall(r"\\x\{[0-9a-f]+\}|\\.|.", source, re.DOTALL):
-        if token.startswith(r"\x{"):
-            token = f"\\U{int(token[3:-1], 16):08x}"
-        elif token == r"\b" and not inside:
-            token = boundary()
-        elif token in (_INSIDE if inside else _OUTSIDE):
-            token = (_INSIDE if inside else _OUTSIDE)[token]
-        elif token == "[":
-            inside = True
-        elif token == "]":
-            inside = False
-        out.append(token)
-    return "".join(out)
+
+    def spell(part: str) -> str:
+        nonlocal inside
+        if part in ("[", "]"):
+            inside = part == "["
+        if part.startswith(r"\x{"):
+            return f"\\U{int(part[3:-1], 16):08x}"
+        if part == r"\b" and not inside:
+            return boundary()
+        return (_INSIDE if inside else _OUTSIDE).get(part, part)
+
+    return "".join(spell(part) for part in re.findall(r"\\x\{[0-9a-f]+\}|\\.|.", source, re.DOTALL))
 
 
 class PlainMatcher:
@@ -163,7 +161,7 @@ def patterns_of(resolved: Mapping[str, Any]) -> list[Pattern]:
     return found
 
 
-# --- tiers, to the letter ----------------------------------------------------------------------------------------------
+# --- tiers, to the letter -------------------------------------------------------------------------------------------
 
 _CODE = "function, class, import, def, select, async, await, const, let, var, return, ```"
 _REASONING = "prove, theorem, derive, step by step, chain of thought, formally, mathematical, proof, logically"
@@ -175,9 +173,7 @@ _CONSTRAINT = "under, at most, at least, within, no more than, maximum, minimum,
 _FORMAT = "json, yaml, xml, table, csv, markdown, schema, format as, structured"
 _REFERENCE = "above, below, previous, following, the docs, the api, the code, earlier, attached"
 _NEGATION = "don't, do not, avoid, never, without, except, exclude, no longer"
-_DOMAIN = (
-    "quantum, fpga, vlsi, risc-v, asic, photonics, genomics, proteomics, topological, homomorphic, zero-knowledge"
-)
+_DOMAIN = "quantum, fpga, vlsi, risc-v, asic, photonics, genomics, proteomics, topological, homomorphic, zero-knowledge"
 _AGENTIC = (
     "read file, look at, check the, open the, edit, modify, update the, change the, write to, create file, execute, "
     "deploy, install, npm, pip, compile, after that, once done, step 1, step 2, fix, debug, until it works, iterate, "
@@ -300,7 +296,7 @@ def score_tiers(text: str) -> Tier:
     return Tier(score, confidence, tier, confidence < 0.70)
 
 
-# --- study -------------------------------------------------------------------------------------------------------------
+# --- study ----------------------------------------------------------------------------------------------------------
 
 STUDY_SIGNALS = {
     name: re.compile(source)

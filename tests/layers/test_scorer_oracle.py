@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import example, given, settings
-from oracles import TIER_WORDS, Tier, js_length, score_study, score_tiers
-from wild_text import SCRIPTS, Salad, router, texts, words_of
 
+from oracles import TIER_WORDS, Tier, js_length, score_study, score_tiers
 from turnout import Decision
+from wild_text import SCRIPTS, Salad, router, texts, words_of
 
 MANY = settings(max_examples=1000, deadline=None, derandomize=True)
 
@@ -22,7 +22,7 @@ def step(decision: Decision, layer: str) -> dict[str, Any]:
     return next(entry for entry in decision.to_dict()["trace"] if entry["layer"] == layer)
 
 
-# --- tiers-substring -----------------------------------------------------------------------------------------------------
+# --- tiers-substring --------------------------------------------------------------------------------------------------
 
 
 def judge(text: str) -> Tier:
@@ -31,7 +31,11 @@ def judge(text: str) -> Tier:
     judged = step(decision, "signals")
     needs_llm = decision.by == "fallback"
     if not needs_llm:
-        assert (decision.by, decision.route, decision.confidence) == ("signals", judged["routes"][0], judged["confidence"])
+        assert (decision.by, list(decision.routes), decision.confidence) == (
+            "signals",
+            judged["routes"],
+            judged["confidence"],
+        )
     return Tier(decision.scores["score"], judged["confidence"], judged["routes"][0], needs_llm)
 
 
@@ -102,8 +106,14 @@ EDGES = [
     Edge("tokens-a-million", "prove " * 700_000),
     *(Edge(f"questions-{n}", "?" * n) for n in (3, 4, 5)),
     Edge("full-width-question", "？？？？"),
-    *(Edge(f"step-{ord(gap):04x}", f"step{gap}1") for gap in (" ", NBSP, BOM, IDEOGRAPHIC, NEL, "\u2028", "\u180e", "\u200b")),
-    *(Edge(f"item-{ord(gap):04x}", f"1.{gap}") for gap in (" ", "\n", NBSP, BOM, NEL, "\x1c", "\u2029", "\u202f", "\u205f")),
+    *(
+        Edge(f"step-{ord(gap):04x}", f"step{gap}1")
+        for gap in (" ", NBSP, BOM, IDEOGRAPHIC, NEL, "\u2028", "\u180e", "\u200b")
+    ),
+    *(
+        Edge(f"item-{ord(gap):04x}", f"1.{gap}")
+        for gap in (" ", "\n", NBSP, BOM, NEL, "\x1c", "\u2029", "\u202f", "\u205f")
+    ),
     *(Edge(f"first-then-{ord(gap):04x}", f"first{gap}then") for gap in "x\n\r\u2028\u2029\u0085\v\ud800é😀"),
     Edge("then-first", "then first"),
     Edge("firsthen", "firsthen"),
@@ -119,7 +129,11 @@ EDGES = [
     Edge("fence", "```x```"),
     Edge("surrogates", "\ud800prove\udc00theorem\udfff?"),
     Edge("nul", "pro\0ve prove\0"),
-    *(Edge(f"{name}-{n}", ", ".join(words[:n])) for name, words in TIER_WORDS.items() for n in (1, 2, 3, 4, len(words))),
+    *(
+        Edge(f"{name}-{n}", ", ".join(words[:n]))
+        for name, words in TIER_WORDS.items()
+        for n in (1, 2, 3, 4, len(words))
+    ),
     *(Edge(f"{name}-all", ", ".join(words) + " long " * 500) for name, words in TIER_WORDS.items()),
     Edge("everything", ", ".join(word for words in TIER_WORDS.values() for word in words)),
 ]
@@ -131,7 +145,20 @@ def test_tiers_at_every_edge(edge: Edge) -> None:
 
 
 KEYWORDS = [word for words in TIER_WORDS.values() for word in words]
-STEPS = ["first", "then", "step 1", "step\u00a02", "3. ", "4.\u2028", "?", "??", "?????", "improve", "waterproof", "ＪＳＯＮ"]
+STEPS = [
+    "first",
+    "then",
+    "step 1",
+    "step\u00a02",
+    "3. ",
+    "4.\u2028",
+    "?",
+    "??",
+    "?????",
+    "improve",
+    "waterproof",
+    "ＪＳＯＮ",
+]
 
 
 def tier_salads(script: str) -> Iterator[str]:
@@ -177,7 +204,7 @@ def test_every_combination_of_levels_sums_to_the_last_bit() -> None:
     assert len(scores) > 500
 
 
-# --- study -----------------------------------------------------------------------------------------------------------------
+# --- study ------------------------------------------------------------------------------------------------------------
 
 CLOSE = 1e-9
 STANDALONE, PAGE, CONTEXTUAL = "standalone_definition", "page_grounded_definition", "general_contextual"
@@ -210,7 +237,9 @@ QUESTIONS = [
     Question("term", "What does the term on the far right mean?", (0.2828, 0.49, 0.583), 0.586673, 0.093, None),
     Question("define", "Define macroeconomics", (0.616, 0, 0.24), 0.939252, 0.376, STANDALONE),
     Question("entanglement", "What is quantum entanglement?", (0.616, 0, 0.24), 0.939252, 0.376, STANDALONE),
-    Question("photosynthesis", "Explain photosynthesis very concisely", (0.4608, 0, 0.24), 0.815068, 0.2208, STANDALONE),
+    Question(
+        "photosynthesis", "Explain photosynthesis very concisely", (0.4608, 0, 0.24), 0.815068, 0.2208, STANDALONE
+    ),
     Question("top-left", "Explain the definition in the top left", (0.2804, 1.1725, 0.893), 0.86, 0.2795, PAGE),
     Question("relate", "How does this relate to the previous chapter?", (0, 0.22, 0.554), 0.931524, 0.334, CONTEXTUAL),
     Question("summarize", "Summarize the main argument", (0, 0, 0.68), 0.99, 0.68, CONTEXTUAL),
@@ -247,7 +276,22 @@ def test_the_page_question_is_lifted_by_the_floor_only() -> None:
     assert round(0.5 + (top - second) / (top + second + 1e-6), 4) == 0.6353
 
 
-FILLER = "the of entropy macroeconomics how does relate means pages tables defined rightly lineage x 7 far top-left".split()
+FILLER = [
+    "the",
+    "of",
+    "entropy",
+    "how",
+    "does",
+    "pages",
+    "tables",
+    "defined",
+    "rightly",
+    "lineage",
+    "x",
+    "7",
+    "far",
+    "top-left",
+]
 GAPS = [" ", " ", " ", " ", " ", "  ", "\t", "\n", " \n ", ", ", "? ", ". ", "-", "'", "_", "", "/", '"', "1"]
 
 
@@ -268,7 +312,7 @@ def check_study(text: str) -> tuple[str, bool]:
 
 def study_words() -> list[str]:
     words = words_of(router("study").profile.resolved)
-    return [*words, "what does", "mean", "explain what", "means", "on the", "in the", "from the", "the page", "page", *FILLER]
+    return [*words, "what does", "mean", "explain what", "means", "on the", "in the", "from the", "the page", *FILLER]
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -1,7 +1,7 @@
 """The command line: one file a command, and one place where anything that goes wrong becomes a sentence.
 
-Exit codes: 0 done, 1 the command found something wrong (a failed check, rows without a decision), 2 it could not be done
-as asked (usage, configuration, query, file), 70 a bug, 130 interrupted, 141 the reader of the output went away.
+Exit codes: 0 done; 1 the command found something wrong (a failed check, rows without a decision); 2 it could not be
+done as asked (usage, configuration, query, file); 70 a bug; 130 interrupted; 141 whoever read the output went away.
 """
 
 from __future__ import annotations
@@ -28,15 +28,14 @@ def guarded(action: Callable[[], int]) -> int:
     """The action's exit code; whatever it raises is said in a sentence on stderr, never in a traceback."""
     from turnout.core.errors import TurnoutError
 
-    from .screen import complain, make_printable
+    from .screen import abandon_stdout, complain, make_printable
 
     make_printable()
     try:
         code = action()
         sys.stdout.flush()
     except BrokenPipeError:
-        # The interpreter flushes stdout once more on its way out; it must find somewhere to write.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        abandon_stdout()
         return PIPE_CLOSED
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -44,7 +43,9 @@ def guarded(action: Callable[[], int]) -> int:
         complain(str(error))
         return 2
     except OSError as error:
-        complain(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        if error.filename is None:  # no file of the user's: the output itself cannot be written
+            abandon_stdout()
+        complain(f"{error.filename or 'output'}: {error.strerror or error}")
         return 2
     except Exception as error:  # a bug of ours must not look like a mistake of the user's
         if os.environ.get("TURNOUT_DEBUG"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from cyclopts import App, CycloptsError, Group, UnknownOptionError, UnusedCliTokensError
@@ -63,19 +63,30 @@ COMMANDS = (
     Command(
         "check",
         "Find every mistake in a profile; run its golden cases.\n\n"
-        "Each mistake with file, line and suggestion. The exit code is 1 if there is one, or if a case that must hold does "
-        "not.",
+        "Each mistake with file, line and suggestion. The exit code is 1 if there is one, or if a case that must hold "
+        "does not.",
         ("turnout check my-profile.toml", "turnout check tiers --cases", "turnout check tiers --cases mine.jsonl"),
     ),
     Command(
         "doctor",
-        "See what is installed here, what is missing, and what to do.\n\nThe exit code is 1 only if something is broken.",
+        "See what is installed here, what is missing, and what to do.\n\n"
+        "The exit code is 1 only if something is broken.",
         ("turnout doctor",),
     ),
 )
 
+GROUPS = frozenset({"profiles"})
+"""Commands that have commands of their own."""
 
-def _examples(lines: Iterable[str]) -> str:
+
+def epilogue(name: str | None = None) -> str:
+    """The examples that end a command's help; the first of each for the list of commands."""
+    lines = [
+        line
+        for command in COMMANDS
+        for line in (command.examples if name else command.examples[:1])
+        if name in (None, command.name)
+    ]
     return "\n".join(("Examples:", *(f"  {line}" for line in lines)))
 
 
@@ -83,24 +94,27 @@ def build() -> App:
     app = App(
         name="turnout",
         help=HELP,
-        help_epilogue=_examples(command.examples[0] for command in COMMANDS),
+        help_epilogue=epilogue(),
         help_format="plaintext",
         version=f"turnout {__version__}",
         result_action="return_value",
+        suppress_keyboard_interrupt=False,
     )
     app["--help"].group = app["--version"].group = Group("Options", sort_key=1)
     for order, command in enumerate(COMMANDS):
-        # A group of commands is an App, a single one a function; both are found by name when they are needed.
-        target = f"turnout.cli.{command.name}:{'app' if command.name == 'profiles' else command.name}"
-        epilogue = _examples(command.examples)
-        app.command(target, name=command.name, help=command.help, help_epilogue=epilogue, sort_key=order)
+        name = command.name
+        if name in GROUPS:  # an App, which brings its own examples
+            app.command(f"turnout.cli.{name}:app", name=name, help=command.help, sort_key=order)
+        else:
+            target = f"turnout.cli.{name}:{name}"
+            app.command(target, name=name, help=command.help, help_epilogue=epilogue(name), sort_key=order)
     return app
 
 
 def run_command(argv: Sequence[str]) -> int:
-    tokens = [STDIN if token == "-" else token for token in argv]
+    arguments = [STDIN if argument == "-" else argument for argument in argv]
     try:
-        code = build()(tokens, exit_on_error=False, print_error=False)
+        code = build()(arguments, exit_on_error=False, print_error=False)
     except CycloptsError as error:
         complain(_sentence(error))
         return 2
@@ -118,6 +132,6 @@ def _sentence(error: CycloptsError) -> str:
             return f"{chain} has no command {extra!r}{suggest(extra, known)} {hint}"
         return f"unexpected argument {extra!r}: put a text of several words in quotes {hint}"
     said = str(error).strip().replace(STDIN, "-")
-    if isinstance(error, UnknownOptionError):
+    if isinstance(error, UnknownOptionError) and chain.endswith(("route", "explain")):
         said += " A text that begins with '-' goes after '--'."
     return f"{said} {hint}"

@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path as File
-from typing import Annotated, BinaryIO
+from typing import Annotated, BinaryIO, Literal
 
 from cyclopts import Parameter
 
@@ -29,7 +29,9 @@ def batch(
         str,
         Parameter(name=("--out", "-o"), help="Where decisions go; `-` is stdout.", show_default=False, metavar="FILE"),
     ] = STDIN,
-    field: Annotated[str, Parameter(name="--field", help="The field that holds the question.", metavar="NAME")] = "text",
+    field: Annotated[
+        str, Parameter(name="--field", help="The field that holds the question.", metavar="NAME")
+    ] = "text",
     workers: Annotated[
         int | None,
         Parameter(name="--workers", help="Processes to use; all cores unless told.", show_default=False, metavar="N"),
@@ -76,12 +78,15 @@ def _reading(source: str) -> Iterator[tuple[BinaryIO, int | None]]:
 @contextlib.contextmanager
 def _writing(out: str) -> Iterator[BinaryIO]:
     """Whoever looks at the output file sees all of it or none: it is written aside and renamed."""
-    target = File(os.path.realpath(out))
     if out == STDIN:
         sys.stdout.flush()
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
-    elif target.exists() and not target.is_file():
+        return
+    target = File(os.path.realpath(out))
+    if not target.parent.is_dir():
+        raise QueryError(f"{out}: there is no folder {target.parent}")
+    if target.exists() and not target.is_file():
         with target.open("wb") as file:  # a device or a pipe: nothing to rename over
             yield file
     else:
@@ -125,9 +130,10 @@ def _summarise(tally: Tally, seconds: float) -> None:
     screen = console(stderr=True)
     glyphs = glyphs_for(screen)
     grid = Table.grid(padding=(0, 2))
-    for _ in range(5):
-        grid.add_column(no_wrap=True)
-    grid.columns[2].justify = grid.columns[3].justify = "right"
+    justifies: tuple[Literal["left", "right"], ...] = ("left", "left", "right", "right")
+    for justify in justifies:
+        grid.add_column(justify=justify, no_wrap=True)
+    grid.add_column()
     for title, counts in (("routes", tally.routes), ("outcomes", tally.outcomes)):
         for number, (name, count) in enumerate(counts.most_common()):
             share = count / tally.rows

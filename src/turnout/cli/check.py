@@ -39,6 +39,10 @@ def check(
             help="Run golden cases: those of FILE, else the profile's own.",
         ),
     ] = None,
+    every: Annotated[
+        bool,
+        Parameter(name="--all", negative=(), show_default=False, help="List measured cases that are wrong, too."),
+    ] = False,
     config: ConfigOption = None,
 ) -> int:
     screen = console()
@@ -56,7 +60,7 @@ def check(
     screen.print(Rail(_overview(loaded, glyphs_for(screen).arrow, _note_on_cases(profile)), "  "))
     if rows is None:
         return 0
-    return _run(screen, loaded, rows)
+    return _run(screen, loaded, rows, every=every)
 
 
 def _print_problems(screen: Console, error: ConfigError) -> int:
@@ -89,8 +93,9 @@ def cases_file(profile: str) -> File | None:
     path = find(profile)
     while True:
         tree = read(path).tree
-        if isinstance(tree.get("cases"), str):
-            return path.parent / tree["cases"]
+        cases = tree.get("cases")
+        if isinstance(cases, str):
+            return path.parent / cases
         if "extends" not in tree:
             return None
         path = find(tree["extends"], path.parent)
@@ -104,15 +109,17 @@ def _note_on_cases(profile: str) -> str:
 def _cases(profile: str, named: str | None) -> list[Case]:
     path = File(named) if named is not None else cases_file(profile)
     if path is None:
-        raise QueryError(f"{profile} names no golden cases: add cases = \"file.jsonl\" to it, or --cases FILE")
+        raise QueryError(f'{profile} names no golden cases: add cases = "file.jsonl" to it, or --cases FILE')
     return read_cases(path)
 
 
-def _run(screen: Console, profile: Profile, cases: Iterable[Case]) -> int:
+def _run(screen: Console, profile: Profile, cases: Iterable[Case], *, every: bool) -> int:
     """Print what does not hold, the counts, and what no case ever fired."""
     router = Router(profile)
+    arrow = glyphs_for(screen).arrow
     kept = {True: 0, False: 0}
     total = {True: 0, False: 0}
+    wrong: Counter[str] = Counter()
     seen: set[str] = set()
     for case in cases:
         total[case.must] += 1
@@ -123,23 +130,25 @@ def _run(screen: Console, profile: Profile, cases: Iterable[Case]) -> int:
             continue
         seen |= _codes(result)
         kept[case.must] += not result.misses
-        if result.misses:
+        if result.misses and (case.must or every):
             _print_miss(screen, case, result.misses)
+        if not case.must and result.decision.route != case.route:
+            wrong[f"{case.route} {arrow} {result.decision.route}"] += 1
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column(overflow="fold")
     failed = total[True] - kept[True]
-    screen.print(
-        Text.assemble(
-            ("  must      ", "dim"),
-            (f"{kept[True]} of {total[True]} hold", "bold red" if failed else "bold green"),
-        )
-    )
+    grid.add_row("must", Text(f"{kept[True]} of {total[True]} hold", "bold red" if failed else "bold green"))
     if total[False]:
-        share = kept[False] / total[False]
-        screen.print(Text.assemble(("  measured  ", "dim"), f"{kept[False]} of {total[False]} right, {share:.1%}"))
+        grid.add_row("measured", f"{kept[False]} of {total[False]} right, {kept[False] / total[False]:.1%}")
+    for number, (kind, count) in enumerate(wrong.most_common()):
+        grid.add_row("" if number else "wrong", f"{count:4}  {kind}")
     codes = codes_of(profile)
     never = [code for code in codes if code not in seen]
-    fired = f"{len(codes) - len(never)} of {len(codes)} signals and rules fired"
-    screen.print(Text.assemble(("  coverage  ", "dim"), fired, ("; never: " if never else "", "dim")), end="")
-    screen.print(Text(", ".join(never), "yellow"))
+    grid.add_row("coverage", f"{len(codes) - len(never)} of {len(codes)} signals and rules fired")
+    if never:
+        grid.add_row("never", Text(", ".join(never), "yellow"))
+    screen.print(Rail(grid, "  "))
     return 1 if failed else 0
 
 
@@ -152,10 +161,10 @@ def _print_miss(screen: Console, case: Case, misses: Iterable[str]) -> None:
     label, style = ("FAILED", "bold red") if case.must else ("missed", "yellow")
     text = case.text or next((turn.text for turn in reversed(case.turns) if turn.role == "user"), "")
     shown = text if len(text) <= 70 else f"{text[:67]}{glyphs_for(screen).dots}"
-    screen.print(Text.assemble(("  " + label, style), f"  {visible(case.id)}  ", (visible(shown), "dim")), soft_wrap=True)
+    screen.print(
+        Text.assemble(("  " + label, style), f"  {visible(case.id)}  ", (visible(shown), "dim")), soft_wrap=True
+    )
     for miss in misses:
         screen.print(f"          {visible(miss)}", soft_wrap=True)
     if case.why:
         screen.print(Text(f"          ({visible(case.why)})", "dim"), soft_wrap=True)
-
-

@@ -26,7 +26,7 @@ def run() -> int:
     from rich.text import Text
 
     from .render import picture
-    from .screen import console, glyphs_for, visible, width_of
+    from .screen import console, glyphs_for, width_of
 
     screen = console()
     glyphs, width = glyphs_for(screen), width_of(screen)
@@ -37,7 +37,7 @@ def run() -> int:
             screen.print()
         screen.print(picture(decision, glyphs, width), width=width)
     screen.print()
-    screen.print(Text(visible("turnout explain TEXT -p PROFILE draws this for any question"), "dim"))
+    screen.print(Text("turnout explain TEXT -p PROFILE draws this for any question", "dim"))
     return 0
 
 

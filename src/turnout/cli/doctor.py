@@ -42,7 +42,7 @@ def doctor(*, config: ConfigOption = None) -> int:
     style = {"ok": "green", "note": "yellow", "broken": "bold red"}
     found = list(_examine(config))
     for finding in found:
-        text = Text(visible(finding.text))
+        text = Text("\n".join(map(visible, finding.text.split("\n"))))
         if finding.advice:
             text.append(f"\n{glyphs.arrow} {visible(finding.advice)}", style[finding.state])
         grid.add_row(Text(finding.state, style[finding.state]), Text(finding.subject, "bold"), text)
@@ -119,16 +119,22 @@ def _settings(config: str | None) -> Iterator[Finding]:
 
 
 def _profiles(config: str | None) -> Iterator[Finding]:
+    missing: dict[str, list[str]] = {}
     for name in shipped():
         try:
             profile = load_profile(name, config=config)
         except ConfigError as error:
-            yield Finding("broken", name, str(error), "turnout check says more")
+            yield Finding(
+                "broken", name, str(error), "correct what it says; if you changed nothing, install Turnout anew"
+            )
             continue
         fine = f"{len(profile.routes)} routes, {len(profile.layers)} layers, {profile.hash}"
-        if profile.remarks:
-            missing = any(place.call is None for place in profile.layers)
-            advice = "install the package that provides the kind, or use the profile without it" if missing else ""
-            yield Finding("note" if missing else "ok", name, "\n".join([fine, *profile.remarks]), advice)
-        else:
-            yield Finding("ok", name, fine)
+        yield Finding("ok", name, "\n".join([fine, *profile.remarks]))
+        for place in profile.layers:
+            if place.call is None:
+                missing.setdefault(place.kind, []).append(name)
+    for kind, names in missing.items():
+        said = f"not installed; its layer passes in {', '.join(names)}"
+        yield Finding(
+            "note", kind, said, f"install the package that provides {kind}, or leave it: decisions stay local"
+        )

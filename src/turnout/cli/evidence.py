@@ -1,7 +1,7 @@
-"""What a picture of a decision is drawn from, found again in its profile: the words, what matched, what each signal adds.
+"""What a picture of a decision is drawn from, found again in its profile: the words, what matched, what a signal adds.
 
-Nothing here is specific to a kind of layer. What a signal adds is what the layer's score loses when the signal is muted;
-where it matched is what its patterns find; both hold for kinds this file has never heard of.
+Nothing here is specific to a kind of layer. What a signal adds is what the layer's score loses when it is muted; where
+it matched is what its patterns find. Both hold for kinds this file has never heard of.
 """
 
 from __future__ import annotations
@@ -17,16 +17,17 @@ import re2
 from turnout.config.check import layer_id
 from turnout.core.decision import Decision, Step
 from turnout.core.profile import Profile
-from turnout.core.query import Reading
+from turnout.core.query import Query, Reading
 from turnout.core.verdict import Verdict
 from turnout.layers.signals_config import Bands
-from turnout.text.fold import fold
 from turnout.text.match import UNSPACED, Lexicon, to_re2
 
 # How much of a long question is shown: about four lines of its beginning and one of its end.
 HEAD, TAIL = 300, 80
-# Text longer than this is folded anew for every muted signal; beyond it an explanation would take seconds.
-WEIGHED_CHARACTERS = 262_144
+# Reading a million characters takes some 10 ms, and a picture reads them anew for every signal it leaves out.
+WEIGHED_CHARACTERS = 2 * 1024 * 1024
+# A matched passage longer than this is quoted by its beginning.
+QUOTED = 32
 
 _letter = re.compile(rf"[^\W\x00-\x7f{UNSPACED}]").match
 
@@ -44,9 +45,19 @@ class Evidence(NamedTuple):
     excerpt: str
     """The user's own words, the middle of long ones left out."""
     cut: bool
+    dots: str
+    """How what was left out is marked."""
     spans: tuple[Span, ...]
     weights: Mapping[str, Mapping[str, float]]
     """Layer id to reason code to what it adds to the layer's score."""
+
+    def matched(self, code: str) -> str:
+        """The first words that a signal or rule matched, as they were written."""
+        for span in self.spans:
+            if span.code == code:
+                words = self.excerpt[span.start : span.end].strip()
+                return words if len(words) <= QUOTED else f"{words[: QUOTED - 1]}{self.dots}"
+        return ""
 
 
 def gather(decision: Decision, dots: str = "…") -> Evidence:
@@ -57,7 +68,7 @@ def gather(decision: Decision, dots: str = "…") -> Evidence:
     excerpt = f"{words[:HEAD]} {dots} {words[-TAIL:]}" if cut else words
     small = len(words) <= WEIGHED_CHARACTERS
     weights = {step.place.id: weigh(profile, reading, step) for step in decision.steps} if small else {}
-    return Evidence(reading, excerpt, cut, tuple(_spans(decision, reading, excerpt)), weights)
+    return Evidence(reading, excerpt, cut, dots, tuple(_spans(decision, reading, excerpt)), weights)
 
 
 def weigh(profile: Profile, reading: Reading, step: Step) -> dict[str, float]:
@@ -110,7 +121,7 @@ def _spans(decision: Decision, reading: Reading, excerpt: str) -> Iterator[Span]
     lexicon = lexicon_of(decision.profile)
     fired = {reason.code for step in decision.steps for reason in step.reasons}
     wrap = decision.profile.resolved.get("text", {}).get("fold") != "javascript"
-    view, origin = _view(excerpt, wrap=wrap)
+    view, origin = _view(decision.profile, excerpt, wrap=wrap)
     for hit in reading.hits:
         if hit < len(lexicon.codes) and lexicon.codes[hit] in fired:
             for match in re2.finditer(to_re2(lexicon.patterns[hit], wrap=wrap), view):
@@ -119,15 +130,18 @@ def _spans(decision: Decision, reading: Reading, excerpt: str) -> Iterator[Span]
                     yield Span(origin[start], origin[end - 1] + 1, lexicon.codes[hit])
 
 
-def _view(text: str, *, wrap: bool) -> tuple[str, list[int]]:
+def _view(profile: Profile, text: str, *, wrap: bool) -> tuple[str, list[int]]:
     """The text as patterns see it, and for each of its characters the place in the text it stands for."""
+    folded: dict[str, str] = {}
     view: list[str] = []
     origin: list[int] = []
     for place, character in enumerate(text):
         if character.isspace():
             seen = "\n" if character == "\n" else "" if view[-1:] == [" "] else " "
         else:
-            seen = fold(character).text if wrap else character.lower()
+            if character not in folded:
+                folded[character] = profile.read(Query(character)).folded
+            seen = folded[character]
         for piece in seen:
             pieces = f"_{piece}_" if wrap and _letter(piece) else piece
             view.extend(pieces)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -18,6 +18,8 @@ from .shape import bar, gauge, ruler, signed_bar
 
 # Cells on each side of a signed bar's axis, and of a score's bar.
 SIDE, SCORE = 9, 24
+# With fewer cells than these, words need the room more than bars do.
+ROOMY = 60
 # Losers beyond these are named by number only; a profile may have many routes.
 SHOWN_SCORES = 8
 
@@ -31,49 +33,57 @@ def fired(step: Step) -> tuple[Reason, ...]:
     return tuple(reason for reason in step.reasons if reason.code != "gate.held") if step.verdict is not None else ()
 
 
-def details(
-    profile: Profile, step: Step, evidence: Evidence, glyphs: Glyphs, width: int
-) -> Iterator[RenderableType]:
+def details(profile: Profile, step: Step, evidence: Evidence, glyphs: Glyphs, width: int) -> Iterator[RenderableType]:
     verdict = step.verdict
     if verdict is None:
         return
-    yield _signals(step, verdict, evidence.weights.get(step.place.id, {}), glyphs)
+    yield _signals(step, verdict, evidence, glyphs, side=SIDE if width >= ROOMY else SIDE // 3)
     bands = bands_of(profile, step.place.id)
     if bands is not None and len(verdict.scores) == 1:
         yield ""
-        value = verdict.scores[measured_by(verdict)]
-        yield from ruler(value, bands.edges, bands.routes, verdict.routes[0], width, glyphs, verdict_style(step))
+        value, style = verdict.scores[measured_by(verdict)], verdict_style(step)
+        yield from ruler(value, bands.edges, bands.routes, verdict.routes[0], width=width, glyphs=glyphs, style=style)
     elif verdict.scores:
         yield ""
-        yield _scores(step, verdict, glyphs)
+        yield _scores(step, verdict, glyphs, length=SCORE if width >= ROOMY else SCORE // 3)
     yield ""
-    yield _gate(step, verdict, glyphs)
+    yield _gate(step, verdict, glyphs, length=SCORE if width >= ROOMY else SCORE // 3)
 
 
-def _signals(step: Step, verdict: Verdict, weights: Mapping[str, float], glyphs: Glyphs) -> Table:
+def _signals(step: Step, verdict: Verdict, evidence: Evidence, glyphs: Glyphs, *, side: int) -> Table:
+    weights = evidence.weights.get(step.place.id, {})
     grid = Table.grid(padding=(0, 2))
     grid.add_column(overflow="fold")
     grid.add_column(justify="right", no_wrap=True)
     grid.add_column(no_wrap=True)
     largest = max(map(abs, weights.values()), default=1.0)
-    left = SIDE if min(weights.values(), default=0.0) < 0 else 0
+    left = side if min(weights.values(), default=0.0) < 0 else 0
     if weights:
         what = "adds" if len(verdict.scores) == 1 else "adds to the winner"
         grid.add_row(Text("fired", "dim"), "", Text(what, "dim"))
     for reason in fired(step):
         added = weights.get(reason.code)
         if added is None:
-            grid.add_row(Text(visible(reason.text)), "", "")
+            grid.add_row(_said(reason, evidence, glyphs), "", "")
         else:
-            shape = signed_bar(added / largest, left, SIDE, glyphs, ("magenta", "cyan"))
-            grid.add_row(Text(visible(reason.text)), Text(number(added, glyphs)), shape)
+            shape = signed_bar(added / largest, left, side, glyphs, ("magenta", "cyan"))
+            grid.add_row(_said(reason, evidence, glyphs), Text(number(added, glyphs)), shape)
     if weights and len(verdict.scores) == 1:
         total = verdict.scores[measured_by(verdict)]
         grid.add_row(Text("sum", "dim", justify="right"), Text(number(total, glyphs), "bold"), "")
     return grid
 
 
-def _scores(step: Step, verdict: Verdict, glyphs: Glyphs) -> Table:
+def _said(reason: Reason, evidence: Evidence, glyphs: Glyphs) -> Text:
+    """The reason; with the words that matched, where it does not name them itself."""
+    text = Text(visible(reason.text))
+    if not reason.text.endswith(")") and (words := evidence.matched(reason.code)):
+        opening, closing = glyphs.quotes
+        text.append(f" {opening}{visible(words)}{closing}", "dim")
+    return text
+
+
+def _scores(step: Step, verdict: Verdict, glyphs: Glyphs, *, length: int) -> Table:
     """The winner and the losers, best first."""
     grid = Table.grid(padding=(0, 2))
     grid.add_column(no_wrap=True)
@@ -84,13 +94,13 @@ def _scores(step: Step, verdict: Verdict, glyphs: Glyphs) -> Table:
     for route, score in ranked[:SHOWN_SCORES]:
         won = route in verdict.routes
         style = verdict_style(step) if won else "dim"
-        grid.add_row(Text(visible(route), style), f"{score:.3f}", bar(score / scale, SCORE, glyphs, style))
+        grid.add_row(Text(visible(route), style), f"{score:.3f}", bar(score / scale, length, glyphs, style))
     if len(ranked) > SHOWN_SCORES:
         grid.add_row(Text(f"and {len(ranked) - SHOWN_SCORES} more", "dim"), "", "")
     return grid
 
 
-def _gate(step: Step, verdict: Verdict, glyphs: Glyphs) -> RenderableType:
+def _gate(step: Step, verdict: Verdict, glyphs: Glyphs, *, length: int) -> RenderableType:
     """What the gate needed and what it found."""
     gate = step.place.gate
     name = "confidence" if verdict.calibrated else "score"
@@ -105,7 +115,7 @@ def _gate(step: Step, verdict: Verdict, glyphs: Glyphs) -> RenderableType:
     for label, found, needed in rows:
         enough = found >= needed
         style = "green" if enough else "yellow"
-        shape = gauge(found, needed, SCORE, glyphs, style)
+        shape = gauge(found, needed, length, glyphs, style)
         sign = glyphs.yes if enough else glyphs.no
         grid.add_row(label, f"{found:.2f}", shape, Text.assemble(f"needs {needed:.2f} ", (sign, f"bold {style}")))
     said = [Text(visible(reason.text), "dim") for reason in step.reasons if reason.code == "gate.held"]

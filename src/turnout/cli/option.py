@@ -28,7 +28,8 @@ LocalOption = Annotated[
     Parameter(name="--local", negative=(), show_default=False, help="Ask local layers only: no model, no network."),
 ]
 TextArgument = Annotated[
-    str | None, Parameter(help="The question; `-`, or nothing with something piped in, reads stdin.", show_default=False)
+    str | None,
+    Parameter(help="The question; `-`, or nothing with something piped in, reads stdin.", show_default=False),
 ]
 DeclareOption = Annotated[
     str | None, Parameter(name="--declare", help="The route you ask for by name.", metavar="ROUTE")

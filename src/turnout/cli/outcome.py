@@ -1,10 +1,8 @@
-"""The two letters of an outcome, spelled out."""
+"""The two letters of an outcome (`turnout.core.verdict.Who` and `How`), spelled out."""
 
 from __future__ import annotations
 
-from turnout.core.verdict import How, Who
-
-WHO: dict[Who, str] = {
+WHO: dict[str, str] = {
     "D": "declared by the caller",
     "R": "a hard rule",
     "S": "signals",
@@ -17,7 +15,7 @@ WHO: dict[Who, str] = {
     "N": "nobody was asked",
 }
 
-HOW: dict[How, str] = {
+HOW: dict[str, str] = {
     "-": "clean",
     "l": "every verdict was below its gate",
     "t": "a layer ran out of time",
@@ -31,8 +29,7 @@ HOW: dict[How, str] = {
 
 def spell(outcome: str) -> tuple[str, str]:
     """`Fl`: (`the fallback`, `every verdict was below its gate`)"""
-    who, how = outcome
-    return WHO[who], HOW[how]  # type: ignore[index]
+    return WHO[outcome[0]], HOW[outcome[1]]
 
 
 def style_of(outcome: str) -> str:

@@ -14,7 +14,7 @@ from rich.text import Text
 from turnout.core.profile import Default, Fallback, Profile
 from turnout.core.verdict import Gate
 
-from .screen import Glyphs, visible
+from .screen import Glyphs, say, visible
 from .shape import Rail
 
 
@@ -82,11 +82,23 @@ def _gate(gate: Gate) -> str:
 
 
 def _settings(profile: Profile, settings: dict[str, str]) -> Table:
-    table = _table("setting", "stands for", "now")
+    table = _table("setting", "now", "stands for")
     for name, where in settings.items():
         value = _value_at(profile, where)
-        table.add_row(name, where, Text("unset", "dim") if value is None else visible(str(value)))
+        shown = Text("default", "dim") if value is None else Text(visible(str(value)))
+        table.add_row(name, shown, Text("\n".join(_lines(where, ".", 17)), "dim"))
     return table
+
+
+def _lines(name: str, joint: str, width: int) -> list[str]:
+    """A long name in lines of about this width, broken after its joints."""
+    lines = [""]
+    for part in name.split(joint):
+        if lines[-1] and len(lines[-1]) + len(part) > width:
+            lines.append("")
+        lines[-1] += part + joint
+    lines[-1] = lines[-1].removesuffix(joint)
+    return lines
 
 
 def _value_at(profile: Profile, where: str) -> object:
@@ -116,17 +128,11 @@ def _policies(profile: Profile, glyphs: Glyphs) -> Table:
     policies = {route: msgspec.to_builtins(profile.policies[route]) for route in profile.routes}
     for policy in policies.values():
         policy.update(policy.pop("extra", {}))
-    table = _table("policy", *policies)
+    table = _table("policy", *("\n".join(_lines(route, "_", 16)) for route in policies))
     for field in dict.fromkeys(name for policy in policies.values() for name in policy):
         table.add_row(field, *(_cell(policy.get(field), glyphs) for policy in policies.values()))
     return table
 
 
 def _cell(value: object, glyphs: Glyphs) -> Text:
-    if value is None:
-        return Text(glyphs.dot, "dim")
-    if isinstance(value, bool):
-        return Text("yes" if value else "no", "green" if value else "")
-    if isinstance(value, list | tuple):
-        return Text(f" {glyphs.arrow} ".join(map(str, value)))
-    return Text(visible(str(value)))
+    return Text(glyphs.dot, "dim") if value is None else Text(say(value, glyphs), "" if value is False else "bold")

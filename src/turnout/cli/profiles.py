@@ -9,9 +9,10 @@ from cyclopts import App, Parameter
 
 from turnout.config.load import find, load_document, load_profile, shipped
 
+from .app import epilogue
 from .option import ConfigOption, JsonOption
 
-app = App(name="profiles", help_format="plaintext")
+app = App(name="profiles", help_epilogue=epilogue("profiles"))
 
 
 @app.default
@@ -45,9 +46,9 @@ def list_profiles(*, json: JsonOption = False) -> int:
     arrow = f" {glyphs_for(screen).arrow} "
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim", show_edge=False, padding=(0, 2, 0, 0))
     table.add_column("name", style="bold", no_wrap=True)
-    table.add_column("routes", overflow="fold")
-    table.add_column("layers", overflow="fold")
-    table.add_column("description")
+    table.add_column("routes", no_wrap=True)
+    table.add_column("layers")
+    table.add_column("description", ratio=1)
     for name, tree in trees.items():
         layers = [layer_id(entry) for entry in tree.get("layers", ())]
         routes = "\n".join(tree.get("routes", ()))

@@ -18,6 +18,9 @@ from turnout.core.router import Router
 STDIN = "\0-"
 """How a lone `-` travels through the parser, which would take it for an option. No real argument can hold a NUL."""
 
+UNREADABLE = (msgspec.DecodeError, UnicodeError, RecursionError)
+"""What reading a stranger's JSON may raise: not JSON or not the right shape, not UTF-8, nested too deeply."""
+
 # UTF-8 needs at most four bytes a character; one more byte tells too long from just long enough.
 _MAX_BYTES = 4 * MAX_CHARACTERS + 1
 # What Python makes of bytes on the command line that are not UTF-8; such characters can be neither matched nor stored.
@@ -42,7 +45,9 @@ class Ask(msgspec.Struct, frozen=True):
             if self.text is not None:
                 turns = (*turns, Turn("user", read_text(self.text)))
             elif not any(turn.role == "user" for turn in turns):
-                raise QueryError(f"{self.turns}: no turn has the role 'user', so there is no question: add one, or TEXT")
+                raise QueryError(
+                    f"{self.turns}: no turn has the role 'user', so there is no question: add one, or TEXT"
+                )
             return Query(turns=turns, declared=self.declared, ceiling=self.ceiling)
         text = read_text(self.text)
         if self.session is not None:
@@ -87,7 +92,7 @@ def read_text(text: str | None) -> str:
 def _read_turns(path: File) -> tuple[Turn, ...]:
     try:
         return msgspec.json.decode(path.read_bytes(), type=tuple[Turn, ...])
-    except (msgspec.DecodeError, RecursionError) as error:
+    except UNREADABLE as error:
         raise QueryError(f"{path}: not a JSON list of turns with role and text: {error}") from None
 
 
@@ -102,7 +107,7 @@ def _read_session(path: File) -> tuple[Turn, ...]:
             continue
         try:
             turns.append(msgspec.json.decode(line, type=Turn))
-        except (msgspec.DecodeError, RecursionError) as error:
+        except UNREADABLE as error:
             raise QueryError(f"{path}:{number}: not a turn with role and text: {error}") from None
     return tuple(turns)
 

@@ -1,4 +1,4 @@
-"""The terminal picture of a decision: from the question along the track of layers to the policy, and what would change it.
+"""The terminal picture of a decision: the question, the track of layers, the policy, and what would change it.
 
 One rendering: it says what `Decision.json()` says, in the same words. Colour repeats what signs and words say already
 (green stands, yellow falls short, red failed), so the picture reads the same without it.
@@ -21,7 +21,7 @@ from turnout.core.router import Router
 from .evidence import WEIGHED_CHARACTERS, Evidence, gather
 from .layer import details, fired, verdict_style
 from .outcome import spell, style_of
-from .screen import Glyphs, visible
+from .screen import Glyphs, say, visible
 from .shape import Rail
 
 # Cells that a layer's sign and the track take before its name.
@@ -69,6 +69,8 @@ def _story(decision: Decision, glyphs: Glyphs, width: int) -> Iterator[Renderabl
     yield _answer(decision, glyphs)
     yield ""
     if decision.parts:
+        for remark in decision.remarks:
+            yield Text(visible(remark.text), "dim")
         for number, part in enumerate(decision.parts, 1):
             yield Text(f"{part.role or 'part'} {number}", "bold")
             yield Rail(Group(*_story(part, glyphs, width - 3)), Text(f"{glyphs.rail}  ", "dim"))
@@ -117,26 +119,28 @@ def _cascade(decision: Decision, evidence: Evidence, glyphs: Glyphs, width: int)
     names = max([len(place.id) for place in layers] + [len(decision.by)])
     signs = {"accepted": glyphs.accepted, "held": glyphs.held, "passed": glyphs.passed, "skipped": glyphs.passed}
     done = False
-    for step in decision.steps:
+    for number, step in enumerate(decision.steps, 1):
         done = step.ended == "accepted"
         style = _STYLES.get(step.ended, "bold red")
         sign = Text(signs.get(step.ended, glyphs.fault), style)
         rail = Text(" " if done else glyphs.rail, "dim")
         took = elapsed(step.elapsed_ns, glyphs) if step.elapsed_ns else ""
-        station = _station(step.place.id, step.ended, style, _found(step), took, names)
+        station = _station(step.place.id, step.ended, style, _found(step), took=took, names=names)
         drawn = list(details(decision.profile, step, evidence, glyphs, width - TRACK))
-        yield Rail(Group(station, *drawn, *([""] if drawn else [])), sign, rail, TRACK)
+        if drawn and not (done and number == len(layers)):
+            drawn.append("")
+        yield Rail(Group(station, *drawn), sign, rail, TRACK)
     for place in layers[len(decision.steps) :]:
-        yield Rail(_station(place.id, "not asked", "dim", Text(), "", names), Text(glyphs.unasked, "dim"), "", TRACK)
+        yield Rail(_station(place.id, "not asked", "dim", Text(), names=names), Text(glyphs.unasked, "dim"), "", TRACK)
     if not done:
         said = visible(decision.remarks[0].text) if decision.remarks else ""
         style = style_of(decision.outcome)
         end = Text.assemble((" + ".join(decision.routes), style), (f"  {said}", "dim"))
         how = "held" if decision.chosen is not None else ""
-        yield Rail(_station(decision.by, how, style, end, "", names), Text(glyphs.leave, style), "", TRACK)
+        yield Rail(_station(decision.by, how, style, end, names=names), Text(glyphs.leave, style), "", TRACK)
 
 
-def _station(name: str, ended: str, style: str, found: Text, took: str, names: int) -> Table:
+def _station(name: str, ended: str, style: str, found: Text, *, took: str = "", names: int) -> Table:
     row = Table.grid(padding=(0, 2), expand=True)
     row.add_column(width=names, no_wrap=True)
     row.add_column(width=9, no_wrap=True)
@@ -175,20 +179,15 @@ def policy_lines(policy: Policy, glyphs: Glyphs) -> list[Text]:
     facts = msgspec.to_builtins(policy)
     facts |= facts.pop("extra", {})
     sentence = facts.pop("instruction", None)
-    short = [Text.assemble((f"{name} ", "dim"), *_value(value, glyphs)) for name, value in facts.items()]
+    short = [
+        Text.assemble((f"{name} ", "dim"), (say(value, glyphs), "" if value is False else "bold"))
+        for name, value in facts.items()
+    ]
     lines = [Text(f" {glyphs.dot} ").join(short)] if short else []
     if sentence is not None:
         opening, closing = glyphs.quotes
         lines.append(Text(f"{opening}{visible(sentence)}{closing}"))
     return lines or [Text("nothing is prescribed", "dim")]
-
-
-def _value(value: object, glyphs: Glyphs) -> tuple[Text]:
-    if isinstance(value, bool):
-        return (Text("yes" if value else "no", "bold" if value else ""),)
-    if isinstance(value, list | tuple):
-        return (Text(f" {glyphs.arrow} ".join(map(str, value)), "bold"),)
-    return (Text(visible(str(value)), "bold"),)
 
 
 def _what_if(decision: Decision, evidence: Evidence) -> Iterator[RenderableType]:

@@ -7,6 +7,7 @@ cursor, recolour the screen or reverse what is read.
 from __future__ import annotations
 
 import io
+import os
 import sys
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,7 +20,7 @@ MAX_WIDTH = 100
 MIN_WIDTH = 40
 
 _BIDI = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
-_SHOWN = {
+_SHOWN: dict[int, int | str] = {
     **{code: 0x2400 + code for code in range(0x20)},
     0x0A: "↵",
     0x09: " ",
@@ -34,10 +35,20 @@ def visible(text: str) -> str:
 
 
 def make_printable() -> None:
-    """Let stdout and stderr write a stand-in for what their encoding does not have."""
-    for stream, errors in ((sys.stdout, "replace"), (sys.stderr, "backslashreplace")):
-        if isinstance(stream, io.TextIOWrapper):
+    """Let stdout and stderr write a stand-in for what their encoding lacks, and nothing where they are closed."""
+    for name, errors in (("stdout", "replace"), ("stderr", "backslashreplace")):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - it lives as long as we do
+        elif isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors=errors)
+
+
+def abandon_stdout() -> None:
+    """Nobody takes the output any more; the interpreter still flushes once on its way out and must be able to."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.close(nowhere)
 
 
 def complain(message: str) -> None:
@@ -88,7 +99,7 @@ class Glyphs(NamedTuple):
     arrow: str = "→"
     minus: str = "−"
     micro: str = "µs"
-    quotes: str = "“”"
+    quotes: tuple[str, str] = ("“", "”")
     dots: str = "…"
     yes: str = "✓"
     no: str = "✗"
@@ -99,7 +110,7 @@ PLAIN = Glyphs(
     held="o",
     passed=".",
     fault="x",
-    unasked=" ",
+    unasked="-",
     rail="|",
     leave="`->",
     line="-",
@@ -116,13 +127,20 @@ PLAIN = Glyphs(
     arrow="->",
     minus="-",
     micro="us",
-    quotes='""',
+    quotes=('"', '"'),
     dots="...",
-    yes="+",
-    no="-",
+    yes="ok",
+    no="not met",
 )
 
 
 def glyphs_for(target: Console) -> Glyphs:
     """Line drawing where the output's encoding has it, ASCII elsewhere."""
     return PLAIN if target.options.ascii_only else Glyphs()
+
+
+def say(value: object, glyphs: Glyphs) -> str:
+    """A value of a policy, as people read it."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return visible(f" {glyphs.arrow} ".join(map(str, value)) if isinstance(value, list | tuple) else str(value))

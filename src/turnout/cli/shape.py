@@ -1,4 +1,4 @@
-"""Rails, bars and rulers: the few shapes a picture is made of. Each is as wide as it is told to be, not a cell wider."""
+"""Rails, bars and rulers: the few shapes a picture is made of. Each is as wide as it is told to be, no wider."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def gauge(found: float, needed: float, width: int, glyphs: Glyphs, style: str) -
 
 
 def ruler(
-    value: float, edges: Sequence[float], names: Sequence[str], chosen: str, width: int, glyphs: Glyphs, style: str
+    value: float, edges: Sequence[float], names: Sequence[str], chosen: str, *, width: int, glyphs: Glyphs, style: str
 ) -> list[Text]:
     """A value inside its bands: names above the line, edges below it, the value on it."""
     span = edges[-1] - edges[0]
@@ -90,32 +90,52 @@ def ruler(
     high = max(edges[-1] + room, value + room / 8)
 
     def column(x: float) -> int:
-        return min(width - 1, max(0, round((x - low) / (high - low) * (width - 1))))
+        return round((x - low) / (high - low) * (width - 1))
 
-    places = [column(edge) for edge in edges]
-    above, line, below = Text(), Text(), Text()
+    places = _spread([column(edge) for edge in edges], width)
     starts = [0, *(place + 1 for place in places)]
     ends = [*places, width]
+    above, line, below = Text(), Text(), Text()
     for name, start, end in zip(names, starts, ends, strict=True):
-        label = name if cell_len(name) <= end - start else set_cell_size(name, max(end - start - 1, 0)) + glyphs.dots[:1]
-        gap = max(end - start - cell_len(label), 0)
+        label = _fit(name, end - start, glyphs)
+        gap = end - start - cell_len(label)
         above.append(" " * (gap // 2))
         above.append(label, style if name == chosen else "dim")
         above.append(" " * (gap - gap // 2 + 1))
-    here = column(value)
-    # Rounding must not move the value across an edge it has not reached, nor onto one.
     band = sum(value >= edge for edge in edges)
-    here = max(starts[band], min(here, ends[band] - 1))
+    # Rounding must not move the value across an edge it has not reached, nor onto one.
+    here = max(starts[band], min(column(value), ends[band] - 1))
+    # Where something else decided, the value stands in a band that did not win, and must not look as if it had.
+    here_style = style if names[band] == chosen else "bold"
     for cell in range(width):
         if cell == here:
-            line.append(glyphs.here, style)
+            line.append(glyphs.here, here_style)
         elif cell in places:
             line.append(glyphs.edge)
         else:
             line.append(glyphs.line, "dim")
     for edge, place in zip(edges, places, strict=True):
         label = f"{edge:.2f}"
-        start = max(place - len(label) // 2, below.cell_len + (1 if below.cell_len else 0))
-        below.append(" " * (start - below.cell_len))
-        below.append(label, "dim")
+        start = min(max(place - len(label) // 2, 0), width - len(label))
+        if start > below.cell_len or not below:  # labels that would run into each other are left out
+            below.append(" " * (start - below.cell_len))
+            below.append(label, "dim")
     return [above, line, below]
+
+
+def _spread(places: list[int], width: int) -> list[int]:
+    """The same cells, moved apart so that every band between and beside them has one of its own."""
+    least = 1
+    for number, place in enumerate(places):
+        places[number] = max(place, least)
+        least = places[number] + 2
+    most = width - 2
+    for number in reversed(range(len(places))):
+        places[number] = min(places[number], most)
+        most = places[number] - 2
+    return places
+
+
+def _fit(name: str, width: int, glyphs: Glyphs) -> str:
+    """The name, or as much of it as there is room for."""
+    return name if cell_len(name) <= width else set_cell_size(name, width - 1) + glyphs.dots[:1]

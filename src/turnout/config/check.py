@@ -97,8 +97,9 @@ def _conform_union(value: Any, types: Iterable[inspect.Type], path: Path) -> Ite
 
 
 def _in_range(value: float, wanted: inspect.IntType | inspect.FloatType, path: Path) -> Iterator[Found]:
-    if value != value or value in (float("inf"), float("-inf")):
-        yield path, f"must be an ordinary number, found {value}"
+    # TOML promises 64 bits for a whole number; what tomllib reads beyond them does not fit a float or JSON.
+    if value != value or value in (float("inf"), float("-inf")) or (isinstance(value, int) and abs(value) >= 2**63):
+        yield path, f"must be an ordinary number, found {_show(value)}"
     elif wanted.ge is not None and value < wanted.ge:
         yield path, f"{value} is below {wanted.ge:g}, the least it may be"
     elif wanted.le is not None and value > wanted.le:
@@ -164,7 +165,8 @@ class Checker:
                 self._refer((key, "route"), [entry["route"]])
         if self.tree.get("enabled") is False and "off" not in self.tree:
             self.found.append((("enabled",), "is false, so `off` must say which route every query gets"))
-        for i, rule in enumerate(self.tree.get("contract") or ()):
+        contract = self.tree.get("contract")
+        for i, rule in enumerate(contract if isinstance(contract, list) else ()):
             when = rule.get("when") if isinstance(rule, dict) else None
             if isinstance(when, dict) and isinstance(when.get("route"), list):
                 self._refer(("contract", i, "when", "route"), when["route"])
@@ -194,9 +196,11 @@ class Checker:
             kind = kinds().get(name)
             if kind is not None:
                 self._check_kind(kind, entry, path)
-            elif entry.get("optional") is not True:
+            elif section == "adjust" or entry.get("optional") is not True:
                 known = suggest(name, kinds()) or f" (installed: {', '.join(sorted(kinds()))})"
-                hint = "install the package that provides it, or set optional = true to load without it"
+                hint = "install the package that provides it"
+                if section == "layers":
+                    hint += ", or set optional = true to load without it"
                 self.found.append(((*path, "kind"), f"no installed package provides {name!r}{known}; {hint}"))
 
     def _check_kind(self, kind: Kind, entry: Mapping[str, Any], path: Path) -> None:

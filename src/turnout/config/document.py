@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from turnout.core.errors import ConfigError, Problem
 
-from .lines import Path, line_of, locate, syntax_line
+from .lines import DEEPEST, Path, line_of, locate, syntax_line
 
 Tree = dict[str, Any]
 
@@ -60,11 +60,12 @@ def parse(spelled: str) -> Path:
 def read(path: File) -> Document:
     """One file. Unreadable or not TOML: a ConfigError that says where."""
     try:
-        source = path.read_text(encoding="utf-8")
+        source = path.read_text(encoding="utf-8-sig")  # some editors put a mark in front
     except UnicodeDecodeError as error:
         raise ConfigError([Problem(path.name, f"not UTF-8 text (byte {error.start}): save it as UTF-8")]) from None
-    except OSError as error:
-        raise ConfigError([Problem(str(path), f"cannot be read: {error.strerror}")]) from None
+    except (OSError, ValueError) as error:  # ValueError: a name with a NUL in it
+        reason = getattr(error, "strerror", None) or error
+        raise ConfigError([Problem(str(path), f"cannot be read: {reason}")]) from None
     return from_source(source, path.name)
 
 
@@ -80,6 +81,8 @@ def from_source(source: str, name: str) -> Document:
     except RecursionError:
         raise ConfigError([Problem(name, "not valid TOML: nested too deeply")]) from None
     lines = locate(source)
+    if deep := next((path for path in lines if len(path) >= DEEPEST), None):
+        raise ConfigError([Problem(f"{name}:{lines[deep]}", f"nested too deeply: {DEEPEST} levels or more")])
     return Document(tree, {path: Place(name, line_of(lines, path)) for path in lines}, name)
 
 
@@ -137,7 +140,10 @@ def _is_drop(value: object) -> bool:
 
 
 def _has_ids(value: object) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(item, dict) and "id" in item for item in value)
+    """Whether these are tables told apart by their ids; two of one id would hide one another."""
+    ids = [item.get("id") for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+    named = [name for name in ids if isinstance(name, str)]
+    return isinstance(value, list) and 0 < len(value) == len(named) == len(set(named))
 
 
 def _get(tree: Any, path: Path) -> Any:  # noqa: ANN401 - a TOML value
@@ -166,4 +172,6 @@ def set_value(document: Document, spelled: str, value: object, place: Place) -> 
     if not isinstance(tree, dict):
         return None
     tree[last] = value
-    return document._replace(origins={**document.origins, (*path, last): place})
+    at = (*path, last)
+    kept = {known: where for known, where in document.origins.items() if known[: len(at)] != at}
+    return document._replace(origins={**kept, at: place})

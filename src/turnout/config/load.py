@@ -54,7 +54,8 @@ def find(profile: str | os.PathLike[str], beside: File | None = None) -> File:
     if name in shipped():
         return shipped_file(name)
     path = (beside or File()) / name
-    if path.suffix == ".toml" or path.is_file():
+    # os.path.isfile, unlike the method, is False for a name no file can have.
+    if "\0" not in name and (path.suffix == ".toml" or os.path.isfile(path)):
         return path
     raise UnknownProfile(name, shipped())
 
@@ -104,7 +105,8 @@ def _apply_settings(document: Document, names: list[str], file: File | None) -> 
     if file is None:
         return document, ()
     settings = read(file)
-    known = document.tree.get("settings", {})
+    named = document.tree.get("settings")
+    known = {key: to for key, to in named.items() if isinstance(to, str)} if isinstance(named, dict) else {}
     problems: list[Problem] = []
     remarks: list[str] = []
     tables = dict.fromkeys((*shipped(), *names))

@@ -77,7 +77,7 @@ def _place(entry: Any, supplies: Supplies) -> Placed:  # noqa: ANN401 - a layer'
     kind = kinds().get(head.kind)
     deadline_ms = head.deadline_ms if head.deadline_ms is not None else NETWORK_DEADLINE_MS
     if kind is None:
-        return Placed(layer_id(entry), head.kind, "free", "R", gate, deadline_ms, None)
+        return Placed(layer_id(entry), head.kind, "free", "R", gate, deadline_ms, None, needs="install")
     layer: Any = _construct(entry, supplies)
     return Placed(
         id=layer_id(entry),

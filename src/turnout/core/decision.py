@@ -6,10 +6,11 @@ explained decision costs no more than a few microseconds. Ids and timings are ou
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from msgspec import Raw, Struct, json
+from msgspec import UNSET, Raw, Struct, UnsetType, json
 from msgspec.structs import force_setattr
 
 from .policy import Policy
@@ -25,40 +26,33 @@ class Step(Struct, frozen=True, gc=False):
 
     place: Placed
     ended: Ended
-    verdict: Verdict | None
-    fault: Fault | None
-    elapsed_ns: int
+    elapsed_ns: int = 0
+    verdict: Verdict | None = None
+    fault: Fault | None = None
     encoded: Raw | None = None
     """The JSON form, for a step that is always the same."""
-    _reasons: tuple[Reason, ...] | None = None
 
     @property
     def reasons(self) -> tuple[Reason, ...]:
         """Why the layer judged as it did, or what kept it from judging."""
-        reasons = self._reasons
-        if reasons is None:
-            reasons = self._explain()
-            # Rendered once, kept: it is a function of the rest, so nobody can see it change.
-            force_setattr(self, "_reasons", reasons)
-        return reasons
-
-    def _explain(self) -> tuple[Reason, ...]:
-        verdict = self.verdict
+        verdict, place = self.verdict, self.place
         if verdict is not None:
-            explain = self.place.explain
-            reasons = verdict.reasons + explain(verdict) if explain else verdict.reasons
-            return (*reasons, _held_back(self.place, verdict)) if self.ended == "held" else reasons
+            reasons = verdict.explained(place.explain)
+            if self.ended != "held":
+                return reasons
+            return (*reasons, _held_back(place.held_text, place.gate, verdict.confidence, verdict.margin))
         if self.fault is not None:
-            return (Reason(f"{self.place.id}.{self.fault.kind}", self.fault.detail),)
+            return (Reason(f"{place.id}.{self.fault.kind}", self.fault.detail),)
         return ()
 
 
-def _held_back(place: Placed, verdict: Verdict) -> Reason:
-    text = place.held_text or (
-        f"below the gate of {place.id}: confidence {{confidence}} (needs {place.gate.confidence:.2f}), "
-        f"margin {verdict.margin:.2f} (needs {place.gate.margin:.2f})"
+@functools.lru_cache(maxsize=4096)
+def _held_back(text: str, gate: Gate, confidence: float, margin: float) -> Reason:
+    text = text or (
+        f"below the gate: confidence {{confidence}} (needs {gate.confidence:.2f}), "
+        f"margin {margin:.2f} (needs {gate.margin:.2f})"
     )
-    return Reason("gate.held", text.replace("{confidence}", f"{verdict.confidence:.2f}"))
+    return Reason("gate.held", text.replace("{confidence}", f"{confidence:.2f}"))
 
 
 class Decision(Struct, frozen=True, eq=False, gc=False):
@@ -74,6 +68,8 @@ class Decision(Struct, frozen=True, eq=False, gc=False):
     steps: tuple[Step, ...] = ()
     chosen: Step | None = None
     """The step whose verdict was used, if one was."""
+    held: Step | None = None
+    """The best step among those whose verdict was held back."""
     remarks: tuple[Reason, ...] = ()
     """Reasons that are not a layer's: fallback, default, adjustments, what reading the text took."""
     parts: tuple[Decision, ...] = ()
@@ -81,6 +77,7 @@ class Decision(Struct, frozen=True, eq=False, gc=False):
     """What this decision is to the question it is a part of."""
     id: str = ""
     elapsed_ns: int = 0
+    _reasons: tuple[Reason, ...] | None = None
 
     @property
     def route(self) -> str:
@@ -98,21 +95,23 @@ class Decision(Struct, frozen=True, eq=False, gc=False):
     @property
     def reasons(self) -> tuple[Reason, ...]:
         """Why: the deciding layer's reasons, then what was done around it; for a fallback, what the losers saw."""
-        if self.chosen is not None:
-            return self.chosen.reasons + self.remarks
-        reasons = self.remarks
-        for step in self.steps:
-            if step.verdict is not None:
-                reasons += step.reasons
+        reasons = self._reasons
+        if reasons is None:
+            if self.chosen is not None:
+                reasons = self.chosen.reasons + self.remarks
+            else:
+                reasons = self.remarks
+                for step in self.steps:
+                    if step.verdict is not None:
+                        reasons += step.reasons
+            force_setattr(self, "_reasons", reasons)
         return reasons
 
     @property
     def scores(self) -> Mapping[str, float]:
-        """The deciding layer's scores; for a fallback, those of the last layer that had a verdict."""
-        for step in (self.chosen, *reversed(self.steps)):
-            if step is not None and step.verdict is not None:
-                return step.verdict.scores
-        return {}
+        """The deciding layer's scores; for a fallback, those of the best layer that was held back."""
+        best = self.chosen or self.held
+        return best.verdict.scores if best is not None and best.verdict is not None else {}
 
     def _content(self) -> tuple[object, ...]:
         steps = tuple((step.place.id, step.ended, step.verdict, step.fault) for step in self.steps)
@@ -138,9 +137,9 @@ class Decision(Struct, frozen=True, eq=False, gc=False):
         return _encode(self._form())
 
     def _form(self) -> DecisionForm:
-        chosen = self.chosen
-        verdict = chosen.verdict if chosen is not None else None
-        profile = self.profile
+        profile, chosen = self.profile, self.chosen
+        best = chosen if chosen is not None else self.held
+        verdict = best.verdict if best is not None else None
         return DecisionForm(
             self.id,
             profile.name,
@@ -148,34 +147,32 @@ class Decision(Struct, frozen=True, eq=False, gc=False):
             self.routes[0],
             self.routes,
             self.confidence,
-            verdict is not None and verdict.calibrated,
+            chosen is not None and verdict is not None and verdict.calibrated,
             self.margin,
             self.by,
             self.outcome,
             self.reasons,
             profile.encoded_policies[self.routes[0]],
-            verdict.scores if verdict is not None else self.scores,
+            verdict.scores if verdict is not None else {},
             [step.encoded or _step_form(step, chosen) for step in self.steps],
             [part._form() for part in self.parts] if self.parts else [],
             self.elapsed_ns / 1000,
-            self.role,
+            self.role or UNSET,
         )
 
 
 class StepForm(Struct, frozen=True, omit_defaults=True, gc=False):
-    """One layer in the JSON form. A layer that gave no verdict has only the first four fields, and perhaps reasons."""
+    """One layer in the JSON form."""
 
     layer: str
     kind: str
     ended: Ended
     elapsed_us: float
-    routes: tuple[str, ...] | None = None
-    confidence: float | None = None
-    margin: float | None = None
-    scores: Mapping[str, float] | None = None
     gate: Gate | None = None
+    verdict: Raw | None = None
+    """A `VerdictForm`, for a layer that had a verdict."""
     reasons: tuple[Reason, ...] | None = None
-    """The deciding layer's reasons stand at the top of the decision; the losers' stand here."""
+    """Given where they are not among the decision's own already: the losers' of a decision that a layer made."""
 
 
 class DecisionForm(Struct, frozen=True, gc=False):
@@ -198,8 +195,8 @@ class DecisionForm(Struct, frozen=True, gc=False):
     trace: list[StepForm | Raw]
     parts: list[DecisionForm]
     elapsed_us: float
-    role: str = ""
-    """What a part is to its question; empty for a whole question."""
+    role: str | UnsetType = UNSET
+    """What a part is to its question; a whole question has none."""
 
 
 def _step_form(step: Step, chosen: Step | None) -> StepForm:
@@ -207,17 +204,10 @@ def _step_form(step: Step, chosen: Step | None) -> StepForm:
     if verdict is None:
         reasons = None if step.fault is None else step.reasons
         return StepForm(place.id, place.kind, step.ended, step.elapsed_ns / 1000, reasons=reasons)
+    # A fallback's reasons are those of the layers it fell back from.
+    reasons = None if chosen is None or step is chosen else step.reasons
     return StepForm(
-        place.id,
-        place.kind,
-        step.ended,
-        step.elapsed_ns / 1000,
-        verdict.routes,
-        verdict.confidence,
-        verdict.margin,
-        verdict.scores,
-        place.gate,
-        None if step is chosen else step.reasons,
+        place.id, place.kind, step.ended, step.elapsed_ns / 1000, place.gate, verdict._encoded or verdict.encoded, reasons
     )
 
 
@@ -226,7 +216,7 @@ _encode = json.Encoder().encode
 
 def idle_step(place: Placed) -> Step:
     """How a layer ends that is not asked: its kind is not installed, or what it judges by is not there."""
-    missing = Fault("skipped", f"no installed package provides {place.kind}") if place.call is None else None
-    step = Step(place, "passed", None, missing, 0)
+    missing = Fault("skipped", f"no installed package provides {place.kind}") if place.needs == "install" else None
+    step = Step(place, "passed", fault=missing)
     force_setattr(step, "encoded", Raw(_encode(_step_form(step, None))))
     return step

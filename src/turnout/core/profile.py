@@ -18,7 +18,10 @@ from .verdict import Gate, Reason, Verdict, Who
 
 
 class Layer(Protocol):
-    """Judges a reading; `None` means: not mine. May also have `explain`, which renders a verdict's evidence."""
+    """Judges a reading; `None` means: not mine.
+
+    A layer may also have `explain(verdict)`, which renders a verdict's evidence when somebody asks.
+    """
 
     def __call__(self, reading: Reading, /) -> Verdict | None | Awaitable[Verdict | None]: ...
 
@@ -36,6 +39,10 @@ class Part(Struct, frozen=True):
     query: Query
 
 
+Needs = Literal["declared", "notes", "install"]
+"""What a layer judges by: a declared route, notes of the reading. `install`: no installed package provides its kind."""
+
+
 class Placed(Struct, frozen=True):
     """A layer in its place in a profile. `call` is None where no installed package provides the kind."""
 
@@ -49,8 +56,8 @@ class Placed(Struct, frozen=True):
     explain: Callable[[Verdict], tuple[Reason, ...]] | None = None
     held_text: str = ""
     """How people read a verdict of this layer that its gate held back; `{confidence}` stands for the number."""
-    needs: Literal["declared", "notes"] | None = None
-    """What the layer judges by; a query without a declared route, a reading without notes, is not put to it."""
+    needs: Needs | None = None
+    """A layer is not asked about a reading that lacks what it judges by; it passes."""
 
 
 class Fallback(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):

@@ -53,4 +53,5 @@ class Reading(Struct, frozen=True, gc=False):
 
     @property
     def blank(self) -> bool:
-        return not self.folded or self.folded.isspace()
+        """Nothing was asked: no words, and none were taken away either."""
+        return not self.folded and not self.notes

@@ -8,6 +8,7 @@ deadlines, containment) lives in the drivers, `route` and `route_sync`, so that 
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import Awaitable, Generator, Iterator
 from time import perf_counter_ns
 from typing import Any, NamedTuple
@@ -49,12 +50,16 @@ class Counterfactual(NamedTuple):
 class Router:
     """One profile, ready to decide."""
 
-    __slots__ = ("profile", "stations")
+    __slots__ = ("asked", "profile", "stations", "unasked")
 
     def __init__(self, profile: Profile) -> None:
         self.profile = profile
         self.stations = tuple((place, idle_step(place)) for place in profile.layers)
         """Each layer, and how it ends when it is not asked."""
+        # Most queries declare nothing and carry no notes: the layers at the front that judge by those pass for all of them.
+        first = next((i for i, place in enumerate(profile.layers) if place.needs is None), len(self.stations))
+        self.unasked = [idle for _, idle in self.stations[:first]]
+        self.asked = self.stations[first:]
 
     def __repr__(self) -> str:
         return f"Router({self.profile!r})"
@@ -85,6 +90,8 @@ class Router:
     def accept(self, query: str | Query) -> Query:
         """The query, validated; the only place where routing can refuse."""
         if isinstance(query, str):
+            if len(query) <= MAX_CHARACTERS:
+                return Query(query)
             query = Query(query)
         size = len(query.text)
         if query.turns:
@@ -107,38 +114,39 @@ class Router:
             reading = profile.mute(reading, muted)
         if profile.off is not None:
             return self._default(query, profile.off, "router.off", "the router is switched off", role)
-        if profile.blank is not None and reading.blank and query.declared is None:
+        if not reading.folded and profile.blank is not None and reading.blank and query.declared is None:
             return self._default(query, profile.blank, "router.blank", "the question is blank", role)
         if profile.split is not None and not role and (parts := profile.split(reading)):
             return (yield from self._compose(query, parts, muted))
 
-        trace: list[Step] = []
+        if query.declared is None and not reading.notes:
+            trace, stations = self.unasked.copy(), self.asked
+        else:
+            trace, stations = [], self.stations
         held: Step | None = None
         chosen: Step | None = None
         mishap = "-"
-        for place, idle in self.stations:
+        for place, idle in stations:
             needs = place.needs
-            if place.call is None or (
-                needs is not None and not (query.declared if needs == "declared" else reading.notes)
-            ):
+            if needs is not None and (needs == "install" or not (query.declared if needs == "declared" else reading.notes)):
                 trace.append(idle)
                 continue
             raw, elapsed = yield place, reading
-            if raw is None:
-                trace.append(Step(place, "passed", None, None, elapsed))
-                continue
             answer = check_verdict(raw, profile.routes)
-            if type(answer) is Fault:
+            if answer is None:
+                trace.append(Step(place, "passed", elapsed))
+            elif isinstance(answer, Fault):
                 mishap = max(mishap, _FAULT_LETTER[answer.kind], key=_GRAVITY.index)
-                trace.append(Step(place, answer.kind, None, answer, elapsed))
-            elif place.gate.admits(answer):  # type: ignore[arg-type]
-                chosen = Step(place, "accepted", answer, None, elapsed)  # type: ignore[arg-type]
+                trace.append(Step(place, answer.kind, elapsed, fault=answer))
+            elif place.gate.admits(answer):
+                chosen = Step(place, "accepted", elapsed, answer)
                 trace.append(chosen)
                 break
             else:
-                step = Step(place, "held", answer, None, elapsed)  # type: ignore[arg-type]
+                step = Step(place, "held", elapsed, answer)
                 trace.append(step)
-                mishap = max(mishap, "l", key=_GRAVITY.index)
+                if mishap == "-":
+                    mishap = "l"
                 if held is None or answer.confidence > held.verdict.confidence:  # type: ignore[union-attr]
                     held = step
         return self._conclude(reading, tuple(trace), chosen, held, mishap, role)
@@ -162,7 +170,12 @@ class Router:
         else:
             routes, confidence, margin = (profile.fallback.route,), profile.fallback.confidence, 0.0
             by, who = "fallback", "F"
-            remarks = (_fallback_reason(trace),)
+            said = [
+                (step.place.id, step.verdict.confidence if step.verdict is not None else None)
+                for step in trace
+                if step.verdict is not None or step.fault is not None
+            ]
+            remarks = (_fallback_reason(tuple(said)),)
         if reading.notes:
             remarks += tuple(Reason(code, _NOTES.get(code, code)) for code in reading.notes)
         for adjust in profile.adjust:
@@ -175,14 +188,14 @@ class Router:
                 remarks += (Reason("clamp.ceiling", f"{routes[0]} is above this caller's ceiling {ceiling}"),)
                 routes, how = clamped, "k"
         return Decision(
-            profile, reading.query, routes, confidence, margin, by, who + how, trace, chosen, remarks, (), role
+            profile, reading.query, routes, confidence, margin, by, who + how, trace, chosen, held, remarks, (), role
         )
 
     def _default(self, query: Query, default: Default, code: str, text: str, role: str) -> Decision:
         remarks = (Reason(code, text),)
         routes = (default.route,)
         return Decision(
-            self.profile, query, routes, default.confidence, 0.0, "default", "N-", (), None, remarks, (), role
+            self.profile, query, routes, default.confidence, 0.0, "default", "N-", remarks=remarks, role=role
         )
 
     def _compose(self, query: Query, parts: tuple[Part, ...], muted: frozenset[str]) -> Steps:
@@ -311,14 +324,10 @@ def _is_usable(profile: Profile, held: Step) -> bool:
     return floor is not None and held.verdict is not None and held.verdict.confidence >= floor
 
 
-def _fallback_reason(trace: tuple[Step, ...]) -> Reason:
+@functools.lru_cache(maxsize=4096)
+def _fallback_reason(said: tuple[tuple[str, float | None], ...]) -> Reason:
     """`fallback:low_conf(local=X.XX,llm=Y.YY|na)`, with every layer under its own name."""
-    seen = []
-    for step in trace:
-        if step.verdict is not None:
-            seen.append(f"{step.place.id}={step.verdict.confidence:.2f}")
-        elif step.fault is not None:
-            seen.append(f"{step.place.id}=na")
+    seen = [f"{layer}={'na' if confidence is None else f'{confidence:.2f}'}" for layer, confidence in said]
     return Reason("fallback.low_conf", f"fallback:low_conf({','.join(seen)})" if seen else "no layer had a verdict")
 
 

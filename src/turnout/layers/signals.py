@@ -14,7 +14,7 @@ from __future__ import annotations
 import functools
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -30,21 +30,18 @@ from .signals_config import Bands, Override, Ranking, Signal, SignalsConfig
 # Combinations kept per layer. Each is a few hundred bytes; traffic that never repeats one only pays for the look-up.
 KEPT = 4096
 
-MEASURES: dict[str, Callable[[Reading], int]] = {
-    "tokens": lambda reading: reading.units // UNITS_PER_TOKEN,
-    "characters": lambda reading: reading.units,
-    "questions": lambda reading: reading.folded.count("?"),
-}
+# What a measure counts, and how many of those make one: tokens and characters are both read off the length.
+MEASURES = {"tokens": ("units", UNITS_PER_TOKEN), "characters": ("units", 1), "questions": ("questions", 1)}
 
 Hits = tuple[int, ...]
-Standing = tuple[int, ...]
-"""For each measured signal, the position of the level it stands at on its ladder."""
+Standing = tuple[int, int, frozenset[str]]
+"""Between which of the numbers where some level changes the length lies; the same for question marks; what is muted."""
+Counts = dict[int, int]
 
 
 class Rung(Struct, frozen=True):
-    """One level of one signal: from which number it holds, what it adds to a sum, how it reads."""
+    """One level of one signal: what it adds to a sum, and how it reads."""
 
-    start: int
     points: float
     reason: Reason
     show: int
@@ -58,7 +55,7 @@ class Ladder(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """A verdict without what differs from text to text."""
+    """A verdict without the numbers that differ from text to text."""
 
     routes: tuple[str, ...]
     confidence: float
@@ -67,98 +64,129 @@ class Judged(NamedTuple):
     decisive: bool = False
 
 
+class Described(NamedTuple):
+    """The reasons, and in which of them `{n}` stands for the number of which measured signal."""
+
+    reasons: tuple[Reason, ...]
+    counted: tuple[tuple[int, int], ...]
+
+
 class Signals:
     """What both readings share: which signals fired, and saying so."""
 
     def __init__(self, config: SignalsConfig, supplies: Supplies) -> None:
         self.signals = config.signals
+        self.codes = [f"signals.{signal.id}" for signal in config.signals]
         self.owner: dict[int, int] = {}
         self.shown: dict[int, str] = {}
         for index, signal in enumerate(config.signals):
             for pattern, shown in _patterns(signal, config.match):
-                hit = supplies.phrases.add(pattern, f"signals.{signal.id}")
+                hit = supplies.phrases.add(pattern, self.codes[index])
                 self.owner[hit] = index
                 self.shown[hit] = shown
         self.ladders = [_ladder(signal) for signal in config.signals]
-        self.measured = [index for index, signal in enumerate(config.signals) if signal.measure is not None]
-        self.gauges = [
-            (MEASURES[signal.measure], self.ladders[index].starts)
-            for index, signal in enumerate(config.signals)
-            if signal.measure is not None
-        ]
-        self.gauge_codes = [f"signals.{config.signals[index].id}" for index in self.measured]
+        self.measured = {index: MEASURES[signal.measure] for index, signal in enumerate(config.signals) if signal.measure}
+        self.unit_marks = self._marks("units")
+        self.question_marks = self._marks("questions")
         self.neutral = frozenset(index for index, signal in enumerate(config.signals) if signal.neutral)
+        # A length is told to people in its coarsest unit that is shown; finer differences make no other verdict.
+        shown = [scale for index, (of, scale) in self.measured.items() if of == "units" and self._shows_number(index)]
+        self.grain = min(shown, default=UNITS_PER_TOKEN)
+        self.verdict = functools.lru_cache(maxsize=KEPT)(self.find_verdict)
         self.judged = functools.lru_cache(maxsize=KEPT)(self.judge)
         self.described = functools.lru_cache(maxsize=KEPT)(self.describe)
 
+    def _shows_number(self, index: int) -> bool:
+        return any(rung is not None and "{n}" in rung.reason.text for rung in self.ladders[index].rungs)
+
+    def _marks(self, quantity: str) -> list[int]:
+        """The numbers of a quantity at which some signal changes its level."""
+        measured = [(index, scale) for index, (of, scale) in self.measured.items() if of == quantity]
+        return sorted({start * scale for index, scale in measured for start in self.ladders[index].starts})
+
     def __call__(self, reading: Reading) -> Verdict:
-        numbers = []
-        levels = []
-        for value, starts in self.gauges:
-            number = value(reading)
-            numbers.append(number)
-            levels.append(bisect_right(starts, number))
-        if reading.muted:
-            levels = [-1 if code in reading.muted else at for at, code in zip(levels, self.gauge_codes, strict=True)]
-        hits = reading.hits
-        standing = tuple(levels)
-        routes, confidence, margin, scores, decisive = self.judged(hits, standing)
-        return Verdict(routes, confidence, margin, scores, (), (hits, standing, tuple(numbers)), decisive)
+        units = reading.units
+        questions = reading.folded.count("?") if self.question_marks else 0
+        standing = (bisect_right(self.unit_marks, units), bisect_right(self.question_marks, questions), reading.muted)
+        return self.verdict(reading.hits, standing, units // self.grain, questions)
+
+    def find_verdict(self, hits: Hits, standing: Standing, grains: int, questions: int) -> Verdict:
+        judged = self.judged(hits, standing)
+        return Verdict(
+            judged.routes,
+            judged.confidence,
+            judged.margin,
+            judged.scores,
+            evidence=(hits, standing, grains, questions),
+            decisive=judged.decisive,
+        )
 
     def judge(self, hits: Hits, standing: Standing) -> Judged:
         raise NotImplementedError
 
     def explain(self, verdict: Verdict) -> tuple[Reason, ...]:
         """The signals that stand at a level, in their order, each with the phrases it found or its number."""
-        hits, standing, numbers = verdict.evidence
+        hits, standing, grains, questions = verdict.evidence
         reasons, counted = self.described(hits, standing)
-        if not counted:
-            return reasons
         filled = list(reasons)
-        for at, which in counted:
-            code, text = filled[at].code, filled[at].text
-            filled[at] = Reason(code, text.replace("{n}", str(numbers[which])))  # type: ignore[index]
+        for at, index in counted:
+            quantity, scale = self.measured[index]
+            number = (grains * self.grain if quantity == "units" else questions) // scale  # type: ignore[operator]
+            filled[at] = Reason(filled[at].code, filled[at].text.replace("{n}", str(number)))
         return tuple(filled)
 
-    def describe(self, hits: Hits, standing: Standing) -> tuple[tuple[Reason, ...], tuple[tuple[int, int], ...]]:
-        """The reasons, and in which of them `{n}` stands for which measured number."""
-        reasons = self.preface(hits, standing)
-        counted = [(at, 0) for at, reason in enumerate(reasons) if "{n}" in reason.text]
-        silent = True
-        for index, rung in self.standing_rungs(hits, standing):
-            silent = silent and index in self.neutral
-            words = [self.shown[hit] for hit in hits if self.owner.get(hit) == index and self.shown[hit]][: rung.show]
-            if "{n}" in rung.reason.text:
-                counted.append((len(reasons), self.measured.index(index)))
-            reasons.append(
-                Reason(rung.reason.code, f"{rung.reason.text} ({', '.join(words)})") if words else rung.reason
-            )
-        if silent:
-            reasons.append(Reason("signals.no_signal", "no_signal: nothing in the text speaks for a route"))
-        return tuple(reasons), tuple(counted)
-
-    def preface(self, hits: Hits, standing: Standing) -> list[Reason]:
-        """Reasons that come before the signals'."""
-        return []
-
-    def counts(self, hits: Hits, standing: Standing) -> dict[int, int]:
-        """Each signal's number, in the order of the signals: phrases found, or where the level of a measure starts."""
-        counts: dict[int, int] = {}
+    def describe(self, hits: Hits, standing: Standing) -> Described:
+        counts = self.counts(hits, standing)
+        words: dict[int, list[str]] = {index: [] for index in counts}
         for hit in hits:
-            if (index := self.owner.get(hit)) is not None:
-                counts[index] = counts.get(index, 0) + 1
-        for index, position in zip(self.measured, standing, strict=True):
-            if position >= 0:
-                counts[index] = self.ladders[index].starts[position - 1] if position else 0
-        return dict(sorted(counts.items()))
+            if hit in self.owner and self.shown[hit]:
+                words[self.owner[hit]].append(self.shown[hit])
+        reasons, counted = self.preface(counts)
+        silent = True
+        for index, rung in self.standing_rungs(counts):
+            reason = rung.reason
+            if "{n}" in reason.text:
+                counted.append((len(reasons), index))
+            elif words[index] and rung.show:
+                reason = Reason(reason.code, f"{reason.text} ({', '.join(words[index][: rung.show])})")
+            reasons.append(reason)
+            if silent and index not in self.neutral:
+                silent = False
+        if silent:
+            reasons.append(_NO_SIGNAL)
+        return Described(tuple(reasons), tuple(counted))
 
-    def standing_rungs(self, hits: Hits, standing: Standing) -> Iterator[tuple[int, Rung]]:
+    def preface(self, counts: Counts) -> tuple[list[Reason], list[tuple[int, int]]]:
+        """Reasons that come before the signals', as in `Described`."""
+        return [], []
+
+    def counts(self, hits: Hits, standing: Standing) -> Counts:
+        """Each signal's number: phrases found, or where the level of a measure starts."""
+        owner = self.owner
+        counts: Counts = {}
+        for hit in hits:
+            if hit in owner:
+                index = owner[hit]
+                counts[index] = counts[index] + 1 if index in counts else 1
+        units_at, questions_at, muted = standing
+        for index, (quantity, scale) in self.measured.items():
+            if not muted or self.codes[index] not in muted:
+                marks, at = (self.unit_marks, units_at) if quantity == "units" else (self.question_marks, questions_at)
+                counts[index] = marks[at - 1] // scale if at else 0
+        return counts
+
+    def standing_rungs(self, counts: Counts) -> list[tuple[int, Rung]]:
         """The signals that stand at a level, in their order."""
-        for index, number in self.counts(hits, standing).items():
+        found = []
+        for index in sorted(counts):
             starts, rungs = self.ladders[index]
-            rung = rungs[bisect_right(starts, number)]
+            rung = rungs[bisect_right(starts, counts[index])]
             if rung is not None:
-                yield index, rung
+                found.append((index, rung))
+        return found
+
+
+_NO_SIGNAL = Reason("signals.no_signal", "no_signal: nothing in the text speaks for a route")
 
 
 class BandSignals(Signals):
@@ -167,24 +195,27 @@ class BandSignals(Signals):
     def __init__(self, config: SignalsConfig, supplies: Supplies, bands: Bands) -> None:
         super().__init__(config, supplies)
         self.bands = bands
-        self.overrides = config.overrides
         self.silent_confidence = config.no_signal_confidence
-        self.index = {signal.id: i for i, signal in enumerate(config.signals)}
+        index = {signal.id: i for i, signal in enumerate(config.signals)}
+        self.overrides = [_Override(override, index) for override in config.overrides]
 
     def judge(self, hits: Hits, standing: Standing) -> Judged:
+        counts = self.counts(hits, standing)
         score = 0.0
         silent = True
         # In the order of the signals: it decides ties at an edge.
-        for index, rung in self.standing_rungs(hits, standing):
+        for index, rung in self.standing_rungs(counts):
             score += rung.points
-            silent = silent and index in self.neutral
+            if silent and index not in self.neutral:
+                silent = False
         edges = self.bands.edges
-        distance = min(abs(score - edge) for edge in edges)
+        distance = min([abs(score - edge) for edge in edges])
         scores = {"score": score}
-        override = self.override(hits, standing)
-        if override is not None:
-            lifted = self.sigmoid(score) if override.at_least else 0.0
-            return Judged((override.route,), max(override.confidence, lifted), distance, scores, decisive=True)
+        for override in self.overrides:
+            if override.holds(counts):
+                lifted = self.sigmoid(score) if override.config.at_least else 0.0
+                confidence = max(override.config.confidence, lifted)
+                return Judged((override.config.route,), confidence, distance, scores, decisive=True)
         confidence = self.sigmoid(distance)
         if silent and self.silent_confidence is not None:
             confidence = min(confidence, self.silent_confidence)
@@ -193,23 +224,36 @@ class BandSignals(Signals):
     def sigmoid(self, x: float) -> float:
         return 1.0 / (1.0 + math.exp(-self.bands.steepness * x))
 
-    def override(self, hits: Hits, standing: Standing) -> Override | None:
-        """The first override whose tests hold."""
-        counts = self.counts(hits, standing)
-        totals = {signal.id: counts.get(index, 0) for index, signal in enumerate(self.signals)}
-        return next((override for override in self.overrides if override.holds(totals)), None)
+    def preface(self, counts: Counts) -> tuple[list[Reason], list[tuple[int, int]]]:
+        for override in self.overrides:
+            if override.holds(counts):
+                first = override.all[0][0][0]
+                if first in self.measured:
+                    return [override.reason], [(0, first)]
+                return [Reason(override.reason.code, override.reason.text.replace("{n}", str(override.total(counts))))], []
+        return [], []
 
-    def preface(self, hits: Hits, standing: Standing) -> list[Reason]:
-        override = self.override(hits, standing)
-        if override is None:
-            return []
-        names = override.all[0].sum
-        text = override.text
-        # A measure's own number differs from text to text and is filled in by `explain`; counts are known here.
-        if all(self.signals[self.index[name]].measure is None for name in names):
-            counts = self.counts(hits, standing)
-            text = text.replace("{n}", str(sum(counts.get(self.index[name], 0) for name in names)))
-        return [Reason(f"override.{override.id}", text)]
+
+class _Override:
+    """An override, its tests on the positions of signals."""
+
+    def __init__(self, config: Override, index: dict[str, int]) -> None:
+        self.config = config
+        self.reason = Reason(f"override.{config.id}", config.text)
+        self.all = [(tuple(index[name] for name in test.sum), test.at_least) for test in config.all]
+        self.any = [(tuple(index[name] for name in test.sum), test.at_least) for test in config.any]
+
+    def holds(self, counts: Counts) -> bool:
+        for places, wanted in self.all:
+            if sum([counts[place] for place in places if place in counts]) < wanted:
+                return False
+        if not self.any:
+            return True
+        return any(sum([counts[place] for place in places if place in counts]) >= wanted for places, wanted in self.any)
+
+    def total(self, counts: Counts) -> int:
+        """What the first test counted."""
+        return sum(counts.get(place, 0) for place in self.all[0][0])
 
 
 class RankSignals(Signals):
@@ -221,7 +265,7 @@ class RankSignals(Signals):
 
     def judge(self, hits: Hits, standing: Standing) -> Judged:
         ranking = self.ranking
-        on = {self.signals[index].id for index, _ in self.standing_rungs(hits, standing)}
+        on = {self.signals[index].id for index, _ in self.standing_rungs(self.counts(hits, standing))}
         sums = {
             name: sum((weight for signal, weight in weights.items() if signal in on), ranking.base.get(name, 0.0))
             for name, weights in ranking.sums.items()
@@ -266,7 +310,7 @@ def _ladder(signal: Signal) -> Ladder:
             rungs.append(None)
         else:
             reason = Reason(f"signals.{signal.id}", level.label or signal.label or signal.id)
-            rungs.append(Rung(number, level.score * (signal.weight or 0.0), reason, level.show))
+            rungs.append(Rung(level.score * (signal.weight or 0.0), reason, level.show))
     return Ladder(starts, rungs)
 
 

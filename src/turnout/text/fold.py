@@ -39,6 +39,7 @@ class Folded(Struct, frozen=True, gc=False):
     units: int
     """UTF-16 length of the original, invisible characters not counted."""
     windowed: bool = False
+    """Only the beginning and the end were read."""
 
 
 # The ASCII part of folding as one pass over bytes, UTF-8 included: lower case, line ends and tabs unified, controls gone.
@@ -73,8 +74,10 @@ _other_space = re.compile(r"[^\S\n ]")
 _FOREIGN = "аеорсухіјѕԁһԛԝвмнткαεορυχινκτɡıհոսօց"
 _LATIN = "aeopcyxijsdhqwbmhtkaeopuxivktgihnuog"
 _LOOKALIKE = str.maketrans(_FOREIGN, _LATIN)
-_mixed_word = re.compile(f"[a-z][{_FOREIGN}]|[{_FOREIGN}][a-z]").search
-_mixed_word = re.compile(rf"(?<![^\W\d_])(?=[^\W\d_]*[a-z])(?=[^\W\d_]*[{_FOREIGN}])[^\W\d_]+")
+_WORD = r"[\w\u0300-\u036f]"
+_BESIDE = r"[\p{Latin}0-9_\x{300}-\x{36f}]"
+# A word's digits and combining marks belong to it: `k8\u0455`, or a mark after each letter, would hide it otherwise.
+_mixed_word = re.compile(rf"(?<!{_WORD})(?={_WORD}*[a-z])(?={_WORD}*[{_FOREIGN}]){_WORD}+")
 
 
 def fold(text: str) -> Folded:
@@ -150,8 +153,9 @@ def _fold_thoroughly(text: str) -> Folded:
 def _to_latin(encoded: bytes) -> str:
     """The text, words that mix Latin letters with look-alikes made Latin."""
     text = encoded.decode(*CODEC)
-    if _matches(f"[a-z][{_FOREIGN}]|[{_FOREIGN}][a-z]", encoded):
-        text = _mixed_word.sub(lambda word: word[0].translate(_LOOKALIKE), text)
+    if _matches(rf"{_BESIDE}[{_FOREIGN}]|[{_FOREIGN}]{_BESIDE}", encoded):
+        # Normalised once more: a mark after a look-alike composes with the Latin letter that took its place.
+        text = _nfkc(_mixed_word.sub(lambda word: word[0].translate(_LOOKALIKE), text))
     return text
 
 

@@ -101,7 +101,8 @@ class Matcher:
         for pattern in patterns:
             found.Add(to_re2(pattern, wrap=wrap))
         found.Compile()
-        self._match = found.Match
+        # The wrapper's own `Match` only tells str from bytes, at a sixth of the time of a short scan.
+        self._match = getattr(found, "_set", found).Match
         # Boundaries can only go wrong where an ASCII letter meets another character, or inside a pattern's own letters.
         self.foreign = any(_wrapped.search(to_re2(pattern, wrap=wrap)) for pattern in patterns)
         adjoins: Any = re2.Set.SearchSet(options)
@@ -142,7 +143,7 @@ def to_re2(pattern: Pattern, *, wrap: bool = True) -> str:
         case Phrase(forms):
             return _any_of([_bounded(form) for form in forms])
         case Substring(text):
-            return re2.escape(_wrap(r"_\g<0>_", text) if wrap else text)
+            return re2.escape(_wrapped.sub(r"_\g<0>_", text) if wrap else text)
         case Ordered(first, then):
             return rf"{_bounded(first)}[^\S\n]+\S[^\n]*[^\S\n]{_bounded(then)}"
         case Whole(forms):

@@ -1,0 +1,19 @@
+"""Routers from TOML in a string: for tests that are about a kind of layer and not about files."""
+
+from turnout import Router
+from turnout.config.document import from_source
+from turnout.config.resolve import build
+
+
+def router_of(source: str) -> Router:
+    return Router(build(from_source(source, "test.toml")))
+
+
+def layer_router(layer: str, routes: str = '["a", "b", "c"]') -> Router:
+    """One layer, given as its table; every route has an empty policy and the fallback is the first one."""
+    names = [name.strip(' "') for name in routes.strip("[]").split(",")]
+    policies = "\n".join(f"[policy.{name}]" for name in names)
+    head = f'name = "test"\nroutes = {routes}\nordered = true\nfallback = {{ route = "{names[0]}" }}\n'
+    # A kind nobody provides may choose any route, so no route of a small test is called unreachable.
+    anything = '[[layers]]\nkind = "anything.v1"\noptional = true\n'
+    return router_of(f"{head}[[layers]]\n{layer}\n{anything}\n{policies}\n")
