@@ -43,8 +43,9 @@ def unspaced() -> str:
 
 
 @functools.cache
-def punctuation() -> str:
-    return _class(code for code in range(LAST_LETTER + 1) if unicodedata.category(chr(code)).startswith("P"))
+def signs() -> str:
+    """Punctuation and symbols, emoji among them."""
+    return _class(code for code in range(LAST_LETTER + 1) if unicodedata.category(chr(code)).startswith(("P", "S")))
 
 
 def _class(codes: Iterable[int]) -> str:
@@ -101,7 +102,7 @@ def finder(pattern: Pattern) -> Callable[[str], bool]:
             plain = fold(first).text
             return lambda text: plain in text and pair(text) is not None
         case Whole(forms):
-            gap = rf"[\s{punctuation()}]*"
+            gap = rf"[\s{signs()}]*"
             whole = re.compile(f"{gap}(?:(?:{'|'.join(bounded(form) for form in forms)}){gap})+").fullmatch
             return lambda text: whole(text) is not None
         case Regex(source):

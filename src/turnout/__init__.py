@@ -1,15 +1,15 @@
 """Turnout decides what happens next with every question that reaches an LLM application, and says why.
 
-    >>> import turnout
-    >>> decision = turnout.load("study").route_sync("Define entropy")
-    >>> decision.route, decision.policy.max_sentences
-    ('standalone_definition', 2)
+>>> import turnout
+>>> decision = turnout.load("study").route_sync("Define entropy")
+>>> decision.route, decision.policy.max_sentences
+('standalone_definition', 2)
 """
 
 from __future__ import annotations
 
 from .config.load import load, load_profile
-from .config.load import shipped as profiles
+from .config.load import shipped as profile_names
 from .core.contract import Violation
 from .core.decision import Decision, Step
 from .core.errors import (
@@ -58,5 +58,5 @@ __all__ = [
     "kind",
     "load",
     "load_profile",
-    "profiles",
+    "profile_names",
 ]

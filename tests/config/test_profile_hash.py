@@ -127,7 +127,7 @@ def test_shipped_profiles_differ() -> None:
 
 
 def test_it_is_the_same_in_every_process() -> None:
-    code = "import turnout; print(*[turnout.load_profile(n, config='').hash for n in turnout.profiles()])"
+    code = "import turnout; print(*[turnout.load_profile(n, config='').hash for n in turnout.profile_names()])"
     seen = {
         subprocess.run(
             [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PYTHONHASHSEED": seed}

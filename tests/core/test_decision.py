@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 from msgspec.structs import replace
 
+from known import bug
 from turnout import Decision, Gate, Policy, Query, Reading, Reason, ReplayMismatch, Router, Turn, Verdict, load
 from turnout.core.profile import Fallback, Part
 from turnout.core.verdict import Fault
@@ -62,21 +63,33 @@ class TestEquality:
     @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.id)
     def test_everything_else_is_inside(self, change: Change) -> None:
         decision = router().route_sync("x")
-        assert replace(decision, **change.fields) != decision
+        assert (replace(decision, **change.fields) == decision) is False
 
     def test_parts_are_compared(self) -> None:
         decision = router().route_sync("x")
         whole = replace(decision, parts=(decision,))
-        assert whole != decision
+        assert (whole == decision) is False
         assert whole == replace(decision, parts=(replace(decision, id="another"),))
 
     def test_the_profile_is_compared_by_its_hash(self) -> None:
-        assert router().route_sync("x") != router(ordered=True).route_sync("x")
+        assert (router().route_sync("x") == router(ordered=True).route_sync("x")) is False
 
     def test_a_decision_is_not_equal_to_other_things(self) -> None:
         decision = router().route_sync("x")
-        assert decision != "middle"
-        assert decision != decision.to_dict()
+        assert (decision == "middle") is False
+        assert (decision == decision.to_dict()) is False
+
+    @bug("msgspec's own != is inherited and means 'another object': two equal decisions are also unequal")
+    def test_unequal_is_the_opposite_of_equal(self) -> None:
+        one, two = router().route_sync("x"), router().route_sync("x")
+        assert one == two
+        assert (one != two) is False
+
+    @bug("the same for verdicts")
+    def test_unequal_is_the_opposite_of_equal_for_verdicts(self) -> None:
+        one, two = Verdict(("a",), 0.5), Verdict(("a",), 0.5)
+        assert one == two
+        assert (one != two) is False
 
     def test_decisions_can_be_in_sets(self) -> None:
         same = router()
@@ -127,7 +140,6 @@ class TestForm:
             "policy": {"model": "m", "sources": ["a"]},
             "scores": {"middle": 0.9},
             "parts": [],
-            **({"role": ""} if "role" in form else {}),
         }
         assert [(step["layer"], step["ended"]) for step in trace] == [
             ("passes", "passed"),
@@ -135,10 +147,13 @@ class TestForm:
             ("unsure", "held"),
             ("sure", "accepted"),
         ]
-        assert "routes" not in trace[0]
+        assert set(trace[0]) == {"layer", "kind", "ended", "elapsed_us"}
         assert trace[1]["reasons"] == [{"code": "raises.error", "text": "ValueError: no"}]
         assert [reason["code"] for reason in trace[2]["reasons"]] == ["a.b", "gate.held"]
-        assert (trace[2]["confidence"], trace[2]["gate"]["confidence"]) == (0.2, 0.5)
+        assert trace[2]["verdict"] == {"routes": ["dear"], "confidence": 0.2, "margin": 0.0, "scores": {}}
+        assert trace[2]["gate"]["confidence"] == 0.5
+        assert trace[3]["verdict"]["confidence"] == 0.9
+        assert "reasons" not in trace[3], "they stand at the top"
         assert all(step["elapsed_us"] >= 0 and step["kind"] == "testing.v1" for step in trace)
 
     def test_calibrated_is_the_deciding_layers_word(self) -> None:
@@ -266,13 +281,6 @@ class TestCounterfactuals:
         (found,) = one.counterfactuals(decision)
         assert (found.signal, found.route) == ("signals.definition", "general_contextual")
         assert found.text == f"would be general_contextual ({found.confidence:.2f}) without signals.definition"
-
-    def test_a_rule_can_be_left_out(self) -> None:
-        one = load("tiers", config="")
-        query = Query(turns=(Turn("user", "[Chat messages since your last reply]\nBob: hi"),))
-        decision = one.route_sync(query)
-        assert decision.by == "rules"
-        assert [found.signal for found in one.counterfactuals(decision)] == ["rule.packed-default"]
 
     def test_an_override_can_be_left_out(self) -> None:
         one = load("tiers-local", config="")

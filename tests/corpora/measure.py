@@ -63,7 +63,7 @@ def cases(profile: str) -> tuple[Case, ...]:
 
 def profiles() -> list[str]:
     """Shipped profiles that name a file of cases."""
-    return [profile for profile in turnout.profiles() if case_file(profile) is not None]
+    return [profile for profile in turnout.profile_names() if case_file(profile) is not None]
 
 
 def measured(profile: str) -> list[Case]:

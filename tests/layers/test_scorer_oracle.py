@@ -5,21 +5,23 @@ The spec's own computed rows are asserted literally, for the product and for the
 
 import random
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 from hypothesis import example, given, settings
 
 from oracles import TIER_WORDS, Tier, js_length, score_study, score_tiers
-from turnout import Decision
+from turnout import Decision, Verdict
 from wild_text import SCRIPTS, Salad, router, texts, words_of
 
 MANY = settings(max_examples=1000, deadline=None, derandomize=True)
 
 
-def step(decision: Decision, layer: str) -> dict[str, Any]:
-    """How one layer judged, in the documented form."""
-    return next(entry for entry in decision.to_dict()["trace"] if entry["layer"] == layer)
+def verdict(decision: Decision, layer: str) -> Verdict:
+    """How one layer judged, whether or not it was believed."""
+    found = next(step.verdict for step in decision.steps if step.place.id == layer)
+    assert found is not None
+    return found
 
 
 # --- tiers-substring --------------------------------------------------------------------------------------------------
@@ -28,15 +30,12 @@ def step(decision: Decision, layer: str) -> dict[str, Any]:
 def judge(text: str) -> Tier:
     """What the profile says, in the oracle's terms: the verdict itself, and whether an LLM would be asked."""
     decision = router("tiers-substring").route_sync(text)
-    judged = step(decision, "signals")
+    judged = verdict(decision, "signals")
     needs_llm = decision.by == "fallback"
     if not needs_llm:
-        assert (decision.by, list(decision.routes), decision.confidence) == (
-            "signals",
-            judged["routes"],
-            judged["confidence"],
-        )
-    return Tier(decision.scores["score"], judged["confidence"], judged["routes"][0], needs_llm)
+        assert decision.by == "signals"
+        assert (decision.routes, decision.confidence) == (judged.routes, judged.confidence)
+    return Tier(decision.scores["score"], judged.confidence, judged.routes[0], needs_llm)
 
 
 class Row(NamedTuple):
@@ -250,15 +249,15 @@ QUESTIONS = [
 @pytest.mark.parametrize("row", QUESTIONS, ids=lambda row: row.id)
 def test_computed_table_of_the_spec(row: Question) -> None:
     decision = router("study").route_sync(row.text)
-    judged = step(decision, "local")
+    judged = verdict(decision, "local")
     wanted = dict(zip((STANDALONE, PAGE, CONTEXTUAL), row.scores, strict=True))
     assert dict(decision.scores) == pytest.approx(wanted, abs=CLOSE)
-    assert judged["margin"] == pytest.approx(row.margin, abs=CLOSE)
-    assert judged["confidence"] == pytest.approx(row.confidence, abs=5e-7)
+    assert judged.margin == pytest.approx(row.margin, abs=CLOSE)
+    assert judged.confidence == pytest.approx(row.confidence, abs=5e-7)
     if row.route is None:
         assert (decision.by, decision.route, decision.confidence) == ("fallback", STANDALONE, 0.5)
     else:
-        assert (decision.by, decision.route, decision.confidence) == ("local", row.route, judged["confidence"])
+        assert (decision.by, decision.route, decision.confidence) == ("local", row.route, judged.confidence)
 
     oracle = score_study(row.text)
     assert oracle.scores == pytest.approx(wanted, abs=CLOSE)
@@ -298,13 +297,13 @@ GAPS = [" ", " ", " ", " ", " ", "  ", "\t", "\n", " \n ", ", ", "? ", ". ", "-"
 def check_study(text: str) -> tuple[str, bool]:
     decision = router("study").route_sync(text)
     oracle = score_study(text)
-    judged = step(decision, "local")
+    judged = verdict(decision, "local")
     assert dict(decision.scores) == pytest.approx(oracle.scores, rel=0, abs=CLOSE), text
-    assert abs(judged["confidence"] - oracle.confidence) <= CLOSE, text
-    assert abs(judged["margin"] - oracle.margin) <= CLOSE, text
-    assert judged["routes"] == [oracle.route], text
+    assert abs(judged.confidence - oracle.confidence) <= CLOSE, text
+    assert abs(judged.margin - oracle.margin) <= CLOSE, text
+    assert judged.routes == (oracle.route,), text
     if oracle.accepted:
-        assert (decision.by, decision.route, decision.confidence) == ("local", oracle.route, judged["confidence"]), text
+        assert (decision.by, decision.route, decision.confidence) == ("local", oracle.route, judged.confidence), text
     else:
         assert (decision.by, decision.route) == ("fallback", STANDALONE), text
     return oracle.route, oracle.accepted

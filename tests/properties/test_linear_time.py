@@ -1,7 +1,7 @@
 """Time is linear in the length, whatever is written: bodies chosen to be slow for some step, in every profile.
 
-CPU time, the best of a few runs if need be, compared with itself at half the length. The absolute limits are three times what is
-promised (50 ms for a megabyte of ASCII, 200 ms for anything else), so that a busy machine passes.
+CPU time, the best of a few runs if need be, compared with itself at half the length. The absolute limits are three
+times what is promised (50 ms for a megabyte of ASCII, 200 ms for anything else), so that a busy machine passes.
 """
 
 import time

@@ -1,7 +1,7 @@
 """Golden cases: questions with the decision they must, or should, get.
 
-A `must` row breaks a build, a reload and `turnout check --cases`; the others are measured and feed accuracy. One JSONL file
-per profile, beside its TOML; a row says only what it cares about.
+A `must` row breaks a build, a reload and `turnout check --cases`; the others are measured and feed accuracy. One
+JSONL file per profile, beside its TOML; a row says only what it cares about.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def read_cases(path: File) -> list[Case]:
     problems: list[Problem] = []
     seen: set[str] = set()
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError([Problem(str(path), f"cannot be read: {error}")]) from None
     for number, line in enumerate(lines, 1):

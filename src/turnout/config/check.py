@@ -7,6 +7,7 @@ gates and the contract fit together.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -30,7 +31,7 @@ _SECRET = re.compile(r"\b(?:sk-[\w-]{16,}|AIza[\w-]{30,}|gh[pousr]_\w{30,}|xox[a
 _SECRET_KEY = re.compile(r"(?:^|_)(?:api_?key|secret|token|password)$", re.IGNORECASE)
 
 
-def conform(value: Any, wanted: inspect.Type, path: Path = ()) -> Iterator[Found]:  # noqa: ANN401 - a TOML value
+def conform(value: Any, wanted: inspect.Type, path: Path = ()) -> Iterator[Found]:
     """Every place where the value is not of the type."""
     match wanted:
         case inspect.StructType():
@@ -68,7 +69,7 @@ def conform(value: Any, wanted: inspect.Type, path: Path = ()) -> Iterator[Found
             yield path, f"must be {_name(wanted)}, found {_show(value)}"
 
 
-def _conform_struct(value: Any, wanted: inspect.StructType, path: Path) -> Iterator[Found]:  # noqa: ANN401
+def _conform_struct(value: Any, wanted: inspect.StructType, path: Path) -> Iterator[Found]:
     if not isinstance(value, dict):
         yield path, f"must be a table, found {_show(value)}"
         return
@@ -84,7 +85,7 @@ def _conform_struct(value: Any, wanted: inspect.StructType, path: Path) -> Itera
             yield path, f"{name!r} is missing"
 
 
-def _conform_union(value: Any, types: Iterable[inspect.Type], path: Path) -> Iterator[Found]:  # noqa: ANN401
+def _conform_union(value: Any, types: Iterable[inspect.Type], path: Path) -> Iterator[Found]:
     """No mistake if one alternative fits; else those of the alternative with the fewest."""
     tried = [list(conform(value, kind, path)) for kind in types if not isinstance(kind, inspect.NoneType)]
     if all(tried):
@@ -98,7 +99,7 @@ def _conform_union(value: Any, types: Iterable[inspect.Type], path: Path) -> Ite
 
 def _in_range(value: float, wanted: inspect.IntType | inspect.FloatType, path: Path) -> Iterator[Found]:
     # TOML promises 64 bits for a whole number; what tomllib reads beyond them does not fit a float or JSON.
-    if value != value or value in (float("inf"), float("-inf")) or (isinstance(value, int) and abs(value) >= 2**63):
+    if not math.isfinite(value) or (isinstance(value, int) and abs(value) >= 2**63):
         yield path, f"must be an ordinary number, found {_show(value)}"
     elif wanted.ge is not None and value < wanted.ge:
         yield path, f"{value} is below {wanted.ge:g}, the least it may be"
@@ -143,7 +144,7 @@ class Checker:
         if not self.found:
             self._check_whole(msgspec.convert(self.tree, ProfileFile))
         # One message a place: a wrong value is often seen from two sides.
-        unique = {(path, message): None for path, message in self.found}
+        unique = dict.fromkeys(self.found)
         return [self.document.problem(path, message) for path, message in unique]
 
     def _check_routes(self) -> None:

@@ -1,7 +1,8 @@
 """A TOML file as data that remembers where each value was written, through `extends` and settings.
 
 Merging: tables merge key by key; arrays of tables whose items have an `id` merge item by item (`drop = true` removes
-an item, or a table); anything else replaces. Whatever the merged tree looks like, every path in it still leads to a file and a line.
+an item, or a table); anything else replaces. Whatever the merged tree looks like, every path in it still leads to a
+file and a line.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ def extend(base: Document, over: Document) -> Document:
     return Document(tree, origins, over.file)
 
 
-def _merge(base: Document, at: Path, over: Document, by: Path, to: Path, origins: dict[Path, Place]) -> Any:  # noqa: ANN401
+def _merge(base: Document, at: Path, over: Document, by: Path, to: Path, origins: dict[Path, Place]) -> Any:
     """The merged value; writes the origin of each path below `to` into `origins`."""
     old, new = _get(base.tree, at), _get(over.tree, by)
     if isinstance(old, dict) and isinstance(new, dict):
@@ -125,7 +126,7 @@ def _merge(base: Document, at: Path, over: Document, by: Path, to: Path, origins
     return _copy(over, by, to, origins)
 
 
-def _copy(source: Document, at: Path, to: Path, origins: dict[Path, Place]) -> Any:  # noqa: ANN401 - a TOML value
+def _copy(source: Document, at: Path, to: Path, origins: dict[Path, Place]) -> Any:
     value = _get(source.tree, at)
     origins[to] = source.place(at)
     if isinstance(value, dict):
@@ -146,7 +147,7 @@ def _has_ids(value: object) -> bool:
     return isinstance(value, list) and 0 < len(value) == len(named) == len(set(named))
 
 
-def _get(tree: Any, path: Path) -> Any:  # noqa: ANN401 - a TOML value
+def _get(tree: Any, path: Path) -> Any:
     for part in path:
         tree = tree[part]
     return tree

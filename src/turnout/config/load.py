@@ -110,9 +110,11 @@ def _apply_settings(document: Document, names: list[str], file: File | None) -> 
     problems: list[Problem] = []
     remarks: list[str] = []
     tables = dict.fromkeys((*shipped(), *names))
-    for table in settings.tree:
-        if table not in tables:
-            problems.append(settings.problem((table,), f"no such profile{suggest(table, tables)}"))
+    problems += [
+        settings.problem((table,), f"no such profile{suggest(table, tables)}")
+        for table in settings.tree
+        if table not in tables
+    ]
     for name in dict.fromkeys(names):
         table = settings.tree.get(name, {})
         if not isinstance(table, dict):

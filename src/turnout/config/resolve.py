@@ -40,7 +40,9 @@ def build(document: Document, remarks: tuple[str, ...] = ()) -> Profile:
     _check_patterns(lexicon, document, wrap=wrap)
     matcher = lexicon.compile(wrap=wrap)
     missing = tuple(
-        f"layer {place.id!r} passes: no installed package provides {place.kind}" for place in placed if place.call is None
+        f"layer {place.id!r} passes: no installed package provides {place.kind}"
+        for place in placed
+        if place.call is None
     )
     return Profile(
         name=file.name,
@@ -58,7 +60,7 @@ def build(document: Document, remarks: tuple[str, ...] = ()) -> Profile:
         deadline_ms=file.deadline_ms,
         contract=file.contract,
         adjust=adjust,
-        declared=tuple(place.call.validate for place in placed if hasattr(place.call, "validate")),
+        declared=tuple(getattr(place.call, "validate") for place in placed if hasattr(place.call, "validate")),  # noqa: B009
         remarks=remarks + missing,
         resolved=document.tree,
         encoded_policies={route: msgspec.Raw(msgspec.json.encode(policy)) for route, policy in file.policy.items()},
@@ -71,7 +73,7 @@ def digest(tree: Tree) -> str:
     return hashlib.sha256(msgspec.json.encode(telling, order="sorted")).hexdigest()[:HASH_DIGITS]
 
 
-def _place(entry: Any, supplies: Supplies) -> Placed:  # noqa: ANN401 - a layer's table
+def _place(entry: Any, supplies: Supplies) -> Placed:
     head = msgspec.convert(entry, LayerHead, strict=False)
     gate = Gate(head.accept.confidence, head.accept.margin)
     kind = kinds().get(head.kind)
@@ -93,7 +95,7 @@ def _place(entry: Any, supplies: Supplies) -> Placed:  # noqa: ANN401 - a layer'
     )
 
 
-def _construct(entry: Any, supplies: Supplies) -> Any:  # noqa: ANN401 - a layer or an adjustment
+def _construct(entry: Any, supplies: Supplies) -> Any:
     kind = kinds()[entry["kind"]]
     return kind.build(msgspec.convert(own_keys(entry), kind.config), supplies)
 

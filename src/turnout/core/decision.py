@@ -1,7 +1,7 @@
 """The outcome of routing one query: what was chosen, by whom, why, and what else was considered.
 
-A decision keeps its evidence raw and its profile at hand; reasons, scores and JSON are rendered when somebody asks, so an
-explained decision costs no more than a few microseconds. Ids and timings are outside its equality.
+A decision keeps its evidence raw and its profile at hand; reasons, scores and JSON are rendered when somebody asks,
+so an explained decision costs no more than a few microseconds. Ids and timings are outside its equality.
 """
 
 from __future__ import annotations
@@ -207,7 +207,13 @@ def _step_form(step: Step, chosen: Step | None) -> StepForm:
     # A fallback's reasons are those of the layers it fell back from.
     reasons = None if chosen is None or step is chosen else step.reasons
     return StepForm(
-        place.id, place.kind, step.ended, step.elapsed_ns / 1000, place.gate, verdict._encoded or verdict.encoded, reasons
+        place.id,
+        place.kind,
+        step.ended,
+        step.elapsed_ns / 1000,
+        place.gate,
+        verdict._encoded or verdict.encoded,
+        reasons,
     )
 
 

@@ -23,7 +23,7 @@ class Layer(Protocol):
     A layer may also have `explain(verdict)`, which renders a verdict's evidence when somebody asks.
     """
 
-    def __call__(self, reading: Reading, /) -> Verdict | None | Awaitable[Verdict | None]: ...
+    def __call__(self, reading: Reading, /) -> Verdict | Awaitable[Verdict | None] | None: ...
 
 
 class Adjust(Protocol):

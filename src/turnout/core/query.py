@@ -1,8 +1,8 @@
 """What a caller asks, and what the layers read of it.
 
-A `Query` is the caller's own statement and is kept as given. A `Reading` is derived from it once, before the first layer:
-the user's own words, folded, scanned for every phrase of the profile in one pass. Layers judge readings, so no layer
-scans text twice and none sees another view of it than its neighbours.
+A `Query` is the caller's own statement and is kept as given. A `Reading` is derived from it once, before the first
+layer: the user's own words, folded, scanned for every phrase of the profile in one pass. Layers judge readings, so no
+layer scans text twice and none sees another view of it than its neighbours.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Which kinds of layer exist, and how a driver may run each.
 
 A kind is a versioned name and a factory: typed config and supplies in, a callable out, no I/O. Ours register here by
-being imported from `turnout.layers`; others through the entry-point group `turnout.layers`. A profile names kinds, never
-Python paths.
+being imported from `turnout.layers`; others through the entry-point group `turnout.layers`. A profile names kinds,
+never Python paths.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Cost = Literal["free", "cpu", "network"]
 class Phrases(Protocol):
     """Collects what a layer wants found; the whole profile is then scanned in one pass."""
 
-    def add(self, pattern: Any, code: str) -> int:  # noqa: ANN401 - a turnout.text.match pattern; core knows no text
+    def add(self, pattern: Any, code: str) -> int:
         """The id under which a reading's `hits` will name this pattern. `code` is what a counterfactual mutes."""
         ...
 

@@ -1,8 +1,9 @@
 """The one loop, and the two small drivers that run it.
 
 `Router.steps` is a pure generator: it yields a layer with what to read, is sent the layer's answer, and returns a
-decision. It has no clock, does no I/O and cannot be taken down by a layer. Whatever surrounds a layer call (time, threads,
-deadlines, containment) lives in the drivers, `route` and `route_sync`, so that sync and async are never written twice.
+decision. It has no clock, does no I/O and cannot be taken down by a layer. Whatever surrounds a layer call (time,
+threads, deadlines, containment) lives in the drivers, `route` and `route_sync`, so that sync and async are never
+written twice.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class Router:
         self.profile = profile
         self.stations = tuple((place, idle_step(place)) for place in profile.layers)
         """Each layer, and how it ends when it is not asked."""
-        # Most queries declare nothing and carry no notes: the layers at the front that judge by those pass for all of them.
+        # Most queries declare nothing and carry no notes: layers at the front that judge by those pass for all of them.
         first = next((i for i, place in enumerate(profile.layers) if place.needs is None), len(self.stations))
         self.unasked = [idle for _, idle in self.stations[:first]]
         self.asked = self.stations[first:]
@@ -65,7 +66,7 @@ class Router:
         return f"Router({self.profile!r})"
 
     async def route(self, query: str | Query) -> Decision:
-        """Decide, asking network layers too. Total: every valid query gets a decision, within the profile's deadline."""
+        """Decide, asking network layers too. Every valid query gets a decision, within the profile's deadline."""
         started = perf_counter_ns()
         steps = self.steps(self.accept(query))
         try:
@@ -128,7 +129,9 @@ class Router:
         mishap = "-"
         for place, idle in stations:
             needs = place.needs
-            if needs is not None and (needs == "install" or not (query.declared if needs == "declared" else reading.notes)):
+            if needs is not None and (
+                needs == "install" or not (query.declared if needs == "declared" else reading.notes)
+            ):
                 trace.append(idle)
                 continue
             raw, elapsed = yield place, reading
@@ -200,9 +203,10 @@ class Router:
 
     def _compose(self, query: Query, parts: tuple[Part, ...], muted: frozenset[str]) -> Steps:
         """A compound question: each part is decided on its own, and the whole is as sure as its least sure part."""
-        decided = []
+        decided: list[Decision] = []
         for part in parts:
-            decided.append((yield from self.steps(part.query, muted, part.role)))
+            decision = yield from self.steps(part.query, muted, part.role)
+            decided.append(decision)
         weakest = min(decided, key=lambda decision: decision.confidence)
         routes = tuple(dict.fromkeys(route for decision in decided for route in decision.routes))
         remarks = (Reason("split.parts", f"{len(decided)} parts, each decided on its own"),)
@@ -259,7 +263,7 @@ def _recorded(decision: Decision) -> dict[str, Iterator[Answer]]:
 
 
 def _seal(decision: Decision, started: int) -> Decision:
-    """Give a finished decision what only a driver knows. Nobody has seen it yet, so it is still immutable to everyone."""
+    """Give a decision what only a driver knows. Nobody has seen it yet, so to everybody it is immutable."""
     force_setattr(decision, "id", new_id())
     force_setattr(decision, "elapsed_ns", perf_counter_ns() - started)
     if decision.parts:
@@ -306,7 +310,7 @@ async def _ask(place: Placed, reading: Reading, left_ms: float) -> tuple[Answer,
     return answer, perf_counter_ns() - started
 
 
-async def _call(place: Placed, reading: Reading) -> Any:  # noqa: ANN401 - whatever a layer returned
+async def _call(place: Placed, reading: Reading) -> Any:
     """A coroutine layer is awaited here; a plain function, however slow, runs in a thread."""
     call: Any = place.call
     if asyncio.iscoroutinefunction(call) or asyncio.iscoroutinefunction(getattr(call, "__call__", None)):  # noqa: B004

@@ -1,7 +1,7 @@
 """A layer's answer and the gate it must pass.
 
-A verdict states routes, how sure the layer is, and the raw evidence. It knows no threshold: whether it is good enough is
-the gate's business, and the gate belongs to the profile.
+A verdict states routes, how sure the layer is, and the raw evidence. It knows no threshold: whether it is good enough
+is the gate's business, and the gate belongs to the profile.
 """
 
 from __future__ import annotations
@@ -62,6 +62,9 @@ class Verdict(Struct, frozen=True, gc=False, eq=False):
     def __eq__(self, other: object) -> bool:
         # What is kept for speed is no part of the value.
         return isinstance(other, Verdict) and self._content() == other._content()
+
+    def __hash__(self) -> int:
+        return hash((self.routes, self.confidence, self.margin, self.evidence))
 
     def _content(self) -> tuple[object, ...]:
         stated = (self.routes, self.confidence, self.margin, dict(self.scores), self.reasons, self.evidence)

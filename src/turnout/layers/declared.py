@@ -1,7 +1,7 @@
 """`declared.v1`: the caller names the route.
 
-A declared route is honoured, logged and checked against the contract like any other. A name the profile does not have is
-refused before routing, unless the profile says to classify instead: nothing is guessed.
+A declared route is honoured, logged and checked against the contract like any other. A name the profile does not have
+is refused before routing, unless the profile says to classify instead: nothing is guessed.
 """
 
 from __future__ import annotations

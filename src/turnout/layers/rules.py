@@ -1,7 +1,8 @@
 """`rules.v1`: hard rules, first match wins.
 
-A rule states which phrases must, or must not, be there. Its verdict is decisive: no gate, no later layer and no learned
-one can leave it. Conditions are phrases, ordered phrases and RE2 patterns, all found in the profile's one scan.
+A rule states which phrases must, or must not, be there. Its verdict is decisive: no gate, no later layer and no
+learned one can leave it. Conditions are phrases, ordered phrases and RE2 patterns, all found in the profile's one
+scan.
 """
 
 from __future__ import annotations
@@ -91,7 +92,11 @@ Test = Callable[[Reading], bool]
 class Rules:
     def __init__(self, config: RulesConfig, supplies: Supplies) -> None:
         self.rules = [
-            (_tests(rule, supplies), f"rule.{rule.id}", Verdict(_routes(rule), rule.confidence, evidence=(i,), decisive=True))
+            (
+                _tests(rule, supplies),
+                f"rule.{rule.id}",
+                Verdict(_routes(rule), rule.confidence, evidence=(i,), decisive=True),
+            )
             for i, rule in enumerate(config.rules)
         ]
         self.texts = [rule.text or f"rule {rule.id} applies" for rule in config.rules]
@@ -125,18 +130,21 @@ def _tests(rule: Rule, supplies: Supplies) -> list[Test]:
     tests: list[Test] = []
     if when.note is not None:
         tests.append(lambda reading: when.note in reading.notes)
-    groups = [
+    groups: list[list[Pattern]] = [
         phrases(when.any),
         *map(phrases, when.all),
         [Ordered(first, then) for first, then in when.ordered],
         [Whole(when.whole)] if when.whole else [],
         [Regex(source) for source in when.patterns],
     ]
-    for group in filter(None, groups):
-        tests.append(lambda reading, wanted=ids(group): not wanted.isdisjoint(reading.hits))  # type: ignore[misc]
+    tests += [_found(ids(group)) for group in groups if group]
     if unwanted := ids(phrases(when.none) + [Regex(source) for source in when.none_patterns]):
         tests.append(lambda reading: unwanted.isdisjoint(reading.hits))
     return tests
+
+
+def _found(wanted: frozenset[int]) -> Test:
+    return lambda reading: not wanted.isdisjoint(reading.hits)
 
 
 @kind("rules.v1", cost="free", who="R")

@@ -1,12 +1,12 @@
 """`signals.v1`: weighted signals, read in one of two ways.
 
-A signal counts distinct phrases found, or measures the text, and its levels turn that number into a score. *Bands* add
-the weighted scores up and see in which band the sum falls (tiers). A *ranking* computes a score for each route from named
-sums and lets the highest win (study).
+A signal counts distinct phrases found, or measures the text, and its levels turn that number into a score. *Bands*
+add the weighted scores up and see in which band the sum falls (tiers). A *ranking* computes a score for each route
+from named sums and lets the highest win (study).
 
-A verdict is a function of which phrases were found and at which level each measure stands, and few of those combinations
-occur in practice: each is judged once and kept, in a bounded cache. The evidence is the phrases and the measures; all that
-is shown to a person is rendered from them, so what is explained is what was decided.
+A verdict is a function of which phrases were found and at which level each measure stands, and few of those
+combinations occur in practice: each is judged once and kept, in a bounded cache. The evidence is the phrases and the
+measures; all that is shown to a person is rendered from them, so what is explained is what was decided.
 """
 
 from __future__ import annotations
@@ -31,7 +31,11 @@ from .signals_config import Bands, Override, Ranking, Signal, SignalsConfig
 KEPT = 4096
 
 # What a measure counts, and how many of those make one: tokens and characters are both read off the length.
-MEASURES = {"tokens": ("units", UNITS_PER_TOKEN), "characters": ("units", 1), "questions": ("questions", 1)}
+MEASURES: dict[str, tuple[str, int]] = {
+    "tokens": ("units", UNITS_PER_TOKEN),
+    "characters": ("units", 1),
+    "questions": ("questions", 1),
+}
 
 Hits = tuple[int, ...]
 Standing = tuple[int, int, frozenset[str]]
@@ -85,13 +89,15 @@ class Signals:
                 self.owner[hit] = index
                 self.shown[hit] = shown
         self.ladders = [_ladder(signal) for signal in config.signals]
-        self.measured = {index: MEASURES[signal.measure] for index, signal in enumerate(config.signals) if signal.measure}
+        self.measured = {
+            index: MEASURES[signal.measure] for index, signal in enumerate(config.signals) if signal.measure
+        }
         self.unit_marks = self._marks("units")
         self.question_marks = self._marks("questions")
         self.neutral = frozenset(index for index, signal in enumerate(config.signals) if signal.neutral)
         # A length is told to people in its coarsest unit that is shown; finer differences make no other verdict.
-        shown = [scale for index, (of, scale) in self.measured.items() if of == "units" and self._shows_number(index)]
-        self.grain = min(shown, default=UNITS_PER_TOKEN)
+        told = [scale for index, (of, scale) in self.measured.items() if of == "units" and self._shows_number(index)]
+        self.grain: int = min(told, default=UNITS_PER_TOKEN)
         self.verdict = functools.lru_cache(maxsize=KEPT)(self.find_verdict)
         self.judged = functools.lru_cache(maxsize=KEPT)(self.judge)
         self.described = functools.lru_cache(maxsize=KEPT)(self.describe)
@@ -145,6 +151,8 @@ class Signals:
         silent = True
         for index, rung in self.standing_rungs(counts):
             reason = rung.reason
+            if self.signals[index].hidden:
+                continue
             if "{n}" in reason.text:
                 counted.append((len(reasons), index))
             elif words[index] and rung.show:
@@ -230,7 +238,9 @@ class BandSignals(Signals):
                 first = override.all[0][0][0]
                 if first in self.measured:
                     return [override.reason], [(0, first)]
-                return [Reason(override.reason.code, override.reason.text.replace("{n}", str(override.total(counts))))], []
+                return [
+                    Reason(override.reason.code, override.reason.text.replace("{n}", str(override.total(counts))))
+                ], []
         return [], []
 
 
@@ -270,7 +280,9 @@ class RankSignals(Signals):
             name: sum((weight for signal, weight in weights.items() if signal in on), ranking.base.get(name, 0.0))
             for name, weights in ranking.sums.items()
         }
-        scores = {route: max(0.0, sum(term.value(on, sums) for term in terms)) for route, terms in ranking.routes.items()}
+        scores = {
+            route: max(0.0, sum(term.value(on, sums) for term in terms)) for route, terms in ranking.routes.items()
+        }
         # Python's sort is stable, so a tie goes to the route listed first.
         ranked = sorted(scores, key=scores.__getitem__, reverse=True)
         top, second = scores[ranked[0]], scores[ranked[1]]
@@ -318,5 +330,6 @@ def _ladder(signal: Signal) -> Ladder:
 def signals(config: SignalsConfig, supplies: Supplies) -> Signals:
     if config.bands is not None:
         return BandSignals(config, supplies, config.bands)
-    assert config.ranking is not None  # the config check allows exactly one of the two
-    return RankSignals(config, supplies, config.ranking)
+    if config.ranking is not None:
+        return RankSignals(config, supplies, config.ranking)
+    raise ValueError("signals.v1 needs bands or a ranking")

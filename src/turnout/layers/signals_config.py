@@ -39,6 +39,8 @@ class Signal(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
     patterns: tuple[str, ...] = ()
     measure: Measure | None = None
     levels: tuple[Level, ...] = (Level(score=1.0, at_least=1),)
+    hidden: bool = False
+    """Serves overrides only and is not shown as a reason."""
     neutral: bool = False
     """Speaks for no route by itself: with nothing else the question counts as having no signal."""
 

@@ -210,7 +210,7 @@ class _Examination:
             if reading != originals[name]:
                 self.found.add("mutates", "changed the reading it was given", name)
         for name, answer in sound.items():
-            if asked[name].answer != answer:
+            if _differ(asked[name].answer, answer):
                 self.found.add("mutates", "changed a verdict it had given before", name)
 
     def _ask(self, subject: _Subject, readings: Mapping[str, Reading]) -> dict[str, _Asked]:
@@ -258,7 +258,7 @@ class _Examination:
                 return
             if told.answer != again.answer:
                 self.found.add("repeat", "explains differently when asked again", name)
-            if verdict != before:
+            if _differ(verdict, before):
                 self.found.add("mutates", "explain changed the verdict", name)
             reasons += told.answer
         if not reasons:
@@ -272,9 +272,14 @@ class _Examination:
         for name, asked in again.items():
             if asked.fault is not None:
                 self.found.add("raises", asked.fault.detail, name)
-            elif name in sound and sound[name] != asked.kept:
+            elif name in sound and _differ(sound[name], asked.kept):
                 self.found.add("repeat", message, name)
             _dispose(asked.answer)
+
+
+def _differ(one: object, other: object) -> bool:
+    """Asked of `==` alone: a type may define it and leave `!=` to mean "another object"."""
+    return (one == other) is not True
 
 
 def _dispose(answer: object) -> None:

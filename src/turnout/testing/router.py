@@ -1,7 +1,7 @@
 """Readings, profiles and routers built in code, for tests that are about the engine and not about TOML.
 
-Everything has a default, so that a test says only what it is about. A profile built here is hashed over what is data in
-it; two with the same data and different layers share a hash, which a profile from a file never does.
+Everything has a default, so that a test says only what it is about. A profile built here is hashed over what is data
+in it; two with the same data and different layers share a hash, which a profile from a file never does.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def place(
         call=layer,
         explain=getattr(layer, "explain", None),
         held_text=held_text,
-        needs=getattr(layer, "needs", None),
+        needs="install" if layer is None else getattr(layer, "needs", None),
     )
 
 

@@ -1,13 +1,13 @@
 """One normaliser in front of every rule and signal.
 
 Two spellings a reader cannot tell apart fold to the same text: invisible characters are dropped; compatibility forms,
-quotes, dashes, kinds of space and case are unified; a Latin word with look-alike letters of other scripts becomes Latin.
-Newlines stay, because several patterns mean "on one line"; so do runs of spaces, which patterns read as one.
+quotes, dashes, kinds of space and case are unified; a Latin word with look-alike letters of other scripts becomes
+Latin. Newlines stay, because several patterns mean "on one line"; so do runs of spaces, which patterns read as one.
 
-Three speeds, one result. ASCII is one pass over bytes. In other text most characters are their own folded spelling; when
-only a few kinds are not (a curly quote, a capital, an emoji's selector) each of those is replaced, which is exact as long
-as none depends on its neighbours. What does takes the thorough way, in a window: Unicode normalisation is linear once
-long runs of combining marks are capped, but slow.
+Three speeds, one result. ASCII is one pass over bytes. In other text most characters are their own folded spelling;
+when only a few kinds are not (a curly quote, a capital, an emoji's selector) each of those is replaced, which is
+exact as long as none depends on its neighbours. What does takes the thorough way, in a window: Unicode normalisation
+is linear once long runs of combining marks are capped, but slow.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Folded(Struct, frozen=True, gc=False):
     """Only the beginning and the end were read."""
 
 
-# The ASCII part of folding as one pass over bytes, UTF-8 included: lower case, line ends and tabs unified, controls gone.
+# The ASCII part of folding as one pass over bytes, UTF-8 included: lower case, line ends and tabs unified, no controls.
 _ASCII_MAP = bytes.maketrans(
     b"ABCDEFGHIJKLMNOPQRSTUVWXYZ\t\v\f\r",
     b"abcdefghijklmnopqrstuvwxyz \n\n\n",
@@ -109,7 +109,7 @@ def _changes(characters: set[str]) -> list[tuple[str, str]] | None:
     """The characters that fold to something else, with that; None if they are too many or one depends on others."""
     if len(characters) > MANY:
         return None
-    changes = []
+    changes: list[tuple[str, str]] = []
     for character in characters:
         spelling = _spell(character)
         if spelling is None or len(changes) > FEW:
@@ -142,7 +142,7 @@ def _fold_thoroughly(text: str) -> Folded:
     windowed = len(text) > WINDOW
     if windowed:
         text = f"{text[: WINDOW // 2]}\n{text[-WINDOW // 2 :]}"
-    if _matches(r"\pM{%d}" % (MAX_MARKS + 1), text.encode(*CODEC)):
+    if _matches(rf"\pM{{{MAX_MARKS + 1}}}", text.encode(*CODEC)):
         text = _long_run_of_marks().sub(r"\1", text)
     text = _normalise(text)
     if len(text) > 2 * WINDOW:
@@ -164,8 +164,8 @@ def _matches(pattern: str, encoded: bytes) -> bool:
 
 
 @functools.cache
-def _set(pattern: str) -> Any:  # noqa: ANN401 - re2 has no types
-    """RE2 answers whether a pattern occurs twenty times faster than `re`; a set of one does so without a match object."""
+def _set(pattern: str) -> Any:
+    """RE2 says whether a pattern occurs twenty times faster than `re`; a set of one does so without a match object."""
     found = re2.Set.SearchSet()
     found.Add(pattern)
     found.Compile()
@@ -197,6 +197,6 @@ def _long_run_of_marks() -> re.Pattern[str]:
 
 
 def fold_javascript(text: str) -> Folded:
-    """Lower case and nothing else, with lengths as JavaScript counts them: for profiles that reproduce such a scorer."""
+    """Lower case and nothing else, lengths as JavaScript counts them: for profiles that reproduce such a scorer."""
     units = len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
     return Folded(text.lower(), units)

@@ -1,9 +1,10 @@
 """Many phrases and patterns, one pass.
 
-Every layer of a profile puts what it looks for into one `Lexicon`; the profile is scanned once, by one RE2 set, in time
-linear in the text whatever the patterns are. RE2 knows word boundaries for ASCII only, so text with other letters is
-matched in a *wrapped* view in which each of them is written `_é_`: an underscore is a word character, which makes the
-ASCII boundary come out right. Scripts written without spaces are left bare, so a phrase is found beside them.
+Every layer of a profile puts what it looks for into one `Lexicon`; the profile is scanned once, by one RE2 set, in
+time linear in the text whatever the patterns are. RE2 knows word boundaries for ASCII only, so text with other
+letters is matched in a *wrapped* view in which each of them is written `_é_`: an underscore is a word character,
+which makes the ASCII boundary come out right. Scripts written without spaces are left bare, so a phrase is found
+beside them.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class Ordered(Struct, frozen=True):
 
 
 class Whole(Struct, frozen=True):
-    """The message is made of nothing but these phrases and punctuation."""
+    """The message is made of nothing but these phrases, punctuation and symbols (emoji are symbols)."""
 
     forms: tuple[str, ...]
 
@@ -89,7 +90,7 @@ class Lexicon:
 
 
 class Matcher:
-    """One compiled set; `scan` names the patterns found. Without `wrap`, word boundaries are ASCII's, as JavaScript's."""
+    """One compiled set; `scan` names the patterns found. Without `wrap`, word boundaries are ASCII's."""
 
     def __init__(self, patterns: Sequence[Pattern], *, wrap: bool = True) -> None:
         self.size = len(patterns)
@@ -143,11 +144,11 @@ def to_re2(pattern: Pattern, *, wrap: bool = True) -> str:
         case Phrase(forms):
             return _any_of([_bounded(form) for form in forms])
         case Substring(text):
-            return re2.escape(_wrapped.sub(r"_\g<0>_", text) if wrap else text)
+            return str(re2.escape(_wrapped.sub(r"_\g<0>_", text) if wrap else text))
         case Ordered(first, then):
             return rf"{_bounded(first)}[^\S\n]+\S[^\n]*[^\S\n]{_bounded(then)}"
         case Whole(forms):
-            return rf"\A[\s\pP]*(?:{_any_of([_bounded(form) for form in forms])}[\s\pP]*)+\z"
+            return rf"\A[\s\pP\pS]*(?:{_any_of([_bounded(form) for form in forms])}[\s\pP\pS]*)+\z"
         case Regex(source):
             return wrap_regex(source) if wrap else source
 
@@ -172,26 +173,21 @@ class UnwrappableRegex(ValueError):
     """The pattern has a non-ASCII letter inside a character class, where it cannot be wrapped."""
 
 
-_TOKEN = re.compile(r"\\(?:p\{[^}]*\}|P\{[^}]*\}|x\{[^}]*\}|.)|\[\^?\]?|\]|.", re.DOTALL)
+_PIECE = re.compile(r"\\(?:p\{[^}]*\}|P\{[^}]*\}|x\{[^}]*\}|.)|\[\^?\]?|\]|.", re.DOTALL)
 
 
 def wrap_regex(source: str) -> str:
     """The same pattern for the wrapped view: its non-ASCII letters wrapped, `\\w` meaning letters of every script."""
     out: list[str] = []
     in_class = False
-    for token in _TOKEN.findall(source):
-        if in_class:
-            if token == "]":
-                in_class = False
-            elif token == r"\w":
-                token = r"\w\pL\pN"
-            elif _wrapped.search(token):
-                raise UnwrappableRegex(f"{token!r} inside [...]: write the alternatives as (?:a|{token}) instead")
-        elif token[0] == "[":
-            in_class = True
-        elif token == r"\w":
-            token = r"[\w\pL\pN]"
-        elif _wrapped.search(token):
-            token = f"(?:_{token}_)"
-        out.append(token)
+    for piece in _PIECE.findall(source):
+        if piece == r"\w":
+            out.append(r"\w\pL\pN" if in_class else r"[\w\pL\pN]")
+        elif not _wrapped.search(piece):
+            in_class = piece != "]" if in_class else piece[0] == "["
+            out.append(piece)
+        elif in_class:
+            raise UnwrappableRegex(f"{piece!r} inside [...]: write the alternatives as (?:a|{piece}) instead")
+        else:
+            out.append(f"(?:_{piece}_)")
     return "".join(out)
