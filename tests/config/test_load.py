@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from known import bug
-from turnout import ConfigError, Profile, Router, UnknownProfile, load, load_profile, profiles
+from turnout import ConfigError, Profile, Router, UnknownProfile, load, load_profile, profile_names
 from turnout.config.load import settings_file
 
 TOY = """\
@@ -58,8 +58,8 @@ def problems(load: Callable[[], Any]) -> list[str]:
 
 class TestFinding:
     def test_shipped_profiles_load_by_name(self) -> None:
-        assert {"study", "study-local", "tiers", "tiers-local", "tiers-substring"} <= set(profiles())
-        for name in profiles():
+        assert {"study", "study-local", "tiers", "tiers-local", "tiers-substring"} <= set(profile_names())
+        for name in profile_names():
             profile = load_profile(name)
             assert (profile.name, len(profile.hash)) == (name, 16)
             assert profile.description

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pytest
 
-from turnout import load_profile, profiles
+from turnout import load_profile, profile_names
 
 BASE = """\
 name = "toy"
@@ -122,7 +122,7 @@ def test_the_files_name_and_place_do_not_matter(tmp_path: Path) -> None:
 
 
 def test_shipped_profiles_differ() -> None:
-    hashes = {name: load_profile(name, config="").hash for name in profiles()}
+    hashes = {name: load_profile(name, config="").hash for name in profile_names()}
     assert len(set(hashes.values())) == len(hashes)
 
 
@@ -134,4 +134,4 @@ def test_it_is_the_same_in_every_process() -> None:
         ).stdout.split()[0]
         for seed in ("0", "1", "4242")
     }
-    assert seen == {load_profile(profiles()[0], config="").hash}
+    assert seen == {load_profile(profile_names()[0], config="").hash}

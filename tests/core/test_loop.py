@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import pytest
 from msgspec.structs import replace
 
+from known import bug
 from turnout import Decision, Gate, Query, Reading, Reason, Verdict
 from turnout.core.profile import Default, Fallback, Part
 from turnout.core.verdict import Fault, Who
@@ -228,6 +229,7 @@ INVALID = [
     ("true", True, "returned bool"),
     ("a class", Verdict, "returned "),
     ("a list", [Verdict(("middle",), 0.5)], "returned list"),
+    ("a string for routes", Verdict("middle", 0.5), "not routes of this profile"),  # type: ignore[arg-type]
 ]
 
 
@@ -240,11 +242,11 @@ def test_an_unusable_answer_is_a_fault_that_says_why(answer: object, detail: str
     assert step.reasons[0].code == "one.invalid"
 
 
+# A struct does not check what it is made of, so a layer can return any of these.
 UNTYPED = {
     "no tuple": Verdict(None, 0.5),  # type: ignore[arg-type]
     "a number for routes": Verdict(5, 0.5),  # type: ignore[arg-type]
     "a list of routes": Verdict(["middle"], 0.5),  # type: ignore[arg-type]
-    "a string for routes": Verdict("middle", 0.5),  # type: ignore[arg-type]
     "confidence in words": Verdict(("middle",), "high"),  # type: ignore[arg-type]
     "no margin": Verdict(("middle",), 0.5, None),  # type: ignore[arg-type]
     "a fault nobody knows": Fault("banana", "x"),  # type: ignore[arg-type]
@@ -252,6 +254,7 @@ UNTYPED = {
 }
 
 
+@bug("check_verdict compares before it looks at types: a TypeError or KeyError goes through route()")
 @pytest.mark.parametrize("answer", UNTYPED.values(), ids=UNTYPED.keys())
 def test_a_verdict_made_of_the_wrong_things_cannot_take_routing_down(answer: object) -> None:
     decision = decide(place(ScriptedLayer([answer]), "one"), place(says("dear"), "two"))
@@ -345,6 +348,7 @@ class TestCeiling:
         decision = decide(says("dear"), query=Query("x", ceiling="cheap"), ordered=True)
         assert decision.policy is decision.profile.policies["cheap"]
 
+    @bug("a default is given out as it is, above the caller's ceiling too")
     @pytest.mark.parametrize("where", ["off", "blank"])
     def test_a_default_is_clamped_too(self, where: str) -> None:
         fields: dict[str, Any] = {where: Default("dear"), "ordered": True}
@@ -382,6 +386,7 @@ class TestAdjust:
         assert (decision.routes, decision.outcome) == (("middle",), "Rk")
         assert [reason.code for reason in decision.reasons] == ["toy.up", "clamp.ceiling"]
 
+    @bug("adjustments are called outside the driver's containment, and what they return is not checked")
     @pytest.mark.parametrize(
         "adjust",
         [

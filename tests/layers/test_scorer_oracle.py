@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 from hypothesis import example, given, settings
 
-from oracles import TIER_WORDS, Tier, js_length, score_study, score_tiers
+from oracles import DIMENSIONS, TIER_WORDS, Tier, js_length, score_study, score_tiers
 from turnout import Decision, Verdict
 from wild_text import SCRIPTS, Salad, router, texts, words_of
 
@@ -68,6 +68,15 @@ def test_computed_checks_of_the_spec(row: Row) -> None:
         assert round(judged.confidence, 3) == row.confidence
         if row.score is not None:
             assert round(judged.score, 9) == row.score
+
+
+def test_the_profile_has_the_words_and_weights_of_the_table() -> None:
+    """A word that neither side's texts use would never be missed by comparing scores."""
+    layer = next(layer for layer in router("tiers-substring").profile.resolved["layers"] if "signals" in layer)
+    words = {signal["id"]: [word.split("|")[0] for word in signal.get("words", ())] for signal in layer["signals"]}
+    assert {name: found for name, found in words.items() if found} == TIER_WORDS
+    weights = [(signal["id"], signal["weight"]) for signal in layer["signals"] if signal["weight"]]
+    assert weights == [(dimension.name, dimension.weight) for dimension in DIMENSIONS]
 
 
 class Edge(NamedTuple):

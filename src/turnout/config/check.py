@@ -99,7 +99,7 @@ def _conform_union(value: Any, types: Iterable[inspect.Type], path: Path) -> Ite
 
 def _in_range(value: float, wanted: inspect.IntType | inspect.FloatType, path: Path) -> Iterator[Found]:
     # TOML promises 64 bits for a whole number; what tomllib reads beyond them does not fit a float or JSON.
-    if not math.isfinite(value) or (isinstance(value, int) and abs(value) >= 2**63):
+    if (isinstance(value, int) and abs(value) >= 2**63) or not math.isfinite(value):
         yield path, f"must be an ordinary number, found {_show(value)}"
     elif wanted.ge is not None and value < wanted.ge:
         yield path, f"{value} is below {wanted.ge:g}, the least it may be"

@@ -27,6 +27,8 @@ MAX_MARKS = 30
 FEW = 32
 # Text with more different characters than this is no prose in any script; the thorough way bounds what it costs.
 MANY = 4096
+# A character that unfolds into more than this could make a long text many times longer; the thorough way has a window.
+UNFOLDED = 4
 # What the thorough way reads of a long text, and what of its result: some characters unfold into eighteen.
 WINDOW = 65_536
 
@@ -121,13 +123,15 @@ def _changes(characters: set[str]) -> list[tuple[str, str]] | None:
 
 @functools.lru_cache(maxsize=16_384)
 def _spell(character: str) -> str | None:
-    """How one character folds whatever stands beside it; None if that matters."""
+    """How one character folds whatever stands beside it; None if that matters, or if it unfolds into many."""
     if "\ud800" <= character <= "\udfff":
         return None
     if _invisible.match(character):
         return ""
     spelling = _normalise(character)
-    return None if any(map(_is_joining, (character, *spelling))) else spelling
+    if len(spelling) > UNFOLDED or any(map(_is_joining, (character, *spelling))):
+        return None
+    return spelling
 
 
 def _is_joining(character: str) -> bool:

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from turnout.core.query import Reading
 
-from .fold import CODEC, FEW, fold, other_characters
+from .fold import CODEC, fold, other_characters
 
 # Letters after which no word boundary is expected: Thai to Khmer, Hangul, kana, Han and their extensions. Korean has
 # spaces but attaches particles to foreign words.
@@ -28,6 +28,8 @@ UNSPACED = (
     "\U0001aff0-\U0001b16f\U00020000-\U0003ffff"
 )
 _wrapped = re.compile(rf"[^\W\x00-\x7f{UNSPACED}]")
+# Above this many different letters a text is hardly English with a few foreign names.
+RARE = 8
 # RE2's default budget, 8 MiB, is spent on compiled program and DFA states together; a scan that runs out of it fails.
 MEMORY_BYTES = 128 * 1024 * 1024
 
@@ -130,12 +132,25 @@ class Matcher:
 def wrap(encoded: bytes) -> bytes:
     """A UTF-8 text with each non-ASCII letter of a spaced script between underscores."""
     letters = [character for character in other_characters(encoded) if _wrapped.match(character)]
-    if len(letters) > FEW:
-        return _wrapped.sub(r"_\g<0>_", encoded.decode(*CODEC)).encode(*CODEC)
+    # A pass for each letter is quick where letters are few and far between; else one slow pass for all is quicker.
+    if len(letters) > RARE:
+        return encoded.decode(*CODEC).translate(_wrapping).encode(*CODEC)
     for letter in letters:
         one = letter.encode()
         encoded = encoded.replace(one, b"_%b_" % one)
     return encoded
+
+
+class _Wrapping(dict[int, str | int]):
+    """A translation table that fills itself: what each character becomes in the wrapped view."""
+
+    def __missing__(self, code: int) -> str | int:
+        character = chr(code)
+        self[code] = f"_{character}_" if _wrapped.match(character) else code
+        return self[code]
+
+
+_wrapping = _Wrapping()
 
 
 def to_re2(pattern: Pattern, *, wrap: bool = True) -> str:
