@@ -1,9 +1,10 @@
 """How long an explained decision takes, beside LiteLLM's complexity router and semantic-router, in one run.
 
-Every contender runs in its own interpreter on the same core and routes the same prompts, in alternating rounds. That
-alone is not fair on a busy machine: a long call is interrupted more often than a short one, which flatters whoever is
-fast. So processor time is taken beside wall time, and a ratio is always the smaller one of the two. Turnout is asked
-for more than the peers: its clock also covers reading the reasons and encoding the decision as JSON.
+Every contender runs in its own interpreter on the same core and routes the same prompts, in alternating rounds: a fixed
+set over and over, as in an application's steady state, and then prompts nobody has seen before, where no cache helps.
+A busy machine is not fair: a long call is interrupted more often than a short one, which flatters whoever is fast. So
+long calls are timed by the processor's clock too, and a ratio is the smaller one of the two. Turnout is asked for more
+than the peers: its clock also covers reading the reasons and encoding the decision as JSON.
 
     python benchmarks/decide.py              about two minutes on a quiet machine; the first run also installs the peers
     python benchmarks/decide.py --quick      under a minute, coarser
@@ -51,12 +52,20 @@ RIVAL = "litellm heuristic_v2"
 
 class Plan(NamedTuple):
     rounds: int
-    calls: Mapping[int, int]  # by prompt size in tokens: calls in one round
-    warm: int  # calls before the clock starts, in every round
+    fixed: Mapping[int, tuple[int, int]]  # by prompt size in tokens: how many prompts, how often each in one round
+    new: Mapping[int, int]  # by prompt size: how many unseen prompts in one round
 
 
-FULL = Plan(rounds=7, calls={10: 512, 200: 192, 4_000: 48, 100_000: 8}, warm=3)
-QUICK = Plan(rounds=3, calls={10: 256, 200: 64, 4_000: 16, 100_000: 4}, warm=1)
+FULL = Plan(
+    rounds=7,
+    fixed={10: (32, 16), 200: (16, 12), 4_000: (8, 6), 100_000: (4, 2)},
+    new={10: 256, 200: 96, 4_000: 24, 100_000: 4},
+)
+QUICK = Plan(
+    rounds=3,
+    fixed={10: (32, 6), 200: (16, 4), 4_000: (8, 2), 100_000: (4, 1)},
+    new={10: 128, 200: 32, 4_000: 8, 100_000: 2},
+)
 
 
 class Entry(NamedTuple):
@@ -72,23 +81,23 @@ class Timing(NamedTuple):
     """One row at one size, in microseconds."""
 
     rounds: list[list[float]]
-    cpu_rounds: list[list[float]]  # the same calls in processor time
-    accented: list[float]  # those of them whose prompt was not plain ASCII, in processor time
+    cpu: list[list[float]]  # the same calls in processor time, where they are long
+    accented: list[float]  # the calls whose prompt was not plain ASCII
 
     @property
     def p50(self) -> float:
         # The median round: one disturbed round does not move it.
         return median(median(times) for times in self.rounds)
 
-    @property
-    def cpu_p50(self) -> float:
-        return median(median(times) for times in self.cpu_rounds)
-
     def times(self, base: "Timing") -> float:
         """How many times slower than `base`, by the clock that says less."""
         wall = self.p50 / base.p50
-        # Some systems tick too coarsely to see a short call at all.
+        # Some systems tick too coarsely to see a call at all.
         return min(wall, self.cpu_p50 / base.cpu_p50) if self.cpu_p50 and base.cpu_p50 else wall
+
+    @property
+    def cpu_p50(self) -> float:
+        return median(median(times) for times in self.cpu) if self.cpu else 0.0
 
     @property
     def p99(self) -> float:
@@ -97,6 +106,11 @@ class Timing(NamedTuple):
 
 
 Timings = Mapping[int, Mapping[str, Timing]]
+
+
+class Race(NamedTuple):
+    fixed: Timings
+    new: Timings
 
 
 class Check(NamedTuple):
@@ -124,7 +138,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except (PeerDied, PeerTimeout) as failure:
             log.print(str(failure), markup=False, style="red")
             return 1
-    checks = [*compare(timings), *limits]
+    checks = [*compare(timings.fixed), *limits]
     tables = [*speed(plan, timings), scores, hostile, verdict(checks)]
     heading = machine(entries)
     console.print(heading, markup=False, highlight=False)
@@ -183,24 +197,32 @@ def enrol(stack: ExitStack, *, peers: bool, say: Callable[[str], None]) -> list[
     return entries
 
 
-def race(plan: Plan, entries: Sequence[Entry], say: Callable[[str], None]) -> Timings:
-    timings = {size: {entry.name: Timing([], [], []) for entry in entries} for size in plan.calls}
-    supply = {size: stream(size) for size in plan.calls}
+def race(plan: Plan, entries: Sequence[Entry], say: Callable[[str], None]) -> Race:
+    def blank() -> dict[int, dict[str, Timing]]:
+        return {size: {entry.name: Timing([], [], []) for entry in entries} for size in plan.fixed}
+
+    fixed, new = blank(), blank()
+    supply = {size: stream(size) for size in plan.fixed}
+    known = {size: list(islice(supply[size], count)) for size, (count, _) in plan.fixed.items()}
     for number in range(plan.rounds):
         say(f"round {number + 1} of {plan.rounds}")
         # Nobody is always the one who comes after the slowest.
         order = [*entries[number % len(entries) :], *entries[: number % len(entries)]]
-        for size, calls in plan.calls.items():
-            warm = list(islice(supply[size], plan.warm))
-            texts = list(islice(supply[size], calls))
+        for size, (_, times) in plan.fixed.items():
+            unseen = list(islice(supply[size], plan.new[size]))
             for entry in order:
-                answer = entry.peer.ask(entry.router, texts, warm=warm)
-                busy = [ns / 1000 for ns in answer.cpu_ns]
-                timing = timings[size][entry.name]
-                timing.rounds.append([ns / 1000 for ns in answer.ns])
-                timing.cpu_rounds.append(busy)
-                timing.accented.extend(time for time, text in zip(busy, texts, strict=True) if not text.isascii())
-    return timings
+                record(fixed[size][entry.name], entry, known[size] * times, warm=known[size])
+                record(new[size][entry.name], entry, unseen, warm=known[size][:1])
+    return Race(fixed, new)
+
+
+def record(timing: Timing, entry: Entry, texts: list[str], warm: list[str]) -> None:
+    answer = entry.peer.time(entry.router, texts, warm=warm)
+    wall = [ns / 1000 for ns in answer.ns]
+    timing.rounds.append(wall)
+    if answer.cpu_ns:
+        timing.cpu.append([ns / 1000 for ns in answer.cpu_ns])
+    timing.accented.extend(time for time, text in zip(wall, texts, strict=True) if not text.isascii())
 
 
 def attack(entries: Sequence[Entry], say: Callable[[str], None]) -> tuple[Table, list[Check]]:
@@ -227,37 +249,48 @@ def attack(entries: Sequence[Entry], say: Callable[[str], None]) -> tuple[Table,
 
 def worst_ms(entry: Entry, case: Hostile, characters: int, calls: int) -> float:
     texts = [case.text(characters, variant) for variant in range(calls)]
-    return max(entry.peer.ask(entry.router, texts).ns) / 1e6
+    return max(entry.peer.time(entry.router, texts).ns) / 1e6
 
 
 def stand(entry: Entry, case: Hostile) -> str:
     text = case.text(HOSTILE_PEER_CHARACTERS)
     try:
-        return f"{entry.peer.ask(entry.router, [text], limit_s=HOSTILE_PEER_S).ns[0] / 1e6:.1f}"
+        return f"{entry.peer.time(entry.router, [text], limit_s=HOSTILE_PEER_S).ns[0] / 1e6:.1f}"
     except PeerTimeout:
         return f"over {HOSTILE_PEER_S * 1000:,.0f}"
 
 
-def speed(plan: Plan, timings: Timings) -> list[Table]:
+def speed(plan: Plan, race: Race) -> list[Table]:
     tables = []
-    columns = ["contender", "p50", "p99", "p50 processor", f"x slower than {YARDSTICK}"]
-    for size, rows in timings.items():
-        base = rows[YARDSTICK]
+    columns = ["contender", "p50", "p99", f"x slower than {YARDSTICK}", "p50, new prompts", "x slower, new prompts"]
+    for size, rows in race.fixed.items():
+        unseen = race.new[size]
         body = [
-            [name, figure(row.p50), figure(row.p99), figure(row.cpu_p50), ratio(row.times(base))]
+            [
+                name,
+                figure(row.p50),
+                figure(row.p99),
+                ratio(row.times(rows[YARDSTICK])),
+                figure(unseen[name].p50),
+                ratio(unseen[name].times(unseen[YARDSTICK])),
+            ]
             for name, row in rows.items()
         ]
-        note = f"{plan.rounds * plan.calls[size]} different prompts in {plan.rounds} rounds; p50 is the median round's."
+        count, times = plan.fixed[size]
+        note = (
+            f"{count} prompts, each {times} times in each of {plan.rounds} rounds; {plan.rounds * plan.new[size]} new "
+            "ones; p50 is the median round's."
+        )
         if size > SHORT_SIGHT and any(name.startswith("semantic") for name in rows):
             note += f" semantic-router's encoder reads the first {SHORT_SIGHT} tokens only."
         tables.append(Table(f"Prompts of {size:,} tokens, microseconds", columns, body, note))
-    return [*tables, typography(timings)]
+    return [*tables, typography(race.fixed)]
 
 
 def typography(timings: Timings) -> Table:
     names = [name for name in (YARDSTICK, RIVAL) if all(name in rows for rows in timings.values())]
     body = [[f"{size:,}", *(figure(median(rows[name].accented)) for name in names)] for size, rows in timings.items()]
-    note = f"The same run, only the one prompt in {TYPOGRAPHIC_EVERY} that is not plain ASCII. Processor time."
+    note = f"The same run, only the one prompt in {TYPOGRAPHIC_EVERY} that is not plain ASCII."
     return Table("Prompts with curly quotes and accents, p50 in microseconds", ["tokens", *names], body, note)
 
 
@@ -278,7 +311,7 @@ def accuracy(entries: Sequence[Entry], data: Path) -> Table:
     rows = []
     for entry in entries:
         if entry.tiers:
-            labels = entry.peer.ask(entry.router, [case["prompt"] for case in cases]).labels
+            labels = entry.peer.label(entry.router, [case["prompt"] for case in cases])
             pairs = list(zip(labels, cases, strict=True))
             exact = sum(label == case["tier"] for label, case in pairs)
             accepted = sum(label in (case["tier"], *case.get("acceptable", ())) for label, case in pairs)

@@ -11,7 +11,7 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 HERE = Path(__file__).parent
 SCRIPTS = HERE / "peers"
@@ -34,8 +34,7 @@ class PeerDied(Exception):
 
 class Answer(NamedTuple):
     ns: list[int]
-    cpu_ns: list[int]
-    labels: list[str]
+    cpu_ns: list[int]  # empty for short texts
 
 
 class Peer:
@@ -56,19 +55,29 @@ class Peer:
             )
         self.version = str(json.loads(self._read(self._process, START_S))["version"])
 
-    def ask(self, router: str, texts: Sequence[str], *, warm: Sequence[str] = (), limit_s: float = JOB_S) -> Answer:
+    def time(self, router: str, texts: Sequence[str], *, warm: Sequence[str] = (), limit_s: float = JOB_S) -> Answer:
+        """How long each text takes, after the warm ones."""
+        answer = self._ask({"router": router, "warm": warm, "texts": texts, "label": False}, limit_s)
+        return Answer(answer["ns"], answer["cpu_ns"])
+
+    def label(self, router: str, texts: Sequence[str]) -> list[str]:
+        """Where each text goes."""
+        labels: list[str] = self._ask({"router": router, "warm": [], "texts": texts, "label": True}, JOB_S)["labels"]
+        return labels
+
+    def _ask(self, job: dict[str, Any], limit_s: float) -> dict[str, Any]:
         if self._process is None:
             self.start()
         process = self._process
         assert process is not None
         assert process.stdin is not None
         try:
-            process.stdin.write(json.dumps({"router": router, "warm": warm, "texts": texts}) + "\n")
+            process.stdin.write(json.dumps(job) + "\n")
             process.stdin.flush()
         except BrokenPipeError:
             raise self._died() from None
-        answer = json.loads(self._read(process, limit_s))
-        return Answer(**answer)
+        answer: dict[str, Any] = json.loads(self._read(process, limit_s))
+        return answer
 
     def close(self) -> None:
         if self._process is not None:

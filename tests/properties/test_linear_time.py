@@ -73,7 +73,7 @@ OTHER = [
     Body("marks", "\u0301", "a"),
     Body("marks-out-of-order", "\u0301\u0323\u0327", "a"),
     Body("marks-on-letters", "a\u0323\u0301 "),
-    Body("expanding", "ﷺ", slow=2),
+    Body("expanding", "ﷺ"),
     Body("fullwidth", "ｗｈａｔ ｉｓ "),
     Body("quotes", "“’”"),
     Body("invisible", "".join(INVISIBLE)),

@@ -6,7 +6,6 @@ so an explained decision costs no more than a few microseconds. Ids and timings 
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -37,22 +36,12 @@ class Step(Struct, frozen=True, gc=False):
         """Why the layer judged as it did, or what kept it from judging."""
         verdict, place = self.verdict, self.place
         if verdict is not None:
-            reasons = verdict.explained(place.explain)
-            if self.ended != "held":
-                return reasons
-            return (*reasons, _held_back(place.held_text, place.gate, verdict.confidence, verdict.margin))
+            if self.ended == "held":
+                return verdict.explained_held(place.explain, place.gate, place.held_text)
+            return verdict.explained(place.explain)
         if self.fault is not None:
             return (Reason(f"{place.id}.{self.fault.kind}", self.fault.detail),)
         return ()
-
-
-@functools.lru_cache(maxsize=4096)
-def _held_back(text: str, gate: Gate, confidence: float, margin: float) -> Reason:
-    text = text or (
-        f"below the gate: confidence {{confidence}} (needs {gate.confidence:.2f}), "
-        f"margin {margin:.2f} (needs {gate.margin:.2f})"
-    )
-    return Reason("gate.held", text.replace("{confidence}", f"{confidence:.2f}"))
 
 
 class Decision(Struct, frozen=True, eq=False, gc=False):
@@ -168,7 +157,7 @@ class StepForm(Struct, frozen=True, omit_defaults=True, gc=False):
     kind: str
     ended: Ended
     elapsed_us: float
-    gate: Gate | None = None
+    gate: Raw | None = None
     verdict: Raw | None = None
     """A `VerdictForm`, for a layer that had a verdict."""
     reasons: tuple[Reason, ...] | None = None
@@ -211,8 +200,8 @@ def _step_form(step: Step, chosen: Step | None) -> StepForm:
         place.kind,
         step.ended,
         step.elapsed_ns / 1000,
-        place.gate,
-        verdict._encoded or verdict.encoded,
+        place.gate.encoded,
+        verdict.encoded,
         reasons,
     )
 

@@ -6,31 +6,36 @@ from __future__ import annotations
 import itertools
 import os
 import time
+from collections.abc import Iterator
 
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _PAIR = tuple(a + b for a in _ALPHABET for b in _ALPHABET)
 
 
 class _Source:
+    """Hands out ids in blocks of 1,024 that share all but their last two characters, at least one a millisecond."""
+
     def __init__(self) -> None:
         self.seed()
 
     def seed(self) -> None:
         start = int.from_bytes(os.urandom(10))
         self.head = _spell(start >> 30, 5)
-        self.count = itertools.count(start & ((1 << 30) - 1))
-        self.prefix = (-1, -1, "")
+        self.blocks = itertools.count(start & ((1 << 20) - 1))
+        self.block: tuple[int, str, Iterator[str]] = (0, "", iter(()))
 
     def next(self) -> str:
-        number = next(self.count)
-        millisecond = time.time_ns() // 1_000_000
-        upper = number >> 10
+        now = time.time_ns()
         # One tuple, replaced whole: threads may race to write it, but none can read half of it.
-        when, block, prefix = self.prefix
-        if when != millisecond or block != upper:
-            prefix = f"{_spell(millisecond, 5)}{self.head}{_spell(upper, 2)}"
-            self.prefix = (millisecond, upper, prefix)
-        return prefix + _PAIR[number & 1023]
+        until, prefix, pairs = self.block
+        pair = next(pairs, "")
+        if not pair or now >= until:
+            millisecond = now // 1_000_000
+            prefix = f"{_spell(millisecond, 5)}{self.head}{_spell(next(self.blocks), 2)}"
+            pairs = iter(_PAIR)
+            pair = next(pairs)
+            self.block = ((millisecond + 1) * 1_000_000, prefix, pairs)
+        return prefix + pair
 
 
 def _spell(number: int, pairs: int) -> str:

@@ -127,11 +127,14 @@ class Router:
         held: Step | None = None
         chosen: Step | None = None
         mishap = "-"
+        said: list[tuple[str, float | None]] = []
         for place, idle in stations:
             needs = place.needs
-            if needs is not None and (
-                needs == "install" or not (query.declared if needs == "declared" else reading.notes)
-            ):
+            if needs == "install":
+                trace.append(idle)
+                said.append((place.id, None))
+                continue
+            if needs is not None and not (query.declared if needs == "declared" else reading.notes):
                 trace.append(idle)
                 continue
             raw, elapsed = yield place, reading
@@ -140,6 +143,7 @@ class Router:
                 trace.append(Step(place, "passed", elapsed))
             elif isinstance(answer, Fault):
                 mishap = max(mishap, _FAULT_LETTER[answer.kind], key=_GRAVITY.index)
+                said.append((place.id, None))
                 trace.append(Step(place, answer.kind, elapsed, fault=answer))
             elif place.gate.admits(answer):
                 chosen = Step(place, "accepted", elapsed, answer)
@@ -148,51 +152,51 @@ class Router:
             else:
                 step = Step(place, "held", elapsed, answer)
                 trace.append(step)
+                said.append((place.id, answer.confidence))
                 if mishap == "-":
                     mishap = "l"
                 if held is None or answer.confidence > held.verdict.confidence:  # type: ignore[union-attr]
                     held = step
-        return self._conclude(reading, tuple(trace), chosen, held, mishap, role)
 
-    def _conclude(
-        self, reading: Reading, trace: tuple[Step, ...], chosen: Step | None, held: Step | None, mishap: str, role: str
-    ) -> Decision:
-        profile = self.profile
         remarks: tuple[Reason, ...] = ()
-        if chosen is not None:
-            how = "-"
-        elif held is not None and _is_usable(profile, held):
-            chosen, how = held, "h"
-            remarks = (Reason("held.used", f"no layer was sure; the best held verdict, {held.place.id}'s, is used"),)
-        else:
+        how = "-"
+        if chosen is None:
+            floor = profile.fallback.held
             how = mishap
-        if chosen is not None and chosen.verdict is not None:
-            verdict = chosen.verdict
+            if held is not None and floor is not None and held.verdict.confidence >= floor:  # type: ignore[union-attr]
+                chosen, how = held, "h"
+                remarks = (Reason("held.used", f"no layer was sure; the best held verdict, {held.place.id}'s, is used"),)
+        if chosen is not None:
+            verdict: Verdict = chosen.verdict  # type: ignore[assignment]
             routes, confidence, margin = verdict.routes, verdict.confidence, verdict.margin
             by, who = chosen.place.id, chosen.place.who
         else:
             routes, confidence, margin = (profile.fallback.route,), profile.fallback.confidence, 0.0
             by, who = "fallback", "F"
-            said = [
-                (step.place.id, step.verdict.confidence if step.verdict is not None else None)
-                for step in trace
-                if step.verdict is not None or step.fault is not None
-            ]
             remarks = (_fallback_reason(tuple(said)),)
-        if reading.notes:
-            remarks += tuple(Reason(code, _NOTES.get(code, code)) for code in reading.notes)
+        if reading.notes or profile.adjust or query.ceiling is not None:
+            routes, how, more = self._adjust(reading, routes, how)
+            remarks += more
+        return Decision(
+            profile, query, routes, confidence, margin, by, who + how, tuple(trace), chosen, held, remarks, (), role
+        )
+
+    def _adjust(
+        self, reading: Reading, routes: tuple[str, ...], how: str
+    ) -> tuple[tuple[str, ...], str, tuple[Reason, ...]]:
+        """What changes the routes after the cascade, each change with its reason."""
+        profile = self.profile
+        remarks = [Reason(code, _NOTES.get(code, code)) for code in reading.notes]
         for adjust in profile.adjust:
             if (change := adjust(reading, routes)) is not None:
                 routes, reason = change
-                remarks += (reason,)
+                remarks.append(reason)
         if (ceiling := reading.query.ceiling) is not None and profile.ordered:
             clamped = _clamp(routes, ceiling, profile.routes)
             if clamped != routes:
-                remarks += (Reason("clamp.ceiling", f"{routes[0]} is above this caller's ceiling {ceiling}"),)
+                remarks.append(Reason("clamp.ceiling", f"{routes[0]} is above this caller's ceiling {ceiling}"))
                 routes, how = clamped, "k"
-        return Decision(
-            profile, reading.query, routes, confidence, margin, by, who + how, trace, chosen, held, remarks, (), role
-        )
+        return routes, how, tuple(remarks)
 
     def _default(self, query: Query, default: Default, code: str, text: str, role: str) -> Decision:
         remarks = (Reason(code, text),)
@@ -321,11 +325,6 @@ async def _call(place: Placed, reading: Reading) -> Any:
 
 def _fault(error: BaseException) -> Fault:
     return Fault("error", f"{type(error).__name__}: {error}")
-
-
-def _is_usable(profile: Profile, held: Step) -> bool:
-    floor = profile.fallback.held
-    return floor is not None and held.verdict is not None and held.verdict.confidence >= floor
 
 
 @functools.lru_cache(maxsize=4096)

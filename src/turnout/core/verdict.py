@@ -40,6 +40,7 @@ class Verdict(Struct, frozen=True, gc=False, eq=False):
     """False: `confidence` is a score on [0, 1], not a fitted probability."""
     _encoded: Raw | None = None
     _explained: tuple[Reason, ...] | None = None
+    _held: tuple[Reason, ...] | None = None
 
     @property
     def encoded(self) -> Raw:
@@ -57,6 +58,21 @@ class Verdict(Struct, frozen=True, gc=False, eq=False):
             reasons = self.reasons if explain is None else self.reasons + explain(self)
             # A function of the rest, so nobody can see it change.
             force_setattr(self, "_explained", reasons)
+        return reasons
+
+    def explained_held(
+        self, explain: Callable[[Verdict], tuple[Reason, ...]] | None, gate: Gate, text: str
+    ) -> tuple[Reason, ...]:
+        """The same for a verdict its gate held back, which is one reason more."""
+        reasons = self._held
+        if reasons is None:
+            text = text or (
+                f"below the gate: confidence {{confidence}} (needs {gate.confidence:.2f}), "
+                f"margin {self.margin:.2f} (needs {gate.margin:.2f})"
+            )
+            held = Reason("gate.held", text.replace("{confidence}", f"{self.confidence:.2f}"))
+            reasons = (*self.explained(explain), held)
+            force_setattr(self, "_held", reasons)
         return reasons
 
     def __eq__(self, other: object) -> bool:
@@ -88,6 +104,16 @@ class Gate(Struct, frozen=True, gc=False):
 
     confidence: float = 0.0
     margin: float = 0.0
+    _encoded: Raw | None = None
+
+    @property
+    def encoded(self) -> Raw:
+        """The JSON form."""
+        encoded = self._encoded
+        if encoded is None:
+            encoded = Raw(_encode({"confidence": self.confidence, "margin": self.margin}))
+            force_setattr(self, "_encoded", encoded)
+        return encoded
 
     def admits(self, verdict: Verdict) -> bool:
         return verdict.decisive or (verdict.confidence >= self.confidence and verdict.margin >= self.margin)

@@ -1,0 +1,118 @@
+"""Corners where a layer, or what it leaves behind, could still take a decision down.
+
+Most of these are known bugs; each is one short example.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from known import bug
+from turnout import Decision, Gate, Reading, Reason, Verdict, kind, load
+from turnout.core import registry
+from turnout.core.registry import kinds
+from turnout.layers.declared import DeclaredConfig
+from turnout.testing import PassLayer, ScriptedLayer, make_router, place
+
+GOOD = Verdict(("second",), 0.9)
+
+
+def decide(layer: Any, text: str = "x") -> Decision:
+    return make_router([place(layer, "one")]).route_sync(text)
+
+
+class Unprintable(Exception):
+    """An error that cannot even say what it is."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no")
+
+
+@bug("the message of an error is asked for outside the containment")
+def test_an_error_that_cannot_be_shown_is_a_fault() -> None:
+    assert decide(ScriptedLayer([Unprintable()])).outcome == "Fe"
+
+
+def raises_its_text(reading: Reading) -> None:
+    raise ValueError(reading.words)
+
+
+@bug("an error's message is kept as it is: half a character in it, and the decision cannot be written")
+def test_an_error_with_half_a_character_can_be_written() -> None:
+    assert decide(raises_its_text, "what is \ud800?").json()
+
+
+@bug("an error's message is kept whole, and with it the text of the question")
+def test_an_error_does_not_carry_the_question_along() -> None:
+    assert len(decide(raises_its_text, "secret " * 10_000).json()) < 5000
+
+
+@bug("a reason is not looked at before it is written")
+def test_a_reason_with_half_a_character_can_be_written() -> None:
+    assert decide(ScriptedLayer([Verdict(("second",), 0.9, reasons=(Reason("toy.x", "\ud800"),))])).json()
+
+
+@bug("explain is called outside any containment: a decision was made and cannot be read")
+def test_an_explain_that_raises_does_not_take_the_decision_down() -> None:
+    def explain(verdict: Verdict) -> tuple[Reason, ...]:
+        raise ValueError("no")
+
+    decision = decide(ScriptedLayer([GOOD], explain=explain))
+    assert decision.reasons
+    assert decision.json()
+
+
+@bug("reasons are remembered on the verdict, not on the step: the layer that is asked first explains for both")
+def test_two_layers_with_one_verdict_explain_it_each_in_its_way() -> None:
+    verdict = Verdict(("second",), 0.1, evidence=(1,))
+    one = ScriptedLayer([verdict], explain=lambda verdict: (Reason("one.saw", "x"),))
+    two = ScriptedLayer([verdict], explain=lambda verdict: (Reason("two.saw", "x"),))
+    decision = make_router([place(one, "one", gate=Gate(0.5)), place(two, "two")]).route_sync("x")
+    assert [step.reasons[0].code for step in decision.steps] == ["one.saw", "two.saw"]
+
+
+@bug("any attribute called `needs` is taken for the router's own: such a layer is never asked, and nothing says so")
+def test_a_layer_may_have_attributes_of_its_own() -> None:
+    class Layer:
+        needs = ("a graphics card",)
+
+        def __call__(self, reading: Reading) -> Verdict:
+            return GOOD
+
+    assert decide(Layer()).by == "one"
+
+
+class TestPlugIns:
+    @pytest.fixture(autouse=True)
+    def _own_kinds(self) -> Iterator[None]:
+        before = dict(kinds())
+        yield
+        registry._kinds.clear()
+        registry._kinds.update(before)
+
+    @bug("an ImportError goes through load() the first time, and the second time the package is silently missing")
+    def test_a_broken_package_says_so_every_time(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        class Entry:
+            name = "broken"
+
+            def load(self) -> None:
+                raise ImportError("no module named 'gone'")
+
+        monkeypatch.setattr(registry.metadata, "entry_points", lambda group: [Entry()])
+        monkeypatch.setattr(registry, "_discovered", [])
+        said = []
+        for _ in range(2):
+            try:
+                load("study", config="")
+            except ImportError as error:
+                said.append(str(error))
+        assert len(said) == 2
+
+    @bug("the last one wins, and nothing says so")
+    def test_two_packages_cannot_provide_one_kind(self) -> None:
+        with pytest.raises(ValueError, match=r"declared\.v1"):
+
+            @kind("declared.v1", cost="free")
+            def impostor(config: DeclaredConfig) -> PassLayer:
+                return PassLayer()

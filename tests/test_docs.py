@@ -1,0 +1,520 @@
+"""The documentation is true: its code runs, its output is generated, its tables list what the code has.
+
+A page is executed from top to bottom in an empty folder. A fenced block after `<!-- file: name -->` is written there.
+A `python` block runs in a namespace the page shares, and what a statement prints stands below it as `#> ` lines. A
+`console` block runs its `$ turnout …` lines in this process and shows what they print (`| python -m json.tool` and
+`$ echo $?` work as in a shell). Times, ids and hashes may differ; nothing else may.
+
+    python tests/test_docs.py --write      runs every page and writes the output anew
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import importlib
+import io
+import json
+import os
+import re
+import shlex
+import sys
+import tempfile
+import tomllib
+import types
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple, get_args
+from unittest import mock
+
+import msgspec
+import pytest
+from msgspec import NODEFAULT, inspect
+
+import turnout
+import turnout.testing
+from turnout.cli import main
+from turnout.cli.app import build
+from turnout.cli.outcome import HOW, WHO
+from turnout.config.cases import Case, read_cases
+from turnout.config.load import shipped, shipped_file
+from turnout.config.model import AdjustHead, LayerHead, ProfileFile
+from turnout.core import registry
+from turnout.core.decision import DecisionForm, Ended, StepForm
+from turnout.core.verdict import Fault, Gate, How, Reason, VerdictForm, Who
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+SOURCE = ROOT / "src" / "turnout"
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted(DOCS.rglob("*.md"))]
+
+FENCE = re.compile(r"^(?:<!-- file: (\S+) -->\n)?```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+JSON_TOOL = " | python -m json.tool"
+
+# What may differ between two runs: how long something took, ids, profile hashes.
+VARIES = [
+    (re.compile(r" *\b\d[\d.,]* (?:µs|ms|s)\b"), " TIME"),
+    (re.compile(r"\b[\d,]+ rows/s"), "RATE"),
+    (re.compile(r'("elapsed_us": )[\d.]+'), r"\1TIME"),
+    (re.compile(r"\b[0-9A-HJKMNP-TV-Z]{26}\b"), "ID"),
+    (re.compile(r"\b[0-9a-f]{16}\b"), "HASH"),
+]
+
+
+def page_name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def read_page(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def settled(text: str) -> str:
+    for pattern, stand_in in VARIES:
+        text = pattern.sub(stand_in, text)
+    return text
+
+
+@contextlib.contextmanager
+def surroundings() -> Iterator[Path]:
+    """An empty folder, none of the runner's settings, and kinds of layer that are forgotten afterwards."""
+    kinds = dict(registry.kinds())
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        stack.enter_context(contextlib.chdir(folder))
+        stack.enter_context(mock.patch.object(registry, "_kinds", kinds))
+        stack.enter_context(mock.patch.object(sys, "path", [str(folder), *sys.path]))
+        stack.enter_context(mock.patch.dict(os.environ, {"COLUMNS": "80", "XDG_CONFIG_HOME": str(folder / "none")}))
+        for name in ("TURNOUT_PROFILE", "TURNOUT_CONFIG", "TURNOUT_DEBUG", "NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE"):
+            os.environ.pop(name, None)
+        yield folder
+
+
+def executed(text: str) -> str:
+    """The page with the output its blocks really have; output that differs only in what may differ stays as it is."""
+    module = types.ModuleType("page")
+    written: list[str] = []
+
+    def run(block: re.Match[str]) -> str:
+        file, language, body = block.groups()
+        if file is not None:
+            Path(file).write_text(body, encoding="utf-8")
+            importlib.invalidate_caches()
+            written.append(Path(file).stem)
+            return block[0]
+        if language == "python":
+            fresh = run_python(body, module)
+        elif language == "console":
+            fresh = run_console(body)
+        else:
+            return block[0]
+        return block[0] if settled(fresh) == settled(body) else f"```{language}\n{fresh}```"
+
+    with surroundings():
+        sys.modules[module.__name__] = module  # msgspec looks up a struct's annotations by its module
+        try:
+            return FENCE.sub(run, text)
+        finally:
+            for name in (module.__name__, *written):
+                sys.modules.pop(name, None)
+
+
+def run_python(source: str, module: types.ModuleType) -> str:
+    """The code with what each statement printed below it."""
+    lines, out, done = source.splitlines(), [], 0
+    for node in ast.parse(source).body:
+        end = node.end_lineno or 0
+        out += [line for line in lines[done:end] if not line.startswith("#>")]
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            code = compile(ast.Module([node], []), "<page>", "exec")
+            exec(code, vars(module))  # noqa: S102 - these are our own pages
+        out += [f"#> {line}".rstrip() for line in printed.getvalue().splitlines()]
+        done = end
+    return "\n".join([*out, *(line for line in lines[done:] if not line.startswith("#>")), ""])
+
+
+def run_console(body: str) -> str:
+    """The `$` lines with what each printed below it."""
+    out: list[str] = []
+    code = 0
+    for line in body.splitlines():
+        if not line.startswith("$ "):
+            continue
+        out.append(line)
+        if line == "$ echo $?":
+            out.append(str(code))
+            continue
+        command, pretty, _ = line.removeprefix("$ ").partition(JSON_TOOL)
+        program, *arguments = shlex.split(command)
+        assert program == "turnout", f"{line!r}: only turnout is run; put other commands into a ```sh block"
+        code, printed = run_turnout(arguments)
+        out += (json.dumps(json.loads(printed), indent=4) if pretty else printed).splitlines()
+    return "\n".join([*out, ""])
+
+
+def run_turnout(arguments: list[str]) -> tuple[int, str]:
+    """The exit code, and what a terminal of 80 columns would have shown."""
+    raw = io.BytesIO()
+    screen = io.TextIOWrapper(raw, encoding="utf-8", write_through=True)
+    with contextlib.redirect_stdout(screen), contextlib.redirect_stderr(screen):
+        code = main(arguments)
+    screen.flush()
+    return code, raw.getvalue().decode()
+
+
+@pytest.mark.parametrize("path", PAGES, ids=page_name)
+def test_page_runs_and_shows_its_output(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert executed(text) == text, "the output has changed: look at it, then run python tests/test_docs.py --write"
+
+
+def test_a_wrong_page_is_noticed() -> None:
+    stale = "```python\nprint(1 + 1)\n#> 3\n```\n"
+    assert executed(stale) == stale.replace("3", "2")
+    missing = "```console\n$ turnout route hello --json | python -m json.tool\n```\n"
+    assert '"route": "SIMPLE"' in executed(missing)
+    failing = "```console\n$ turnout check nowhere\n$ echo $?\n0\n```\n"
+    assert executed(failing).endswith("$ echo $?\n2\n```\n")
+    with pytest.raises(AssertionError, match="only turnout is run"):
+        executed("```console\n$ rm -r /\n```\n")
+    with pytest.raises(NameError):
+        executed("```python\nundefined_name\n```\n")
+
+
+def test_blocks_of_a_page_share_names_and_files_and_pages_do_not() -> None:
+    first = "<!-- file: own.py -->\n```python\nVALUE = 7\n```\n\n```python\nimport own\n```\n"
+    assert executed(first + "```python\nprint(own.VALUE)\n#> 7\n```\n").endswith("#> 7\n```\n")
+    with pytest.raises(NameError):
+        executed("```python\nprint(own.VALUE)\n```\n")
+    with pytest.raises(ModuleNotFoundError):
+        executed("```python\nimport own\n```\n")
+
+
+def test_every_fence_is_closed_and_says_its_language() -> None:
+    for path in PAGES:
+        text = path.read_text(encoding="utf-8")
+        blocks = FENCE.findall(text)
+        assert text.count("```") == 2 * len(blocks), f"{page_name(path)}: a fence is not closed, or not at a line start"
+        known = {"python", "console", "toml", "json", "sh", "text"}
+        assert {language for _, language, _ in blocks} <= known, page_name(path)
+
+
+# Links
+
+
+def prose(text: str) -> str:
+    return re.sub(r"`[^`\n]*`", "", FENCE.sub("", text))
+
+
+def links(text: str) -> list[str]:
+    return re.findall(r"\[[^\]]+\]\(([^)\s]+)\)", prose(text))
+
+
+def anchors(text: str) -> set[str]:
+    """The names GitHub gives to headings."""
+    headings = re.findall(r"^#+ (.+)$", FENCE.sub("", text), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def broken_links(path: Path, text: str) -> Iterator[str]:
+    for link in links(text):
+        if re.match(r"https?://", link):
+            continue
+        target, _, anchor = link.partition("#")
+        file = (path.parent / target).resolve() if target else path
+        if not file.exists():
+            yield f"{page_name(path)}: {link} leads nowhere"
+        elif anchor and anchor not in anchors(file.read_text(encoding="utf-8")):
+            yield f"{page_name(path)}: {link} has no such heading"
+
+
+@pytest.mark.parametrize("path", PAGES, ids=page_name)
+def test_links_resolve(path: Path) -> None:
+    assert list(broken_links(path, path.read_text(encoding="utf-8"))) == []
+
+
+def test_broken_links_are_noticed() -> None:
+    text = "[a](nowhere.md) [b](#no-such-heading) [c](docs/index.md#none) [d](docs/index.md) `[e](x.md)`"
+    assert len(list(broken_links(ROOT / "README.md", text))) == 3
+
+
+def test_every_page_is_reached_from_the_index() -> None:
+    pending, seen = [DOCS / "index.md"], set()
+    while pending:
+        path = pending.pop()
+        if path not in seen and path.suffix == ".md":
+            seen.add(path)
+            found = links(path.read_text(encoding="utf-8"))
+            pending += [(path.parent / link.split("#")[0]).resolve() for link in found if not link.startswith("http")]
+    assert set(DOCS.rglob("*.md")) <= {path for path in seen if path.exists()}
+    assert DOCS / "index.md" in {(ROOT / link.split("#")[0]).resolve() for link in links(read_page("README.md"))}
+
+
+# Tables of fields: `<!-- fields: module:Class -->`, then a table whose first column is the names
+
+
+class Fields(NamedTuple):
+    page: str
+    target: type
+    columns: list[str]
+    rows: dict[str, list[str]]
+
+
+def cells(line: str) -> list[str]:
+    return [cell.strip().replace(r"\|", "|") for cell in re.split(r"(?<!\\)\|", line.strip().strip("|"))]
+
+
+def field_tables(names: Iterable[str]) -> Iterator[Fields]:
+    for name in names:
+        for target, table in re.findall(r"<!-- fields: (\S+) -->\n((?:\|.*\n)+)", read_page(name)):
+            module, _, cls = target.partition(":")
+            head, _, *rows = map(cells, table.splitlines())
+            found = getattr(importlib.import_module(module), cls)
+            yield Fields(name, found, head, {row[0].strip("`"): row for row in rows})
+
+
+REFERENCE = [page_name(path) for path in sorted((DOCS / "reference").glob("*.md"))]
+TABLES = list(field_tables(REFERENCE))
+
+
+def field_names(cls: Any) -> list[str]:
+    names = cls.__struct_fields__ if issubclass(cls, msgspec.Struct) else cls._fields
+    return [name for name in names if not name.startswith("_")]
+
+
+def toml(value: Any) -> str:
+    match value:
+        case bool():
+            return str(value).lower()
+        case dict():
+            return "{ " + ", ".join(f"{key} = {toml(entry)}" for key, entry in value.items()) + " }" if value else "{}"
+        case list() | tuple():
+            return f"[{', '.join(map(toml, value))}]"
+        case _:
+            return json.dumps(value)
+
+
+def default_of(cls: Any, name: str) -> str:
+    """How a table gives a field's default: `required`, a dash for None, else TOML."""
+    field = next(field for field in msgspec.structs.fields(cls) if field.name == name)
+    default = field.default if field.default_factory is NODEFAULT else field.default_factory()
+    if default is NODEFAULT:
+        return "required"
+    return "–" if default is None else f"`{toml(msgspec.to_builtins(default))}`"
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.target.__name__)
+def test_a_table_has_every_field_and_its_default(table: Fields) -> None:
+    own = field_names(table.target)
+    assert [name for name in own if name not in table.rows] == []
+    # More rows than fields: properties and methods.
+    assert [name for name in table.rows if name not in own and not hasattr(table.target, name)] == []
+    assert all(row[-1] for row in table.rows.values()), "every field is described"
+    if "default" in table.columns:
+        column = table.columns.index("default")
+        shown = {name: row[column] for name, row in table.rows.items()}
+        assert shown == {name: default_of(table.target, name) for name in table.rows}
+
+
+def structs_in(kind: inspect.Type, seen: set[type]) -> set[type]:
+    """Every struct a value of this type may hold."""
+    match kind:
+        case inspect.StructType(cls=cls, fields=fields):
+            if cls not in seen:
+                seen.add(cls)
+                for field in fields:
+                    structs_in(field.type, seen)
+        case inspect.UnionType(types=kinds) | inspect.TupleType(item_types=kinds):
+            for one in kinds:
+                structs_in(one, seen)
+        case inspect.VarTupleType(item_type=item) | inspect.DictType(value_type=item):
+            structs_in(item, seen)
+    return seen
+
+
+def test_every_struct_of_a_profile_file_is_on_its_page() -> None:
+    roots = [ProfileFile, LayerHead, AdjustHead, Case]
+    roots += [kind.config for kind in registry.kinds().values() if kind.config.__module__.startswith("turnout.")]
+    wanted: set[type] = set()
+    for root in roots:
+        structs_in(inspect.type_info(root), wanted)
+    wanted -= {turnout.Turn}  # a query's, and on the page of Python names
+    assert wanted == {table.target for table in TABLES if table.page == "docs/reference/profile.md"}
+
+
+def test_every_kind_and_every_shipped_setting_is_on_its_page() -> None:
+    text = read_page("docs/reference/profile.md")
+    for name, kind in registry.kinds().items():
+        if kind.config.__module__.startswith("turnout."):
+            assert f"`{name}`" in text
+    for profile in shipped():
+        settings = turnout.load_profile(profile, config="").resolved.get("settings", {})
+        assert [name for name in settings if f"`{name}`" not in text] == [], profile
+
+
+def test_every_form_of_the_json_is_on_its_page() -> None:
+    tables = {table.target for table in TABLES if table.page == "docs/reference/decision.md"}
+    assert {DecisionForm, StepForm, VerdictForm, Reason, Gate} <= tables
+    text = read_page("docs/reference/decision.md")
+    faults = msgspec.structs.fields(Fault)[0].type
+    assert [word for word in (*get_args(Ended), *get_args(faults)) if f"`{word}`" not in text] == []
+
+
+# Names
+
+
+def headings(name: str) -> list[str]:
+    return re.findall(r"^### `(\w+)", read_page(name), re.MULTILINE)
+
+
+def test_every_public_name_has_a_heading() -> None:
+    documented = headings("docs/reference/python.md")
+    assert sorted(documented) == sorted({*turnout.__all__, *turnout.testing.__all__})
+
+
+def test_every_public_value_has_a_table() -> None:
+    values = [getattr(turnout, name) for name in turnout.__all__]
+    values = [value for value in values if isinstance(value, type) and issubclass(value, msgspec.Struct | tuple)]
+    assert {value.__name__ for value in values} <= {table.target.__name__ for table in TABLES}
+
+
+def commands(app: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    yield path
+    for name in app:
+        if not name.startswith("-"):
+            yield from commands(app[name], (*path, name))
+
+
+def test_every_command_shows_its_help() -> None:
+    """With `test_page_runs_and_shows_its_output` this means: every option, as the help has it."""
+    text = read_page("docs/reference/cli.md")
+    for path in commands(build()):
+        assert f"$ {' '.join(('turnout', *path, '--help'))}\n" in text
+
+
+def test_every_environment_variable_is_on_its_page() -> None:
+    text = read_page("docs/reference/cli.md")
+    for file in SOURCE.rglob("*.py"):
+        for name in re.findall(r"\"(TURNOUT_\w+|XDG_\w+)\"", file.read_text(encoding="utf-8")):
+            assert f"`{name}`" in text
+
+
+# Outcome letters and reason codes
+
+
+def letter_rows(name: str) -> dict[str, list[str]]:
+    """The rows of a page's tables that begin with one letter."""
+    rows = map(cells, re.findall(r"^\| `.` \|.*$", read_page(name), re.MULTILINE))
+    return {row[0].strip("`"): row for row in rows}
+
+
+def test_every_outcome_letter_has_an_entry() -> None:
+    letters = {**WHO, **HOW}
+    assert set(letters) == {*get_args(Who), *get_args(How)}
+    for name in ("docs/how-to/read-outcome-letters.md", "docs/reference/decision.md"):
+        rows = letter_rows(name)
+        assert {letter: row[1] for letter, row in rows.items()} == letters, name
+    assert all(len(row) == 4 and row[3] for row in letter_rows("docs/how-to/read-outcome-letters.md").values())
+
+
+def documented_codes() -> list[str]:
+    section = read_page("docs/reference/decision.md").partition("## Reason codes")[2]
+    return re.findall(r"^\| `([\w.<>-]+)` \|", section, re.MULTILINE)
+
+
+def codes_in_source() -> set[str]:
+    """The code of every `Reason(…)` that is written down; of a composed one the part before its first value."""
+    found = set()
+    for file in SOURCE.rglob("*.py"):
+        if "testing" in file.parts:
+            continue
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Reason" and node.args:
+                match node.args[0]:
+                    case ast.Constant(value=str(code)):
+                        found.add(code)
+                    case ast.JoinedStr(values=[ast.Constant(value=str(start)), *_]):
+                        found.add(start + "x")
+    return found
+
+
+def codes_of_cases() -> set[str]:
+    """The code of every reason any golden case of a shipped profile has."""
+    found = set()
+    for name in shipped():
+        router = turnout.load(name, config="")
+        path = shipped_file(name).parent / str(router.profile.resolved["cases"])
+        for case in read_cases(path):
+            decision = router.route_sync(case.query())
+            found |= {reason.code for reason in decision.reasons}
+            found |= {reason.code for step in decision.steps for reason in step.reasons}
+    return found
+
+
+def test_every_reason_code_is_documented() -> None:
+    patterns = [re.compile(re.sub(r"<\w+>", r"[\\w-]+", code.replace(".", r"\."))) for code in documented_codes()]
+    actual = codes_in_source() | codes_of_cases()
+    assert len(actual) > 30
+    assert sorted(code for code in actual if not any(pattern.fullmatch(code) for pattern in patterns)) == []
+    faults = {f"<layer>.{kind}" for kind in get_args(msgspec.structs.fields(Fault)[0].type)}
+    assert faults <= set(documented_codes())
+
+
+# Single pages
+
+
+def test_readme_lists_the_shipped_profiles() -> None:
+    rows = re.findall(r"^\| `([\w-]+)` \|", read_page("README.md"), re.MULTILINE)
+    assert rows == shipped()
+
+
+def test_changelog_knows_this_version() -> None:
+    assert re.search(rf"^## \[?{re.escape(turnout.__version__)}\]?", read_page("CHANGELOG.md"), re.MULTILINE)
+
+
+def test_glossary_has_the_words() -> None:
+    words = set(re.findall(r"^\*\*([\w ]+)\*\*:", read_page("docs/glossary.md"), re.MULTILINE))
+    nouns = "Query Layer Verdict Gate Decision Policy Profile Provider Source Store Reading"
+    others = "route held outcome fallback kind signal rule driver evidence fold hit note station trace margin"
+    assert {*nouns.split(), *others.split()} <= words
+
+
+def test_records_are_numbered_and_end_the_same_way() -> None:
+    records = sorted((DOCS / "adr").glob("*.md"))
+    assert [path.name[:4] for path in records] == [f"{number:04}" for number in range(1, len(records) + 1)]
+    for path in records:
+        text = path.read_text(encoding="utf-8")
+        assert text.startswith(f"# {path.name[:4]} "), path.name
+        assert re.findall(r"^## (.+)$", text, re.MULTILINE)[-1] == "What would change our mind", path.name
+        assert len(text.split()) < 450, f"{path.name}: half a page"
+
+
+def test_benchmarks_have_a_place_for_the_measured_tables() -> None:
+    assert re.findall(r"<!-- decide:(\w+) -->", read_page("docs/benchmarks.md")) == ["start", "end"]
+
+
+def test_the_entry_point_in_the_guide_is_the_one_that_is_read() -> None:
+    text = read_page("docs/how-to/write-a-layer.md")
+    pyproject = next(tomllib.loads(body) for _, language, body in FENCE.findall(text) if "entry-points" in body)
+    (module,) = pyproject["project"]["entry-points"][registry.GROUP].values()
+    assert f"<!-- file: {module}.py -->" in text
+
+
+def test_no_page_names_somebodys_machine() -> None:
+    for path in PAGES:
+        assert not re.search(r"/(?:home|root|tmp|work|Users)/", path.read_text(encoding="utf-8")), page_name(path)
+
+
+def write() -> None:
+    for path in PAGES:
+        text = path.read_text(encoding="utf-8")
+        fresh = executed(text)
+        if fresh != text:
+            path.write_text(fresh, encoding="utf-8")
+            print(f"{page_name(path)} is new")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] != ["--write"]:
+        sys.exit(__doc__)
+    write()
