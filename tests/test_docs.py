@@ -93,14 +93,15 @@ def surroundings() -> Iterator[Path]:
 def executed(text: str) -> str:
     """The page with the output its blocks really have; output that differs only in what may differ stays as it is."""
     module = types.ModuleType("page")
-    written: list[str] = []
+    modules = [module.__name__]
 
     def run(block: re.Match[str]) -> str:
         file, language, body = block.groups()
         if file is not None:
             Path(file).write_text(body, encoding="utf-8")
-            importlib.invalidate_caches()
-            written.append(Path(file).stem)
+            if file.endswith(".py"):
+                importlib.invalidate_caches()
+                modules.append(file.removesuffix(".py"))
             return block[0]
         if language == "python":
             fresh = run_python(body, module)
@@ -115,7 +116,7 @@ def executed(text: str) -> str:
         try:
             return FENCE.sub(run, text)
         finally:
-            for name in (module.__name__, *written):
+            for name in modules:
                 sys.modules.pop(name, None)
 
 

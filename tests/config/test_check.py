@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import pytest
 
-from known import bug
 from turnout import ConfigError, Profile, load_profile
 
 PLANTED = """\
@@ -443,7 +442,6 @@ SLIPS = {
 }
 
 
-@bug("accepted at load, and then every decision, or the load itself, goes wrong")
 @pytest.mark.parametrize("source", SLIPS.values(), ids=SLIPS.keys())
 def test_a_value_that_can_only_be_a_slip(source: str, tmp_path: Path) -> None:
     assert source not in (TOY, BANDS)

@@ -1,5 +1,6 @@
 """Files that extend one another: what merges, what replaces, what is dropped, and where every value came from."""
 
+import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -53,19 +54,31 @@ MERGES = [
     Merge("a value is dropped", "t = 1\nb = 2", "t = { drop = true }", {"b": 2}),
     Merge("dropping what is not there", "b = 2", "t = { drop = true }", {"b": 2}),
     Merge("drop must be true", "t = { a = 1 }", "t = { drop = false }", {"t": {"a": 1, "drop": False}}),
-    Merge("items without ids replace", "a = [{ id = 'x' }]", "a = [{ n = 1 }]", {"a": [{"n": 1}]}),
-    Merge("an id of another type", "a = [{ id = 'x' }]", "a = [{ id = [] }]", {"a": [{"id": []}]}),
+    Merge("a new item comes last", "a = [{ id = 'x' }]", "a = [{ id = 'y' }]", {"a": [{"id": "x"}, {"id": "y"}]}),
+    Merge("or where it says", "a = [{ id = 'x' }]", "a = [{ id = 'y', before = 'x' }]", {"a": [{"id": "y"}, {"id": "x"}]}),
     Merge("items inside items", "a = [{ id = 'x', b = [{ id = 'p', n = 1 }, { id = 'q' }] }]",
           "a = [{ id = 'x', b = [{ id = 'p', n = 2 }, { id = 'q', drop = true }] }]",
           {"a": [{"id": "x", "b": [{"id": "p", "n": 2}]}]}),
-    Merge("an id twice replaces, so that it is noticed", "a = [{ id = 'x', n = 1 }]",
-          "a = [{ id = 'x', m = 1 }, { id = 'x', k = 2 }]", {"a": [{"id": "x", "m": 1}, {"id": "x", "k": 2}]}),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("case", MERGES, ids=lambda case: case.id)
 def test_merging(case: Merge) -> None:
     assert extend(doc(case.base), doc(case.over)).tree == case.result
+
+
+UNNAMED = {
+    "no id": ("a = [{ n = 1 }]", "a[0]: needs an id"),
+    "an id of another type": ("a = [{ id = [] }]", "a[0]: needs an id"),
+    "an id twice": ("a = [{ id = 'x', m = 1 }, { id = 'x', k = 2 }]", "a[1].id: 'x' stands twice"),
+}
+
+
+@pytest.mark.parametrize(("over", "message"), UNNAMED.values(), ids=UNNAMED.keys())
+def test_an_item_that_does_not_say_which_it_is(over: str, message: str) -> None:
+    """It would replace all of the base's items, or hide one of its own."""
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        extend(doc("a = [{ id = 'x', n = 1 }]"), doc(over))
 
 
 def test_merging_changes_neither_document() -> None:

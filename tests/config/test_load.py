@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from known import bug
 from turnout import ConfigError, Profile, Router, UnknownProfile, load, load_profile, profile_names
 from turnout.config.load import settings_file
 
@@ -366,7 +365,6 @@ class TestSettings:
         path = write("toy.toml", f"{settings}\n{TOY}")
         assert problems(lambda: load_profile(path, config=write("turnout.toml", "[toy]\na = 1\n")))
 
-    @bug("a table for a profile of the user's own is 'no such profile' whenever another profile is loaded")
     def test_one_file_serves_all_profiles_of_a_user(self, write: Write) -> None:
         toy = write("toy.toml", TOY + '[settings]\nwait_ms = "deadline_ms"\n')
         config = write("turnout.toml", "[toy]\nwait_ms = 77\n[study]\nrouter_timeout_ms = 99\n")

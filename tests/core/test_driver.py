@@ -3,7 +3,6 @@
 import asyncio
 import gc
 import logging
-import sys
 import threading
 import time
 import warnings
@@ -12,7 +11,6 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from known import bug
 from turnout import Decision, Gate, Query, Reading, Router, Verdict, load
 from turnout.core.profile import Placed
 from turnout.core.router import INLINE_UNITS
@@ -149,7 +147,6 @@ class TestDeadline:
         assert {decision.outcome for decision in decisions} == {"Ft"}
         assert layer.cancelled == 100
 
-    @bug("a task that was cut off and then fails is never asked for its error: the loop logs it as never retrieved")
     def test_a_layer_that_fails_while_being_cancelled_is_not_reported_by_the_loop(
         self, caplog: pytest.LogCaptureFixture
     ) -> None:
@@ -215,32 +212,16 @@ def test_a_failing_layer_is_contained(driver: Callable[[object], Decision], case
         assert case.detail in reason.text
 
 
-INLINE = ("sync, free", "sync, cpu", "async, free", "async, cpu")
-THREADED = ("async, thread", "async, function")
-NETWORK = ("async, network",)
+def drivers() -> list[Any]:
+    return [pytest.param(driver, id=name) for name, driver in DRIVERS.items()]
 
 
-def drivers(known: pytest.MarkDecorator | None = None, failing: tuple[str, ...] = ()) -> list[Any]:
-    """All of them; some may be known to fail."""
-    return [
-        pytest.param(driver, id=name, marks=[known] if known is not None and name in failing else [])
-        for name, driver in DRIVERS.items()
-    ]
-
-
-@pytest.mark.parametrize(
-    "driver", drivers(bug("raised inline, a CancelledError goes through: it is no Exception"), INLINE)
-)
+@pytest.mark.parametrize("driver", drivers())
 def test_a_layer_that_raises_cancellation_itself_is_a_fault(driver: Callable[[object], Decision]) -> None:
     assert driver(asyncio.CancelledError()).outcome == "Fe"
 
 
-@pytest.mark.parametrize(
-    "driver",
-    drivers(
-        bug("Python 3.11 cannot put one into a future: the layer times out", here=sys.version_info < (3, 12)), THREADED
-    ),
-)
+@pytest.mark.parametrize("driver", drivers())
 def test_a_layer_that_stops_an_iteration_is_a_fault(driver: Callable[[object], Decision]) -> None:
     """Generators and futures both treat StopIteration as something else than an error."""
     assert driver(StopIteration(3)).outcome == "Fe"
@@ -257,7 +238,7 @@ def test_what_is_no_error_is_not_swallowed(driver: Callable[[object], Decision],
         driver(error("now"))
 
 
-@pytest.mark.parametrize("driver", drivers(bug("a task's error becomes a fault whatever it is"), THREADED + NETWORK))
+@pytest.mark.parametrize("driver", drivers())
 def test_nor_is_what_derives_from_base_exception(driver: Callable[[object], Decision]) -> None:
     with pytest.raises(Stop):
         driver(Stop("now"))
@@ -353,7 +334,6 @@ class TestWhereALayerRuns:
         assert run(router).decision.outcome == "L-"
 
 
-@bug("the coroutine is dropped without being closed: 'never awaited'")
 @pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
 @pytest.mark.parametrize("cost", ["free", "cpu"])
 def test_a_coroutine_from_a_local_layer_is_a_fault_and_nothing_is_left_unawaited(cost: Any, is_async: bool) -> None:

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 import pytest
 from msgspec.structs import replace
 
-from known import bug
 from turnout import Decision, Gate, Query, Reading, Reason, Verdict
 from turnout.core.profile import Default, Fallback, Part
 from turnout.core.verdict import Fault, Who
@@ -254,7 +253,6 @@ UNTYPED = {
 }
 
 
-@bug("check_verdict compares before it looks at types: a TypeError or KeyError goes through route()")
 @pytest.mark.parametrize("answer", UNTYPED.values(), ids=UNTYPED.keys())
 def test_a_verdict_made_of_the_wrong_things_cannot_take_routing_down(answer: object) -> None:
     decision = decide(place(ScriptedLayer([answer]), "one"), place(says("dear"), "two"))
@@ -348,7 +346,6 @@ class TestCeiling:
         decision = decide(says("dear"), query=Query("x", ceiling="cheap"), ordered=True)
         assert decision.policy is decision.profile.policies["cheap"]
 
-    @bug("a default is given out as it is, above the caller's ceiling too")
     @pytest.mark.parametrize("where", ["off", "blank"])
     def test_a_default_is_clamped_too(self, where: str) -> None:
         fields: dict[str, Any] = {where: Default("dear"), "ordered": True}
@@ -386,7 +383,6 @@ class TestAdjust:
         assert (decision.routes, decision.outcome) == (("middle",), "Rk")
         assert [reason.code for reason in decision.reasons] == ["toy.up", "clamp.ceiling"]
 
-    @bug("adjustments are called outside the driver's containment, and what they return is not checked")
     @pytest.mark.parametrize(
         "adjust",
         [

@@ -4,7 +4,6 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from known import bug
 from turnout import Query, QueryError, QueryTooLarge, Turn, TurnoutError, UnknownRoute, load
 from turnout.core.query import MAX_CHARACTERS
 from turnout.layers.declared import Declared, DeclaredConfig
@@ -102,13 +101,11 @@ def test_a_query_the_profile_cannot_honour_is_refused(case: Refused) -> None:
         assert part in str(caught.value)
 
 
-@bug("the message names the profile, not the value")
 def test_a_declared_route_nobody_takes_is_named_in_the_refusal() -> None:
     with pytest.raises(QueryError, match="'cheap'"):
         make_router([PassLayer()], ROUTES).route_sync(Query("x", declared="cheap"))
 
 
-@bug("a ceiling is silently ignored where the routes are not ordered")
 def test_a_ceiling_needs_ordered_routes() -> None:
     """A limit on spending that is silently ignored is worse than a refusal."""
     with pytest.raises(QueryError, match="ordered"):

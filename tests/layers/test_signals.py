@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 import pytest
 
-from known import bug
 from toml_router import layer_router
 from turnout import Decision, Query, load
 from turnout.testing import check_layer
@@ -222,7 +221,6 @@ def test_what_would_be_without_each_signal() -> None:
     assert {found.signal: found.route for found in router.counterfactuals(decision)} == {"signals.insects": "b"}
 
 
-@bug("since verdicts are remembered, a muted override still holds")
 def test_what_would_be_without_an_override() -> None:
     router = layer_router(BANDS.replace("confidence = 0.7", "confidence = 0.0").replace('route = "c"', 'route = "a"'))
     decision = router.route_sync(pad("bee wasp ant", 15))
@@ -280,7 +278,6 @@ signals = [{{ id = "s", weight = 1.0, words = ["prove"] }}]"""
     assert layer_router(layer.format("word")).route_sync("improved").route == "a"
 
 
-@bug("only measures are filled in: explaining such a decision is a KeyError")
 def test_a_label_may_name_the_number_of_phrases() -> None:
     layer = """\
 kind = "signals.v1"

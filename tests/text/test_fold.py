@@ -61,8 +61,8 @@ CASES = [
     Case("hangul-filler", "a\u3164b\uffa0c", "abc", 3),
     Case("only-invisible", "\u200b\u2060\ufeff", "", 0),
     Case("emoji-astral-units", "😀", "😀", 2),
-    Case("surrogate-alone", "a\ud800b", "a\ud800b", 3),
-    Case("surrogate-pair-kept", "\ud83d\ude00", "\ud83d\ude00", 2),
+    Case("surrogate-alone", "a\ud800b", "a\ufffdb", 3),
+    Case("surrogate-pair-joined", "\ud83d\ude00", "😀", 2),
     Case("lookalike-cyrillic", "рrоvе the тheоrem", "prove the theorem"),
     Case("lookalike-greek", "prονe", "prove"),
     Case("lookalike-armenian", "fսոction", "function"),
@@ -100,7 +100,7 @@ def test_folds_the_same_beside_other_scripts(case: Case, beside: str) -> None:
     """There are faster ways for plainer texts; which is taken does not show."""
     alone = fold(f"x {case.text} x")
     together = fold(f"x {case.text} x\n{beside}")
-    assert together.text == f"{alone.text}\n{beside}"
+    assert together.text == f"{alone.text}\n{beside}".replace("\ud800", "\ufffd")
     assert together.units == alone.units + 1 + len(beside.encode("utf-16-le", "surrogatepass")) // 2
 
 
@@ -120,7 +120,7 @@ def test_folds_any_text_the_same_beside_other_scripts(text: str) -> None:
 @pytest.mark.parametrize("word", ["a", "é", "ж", "\ud800"], ids=ascii)
 def test_a_carriage_return_ends_the_line_it_ends(word: str, gap: str) -> None:
     folded = fold(f"{word}{gap}b")
-    assert re.fullmatch(f"{word}\n+b", folded.text)
+    assert re.fullmatch(f"{word}\n+b".replace("\ud800", "\ufffd"), folded.text)
     assert folded == fold(f"{word}\r\nb")
 
 

@@ -13,11 +13,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
-from msgspec import inspect
+import re2
+from msgspec import Struct, inspect
 
-from turnout.core.contract import violations
+from turnout.core.contract import OBSERVED, Rule, violations
 from turnout.core.errors import Problem, suggest
-from turnout.core.registry import Kind, kinds
+from turnout.core.policy import Policy
+from turnout.core.registry import Kind, Supplies, broken, kinds
+from turnout.text.match import Lexicon, Regex, UnwrappableRegex, to_re2
 
 from .document import Document, parse, spell
 from .lines import Path
@@ -55,8 +58,9 @@ def conform(value: Any, wanted: inspect.Type, path: Path = ()) -> Iterator[Found
                 yield path, f"needs exactly {len(items)} items, found {len(value)}"
             for i, (entry, item) in enumerate(zip(value, items, strict=False)):
                 yield from conform(entry, item, (*path, i))
-        case inspect.StrType() if isinstance(value, str):
-            pass
+        case inspect.StrType(pattern=pattern) if isinstance(value, str):
+            if pattern is not None and not re.search(pattern, value):
+                yield path, f"{_show(value)} is no name: letters, digits, '_', '.' and '-', a letter or digit first"
         case inspect.BoolType() if isinstance(value, bool):
             pass
         case inspect.IntType() if isinstance(value, int) and not isinstance(value, bool):
@@ -143,9 +147,10 @@ class Checker:
         # A contract or a route can only be judged when what it speaks of has the right shape.
         if not self.found:
             self._check_whole(msgspec.convert(self.tree, ProfileFile))
-        # One message a place: a wrong value is often seen from two sides.
-        unique = dict.fromkeys(self.found)
-        return [self.document.problem(path, message) for path, message in unique]
+        # In the order of the lines, and one message a place: a wrong value is often seen from two sides.
+        places = {found: self.document.place(found[0]) for found in self.found}
+        ordered = sorted(places, key=lambda found: (places[found].file, places[found].line or 0))
+        return [self.document.problem(path, message) for path, message in ordered]
 
     def _check_routes(self) -> None:
         for i, route in enumerate(self.routes):
@@ -195,13 +200,18 @@ class Checker:
                 self.found.append((path, f"{layer!r} is the id of an earlier entry: give this one an id of its own"))
             seen.add(layer)
             kind = kinds().get(name)
-            if kind is not None:
+            if kind is not None and kind.stage != section.removesuffix("s"):
+                right = "[[adjust]]" if kind.stage == "adjust" else "[[layers]]"
+                self.found.append(((*path, "kind"), f"{name!r} belongs under {right}"))
+            elif kind is not None:
                 self._check_kind(kind, entry, path)
             elif section == "adjust" or entry.get("optional") is not True:
                 known = suggest(name, kinds()) or f" (installed: {', '.join(sorted(kinds()))})"
                 hint = "install the package that provides it"
                 if section == "layers":
                     hint += ", or set optional = true to load without it"
+                if broken():
+                    hint += f" (could not be imported: {'; '.join(f'{at}: {why}' for at, why in broken().items())})"
                 self.found.append(((*path, "kind"), f"no installed package provides {name!r}{known}; {hint}"))
 
     def _check_kind(self, kind: Kind, entry: Mapping[str, Any], path: Path) -> None:
@@ -212,10 +222,42 @@ class Checker:
             return
         config = msgspec.convert(own, kind.config)
         faults = getattr(config, "faults", None)
-        if faults is not None:
-            self.found += [((*path, *parse(where)), message) for where, message in faults(self.routes)]
+        mistakes = [] if faults is None else [((*path, *parse(where)), text) for where, text in faults(self.routes)]
+        self.found += mistakes
+        if not mistakes:
+            self._check_patterns(kind, config, entry, path)
+
+    def _check_patterns(self, kind: Kind, config: Struct, entry: Mapping[str, Any], path: Path) -> None:
+        """RE2 runs in linear time and refuses what cannot (look-around, back-references): say which, and where."""
+        lexicon = Lexicon()
+        kind.build(config, Supplies(self.routes, lexicon))
+        text = self.tree.get("text")
+        wrap = not isinstance(text, dict) or text.get("fold", "unicode") == "unicode"
+        options = re2.Options()
+        options.log_errors = False
+        for pattern in lexicon.patterns:
+            if not isinstance(pattern, Regex):
+                continue
+            try:
+                re2.compile(to_re2(pattern, wrap=wrap), options=options)
+            except (re2.error, UnwrappableRegex) as error:
+                reason = error.args[0].decode() if isinstance(error.args[0], bytes) else str(error)
+                where = find_value(entry, pattern.source, path) or path
+                self.found.append((where, f"not a pattern RE2 can run in linear time: {reason}"))
+
+    def _check_contract(self, contract: tuple[Rule, ...]) -> None:
+        known = (*Policy.__struct_fields__, *OBSERVED)
+        for i, rule in enumerate(contract):
+            if any(rule.id == earlier.id for earlier in contract[:i]):
+                self.found.append((("contract", i, "id"), f"{rule.id!r} is the id of an earlier rule"))
+            never = (rule.never,) if isinstance(rule.never, str) else rule.never
+            for name in (*never, *rule.must, *rule.at_most):
+                if name not in known:
+                    hint = suggest(name, known) or f" (known: {', '.join(known)})"
+                    self.found.append((("contract", i), f"{name!r} is not a fact a rule can speak of{hint}"))
 
     def _check_whole(self, profile: ProfileFile) -> None:
+        self._check_contract(profile.contract)
         for route, policy in profile.policy.items():
             facts = {name: value for name, value in msgspec.to_builtins(policy).items() if not isinstance(value, list)}
             for violation in violations(profile.contract, (route,), facts):

@@ -1,8 +1,8 @@
 """A TOML file as data that remembers where each value was written, through `extends` and settings.
 
-Merging: tables merge key by key; arrays of tables whose items have an `id` merge item by item (`drop = true` removes
-an item, or a table); anything else replaces. Whatever the merged tree looks like, every path in it still leads to a
-file and a line.
+Merging: tables merge key by key; arrays of tables whose items have an `id` merge item by item (`drop = true` removes an
+item, or a table; `before = "id"` says where a new item goes); anything else replaces. Whatever the merged tree looks
+like, every path in it still leads to a file and a line.
 """
 
 from __future__ import annotations
@@ -110,20 +110,51 @@ def _merge(base: Document, at: Path, over: Document, by: Path, to: Path, origins
             else:
                 merged[key] = _merge(base, (*at, key), over, (*by, key), (*to, key), origins)
         return merged
-    if _has_ids(old) and _has_ids(new):
-        origins[to] = over.place(by)
-        result: list[Any] = []
-        changed = {item["id"]: j for j, item in enumerate(new)}
-        for i, item in enumerate(old):
-            j = changed.pop(item["id"], None)
-            place = (*to, len(result))
-            if j is None:
-                result.append(_copy(base, (*at, i), place, origins))
-            elif not _is_drop(new[j]):
-                result.append(_merge(base, (*at, i), over, (*by, j), place, origins))
-        result.extend(_copy(over, (*by, j), (*to, len(result) + n), origins) for n, j in enumerate(changed.values()))
-        return result
+    if _has_ids(old) and isinstance(new, list) and new and all(isinstance(item, dict) for item in new):
+        _demand_ids(over, by, new)
+        return _merge_items(base, at, over, by, to, origins)
     return _copy(over, by, to, origins)
+
+
+def _merge_items(base: Document, at: Path, over: Document, by: Path, to: Path, origins: dict[Path, Place]) -> list[Any]:
+    """Arrays of tables, item by item: an id that both have is merged, a new one comes last or where `before` says."""
+    old, new = _get(base.tree, at), _get(over.tree, by)
+    order: list[tuple[str, int | None, int | None]] = [(item["id"], i, None) for i, item in enumerate(old)]
+    for j, item in enumerate(new):
+        names = [name for name, _, _ in order]
+        if item["id"] in names:
+            place = names.index(item["id"])
+            order[place] = (item["id"], order[place][1], j)
+        else:
+            before = item.pop("before", None)
+            order.insert(names.index(before) if before in names else len(order), (item["id"], None, j))
+    origins[to] = over.place(by)
+    result: list[Any] = []
+    for _, theirs, ours in order:
+        here = (*to, len(result))
+        if theirs is None and ours is not None:
+            result.append(_copy(over, (*by, ours), here, origins))
+        elif theirs is not None and ours is None:
+            result.append(_copy(base, (*at, theirs), here, origins))
+        elif theirs is not None and ours is not None and not _is_drop(new[ours]):
+            result.append(_merge(base, (*at, theirs), over, (*by, ours), here, origins))
+    return result
+
+
+def _demand_ids(over: Document, by: Path, items: list[dict[str, Any]]) -> None:
+    """An extending file names the items it changes; without a name it would silently replace all of them."""
+    problems = []
+    seen: set[str] = set()
+    for j, item in enumerate(items):
+        name = item.get("id")
+        if not isinstance(name, str):
+            problems.append(over.problem((*by, j), "needs an id: that of the item it changes, or a new one"))
+        elif name in seen:
+            problems.append(over.problem((*by, j, "id"), f"{name!r} stands twice in this file: merge the two"))
+        else:
+            seen.add(name)
+    if problems:
+        raise ConfigError(problems)
 
 
 def _copy(source: Document, at: Path, to: Path, origins: dict[Path, Place]) -> Any:

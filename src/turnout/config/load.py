@@ -110,10 +110,11 @@ def _apply_settings(document: Document, names: list[str], file: File | None) -> 
     problems: list[Problem] = []
     remarks: list[str] = []
     tables = dict.fromkeys((*shipped(), *names))
+    # A table may be for a profile of the user's own; one that is nearly a known name is a slip.
     problems += [
-        settings.problem((table,), f"no such profile{suggest(table, tables)}")
+        settings.problem((table,), f"no such profile{near}")
         for table in settings.tree
-        if table not in tables
+        if table not in tables and (near := suggest(table, tables))
     ]
     for name in dict.fromkeys(names):
         table = settings.tree.get(name, {})

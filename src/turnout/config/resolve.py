@@ -6,17 +6,16 @@ import hashlib
 from typing import Any
 
 import msgspec
-import re2
 
 from turnout import layers as _builtin_layers  # noqa: F401 - importing it registers the kinds that ship with Turnout
 from turnout.core.errors import ConfigError
-from turnout.core.profile import Placed, Profile
-from turnout.core.registry import Supplies, kinds
+from turnout.core.profile import Placed, Profile, judges_by
+from turnout.core.registry import Supplies, broken, kinds
 from turnout.core.verdict import Gate
-from turnout.text.match import Lexicon, Regex, UnwrappableRegex, to_re2
+from turnout.text.match import Lexicon
 from turnout.text.read import reader
 
-from .check import Checker, find_value, layer_id, own_keys
+from .check import Checker, layer_id, own_keys
 from .document import Document, Tree
 from .model import NOT_HASHED, LayerHead, ProfileFile
 
@@ -37,7 +36,6 @@ def build(document: Document, remarks: tuple[str, ...] = ()) -> Profile:
     placed = tuple(_place(entry, supplies) for entry in file.layers)
     adjust = tuple(_construct(entry, supplies) for entry in file.adjust)
     wrap = file.text.fold == "unicode"
-    _check_patterns(lexicon, document, wrap=wrap)
     matcher = lexicon.compile(wrap=wrap)
     missing = tuple(
         f"layer {place.id!r} passes: no installed package provides {place.kind}"
@@ -61,7 +59,9 @@ def build(document: Document, remarks: tuple[str, ...] = ()) -> Profile:
         contract=file.contract,
         adjust=adjust,
         declared=tuple(getattr(place.call, "validate") for place in placed if hasattr(place.call, "validate")),  # noqa: B009
-        remarks=remarks + missing,
+        remarks=remarks
+        + missing
+        + tuple(f"plug-in {name!r} was not imported: {why}" for name, why in broken().items()),
         resolved=document.tree,
         encoded_policies={route: msgspec.Raw(msgspec.json.encode(policy)) for route, policy in file.policy.items()},
     )
@@ -91,28 +91,10 @@ def _place(entry: Any, supplies: Supplies) -> Placed:
         call=layer,
         explain=getattr(layer, "explain", None),
         held_text=head.held_text,
-        needs=getattr(layer, "needs", None),
+        needs=judges_by(layer),
     )
 
 
 def _construct(entry: Any, supplies: Supplies) -> Any:
     kind = kinds()[entry["kind"]]
     return kind.build(msgspec.convert(own_keys(entry), kind.config), supplies)
-
-
-def _check_patterns(lexicon: Lexicon, document: Document, *, wrap: bool) -> None:
-    """RE2 runs in linear time but refuses what cannot: look-around, back-references. Say which pattern, and where."""
-    options = re2.Options()
-    options.log_errors = False
-    problems = []
-    for pattern in lexicon.patterns:
-        if not isinstance(pattern, Regex):
-            continue
-        try:
-            re2.compile(to_re2(pattern, wrap=wrap), options=options)
-        except (re2.error, UnwrappableRegex) as error:
-            reason = error.args[0].decode() if isinstance(error.args[0], bytes) else str(error)
-            path = find_value(document.tree, pattern.source) or ()
-            problems.append(document.problem(path, f"not a pattern RE2 can run in linear time: {reason}"))
-    if problems:
-        raise ConfigError(problems)

@@ -13,6 +13,9 @@ from msgspec import Struct
 
 Fact = str | int | float | bool | None
 
+OBSERVED = ("classifier_called", "classifier_history", "fallback", "attempts", "cost_usd", "tokens")
+"""Facts a rule may name beside the fields of a policy: what happened around a decision, and after it."""
+
 
 class When(Struct, frozen=True, forbid_unknown_fields=True):
     route: tuple[str, ...] = ()

@@ -12,10 +12,11 @@ from typing import Any, Literal
 from msgspec import UNSET, Raw, Struct, UnsetType, json
 from msgspec.structs import force_setattr
 
+from .contain import contain, readable
 from .policy import Policy
 from .profile import Placed, Profile
 from .query import Query
-from .verdict import Fault, Gate, Reason, Verdict
+from .verdict import Fault, Reason, Verdict
 
 Ended = Literal["accepted", "held", "passed", "timeout", "error", "invalid", "breaker", "skipped"]
 
@@ -36,12 +37,33 @@ class Step(Struct, frozen=True, gc=False):
         """Why the layer judged as it did, or what kept it from judging."""
         verdict, place = self.verdict, self.place
         if verdict is not None:
-            if self.ended == "held":
-                return verdict.explained_held(place.explain, place.gate, place.held_text)
-            return verdict.explained(place.explain)
+            kept = verdict._explained
+            # Kept with the place it was rendered for: another layer may have returned the same verdict.
+            if kept is None or kept[0] is not place or kept[1] != self.ended:
+                kept = (place, self.ended, _explain(place, verdict, self.ended))
+                force_setattr(verdict, "_explained", kept)
+            return kept[2]
         if self.fault is not None:
             return (Reason(f"{place.id}.{self.fault.kind}", self.fault.detail),)
         return ()
+
+
+def _explain(place: Placed, verdict: Verdict, ended: Ended) -> tuple[Reason, ...]:
+    """The reasons a layer gave, those it renders from its evidence, and why its gate held it back if it did."""
+    reasons = verdict.reasons
+    if place.explain is not None:
+        rendered = contain(place.explain, verdict)
+        if isinstance(rendered, Fault):
+            rendered = (Reason("explain.error", f"{place.id} cannot explain itself: {rendered.detail}"),)
+        reasons += tuple(rendered)
+    if ended == "held":
+        gate = place.gate
+        text = place.held_text or (
+            f"below the gate: confidence {{confidence}} (needs {gate.confidence:.2f}), "
+            f"margin {verdict.margin:.2f} (needs {gate.margin:.2f})"
+        )
+        reasons += (Reason("gate.held", text.replace("{confidence}", f"{verdict.confidence:.2f}")),)
+    return tuple(Reason(reason.code, readable(reason.text)) for reason in reasons)
 
 
 class Decision(Struct, frozen=True, eq=False, gc=False):
@@ -112,6 +134,9 @@ class Decision(Struct, frozen=True, eq=False, gc=False):
         if not isinstance(other, Decision):
             return NotImplemented
         return self._content() == other._content()
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
 
     def __hash__(self) -> int:
         return hash((self.profile.hash, self.query, self.routes, self.outcome))

@@ -55,7 +55,9 @@ class QueryError(TurnoutError):
 class UnknownRoute(QueryError):
     def __init__(self, role: str, name: str, routes: Iterable[str]) -> None:
         routes = tuple(routes)
-        super().__init__(f"{role} {name!r} is not a route of this profile{suggest(name, routes)}: {', '.join(routes)}")
+        super().__init__(
+            f"{role} {name[:80]!r} is not a route of this profile{suggest(name, routes)}: {', '.join(routes)}"
+        )
 
 
 class QueryTooLarge(QueryError):

@@ -11,6 +11,8 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
+Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*\Z")]
+"""An id that becomes part of a reason's dotted code."""
 Count = Annotated[int, Meta(ge=0)]
 Positive = Annotated[int, Meta(ge=1)]
 

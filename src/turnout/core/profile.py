@@ -7,14 +7,16 @@ exact profile it came from.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Literal, Protocol
+from typing import Annotated, Any, Literal, Protocol
 
-from msgspec import Raw, Struct
+from msgspec import Meta, Raw, Struct
 
 from .contract import Rule
 from .policy import Policy
 from .query import Query, Reading
 from .verdict import Gate, Reason, Verdict, Who
+
+Share = Annotated[float, Meta(ge=0.0, le=1.0)]
 
 
 class Layer(Protocol):
@@ -40,7 +42,14 @@ class Part(Struct, frozen=True):
 
 
 Needs = Literal["declared", "notes", "install"]
-"""What a layer judges by: a declared route, notes of the reading. `install`: no installed package provides its kind."""
+"""What a layer judges by: a declared route, notes of the reading. `install`: no installed package provides its kind.
+
+A layer says so by its attribute `judges_by`."""
+
+
+def judges_by(layer: object) -> Needs | None:
+    said = getattr(layer, "judges_by", None)
+    return said if said in ("declared", "notes") else None
 
 
 class Placed(Struct, frozen=True):
@@ -64,8 +73,8 @@ class Fallback(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tr
     """What happens when no verdict passes its gate."""
 
     route: str
-    confidence: float = 0.5
-    held: float | None = None
+    confidence: Share = 0.5
+    held: Share | None = None
     """Use the best held verdict instead, if its confidence is at least this."""
 
 
@@ -73,7 +82,7 @@ class Default(Struct, frozen=True, forbid_unknown_fields=True):
     """What happens without asking any layer: the router is off, or there is nothing to read."""
 
     route: str
-    confidence: float = 1.0
+    confidence: Share = 1.0
 
 
 class Profile(Struct, frozen=True, eq=False):

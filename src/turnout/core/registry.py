@@ -15,13 +15,16 @@ from typing import Any, Literal, Protocol, TypeVar
 
 from msgspec import Struct
 
+from .contain import contain
 from .profile import Adjust, Layer
-from .verdict import Who
+from .verdict import Fault, Who
 
 GROUP = "turnout.layers"
 
 Cost = Literal["free", "cpu", "network"]
 """`free` runs inline, `cpu` inline or in a thread (long inputs), `network` is awaited under a deadline."""
+
+Stage = Literal["layer", "adjust"]
 
 
 class Phrases(Protocol):
@@ -45,23 +48,37 @@ class Kind(Struct, frozen=True):
     who: Who
     config: type[Struct]
     build: Callable[[Any, Supplies], Layer | Adjust]
+    stage: Stage
+    factory: Callable[..., Any]
 
 
 _kinds: dict[str, Kind] = {}
+_broken: dict[str, str] = {}
+_discovered: list[bool] = []
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def kind(name: str, *, cost: Cost, who: Who = "R") -> Callable[[F], F]:
-    """Register a factory `(config, supplies) -> layer` under a versioned name; `(config) -> layer` will do as well."""
+def kind(name: str, *, cost: Cost = "free", who: Who = "R", stage: Stage = "layer") -> Callable[[F], F]:
+    """Register a factory `(config, supplies) -> layer` under a versioned name; `(config) -> layer` will do as well.
+
+    With `stage="adjust"` the factory makes an adjustment, which changes the routes after the cascade.
+    """
 
     def register(factory: F) -> F:
         parameters = list(inspect.signature(factory).parameters)
         config = typing.get_type_hints(factory)[parameters[0]]
         build = factory if len(parameters) > 1 else lambda config, _supplies: factory(config)
-        _kinds[name] = Kind(name, cost, who, config, build)
+        known = _kinds.get(name)
+        if known is not None and _origin(known.factory) != _origin(factory):
+            raise ValueError(f"kind {name!r} is taken by {_origin(known.factory)}: give this one another name")
+        _kinds[name] = Kind(name, cost, who, config, build, stage, factory)
         return factory
 
     return register
+
+
+def _origin(factory: Callable[..., Any]) -> str:
+    return f"{factory.__module__}.{factory.__qualname__}"
 
 
 def kinds() -> Mapping[str, Kind]:
@@ -69,8 +86,13 @@ def kinds() -> Mapping[str, Kind]:
     if not _discovered:
         _discovered.append(True)
         for entry in metadata.entry_points(group=GROUP):
-            entry.load()
+            failed = contain(entry.load)
+            if isinstance(failed, Fault):
+                _broken[entry.name] = failed.detail
     return _kinds
 
 
-_discovered: list[bool] = []
+def broken() -> Mapping[str, str]:
+    """Entry points that could not be imported, and why: their kinds are missing."""
+    kinds()
+    return _broken

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import force_setattr
 
+from .contain import contain, to_fault
 from .decision import Decision, Ended, Step, idle_step
 from .errors import QueryError, QueryTooLarge, ReplayMismatch, UnknownRoute
 from .ident import new_id
@@ -99,26 +100,39 @@ class Router:
             size += sum(len(turn.text) for turn in query.turns)
         if size > MAX_CHARACTERS:
             raise QueryTooLarge(size, MAX_CHARACTERS)
-        if query.ceiling is not None and query.ceiling not in self.profile.routes:
-            raise UnknownRoute("ceiling", query.ceiling, self.profile.routes)
+        profile = self.profile
+        if query.ceiling is not None:
+            if query.ceiling not in profile.routes:
+                raise UnknownRoute("ceiling", query.ceiling, profile.routes)
+            if not profile.ordered:
+                raise QueryError(
+                    f"ceiling {query.ceiling!r}: the routes of profile {profile.name!r} have no order; "
+                    "leave the ceiling out, or say ordered = true in the profile"
+                )
         if query.declared is not None:
-            if not self.profile.declared:
-                raise QueryError(f"profile {self.profile.name!r} has no declared.v1 layer: it takes no declared route")
-            for validate in self.profile.declared:
+            if not profile.declared:
+                raise QueryError(
+                    f"declared route {query.declared[:80]!r}: profile {profile.name!r} takes none; "
+                    "leave it out, or add a declared.v1 layer to the profile"
+                )
+            for validate in profile.declared:
                 validate(query.declared)
         return query
 
-    def steps(self, query: Query, muted: frozenset[str] = frozenset(), role: str = "") -> Steps:
+    def steps(self, query: Query, muted: frozenset[str] = frozenset(), role: str | None = None) -> Steps:
+        """The one loop. `role` is what the query is to a question it is a part of; a part is not split again."""
         profile = self.profile
         reading = profile.read(query)
         if muted:
             reading = profile.mute(reading, muted)
         if profile.off is not None:
-            return self._default(query, profile.off, "router.off", "the router is switched off", role)
+            return self._default(reading, profile.off, "router.off", "the router is switched off", role)
         if not reading.folded and profile.blank is not None and reading.blank and query.declared is None:
-            return self._default(query, profile.blank, "router.blank", "the question is blank", role)
-        if profile.split is not None and not role and (parts := profile.split(reading)):
-            return (yield from self._compose(query, parts, muted))
+            return self._default(reading, profile.blank, "router.blank", "the question is blank", role)
+        if profile.split is not None and role is None:
+            parts = contain(profile.split, reading)
+            if isinstance(parts, tuple) and parts and all(isinstance(part, Part) for part in parts):
+                return (yield from self._compose(query, parts, muted))
 
         if query.declared is None and not reading.notes:
             trace, stations = self.unasked.copy(), self.asked
@@ -165,7 +179,9 @@ class Router:
             how = mishap
             if held is not None and floor is not None and held.verdict.confidence >= floor:  # type: ignore[union-attr]
                 chosen, how = held, "h"
-                remarks = (Reason("held.used", f"no layer was sure; the best held verdict, {held.place.id}'s, is used"),)
+                remarks = (
+                    Reason("held.used", f"no layer was sure; the best held verdict, {held.place.id}'s, is used"),
+                )
         if chosen is not None:
             verdict: Verdict = chosen.verdict  # type: ignore[assignment]
             routes, confidence, margin = verdict.routes, verdict.confidence, verdict.margin
@@ -178,7 +194,19 @@ class Router:
             routes, how, more = self._adjust(reading, routes, how)
             remarks += more
         return Decision(
-            profile, query, routes, confidence, margin, by, who + how, tuple(trace), chosen, held, remarks, (), role
+            profile,
+            query,
+            routes,
+            confidence,
+            margin,
+            by,
+            who + how,
+            tuple(trace),
+            chosen,
+            held,
+            remarks,
+            (),
+            role or "",
         )
 
     def _adjust(
@@ -186,23 +214,38 @@ class Router:
     ) -> tuple[tuple[str, ...], str, tuple[Reason, ...]]:
         """What changes the routes after the cascade, each change with its reason."""
         profile = self.profile
-        remarks = [Reason(code, _NOTES.get(code, code)) for code in reading.notes]
+        remarks = [Reason(code, _note(code)) for code in reading.notes]
         for adjust in profile.adjust:
-            if (change := adjust(reading, routes)) is not None:
+            change = contain(adjust, reading, routes)
+            if change is None:
+                continue
+            if _is_change(change, profile.routes):
                 routes, reason = change
                 remarks.append(reason)
-        if (ceiling := reading.query.ceiling) is not None and profile.ordered:
-            clamped = _clamp(routes, ceiling, profile.routes)
+            else:
+                detail = change.detail if isinstance(change, Fault) else f"returned {repr(change)[:80]}"
+                remarks.append(Reason("adjust.error", f"an adjustment failed and changed nothing: {detail}"))
+        if (ceiling := reading.query.ceiling) is not None:
+            limit = profile.routes.index(ceiling)
+            clamped = tuple(dict.fromkeys(profile.routes[min(profile.routes.index(r), limit)] for r in routes))
             if clamped != routes:
                 remarks.append(Reason("clamp.ceiling", f"{routes[0]} is above this caller's ceiling {ceiling}"))
                 routes, how = clamped, "k"
         return routes, how, tuple(remarks)
 
-    def _default(self, query: Query, default: Default, code: str, text: str, role: str) -> Decision:
+    def _default(self, reading: Reading, default: Default, code: str, text: str, role: str | None) -> Decision:
         remarks = (Reason(code, text),)
-        routes = (default.route,)
+        routes, how, more = self._adjust(reading, (default.route,), "-")
         return Decision(
-            self.profile, query, routes, default.confidence, 0.0, "default", "N-", remarks=remarks, role=role
+            self.profile,
+            reading.query,
+            routes,
+            default.confidence,
+            0.0,
+            "default",
+            "N" + how,
+            remarks=remarks + more,
+            role=role or "",
         )
 
     def _compose(self, query: Query, parts: tuple[Part, ...], muted: frozenset[str]) -> Steps:
@@ -235,14 +278,15 @@ class Router:
 
     def counterfactuals(self, decision: Decision) -> Iterator[Counterfactual]:
         """For each reason that names a signal: what the route would be without it, where it would be another."""
-        for reason in dict.fromkeys(reason.code for step in decision.steps for reason in step.reasons):
+        steps = [step for whole in (decision, *decision.parts) for step in whole.steps]
+        for reason in dict.fromkeys(reason.code for step in steps for reason in step.reasons):
             other = self._run_again(decision, frozenset((reason,)))
             if other.routes != decision.routes:
                 yield Counterfactual(reason, other.route, other.confidence)
 
     def _run_again(self, decision: Decision, muted: frozenset[str]) -> Decision:
         recorded = _recorded(decision)
-        steps = self.steps(decision.query, muted, decision.role)
+        steps = self.steps(decision.query, muted, decision.role or None)
         try:
             place, reading = next(steps)
             while True:
@@ -282,9 +326,14 @@ def _ask_now(place: Placed, reading: Reading) -> tuple[Answer, int]:
     started = perf_counter_ns()
     try:
         answer: Any = place.call(reading)  # type: ignore[misc]
-    except Exception as error:  # a layer may fail in any way; routing may not
-        answer = _fault(error)
-    return answer, perf_counter_ns() - started
+    # As in `contain`, written out: this is the one call that every decision makes.
+    except (Exception, asyncio.CancelledError) as error:
+        answer = to_fault(error)
+    elapsed = perf_counter_ns() - started
+    if type(answer) is not Verdict and asyncio.iscoroutine(answer):
+        answer.close()
+        answer = Fault("invalid", f"returned a coroutine: a layer that awaits has cost 'network', not {place.cost!r}")
+    return answer, elapsed
 
 
 async def _ask(place: Placed, reading: Reading, left_ms: float) -> tuple[Answer, int]:
@@ -299,19 +348,29 @@ async def _ask(place: Placed, reading: Reading, left_ms: float) -> tuple[Answer,
         # Waiting on a task rather than cancelling inside it: a layer that ignores cancellation cannot outlast us.
         done, _ = await asyncio.wait({task}, timeout=limit_ms / 1000)
     except asyncio.CancelledError:
-        task.cancel()
+        _abandon(task)
         raise
-    answer: Any
     if not done:
-        task.cancel()
-        answer = Fault("timeout", f"no answer within {limit_ms:.0f} ms")
-    elif task.cancelled():
-        answer = Fault("error", "the layer cancelled itself")
-    elif (error := task.exception()) is not None:
-        answer = _fault(error)
-    else:
-        answer = task.result()
-    return answer, perf_counter_ns() - started
+        _abandon(task)
+        return Fault("timeout", f"no answer within {limit_ms:.0f} ms"), perf_counter_ns() - started
+    return _outcome(task), perf_counter_ns() - started
+
+
+def _outcome(task: asyncio.Task[Any]) -> Any:
+    if task.cancelled():
+        return Fault("error", "the layer cancelled itself")
+    error = task.exception()
+    if error is None:
+        return task.result()
+    if not isinstance(error, Exception):
+        raise error
+    return to_fault(error)
+
+
+def _abandon(task: asyncio.Task[Any]) -> None:
+    """Stop waiting for good: cancel, and take note of however it ends so that the loop does not complain."""
+    task.add_done_callback(lambda done: done.cancelled() or done.exception())
+    task.cancel()
 
 
 async def _call(place: Placed, reading: Reading) -> Any:
@@ -319,12 +378,8 @@ async def _call(place: Placed, reading: Reading) -> Any:
     call: Any = place.call
     if asyncio.iscoroutinefunction(call) or asyncio.iscoroutinefunction(getattr(call, "__call__", None)):  # noqa: B004
         return await call(reading)
-    answer = await asyncio.to_thread(call, reading)
+    answer = await asyncio.to_thread(contain, call, reading)
     return await answer if isinstance(answer, Awaitable) else answer
-
-
-def _fault(error: BaseException) -> Fault:
-    return Fault("error", f"{type(error).__name__}: {error}")
 
 
 @functools.lru_cache(maxsize=4096)
@@ -334,9 +389,18 @@ def _fallback_reason(said: tuple[tuple[str, float | None], ...]) -> Reason:
     return Reason("fallback.low_conf", f"fallback:low_conf({','.join(seen)})" if seen else "no layer had a verdict")
 
 
-def _clamp(routes: tuple[str, ...], ceiling: str, order: tuple[str, ...]) -> tuple[str, ...]:
-    limit = order.index(ceiling)
-    return tuple(dict.fromkeys(order[min(order.index(route), limit)] for route in routes))
+def _is_change(change: object, routes: tuple[str, ...]) -> bool:
+    """Whether an adjustment returned what it should: some routes of the profile, and a reason."""
+    if type(change) is not tuple or len(change) != 2:
+        return False
+    chosen, reason = change
+    known = type(chosen) is tuple and bool(chosen) and all(route in routes for route in chosen)
+    return known and type(reason) is Reason
+
+
+def _note(code: str) -> str:
+    client = code.removeprefix("extract.wrapper.")
+    return f"what {client} wraps around the user's words was removed" if client != code else _NOTES.get(code, code)
 
 
 _NOTES = {

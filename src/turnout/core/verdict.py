@@ -6,8 +6,8 @@ is the gate's business, and the gate belongs to the profile.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal, get_args
 
 from msgspec import Raw, Struct, json
 from msgspec.structs import force_setattr
@@ -39,45 +39,24 @@ class Verdict(Struct, frozen=True, gc=False, eq=False):
     calibrated: bool = False
     """False: `confidence` is a score on [0, 1], not a fitted probability."""
     _encoded: Raw | None = None
-    _explained: tuple[Reason, ...] | None = None
-    _held: tuple[Reason, ...] | None = None
+    _explained: tuple[object, str, tuple[Reason, ...]] | None = None
+    _sound: tuple[str, ...] | None = None
 
     @property
     def encoded(self) -> Raw:
         """The JSON form. A layer that sees the same evidence again may return the same verdict, so it is kept."""
         encoded = self._encoded
         if encoded is None:
-            encoded = Raw(_encode(VerdictForm(self.routes, self.confidence, self.margin, self.scores)))
+            encoded = Raw(_encode(VerdictForm(self.routes, self.confidence, self.margin, self.scores, self.decisive)))
             force_setattr(self, "_encoded", encoded)
         return encoded
-
-    def explained(self, explain: Callable[[Verdict], tuple[Reason, ...]] | None) -> tuple[Reason, ...]:
-        """All reasons: those the layer gave and those its `explain` renders from the evidence, once."""
-        reasons = self._explained
-        if reasons is None:
-            reasons = self.reasons if explain is None else self.reasons + explain(self)
-            # A function of the rest, so nobody can see it change.
-            force_setattr(self, "_explained", reasons)
-        return reasons
-
-    def explained_held(
-        self, explain: Callable[[Verdict], tuple[Reason, ...]] | None, gate: Gate, text: str
-    ) -> tuple[Reason, ...]:
-        """The same for a verdict its gate held back, which is one reason more."""
-        reasons = self._held
-        if reasons is None:
-            text = text or (
-                f"below the gate: confidence {{confidence}} (needs {gate.confidence:.2f}), "
-                f"margin {self.margin:.2f} (needs {gate.margin:.2f})"
-            )
-            held = Reason("gate.held", text.replace("{confidence}", f"{self.confidence:.2f}"))
-            reasons = (*self.explained(explain), held)
-            force_setattr(self, "_held", reasons)
-        return reasons
 
     def __eq__(self, other: object) -> bool:
         # What is kept for speed is no part of the value.
         return isinstance(other, Verdict) and self._content() == other._content()
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
 
     def __hash__(self) -> int:
         return hash((self.routes, self.confidence, self.margin, self.evidence))
@@ -94,6 +73,7 @@ class VerdictForm(Struct, frozen=True, gc=False):
     confidence: float
     margin: float
     scores: Mapping[str, float]
+    decisive: bool
 
 
 _encode = json.Encoder().encode
@@ -119,10 +99,13 @@ class Gate(Struct, frozen=True, gc=False):
         return verdict.decisive or (verdict.confidence >= self.confidence and verdict.margin >= self.margin)
 
 
+FaultKind = Literal["timeout", "error", "invalid", "breaker", "skipped"]
+
+
 class Fault(Struct, frozen=True, gc=False):
     """Why a layer gave no verdict although it was asked, or was not asked at all."""
 
-    kind: Literal["timeout", "error", "invalid", "breaker", "skipped"]
+    kind: FaultKind
     detail: str
 
 
@@ -133,13 +116,42 @@ Answer = Verdict | Fault | None
 def check_verdict(verdict: object, routes: tuple[str, ...]) -> Answer:
     """The verdict if a profile with these routes can use it, else the fault that says why not."""
     if type(verdict) is Verdict:
-        for route in verdict.routes or ("",):
-            if route not in routes:
-                return Fault("invalid", f"chose {list(verdict.routes)}, not routes of this profile")
-        # NaN fails both comparisons, which is what we want of it.
-        if 0.0 <= verdict.confidence <= 1.0 and verdict.margin >= 0.0:
+        if verdict._sound is routes:
             return verdict
-        return Fault("invalid", f"confidence {verdict.confidence}, margin {verdict.margin} are out of range")
-    if verdict is None or isinstance(verdict, Fault):
+        if (unsound := _find_unsound(verdict, routes)) is not None:
+            return Fault("invalid", unsound)
+        force_setattr(verdict, "_sound", routes)
+        return verdict
+    if verdict is None or (type(verdict) is Fault and verdict.kind in _FAULTS):
         return verdict
     return Fault("invalid", f"returned {type(verdict).__name__}, not a Verdict or None")
+
+
+_FAULTS = frozenset(get_args(FaultKind))
+
+
+def _find_unsound(verdict: Any, routes: tuple[str, ...]) -> str | None:
+    """What is wrong with a verdict. Its annotations are not to be trusted: layers are other people's code."""
+    chosen, confidence, margin = verdict.routes, verdict.confidence, verdict.margin
+    if not isinstance(chosen, tuple) or not chosen or any(route not in routes for route in chosen):
+        return f"chose {_show(list(chosen) if isinstance(chosen, tuple) else chosen)}, not routes of this profile"
+    # NaN fails every comparison, which is what we want of it.
+    if not (_is_number(confidence) and 0.0 <= confidence <= 1.0):
+        return f"confidence {_show(confidence)} is not between 0 and 1"
+    if not (_is_number(margin) and margin >= 0.0):
+        return f"margin {_show(margin)} is not a number from 0 up"
+    if type(verdict.reasons) is not tuple or any(type(reason) is not Reason for reason in verdict.reasons):
+        return "its reasons are not a tuple of Reason"
+    if not isinstance(verdict.scores, Mapping) or not all(map(_is_number, verdict.scores.values())):
+        return "its scores are not numbers by name"
+    if type(verdict.evidence) is not tuple:
+        return "its evidence is not a tuple"
+    return None
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _show(value: object) -> str:
+    return repr(value)[:80]

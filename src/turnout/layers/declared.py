@@ -24,11 +24,17 @@ class DeclaredConfig(Struct, frozen=True, forbid_unknown_fields=True):
     unknown: Literal["reject", "classify"] = "reject"
 
     def faults(self, routes: tuple[str, ...]) -> list[tuple[str, str]]:
-        return [(f"aliases.{name}", f"{to!r} is not a route") for name, to in self.aliases.items() if to not in routes]
+        found = [(f"aliases.{name}", f"{to!r} is not a route") for name, to in self.aliases.items() if to not in routes]
+        seen: dict[str, str] = {}
+        for name, to in (*((route, route) for route in routes), *self.aliases.items()):
+            other = seen.setdefault(name.casefold(), to)
+            if other != to:
+                found.append(("", f"{name!r} would mean both {other!r} and {to!r}: names are compared without case"))
+        return found
 
 
 class Declared:
-    needs = "declared"
+    judges_by = "declared"
 
     def __init__(self, config: DeclaredConfig, routes: tuple[str, ...]) -> None:
         names = {route.casefold(): route for route in routes}
@@ -49,7 +55,7 @@ class Declared:
         route = self.names.get(declared.strip().casefold())
         if route is None:
             return None
-        reason = Reason("declared.route", f"the caller declared {declared}")
+        reason = Reason("declared.route", f"the caller declared {declared.strip()[:80]}")
         return Verdict((route,), 1.0, reasons=(reason,), decisive=True)
 
 

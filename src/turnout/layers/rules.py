@@ -11,6 +11,8 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
+from turnout.core.errors import suggest
+from turnout.core.policy import Name
 from turnout.core.query import Reading
 from turnout.core.registry import Supplies, kind
 from turnout.core.verdict import Reason, Verdict
@@ -38,7 +40,7 @@ class Condition(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=T
 
 
 class Rule(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    id: str
+    id: Name
     route: str | tuple[str, ...]
     when: Condition
     confidence: float = 1.0
@@ -53,10 +55,17 @@ class RulesConfig(Struct, frozen=True, forbid_unknown_fields=True):
         seen: dict[str, int] = {}
         for i, rule in enumerate(self.rules):
             found += [
-                (f"rules[{i}].route", f"{route!r} is not a route") for route in _routes(rule) if route not in routes
+                (f"rules[{i}].route", f"{route!r} is not a route{suggest(route, routes)}")
+                for route in _routes(rule)
+                if route not in routes
             ]
             if not 0.0 <= rule.confidence <= 1.0:
                 found.append((f"rules[{i}].confidence", f"{rule.confidence} is not between 0 and 1"))
+            if not _routes(rule):
+                found.append((f"rules[{i}].route", "is empty: name at least one route"))
+            found += [
+                (f"rules[{i}].when", f"{word!r} is an empty phrase") for word in _words(rule.when) if _is_empty(word)
+            ]
             if rule.when == Condition():
                 found.append((f"rules[{i}].when", "is empty: the rule would match every question"))
             if rule.id in seen:
@@ -70,6 +79,15 @@ class RulesConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
     def produces(self) -> set[str]:
         return {route for rule in self.rules for route in _routes(rule)}
+
+
+def _words(when: Condition) -> list[str]:
+    pairs = [word for pair in when.ordered for word in pair]
+    return [*when.any, *(word for group in when.all for word in group), *when.none, *when.whole, *pairs]
+
+
+def _is_empty(word: str) -> bool:
+    return not all(form.strip() for form in word.split("|"))
 
 
 def _routes(rule: Rule) -> tuple[str, ...]:
@@ -100,7 +118,7 @@ class Rules:
             for i, rule in enumerate(config.rules)
         ]
         self.texts = [rule.text or f"rule {rule.id} applies" for rule in config.rules]
-        self.needs = "notes" if all(rule.when.note is not None for rule in config.rules) else None
+        self.judges_by = "notes" if all(rule.when.note is not None for rule in config.rules) else None
 
     def __call__(self, reading: Reading) -> Verdict | None:
         for tests, code, verdict in self.rules:

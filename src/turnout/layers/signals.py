@@ -147,14 +147,16 @@ class Signals:
         for hit in hits:
             if hit in self.owner and self.shown[hit]:
                 words[self.owner[hit]].append(self.shown[hit])
-        reasons, counted = self.preface(counts)
+        reasons, counted = self.preface(counts, standing)
         silent = True
         for index, rung in self.standing_rungs(counts):
             reason = rung.reason
             if self.signals[index].hidden:
                 continue
-            if "{n}" in reason.text:
+            if "{n}" in reason.text and index in self.measured:
                 counted.append((len(reasons), index))
+            elif "{n}" in reason.text:
+                reason = Reason(reason.code, reason.text.replace("{n}", str(counts[index])))
             elif words[index] and rung.show:
                 reason = Reason(reason.code, f"{reason.text} ({', '.join(words[index][: rung.show])})")
             reasons.append(reason)
@@ -164,7 +166,7 @@ class Signals:
             reasons.append(_NO_SIGNAL)
         return Described(tuple(reasons), tuple(counted))
 
-    def preface(self, counts: Counts) -> tuple[list[Reason], list[tuple[int, int]]]:
+    def preface(self, counts: Counts, standing: Standing) -> tuple[list[Reason], list[tuple[int, int]]]:
         """Reasons that come before the signals', as in `Described`."""
         return [], []
 
@@ -219,29 +221,37 @@ class BandSignals(Signals):
         edges = self.bands.edges
         distance = min([abs(score - edge) for edge in edges])
         scores = {"score": score}
-        for override in self.overrides:
-            if override.holds(counts):
-                lifted = self.sigmoid(score) if override.config.at_least else 0.0
-                confidence = max(override.config.confidence, lifted)
-                return Judged((override.config.route,), confidence, distance, scores, decisive=True)
+        override = self.override(counts, standing)
+        if override is not None:
+            lifted = self.sigmoid(score) if override.config.at_least else 0.0
+            confidence = max(override.config.confidence, lifted)
+            return Judged((override.config.route,), confidence, distance, scores, decisive=True)
         confidence = self.sigmoid(distance)
         if silent and self.silent_confidence is not None:
             confidence = min(confidence, self.silent_confidence)
         return Judged((self.bands.routes[bisect_right(edges, score)],), confidence, distance, scores)
 
     def sigmoid(self, x: float) -> float:
-        return 1.0 / (1.0 + math.exp(-self.bands.steepness * x))
+        # exp overflows from 710 on; long before that the result is 0 to the last bit that is ever shown.
+        return 1.0 / (1.0 + math.exp(min(-self.bands.steepness * x, 700.0)))
 
-    def preface(self, counts: Counts) -> tuple[list[Reason], list[tuple[int, int]]]:
+    def preface(self, counts: Counts, standing: Standing) -> tuple[list[Reason], list[tuple[int, int]]]:
+        override = self.override(counts, standing)
+        if override is None:
+            return [], []
+        first = override.all[0][0][0]
+        if first in self.measured:
+            return [override.reason], [(0, first)]
+        text = override.reason.text.replace("{n}", str(override.total(counts)))
+        return [Reason(override.reason.code, text)], []
+
+    def override(self, counts: Counts, standing: Standing) -> _Override | None:
+        """The first override whose tests hold."""
+        muted = standing[2]
         for override in self.overrides:
-            if override.holds(counts):
-                first = override.all[0][0][0]
-                if first in self.measured:
-                    return [override.reason], [(0, first)]
-                return [
-                    Reason(override.reason.code, override.reason.text.replace("{n}", str(override.total(counts))))
-                ], []
-        return [], []
+            if override.holds(counts) and override.reason.code not in muted:
+                return override
+        return None
 
 
 class _Override:

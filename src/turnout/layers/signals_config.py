@@ -8,6 +8,9 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from turnout.core.errors import suggest
+from turnout.core.policy import Name
+
 Share = Annotated[float, Meta(ge=0.0, le=1.0)]
 Measure = Literal["tokens", "characters", "questions"]
 
@@ -28,7 +31,7 @@ class Level(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True)
 
 
 class Signal(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    id: str
+    id: Name
     label: str = ""
     weight: float | None = None
     words: tuple[str, ...] = ()
@@ -38,7 +41,7 @@ class Signal(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
     whole_label: str = ""
     patterns: tuple[str, ...] = ()
     measure: Measure | None = None
-    levels: tuple[Level, ...] = (Level(score=1.0, at_least=1),)
+    levels: Annotated[tuple[Level, ...], Meta(min_length=1)] = (Level(score=1.0, at_least=1),)
     hidden: bool = False
     """Serves overrides only and is not shown as a reason."""
     neutral: bool = False
@@ -48,9 +51,10 @@ class Signal(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
 class Bands(Struct, frozen=True, forbid_unknown_fields=True):
     """`routes[i]` begins at `edges[i-1]`, inclusive. Confidence is a sigmoid of the distance to the nearest edge."""
 
-    edges: tuple[float, ...]
+    edges: Annotated[tuple[float, ...], Meta(min_length=1)]
     routes: tuple[str, ...]
-    steepness: float
+    # The scorer's own is 12; beyond this the sigmoid is a step.
+    steepness: Annotated[float, Meta(gt=0.0, le=1000.0)]
 
 
 class Test(Struct, frozen=True, forbid_unknown_fields=True):
@@ -63,7 +67,7 @@ class Test(Struct, frozen=True, forbid_unknown_fields=True):
 class Override(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """Decides whatever the sum says. First match wins; never put to a gate."""
 
-    id: str
+    id: Name
     route: str
     confidence: Share
     all: tuple[Test, ...]
@@ -148,7 +152,7 @@ class SignalsConfig(Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
             yield from self._rank_faults(self.ranking, routes, set(names))
         for i, override in enumerate(self.overrides):
             if override.route not in routes:
-                yield f"overrides[{i}].route", f"{override.route!r} is not a route"
+                yield f"overrides[{i}].route", f"{override.route!r} is not a route{suggest(override.route, routes)}"
             if not override.all:
                 yield f"overrides[{i}].all", "is empty: the override would match every question"
             for part, tests in (("all", override.all), ("any", override.any)):
@@ -211,7 +215,7 @@ def _unknown(
     known = set(known)
     for name in used:
         if name not in known:
-            yield where, f"{name!r} {what}"
+            yield where, f"{name!r} {what}{suggest(name, known)}"
 
 
 def _twice(where: str, words: tuple[str, ...]) -> Iterator[tuple[str, str]]:

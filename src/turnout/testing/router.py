@@ -15,7 +15,7 @@ import msgspec
 
 from turnout.core.contract import Rule
 from turnout.core.policy import Policy
-from turnout.core.profile import Adjust, Default, Fallback, Layer, Part, Placed, Profile
+from turnout.core.profile import Adjust, Default, Fallback, Layer, Part, Placed, Profile, judges_by
 from turnout.core.query import Query, Reading
 from turnout.core.registry import Cost
 from turnout.core.router import Router
@@ -76,7 +76,7 @@ def place(
         call=layer,
         explain=getattr(layer, "explain", None),
         held_text=held_text,
-        needs="install" if layer is None else getattr(layer, "needs", None),
+        needs="install" if layer is None else judges_by(layer),
     )
 
 

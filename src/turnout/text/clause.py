@@ -30,47 +30,50 @@ class Mood(StrEnum):
 _ASKING: Final = frozenset({Mood.QUESTION, Mood.COMMAND, Mood.WISH})
 
 
-def _words(text: str) -> frozenset[str]:
+def listed(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-PLEASE: Final = _words("please pls plz kindly porfa")
+PLEASE: Final = listed("please pls plz kindly porfa")
 # What may come before the clause proper.
-LEADS: Final = PLEASE | _words(
+LEADS: Final = PLEASE | listed(
     """just now ok okay hey hi hello yo well um uh oh and also then plus maybe perhaps actually quickly first firstly
     second secondly third next finally lastly again siri alexa computer
     por favor ahora oye hola bueno pues y también tambien además ademas luego después despues primero"""
 )
 
-QUESTION_WORDS: Final = _words(
+QUESTION_WORDS: Final = listed(
     """what which who whose whom when where why how
     qué cuál cuáles quién quiénes cuándo dónde adónde cómo cuánto cuánta cuántos cuántas"""
 )
 # With their verb inside, as "what's" is with the apostrophe.
-QUESTION_VERBS: Final = _words("whats whos wheres hows whens whys")
+QUESTION_VERBS: Final = listed("whats whos wheres hows whens whys")
 # Unaccented they mostly begin other clauses: a verb has to follow.
-BARE_QUESTION_WORDS: Final = _words("que cual cuales quien quienes cuando donde como cuanto cuanta cuantos cuantas")
+BARE_QUESTION_WORDS: Final = listed("que cual cuales quien quienes cuando donde como cuanto cuanta cuantos cuantas")
 # "Which bus", "how far", "what time": a noun or adjective may follow instead of the verb.
-DETERMINING: Final = _words("what which whose how qué cuál cuáles cuánto cuánta cuántos cuántas")
+DETERMINING: Final = listed("what which whose how qué cuál cuáles cuánto cuánta cuántos cuántas")
 
-AUXILIARIES: Final = _words(
+AUXILIARIES: Final = listed(
     """is are was were am do does did can could will would should shall may might must has have had
     isn't aren't wasn't weren't don't doesn't didn't can't couldn't won't wouldn't shouldn't hasn't haven't hadn't
     isnt arent wasnt werent dont doesnt didnt cant couldnt wont wouldnt shouldnt hasnt havent hadnt
     está están estan es son hay fue fueron estuvo puedes puede puedo podrías podrias podría podria debo debería deberia
-    tengo tiene tienes hace hará hara va van sigue siguen queda quedan"""
+    tengo tiene tienes hace hará hara va van sigue siguen queda quedan esta"""
 )
-# As often the second verb of a statement ("… and have two dogs", "… and can't log in"): a subject has to follow.
-LOOSE_AUXILIARIES: Final = _words(
-    """do have had may might must am don't dont can't cant won't wont couldn't couldnt didn't didnt doesn't doesnt
-    haven't havent hasn't hasnt hadn't hadnt wasn't wasnt isn't isnt weren't werent aren't arent
-    tengo tiene tienes es son fue puedo puede hace hará hara va van"""
+# As often the second verb of a statement ("… and can't log in"): a subject has to follow.
+LOOSE_AUXILIARIES: Final = listed(
+    """do may might must am don't dont can't cant won't wont couldn't couldnt didn't didnt doesn't doesnt
+    wasn't wasnt isn't isnt weren't werent aren't arent shouldn't shouldnt wouldn't wouldnt
+    esta puedo puede es son hay va van fue"""
 )
+# "Have my tires changed", "has a dog": a pronoun has to follow, or a participle further on.
+POSSESSIVE_AUXILIARIES: Final = listed("have has had haven't havent hasn't hasnt hadn't hadnt tengo tiene tienes")
+MODALS: Final = listed("can could will would should shall")
 
-PRONOUNS: Final = _words(
-    "i you he she it we they this that these those there yo tú tu él ella nosotros ellos ellas usted a"
+PRONOUNS: Final = listed(
+    "i you he she it we they this that these those there yo tú tu él ella nosotros ellos ellas usted"
 )
-DETERMINERS: Final = _words(
+DETERMINERS: Final = listed(
     """the a an my your our his her their its any some all every each no someone anyone anybody everyone everybody
     anything everything something nothing el la los las un una unos unas mi mis tus su sus nuestro nuestra nuestros
     nuestras algo algún algun alguna alguien todo toda todos todas"""
@@ -78,13 +81,13 @@ DETERMINERS: Final = _words(
 # What stands right behind an auxiliary as the subject of a question.
 SUBJECTS: Final = PRONOUNS | DETERMINERS
 # What does instead when the auxiliary goes on with somebody else's sentence: "my card is lost and is not working".
-CONTINUATIONS: Final = _words(
+CONTINUATIONS: Final = listed(
     """not never now still already always just also only being been be able unable going supposed very so too really
-    currently lost gone stolen broken no nunca ya aún aun todavía todavia"""
+    currently like love prefer need want lost gone stolen broken no nunca ya aún aun todavía todavia"""
 )
 
 # Verbs that begin a command: everyday requests to a machine or a clerk.
-COMMANDS: Final = _words(
+COMMANDS: Final = listed(
     """activate add adjust alert allow analyze analyse announce answer append apply approve arrange ask assign attach
     block book boost bring broadcast browse build buy calculate call cancel change charge check choose clear close
     compile compose compute confirm connect convert copy correct count create cut deactivate decide decline decrease
@@ -103,57 +106,68 @@ COMMANDS: Final = _words(
     view visit wait wake warn watch wire withdraw write
     abre activa actualiza agrega ajusta anota añade apaga apunta avisa avísame bloquea borra busca búscame calcula
     cambia cancela cierra comparte comprueba consulta crea cuéntame dame desactiva detén dibuja dime elimina enciende
-    encuentra enséñame envía envíame escribe explica explícame haz hazme lee léeme llama llévame manda mándame muestra
+    encuentra enséñame envía envíame escribe explica explícame haz hazme léeme llama llévame manda mándame muestra
     muéstrame pide pídeme pon ponme prepara quita recomienda recomiéndame recuérdame repite reproduce resérvame revisa
     sugiere traduce verifica busca avisame buscame cuentame ensename enviame explicame leeme muestrame recuerdame"""
 )
 # Names of things as well, and fond of standing before others: "gas and phone bills", "rock and roll history". Such a
 # command needs more than a noun behind it.
-NOUNS_TOO: Final = _words(
-    """answer block boost call change charge copy count cut design dial draft draw email end exchange file fill forward
+NOUNS_TOO: Final = listed(
+    """answer block boost change charge copy count cut design dial draft draw email end exchange file fill forward
     hand issue list load lock log mail map mark measure message move name note order phone pick pin place plan plot post
     print pull purchase quote rank record report request research return review ring roll run save scan schedule share
-    shift shuffle sort start stop store stream switch talk test text track transfer type update upgrade use view visit
-    wire watch"""
+    shift shuffle sort start stop store stream switch talk test text track transfer type update upgrade view visit
+    wire watch llama"""
 )
 # What may follow a verb but hardly a noun that qualifies another.
 AFTER_VERBS: Final = (
     DETERMINERS
     | PRONOUNS
-    | _words(
+    | listed(
         """me us him them to for up out off on in at with from over down back into about if whether what when where how
         more another both one two three four five six seven eight nine ten"""
     )
 )
-# "Go to the shop and buy milk", "use my phone and connect": the first only leads up to the second.
-SERIAL: Final = _words("go come try use")
+# "Go to the shop and buy milk": the first only leads up to the second.
+SERIAL: Final = listed("go come try")
 
-WISHERS: Final = _words("i we i'd we'd i'll we'll i'm im id we're")
-WISHES: Final = _words(
+WISHERS: Final = listed("i we i'd we'd i'll we'll i'm im id we're")
+WISHES: Final = listed(
     """need want wanna wish gotta require like love prefer appreciate looking wondering wonder
     quiero necesito quisiera queremos necesitamos gustaría gustaria"""
 )
 # "I like cats" states; "I'd like a cat" wishes.
-CONDITIONAL_WISHES: Final = _words("like love prefer appreciate")
-BARE_WISHES: Final = _words(
+CONDITIONAL_WISHES: Final = listed("like love prefer appreciate")
+BARE_WISHES: Final = listed(
     "need want wanna wish looking quiero necesito quisiera queremos necesitamos gustaría gustaria"
 )
 # "This song needs to be on my list", "my parents need a table".
-FOREIGN_WISHES: Final = _words("needs deserves")
-WISHED: Final = _words("a an the to some")
+WISHED: Final = listed("a an the to some")
 # What may stand between "I" and the wish.
-WISH_FILLERS: Final = _words("really do also just am was still will d m are be have been")
+WISH_FILLERS: Final = listed("really do also just am was still will d m are be have been")
 
+PREPOSITIONS: Final = listed(
+    "in on at for from to onto into by with within without during after before under over near around via using through"
+)
+# Verbs in the past tell a story. Most of the others end in "-ed".
+PAST: Final = listed(
+    """got went took ate lost stole found saw made sent paid bought came gave said told left kept broke forgot fell felt
+    thought knew spent ran won wrote began became chose drove met held stopped seems says keeps"""
+)
 # A clause that begins so hangs on another.
-SUBORDINATORS: Final = _words(
+SUBORDINATORS: Final = listed(
     """if because since so but or nor unless until while whereas although though that whom as than before after once
     whether otherwise instead si porque pero sino aunque mientras"""
 )
 
 # Words that point back at what was said. "It" and "one" do so in some places only.
-POINTERS: Final = _words("him her them they he she itself themselves else otherwise instead accordingly eso ello ellos")
+POINTERS: Final = listed("him her them they he she itself themselves else otherwise instead accordingly eso ello ellos")
 # "The next one", "get one"; but "rate it one", "table for one".
-ONE_BEFORE: Final = _words("the this that which next new another other get buy order make need want find send have")
+ONE_BEFORE: Final = listed("the this that which next new another other get buy order make need want find send have")
+
+ADVERBIAL: Final = listed("when where why who how")
+# "How long does it take", "when will it rain".
+IMPERSONAL: Final = listed("rain raining snow snowing take cost feel mean hot cold warm sunny windy dark light")
 
 # Words that say nothing by themselves. A clause of nothing else asks about what was said before.
 HOLLOW: Final = (
@@ -168,11 +182,11 @@ HOLLOW: Final = (
     | WISHERS
     | WISHES
     | POINTERS
-    | _words(
+    | listed(
         """s re ll d ve m t me us one ones same another other others to of in on at for from by with about up out off
         over into onto back away down go ahead get got know see tell let let's lets done doing happen happened happening
-        happens help check try look say said think possible right wrong sure allowed come thanks thank much many long
-        often soon more less here today case reason way thing problem fix fixed explain asap yes yeah nope wait
+        happens help check show try look say said think possible right wrong sure allowed come thanks thank much many
+        long often soon more less here today case reason way thing problem fix fixed explain asap yes yeah nope wait
         there's that's it's i've you've de del al en con por para se te le nos lo"""
     )
 )
@@ -187,7 +201,11 @@ def judge(words: Sequence[str]) -> Mood:
 def leans(words: Sequence[str]) -> bool:
     """Whether a clause cannot be understood without the one before it."""
     at = _start(words)
-    return at == len(words) or words[at] in SUBORDINATORS or not has_content(words) or _points_back(words, at)
+    if at == len(words) or words[at] in SUBORDINATORS or not has_content(words):
+        return True
+    # "I stay at home and read".
+    is_bare_verb = len(words) == at + 1 and words[at] in COMMANDS
+    return is_bare_verb or _points_back(words, at)
 
 
 def has_content(words: Sequence[str]) -> bool:
@@ -213,15 +231,28 @@ def _opening(words: Sequence[str], at: int) -> Mood | None:
         return Mood.QUESTION if _is_direct(first, second) else None
     if first in BARE_QUESTION_WORDS and second in AUXILIARIES:
         return Mood.QUESTION
-    if first in AUXILIARIES and _is_inverted(first, second):
+    if first in AUXILIARIES and _is_inverted(first, second, words):
         return Mood.QUESTION
-    if first in COMMANDS and (first not in NOUNS_TOO or second in AFTER_VERBS):
+    if first in COMMANDS and (first not in NOUNS_TOO or second in AFTER_VERBS) and (first, second) != ("close", "to"):
         return Mood.COMMAND
     if second in ("me", "us") and first not in HOLLOW and len(words) > at + 2:
         return Mood.COMMAND
-    if second and first in BARE_WISHES:
+    if second and (first in BARE_WISHES or (first == "am" and second in WISHES) or (first, second) == ("like", "to")):
         return Mood.WISH
+    if first in PREPOSITIONS and _commands_behind(words, at):
+        return Mood.COMMAND
     return None
+
+
+def _commands_behind(words: Sequence[str], at: int) -> bool:
+    """Whether a command follows the phrase in front: "at seven turn on the lights"."""
+    return any(
+        words[i] in COMMANDS
+        and words[i] not in NOUNS_TOO
+        and words[i + 1] in AFTER_VERBS
+        and words[i - 1] not in HOLLOW
+        for i in range(at + 2, len(words) - 1)
+    )
 
 
 def _is_direct(first: str, second: str) -> bool:
@@ -231,15 +262,22 @@ def _is_direct(first: str, second: str) -> bool:
     return bool(second) and second not in SUBJECTS and (first in DETERMINING or first == "who")
 
 
-def _is_inverted(first: str, second: str) -> bool:
-    if second in SUBJECTS:
+def _is_inverted(first: str, second: str, words: Sequence[str]) -> bool:
+    if second in PRONOUNS:
         return True
-    return (
-        bool(second)
-        and first not in LOOSE_AUXILIARIES
-        and second not in CONTINUATIONS
-        and not second.endswith(("ed", "ing"))
-    )
+    if first in POSSESSIVE_AUXILIARIES:
+        participle = "been" in words or (first[:3] == "has" and any(word.endswith("ed") for word in words))
+        return participle and second in DETERMINERS
+    if second in DETERMINERS:
+        return True
+    if not second or first in LOOSE_AUXILIARIES or second in CONTINUATIONS or second.endswith(("ed", "ing")):
+        return False
+    if first == "will":
+        # "… and Will Smith movies" has no verb.
+        return second not in COMMANDS and any(
+            word in COMMANDS or word in ("be", "have", "rain", "snow") for word in words
+        )
+    return first not in MODALS or second not in COMMANDS or second in NOUNS_TOO
 
 
 def _inside(words: Sequence[str], at: int) -> Mood:
@@ -248,15 +286,21 @@ def _inside(words: Sequence[str], at: int) -> Mood:
     for i in range(at, len(words)):
         word = words[i]
         after = words[i + 1] if i + 1 < len(words) else ""
-        if word in PLEASE and (not after or after in COMMANDS):
+        if word in PLEASE and after in COMMANDS:
             return Mood.COMMAND
         if after == "you" and word in ("can", "could", "would", "will"):
             return Mood.QUESTION
-        if word in WISHERS and _is_wish(words, i):
+        if word in WISHERS and _is_wish(words, i) and not (i > at and words[i - 1] in HOLLOW):
             return Mood.WISH
-        if i > at and (word in FOREIGN_WISHES or (word == "need" and words[i - 1] not in HOLLOW)) and after in WISHED:
+        if i > at and (word == "deserves" or (after in WISHED and _needs(words, i))):
             return Mood.WISH
-        stated = stated or word in SUBJECTS or word in AUXILIARIES
+        stated = (
+            stated
+            or word.partition("'")[0] in PRONOUNS
+            or (word in AUXILIARIES and word != "may")
+            or word in PAST
+            or (i > at and word.endswith("ed"))
+        )
     return Mood.STATEMENT if stated else Mood.FRAGMENT
 
 
@@ -272,6 +316,10 @@ def _is_wish(words: Sequence[str], at: int) -> bool:
     return False
 
 
+def _needs(words: Sequence[str], at: int) -> bool:
+    return words[at] == "needs" or (words[at] == "need" and words[at - 1] not in HOLLOW)
+
+
 def _points_back(words: Sequence[str], at: int) -> bool:
     for i in range(at, len(words)):
         word = words[i]
@@ -279,11 +327,18 @@ def _points_back(words: Sequence[str], at: int) -> bool:
         after = words[i + 1] if i + 1 < len(words) else ""
         if word in POINTERS:
             return True
-        if word == "one" and before in ONE_BEFORE:
+        if (word == "one" and before in ONE_BEFORE) or (word == "that" and before in AUXILIARIES):
             return True
-        if word == "it" and not (before in AUXILIARIES or before in SUBORDINATORS or after in AUXILIARIES):
+        if word == "it" and _refers(words, at, before, after):
             return True
     return False
+
+
+def _refers(words: Sequence[str], at: int, before: str, after: str) -> bool:
+    """Whether "it" is a thing: "lock it", "when was it written"; not "is it raining", "how cold will it be"."""
+    if before in AUXILIARIES:
+        return words[at] in ADVERBIAL and words[at + 1] == before and after not in HOLLOW and after not in IMPERSONAL
+    return before not in SUBORDINATORS and after not in AUXILIARIES
 
 
 def begins_with(words: Sequence[str], openers: frozenset[str]) -> bool:

@@ -57,7 +57,7 @@ _ASCII_DROP = bytes((*range(0x09), *range(0x0E, 0x20), 0x7F))
 # Controls, soft hyphen, joiners, bidi marks, fillers, variation selectors, interlinear and musical controls, tags.
 _invisible = re.compile(
     "[\x80-\x84\x86-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
-    "\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]+"
+    "\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U00013430-\U0001345f\U0001d173-\U0001d17a\U000e0000-\U000e0fff]+"
 )
 _UNIFY = str.maketrans(
     {
@@ -90,9 +90,12 @@ def fold(text: str) -> Folded:
     raw = text.encode(*CODEC)
     seen = raw.translate(_ASCII_MAP, _ASCII_DROP)
     others = other_characters(seen)
+    if any("\ud800" <= character <= "\udfff" for character in others):
+        # Halves of a pair are joined, lone ones replaced: no pattern asks for them, and everything after is UTF-8.
+        return fold(text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace"))
     changes = _changes(others)
     if changes is None:
-        return _fold_thoroughly(seen.decode(*CODEC))
+        return _fold_thoroughly(seen.decode(*CODEC), others)
     units = len(text) - (len(raw) - len(seen)) + seen.translate(_ASTRAL).count(_ASTRAL_LEAD)
     for character, spelling in changes:
         encoded = character.encode()
@@ -124,8 +127,6 @@ def _changes(characters: set[str]) -> list[tuple[str, str]] | None:
 @functools.lru_cache(maxsize=16_384)
 def _spell(character: str) -> str | None:
     """How one character folds whatever stands beside it; None if that matters, or if it unfolds into many."""
-    if "\ud800" <= character <= "\udfff":
-        return None
     if _invisible.match(character):
         return ""
     spelling = _normalise(character)
@@ -140,17 +141,18 @@ def _is_joining(character: str) -> bool:
     return category.startswith("M") or "\u1160" <= character <= "\u11ff" or "\ud7b0" <= character <= "\ud7fb"
 
 
-def _fold_thoroughly(text: str) -> Folded:
+def _fold_thoroughly(text: str, others: set[str]) -> Folded:
     text = _invisible.sub("", text)
     units = len(text.encode("utf-16-le", "surrogatepass")) // 2
-    windowed = len(text) > WINDOW
+    # The longer a character's folded form, the less of the text is read: what is worked on stays as long.
+    longest = 18 if len(others) > MANY else max((len(_normalise(character)) for character in others), default=1)
+    half = WINDOW // 2 * UNFOLDED // max(longest, UNFOLDED)
+    windowed = len(text) > 2 * half
     if windowed:
-        text = f"{text[: WINDOW // 2]}\n{text[-WINDOW // 2 :]}"
+        text = f"{text[:half]}\n{text[-half:]}"
     if _matches(rf"\pM{{{MAX_MARKS + 1}}}", text.encode(*CODEC)):
         text = _long_run_of_marks().sub(r"\1", text)
     text = _normalise(text)
-    if len(text) > 2 * WINDOW:
-        text, windowed = f"{text[:WINDOW]}\n{text[-WINDOW:]}", True
     return Folded(_to_latin(text.encode(*CODEC)).strip(), units, windowed)
 
 

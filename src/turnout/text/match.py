@@ -28,6 +28,7 @@ UNSPACED = (
     "\U0001aff0-\U0001b16f\U00020000-\U0003ffff"
 )
 _wrapped = re.compile(rf"[^\W\x00-\x7f{UNSPACED}]")
+WRAPPER = "Z"
 # Above this many different letters a text is hardly English with a few foreign names.
 RARE = 8
 # RE2's default budget, 8 MiB, is spent on compiled program and DFA states together; a scan that runs out of it fails.
@@ -107,7 +108,7 @@ class Matcher:
         # The wrapper's own `Match` only tells str from bytes, at a sixth of the time of a short scan.
         self._match = getattr(found, "_set", found).Match
         # Boundaries can only go wrong where an ASCII letter meets another character, or inside a pattern's own letters.
-        self.foreign = any(_wrapped.search(to_re2(pattern, wrap=wrap)) for pattern in patterns)
+        self.foreign = any(WRAPPER in to_re2(pattern, wrap=wrap) for pattern in patterns)
         adjoins: Any = re2.Set.SearchSet(options)
         adjoins.Add(r"[0-9A-Za-z_][^\x00-\x7f]|[^\x00-\x7f][0-9A-Za-z_]")
         adjoins.Compile()
@@ -137,8 +138,12 @@ def wrap(encoded: bytes) -> bytes:
         return encoded.decode(*CODEC).translate(_wrapping).encode(*CODEC)
     for letter in letters:
         one = letter.encode()
-        encoded = encoded.replace(one, b"_%b_" % one)
+        encoded = encoded.replace(one, f"{WRAPPER}{letter}{WRAPPER}".encode())
     return encoded
+
+
+def wrap_text(text: str) -> str:
+    return wrap(text.encode(*CODEC)).decode(*CODEC)
 
 
 class _Wrapping(dict[int, str | int]):
@@ -146,7 +151,7 @@ class _Wrapping(dict[int, str | int]):
 
     def __missing__(self, code: int) -> str | int:
         character = chr(code)
-        self[code] = f"_{character}_" if _wrapped.match(character) else code
+        self[code] = f"{WRAPPER}{character}{WRAPPER}" if _wrapped.match(character) else code
         return self[code]
 
 
@@ -159,7 +164,7 @@ def to_re2(pattern: Pattern, *, wrap: bool = True) -> str:
         case Phrase(forms):
             return _any_of([_bounded(form) for form in forms])
         case Substring(text):
-            return str(re2.escape(_wrapped.sub(r"_\g<0>_", text) if wrap else text))
+            return str(re2.escape(wrap_text(text) if wrap else text))
         case Ordered(first, then):
             return rf"{_bounded(first)}[^\S\n]+\S[^\n]*[^\S\n]{_bounded(then)}"
         case Whole(forms):
@@ -173,7 +178,7 @@ def _any_of(sources: list[str]) -> str:
 
 
 def _bounded(form: str) -> str:
-    text = wrap(fold(form).text.encode()).decode()
+    text = wrap_text(fold(form).text)
     left = r"\b" if _is_word(text[:1]) else ""
     right = r"\b" if _is_word(text[-1:]) else ""
     # Folding leaves runs of spaces alone: here they cost nothing, there a pass over the text.
@@ -185,24 +190,33 @@ def _is_word(character: str) -> bool:
 
 
 class UnwrappableRegex(ValueError):
-    """The pattern has a non-ASCII letter inside a character class, where it cannot be wrapped."""
+    """The pattern names letters that are not ASCII inside a character class, where they cannot be wrapped."""
 
 
-_PIECE = re.compile(r"\\(?:p\{[^}]*\}|P\{[^}]*\}|x\{[^}]*\}|.)|\[\^?\]?|\]|.", re.DOTALL)
+_PIECE = re.compile(r"\\(?:[pP]\{[^}]*\}|[pP].|x\{[^}]*\}|.)|\[\^?\]?|\]|.", re.DOTALL)
+_UNSPACED_LETTER = f"[{UNSPACED}]"
+# One character of the text, as the wrapped view spells it.
+_SPELLED = {
+    r"\w": rf"(?:[a-z0-9_]|{WRAPPER}[^\x00-\x7f]{WRAPPER}|{_UNSPACED_LETTER})",
+    r"\pL": rf"(?:[a-z]|{WRAPPER}\pL{WRAPPER}|{_UNSPACED_LETTER})",
+    r"\p{L}": rf"(?:[a-z]|{WRAPPER}\pL{WRAPPER}|{_UNSPACED_LETTER})",
+    ".": rf"(?:{WRAPPER}[^\x00-\x7f]{WRAPPER}|[^\n{WRAPPER}])",
+}
 
 
 def wrap_regex(source: str) -> str:
-    """The same pattern for the wrapped view: its non-ASCII letters wrapped, `\\w` meaning letters of every script."""
+    """The same pattern for the wrapped view: its non-ASCII letters wrapped, `.` and `\\w` those of any script."""
     out: list[str] = []
     in_class = False
     for piece in _PIECE.findall(source):
-        if piece == r"\w":
-            out.append(r"\w\pL\pN" if in_class else r"[\w\pL\pN]")
-        elif not _wrapped.search(piece):
+        letter = chr(int(piece[3:-1], 16)) if piece.startswith(r"\x{") else piece
+        if in_class and (piece in (r"\w", r"\pL", r"\p{L}") or _wrapped.search(letter)):
+            raise UnwrappableRegex(f"{piece!r} inside [...]: write the alternatives as (?:a|{piece}) instead")
+        if not in_class and piece in _SPELLED:
+            out.append(_SPELLED[piece])
+        elif _wrapped.search(letter) and not piece.startswith((r"\p", r"\P")):
+            out.append(f"(?:{WRAPPER}{piece}{WRAPPER})")
+        else:
             in_class = piece != "]" if in_class else piece[0] == "["
             out.append(piece)
-        elif in_class:
-            raise UnwrappableRegex(f"{piece!r} inside [...]: write the alternatives as (?:a|{piece}) instead")
-        else:
-            out.append(f"(?:_{piece}_)")
     return "".join(out)

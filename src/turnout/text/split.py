@@ -1,9 +1,9 @@
 """A compound question as its parts: "check the weather and are the lights on" is two, "cats and dogs" is one.
 
-A cut is made at a conjunction or a comma when both sides ask something, each by a trigger phrase of the caller's or by a
-verb or question word of its own, and the second can be understood alone (`clause` says when). So lists, names, noun
-pairs and comparisons stay whole, and so does a story with the question it leads to. In doubt nothing is cut: a question
-too long is answered better than half a question.
+A cut is made at a conjunction or a comma when both sides ask something, each by a trigger phrase of the caller's or
+by a verb or question word of its own, and the second can be understood alone (`clause` says when). So lists, names,
+noun pairs and comparisons stay whole, and so does a story with the question it leads to. In doubt nothing is cut: a
+question too long is answered better than half a question.
 
 Invariant: parts are stretches of the text, in order; only conjunctions, punctuation and white space lie between them;
 a part split again is itself. Only the first `WINDOW` characters are looked at and at most `MOST` parts are made; the
@@ -16,7 +16,23 @@ import re
 from collections.abc import Callable, Container, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from .clause import COMMANDS, DETERMINERS, HOLLOW, SERIAL, Mood, begins_with, has_content, judge, leans
+from .clause import (
+    AFTER_VERBS,
+    COMMANDS,
+    DETERMINERS,
+    HOLLOW,
+    PREPOSITIONS,
+    QUESTION_WORDS,
+    SERIAL,
+    SUBORDINATORS,
+    WISHERS,
+    Mood,
+    begins_with,
+    has_content,
+    judge,
+    leans,
+    listed,
+)
 from .fold import fold
 from .framing import is_framed
 from .match import Matcher
@@ -30,29 +46,37 @@ MOST: Final = 16
 # Several times the longest question in the public sets this was measured on; what is longer is a document.
 WINDOW: Final = 4_096
 
-_ENGLISH: Final = frozenset({"and", "also", "plus", "then"})
-_CONJUNCTIONS: Final = _ENGLISH | frozenset({"también", "tambien", "además", "ademas", "luego"})
-# Of several words, by the first. "In addition to" belongs to the noun behind it.
-_LONG: Final = {"as": ("as", "well", "as"), "in": ("in", "addition")}
-_PLAIN: Final = (frozenset({"and"}), frozenset({"y"}))
-_COMMA: Final = frozenset({","})
+_ENGLISH: Final = listed("and also plus then")
+_CONJUNCTIONS: Final = _ENGLISH | listed("también tambien además ademas luego")
+# Of several words, by the first; the longer before the shorter.
+_LONG: Final = {"as": (("as", "well", "as"),), "in": (("in", "addition", "to"), ("in", "addition"))}
+_PLAIN: Final = (listed("and"), listed("y"))
+_ALSO: Final = listed("also")
+_COMMA: Final = listed(",")
+# These announce another matter; "and" and "then" may go on with the same.
+_ADDING: Final = listed("also plus well addition también tambien además ademas")
 
+_may_join: Final = re.compile(
+    r",|\b(?:and|also|plus|then|as\s+well\s+as|in\s+addition|y|luego)\b", re.IGNORECASE
+).search
 _compares: Final = re.compile(
     r"\b(?:compar(?:e[sd]?|ing|isons?|ar|a|ame|ando)|vs|versus|both|either|neither|between|ambos|ambas|entre)\b"
 ).search
-_may_join: Final = re.compile(r",|\b(?:and|also|plus|then|as\s+well\s+as|in\s+addition|y|luego)\b", re.IGNORECASE).search
 
-# One expression, though the second word could begin a command.
-_PAIRS: Final = frozenset(
-    """rock roll/search rescue/search find/drag drop/cut paste/copy paste/trial error/hide seek/show tell/plug play/
-    stop go/pick choose/buy sell/park ride/wait see/hit run/touch go/come go/track trace/read write/start stop/
-    open close/check see/look see/pause resume/try find/try get""".replace("\n", "").split("/")
+# They ask even when every word in them is hollow: "what's up with that".
+_COLLOQUIAL: Final = frozenset({("the", "deal", "with"), ("up", "with"), ("the", "story", "with"), ("this", "about")})
+# One expression, though its second word could begin a command.
+_PAIRS: Final = listed(
+    """rock+roll search+rescue search+find drag+drop cut+paste copy+paste trial+error hide+seek show+tell plug+play
+    stop+go pick+choose buy+sell park+ride wait+see hit+run touch+go come+go track+trace read+write start+stop
+    open+close check+see look+see pause+resume try+find try+get"""
 )
 # A side that ends so is not finished.
-_UNFINISHED: Final = frozenset("the a an my your our their to of el la los las un una mi su de".split())
-# Before a verb that goes on behind the conjunction: "how can I hold and exchange money".
-_BEFORE_VERBS: Final = frozenset("to i you we me us please just not".split())
+_UNFINISHED: Final = listed("the a an my your our their to of el los las un una")
+# Before a verb that shares what follows with the verb behind the conjunction: "how can I hold and exchange money".
+_BEFORE_VERBS: Final = listed("to i you we me us please just not")
 
+# A comma between digits belongs to the number.
 _tokens: Final = re.compile(r"[,，]|[^\s,，]+(?:(?<=[0-9]),(?=[0-9])[^\s,，]+)*").finditer
 _may_end: Final = re.compile(r"[.?!…。？！]['\")\]”’]*\s|\n").search
 _EDGES: Final = "\"'`()[]{}<>“”‘’‚„«»¿¡.?!…:;*_–—-/"
@@ -61,53 +85,70 @@ _DANGLING: Final = " \t\r\n,，;:–—-"
 
 
 class _Token(NamedTuple):
+    raw: str
     word: str  # folded and bare; "," for a comma, nothing for mere punctuation
     start: int
-    end: int
-    opens: bool = False  # a sentence begins with it
-    quoted: bool = False
+    opens: bool  # a sentence begins with it
 
 
 class _Clause:
-    """A stretch without conjunction, comma or sentence end, or several that belong together."""
+    """A stretch without conjunction, comma or sentence end, or several such that belong together."""
 
-    def __init__(self, words: list[str], span: tuple[int, int], joint: frozenset[str], *, opens: bool, hit: bool) -> None:
-        self.words = words
-        self.start, self.end = span
+    def __init__(self, tokens: list[_Token], joint: frozenset[str], *, opens: bool, hit: bool) -> None:
+        self.tokens = tokens
         self.joint = joint  # the conjunctions and commas before it
         self.opens = opens  # a sentence begins with it
         self.hit = hit
-        self.mood = judge(words)
-        self.leans = leans(words)
-        # A trigger phrase is enough to be understood, but "let me know if it is down" still hangs on what came before.
-        self.asks = (hit and self.mood is not Mood.COMMAND) if self.leans else (hit or self.mood.asks)
+        self.words = [token.word for token in tokens]
+        self.mood = judge(self.words)
+        leaning = leans(self.words)
+        self.stands = self.mood.asks and (not leaning or _is_colloquial(self.words))
+        # A trigger phrase can be understood alone, but "let me know if it is down" hangs on what came before.
+        self.asks = self.stands or (hit and not (leaning and self.mood is Mood.COMMAND))
+
+    @property
+    def start(self) -> int:
+        return self.tokens[0].start
+
+    @property
+    def end(self) -> int:
+        return self.tokens[-1].start + len(self.tokens[-1].raw)
 
     def __add__(self, other: _Clause) -> _Clause:
-        span = (self.start, other.end)
-        return _Clause(self.words + other.words, span, self.joint, opens=self.opens, hit=self.hit or other.hit)
+        return _Clause(self.tokens + other.tokens, self.joint, opens=self.opens, hit=self.hit or other.hit)
 
 
 class _Left:
-    """What has been read since the last cut. Moods are those of the sentence that is being read."""
+    """What has been read since the last cut."""
 
-    def __init__(self, clause: _Clause, text: str) -> None:
-        self.text = text
-        self.hit = self.framed = False
+    first: _Clause
+    last: _Clause
+    mood: Mood
+
+    def __init__(self, clause: _Clause) -> None:
+        self.start = clause.start
+        self.hit = False
+        self._begin(clause)
         self.take(clause)
 
     def take(self, clause: _Clause) -> None:
-        if clause.opens or not hasattr(self, "first"):
-            self.first = clause
-            self.mood = Mood.FRAGMENT
+        if clause.opens:
+            self._begin(clause)
         self.last = clause
         self.hit = self.hit or clause.hit
-        self.framed = self.framed or is_framed(self.text[clause.start : clause.end])
-        if not self.mood.asks and (has_content(clause.words) or not clause.mood.asks):
+        if self.mood.asks or clause.mood is Mood.FRAGMENT:
+            return
+        if not clause.mood.asks or has_content(clause.words):
             self.mood = clause.mood
+
+    def _begin(self, clause: _Clause) -> None:
+        # A cut is judged by its own sentence: "Can you help? I lost my card and need a new one" asks once.
+        self.first = self.last = clause
+        self.mood = Mood.FRAGMENT
 
 
 def triggers(matcher: Matcher, ids: Container[int] | None = None) -> Hits:
-    """The trigger test of a compiled set of patterns, or of those of its patterns that `ids` names."""
+    """The trigger test of a compiled set of patterns, or of those of its patterns that `ids` holds."""
 
     def hits(text: str) -> bool:
         found = matcher.scan(fold(text).text)
@@ -123,7 +164,7 @@ def split(text: str, hits: Hits | None = None, *, most: int = MOST) -> list[str]
 
 def split_off(text: str, hits: Hits | None = None) -> tuple[str, str]:
     """A text that need not ask anything, and what is asked behind its first conjunction; blank if nothing is."""
-    first, rest = (*_parts(text, hits, 2, told=True), "", "")[:2]
+    first, rest, *_ = (*_parts(text, hits, 2, told=True), "", "")
     return first, rest
 
 
@@ -134,7 +175,7 @@ def _parts(text: str, hits: Hits | None, most: int, *, told: bool) -> list[str]:
         return [whole] if whole else []
     if _compares(fold(window).text):
         return [whole]
-    clauses = _bound(window, list(_clauses(window, hits)))
+    clauses = _bound(_clauses(window, hits))
     cuts = _cuts(window, clauses, hits, most, told=told)
     if not cuts:
         return [whole]
@@ -144,182 +185,214 @@ def _parts(text: str, hits: Hits | None, most: int, *, told: bool) -> list[str]:
     return [whole[start:end].rstrip(_DANGLING) for start, end in zip(starts, ends, strict=True)]
 
 
-def _read(text: str) -> list[_Token]:
-    openings = set()
+def _read(text: str) -> tuple[list[_Token], set[int]]:
+    """The tokens, and which of them are quoted."""
+    starts = sentence_starts(text)
+    tokens: list[_Token] = []
+    quoted: set[int] = set()
+    since, closing = -1, ""
+    for at, found in enumerate(_tokens(text)):
+        raw = found[0]
+        if raw.isascii() and raw.isalnum():
+            word = raw.lower()
+        else:
+            word = "," if raw in ",，" else bare(raw)
+            # A quotation counts once it is closed: an apostrophe before a word may be anything.
+            if since < 0 and raw[0] in _QUOTES:
+                since, closing = at, _QUOTES[raw[0]]
+            if since >= 0 and raw.rstrip(".?!…:;").endswith(closing) and (since < at or len(raw) > 1):
+                quoted.update(range(since, at + 1))
+                since = -1
+        tokens.append(_Token(raw, word, found.start(), found.start() in starts))
+    return tokens, quoted
+
+
+def bare(raw: str) -> str:
+    """A word folded, without the punctuation around it."""
+    return fold(raw).text.strip(_EDGES)
+
+
+def sentence_starts(text: str) -> set[int]:
+    """Where sentences begin, but for the first; the end of the text is one of them."""
+    starts: set[int] = set()
     if _may_end(text):
         end = 0
         for sentence in split_sentences(text):
-            openings.add(end)
             end += len(sentence)
-    tokens: list[_Token] = []
-    opened, closing = -1, ""
-    for found in _tokens(text):
-        raw = found[0]
-        word = raw.lower() if raw.isascii() and raw.isalnum() else ("," if raw in ",，" else fold(raw).text.strip(_EDGES))
-        tokens.append(_Token(word, found.start(), found.end(), found.start() in openings))
-        # A quotation counts once it is closed: an apostrophe before a word may be anything.
-        if opened < 0 and raw[0] in _QUOTES:
-            opened, closing = len(tokens) - 1, _QUOTES[raw[0]]
-        if opened >= 0 and raw.rstrip(".?!…:;").endswith(closing) and (opened < len(tokens) - 1 or len(raw) > 1):
-            tokens[opened:] = [token._replace(quoted=True) for token in tokens[opened:]]
-            opened = -1
-    return tokens
+            starts.add(end)
+    return starts
 
 
 def _clauses(text: str, hits: Hits | None) -> Iterator[_Clause]:
-    tokens = _read(text)
+    tokens, quoted = _read(text)
+    held: list[_Token] = []
     joint: set[str] = set()
-    words: list[str] = []
-    start = end = at = 0
     opens = False
 
     def clause() -> _Clause:
-        hit = hits is not None and hits(text[start:end])
-        return _Clause(words, (start, end), frozenset(joint), opens=opens, hit=hit)
+        hit = hits is not None and hits(text[held[0].start : held[-1].start + len(held[-1].raw)])
+        return _Clause(held, frozenset(joint), opens=opens, hit=hit)
 
+    at = 0
     while at < len(tokens):
         token = tokens[at]
-        length = _joins(tokens, at)
-        if words and (length or token.opens):
+        length = 0 if at in quoted else _joins(tokens, at)
+        if held and (length or token.opens):
             yield clause()
-            joint, words, opens = set(), [], False
+            held, joint, opens = [], set(), False
         opens = opens or token.opens
         if length:
             joint.update(one.word for one in tokens[at : at + length])
-            at += length
-            continue
-        if token.word:
-            if not words:
-                start = token.start
-            words.append(token.word)
-            end = token.end
-        at += 1
-    if words:
+        elif token.word and token.word != ",":
+            held.append(token)
+        at += length or 1
+    if held:
         yield clause()
 
 
 def _joins(tokens: Sequence[_Token], at: int) -> int:
     """How many tokens from here on are one conjunction or comma."""
-    token = tokens[at]
-    word = token.word
-    if token.quoted:
-        return 0
+    word = tokens[at].word
     if word == "," or word in _CONJUNCTIONS:
         return 1
-    after = tokens[at + 1].word if at + 1 < len(tokens) else ","
     if word == "y":
         # The letter stands in English lists: "x, y and z".
         before = tokens[at - 1].word if at else ""
+        after = tokens[at + 1].word if at + 1 < len(tokens) else ","
         return 0 if after == "," or after in _ENGLISH or before in _ENGLISH else 1
-    if word in _LONG:
-        phrase = _LONG[word]
-        length = len(phrase)
-        following = tokens[at + length].word if at + length < len(tokens) else ""
-        if tuple(one.word for one in tokens[at : at + length]) == phrase and (word != "in" or following != "to"):
-            return length
+    for phrase in _LONG.get(word, ()):
+        if tuple(token.word for token in tokens[at : at + len(phrase)]) == phrase:
+            return len(phrase)
     return 0
 
 
-def _bound(text: str, clauses: list[_Clause]) -> list[_Clause]:
-    """The clauses, those that no cut may part made one: names, fixed pairs, a noun with the noun phrase it shares."""
+def _bound(clauses: Iterator[_Clause]) -> list[_Clause]:
+    """The clauses, with those made one that no cut may part."""
     found: list[_Clause] = []
     for clause in clauses:
-        if found and not clause.opens and clause.joint in _PLAIN:
-            before = found[-1]
-            if _are_names(text, before, clause) or f"{before.words[-1]} {clause.words[0]}" in _PAIRS or _shares(before, clause):
-                found[-1] = before + clause
-                continue
-        found.append(clause)
+        if found and not clause.opens and clause.joint in _PLAIN and _belong(found[-1], clause):
+            found[-1] += clause
+        else:
+            found.append(clause)
     return found
 
 
-def _are_names(text: str, left: _Clause, right: _Clause) -> bool:
-    """"Phoenix and Kingman", "Mark and Will Smith"; capitals throughout are no evidence."""
-    before, *_ = text[left.start : left.end].rsplit(None, 1)[::-1]
-    after, *more = text[right.start : right.end].split(None, 2)
-    if not (_is_capital(before) and _is_capital(after)) or (_is_shouted(before) and _is_shouted(after)):
+def _belong(left: _Clause, right: _Clause) -> bool:
+    if f"{left.words[-1]}+{right.words[0]}" in _PAIRS or _are_names(left, right):
+        return True
+    # A bare noun behind a comma goes with what "and" joins to it: "…, and Iran and Israel news".
+    bare = left.mood is Mood.FRAGMENT and not left.hit and bool(left.joint) and left.joint not in _PLAIN
+    return bare and right.mood not in (Mood.QUESTION, Mood.COMMAND)
+
+
+def _are_names(left: _Clause, right: _Clause) -> bool:
+    """Whether a conjunction stands between names: "Phoenix and Kingman", "Mark and Will Smith"."""
+    before, after = left.tokens[-1], right.tokens[0]
+    if not (_is_capital(before) and _is_capital(after)) or before.word in HOLLOW or after.word == "i":
         return False
-    if left.words[-1] in HOLLOW or right.words[0] == "i":
+    if before.raw.isupper() and after.raw.isupper():
+        # Capitals throughout are shouting.
         return False
-    opener = right.words[0] in HOLLOW or right.words[0] in COMMANDS
-    return not opener or (bool(more) and _is_capital(more[0]) and right.words[1] not in HOLLOW)
+    # Nobody is called "Find me" or "Is it", but somebody is called Will Smith and something Google.
+    following = right.tokens[1] if len(right.tokens) > 1 else None
+    if after.word in HOLLOW:
+        return following is not None and _is_capital(following) and following.word not in HOLLOW
+    return after.word not in COMMANDS or following is None or following.word not in AFTER_VERBS
 
 
-def _is_capital(word: str) -> bool:
-    return word.strip(_EDGES)[:1].isupper()
-
-
-def _is_shouted(word: str) -> bool:
-    return word.isupper()
-
-
-def _shares(left: _Clause, right: _Clause) -> bool:
-    """A bare noun behind a comma, joined to what goes on: "…, and Iran and Israel news"."""
-    return (
-        bool(left.joint)
-        and left.joint not in _PLAIN
-        and left.mood is Mood.FRAGMENT
-        and not left.hit
-        and right.mood not in (Mood.QUESTION, Mood.COMMAND)
-    )
+def _is_capital(token: _Token) -> bool:
+    return token.raw.strip(_EDGES)[:1].isupper()
 
 
 def _cuts(text: str, clauses: Sequence[_Clause], hits: Hits | None, most: int, *, told: bool) -> list[int]:
-    """The clauses that begin a part of their own."""
+    """Which clauses begin a part, but for the first. What is told needs no question before the cut."""
     cuts: list[int] = []
-    if not clauses:
-        return cuts
     closed = _closed(clauses)
-    left = _Left(clauses[0], text)
-    for at, clause in enumerate(clauses[1:], 1):
-        if len(cuts) + 1 < most and clause.joint and _is_cut(left, clause, hits, text, closed=closed[at], told=told):
+    left: _Left | None = None
+    for at, right in enumerate(clauses):
+        if left is None:
+            left = _Left(right)
+            continue
+        parts = bool(right.joint) and len(cuts) + 1 < most and right.asks and not _goes_on(left, right)
+        if parts and not told:
+            parts = _is_asked(text, left, right) and _is_series(left, right, closed=closed[at])
+        if parts and not right.stands:
+            parts = _names_itself(text, left, right, hits)
+        if parts:
             cuts.append(at)
-            left = _Left(clause, text)
+            left = _Left(right)
         else:
-            left.take(clause)
+            left.take(right)
     return cuts
 
 
 def _closed(clauses: Sequence[_Clause]) -> list[bool]:
-    """Whether a conjunction closes the series that a clause is in: "…, play jazz and call Ann"."""
+    """Whether a conjunction further on closes the series that a clause is in: "…, play jazz and call Ann"."""
     closed = [False] * len(clauses)
     for at in range(len(clauses) - 2, -1, -1):
         after = clauses[at + 1]
-        if not after.opens and after.joint:
-            closed[at] = closed[at + 1] if after.joint == _COMMA else after.asks
+        closed[at] = not after.opens and (closed[at + 1] or (after.joint != _COMMA and after.asks))
     return closed
 
 
-def _is_cut(left: _Left, right: _Clause, hits: Hits | None, text: str, *, closed: bool, told: bool) -> bool:
-    if not right.asks or left.last.words[-1] in _UNFINISHED:
-        return False
-    by_grammar = right.mood.asks and not right.leans
-    if told:
+def _goes_on(left: _Left, right: _Clause) -> bool:
+    """Whether what follows the conjunction still belongs to the clause before it."""
+    if left.last.words[-1] in _UNFINISHED:
         return True
-    if right.joint == _COMMA and not closed:
-        # Without a conjunction the first is the story to the second, unless both are of one kind.
-        if not (left.hit and right.hit) and not (left.mood is right.mood and left.mood in (Mood.QUESTION, Mood.COMMAND)):
-            return False
-    if not (left.mood.asks or left.hit or left.framed):
-        named = left.mood is Mood.FRAGMENT and by_grammar and right.mood is not Mood.WISH
-        if not named or sum(word not in HOLLOW for word in left.last.words) < 2:
-            return False
-    if right.mood is Mood.COMMAND:
-        if right.joint == frozenset({"also"}) and left.mood is Mood.QUESTION:
-            return False
-        if right.joint in _PLAIN and (begins_with(left.first.words, SERIAL) or _is_verb_pair(left.last.words, right.words)):
-            return False
-    if not by_grammar and right.mood is Mood.FRAGMENT and right.joint in _PLAIN and not left.hit:
-        return _names_first(right, hits, text)
-    return True
+    if right.mood is not Mood.COMMAND:
+        return False
+    if right.joint == _ALSO:
+        # "Does the bank also offer loans".
+        return left.mood is Mood.QUESTION
+    if right.joint not in _PLAIN:
+        return False
+    return begins_with(left.first.words, SERIAL) or _asks_how(left) or _is_verb_pair(left.last.words, right.words)
+
+
+def _asks_how(left: _Left) -> bool:
+    """Whether a bare verb would go on with the question: "how do I log in", "is it possible to pay"."""
+    head = left.last.words[:6]
+    if left.mood is not Mood.QUESTION:
+        return False
+    return "possible" in head or (begins_with(head, QUESTION_WORDS) and not {"i", "we", "to"}.isdisjoint(head[1:4]))
 
 
 def _is_verb_pair(left: Sequence[str], right: Sequence[str]) -> bool:
     return left[-1] in COMMANDS and (len(left) == 1 or left[-2] in _BEFORE_VERBS) and begins_with(right, COMMANDS)
 
 
-def _names_first(right: _Clause, hits: Hits | None, text: str) -> bool:
-    """Whether the trigger begins the noun phrase ("any news"); else its head may be shared ("Iran and Israel news")."""
-    first = text[right.start : right.end].split(None, 2)
-    count = 2 if right.words[0] in DETERMINERS else 1
-    return hits is not None and hits(" ".join(first[:count]))
+def _is_asked(text: str, left: _Left, right: _Clause) -> bool:
+    """Whether something is asked before the conjunction."""
+    if left.mood.asks or left.hit or is_framed(text[left.start : left.last.end]):
+        return True
+    if left.mood is Mood.STATEMENT:
+        return not right.joint.isdisjoint(_ADDING)
+    # "Humidity in Dublin and find my keys": a noun cannot be joined to a command, so it is a request of its own.
+    return (
+        right.stands
+        and right.joint != _COMMA
+        and (right.mood is not Mood.WISH or begins_with(right.words, WISHERS))
+        and not begins_with(left.first.words, PREPOSITIONS)
+        and sum(word not in HOLLOW for word in left.last.words) >= 2
+    )
+
+
+def _is_series(left: _Left, right: _Clause, *, closed: bool) -> bool:
+    """Whether a comma, if there is no more, parts two questions: one clause may be the story to the other."""
+    if right.joint != _COMMA or (left.hit and right.hit):
+        return True
+    if begins_with(left.last.words, SUBORDINATORS):
+        return False
+    return closed or (left.mood is right.mood and left.mood in (Mood.QUESTION, Mood.COMMAND))
+
+
+def _names_itself(text: str, left: _Left, right: _Clause, hits: Hits | None) -> bool:
+    """Whether a noun phrase has its trigger for itself ("any news"), not as a shared head ("Iran and Israel news")."""
+    if right.mood is not Mood.FRAGMENT or right.joint not in _PLAIN or left.hit:
+        return True
+    first = right.tokens[1 if right.words[0] in DETERMINERS and len(right.tokens) > 1 else 0]
+    return hits is not None and hits(text[right.start : first.start + len(first.raw)])
+
+
+def _is_colloquial(words: Sequence[str]) -> bool:
+    return words[0] in ("what's", "whats") and not _COLLOQUIAL.isdisjoint((tuple(words[1:3]), tuple(words[1:4])))
