@@ -225,8 +225,8 @@ def _step_form(step: Step, chosen: Step | None) -> StepForm:
         place.kind,
         step.ended,
         step.elapsed_ns / 1000,
-        place.gate.encoded,
-        verdict.encoded,
+        place.gate._encoded or place.gate.encoded,
+        verdict._encoded or verdict.encoded,
         reasons,
     )
 

@@ -153,17 +153,11 @@ class Router:
                 continue
             raw, elapsed = yield place, reading
             answer = check_verdict(raw, profile.routes)
-            if answer is None:
-                trace.append(Step(place, "passed", elapsed))
-            elif isinstance(answer, Fault):
-                mishap = max(mishap, _FAULT_LETTER[answer.kind], key=_GRAVITY.index)
-                said.append((place.id, None))
-                trace.append(Step(place, answer.kind, elapsed, fault=answer))
-            elif place.gate.admits(answer):
-                chosen = Step(place, "accepted", elapsed, answer)
-                trace.append(chosen)
-                break
-            else:
+            if isinstance(answer, Verdict):
+                if place.gate.admits(answer):
+                    chosen = Step(place, "accepted", elapsed, answer)
+                    trace.append(chosen)
+                    break
                 step = Step(place, "held", elapsed, answer)
                 trace.append(step)
                 said.append((place.id, answer.confidence))
@@ -171,6 +165,12 @@ class Router:
                     mishap = "l"
                 if held is None or answer.confidence > held.verdict.confidence:  # type: ignore[union-attr]
                     held = step
+            elif answer is None:
+                trace.append(Step(place, "passed", elapsed))
+            else:
+                mishap = max(mishap, _FAULT_LETTER[answer.kind], key=_GRAVITY.index)
+                said.append((place.id, None))
+                trace.append(Step(place, answer.kind, elapsed, fault=answer))
 
         remarks: tuple[Reason, ...] = ()
         how = "-"

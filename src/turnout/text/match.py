@@ -96,7 +96,6 @@ class Matcher:
     """One compiled set; `scan` names the patterns found. Without `wrap`, word boundaries are ASCII's."""
 
     def __init__(self, patterns: Sequence[Pattern], *, wrap: bool = True) -> None:
-        self.size = len(patterns)
         self.wrap = wrap
         options = re2.Options()
         options.max_mem = MEMORY_BYTES
@@ -116,13 +115,14 @@ class Matcher:
 
     def scan(self, folded: str) -> tuple[int, ...]:
         """Ids of the patterns found in a folded text, ascending."""
-        if not self.size:
-            return ()
         # A lone surrogate has no UTF-8 form, and `?` in its place would pass for punctuation. RE2 takes its three bytes
         # for a character that is in no class but negated ones.
-        view = folded.encode(*CODEC)
-        if self.wrap and not folded.isascii() and (self.foreign or self._adjoins(view)):
-            view = wrap(view)
+        if folded.isascii():
+            view = folded.encode()
+        else:
+            view = folded.encode(*CODEC)
+            if self.wrap and (self.foreign or self._adjoins(view)):
+                view = wrap(view)
         hits = self._match(view)
         if not hits:
             return ()
@@ -131,7 +131,7 @@ class Matcher:
 
 
 def wrap(encoded: bytes) -> bytes:
-    """A UTF-8 text with each non-ASCII letter of a spaced script between underscores."""
+    """A UTF-8 text with each non-ASCII letter of a spaced script between two wrappers."""
     letters = [character for character in other_characters(encoded) if _wrapped.match(character)]
     # A pass for each letter is quick where letters are few and far between; else one slow pass for all is quicker.
     if len(letters) > RARE:

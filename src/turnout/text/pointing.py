@@ -54,12 +54,12 @@ SUBORDINATOR: Final = listed(
 JOIN: Final = listed("and or but nor yet then")
 PERSONAL: Final = listed("i me my mine myself you your yours yourself we us our ours")
 SOMEBODY: Final = listed("someone somebody anyone anybody everyone everybody nobody something anything everything")
-# Words that name nothing a pronoun could stand for: the above, adverbs, and the verbs and adjectives that
-# questions are made of. What is not here counts as a name or noun, which errs towards a question that stands on its own.
+# Words that name nothing a pronoun could stand for: the above, adverbs, and the verbs and adjectives that questions are
+# made of. What is not here counts as a name or noun, which errs towards a question that stands on its own.
 _FUNCTION: Final = AUXILIARY | QUESTION | PREPOSITION | SUBORDINATOR | JOIN | PERSONAL | SOMEBODY
 PLAIN: Final = _FUNCTION | listed(
-    """a an the any some every each no either neither both all another other such n't not he she it they him her them his
-    hers its their theirs himself herself itself themselves this that these those there here one ones none nothing
+    """a an the any some every each no either neither both all another other such n't not he she it they him her them
+    his hers its their theirs himself herself itself themselves this that these those there here one ones none nothing
     others else same own more most less least much many few fewer several lot lots bit little enough also too very just
     only even ever never always often sometimes usually still again already now soon later earlier first last next twice
     ago back away together instead rather quite almost maybe perhaps really actually exactly basically currently today
@@ -92,14 +92,14 @@ IMPERSONAL: Final = listed(
 # Between "it is" and its adjective: "is it still so much harder to".
 DEGREE: Final = listed("more less most too so very always ever even still also really been n't not often as quite much")
 # "was it able to", "is it the first to": "to" follows, but "it" is something.
-RAISING: Final = listed(
-    """. , : ( ) able going supposed used about due meant designed ready similar related close connected compared married
-    said thought considered called named located based made done written shown given sold seen go went come came belong
-    the a an his her its their my your our part just only in on at from with for to by of likely say says get got start
+RAISING: Final = MARK | listed(
+    """able going supposed used about due meant designed ready similar related close connected compared married said
+    thought considered called named located based made done written shown given sold seen go went come came belong the a
+    an his her its their my your our part just only in on at from with for to by of likely say says get got start
     started lead led relate apply refer seek try want need have use continue manage happen"""
 )
 # What "it" announces begins with one of these.
-ANNOUNCED: Final = listed("to that if when whether how why what because")
+ANNOUNCED: Final = listed("to that if when whether how why what")
 # "how long does it take to", "what does it mean when"; not: "does it take place".
 LASTING: Final = listed("take takes took taking cost costs mean means feel hurt make gonna")
 CLOCK: Final = listed("time day date year month season hour hot cold warm far")
@@ -123,8 +123,9 @@ PERSON: Final = listed(
     judge victim suspect dog cat pet horse animal bird mr mrs ms dr sir candidate guide spy monk nun bride groom thief
     neighbor neighbour"""
 )
-# What follows the object of a clause, where "her" would go on to a noun.
-AFTER_OBJECT: Final = listed(". , : ( ) again now today too back away better more")
+# What may follow the object of a clause; behind a possessive "her" a noun would.
+AFTER_OBJECT: Final = listed("again now today too back away better more")
+RELATIVE: Final = listed("that who which")
 # this week, this fine day
 TIME: Final = listed(
     """second minute hour day week month year morning afternoon evening night weekend summer winter spring fall autumn
@@ -144,8 +145,8 @@ ACT: Final = listed(
     say said mean meant redo convert turn clarify shorten expand simplify rephrase send show check"""
 )
 AGAIN: Final = listed("again please more further now better")
-NOT_THERE: Final = listed("hi hello hey out n't not , .")
-THERE_IS: Final = listed("exist exists seem seems ever really any a an no some")
+NOT_THERE: Final = AUXILIARY | listed("hi hello hey out n't not , .")
+THERE_IS: Final = AUXILIARY | listed("exist exists seem seems ever really any a an no some")
 # broad: a past, and what needs no telling in it
 PAST: Final = listed("did was were had wasnt werent didnt hadnt")
 HAPPENED: Final = listed(
@@ -171,12 +172,14 @@ _IN: Final = _any(PREPOSITION)
 _PLAYERS: Final = f" {_any(AUXILIARY | PERSONAL)} "
 _STOP: Final = "($|[.,])"
 _ASIDE: Final = " (besides|than|aside|apart|except|excluding|addition) "
-_OPENERS: Final = "((please|now|then|just|ok|okay|and|well|so|oh|hey|hi|can you|could you|would you|will you|thanks|thank you|,|[.]) )*"
+_OPENERS: Final = (
+    "((please|now|then|just|ok|okay|and|well|so|oh|hey|hi|(can|could|would|will) you|thanks|thank you|,|[.]) )*"
+)
 _REPLY: Final = (
     "(yes|yeah|yea|yep|yup|no|nope|nah|exactly|right|correct|true|false|wrong|maybe|perhaps|possibly|agreed|indeed|"
     "absolutely|definitely|certainly|probably|of course|not really|not at all|not sure|go on|go ahead|continue|proceed|"
-    "carry on|keep going|next|more|again|once more|one more|one more time|try again|same|neither|both|either|none|another|"
-    "another one|me too|really|seriously|please do|ok|okay|sure|undo|redo|retry|sounds good|for example|for instance|"
+    "carry on|keep going|next|more|again|once more|one more|one more time|try again|same|neither|both|either|none|"
+    "another|another one|me too|really|seriously|please do|ok|okay|sure|undo|redo|retry|sounds good|for example|for instance|"
     "such as|like what|like who|in what way|says who|so what|now what|"
     "i (do|am|did|will|would|can|agree|disagree)( n't| not)?)"
 )
@@ -234,7 +237,7 @@ ENGLISH: Final = (
     # how many years; what kind of music
     Cue("ellipsis", rf"^ ({_IN} )?(how (many|much|long)|(what|which)( \S+)? (kind|type|sort)s? of)( \S+)? $"),
     # in what film
-    Cue("ellipsis", rf"^ {_IN} (what|which|whose|whom)( \S+){{0,4}} $", f"{_PLAYERS}"),
+    Cue("ellipsis", rf"^ {_IN} (what|which|whose|whom)( \S+){{0,4}} $", _PLAYERS),
     # and Texas
     Cue(
         "ellipsis",
@@ -268,7 +271,8 @@ ENGLISH: Final = (
     Cue(
         "continuation",
         f"^ {_OPENERS}({_REWORK}|elaborate|repeat|continue|explain|clarify|expand) "
-        rf"((again|further|more|better|now|in (more |greater |simple )?(details?|depth|terms)|\S+er|more \S+) )*{_OPENERS}$",
+        r"((again|further|more|better|now|in (more |greater |simple )?(details?|depth|terms)|\S+er|more \S+) )*"
+        f"{_OPENERS}$",
     ),
     # translate to French
     Cue(
@@ -283,8 +287,8 @@ ENGLISH: Final = (
     # now in French
     Cue(
         "continuation",
-        "^ now (, )?(do|make|explain|write|add|use|try|give|change|translate|convert|rewrite|show|in|with|the|for|as|replace|"
-        "let|we) ",
+        "^ now (, )?(do|make|explain|write|add|use|try|give|change|translate|convert|rewrite|show|in|with|"
+        "the|for|as|replace|let|we) ",
         always=True,
     ),
     # then why
@@ -384,8 +388,8 @@ SPANISH_NOT_ENCLITIC: Final = listed(
 _ES_OPENERS: Final = "((por favor|porfa|gracias|ahora|pues|bueno|y|pero|puedes|podrías|,|[.]) )*"
 _ES_REPLY: Final = (
     "(sí|si|no|vale|ok|claro|claro que sí|correcto|exacto|de acuerdo|continúa|continua|sigue|prosigue|adelante|más|"
-    "otra vez|de nuevo|dale|venga|quizás?|tal vez|puede ser|también|tampoco|ninguno|ninguna|ambos|ambas|los dos|las dos|"
-    "por supuesto|por qué|por qué no|para qué|cómo|cuándo|dónde|quién|quiénes|cuál|cuáles|cuánt[oa]s?|qué|cómo así|"
+    "otra vez|de nuevo|dale|venga|quizás?|tal vez|puede ser|también|tampoco|ninguno|ninguna|ambos|ambas|los dos|"
+    "las dos|por supuesto|por qué|por qué no|para qué|cómo|cuándo|dónde|quién|quiénes|cuál|cuáles|cuánt[oa]s?|qué|cómo así|"
     "por ejemplo|desde cuándo|hasta cuándo|de dónde|a dónde|adónde|con quién|en serio|eso|luego|entonces|después|"
     "qué más|quién más|algo más|repite|explica|amplía|resume|traduce|verdad|otro|otra|en qué sentido|como cuál|"
     "como cuáles)"
@@ -429,7 +433,8 @@ SPANISH: Final = (
     # explica mejor
     Cue(
         "continuation",
-        rf"^ {_ES_OPENERS}{_ES_REWORK} ((mejor|de nuevo|otra vez|con más detalles?|en detalle|más \S+|más) )*{_ES_OPENERS}$",
+        rf"^ {_ES_OPENERS}{_ES_REWORK} ((mejor|de nuevo|otra vez|con más detalles?|en detalle|más \S+|más) )*"
+        f"{_ES_OPENERS}$",
     ),
     # traduce al inglés
     Cue(

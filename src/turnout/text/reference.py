@@ -1,0 +1,521 @@
+"""Does this question need the conversation to be understood?
+
+A word that points (a pronoun, a demonstrative, "the other one") or a gap (a question without its verb, a command
+without its object) needs the conversation only when nothing in the question itself can be what it points to. So a
+pointing word is found first and then acquitted: by something before it that it may stand for, by a name in the clause
+it opens, by what the text goes on to bring (after a colon, on the next line, between quotes), or because it points to
+nothing at all ("is it safe to", "there are", "the book that won").
+
+Invariant: only the opening can need the conversation, which is everything up to the end of the first sentence that
+names something; what comes later has that to point to. When in doubt a question stands on its own, since history shown
+to it could only bias it. `broad` reverses the doubt for a conversation in progress, where a past without a name in it
+("who won?", "was the album a success?") is hardly ever a new subject.
+
+The text is folded first. Capital letters are looked at only to tell names from nouns, and only in text that has both.
+Time is linear in the text, and only the folding reads more than its beginning.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache, cached_property
+from itertools import islice
+from typing import Any, Final, Literal
+
+import re2
+from msgspec import Struct
+
+from turnout.core.verdict import Reason
+
+from .fold import fold
+from .pointing import (
+    ACT,
+    AFTER_OBJECT,
+    AGAIN,
+    ALLOWED,
+    ANNOUNCED,
+    AUXILIARY,
+    BE,
+    CLOCK,
+    DEGREE,
+    EDGE,
+    ENGLISH,
+    FRAMING,
+    HAPPENED,
+    IMPERSONAL,
+    JOIN,
+    LASTING,
+    LIGHT,
+    MARK,
+    NOT_THERE,
+    NOW,
+    PAST,
+    PERSON,
+    PERSONAL,
+    PICKED,
+    PLAIN,
+    PREPOSITION,
+    QUESTION,
+    RAISING,
+    RELATIVE,
+    SOMEBODY,
+    SPAN,
+    SPANISH,
+    SPANISH_BEFORE_LO,
+    SPANISH_DETERMINER,
+    SPANISH_NEUTER,
+    SPANISH_NOT_ENCLITIC,
+    SPANISH_NOT_ESTA,
+    SPANISH_NOT_LO,
+    SPANISH_PLAIN,
+    SPANISH_PRONOUN,
+    SPANISH_TIME,
+    START,
+    SUBJECT,
+    SUBORDINATOR,
+    TELLING,
+    TEXT,
+    THERE_IS,
+    THOSE,
+    TIME,
+    UNIQUE,
+    WEATHER,
+    Cue,
+    Kind,
+    listed,
+)
+
+# Characters read of a text. A question that needs the conversation says so in its first lines; the cut bounds the work.
+WINDOW: Final = 2_048
+# An opening of more words says itself what it is about: nearly three times the longest of 3,430 follow-ups, 17 words.
+LONG: Final = 48
+
+# For people, behind the words that were found. The last two kinds are only found broadly.
+SENTENCES: Final[Mapping[Kind, str]] = {
+    "pronoun": "stands for nothing in the question",  # he, its; él, explícalo
+    "deictic": "points outside the question",  # this, that one, there; esto, allí
+    "earlier": "speaks of something said before",  # the previous one, your last answer; lo anterior
+    "ellipsis": "is only complete after an earlier question",  # why?, and Texas?; ¿y en Madrid?
+    "continuation": "goes on from what was said before",  # yes, shorter please, now in French; más corto
+    "comparative": "compares with something said before",  # what else, which is better; ¿quién más?
+    "definite": "takes for granted which one is meant",  # was the album a success?
+    "open": "asks about a past without naming whose",  # who won?, were there any problems?
+}
+
+
+class Reference(Struct, frozen=True, gc=False):
+    """The first words of a question that need the conversation, and why."""
+
+    kind: Kind
+    words: str
+    """As folded."""
+
+    @property
+    def code(self) -> str:
+        return f"reference.{self.kind}"
+
+    @property
+    def reason(self) -> Reason:
+        return Reason(self.code, f'"{self.words}" {SENTENCES[self.kind]}')
+
+
+def needs_history(text: str, *, broad: bool = False) -> bool:
+    """Whether the question cannot be understood alone."""
+    return find_reference(text, broad=broad) is not None
+
+
+def find_reference(text: str, *, broad: bool = False) -> Reference | None:
+    """What in the question points outside it. `broad` adds what only a conversation in progress makes likely."""
+    question = _Question(text)
+    if not question.words:
+        return None
+    cues = SPANISH if question.spanish else ENGLISH
+    find_pointer = _find_spanish_pointer if question.spanish else _find_pointer
+    found = (None if question.long else find_pointer(question)) or _find_cue(question, cues)
+    if found is None and broad and not question.brings:
+        found = _find_cue(question, cues, broad=True) or (None if question.spanish else _find_past(question))
+    return found
+
+
+# ------------------------------------------------------------------------------------------------------------- the text
+
+# n't and 's are words of their own; other apostrophes, hyphens, stops and commas inside a word or number belong to it.
+_APART: Final = r"'(?:s|re|ve|d|m|ll)(?![^\W_])"
+_TOKEN: Final = re.compile(
+    rf"[^\W_]+?(?=n't(?![^\W_]))|n't(?![^\W_])|{_APART}|[^\W_]+(?:(?!{_APART})[-.,:'][^\W_]+)*|[.?!;\n]+|[,:\"()]"
+)
+_SPANISH_LETTER: Final = re.compile("[¿¡ñáéíóú]")
+# White space as folding sees it: the separators U+001C to U+001F are invisible to it.
+_WRITTEN: Final = re.compile(r"[\S\x1c-\x1f]+")
+_BRINGING: Final = frozenset(':"\n')
+
+
+class _Question:
+    """A text as far as it can need the conversation."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        folded = fold(text).text
+        seen = folded[:WINDOW]
+        parts = ["\n" if "\n" in part else "." if part[0] in ".?!;" else part for part in _TOKEN.findall(seen)]
+        first, last = 0, len(parts)
+        while first < last and (parts[first] in MARK or parts[first] == "\n"):
+            first += 1
+        while first < last and parts[last - 1] in (".", ",", "\n"):
+            last -= 1
+        parts = parts[first:last]
+        self.spanish = _is_spanish(parts, seen)
+        self.plain = SPANISH_PLAIN if self.spanish else PLAIN
+        end = self._end_of_opening(parts)
+        self.words = ["." if part == "\n" else part for part in parts[:end]]
+        """The opening; every end of a sentence in it is a full stop."""
+        self.long = end > LONG
+        self.brings = self.long or len(folded) > WINDOW or not _BRINGING.isdisjoint(parts)
+        """The text goes on to bring what a word may point to: after a colon, on a new line, in quotes, or at length."""
+        self.flat = f" {' '.join(self.words)} "
+        """The opening with one space around every word, as cues read it."""
+
+    def _end_of_opening(self, parts: list[str]) -> int:
+        named = False
+        for at, part in enumerate(parts):
+            if part in (".", "\n"):
+                if named:
+                    return at
+            elif not named:
+                named = _is_name(part, self.plain)
+        return len(parts)
+
+    @cached_property
+    def names(self) -> frozenset[str] | None:
+        """The words written with a capital, everyday words aside; None when the text does not use both cases."""
+        capital: set[str] = set()
+        lower = False
+        for written, letter in islice(_initials(self.text), WINDOW):
+            lower = lower or letter.islower()
+            if letter.isupper():
+                capital.update(_TOKEN.findall(fold(written).text))
+        return frozenset(capital - PLAIN) if lower and capital else None
+
+
+def _initials(text: str) -> Iterator[tuple[str, str]]:
+    """Each written word that has a letter, with its first."""
+    for match in _WRITTEN.finditer(text):
+        if letter := next(filter(str.isalpha, match[0]), ""):
+            yield match[0], letter
+
+
+def _is_spanish(parts: list[str], seen: str) -> bool:
+    spanish = sum(part in SPANISH_PLAIN and part not in PLAIN for part in parts)
+    english = sum(part in PLAIN and part not in SPANISH_PLAIN for part in parts)
+    return spanish > english or (spanish == english == 0 and _SPANISH_LETTER.search(seen) is not None)
+
+
+def _is_name(word: str, plain: frozenset[str] = PLAIN) -> bool:
+    """Whether a word may be a name or noun."""
+    return word not in plain and word not in MARK and len(word) > 1 and not word[0].isdigit() and word[0] != "'"
+
+
+# ----------------------------------------------------------------------------------------------------------------- cues
+
+
+def _find_cue(question: _Question, cues: tuple[Cue, ...], *, broad: bool = False) -> Reference | None:
+    for at in sorted(_set(cues).Match(question.flat.encode()) or ()):
+        cue = cues[at]
+        if cue.broad is not broad or (question.brings and not cue.always):
+            continue
+        if cue.unless and _compiled(cue.unless).search(question.flat):
+            continue
+        found = _compiled(cue.find).search(question.flat)
+        before = question.flat[: found.start()].split()
+        if not (cue.bare and any(_is_name(word, question.plain) for word in before)):
+            return Reference(cue.kind, found[0].strip(" .,"))
+    return None
+
+
+@cache
+def _set(cues: tuple[Cue, ...]) -> Any:
+    """All patterns in one pass. Compiled when first needed: an import stays instant."""
+    found = re2.Set.SearchSet()
+    for cue in cues:
+        found.Add(cue.find)
+    found.Compile()
+    return found
+
+
+@cache
+def _compiled(pattern: str) -> Any:
+    return re2.compile(pattern)
+
+
+# ------------------------------------------------------------------------------------------------------------- pronouns
+
+_PRONOUNS: Final[Mapping[str, Literal["person", "thing", "group"]]] = {
+    **dict.fromkeys(listed("he she him her his hers"), "person"),
+    **dict.fromkeys(listed("it its"), "thing"),
+    **dict.fromkeys(listed("they them their theirs"), "group"),
+}
+
+
+def _find_pointer(question: _Question) -> Reference | None:
+    words = question.words
+    for at, word in enumerate(words):
+        if word in _PRONOUNS:
+            # What "it" is may follow ("fix it: ..."); whom "he" is hardly ever does.
+            if question.brings and word in ("it", "its", "them"):
+                continue
+            if not (word == "it" and _is_expletive(words, at)) and not _has_antecedent(question, at):
+                return Reference("pronoun", _with_next(words, at))
+        elif word in _POINTERS and not question.brings and _POINTERS[word](words, at) and not _is_told(words, at):
+            return Reference("deictic", _with_next(words, at))
+    return None
+
+
+def _with_next(words: list[str], at: int) -> str:
+    after = words[at + 1 : at + 2]
+    return words[at] if after == [] or after[0] in MARK else f"{words[at]} {after[0]}"
+
+
+def _is_expletive(words: list[str], at: int) -> bool:
+    """Whether "it" stands for nothing: weather, time, and what the rest of the sentence says."""
+    asked, after = words[max(0, at - 4) : at], words[at + 1 : at + 13]
+    before = next((word for word in reversed(asked) if word not in ("n't", "not")), "")
+    rest = [word for word in after if word not in AUXILIARY]
+    while rest and (rest[0] in DEGREE or rest[0].endswith("ly")):
+        del rest[0]
+    said, then = rest[0] if rest else "", rest[1:]
+    is_said = before in AUXILIARY or (after != [] and after[0] in AUXILIARY)
+    if before in FRAMING and any(word in ANNOUNCED or word == "so" for word in after):
+        return True
+    if (not said or said in NOW) and is_said and any(word in CLOCK for word in asked):
+        return True
+    if said in IMPERSONAL or said in WEATHER or (said in ("going", "supposed") and not WEATHER.isdisjoint(then[:3])):
+        return True
+    if said in ANNOUNCED:
+        # Is it that ..., how simple is it to ...; not: what is it to him.
+        return said not in ("to", "what") or ("how" in asked and before in BE)
+    if said in LASTING:
+        return any(word in ANNOUNCED or word == "for" for word in then) or (not then and said in ("take", "cost"))
+    if (said == "like" and "to" in then) or ("been" in after and not SPAN.isdisjoint(then)):
+        return True
+    if not is_said or not then or said in RAISING or (said.endswith(("ed", "wn")) and said not in ALLOWED):
+        return False
+    return then[0] in ANNOUNCED or (then[0].endswith("ing") and len(then[0]) > 4) or (then[0] == "for" and "to" in then)
+
+
+_AGENT: Final = re.compile(r"[^\W\d_]{3,}(?:ist|ian|[^aeiou]er|[ts]or|woman|man|ess)")
+_EDGES: Final = MARK | PREPOSITION | SUBORDINATOR | JOIN
+
+
+def _has_antecedent(question: _Question, at: int) -> bool:
+    """Whether a pronoun has something in the question to stand for."""
+    words, kind = question.words, _PRONOUNS[question.words[at]]
+    if _asks_about(words, at):
+        return _points_ahead(question, at)
+    names = question.names if kind == "person" else None
+    holder = _holder(words, at)
+
+    def may_mean(place: int) -> bool:
+        # The word just before is the verb (beat him) or what is modified (the day he left): was Augustus his name.
+        beside = place == at - 1 and not (names and words[place] in names and words[at] == "his")
+        if beside or place in holder:
+            return False
+        if kind == "person":
+            return _is_noun(words, place) and _is_person(words, place, names)
+        return _is_noun(words, place) or words[place] in SOMEBODY
+
+    if not any(map(may_mean, range(at))):
+        return _points_ahead(question, at)
+    return not _is_object_of_only_clause(words, at)
+
+
+def _asks_about(words: list[str], at: int) -> bool:
+    """When did he ..., what album is it: the subject of the question, which nothing before the verb can be."""
+    verb = next((place for place, word in enumerate(words[:9]) if word in AUXILIARY or word in MARK), -1)
+    before = at - 1
+    while before > verb and words[before] in LIGHT:
+        before -= 1
+    if verb < 0 or before != verb or words[verb] in MARK:
+        return False
+    # When the ship was old was it ...: the first clause had a subject of its own.
+    return words[0] not in SUBORDINATOR or not any(_is_noun(words, place) for place in range(1, verb))
+
+
+def _holder(words: list[str], at: int) -> range:
+    """The noun phrase a pronoun is part of, which is not what it stands for: the name of its author."""
+    if at < 2 or words[at - 1] not in PREPOSITION or words[at - 1] in SUBORDINATOR or not _is_name(words[at - 2]):
+        return range(0)
+    start = at - 2
+    if words[at - 1] in ("of", "about", "regarding"):
+        while start > 0 and _is_name(words[start - 1]):
+            start -= 1
+    return range(start, at - 1)
+
+
+def _is_noun(words: list[str], at: int) -> bool:
+    word = words[at]
+    return _is_name(word) and not word.endswith(("ed", "ly")) and not (at and words[at - 1] in SUBJECT)
+
+
+def _is_person(words: list[str], at: int, names: frozenset[str] | None) -> bool:
+    word = words[at]
+    if word in PERSON or _AGENT.fullmatch(word) or (names and word in names):
+        return True
+    while at and _is_name(words[at - 1]):
+        at -= 1
+    article = words[at - 1] if at else ""
+    if names is None and article not in ("the", "a", "an", "any", "some", "of"):
+        return True  # in lower case: perhaps a name
+    # Could a chipmunk ... his; not: what is a role she had, is there a film about him.
+    return (
+        article in ("a", "an", "my", "your", "our", "every") and words[0] not in QUESTION and "there" not in words[:2]
+    )
+
+
+def _is_object_of_only_clause(words: list[str], at: int) -> bool:
+    """Did the label like it: the object of a simple clause is never its subject."""
+    after = words[at + 1] if at + 1 < len(words) else "."
+    is_object = words[at] in ("him", "her", "it", "them") and (after in _EDGES or after in AFTER_OBJECT)
+    if not is_object or words[0] not in QUESTION | AUXILIARY:
+        return False
+    clause = words[1:at]
+    return _EDGES.isdisjoint(clause) and RELATIVE.isdisjoint(clause) and PERSONAL.isdisjoint(clause[2:])
+
+
+def _points_ahead(question: _Question, at: int) -> bool:
+    """If he were poor, would Reeve have lived: an opening clause may point to the subject of the next."""
+    words = question.words
+    if words[0] not in SUBORDINATOR | PREPOSITION or "," not in words[at:]:
+        return False
+    comma = words.index(",", at)
+    ahead = range(comma + 1, min(len(words), comma + 7))
+    if any(words[place] in _PRONOUNS for place in ahead[:4]):
+        return False
+    names = question.names
+    return any(_is_noun(words, place) and (not names or words[place] in names) for place in ahead)
+
+
+# ------------------------------------------------------------------------------------------------------- demonstratives
+
+
+def _is_told(words: list[str], at: int) -> bool:
+    """Whether an earlier clause of the sentence names something to point to."""
+    edge = next((place for place in range(at - 1, -1, -1) if words[place] in EDGE), 0)
+    return any(map(_is_name, words[:edge]))
+
+
+def _is_this(words: list[str], at: int) -> bool:
+    # This week, this fine day, at this time; but: these early years, during this time.
+    if words[at + 1 : at + 2] == ["time"] and at and words[at - 1] in ("at", "by"):
+        return False
+    return TIME.isdisjoint(words[at + 1 : at + (3 if words[at] == "this" else 2)])
+
+
+def _is_those(words: list[str], at: int) -> bool:
+    after = words[at + 1] if at + 1 < len(words) else ""
+    return after not in THOSE and not after.endswith(("able", "ible", "ing", "ed"))
+
+
+def _is_that(words: list[str], at: int) -> bool:
+    """Whether "that" points, rather than joins a clause: the book that won, is it true that."""
+    before, after = words[at - 1] if at else "", words[at + 1] if at + 1 < len(words) else "."
+    if after in MARK:
+        return before != "so"
+    if not at or before in MARK or before in JOIN:
+        return not at or after in AUXILIARY
+    if before in BE:
+        # Is that true, what is that song; not: the trouble is that it rains.
+        return at == 1 or words[at - 2] in QUESTION or (after not in START and not any(map(_is_name, words[: at - 1])))
+    if before in AUXILIARY or before in ("when", "why", "if", "how", "because", "where", "what"):
+        return True
+    if before in PREPOSITION or before == "like":
+        return after not in START and before not in ("except", "than")
+    return after == "one" or (before in ACT and after in PREPOSITION | AGAIN)
+
+
+def _is_there(words: list[str], at: int) -> bool:
+    """Whether "there" is a place: did he live there; not: are there any."""
+    return at > 0 and words[at - 1] not in NOT_THERE and THERE_IS.isdisjoint(words[at + 1 : at + 2])
+
+
+_POINTERS: Final[Mapping[str, Callable[[list[str], int], bool]]] = {
+    "this": _is_this,
+    "these": _is_this,
+    "those": _is_those,
+    "that": _is_that,
+    "there": _is_there,
+}
+
+# -------------------------------------------------------------------------------------------------------------- Spanish
+
+# explícalo, hacerlo, haciéndolo, and what is typed without the accent.
+_ENCLITIC: Final = re.compile(
+    r"[^\W\d_]*[áéíóú][^\W\d_]*[aeiéz](?:lo|la)s?|[^\W\d_]{3,}(?:[aeií]r(?:me|te|se|nos)?|[aá]ndo|i[eé]ndo)(?:lo|la)s?"
+    r"|(?:haz|pon|di|da|dime|dame|explica|traduce|resume|repite|escribe|mejora|cambia|corrige|amplia|arregla|borra|envia"
+    r"|manda|usa|acorta|alarga|simplifica|explique|haga|prueba|revisa|muestra|completa)(?:me|se)?(?:lo|la)s?"
+)
+
+
+def _find_spanish_pointer(question: _Question) -> Reference | None:
+    words = question.words
+    for at in range(0 if question.brings else len(words)):
+        code = _point_in_spanish(words, at)
+        # As in English, the word just before is a verb.
+        if code and not any(_is_name(word, SPANISH_PLAIN) for word in words[: max(0, at - 1)]):
+            return Reference(code, words[at] if words[at] not in SPANISH_PLAIN else _with_next(words, at))
+    return None
+
+
+def _point_in_spanish(words: list[str], at: int) -> Kind | None:
+    word, before, after = words[at], words[at - 1] if at else "", words[at + 1] if at + 1 < len(words) else ""
+    if word in SPANISH_PRONOUN:
+        return "pronoun"
+    if word in SPANISH_NEUTER:
+        return "deictic"
+    if word in SPANISH_DETERMINER:
+        verb = word in ("esta", "estas", "este") and (
+            after in SPANISH_NOT_ESTA or after.endswith(("ando", "endo", "ado", "ido"))
+        )
+        return None if verb or after in SPANISH_TIME or before in ("el", "del", "al") else "deictic"
+    if word == "lo":
+        return "pronoun" if after and after not in SPANISH_NOT_LO and (not at or before in SPANISH_BEFORE_LO) else None
+    if word.endswith(("lo", "la", "los", "las")) and word not in SPANISH_NOT_ENCLITIC and _ENCLITIC.fullmatch(word):
+        return "pronoun"
+    return None
+
+
+# ------------------------------------------------------------------------------------------------------------- the past
+
+# A longer definite phrase in a text without capitals is more likely a name: the black panther party.
+_LONGEST_NOUN: Final = 2
+
+
+def _find_past(question: _Question) -> Reference | None:
+    """Was the album a success; who won: a past in which nobody is named."""
+    words = question.words
+    personal = not PERSONAL.isdisjoint(words) and not ("tell" in words or "find" in words)
+    if question.names or personal:
+        return None
+    verb = next((at for at, word in enumerate(words) if word in AUXILIARY), -1)
+    subject = next((at for at in range(verb + 1, len(words)) if words[at] not in LIGHT), len(words))
+    if verb >= 0 and subject < len(words) and _is_noun(words, subject):
+        return None  # without an article: a name, or things in general
+    past = not PAST.isdisjoint(words) if verb >= 0 else any(w in HAPPENED or w.endswith("ed") for w in words[1:3])
+    for at, word in enumerate(words):
+        if word == "the" and (noun := _definite(words, at)) and (past or noun[-1] in TEXT):
+            return Reference("definite", " ".join(["the", *noun]))
+    if past and "the" not in words and words[0] in QUESTION | AUXILIARY:
+        return Reference("open", " ".join(words[: max(verb + 2, 2)]))
+    return None
+
+
+def _definite(words: list[str], at: int) -> list[str]:
+    """The noun of a definite phrase that nothing tells apart from others of its kind."""
+    end = at + 1
+    while end < len(words) and _is_name(words[end]):
+        end += 1
+    noun, after = words[at + 1 : end], words[end] if end < len(words) else ""
+    if len(noun) > _LONGEST_NOUN and noun[-1].endswith(("ed", "ly")):
+        noun = noun[:-1]
+    told = not noun or len(noun) > _LONGEST_NOUN or noun[-1] in UNIQUE or after in TELLING
+    return [] if told or noun[0] in PICKED or noun[0].endswith("est") else noun
