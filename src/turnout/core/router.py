@@ -52,7 +52,7 @@ class Counterfactual(NamedTuple):
 class Router:
     """One profile, ready to decide."""
 
-    __slots__ = ("asked", "profile", "stations", "unasked")
+    __slots__ = ("asked", "direct", "profile", "stations", "unasked")
 
     def __init__(self, profile: Profile) -> None:
         self.profile = profile
@@ -60,6 +60,8 @@ class Router:
         """Each layer, and how it ends when it is not asked."""
         # Most queries declare nothing and carry no notes: layers at the front that judge by those pass for all of them.
         first = next((i for i, place in enumerate(profile.layers) if place.needs is None), len(self.stations))
+        self.direct = profile.off is None and profile.split is None
+        """Every question that is not blank goes straight to the layers."""
         self.unasked = [idle for _, idle in self.stations[:first]]
         self.asked = self.stations[first:]
 
@@ -92,9 +94,9 @@ class Router:
     def accept(self, query: str | Query) -> Query:
         """The query, validated; the only place where routing can refuse."""
         if isinstance(query, str):
-            if len(query) <= MAX_CHARACTERS:
-                return Query(query)
             query = Query(query)
+            if len(query.text) <= MAX_CHARACTERS:
+                return query
         size = len(query.text)
         if query.turns:
             size += sum(len(turn.text) for turn in query.turns)
@@ -125,14 +127,15 @@ class Router:
         reading = profile.read(query)
         if muted:
             reading = profile.mute(reading, muted)
-        if profile.off is not None:
-            return self._default(reading, profile.off, "router.off", "the router is switched off", role)
-        if not reading.folded and profile.blank is not None and reading.blank and query.declared is None:
-            return self._default(reading, profile.blank, "router.blank", "the question is blank", role)
-        if profile.split is not None and role is None:
-            parts = contain(profile.split, reading)
-            if isinstance(parts, tuple) and parts and all(isinstance(part, Part) for part in parts):
-                return (yield from self._compose(query, parts, muted))
+        if not reading.folded or not self.direct:
+            if profile.off is not None:
+                return self._default(reading, profile.off, "router.off", "the router is switched off", role)
+            if profile.blank is not None and reading.blank and query.declared is None:
+                return self._default(reading, profile.blank, "router.blank", "the question is blank", role)
+            if profile.split is not None and role is None:
+                parts = contain(profile.split, reading)
+                if isinstance(parts, tuple) and parts and all(isinstance(part, Part) for part in parts):
+                    return (yield from self._compose(query, parts, muted))
 
         if query.declared is None and not reading.notes:
             trace, stations = self.unasked.copy(), self.asked

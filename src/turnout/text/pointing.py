@@ -34,6 +34,10 @@ def _any(words: frozenset[str]) -> str:
 
 
 MARK: Final = listed('. , : " ( )')
+# What may stand on a line of its own above the question.
+COURTESY: Final = listed(
+    "hi hello hey dear all thanks thank you ok okay well so oh please good morning evening hola buenas buenos días gracias"
+)
 
 # -------------------------------------------------------------------------------------------------------- English words
 
@@ -86,8 +90,8 @@ WEATHER: Final = listed(
     rain snow freeze hail"""
 )
 IMPERSONAL: Final = listed(
-    """matter matters seem seems seemed appear appears turns rain rains rained snow snows snowed looks sounds depends
-    yourself comes easy hanging until since"""
+    """matter matters seem seems seemed appear appears turns rain rains rained snow snows snowed looks sounds feels
+    depends yourself comes easy hanging until since"""
 )
 # Between "it is" and its adjective: "is it still so much harder to".
 DEGREE: Final = listed("more less most too so very always ever even still also really been n't not often as quite much")
@@ -144,6 +148,8 @@ ACT: Final = listed(
     """do did explain translate repeat summarize summarise rewrite change fix use try make put cancel stop undo delete
     say said mean meant redo convert turn clarify shorten expand simplify rephrase send show check"""
 )
+# "said that in 1990": mostly a clause follows.
+SAY: Final = listed("say said mean meant show")
 AGAIN: Final = listed("again please more further now better")
 NOT_THERE: Final = AUXILIARY | listed("hi hello hey out n't not , .")
 THERE_IS: Final = AUXILIARY | listed("exist exists seem seems ever really any a an no some")
@@ -155,7 +161,7 @@ HAPPENED: Final = listed(
 UNIQUE: Final = listed(
     """weather time date sun moon earth world internet sky ocean sea news government universe bible web planet future
     past country economy market capital president law environment night morning evening day week month year weekend
-    difference us usa uk un eu"""
+    difference us usa uk un eu years"""
 )
 # Nobody knows which article, in any tense.
 TEXT: Final = listed("article passage text document page story")
@@ -179,8 +185,8 @@ _REPLY: Final = (
     "(yes|yeah|yea|yep|yup|no|nope|nah|exactly|right|correct|true|false|wrong|maybe|perhaps|possibly|agreed|indeed|"
     "absolutely|definitely|certainly|probably|of course|not really|not at all|not sure|go on|go ahead|continue|proceed|"
     "carry on|keep going|next|more|again|once more|one more|one more time|try again|same|neither|both|either|none|"
-    "another|another one|me too|really|seriously|please do|ok|okay|sure|undo|redo|retry|sounds good|for example|for instance|"
-    "such as|like what|like who|in what way|says who|so what|now what|"
+    "another|another one|me too|really|seriously|please do|ok|okay|sure|undo|redo|retry|sounds good|for example|"
+    "for instance|such as|like what|like who|in what way|says who|so what|now what|"
     "i (do|am|did|will|would|can|agree|disagree)( n't| not)?)"
 )
 _SAID: Final = (
@@ -206,7 +212,7 @@ ENGLISH: Final = (
         always=True,
     ),
     # the last example; the previous one
-    Cue("earlier", f" (the|my) (previous|last|earlier|prior|above|preceding) ({_SAID}|ones?) ", bare=True),
+    Cue("earlier", f" (the|my|from|on) (previous|last|earlier|prior|above|preceding) ({_SAID}|ones?) ", bare=True),
     # the above
     Cue("earlier", rf" the above (\S+ )?{_STOP}"),
     # what is wrong in your solution
@@ -226,7 +232,12 @@ ENGLISH: Final = (
     # what about the others
     Cue("earlier", f" the (others|rest|two|other|same|other two) {_STOP}", bare=True),
     # what about Spain; not: how about a joke
-    Cue("ellipsis", f"^ {_OPENERS}(what|how) about ", r" how about (a|an|some|any|we|i|you|your|my|\S+ing) "),
+    Cue(
+        "ellipsis",
+        f"^ {_OPENERS}(what|how) about ",
+        r" how about (a|an|some|any|we|i|you|your|my|\S+ing) ",
+        always=True,
+    ),
     # why; who won; how so
     Cue(
         "ellipsis",
@@ -238,6 +249,8 @@ ENGLISH: Final = (
     Cue("ellipsis", rf"^ ({_IN} )?(how (many|much|long)|(what|which)( \S+)? (kind|type|sort)s? of)( \S+)? $"),
     # in what film
     Cue("ellipsis", rf"^ {_IN} (what|which|whose|whom)( \S+){{0,4}} $", _PLAYERS),
+    # in French; without sugar
+    Cue("ellipsis", rf"^ {_OPENERS}{_IN}( \S+){{1,3}} {_OPENERS}$", f"{_PLAYERS}| {_WH} "),
     # and Texas
     Cue(
         "ellipsis",
@@ -389,9 +402,9 @@ _ES_OPENERS: Final = "((por favor|porfa|gracias|ahora|pues|bueno|y|pero|puedes|p
 _ES_REPLY: Final = (
     "(sí|si|no|vale|ok|claro|claro que sí|correcto|exacto|de acuerdo|continúa|continua|sigue|prosigue|adelante|más|"
     "otra vez|de nuevo|dale|venga|quizás?|tal vez|puede ser|también|tampoco|ninguno|ninguna|ambos|ambas|los dos|"
-    "las dos|por supuesto|por qué|por qué no|para qué|cómo|cuándo|dónde|quién|quiénes|cuál|cuáles|cuánt[oa]s?|qué|cómo así|"
-    "por ejemplo|desde cuándo|hasta cuándo|de dónde|a dónde|adónde|con quién|en serio|eso|luego|entonces|después|"
-    "qué más|quién más|algo más|repite|explica|amplía|resume|traduce|verdad|otro|otra|en qué sentido|como cuál|"
+    "las dos|por supuesto|por qué|por qué no|para qué|cómo|cuándo|dónde|quién|quiénes|cuál|cuáles|cuánt[oa]s?|qué|"
+    "cómo así|por ejemplo|desde cuándo|hasta cuándo|de dónde|a dónde|adónde|con quién|en serio|eso|luego|entonces|"
+    "después|qué más|quién más|algo más|repite|explica|amplía|resume|traduce|verdad|otro|otra|en qué sentido|como cuál|"
     "como cuáles)"
 )
 _ES_SAID: Final = (
@@ -420,6 +433,19 @@ SPANISH: Final = (
     ),
     # ¿y en Madrid?
     Cue("ellipsis", r"^ (y|o|pero|e)( \S+){1,6} $", f" ({_any(SPANISH_VERB)}|dime|dame) "),
+    # en francés, por favor; not: por favor, de nada
+    Cue(
+        "ellipsis",
+        rf"^ {_ES_OPENERS}(en|con|sin|para|de|a|por|desde|hasta)( \S+){{1,3}} {_ES_OPENERS}$",
+        f" ({_any(SPANISH_VERB)}|dónde|nada|favor|gracias|mí|qué|quién) ",
+    ),
+    # ¿cuándo nació?; ¿y cuánto cuesta?; ¿cuántos habitantes tiene?; not: ¿qué pasa?
+    Cue(
+        "ellipsis",
+        rf"^ (y )?((por qué|quién|cuándo|dónde|cuánto|cómo|qué) {_any(SPANISH_VERB)}|"
+        r"cuánt[oa]s \S+ (tiene|tienen|tuvo|ganó)) $",
+        " (qué (hay|pasa)|cómo (está|están|va|he)) ",
+    ),
     # ¿y si llueve?
     Cue("ellipsis", "^ y (si|qué pasa|qué tal|qué hay|por qué|cómo|para qué) "),
     # ¿qué hay de Francia?

@@ -197,10 +197,11 @@ def _read(text: str) -> tuple[list[_Token], set[int]]:
             word = raw.lower()
         else:
             word = "," if raw in ",，" else bare(raw)
-            # A quotation counts once it is closed: an apostrophe before a word may be anything.
-            if since < 0 and raw[0] in _QUOTES:
+            # A quotation counts once it is closed, for an apostrophe before a word may be anything, and only if its
+            # marks cling to words: a part might lose a mark that stands alone.
+            if since < 0 and word and raw[0] in _QUOTES:
                 since, closing = at, _QUOTES[raw[0]]
-            if since >= 0 and raw.rstrip(".?!…:;").endswith(closing) and (since < at or len(raw) > 1):
+            if since >= 0 and word and raw.rstrip(".?!…:;").endswith(closing):
                 quoted.update(range(since, at + 1))
                 since = -1
         tokens.append(_Token(raw, word, found.start(), found.start() in starts))
