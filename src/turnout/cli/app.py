@@ -46,6 +46,16 @@ COMMANDS = (
         ),
     ),
     Command(
+        "plan",
+        "Draw what a question asks for, part by part.\n\n"
+        "Each part of a compound question with its role, its words, its routes and sources, and who decided it. A "
+        "question that is not split is its only part.",
+        (
+            'turnout plan "Summarise the report, then translate it into French"',
+            'turnout plan "Define entropy" -p study --json | jq .parts',
+        ),
+    ),
+    Command(
         "batch",
         "Decide a whole JSONL file, on all cores.\n\n"
         'Every row gives exactly one row, in order: {"row", "id" if it had one, "decision"}, or {"row", "error"}. '

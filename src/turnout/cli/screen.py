@@ -103,6 +103,8 @@ class Glyphs(NamedTuple):
     dots: str = "…"
     yes: str = "✓"
     no: str = "✗"
+    branch: str = "├─"
+    corner: str = "╰─"
 
 
 PLAIN = Glyphs(
@@ -131,6 +133,8 @@ PLAIN = Glyphs(
     dots="...",
     yes="ok",
     no="not met",
+    branch="|-",
+    corner="`-",
 )
 
 

@@ -47,6 +47,15 @@ class TextConfig(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=
     """Strip what clients wrap around the user's own words, from `turns`."""
 
 
+class SplitConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """How a question that is several questions is taken apart, before any layer sees it."""
+
+    compound: bool = True
+    """At conjunctions, where each half is a question of its own."""
+    conditions: bool = False
+    """A leading "if X, Y" asks X."""
+
+
 class ProfileFile(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     name: str
     routes: Annotated[tuple[str, ...], Meta(min_length=1)]
@@ -65,6 +74,7 @@ class ProfileFile(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields
     cases: str | None = None
     """Golden cases, a JSONL file beside this one."""
     text: TextConfig = TextConfig()
+    split: SplitConfig | None = None
     settings: Mapping[str, str] = {}
     """Names a user may set in `turnout.toml`, and the place in this file each one stands for."""
     adjust: tuple[Mapping[str, Any], ...] = ()

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
 from turnout import layers as _builtin_layers  # noqa: F401 - importing it registers the kinds that ship with Turnout
 from turnout.core.errors import ConfigError
-from turnout.core.profile import Placed, Profile, judges_by
+from turnout.core.profile import Part, Placed, Profile, judges_by
+from turnout.core.query import Reading
 from turnout.core.registry import Supplies, broken, kinds
 from turnout.core.verdict import Gate
-from turnout.text.match import Lexicon
+from turnout.text.match import Lexicon, Matcher
+from turnout.text.plan import planner
 from turnout.text.read import reader
 
 from .check import Checker, layer_id, own_keys
 from .document import Document, Tree
-from .model import NOT_HASHED, LayerHead, ProfileFile
+from .model import NOT_HASHED, LayerHead, ProfileFile, SplitConfig
 
 # Hex digits of SHA-256 that identify a profile: 64 bits, plenty for telling versions apart, short enough to read.
 HASH_DIGITS = 16
@@ -58,6 +61,7 @@ def build(document: Document, remarks: tuple[str, ...] = ()) -> Profile:
         deadline_ms=file.deadline_ms,
         contract=file.contract,
         adjust=adjust,
+        split=_split(file.split, matcher, lexicon),
         declared=tuple(getattr(place.call, "validate") for place in placed if hasattr(place.call, "validate")),  # noqa: B009
         remarks=remarks
         + missing
@@ -65,6 +69,15 @@ def build(document: Document, remarks: tuple[str, ...] = ()) -> Profile:
         resolved=document.tree,
         encoded_policies={route: msgspec.Raw(msgspec.json.encode(policy)) for route, policy in file.policy.items()},
     )
+
+
+def _split(
+    config: SplitConfig | None, matcher: Matcher, lexicon: Lexicon
+) -> Callable[[Reading], tuple[Part, ...]] | None:
+    if config is None:
+        return None
+    keywords = frozenset(i for i, code in enumerate(lexicon.codes) if code.startswith("keyword."))
+    return planner(matcher, triggering=keywords, compound=config.compound, conditions=config.conditions)
 
 
 def digest(tree: Tree) -> str:

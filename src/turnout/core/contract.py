@@ -13,13 +13,24 @@ from msgspec import Struct
 
 Fact = str | int | float | bool | None
 
-OBSERVED = ("classifier_called", "classifier_history", "fallback", "attempts", "cost_usd", "tokens")
+OBSERVED = (
+    "attempts",
+    "by",
+    "classifier_called",
+    "classifier_history",
+    "cost_usd",
+    "fallback",
+    "flipped_by_history",
+    "tokens",
+)
 """Facts a rule may name beside the fields of a policy: what happened around a decision, and after it."""
 
 
 class When(Struct, frozen=True, forbid_unknown_fields=True):
     route: tuple[str, ...] = ()
     """Empty: every route."""
+    by: tuple[str, ...] = ()
+    """Empty: whichever layer decided."""
 
 
 class Rule(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -33,7 +44,10 @@ class Rule(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """Facts that must not exceed this number."""
     text: str = ""
 
-    def applies(self, routes: Iterable[str]) -> bool:
+    def applies(self, routes: Iterable[str], by: Fact = None) -> bool:
+        """Whether the rule speaks of these routes; one about a layer holds only where it is known who decided."""
+        if self.when.by and by not in self.when.by:
+            return False
         return not self.when.route or any(route in self.when.route for route in routes)
 
 
@@ -47,7 +61,7 @@ class Violation(NamedTuple):
 def violations(rules: Iterable[Rule], routes: tuple[str, ...], facts: Mapping[str, Fact]) -> Iterator[Violation]:
     """Every way in which these facts break these rules. A fact that is absent or None breaks none."""
     for rule in rules:
-        if not rule.applies(routes):
+        if not rule.applies(routes, facts.get("by")):
             continue
         for name in (rule.never,) if isinstance(rule.never, str) else rule.never:
             if facts.get(name):

@@ -14,7 +14,7 @@ from msgspec.structs import force_setattr
 
 from .contain import contain, readable
 from .policy import Policy
-from .profile import Placed, Profile
+from .profile import Part, Placed, Profile
 from .query import Query
 from .verdict import Fault, Reason, Verdict
 
@@ -84,11 +84,21 @@ class Decision(Struct, frozen=True, eq=False, gc=False):
     remarks: tuple[Reason, ...] = ()
     """Reasons that are not a layer's: fallback, default, adjustments, what reading the text took."""
     parts: tuple[Decision, ...] = ()
-    role: str = ""
+    part: Part | None = None
     """What this decision is to the question it is a part of."""
     id: str = ""
     elapsed_ns: int = 0
     _reasons: tuple[Reason, ...] | None = None
+
+    @property
+    def role(self) -> str:
+        """`part`, `condition` or `remainder`; empty for a whole question."""
+        return self.part.role if self.part is not None else ""
+
+    @property
+    def then(self) -> str:
+        """What a condition leads to."""
+        return self.part.then if self.part is not None else ""
 
     @property
     def route(self) -> str:
@@ -128,7 +138,7 @@ class Decision(Struct, frozen=True, eq=False, gc=False):
         steps = tuple((step.place.id, step.ended, step.verdict, step.fault) for step in self.steps)
         place = self.chosen.place.id if self.chosen is not None else None
         whole = (self.profile.hash, self.query, self.routes, self.confidence, self.margin, self.by, self.outcome)
-        return (*whole, steps, place, self.remarks, self.role, tuple(part._content() for part in self.parts))
+        return (*whole, steps, place, self.remarks, self.part, tuple(part._content() for part in self.parts))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Decision):
@@ -171,7 +181,7 @@ class Decision(Struct, frozen=True, eq=False, gc=False):
             [step.encoded or _step_form(step, chosen) for step in self.steps],
             [part._form() for part in self.parts] if self.parts else [],
             self.elapsed_ns / 1000,
-            self.role or UNSET,
+            *(() if self.part is None else _part_form(self.part)),
         )
 
 
@@ -210,7 +220,15 @@ class DecisionForm(Struct, frozen=True, gc=False):
     parts: list[DecisionForm]
     elapsed_us: float
     role: str | UnsetType = UNSET
-    """What a part is to its question; a whole question has none."""
+    """What a part is to its question; a whole question has none of these three."""
+    text: str | UnsetType = UNSET
+    """The part's own text."""
+    then: str | UnsetType = UNSET
+    """What a condition leads to."""
+
+
+def _part_form(part: Part) -> tuple[str, str, str | UnsetType]:
+    return part.role, readable(part.query.text), readable(part.then) or UNSET
 
 
 def _step_form(step: Step, chosen: Step | None) -> StepForm:

@@ -39,6 +39,8 @@ class Part(Struct, frozen=True):
 
     role: str
     query: Query
+    then: str = ""
+    """What a condition leads to: the reply is framed around it."""
 
 
 Needs = Literal["declared", "notes", "install"]

@@ -121,20 +121,20 @@ class Router:
                 validate(query.declared)
         return query
 
-    def steps(self, query: Query, muted: frozenset[str] = frozenset(), role: str | None = None) -> Steps:
-        """The one loop. `role` is what the query is to a question it is a part of; a part is not split again."""
+    def steps(self, query: Query, muted: frozenset[str] = frozenset(), part: Part | None = None) -> Steps:
+        """The one loop. `part` is what the query is to a question it is a part of; a part is not split again."""
         profile = self.profile
         reading = profile.read(query)
         if muted:
             reading = profile.mute(reading, muted)
         if not reading.folded or not self.direct:
             if profile.off is not None:
-                return self._default(reading, profile.off, "router.off", "the router is switched off", role)
+                return self._default(reading, profile.off, "router.off", "the router is switched off", part)
             if profile.blank is not None and reading.blank and query.declared is None:
-                return self._default(reading, profile.blank, "router.blank", "the question is blank", role)
-            if profile.split is not None and role is None:
+                return self._default(reading, profile.blank, "router.blank", "the question is blank", part)
+            if profile.split is not None and part is None:
                 parts = contain(profile.split, reading)
-                if isinstance(parts, tuple) and parts and all(isinstance(part, Part) for part in parts):
+                if isinstance(parts, tuple) and parts and all(isinstance(one, Part) for one in parts):
                     return (yield from self._compose(query, parts, muted))
 
         if query.declared is None and not reading.notes:
@@ -209,7 +209,7 @@ class Router:
             held,
             remarks,
             (),
-            role or "",
+            part,
         )
 
     def _adjust(
@@ -236,7 +236,7 @@ class Router:
                 routes, how = clamped, "k"
         return routes, how, tuple(remarks)
 
-    def _default(self, reading: Reading, default: Default, code: str, text: str, role: str | None) -> Decision:
+    def _default(self, reading: Reading, default: Default, code: str, text: str, part: Part | None) -> Decision:
         remarks = (Reason(code, text),)
         routes, how, more = self._adjust(reading, (default.route,), "-")
         return Decision(
@@ -248,14 +248,14 @@ class Router:
             "default",
             "N" + how,
             remarks=remarks + more,
-            role=role or "",
+            part=part,
         )
 
     def _compose(self, query: Query, parts: tuple[Part, ...], muted: frozenset[str]) -> Steps:
         """A compound question: each part is decided on its own, and the whole is as sure as its least sure part."""
         decided: list[Decision] = []
         for part in parts:
-            decision = yield from self.steps(part.query, muted, part.role)
+            decision = yield from self.steps(part.query, muted, part)
             decided.append(decision)
         weakest = min(decided, key=lambda decision: decision.confidence)
         routes = tuple(dict.fromkeys(route for decision in decided for route in decision.routes))
@@ -289,7 +289,7 @@ class Router:
 
     def _run_again(self, decision: Decision, muted: frozenset[str]) -> Decision:
         recorded = _recorded(decision)
-        steps = self.steps(decision.query, muted, decision.role or None)
+        steps = self.steps(decision.query, muted, decision.part)
         try:
             place, reading = next(steps)
             while True:

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from . import declared, rules, signals
+from . import declared, framing, keywords, rules, signals
 
-__all__ = ["declared", "rules", "signals"]
+__all__ = ["declared", "framing", "keywords", "rules", "signals"]

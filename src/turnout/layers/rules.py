@@ -1,13 +1,12 @@
 """`rules.v1`: hard rules, first match wins.
 
-A rule states which phrases must, or must not, be there. Its verdict is decisive: no gate, no later layer and no
-learned one can leave it. Conditions are phrases, ordered phrases and RE2 patterns, all found in the profile's one
-scan.
+A rule states which phrases must, or must not, be there. Its verdict is decisive: no gate, no later layer and no learned
+one can leave it. Conditions are phrases, ordered phrases and RE2 patterns, all found in the profile's one scan.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from msgspec import Struct
 
@@ -35,6 +34,7 @@ class Condition(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=T
     patterns: tuple[str, ...] = ()
     """At least one of these RE2 patterns."""
     none_patterns: tuple[str, ...] = ()
+    """None of these RE2 patterns."""
     note: str | None = None
     """A note the reading carries, such as `extract.packed_empty`."""
 
@@ -42,43 +42,57 @@ class Condition(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=T
 class Rule(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     id: Name
     route: str | tuple[str, ...]
-    when: Condition
+    when: Condition | tuple[Condition, ...]
+    """Of several conditions one is enough."""
+    unless: Condition | None = None
+    """Keeps the rule from applying."""
     confidence: float = 1.0
     text: str = ""
+
+    @property
+    def routes(self) -> tuple[str, ...]:
+        return (self.route,) if isinstance(self.route, str) else self.route
+
+    @property
+    def alternatives(self) -> tuple[Condition, ...]:
+        return (self.when,) if isinstance(self.when, Condition) else self.when
+
+    def faults(self, routes: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+        for route in self.routes:
+            if route not in routes:
+                yield ".route", f"{route!r} is not a route{suggest(route, routes)}"
+        if not self.routes:
+            yield ".route", "is empty: name at least one route"
+        if not 0.0 <= self.confidence <= 1.0:
+            yield ".confidence", f"{self.confidence} is not between 0 and 1"
+        if not self.alternatives:
+            yield ".when", "is empty: the rule would never apply"
+        several = not isinstance(self.when, Condition)
+        placed = [(f".when[{i}]" if several else ".when", when) for i, when in enumerate(self.alternatives)]
+        for where, when in placed if self.unless is None else [*placed, (".unless", self.unless)]:
+            if when == Condition():
+                yield where, "is empty: it would hold for every question"
+            for word in _words(when):
+                if not all(form.strip() for form in word.split("|")):
+                    yield where, f"{word!r} is an empty phrase"
 
 
 class RulesConfig(Struct, frozen=True, forbid_unknown_fields=True):
     rules: tuple[Rule, ...]
 
-    def faults(self, routes: tuple[str, ...]) -> list[tuple[str, str]]:
-        found = []
+    def faults(self, routes: tuple[str, ...]) -> Iterator[tuple[str, str]]:
         seen: dict[str, int] = {}
         for i, rule in enumerate(self.rules):
-            found += [
-                (f"rules[{i}].route", f"{route!r} is not a route{suggest(route, routes)}")
-                for route in _routes(rule)
-                if route not in routes
-            ]
-            if not 0.0 <= rule.confidence <= 1.0:
-                found.append((f"rules[{i}].confidence", f"{rule.confidence} is not between 0 and 1"))
-            if not _routes(rule):
-                found.append((f"rules[{i}].route", "is empty: name at least one route"))
-            found += [
-                (f"rules[{i}].when", f"{word!r} is an empty phrase") for word in _words(rule.when) if _is_empty(word)
-            ]
-            if rule.when == Condition():
-                found.append((f"rules[{i}].when", "is empty: the rule would match every question"))
+            yield from ((f"rules[{i}]{where}", message) for where, message in rule.faults(routes))
             if rule.id in seen:
-                found.append((f"rules[{i}].id", f"{rule.id!r} is the id of rules[{seen[rule.id]}] already"))
+                yield f"rules[{i}].id", f"{rule.id!r} is the id of rules[{seen[rule.id]}] already"
             seen.setdefault(rule.id, i)
-            for j, earlier in enumerate(self.rules[:i]):
-                if _covers(earlier.when, rule.when):
-                    found.append((f"rules[{i}]", f"unreachable: rules[{j}] ({earlier.id}) matches whenever it does"))
-                    break
-        return found
+            cover = next((j for j, earlier in enumerate(self.rules[:i]) if _covers(earlier, rule)), None)
+            if cover is not None:
+                yield f"rules[{i}]", f"unreachable: rules[{cover}] ({self.rules[cover].id}) applies whenever it does"
 
     def produces(self) -> set[str]:
-        return {route for rule in self.rules for route in _routes(rule)}
+        return {route for rule in self.rules for route in rule.routes}
 
 
 def _words(when: Condition) -> list[str]:
@@ -86,16 +100,14 @@ def _words(when: Condition) -> list[str]:
     return [*when.any, *(word for group in when.all for word in group), *when.none, *when.whole, *pairs]
 
 
-def _is_empty(word: str) -> bool:
-    return not all(form.strip() for form in word.split("|"))
+def _covers(earlier: Rule, later: Rule) -> bool:
+    """Whether the earlier rule certainly applies wherever the later one does; only the plain cases are judged."""
+    if earlier.unless is not None:
+        return False
+    return all(any(_implies(then, when) for when in earlier.alternatives) for then in later.alternatives)
 
 
-def _routes(rule: Rule) -> tuple[str, ...]:
-    return (rule.route,) if isinstance(rule.route, str) else rule.route
-
-
-def _covers(earlier: Condition, later: Condition) -> bool:
-    """Whether the earlier condition certainly holds wherever the later one does; only the plain cases are judged."""
+def _implies(later: Condition, earlier: Condition) -> bool:
     if earlier == later:
         return True
     plain = Condition(any=earlier.any) == earlier
@@ -111,40 +123,40 @@ class Rules:
     def __init__(self, config: RulesConfig, supplies: Supplies) -> None:
         self.rules = [
             (
-                _tests(rule, supplies),
                 f"rule.{rule.id}",
-                Verdict(_routes(rule), rule.confidence, evidence=(i,), decisive=True),
+                [_tests(when, f"rule.{rule.id}", supplies) for when in rule.alternatives],
+                None if rule.unless is None else _tests(rule.unless, f"rule.{rule.id}", supplies),
+                Verdict(rule.routes, rule.confidence, evidence=(i,), decisive=True),
             )
             for i, rule in enumerate(config.rules)
         ]
         self.texts = [rule.text or f"rule {rule.id} applies" for rule in config.rules]
-        self.judges_by = "notes" if all(rule.when.note is not None for rule in config.rules) else None
+        by_notes = all(when.note is not None for rule in config.rules for when in rule.alternatives)
+        self.judges_by = "notes" if by_notes else None
 
     def __call__(self, reading: Reading) -> Verdict | None:
-        for tests, code, verdict in self.rules:
-            for test in tests:
-                if not test(reading):
-                    break
-            else:
-                if code not in reading.muted:
-                    return verdict
+        for code, alternatives, unless, verdict in self.rules:
+            applies = any(_hold(tests, reading) for tests in alternatives)
+            if applies and not (unless is not None and _hold(unless, reading)) and code not in reading.muted:
+                return verdict
         return None
 
     def explain(self, verdict: Verdict) -> tuple[Reason, ...]:
         number: int = verdict.evidence[0]  # type: ignore[assignment]
-        return (Reason(self.rules[number][1], self.texts[number]),)
+        return (Reason(self.rules[number][0], self.texts[number]),)
 
 
-def _tests(rule: Rule, supplies: Supplies) -> list[Test]:
-    code = f"rule.{rule.id}"
+def _hold(tests: list[Test], reading: Reading) -> bool:
+    return all(test(reading) for test in tests)
 
+
+def _tests(when: Condition, code: str, supplies: Supplies) -> list[Test]:
     def ids(patterns: list[Pattern]) -> frozenset[int]:
         return frozenset(supplies.phrases.add(pattern, code) for pattern in patterns)
 
     def phrases(words: tuple[str, ...]) -> list[Pattern]:
         return [Phrase(tuple(word.split("|"))) for word in words]
 
-    when = rule.when
     tests: list[Test] = []
     if when.note is not None:
         tests.append(lambda reading: when.note in reading.notes)

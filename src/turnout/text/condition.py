@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from .clause import listed
 from .fold import fold
-from .split import WINDOW, Hits, bare, sentence_starts, split_off
+from .split import MARKS, WINDOW, Hits, bare, sentence_starts, split_off
 
 # The longer before those they begin with.
 OPENERS: Final = (
@@ -61,7 +61,6 @@ _comma: Final = re.compile(r"(?<![0-9])[,，]|[,，](?![0-9])").search
 _words: Final = re.compile(r"\S+").finditer
 _word: Final = re.compile(r"\w+").search
 _then: Final = re.compile(r"(?:then|entonces)\b[\s,]*", re.IGNORECASE).match
-_MARKS: Final = " \t\r\n,，;:–—-"
 
 
 class Conditional(Struct, frozen=True):
@@ -81,9 +80,9 @@ def read_condition(text: str, hits: Hits | None = None) -> Conditional | None:
         return None
     front = whole[: comma.start()]
     condition = _condition(front, whole[:WINDOW])
-    rest = whole[comma.end() :].lstrip(_MARKS)
+    rest = whole[comma.end() :].lstrip(MARKS)
     if then := _then(rest):
-        rest = rest[then.end() :].lstrip(_MARKS)
+        rest = rest[then.end() :].lstrip(MARKS)
     first = _word(rest)
     # "Should cats drink milk, or is it bad for them" offers a choice.
     if not condition or first is None or fold(first[0]).text in ("or", "o"):
@@ -103,7 +102,7 @@ def _condition(front: str, text: str) -> str:
         return ""
     if opener == ("si",) and not any(bare(word) in SPANISH for word in text.split()):
         return ""
-    condition = front[found[len(opener) - 1].end() :].strip(_MARKS)
+    condition = front[found[len(opener) - 1].end() :].strip(MARKS)
     if not _word(condition) or " ".join(fold(condition).text.split()) in COURTESIES:
         return ""
     # "If it rains? Well, …": the comma is another sentence's.

@@ -36,7 +36,7 @@ def _any(words: frozenset[str]) -> str:
 MARK: Final = listed('. , : " ( )')
 # What may stand on a line of its own above the question.
 COURTESY: Final = listed(
-    "hi hello hey dear all thanks thank you ok okay well so oh please good morning evening hola buenas buenos días gracias"
+    "hi hello hey dear all thanks thank you ok okay well so oh please good morning hola buenas buenos días gracias"
 )
 
 # -------------------------------------------------------------------------------------------------------- English words
@@ -175,11 +175,13 @@ _WH: Final = _any(QUESTION)
 _VERB: Final = _any(AUXILIARY)
 _ASK: Final = _any(QUESTION | AUXILIARY)
 _IN: Final = _any(PREPOSITION)
-_PLAYERS: Final = f" {_any(AUXILIARY | PERSONAL)} "
+# With a verb or a speaker in it a fragment is a clause after all.
+_CLAUSE: Final = f" {_any(AUXILIARY | PERSONAL)} "
 _STOP: Final = "($|[.,])"
 _ASIDE: Final = " (besides|than|aside|apart|except|excluding|addition) "
 _OPENERS: Final = (
-    "((please|now|then|just|ok|okay|and|well|so|oh|hey|hi|(can|could|would|will) you|thanks|thank you|,|[.]) )*"
+    "((please|now|then|just|ok|okay|and|well|so|oh|(hi|hey|hello)( there)?|great|cool|(can|could|would|will) you|"
+    "thanks|thank you|,|[.]) )*"
 )
 _REPLY: Final = (
     "(yes|yeah|yea|yep|yup|no|nope|nah|exactly|right|correct|true|false|wrong|maybe|perhaps|possibly|agreed|indeed|"
@@ -225,8 +227,9 @@ ENGLISH: Final = (
         " (what|as|like|that|thing|things) you (just |already )?"
         "(said|mentioned|told me|wrote|suggested|listed|described|explained|were saying) ",
     ),
-    # is the latter cheaper; not: the former president
-    Cue("earlier", f" the (former|latter) ({_STOP}|({_VERB}|{_IN}|{_any(JOIN)}) )"),
+    # is the latter cheaper; not: the latter half, the former president
+    Cue("earlier", " the latter ", " the latter (half|part|days|years|stages?) "),
+    Cue("earlier", f" the former ({_STOP}|({_VERB}|{_IN}|{_any(JOIN)}) )"),
     # the other one
     Cue("earlier", " the (first|second|third|fourth|fifth|last|next|other|previous|final) ones? ", bare=True),
     # what about the others
@@ -241,21 +244,21 @@ ENGLISH: Final = (
     # why; who won; how so
     Cue(
         "ellipsis",
-        rf"^ ((and|or|but|so|{_IN}) )?({_WH}|(what|which|who|whose|whom) \S+|"
+        rf"^ {_OPENERS}((or|but|{_IN}) )?({_WH}|(what|which|who|whose|whom) \S+|"
         "(why|how|when|where) (so|not|come|else|then|exactly|though|again|next|many|much|far|often|old|big)) $",
         f"^ {_WH} {_VERB} $",
     ),
     # how many years; what kind of music
-    Cue("ellipsis", rf"^ ({_IN} )?(how (many|much|long)|(what|which)( \S+)? (kind|type|sort)s? of)( \S+)? $"),
+    Cue("ellipsis", rf"^ {_OPENERS}({_IN} )?(how (many|much|long)|(what|which)( \S+)? (kind|type|sort)s? of)( \S+)? $"),
     # in what film
-    Cue("ellipsis", rf"^ {_IN} (what|which|whose|whom)( \S+){{0,4}} $", _PLAYERS),
+    Cue("ellipsis", rf"^ {_IN} (what|which|whose|whom)( \S+){{0,4}} $", _CLAUSE),
     # in French; without sugar
-    Cue("ellipsis", rf"^ {_OPENERS}{_IN}( \S+){{1,3}} {_OPENERS}$", f"{_PLAYERS}| {_WH} "),
+    Cue("ellipsis", rf"^ {_OPENERS}{_IN}( \S+){{1,3}} {_OPENERS}$", f"{_CLAUSE}| {_WH} "),
     # and Texas
     Cue(
         "ellipsis",
         r"^ (and|or|but)( \S+){1,6} $",
-        f"{_PLAYERS}|^ (and|or|but) ({_WH}|please|tell|give|show|let|make|play|call|set) ",
+        f"{_CLAUSE}|^ (and|or|but) ({_WH}|please|tell|give|show|let|make|play|call|set) ",
     ),
     # what happened after; what came next
     Cue(
@@ -295,7 +298,7 @@ ENGLISH: Final = (
     ),
     # tell me more
     Cue("continuation", f"^ {_OPENERS}(tell|show|give) me more {_OPENERS}$"),
-    # but I am allergic
+    # but I have no oven
     Cue("continuation", "^ (also|but|instead|additionally|otherwise|furthermore|moreover) ", "^ instead of "),
     # now in French
     Cue(
@@ -336,11 +339,11 @@ ENGLISH: Final = (
     Cue("comparative", f" (between|of) the two {_STOP}"),
     # so they never met again
     Cue("continuation", "^ (and|or|so) ", broad=True),
-    # any sisters
+    # any cousins
     Cue("ellipsis", r"^ (any|anything|anyone|some|other|more)( \S+){0,8} $", f" {_VERB} ", broad=True),
     # the other members
     Cue("comparative", " (the others?|some others?|else|anymore|any more) ", broad=True),
-    # were other arrests made
+    # were other doors open
     Cue("comparative", f"^( {_ASK})+ (other|another) ", broad=True),
     # was Ann there too
     Cue("comparative", " (too|as well|again) $", broad=True),
@@ -432,7 +435,9 @@ SPANISH: Final = (
         bare=True,
     ),
     # ¿y en Madrid?
-    Cue("ellipsis", r"^ (y|o|pero|e)( \S+){1,6} $", f" ({_any(SPANISH_VERB)}|dime|dame) "),
+    Cue(
+        "ellipsis", r"^ (y|o|pero|e)( \S+){1,6} $", rf" ({_any(SPANISH_VERB)}|dime|dame|\S+(ó|aron|ieron|aban?|ían?)) "
+    ),
     # en francés, por favor; not: por favor, de nada
     Cue(
         "ellipsis",
@@ -493,7 +498,7 @@ SPANISH: Final = (
     ),
     # ¿y cuándo llegó?
     Cue("continuation", "^ (y|o|así que|entonces) ", broad=True),
-    # ¿alguna hermana?
+    # ¿alguna prima?
     Cue("ellipsis", r"^ (algún|alguna|algunos|algunas|algo|otro|otra)( \S+){0,6} $", broad=True),
     # ¿ganó otros premios?
     Cue("comparative", " (otr[oa]s?|también|además|de nuevo) ", broad=True),

@@ -319,7 +319,7 @@ def _has_antecedent(question: _Question, at: int) -> bool:
     holder = _holder(words, at)
 
     def may_mean(place: int) -> bool:
-        # The word just before is the verb (beat him) or what is modified (the day he left): was Augustus his name.
+        # The word just before is the verb (beat him) or what is modified (the day he left): was Leo his name.
         beside = place == at - 1 and not (names and words[place] in names and words[at] == "his")
         if beside or place in holder:
             return False
@@ -369,7 +369,7 @@ def _is_person(words: list[str], at: int, names: frozenset[str] | None) -> bool:
     article = words[at - 1] if at else ""
     if names is None and article not in ("the", "a", "an", "any", "some", "of"):
         return True  # in lower case: perhaps a name
-    # Could a chipmunk ... his; not: what is a role she had, is there a film about him.
+    # Can a badger ... his; not: what is a job she had, is there a film about him.
     return (
         article in ("a", "an", "my", "your", "our", "every") and words[0] not in QUESTION and "there" not in words[:2]
     )
@@ -388,7 +388,7 @@ def _is_object_of_only_clause(words: list[str], at: int) -> bool:
 
 
 def _points_ahead(question: _Question, at: int) -> bool:
-    """If he were poor, would Reeve have lived: an opening clause may point to the subject of the next."""
+    """If she were rich, would Ann still work: an opening clause may point to the subject of the next."""
     words = question.words
     if words[at] == "they" and words[at - 1 : at] == ["do"] and "in" in words[at + 2 : -1]:
         return True  # What do they eat in Spain: the people of a place.
@@ -469,10 +469,10 @@ _ENCLITIC: Final = re.compile(
 def _find_spanish_pointer(question: _Question) -> Reference | None:
     words = question.words
     for at in range(0 if question.brings else len(words)):
-        code = _point_in_spanish(words, at)
+        kind = _point_in_spanish(words, at)
         # As in English, the word just before is a verb.
-        if code and not any(_is_name(word, SPANISH_PLAIN) for word in words[: max(0, at - 1)]):
-            return Reference(code, words[at] if words[at] not in SPANISH_PLAIN else _with_next(words, at))
+        if kind and not any(_is_name(word, SPANISH_PLAIN) for word in words[: max(0, at - 1)]):
+            return Reference(kind, words[at] if words[at] not in SPANISH_PLAIN else _with_next(words, at))
     return None
 
 
@@ -496,7 +496,7 @@ def _point_in_spanish(words: list[str], at: int) -> Kind | None:
 
 # ------------------------------------------------------------------------------------------------------------- the past
 
-# A longer definite phrase in a text without capitals is more likely a name: the black panther party.
+# A longer definite phrase in a text without capitals is more likely a name: the green lantern league.
 _LONGEST_NOUN: Final = 2
 
 
@@ -512,7 +512,7 @@ def _find_past(question: _Question) -> Reference | None:
         return None  # without an article: a name, or things in general
     past = not PAST.isdisjoint(words) if verb >= 0 else any(w in HAPPENED or w.endswith("ed") for w in words[1:3])
     for at, word in enumerate(words):
-        if word == "the" and (noun := _definite(words, at)) and (past or noun[-1] in TEXT):
+        if word == "the" and (noun := _definite(words, at)) and (past or not TEXT.isdisjoint(noun)):
             return Reference("definite", " ".join(["the", *noun]))
     if past and "the" not in words and words[0] in QUESTION | AUXILIARY:
         return Reference("open", " ".join(words[: max(verb + 2, 2)]))
@@ -525,7 +525,7 @@ def _definite(words: list[str], at: int) -> list[str]:
     while end < len(words) and _is_name(words[end]):
         end += 1
     noun, after = words[at + 1 : end], words[end] if end < len(words) else ""
-    if len(noun) > _LONGEST_NOUN and noun[-1].endswith(("ed", "ly")):
+    if len(noun) > 1 and noun[-1].endswith(("ed", "ly")):
         noun = noun[:-1]
     told = not noun or len(noun) > _LONGEST_NOUN or noun[-1] in UNIQUE or after in TELLING
     return [] if told or noun[0] in PICKED or noun[0].endswith("est") else noun

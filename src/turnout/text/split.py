@@ -81,7 +81,13 @@ _tokens: Final = re.compile(r"[,，]|[^\s,，]+(?:(?<=[0-9]),(?=[0-9])[^\s,，]+
 _may_end: Final = re.compile(r"[.?!…。？！]['\")\]”’]*\s|\n").search
 _EDGES: Final = "\"'`()[]{}<>“”‘’‚„«»¿¡.?!…:;*_–—-/"
 _QUOTES: Final = {'"': '"', "'": "'", "“": "”", "‘": "’", "«": "»", "`": "`"}
-_DANGLING: Final = " \t\r\n,，;:–—-"
+# Every kind of white space that `str.strip` knows.
+_SPACES: Final = (
+    "\t\n\v\f\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+    "\u2028\u2029\u202f\u205f\u3000"
+)
+# What may lie between two pieces and belongs to neither.
+MARKS: Final = _SPACES + ",，;:–—-"
 
 
 class _Token(NamedTuple):
@@ -182,7 +188,7 @@ def _parts(text: str, hits: Hits | None, most: int, *, told: bool) -> list[str]:
     starts = [clauses[cut].start for cut in (0, *cuts)]
     ends = [clauses[cut - 1].end for cut in cuts]
     ends.append(clauses[-1].end if len(whole) == len(window) else len(whole))
-    return [whole[start:end].rstrip(_DANGLING) for start, end in zip(starts, ends, strict=True)]
+    return [whole[start:end].rstrip(MARKS) for start, end in zip(starts, ends, strict=True)]
 
 
 def _read(text: str) -> tuple[list[_Token], set[int]]:
@@ -229,10 +235,12 @@ def _clauses(text: str, hits: Hits | None) -> Iterator[_Clause]:
     held: list[_Token] = []
     joint: set[str] = set()
     opens = False
+    first = True
 
     def clause() -> _Clause:
         hit = hits is not None and hits(text[held[0].start : held[-1].start + len(held[-1].raw)])
-        return _Clause(held, frozenset(joint), opens=opens, hit=hit)
+        # A conjunction before everything joins nothing.
+        return _Clause(held, frozenset(() if first else joint), opens=opens, hit=hit)
 
     at = 0
     while at < len(tokens):
@@ -240,7 +248,7 @@ def _clauses(text: str, hits: Hits | None) -> Iterator[_Clause]:
         length = 0 if at in quoted else _joins(tokens, at)
         if held and (length or token.opens):
             yield clause()
-            held, joint, opens = [], set(), False
+            held, joint, opens, first = [], set(), False, False
         opens = opens or token.opens
         if length:
             joint.update(one.word for one in tokens[at : at + length])
@@ -281,9 +289,11 @@ def _bound(clauses: Iterator[_Clause]) -> list[_Clause]:
 def _belong(left: _Clause, right: _Clause) -> bool:
     if f"{left.words[-1]}+{right.words[0]}" in _PAIRS or _are_names(left, right):
         return True
+    if right.mood in (Mood.QUESTION, Mood.COMMAND) or begins_with(right.words, WISHERS):
+        return False
     # A bare noun behind a comma goes with what "and" joins to it: "…, and Iran and Israel news".
-    bare = left.mood is Mood.FRAGMENT and not left.hit and bool(left.joint) and left.joint not in _PLAIN
-    return bare and right.mood not in (Mood.QUESTION, Mood.COMMAND)
+    is_noun = left.mood is Mood.FRAGMENT and not left.hit and not is_framed(" ".join(left.words))
+    return is_noun and bool(left.joint) and left.joint not in _PLAIN
 
 
 def _are_names(left: _Clause, right: _Clause) -> bool:
@@ -347,7 +357,7 @@ def _goes_on(left: _Left, right: _Clause) -> bool:
         return left.mood is Mood.QUESTION
     if right.joint not in _PLAIN:
         return False
-    return begins_with(left.first.words, SERIAL) or _asks_how(left) or _is_verb_pair(left.last.words, right.words)
+    return begins_with(left.first.words, SERIAL) or _asks_how(left) or _is_verb_pair(left.last.words, right)
 
 
 def _asks_how(left: _Left) -> bool:
@@ -358,8 +368,13 @@ def _asks_how(left: _Left) -> bool:
     return "possible" in head or (begins_with(head, QUESTION_WORDS) and not {"i", "we", "to"}.isdisjoint(head[1:4]))
 
 
-def _is_verb_pair(left: Sequence[str], right: Sequence[str]) -> bool:
-    return left[-1] in COMMANDS and (len(left) == 1 or left[-2] in _BEFORE_VERBS) and begins_with(right, COMMANDS)
+def _is_verb_pair(left: Sequence[str], right: _Clause) -> bool:
+    """Whether two verbs share what follows the second: "find and play a waltz"."""
+    if left[-1] not in COMMANDS or not begins_with(right.words, COMMANDS):
+        return False
+    # "Avísame" has its object with it.
+    complete = "y" in right.joint and left[-1].endswith("me")
+    return not complete and (len(left) == 1 or left[-2] in _BEFORE_VERBS)
 
 
 def _is_asked(text: str, left: _Left, right: _Clause) -> bool:

@@ -1,0 +1,45 @@
+"""`framing.v1`, an adjustment: a topic that "everyone keeps talking about" is looked up as well.
+
+Such a phrase says that the topic is common knowledge to be explained, whoever else answers: the route is added, unless
+it was chosen anyway. The phrases are `turnout.text.framing`'s, which also takes them out of search terms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from turnout.core.errors import suggest
+from turnout.core.query import Reading
+from turnout.core.registry import Supplies, kind
+from turnout.core.verdict import Reason
+from turnout.text.framing import PHRASES
+from turnout.text.match import Phrase
+
+
+class FramingConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    route: str
+
+    def faults(self, routes: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+        if self.route not in routes:
+            yield "route", f"{self.route!r} is not a route{suggest(self.route, routes)}"
+
+
+class Framing:
+    def __init__(self, config: FramingConfig, supplies: Supplies) -> None:
+        self.route = config.route
+        self.shown = {supplies.phrases.add(Phrase((phrase,)), "framing.added"): phrase for phrase in PHRASES}
+
+    def __call__(self, reading: Reading, routes: tuple[str, ...]) -> tuple[tuple[str, ...], Reason] | None:
+        if self.route in routes:
+            return None
+        for hit in reading.hits:
+            if hit in self.shown:
+                return (*routes, self.route), Reason("framing.added", f"{self.shown[hit]!r}: {self.route} is asked too")
+        return None
+
+
+@kind("framing.v1", stage="adjust")
+def framing(config: FramingConfig, supplies: Supplies) -> Framing:
+    return Framing(config, supplies)
