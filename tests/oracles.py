@@ -153,12 +153,15 @@ def patterns_of(resolved: Mapping[str, Any]) -> list[Pattern]:
             found += [Whole(tuple(signal["whole"]))] if signal.get("whole") else []
             found += [Regex(source) for source in signal.get("patterns", ())]
         for rule in layer.get("rules", ()):
-            when = rule["when"]
-            for group in (when.get("any", ()), *when.get("all", ()), when.get("none", ())):
-                found += [Phrase(tuple(words.split("|"))) for words in group]
-            found += [Ordered(first, then) for first, then in when.get("ordered", ())]
-            found += [Whole(tuple(when["whole"]))] if when.get("whole") else []
-            found += [Regex(source) for key in ("patterns", "none_patterns") for source in when.get(key, ())]
+            alternatives = rule["when"] if isinstance(rule["when"], list) else [rule["when"]]
+            for when in (*alternatives, *([rule["unless"]] if "unless" in rule else [])):
+                for group in (when.get("any", ()), *when.get("all", ()), when.get("none", ())):
+                    found += [Phrase(tuple(words.split("|"))) for words in group]
+                found += [Ordered(first, then) for first, then in when.get("ordered", ())]
+                found += [Whole(tuple(when["whole"]))] if when.get("whole") else []
+                found += [Regex(source) for key in ("patterns", "none_patterns") for source in when.get(key, ())]
+        phrases = layer.get("phrases", {})
+        found += [Phrase(tuple(words.split("|"))) for words in (one for group in phrases.values() for one in group)]
     return found
 
 

@@ -70,7 +70,10 @@ def words_of(resolved: Mapping[str, Any]) -> list[str]:
 
     found: list[str] = []
     for layer in resolved["layers"]:
-        for entry in (*layer.get("signals", ()), *(rule["when"] for rule in layer.get("rules", ()))):
+        rules = [rule["when"] for rule in layer.get("rules", ())]
+        conditions = [one for when in rules for one in (when if isinstance(when, list) else [when])]
+        found += [word for phrases in layer.get("phrases", {}).values() for word in strings(phrases)]
+        for entry in (*layer.get("signals", ()), *conditions):
             found += [word for key in keys for word in strings(entry.get(key, []))]
     return list(dict.fromkeys(found))
 

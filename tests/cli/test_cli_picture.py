@@ -18,6 +18,7 @@ from turnout.cli.outcome import HOW, WHO, spell, style_of
 from turnout.cli.render import elapsed, picture, summary
 from turnout.cli.screen import PLAIN, Glyphs, visible
 from turnout.config.load import shipped
+from turnout.core.profile import Part
 from turnout.core.verdict import Fault, How, Who
 
 ROUTERS = {name: turnout.load(name, config="") for name in shipped()}
@@ -60,7 +61,7 @@ WHOLE = Decision(
     "parts",
     "Fl",
     remarks=(Reason("split.parts", "2 parts, each decided on its own"),),
-    parts=(replaced(HELD, role="condition"), CLAMPED),
+    parts=(replaced(HELD, part=Part("condition", Query("x"))), CLAMPED),
 )
 
 

@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from turnout import ConfigError, Gate, Reason, Router, Turn, Verdict
+from turnout import ConfigError, Gate, Query, Reading, Reason, Router, Turn, Verdict
 from turnout.config.cases import Case, read_cases, run_cases
+from turnout.core.profile import Part
 from turnout.testing import ScriptedLayer, make_router, place
 
 
@@ -47,6 +48,56 @@ def test_a_case_holds_or_says_what_differs(row: Row) -> None:
     (result,) = run_cases(router(), [case])
     assert list(result.misses) == row.misses
     assert (result.case, result.decision.route) == (case, "second")
+
+
+def compound() -> Router:
+    """Takes "a, b" apart, a condition and what remains; each letter is a route."""
+
+    def plan(reading: Reading) -> tuple[Part, ...]:
+        front, comma, rest = reading.words.partition(", ")
+        return (Part("condition", Query(front), "go"), Part("remainder", Query(rest))) if comma else ()
+
+    def letters(reading: Reading) -> Verdict:
+        names = {"a": "first", "b": "second", "c": "third"}
+        return Verdict(tuple(names[letter] for letter in reading.words), 1.0)
+
+    return make_router([letters], split=plan)
+
+
+SEVERAL = [
+    Row("several routes", {"text": "bc", "route": "second", "routes": ["second", "third"]}, []),
+    Row("one of several", {"text": "bc", "route": "second"}, []),
+    Row("too few", {"text": "bc", "route": "second", "routes": ["second"]}, [
+        "routes are second, third, expected second"]),
+    Row("another order", {"text": "cb", "route": "third", "routes": ["second", "third"]}, [
+        "routes are third, second, expected second, third"]),
+    Row("whole", {"text": "a", "route": "first", "parts": []}, []),
+    Row("not whole", {"text": "a, b", "route": "first", "parts": []}, ["2 parts, expected 0: a | b"]),
+    Row("parts not looked at", {"text": "a, b", "route": "first"}, []),
+    Row("no parts", {"text": "a", "route": "first", "parts": [{"text": "a", "routes": ["first"]}]}, [
+        "0 parts, expected 1"]),
+    Row("parts", {"text": "ab, c", "route": "first", "routes": ["first", "second", "third"], "parts": [
+        {"role": "condition", "text": "ab", "routes": ["first", "second"], "then": "go"},
+        {"role": "remainder", "text": "c", "routes": ["third"]}]}, []),
+    Row("other parts", {"text": "a, b", "route": "first", "parts": [
+        {"text": "a", "routes": ["first", "third"]}, {"role": "remainder", "text": "c", "routes": ["second"]}]}, [
+        "part 1: routes is first, expected first, third", "part 1: role is 'condition', expected 'part'",
+        "part 1: then is 'go', expected ''", "part 2: text is 'b', expected 'c'"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("row", SEVERAL, ids=lambda row: row.id)
+def test_routes_and_parts_are_exact(row: Row) -> None:
+    case = msgspec.convert({"id": row.id, **row.wanted}, Case)
+    (result,) = run_cases(compound(), [case])
+    assert list(result.misses) == row.misses
+
+
+def test_a_row_that_contradicts_itself_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "cases.jsonl"
+    path.write_text('{"id": "a", "route": "first", "routes": ["second", "first"]}\n')
+    with pytest.raises(ConfigError, match="cases.jsonl:1: route is 'first', but the first of routes 'second'"):
+        read_cases(path)
 
 
 def test_a_case_can_ask_everything_a_query_can(tmp_path: Path) -> None:

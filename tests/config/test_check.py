@@ -73,7 +73,7 @@ EXPECTED = [
     (5, "fallback.route", "'MEDIM' is not a route, did you mean 'MEDIUM'?"),
     (9, "layers[0].accept.confidence", "1.7 is above 1, the most it may be"),
     (17, "layers[0].rules[1].id", "'greet' is the id of rules[0] already"),
-    (16, "layers[0].rules[1]", "unreachable: rules[0] (greet) matches whenever it does"),
+    (16, "layers[0].rules[1]", "unreachable: rules[0] (greet) applies whenever it does"),
     (23, "layers[1].accept.confidance", "unknown key, did you mean 'confidence'?"),
     (25, "layers[1].signals", "the weights add up to 0.9, not to 1"),
     (41, "layers[2].kind", "no installed package provides 'sgnals.v1', did you mean 'signals.v1'?"),

@@ -80,7 +80,7 @@ class TestFinding:
         parts: tuple[str, ...]
 
     UNKNOWN = (
-        Unknown("studdy", ("'studdy'", "did you mean 'study'?", "known: study, ", "path of a .toml file")),
+        Unknown("studdy", ("'studdy'", "did you mean 'study'?", "known: assist, ", "path of a .toml file")),
         Unknown("TIERS", ("did you mean 'tiers'?",)),
         Unknown("", ("no such profile",)),
         Unknown("a\0b", ("no such profile",)),

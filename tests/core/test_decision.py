@@ -56,7 +56,7 @@ class TestEquality:
         Change("steps", {"steps": ()}),
         Change("chosen", {"chosen": None}),
         Change("remarks", {"remarks": (Reason("a.b", "c"),)}),
-        Change("role", {"role": "part"}),
+        Change("part", {"part": Part("part", Query("x"))}),
     )
 
     @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.id)

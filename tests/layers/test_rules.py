@@ -179,7 +179,7 @@ rules = [
     if case.is_reachable:
         layer_router(layer)
     else:
-        with pytest.raises(ConfigError, match=r"rules\[1\]: unreachable: rules\[0\] \(one\) matches whenever it does"):
+        with pytest.raises(ConfigError, match=r"rules\[1\]: unreachable: rules\[0\] \(one\) applies whenever it does"):
             layer_router(layer)
 
 

@@ -129,7 +129,7 @@ def test_there_are_2000_rows() -> None:
     assert len(ROWS) * len(DISGUISES) >= 2000
 
 
-@pytest.mark.parametrize("name", FOLDING)
+@pytest.mark.parametrize("name", [name for name in FOLDING if name.startswith(("study", "tiers"))])
 def test_the_rows_reach_every_route(name: str) -> None:
     assert {router(name).route_sync(row).route for row in ROWS} == set(router(name).profile.routes)
 

@@ -204,8 +204,8 @@ def test_counterfactuals_name_another_route(name: str, text: str) -> None:
     decision = router(name).route_sync(text)
     for other in router(name).counterfactuals(decision):
         assert other.route in router(name).profile.routes
-        assert other.route != decision.route
-        assert decide(router(name), Query(text), frozenset((other.signal,))).route == other.route
+        assert other.routes != decision.routes
+        assert decide(router(name), Query(text), frozenset((other.signal,))).routes == other.routes
 
 
 def codes_of(name: str) -> Iterator[str]:
@@ -377,7 +377,7 @@ def test_a_layer_that_only_passes_changes_nothing(name: str, build: Build, text:
 GATES = (0.0, 0.4, 0.6, 0.7, 0.75, 0.85, 0.95, 1.0)
 
 
-@every_profile
+@pytest.mark.parametrize("name", [name for name in PROFILES if name != "sources"])  # it has no gate to raise
 @pytest.mark.parametrize("what", ["confidence", "margin"])
 @property_
 @given(texts())

@@ -256,7 +256,7 @@ def test_agrees_with_plain_re(script: str, opinions: Opinions) -> None:
         hits.update(found)
     # Agreement on silence would prove nothing: most texts have hits, and nearly all patterns are hit.
     assert texts_hit > 0.5 * PER_SCRIPT
-    assert len(hits) > 0.9 * len(PATTERNS)
+    assert len(hits) > 0.85 * len(PATTERNS)
 
 
 def test_agrees_with_plain_re_on_long_texts_of_everything(opinions: Opinions) -> None:

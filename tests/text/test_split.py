@@ -240,41 +240,10 @@ def test_each_stretch_is_scanned_for_triggers_once() -> None:
 PIECES = [
     *("weather", "news", "Iran", "Israel", "Will", "I", "me", "it", "the", "cats", "x", "y", "e", "1,000", "is", "are"),
     *("find", "play", "call", "Find", "check the weather", "is it raining", "what is", "who won", "I need", "tell him"),
-    *(
-        "and",
-        "and",
-        "and",
-        "also",
-        "plus",
-        "then",
-        "as well as",
-        "in addition",
-        "in addition to",
-        ",",
-        ",",
-        "And",
-        "AND",
-    ),
-    *("también", "además", "luego", "qué", "está la luz", "dime", "quiero", "if", "please", "go", "vs", "everyone"),
-    *(
-        "everyone keeps talking about",
-        '"',
-        "'",
-        "“",
-        "”",
-        "?",
-        ".",
-        "!",
-        "...",
-        "\n\n",
-        "- ",
-        "1. ",
-        "—",
-        "(",
-        ";",
-        "é",
-    ),
-    *("a\u200bnd", "，", "和", "\u0301", "😀", "\x00", "\ud800"),
+    *("and", "and", "and", "also", "plus", "then", "as well as", "in addition", "in addition to", ",", ",", "And"),
+    *("AND", "también", "además", "luego", "qué", "está la luz", "dime", "quiero", "if", "please", "go", "vs"),
+    *("everyone", "everyone keeps talking about", '"', "'", "“", "”", "?", ".", "!", "...", "\n\n", "- ", "1. ", "—"),
+    *("(", ";", "é", "a\u200bnd", "，", "和", "\u0301", "😀", "\x00", "\ud800"),
 ]
 joints = st.sampled_from([" ", " ", " ", " ", "  ", "", "\n", "\u00a0"])
 salads = st.lists(st.tuples(st.sampled_from(PIECES), joints).map("".join), max_size=24).map("".join)
@@ -296,8 +265,8 @@ def lie_in(text: str, parts: list[str]) -> bool:
     if not parts:
         return not lost_words(text)
     at = text.find(parts[0])
-    while at >= 0 and not lost_words(text[:at]):
-        if lie_in(text[at + len(parts[0]) :], parts[1:]):
+    while at >= 0:
+        if not lost_words(text[:at]) and lie_in(text[at + len(parts[0]) :], parts[1:]):
             return True
         at = text.find(parts[0], at + 1)
     return False
@@ -345,36 +314,10 @@ def test_splitting_off_loses_only_conjunctions(text: str, test: Hits) -> None:
 
 
 HOSTILE = [
-    *(
-        "and ",
-        ", ",
-        "if ",
-        " y ",
-        "also ",
-        "a and ",
-        "x, ",
-        "find and ",
-        "is it and ",
-        "A and ",
-        "in addition ",
-        "as well ",
-    ),
-    *(
-        "'",
-        "' ",
-        '" ',
-        "“a ",
-        "a. ",
-        "?\n",
-        "1,",
-        "call Ann and ",
-        "what's new, ",
-        "everyone keeps ",
-        "and",
-        ",",
-        "é and ",
-    ),
-    *("、", "，", "a\u0301 and ", "\u200b", "\x00and ", " ", "\n", "find me it, and "),
+    *("and ", ", ", "if ", " y ", "also ", "a and ", "x, ", "find and ", "is it and ", "A and ", "Ab and ", "as well "),
+    *("x, a and ", "in addition ", "call Ann and ", "what's new, ", "everyone keeps ", "find me it, and ", "1,"),
+    *("'", "' ", '" ', "“a ", "'a ", "a. ", "?\n", "and", ",", " ", "\n", "é and ", "a\u0301 and ", "、", "，"),
+    *("\u200b", "\x00and "),
 ]
 # The promise for a megabyte, in seconds. A busy runner may be this much slower.
 LIMIT = 0.2

@@ -71,11 +71,41 @@ COMMANDS = (
         ("turnout profiles", "turnout profiles show study", "turnout profiles show tiers --json | jq .profile.routes"),
     ),
     Command(
+        "init",
+        "Start a profile from a few example questions.\n\n"
+        "Writes NAME.toml, commented, with phrases proposed from the words that are distinctive for each route, and "
+        "NAME.cases.jsonl, the examples as golden cases. Without examples: a small working demonstration.",
+        (
+            "turnout init support --from examples.jsonl",
+            'turnout init support --route "billing=I want a refund" --route "technical=The app crashes"',
+        ),
+    ),
+    Command(
         "check",
         "Find every mistake in a profile; run its golden cases.\n\n"
         "Each mistake with file, line and suggestion. The exit code is 1 if there is one, or if a case that must hold "
         "does not.",
         ("turnout check my-profile.toml", "turnout check tiers --cases", "turnout check tiers --cases mine.jsonl"),
+    ),
+    Command(
+        "diff",
+        "Compare two profiles on a file of questions.\n\n"
+        "How many questions get another route, from which to which, how outcomes shift, and the questions themselves "
+        "with what fired in each profile. Local layers only: no model is asked.",
+        (
+            "turnout diff tiers my-profile.toml questions.jsonl",
+            "turnout diff tiers tiers-local questions.jsonl --json | jq .share",
+        ),
+    ),
+    Command(
+        "replay",
+        "Decide again what a batch has decided, and compare.\n\n"
+        "With the profile that decided then, any difference in route, outcome or confidence is an error and the exit "
+        "code is 1. With another profile, what changes is reported as turnout diff does.",
+        (
+            "turnout replay decisions.jsonl -p tiers",
+            "turnout batch questions.jsonl --with-text | turnout replay -",
+        ),
     ),
     Command(
         "doctor",

@@ -15,9 +15,10 @@ from cyclopts import Parameter
 from turnout.config.load import load_profile
 from turnout.core.errors import QueryError
 
-from .option import DEFAULT_PROFILE, ConfigOption, ProfileOption
+from .option import DEFAULT_PROFILE, ConfigOption, FieldOption, ProfileOption, WorkersOption
 from .question import STDIN
-from .rows import EMPTY, Decided, Job, Tally, chunks, decide_all
+from .rows import EMPTY, Job, Tally, chunks, decide_all
+from .stream import reading, watched, workers_for
 
 
 def batch(
@@ -29,50 +30,38 @@ def batch(
         str,
         Parameter(name=("--out", "-o"), help="Where decisions go; `-` is stdout.", show_default=False, metavar="FILE"),
     ] = STDIN,
-    field: Annotated[
-        str, Parameter(name="--field", help="The field that holds the question.", metavar="NAME")
-    ] = "text",
-    workers: Annotated[
-        int | None,
-        Parameter(name="--workers", help="Processes to use; all cores unless told.", show_default=False, metavar="N"),
-    ] = None,
+    field: FieldOption = "text",
+    with_text: Annotated[
+        bool,
+        Parameter(
+            name="--with-text",
+            negative=(),
+            show_default=False,
+            help="Write each question into its row, so that turnout replay can decide it again.",
+        ),
+    ] = False,
+    workers: WorkersOption = None,
     config: ConfigOption = None,
 ) -> int:
-    if workers is not None and workers < 1:
-        raise QueryError(f"--workers {workers}: at least 1 is needed")
+    count = workers_for(workers)
     if STDIN not in (source, out) and _is_same(source, out):
         raise QueryError(f"{out} is the input itself: name another file with -o")
     load_profile(profile, config=config)  # a mistake in it is reported once, here, not by every worker
     started = time.perf_counter()
     tally = EMPTY
-    with _reading(source) as (rows, size), _writing(out) as file:
-        decided = decide_all(Job(profile, config, field), chunks(rows), workers or _cores())
-        for done in _shown(decided, size):
+    with reading(source) as (rows, size), _writing(out) as file:
+        decided = decide_all(Job(profile, config, field, with_text), chunks(rows), count)
+        for done in watched(decided, size):
             file.write(done.output)
             tally = tally.plus(done.tally)
     _summarise(tally, time.perf_counter() - started)
     return 1 if tally.errors else 0
 
 
-def _cores() -> int:
-    """Cores this process may use, which in a container are fewer than the machine has."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def _is_same(one: str, other: str) -> bool:
     with contextlib.suppress(OSError):
         return File(one).samefile(other)
     return False
-
-
-@contextlib.contextmanager
-def _reading(source: str) -> Iterator[tuple[BinaryIO, int | None]]:
-    """The rows, and how many bytes they are if that is known."""
-    if source == STDIN:
-        yield sys.stdin.buffer, None
-        return
-    with File(source).open("rb") as file:
-        yield file, os.fstat(file.fileno()).st_size or None
 
 
 @contextlib.contextmanager
@@ -97,26 +86,6 @@ def _writing(out: str) -> Iterator[BinaryIO]:
             part.replace(target)
         finally:
             part.unlink(missing_ok=True)
-
-
-def _shown(decided: Iterator[Decided], size: int | None) -> Iterator[Decided]:
-    """The same, with a progress bar on stderr where somebody is watching."""
-    from .screen import console
-
-    screen = console(stderr=True)
-    if not screen.is_terminal:
-        yield from decided
-        return
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (BarColumn(), TextColumn("{task.fields[rows]:,} rows"), TimeRemainingColumn())
-    with Progress(*columns, console=screen, transient=True) as progress:
-        task = progress.add_task("", total=size, rows=0)
-        rows = 0
-        for done in decided:
-            rows += done.tally.rows
-            progress.update(task, advance=done.size, rows=rows)
-            yield done
 
 
 def _summarise(tally: Tally, seconds: float) -> None:

@@ -13,8 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from turnout.config.cases import Case, Result, read_cases, run_cases
-from turnout.config.document import read
-from turnout.config.load import find, load_profile
+from turnout.config.load import find, load_profile, read_chain
 from turnout.core.errors import ConfigError, QueryError, UnknownProfile
 from turnout.core.profile import Profile
 from turnout.core.router import Router
@@ -90,15 +89,7 @@ def _overview(profile: Profile, arrow: str, note: str) -> Table:
 
 def cases_file(profile: str) -> File | None:
     """Where the cases of a profile are: what it says itself, else what the profile it extends says."""
-    path = find(profile)
-    while True:
-        tree = read(path).tree
-        cases = tree.get("cases")
-        if isinstance(cases, str):
-            return path.parent / cases
-        if "extends" not in tree:
-            return None
-        path = find(tree["extends"], path.parent)
+    return read_chain(profile).cases
 
 
 def _note_on_cases(profile: str) -> str:

@@ -49,3 +49,11 @@ TurnsOption = Annotated[
     str | None,
     Parameter(name="--turns", help='A conversation: a JSON list of {"role", "text"}.', metavar="FILE"),
 ]
+FieldOption = Annotated[str, Parameter(name="--field", help="The field that holds the question.", metavar="NAME")]
+WorkersOption = Annotated[
+    int | None,
+    Parameter(name="--workers", help="Processes to use; all cores unless told.", show_default=False, metavar="N"),
+]
+LimitOption = Annotated[
+    int, Parameter(name="--limit", help="How many of the questions that change are listed.", metavar="N")
+]

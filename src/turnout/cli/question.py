@@ -79,10 +79,15 @@ def decide(router: Router, query: Query, *, local: bool) -> Decision:
     return asyncio.run(router.route(query))
 
 
+def clean(argument: str) -> str:
+    """What stands on the command line, with U+FFFD for bytes that are not UTF-8."""
+    return _LONE.sub("\ufffd", argument)
+
+
 def read_text(text: str | None) -> str:
     """The argument, or what is piped in. Bytes that are not UTF-8 become U+FFFD."""
     if text is not None and text != STDIN:
-        return _LONE.sub("\ufffd", text)
+        return clean(text)
     if sys.stdin is None or (text is None and sys.stdin.isatty()):
         raise QueryError("no question: give it as TEXT, or pipe it in")
     raw = sys.stdin.buffer.read(_MAX_BYTES).decode("utf-8", "replace")

@@ -11,11 +11,11 @@ import functools
 import itertools
 import signal
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple, TypeVar
 
 import msgspec
 
@@ -37,6 +37,9 @@ CHUNKS_PER_WORKER = 3
 KEPT_ERRORS = 3
 
 _BOM = b"\xef\xbb\xbf"
+
+J = TypeVar("J")
+T = TypeVar("T")
 
 
 class Chunk(NamedTuple):
@@ -66,6 +69,10 @@ class Decided(NamedTuple):
     tally: Tally
     size: int
 
+    @property
+    def rows(self) -> int:
+        return self.tally.rows
+
 
 class Job(NamedTuple):
     """What every chunk is decided with; a worker builds the router once and keeps it."""
@@ -73,6 +80,8 @@ class Job(NamedTuple):
     profile: str
     config: str | None
     field: str
+    with_text: bool = False
+    """Write the question into its row, too."""
 
 
 EMPTY = Tally(0, 0, Counter(), Counter(), [])
@@ -110,19 +119,24 @@ def _skip_line(file: BinaryIO) -> int:
 
 
 def decide_all(job: Job, found: Iterable[Chunk], workers: int) -> Iterator[Decided]:
-    """Every chunk decided, in order; by this process alone where that is all there is to do."""
+    """Every chunk decided, in order."""
+    return spread(decide_chunk, job, found, workers)
+
+
+def spread(work: Callable[[J, Chunk], T], job: J, found: Iterable[Chunk], workers: int) -> Iterator[T]:
+    """The work done on every chunk, in order; by this process alone where that is all there is to do."""
     source = iter(found)
     head = list(itertools.islice(source, 2))
     if workers <= 1 or len(head) < 2:
-        yield from (decide_chunk(job, chunk) for chunk in itertools.chain(head, source))
+        yield from (work(job, chunk) for chunk in itertools.chain(head, source))
         return
     # A fork would copy whatever threads and handles the layers' libraries hold; a fresh process has none.
     pool = ProcessPoolExecutor(workers, get_context("spawn"))
-    waiting: deque[Future[Decided]] = deque()
+    waiting: deque[Future[T]] = deque()
     try:
         for chunk in itertools.chain(head, source):
             with _interrupts_held():
-                waiting.append(pool.submit(decide_chunk, job, chunk))
+                waiting.append(pool.submit(work, job, chunk))
             if len(waiting) >= workers * CHUNKS_PER_WORKER:
                 yield waiting.popleft().result()
         while waiting:
@@ -147,7 +161,7 @@ def _interrupts_held() -> Iterator[None]:
 
 
 def decide_chunk(job: Job, chunk: Chunk) -> Decided:
-    router = _router(job.profile, job.config)
+    router = router_of(job.profile, job.config)
     output: list[bytes] = []
     messages: list[str] = []
     errors = 0
@@ -156,10 +170,11 @@ def decide_chunk(job: Job, chunk: Chunk) -> Decided:
     for number, line in enumerate(chunk.lines, chunk.first):
         head = b'{"row":%d,' % number
         try:
-            row = _read(line)
+            row = read_row(line)
             if "id" in row:
-                head += b'"id":%b,' % _again(row["id"])
-            decision = router.route_sync(Query(_text(row, job.field)))
+                head += b'"id":%b,' % encode_id(row["id"])
+            text = text_of(row, job.field)
+            decision = router.route_sync(Query(text))
         except QueryError as error:
             errors += 1
             if len(messages) < KEPT_ERRORS:
@@ -168,12 +183,14 @@ def decide_chunk(job: Job, chunk: Chunk) -> Decided:
             continue
         routes[" + ".join(decision.routes)] += 1
         outcomes[decision.outcome] += 1
+        if job.with_text:
+            head += b'"text":%b,' % msgspec.json.encode(text)
         output.append(b'%b"decision":%b}\n' % (head, decision.json()))
     return Decided(b"".join(output), Tally(len(chunk.lines), errors, routes, outcomes, messages), chunk.size)
 
 
 @functools.cache
-def _router(profile: str, config: str | None) -> Router:
+def router_of(profile: str, config: str | None) -> Router:
     return load(profile, config=config)
 
 
@@ -181,7 +198,7 @@ _row = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _string = msgspec.json.Decoder(str)
 
 
-def _read(line: bytes | None) -> dict[str, msgspec.Raw]:
+def read_row(line: bytes | None) -> dict[str, msgspec.Raw]:
     """The fields of a row, or a QueryError that says why it has none."""
     if line is None:
         raise QueryError(f"the line is longer than {MAX_LINE_BYTES:,} bytes")
@@ -193,7 +210,7 @@ def _read(line: bytes | None) -> dict[str, msgspec.Raw]:
         raise QueryError(f"not a JSON object: {error}") from None
 
 
-def _text(row: dict[str, msgspec.Raw], field: str) -> str:
+def text_of(row: dict[str, msgspec.Raw], field: str) -> str:
     if field not in row:
         known = suggest(field, row) or f" (it has: {', '.join(list(row)[:8]) or 'none'})"
         raise QueryError(f"no field {field!r}{known}")
@@ -203,7 +220,7 @@ def _text(row: dict[str, msgspec.Raw], field: str) -> str:
         raise QueryError(f"field {field!r} is not text: {error}") from None
 
 
-def _again(ident: msgspec.Raw) -> bytes:
+def encode_id(ident: msgspec.Raw) -> bytes:
     """The row's id, encoded anew: whatever it was, what we write is valid."""
     try:
         return msgspec.json.encode(msgspec.json.decode(ident))

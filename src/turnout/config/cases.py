@@ -22,9 +22,23 @@ from turnout.core.router import Router
 TOLERANCE = 1e-9
 
 
+class Piece(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What one part of a compound or conditional question must be."""
+
+    text: str
+    routes: tuple[str, ...]
+    role: str = "part"
+    then: str = ""
+
+
 class Case(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     id: str
     route: str
+    """The first route."""
+    routes: tuple[str, ...] = ()
+    """All of them, in order; left out, only the first is looked at."""
+    parts: tuple[Piece, ...] | None = None
+    """Exactly these, in order; an empty list says that the question stays whole."""
     text: str = ""
     turns: tuple[Turn, ...] = ()
     declared: str | None = None
@@ -70,6 +84,10 @@ def read_cases(path: File) -> list[Case]:
             continue
         if case.id in seen:
             problems.append(Problem(f"{path.name}:{number}", f"the id {case.id!r} is used twice"))
+        if case.routes and case.routes[0] != case.route:
+            problems.append(
+                Problem(f"{path.name}:{number}", f"route is {case.route!r}, but the first of routes {case.routes[0]!r}")
+            )
         seen.add(case.id)
         cases.append(case)
     if problems:
@@ -86,6 +104,10 @@ def run_cases(router: Router, cases: Iterable[Case]) -> Iterator[Result]:
 def _misses(case: Case, decision: Decision) -> Iterator[str]:
     if decision.route != case.route:
         yield f"route is {decision.route}, expected {case.route}"
+    if case.routes and decision.routes != case.routes:
+        yield f"routes are {', '.join(decision.routes)}, expected {', '.join(case.routes)}"
+    if case.parts is not None:
+        yield from _part_misses(case.parts, decision.parts)
     for name in ("by", "outcome"):
         wanted, found = getattr(case, name), getattr(decision, name)
         if wanted is not None and found != wanted:
@@ -99,3 +121,20 @@ def _misses(case: Case, decision: Decision) -> Iterator[str]:
     for code in case.reasons:
         if code not in codes:
             yield f"reason {code} is missing"
+
+
+def _part_misses(wanted: tuple[Piece, ...], found: tuple[Decision, ...]) -> Iterator[str]:
+    pieces = tuple(Piece(part.query.text, part.routes, part.role, part.then) for part in found)
+    if len(pieces) != len(wanted):
+        texts = " | ".join(piece.text for piece in pieces)
+        yield f"{len(pieces)} parts, expected {len(wanted)}" + (f": {texts}" if texts else "")
+        return
+    for number, (piece, want) in enumerate(zip(pieces, wanted, strict=True), 1):
+        for name in Piece.__struct_fields__:
+            got, expected = getattr(piece, name), getattr(want, name)
+            if got != expected:
+                yield f"part {number}: {name} is {_shown(got)}, expected {_shown(expected)}"
+
+
+def _shown(value: str | tuple[str, ...]) -> str:
+    return repr(value) if isinstance(value, str) else ", ".join(value)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from importlib import resources
 from pathlib import Path as File
+from typing import NamedTuple
 
 from turnout.core.errors import ConfigError, Problem, UnknownProfile, suggest
 from turnout.core.profile import Profile
@@ -30,8 +31,7 @@ def load(profile: str | os.PathLike[str], *, config: str | os.PathLike[str] | No
 
 
 def load_profile(profile: str | os.PathLike[str], *, config: str | os.PathLike[str] | None = None) -> Profile:
-    document, names = load_document(profile)
-    document, remarks = _apply_settings(document, names, settings_file(config))
+    document, remarks = apply_settings(read_chain(profile), settings_file(config))
     return build(document, remarks)
 
 
@@ -60,15 +60,39 @@ def find(profile: str | os.PathLike[str], beside: File | None = None) -> File:
     raise UnknownProfile(name, shipped())
 
 
+class Chain(NamedTuple):
+    """A profile file and those it extends, merged."""
+
+    document: Document
+    names: tuple[str, ...]
+    """The profiles along the chain, base first."""
+    files: tuple[File, ...]
+    """Where each was read, base last."""
+    cases: File | None
+    """The golden cases: what the profile says itself, else what the one it extends says."""
+
+
 def load_document(profile: str | os.PathLike[str]) -> tuple[Document, list[str]]:
     """The merged document, and the names along its `extends` chain, base first."""
+    chain = read_chain(profile)
+    return chain.document, list(chain.names)
+
+
+def read_chain(profile: str | os.PathLike[str]) -> Chain:
+    """Every file of a profile, each read once."""
     chain: list[Document] = []
+    files: list[File] = []
     seen: list[File] = []
+    cases: File | None = None
     path = find(profile)
     while True:
         document = read(path)
+        files.append(path)
         seen.append(path.resolve())
         chain.append(document)
+        named = document.tree.get("cases")
+        if cases is None and isinstance(named, str):
+            cases = path.parent / named
         base = document.tree.get("extends")
         if base is None:
             break
@@ -85,7 +109,7 @@ def load_document(profile: str | os.PathLike[str]) -> tuple[Document, list[str]]
     while chain:
         merged = extend(merged, chain.pop())
         names.append(str(merged.tree.get("name", "")))
-    return merged, names
+    return Chain(merged, tuple(names), tuple(files), cases)
 
 
 def settings_file(config: str | os.PathLike[str] | None = None) -> File | None:
@@ -100,8 +124,9 @@ def settings_file(config: str | os.PathLike[str] | None = None) -> File | None:
     return path if path.is_file() else None
 
 
-def _apply_settings(document: Document, names: list[str], file: File | None) -> tuple[Document, tuple[str, ...]]:
+def apply_settings(chain: Chain, file: File | None) -> tuple[Document, tuple[str, ...]]:
     """The document with the user's settings for this profile and the ones it extends; and what was applied."""
+    document, names = chain.document, chain.names
     if file is None:
         return document, ()
     settings = read(file)

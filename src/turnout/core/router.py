@@ -41,12 +41,16 @@ class Counterfactual(NamedTuple):
     """What the decision would have been without one signal."""
 
     signal: str
-    route: str
+    routes: tuple[str, ...]
     confidence: float
 
     @property
+    def route(self) -> str:
+        return self.routes[0]
+
+    @property
     def text(self) -> str:
-        return f"would be {self.route} ({self.confidence:.2f}) without {self.signal}"
+        return f"would be {' + '.join(self.routes)} ({self.confidence:.2f}) without {self.signal}"
 
 
 class Router:
@@ -59,7 +63,8 @@ class Router:
         self.stations = tuple((place, idle_step(place)) for place in profile.layers)
         """Each layer, and how it ends when it is not asked."""
         # Most queries declare nothing and carry no notes: layers at the front that judge by those pass for all of them.
-        first = next((i for i, place in enumerate(profile.layers) if place.needs is None), len(self.stations))
+        given = ("declared", "notes")
+        first = next((i for i, place in enumerate(profile.layers) if place.needs not in given), len(self.stations))
         self.direct = profile.off is None and profile.split is None
         """Every question that is not blank goes straight to the layers."""
         self.unasked = [idle for _, idle in self.stations[:first]]
@@ -285,7 +290,7 @@ class Router:
         for reason in dict.fromkeys(reason.code for step in steps for reason in step.reasons):
             other = self._run_again(decision, frozenset((reason,)))
             if other.routes != decision.routes:
-                yield Counterfactual(reason, other.route, other.confidence)
+                yield Counterfactual(reason, other.routes, other.confidence)
 
     def _run_again(self, decision: Decision, muted: frozenset[str]) -> Decision:
         recorded = _recorded(decision)

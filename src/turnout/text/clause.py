@@ -113,11 +113,10 @@ COMMANDS: Final = listed(
 # Names of things as well, and fond of standing before others: "gas and phone bills", "rock and roll history". Such a
 # command needs more than a noun behind it.
 NOUNS_TOO: Final = listed(
-    """answer block boost change charge copy count cut design dial draft draw email end exchange file fill forward
-    hand issue list load lock log mail map mark measure message move name note order phone pick pin place plan plot post
-    print pull purchase quote rank record report request research return review ring roll run save scan schedule share
-    shift shuffle sort start stop store stream switch talk test text track transfer type update upgrade view visit
-    wire watch llama"""
+    """answer block boost change charge copy cut design dial draft email end exchange file fill forward hand issue load
+    log mail map mark measure message name note order phone pin place plan plot post print pull purchase quote record
+    report request research return review ring roll run scan schedule share shift shuffle start stop store stream switch
+    talk test text track transfer type update upgrade view visit wire watch llama"""
 )
 # What may follow a verb but hardly a noun that qualifies another.
 AFTER_VERBS: Final = (

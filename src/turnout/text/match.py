@@ -193,7 +193,8 @@ class UnwrappableRegex(ValueError):
     """The pattern names letters that are not ASCII inside a character class, where they cannot be wrapped."""
 
 
-_PIECE = re.compile(r"\\(?:[pP]\{[^}]*\}|[pP].|x\{[^}]*\}|.)|\[\^?\]?|\]|.", re.DOTALL)
+# An escape, a whole character class, or one character.
+_PIECE = re.compile(r"\\(?:[pP]\{[^}]*\}|[pP].|x\{[^}]*\}|.)|\[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\]\\])*\]|.", re.DOTALL)
 _UNSPACED_LETTER = f"[{UNSPACED}]"
 # One character of the text, as the wrapped view spells it.
 _SPELLED = {
@@ -206,17 +207,19 @@ _SPELLED = {
 
 def wrap_regex(source: str) -> str:
     """The same pattern for the wrapped view: its non-ASCII letters wrapped, `.` and `\\w` those of any script."""
-    out: list[str] = []
-    in_class = False
-    for piece in _PIECE.findall(source):
-        letter = chr(int(piece[3:-1], 16)) if piece.startswith(r"\x{") else piece
-        if in_class and (piece in (r"\w", r"\pL", r"\p{L}") or _wrapped.search(letter)):
-            raise UnwrappableRegex(f"{piece!r} inside [...]: write the alternatives as (?:a|{piece}) instead")
-        if not in_class and piece in _SPELLED:
-            out.append(_SPELLED[piece])
-        elif _wrapped.search(letter) and not piece.startswith((r"\p", r"\P")):
-            out.append(f"(?:{WRAPPER}{piece}{WRAPPER})")
-        else:
-            in_class = piece != "]" if in_class else piece[0] == "["
-            out.append(piece)
-    return "".join(out)
+    return "".join(map(_wrap_piece, _PIECE.findall(source)))
+
+
+def _wrap_piece(piece: str) -> str:
+    if piece in _SPELLED:
+        return _SPELLED[piece]
+    if piece[0] == "[" and len(piece) > 1:
+        named = re.findall(r"\\x\{([0-9a-fA-F]+)\}", piece)
+        letters = piece + "".join(chr(int(code, 16)) for code in named)
+        if _wrapped.search(letters) or any(shorthand in piece for shorthand in (r"\w", r"\pL", r"\p{L}")):
+            raise UnwrappableRegex(f"letters of other scripts in {piece}: write the alternatives as (?:a|é) instead")
+        # What a class leaves out, a letter in its wrapping is not.
+        return f"(?:{WRAPPER}[^\\x00-\\x7f]{WRAPPER}|{piece[:-1]}{WRAPPER}])" if piece[1] == "^" else piece
+    letter = chr(int(piece[3:-1], 16)) if piece.startswith(r"\x{") else piece
+    plain = not _wrapped.search(letter) or piece.startswith((r"\p", r"\P"))
+    return piece if plain else f"(?:{WRAPPER}{piece}{WRAPPER})"

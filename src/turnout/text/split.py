@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Container, Iterator, Sequence
+from functools import cache
 from typing import Final, NamedTuple
 
 from .clause import (
@@ -35,7 +36,7 @@ from .clause import (
 )
 from .fold import fold
 from .framing import is_framed
-from .match import Matcher
+from .match import Matcher, Phrase, Regex
 from .sentence import split as split_sentences
 
 Hits = Callable[[str], bool]
@@ -56,12 +57,10 @@ _COMMA: Final = listed(",")
 # These announce another matter; "and" and "then" may go on with the same.
 _ADDING: Final = listed("also plus well addition también tambien además ademas")
 
-_may_join: Final = re.compile(
-    r",|\b(?:and|also|plus|then|as\s+well\s+as|in\s+addition|y|luego)\b", re.IGNORECASE
-).search
-_compares: Final = re.compile(
-    r"\b(?:compar(?:e[sd]?|ing|isons?|ar|a|ame|ando)|vs|versus|both|either|neither|between|ambos|ambas|entre)\b"
-).search
+_COMPARING: Final = listed(
+    """compare compares compared comparing comparison vs versus between both either neither
+    comparar compara compárame comparación comparando entre ambos ambas"""
+)
 
 # They ask even when every word in them is hollow: "what's up with that".
 _COLLOQUIAL: Final = frozenset({("the", "deal", "with"), ("up", "with"), ("the", "story", "with"), ("this", "about")})
@@ -120,8 +119,13 @@ class _Clause:
     def end(self) -> int:
         return self.tokens[-1].start + len(self.tokens[-1].raw)
 
-    def __add__(self, other: _Clause) -> _Clause:
-        return _Clause(self.tokens + other.tokens, self.joint, opens=self.opens, hit=self.hit or other.hit)
+    @classmethod
+    def of(cls, run: Sequence[_Clause]) -> _Clause:
+        """Several clauses as one."""
+        if len(run) == 1:
+            return run[0]
+        tokens = [token for clause in run for token in clause.tokens]
+        return cls(tokens, run[0].joint, opens=run[0].opens, hit=any(clause.hit for clause in run))
 
 
 class _Left:
@@ -177,10 +181,9 @@ def split_off(text: str, hits: Hits | None = None) -> tuple[str, str]:
 def _parts(text: str, hits: Hits | None, most: int, *, told: bool) -> list[str]:
     whole = text.strip()
     window = whole[:WINDOW]
-    if window.isascii() and not _may_join(window):
+    # Most questions join nothing, and RE2 says so in a quarter of the time that `re` takes.
+    if _signs().scan(fold(window).text) != (0,):
         return [whole] if whole else []
-    if _compares(fold(window).text):
-        return [whole]
     clauses = _bound(_clauses(window, hits))
     cuts = _cuts(window, clauses, hits, most, told=told)
     if not cuts:
@@ -189,6 +192,13 @@ def _parts(text: str, hits: Hits | None, most: int, *, told: bool) -> list[str]:
     ends = [clauses[cut - 1].end for cut in cuts]
     ends.append(clauses[-1].end if len(whole) == len(window) else len(whole))
     return [whole[start:end].rstrip(MARKS) for start, end in zip(starts, ends, strict=True)]
+
+
+@cache
+def _signs() -> Matcher:
+    """What joins, and what compares."""
+    conjunctions = "|".join((*sorted(_CONJUNCTIONS), "y", r"as\s+well\s+as", r"in\s+addition"))
+    return Matcher([Regex(rf",|\b(?:{conjunctions})\b"), Phrase(tuple(sorted(_COMPARING)))])
 
 
 def _read(text: str) -> tuple[list[_Token], set[int]]:
@@ -277,23 +287,27 @@ def _joins(tokens: Sequence[_Token], at: int) -> int:
 
 def _bound(clauses: Iterator[_Clause]) -> list[_Clause]:
     """The clauses, with those made one that no cut may part."""
-    found: list[_Clause] = []
+    runs: list[list[_Clause]] = []
     for clause in clauses:
-        if found and not clause.opens and clause.joint in _PLAIN and _belong(found[-1], clause):
-            found[-1] += clause
+        if runs and not clause.opens and clause.joint in _PLAIN and _belong(runs[-1][0], runs[-1][-1], clause):
+            runs[-1].append(clause)
         else:
-            found.append(clause)
-    return found
+            runs.append([clause])
+    return list(map(_Clause.of, runs))
 
 
-def _belong(left: _Clause, right: _Clause) -> bool:
+def _belong(first: _Clause, left: _Clause, right: _Clause) -> bool:
+    """Whether a clause goes with the one before, in a run that `first` begins."""
     if f"{left.words[-1]}+{right.words[0]}" in _PAIRS or _are_names(left, right):
         return True
     if right.mood in (Mood.QUESTION, Mood.COMMAND) or begins_with(right.words, WISHERS):
         return False
     # A bare noun behind a comma goes with what "and" joins to it: "…, and Iran and Israel news".
-    is_noun = left.mood is Mood.FRAGMENT and not left.hit and not is_framed(" ".join(left.words))
-    return is_noun and bool(left.joint) and left.joint not in _PLAIN
+    return bool(first.joint) and first.joint not in _PLAIN and _is_noun(first) and _is_noun(left)
+
+
+def _is_noun(clause: _Clause) -> bool:
+    return clause.mood is Mood.FRAGMENT and not clause.hit and not is_framed(" ".join(clause.words))
 
 
 def _are_names(left: _Clause, right: _Clause) -> bool:

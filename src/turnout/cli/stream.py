@@ -1,0 +1,65 @@
+"""Files too big to hold: read as they come, on all cores, with a progress bar where somebody is watching."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path as File
+from typing import BinaryIO, Protocol, TypeVar
+
+from turnout.core.errors import QueryError
+
+from .question import STDIN
+
+
+class Measured(Protocol):
+    """Work done on a part of a file."""
+
+    @property
+    def rows(self) -> int: ...
+    @property
+    def size(self) -> int:
+        """Bytes read for it."""
+        ...
+
+
+M = TypeVar("M", bound=Measured)
+
+
+def workers_for(asked: int | None) -> int:
+    """How many processes: as asked, else one for each core this process may use, which in a container may be few."""
+    if asked is not None and asked < 1:
+        raise QueryError(f"--workers {asked}: at least 1 is needed")
+    return asked or (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+
+
+@contextlib.contextmanager
+def reading(source: str) -> Iterator[tuple[BinaryIO, int | None]]:
+    """The rows, and how many bytes they are if that is known."""
+    if source == STDIN:
+        yield sys.stdin.buffer, None
+        return
+    with File(source).open("rb") as file:
+        yield file, os.fstat(file.fileno()).st_size or None
+
+
+def watched(done: Iterator[M], size: int | None) -> Iterator[M]:
+    """The same, with a progress bar on stderr where somebody is watching."""
+    from .screen import console
+
+    screen = console(stderr=True)
+    if not screen.is_terminal:
+        yield from done
+        return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (BarColumn(), TextColumn("{task.fields[rows]:,} rows"), TimeRemainingColumn())
+    with Progress(*columns, console=screen, transient=True) as progress:
+        task = progress.add_task("", total=size, rows=0)
+        rows = 0
+        for part in done:
+            rows += part.rows
+            progress.update(task, advance=part.size, rows=rows)
+            yield part
