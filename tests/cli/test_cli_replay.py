@@ -122,7 +122,7 @@ def test_rows_that_are_no_decisions(run: Run) -> None:
 def test_an_empty_file(run: Run) -> None:
     ran = run("replay", "-", stdin=b"")
     assert ran.code == 0
-    assert "decided by another profile: none" in ran.out
+    assert "no decisions to compare with" in ran.out
 
 
 def test_refused(run: Run) -> None:

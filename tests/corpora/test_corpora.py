@@ -87,7 +87,9 @@ def test_measured_rows_claim_only_routes(profile: str) -> None:
 def phrases(profile: str) -> list[tuple[str, str]]:
     """Each keyword of a profile with its route."""
     lists = [layer["phrases"] for layer in router(profile).profile.resolved["layers"] if "phrases" in layer]
-    return [(route, word) for words in lists for route in words for phrase in words[route] for word in phrase.split("|")]
+    return [
+        (route, word) for words in lists for route in words for phrase in words[route] for word in phrase.split("|")
+    ]
 
 
 @pytest.mark.parametrize("profile", [profile for profile in PROFILES if phrases(profile)])

@@ -121,7 +121,7 @@ def test_what_would_be_without_a_rule() -> None:
     router = layer_router(RULES)
     (found,) = router.counterfactuals(router.route_sync("a bee"))
     assert (found.signal, found.route) == ("rule.RC-01", "c")
-    assert found.text == "would be c (1.00) without rule.RC-01"
+    assert found.text == "would be c + b (1.00) without rule.RC-01"
 
 
 def test_a_rule_on_what_reading_took() -> None:

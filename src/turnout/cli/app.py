@@ -108,6 +108,12 @@ COMMANDS = (
         ),
     ),
     Command(
+        "schema",
+        "Print the JSON Schema of profile files, for editors.\n\n"
+        "It knows every key, type and range, and the keys of each kind of layer that is installed here.",
+        ("turnout schema -o profile.schema.json",),
+    ),
+    Command(
         "doctor",
         "See what is installed here, what is missing, and what to do.\n\n"
         "The exit code is 1 only if something is broken.",

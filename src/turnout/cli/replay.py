@@ -209,7 +209,8 @@ def _print(profile: Profile, found: Replayed) -> None:
         broken = f"{found.differing:,} of {found.replayed:,} decisions of this profile differ, which none may"
         screen.print(Text(broken, "bold red") if found.differing else Text(same, "bold green"))
         list_changes(screen, found.differences, found.differing)
-    if found.hashes or not found.replayed:
-        others = ", ".join(sorted(found.hashes)) or "none"
-        screen.print(Text(f"decided by another profile: {others}", "dim"))
+    if found.hashes:
+        screen.print(Text(f"decided by another profile: {', '.join(sorted(found.hashes))}", "dim"))
+    elif not found.replayed:
+        screen.print(Text("no decisions to compare with", "yellow"))
     report(screen, found.other, what="get another route now", quiet=not found.hashes)

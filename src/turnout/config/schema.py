@@ -1,0 +1,187 @@
+"""What a profile file may say, as JSON Schema (draft 2020-12): for editors, which complete and underline as one types.
+
+Generated from the types the loader itself checks with, so the two cannot disagree on a key, a type or a range. What
+types cannot say (that a route exists, that weights add up) only the loader finds. Every struct is there twice: whole,
+and *partial*, for a file that extends another and leaves out what it takes over; there an item may also be dropped.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import inspect as source_of
+import textwrap
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+from msgspec import Struct, inspect
+
+from turnout import layers as _builtin_layers  # noqa: F401 - importing it registers the kinds that ship with Turnout
+from turnout.core.registry import Kind, kinds
+
+from .model import AdjustHead, LayerHead, ProfileFile
+
+Schema = dict[str, Any]
+
+DRAFT = "https://json-schema.org/draft/2020-12/schema"
+PARTIAL = ".partial"
+_REF = "#/$defs/"
+_DROP = {"const": True, "description": "Take this out of the profile that is extended."}
+_BEFORE = {"type": "string", "description": "The id of the item this new one goes before."}
+
+
+def profile_schema(known: Iterable[Kind] | None = None) -> Schema:
+    """The schema of profile files; `known` are the kinds of layer it knows, all that are installed unless told."""
+    found = {kind.name: kind for kind in (kinds().values() if known is None else known)}
+    usable = {name: structs for name, kind in sorted(found.items()) if (structs := _structs(kind.config)) is not None}
+    own: dict[type[Struct], None] = {}
+    for structs in (_structs(ProfileFile), _structs(LayerHead), _structs(AdjustHead), *usable.values()):
+        own |= dict.fromkeys(structs or ())
+    names, defs = _definitions(list(own))
+    for section, head, label in (("layers", LayerHead, "Layer"), ("adjust", AdjustHead, "Adjustment")):
+        stage = section.removesuffix("s")
+        configs = {name: names[kind.config] for name, kind in found.items() if kind.stage == stage and name in usable}
+        open_ones = [name for name, kind in found.items() if kind.stage == stage and name not in usable]
+        defs |= _entries(label, defs[names[head]], configs, defs, open_ones)
+        items = defs[names[ProfileFile]]["properties"][section]
+        items["items"] = {"$ref": f"{_REF}{label}"}
+    defs |= {name + PARTIAL: _partial(definition) for name, definition in defs.items()}
+    root = names[ProfileFile]
+    schema: Schema = {
+        "$schema": DRAFT,
+        "title": "Turnout profile",
+        "type": "object",
+        # Stated here again for editors that complete from what stands at the top and follow no condition.
+        "properties": defs[root + PARTIAL]["properties"],
+        "if": {"required": ["extends"]},
+        "then": {"$ref": f"{_REF}{root}{PARTIAL}"},
+        "else": {"$ref": f"{_REF}{root}"},
+    }
+    return {**schema, "$defs": _reachable(schema, defs)}
+
+
+def _structs(root: type[Struct]) -> list[type[Struct]] | None:
+    """A struct and every one it may hold; None where JSON Schema has no word for some type in it."""
+    try:
+        msgspec.json.schema(root)
+    except TypeError:
+        return None
+    found: dict[type[Struct], None] = {}
+    pending: list[inspect.Type] = [inspect.type_info(root)]
+    while pending:
+        match pending.pop():
+            case inspect.StructType(cls=cls, fields=fields) if cls not in found:
+                found[cls] = None
+                pending += [field.type for field in fields]
+            case inspect.UnionType(types=types) | inspect.TupleType(item_types=types):
+                pending += types
+            case inspect.VarTupleType(item_type=item) | inspect.ListType(item_type=item):
+                pending.append(item)
+            case inspect.DictType(value_type=item):
+                pending.append(item)
+    return list(found)
+
+
+def _definitions(structs: list[type[Struct]]) -> tuple[dict[type[Struct], str], dict[str, Schema]]:
+    """The name and the definition of each struct, with what its source says about its fields."""
+    refs, defs = msgspec.json.schema_components(structs, ref_template=f"{_REF}{{name}}")
+    names = {struct: ref["$ref"].removeprefix(_REF) for struct, ref in zip(structs, refs, strict=True)}
+    for struct, name in names.items():
+        for field, note in field_notes(struct).items():
+            if field in defs[name]["properties"]:
+                defs[name]["properties"][field]["description"] = note
+    return names, {name: _portable(definition) for name, definition in defs.items()}
+
+
+def field_notes(struct: type[Struct]) -> dict[str, str]:
+    """The string that stands below each field of a struct in its source, where there is a source."""
+    try:
+        tree = ast.parse(textwrap.dedent(source_of.getsource(struct)))
+    except (OSError, TypeError, SyntaxError):
+        return {}
+    body = tree.body[0].body if tree.body and isinstance(tree.body[0], ast.ClassDef) else []
+    notes = {}
+    for field, below in pairwise(body):
+        match field, below:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                notes[name] = " ".join(text.split())
+    return notes
+
+
+def _portable(value: Any) -> Any:
+    """As TOML and editors can use it: there is no null in TOML, and in ECMAScript's patterns `\\Z` is the letter."""
+    if isinstance(value, list):
+        return [_portable(entry) for entry in value]
+    if not isinstance(value, dict):
+        return value
+    found = {key: _portable(entry) for key, entry in value.items() if (key, entry) != ("default", None)}
+    if isinstance(found.get("pattern"), str):
+        found["pattern"] = found["pattern"].replace(r"\Z", "$")
+    if "anyOf" in found:
+        found["anyOf"] = [choice for choice in found["anyOf"] if choice != {"type": "null"}]
+        if len(found["anyOf"]) == 1:
+            found |= found.pop("anyOf")[0]
+    return found
+
+
+def _entries(
+    label: str, head: Schema, configs: Mapping[str, str], defs: Mapping[str, Schema], open_ones: Iterable[str]
+) -> dict[str, Schema]:
+    """An entry of `layers` or `adjust`: what all have, and for each kind a closed table with its own keys."""
+    known = sorted((*configs, *open_ones))
+    found: dict[str, Schema] = {}
+    cases: list[Schema] = []
+    for kind, config in sorted(configs.items()):
+        own = defs[config]
+        table = copy.deepcopy(own)
+        table["title"] = kind
+        table["properties"] = {**head["properties"], **own["properties"], "kind": {"const": kind}}
+        table["required"] = ["kind", *own.get("required", ())]
+        found[f"{label}.{kind}"] = table
+        is_kind = {"required": ["kind"], "properties": {"kind": {"const": kind}}}
+        cases.append({"if": is_kind, "then": {"$ref": f"{_REF}{label}.{kind}"}})
+    properties = copy.deepcopy(head["properties"])
+    # Any string, for kinds that are not installed here; the installed ones are what an editor offers.
+    properties["kind"] = {**properties["kind"], "examples": known}
+    unknown = {"required": ["kind"], "properties": {"kind": {"not": {"enum": known}}}}
+    if "optional" in properties:
+        needed = {"properties": {"optional": {"const": True}}, "required": ["optional"]}
+        cases.append({"if": unknown, "then": needed})
+    found[label] = {"title": label, "type": "object", "properties": properties, "required": ["kind"], "allOf": cases}
+    return found
+
+
+def _partial(value: Any) -> Any:
+    """The same with nothing required, and with the words an extending file has for items and tables."""
+    if isinstance(value, list):
+        return [_partial(entry) for entry in value]
+    if not isinstance(value, dict):
+        return value
+    if "if" in value and "then" in value:  # a condition keeps what it asks; only what follows from it is loosened
+        follows = value["then"] if "$ref" in value["then"] else {}
+        return {**value, "then": _partial(follows)}
+    found = {key: _partial(entry) for key, entry in value.items() if key != "required"}
+    if "$ref" in found:
+        found["$ref"] += PARTIAL
+    if value.get("type") == "object" and "properties" in value:
+        found["properties"] = {**found["properties"], "drop": _DROP, "before": _BEFORE}
+    return found
+
+
+def _reachable(schema: Schema, defs: Mapping[str, Schema]) -> dict[str, Schema]:
+    """The definitions that are used, in the order of their names."""
+    found: set[str] = set()
+    pending: list[Any] = [schema]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, dict):
+            ref = value.get("$ref")
+            if isinstance(ref, str) and ref.removeprefix(_REF) not in found:
+                found.add(ref.removeprefix(_REF))
+                pending.append(defs[ref.removeprefix(_REF)])
+            pending += value.values()
+        elif isinstance(value, list):
+            pending += value
+    return {name: defs[name] for name in sorted(found)}
