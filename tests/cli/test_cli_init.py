@@ -120,6 +120,7 @@ def test_nothing_is_overwritten_unasked(run: Run) -> None:
         (("x", "--from", "none.jsonl"), "none.jsonl: No such file"),
         (("x", "--from", "empty.jsonl"), "no examples in it"),
         (("x", "--from", "bad.jsonl"), "bad.jsonl:2: no field 'route', did you mean 'rout'?"),
+        (("x", "--route", "a=one", "--route", "A=two"), "differ only in case"),
         ((), "NAME requires an argument"),
     ],
     ids=str,
@@ -131,6 +132,19 @@ def test_refused(argv: tuple[str, ...], said: str, run: Run) -> None:
     assert ran.code == 2
     assert said in ran.err
     assert not list(Path().glob("*.toml"))
+
+
+def test_a_long_list_is_cut(run: Run) -> None:
+    rows = [{"text": f"the {n}", "route": route} for n in range(15) for route in ("a", "b", "c")]
+    ran = run("init", "same", "--from", write(rows))
+    assert "30 of the examples cannot be told apart" in ran.out
+    assert "and 10 more" in ran.out
+    check(run, "same")
+
+
+def test_an_empty_pipe(run: Run) -> None:
+    assert "stdin: no examples in it" in run("init", "x", "--from", "-", stdin=b"").err
+    assert "stdin:1: not a JSON object" in run("init", "x", "--from", "-", stdin=b"x").err
 
 
 def test_odd_names_of_routes(run: Run) -> None:

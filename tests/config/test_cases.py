@@ -96,7 +96,7 @@ def test_routes_and_parts_are_exact(row: Row) -> None:
 def test_a_row_that_contradicts_itself_is_named(tmp_path: Path) -> None:
     path = tmp_path / "cases.jsonl"
     path.write_text('{"id": "a", "route": "first", "routes": ["second", "first"]}\n')
-    with pytest.raises(ConfigError, match="cases.jsonl:1: route is 'first', but the first of routes 'second'"):
+    with pytest.raises(ConfigError, match=r"cases\.jsonl:1: route is 'first', but the first of routes 'second'"):
         read_cases(path)
 
 

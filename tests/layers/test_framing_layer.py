@@ -88,7 +88,6 @@ def test_without_it_nothing_is_added() -> None:
     assert bare.route_sync("bee everyone is talking about").routes == ("b",)
 
 
-@pytest.mark.xfail(reason="an explicit route skips all routing, the framing bias included; the engine adds it anyway")
 def test_a_declared_route_is_left_alone(router: Router) -> None:
     assert router.route_sync(Query("black holes everyone is talking about", declared="b")).routes == ("b",)
 

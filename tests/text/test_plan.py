@@ -69,7 +69,6 @@ def test_parts_of_a_question(case: Case) -> None:
     assert pieces(case.text) == case.parts
 
 
-@pytest.mark.xfail(reason="a conditional part is cut at its own comma when its consequence asks something too")
 def test_a_conditional_part_keeps_a_consequence_that_asks() -> None:
     assert pieces("check the news and if the door is open, tell me the weather") == [
         ("part", "check the news"),
@@ -123,6 +122,8 @@ def test_a_part_keeps_who_asked_and_leaves_the_conversation() -> None:
 def test_turns_are_planned_by_the_last_question() -> None:
     query = Query(turns=(Turn("user", "a and b"), Turn("assistant", "if c, d"), Turn("user", "weather and news")))
     assert [part.query.text for part in plan(make_reading(query))] == ["weather", "news"]
+
+
 
 
 def test_no_more_parts_than_anybody_asks() -> None:
@@ -214,33 +215,21 @@ def test_what_would_be_without_a_keyword(router: Router) -> None:
 
 
 MEGABYTE = 1_000_000
-HOSTILE = [
-    *("a", " ", ",", "and ", ", and ", "if ", "if x, ", "if x, y and ", "weather and ", "if rain, news and ", "éy "),
-    *(
-        "check the news, ",
-        "should it rain, ",
-        '"and" ',
-        "и, and ",
-        "\n",
-        "? ",
-        "everyone keeps talking about and ",
-        "､",
-    ),
+FAST = [
+    *("a", " ", ",", "and ", ", and ", "if ", "if x, ", "if x, y and ", "éy ", '"and" ', "и, and ", "\n", "? ", "､"),
+    "everyone keeps talking about and ",
 ]
+# Every one of these is a part of its own.
+MANY = ["weather and ", "check the news, ", "should it rain, ", "if rain, news and "]
 
 
-@pytest.mark.parametrize("unit", HOSTILE, ids=repr)
+@pytest.mark.parametrize("unit", [*FAST, *(pytest.param(unit) for unit in MANY)], ids=repr)
 def test_a_hostile_megabyte_is_planned_at_once(unit: str) -> None:
     reading = make_reading(unit * (MEGABYTE // len(unit)))
-    best = float("inf")
-    for _ in range(3):
-        started = time.process_time()
-        parts = plan(reading)
-        best = min(best, time.process_time() - started)
-        if best < 0.3:
-            break
-    assert best < 0.3
-    assert len(parts) <= 2 * MOST
+    started = time.process_time()
+    parts = plan(reading)
+    assert time.process_time() - started < 0.3
+    assert len(parts) <= MOST
 
 
 def test_planning_takes_nothing_but_the_reading() -> None:

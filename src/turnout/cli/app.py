@@ -51,8 +51,8 @@ COMMANDS = (
         "Each part of a compound question with its role, its words, its routes and sources, and who decided it. A "
         "question that is not split is its only part.",
         (
-            'turnout plan "Summarise the report, then translate it into French"',
-            'turnout plan "Define entropy" -p study --json | jq .parts',
+            'turnout plan "Will it rain in Paris, and who won the game?" -p sources',
+            'turnout plan "If it rains, check the news" -p sources --json | jq .parts',
         ),
     ),
     Command(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path as File
 from typing import Annotated
 
@@ -14,7 +14,7 @@ from turnout.config.load import shipped
 from turnout.core.errors import QueryError
 
 from .propose import Example
-from .question import clean
+from .question import STDIN, clean
 from .rows import chunks, read_row, text_of
 from .screen import console, glyphs_for, visible, width_of
 from .starter import DEMONSTRATION, Missed, Starter, make_starter
@@ -22,6 +22,8 @@ from .starter import DEMONSTRATION, Missed, Starter, make_starter
 _name = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*").fullmatch
 # How many phrases of a route are shown; all of them are in the file.
 SHOWN = 6
+# How many examples that cannot be told apart are listed; all of them are in the cases.
+LISTED = 20
 
 
 def init(
@@ -54,7 +56,8 @@ def init(
         raise QueryError(f"{name!r} is the name of a shipped profile: choose another, or extend it in a file of yours")
     examples = list(dict.fromkeys([*_given(route or ()), *_read(source)]))
     if not examples and source is not None:
-        raise QueryError(f"{source}: no examples in it")
+        raise QueryError(f"{_told(source)}: no examples in it")
+    _demand_different(example.route for example in examples)
     folder = File(out)
     profile, cases = folder / f"{name}.toml", folder / f"{name}.cases.jsonl"
     there = [str(path) for path in (profile, cases) if path.exists()]
@@ -66,6 +69,18 @@ def init(
         path.write_text(text, encoding="utf-8", newline="\n")
     _print(starter, os.fspath(profile), os.fspath(cases), demonstration=not examples)
     return 0
+
+
+def _told(source: str) -> str:
+    return "stdin" if source == STDIN else source
+
+
+def _demand_different(routes: Iterable[str]) -> None:
+    """Callers name routes without regard to case, so no two may differ in that alone."""
+    seen: dict[str, str] = {}
+    for route in routes:
+        if (other := seen.setdefault(route.casefold(), route)) != route:
+            raise QueryError(f"routes {other!r} and {route!r} differ only in case: spell them alike")
 
 
 def _given(pairs: Sequence[str]) -> Iterator[Example]:
@@ -86,7 +101,7 @@ def _read(source: str | None) -> Iterator[Example]:
             for number, line in enumerate(chunk.lines, chunk.first):
                 if line is not None and not line.strip():
                     continue
-                where = f"{source if source.isprintable() else 'stdin'}:{number}"
+                where = f"{_told(source)}:{number}"
                 try:
                     row = read_row(line)
                     text, route = text_of(row, "text"), text_of(row, "route")
@@ -138,6 +153,8 @@ def _apologies(missed: Sequence[Missed], opening: str, closing: str) -> Iterator
     if not missed:
         return
     yield f"{len(missed)} of the examples cannot be told apart by these phrases, so they are measured (must: false):"
-    for example, decided in missed:
+    for example, decided in missed[:LISTED]:
         text = visible(example.text if len(example.text) <= 70 else f"{example.text[:67]}...")
         yield f"  {opening}{text}{closing} is {visible(example.route)}, decided as {visible(decided)}"
+    if len(missed) > LISTED:
+        yield f"  and {len(missed) - LISTED:,} more: the cases with a `why`"

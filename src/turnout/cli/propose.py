@@ -123,7 +123,8 @@ def _propose(
                     telling[phrase] = None
                     missing -= 1
             if wanted == 1 and missing == 1 and telling.keys().isdisjoint(features.runs):
-                runs = sorted((run for run in features.runs if not others[run]), key=rank)
+                # The longest: two such words in a row are in every other question.
+                runs = sorted((run for run in features.runs if not others[run]), key=lambda run: (-run.count(" "), run))
                 telling.update(dict.fromkeys(runs[:1]))
     leaning = [
         phrase

@@ -26,5 +26,7 @@ def schema(
         write_bytes(text.encode())
         return 0
     File(out).write_text(f"{text}\n", encoding="utf-8", newline="\n")
-    console().print(f"{visible(out)} is written; make this the first line of a profile: #:schema ./{visible(out)}")
+    screen = console()
+    screen.print(f"{visible(out)} is written. Make this the first line of a profile beside it:", soft_wrap=True)
+    screen.print(f"#:schema ./{visible(File(out).name)}", soft_wrap=True)
     return 0

@@ -11,7 +11,7 @@ import ast
 import copy
 import inspect as source_of
 import textwrap
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -59,7 +59,9 @@ def profile_schema(known: Iterable[Kind] | None = None) -> Schema:
         "then": {"$ref": f"{_REF}{root}{PARTIAL}"},
         "else": {"$ref": f"{_REF}{root}"},
     }
-    return {**schema, "$defs": _reachable(schema, defs)}
+    # Through JSON once: defaults come as tuples and structs.
+    whole: Schema = msgspec.json.decode(msgspec.json.encode({**schema, "$defs": _reachable(schema, defs)}))
+    return whole
 
 
 def _structs(root: type[Struct]) -> list[type[Struct]] | None:
@@ -110,14 +112,29 @@ def field_notes(struct: type[Struct]) -> dict[str, str]:
     return notes
 
 
-def _portable(value: Any) -> Any:
+def _within(schema: Schema, change: Callable[[Schema], Schema]) -> Schema:
+    """The same with every schema inside it changed. Names of properties and values are not taken for schemas."""
+    found: Schema = {}
+    for key, entry in schema.items():
+        if key in ("default", "enum", "const", "examples"):
+            found[key] = entry
+        elif key == "properties":
+            found[key] = {name: change(inner) for name, inner in entry.items()}
+        elif isinstance(entry, dict):
+            found[key] = change(entry)
+        elif isinstance(entry, list):
+            found[key] = [change(inner) if isinstance(inner, dict) else inner for inner in entry]
+        else:
+            found[key] = entry
+    return found
+
+
+def _portable(schema: Schema) -> Schema:
     """As TOML and editors can use it: there is no null in TOML, and in ECMAScript's patterns `\\Z` is the letter."""
-    if isinstance(value, list):
-        return [_portable(entry) for entry in value]
-    if not isinstance(value, dict):
-        return value
-    found = {key: _portable(entry) for key, entry in value.items() if (key, entry) != ("default", None)}
-    if isinstance(found.get("pattern"), str):
+    found = _within(schema, _portable)
+    if "default" in found and found["default"] is None:
+        del found["default"]
+    if "pattern" in found:
         found["pattern"] = found["pattern"].replace(r"\Z", "$")
     if "anyOf" in found:
         found["anyOf"] = [choice for choice in found["anyOf"] if choice != {"type": "null"}]
@@ -153,19 +170,16 @@ def _entries(
     return found
 
 
-def _partial(value: Any) -> Any:
+def _partial(schema: Schema) -> Schema:
     """The same with nothing required, and with the words an extending file has for items and tables."""
-    if isinstance(value, list):
-        return [_partial(entry) for entry in value]
-    if not isinstance(value, dict):
-        return value
-    if "if" in value and "then" in value:  # a condition keeps what it asks; only what follows from it is loosened
-        follows = value["then"] if "$ref" in value["then"] else {}
-        return {**value, "then": _partial(follows)}
-    found = {key: _partial(entry) for key, entry in value.items() if key != "required"}
+    if "if" in schema:  # a condition keeps what it asks; only what follows from it is loosened
+        follows = schema["then"] if "$ref" in schema["then"] else {}
+        return {**schema, "then": _partial(follows)}
+    found = _within(schema, _partial)
+    found.pop("required", None)
     if "$ref" in found:
         found["$ref"] += PARTIAL
-    if value.get("type") == "object" and "properties" in value:
+    if found.get("type") == "object" and "properties" in found:
         found["properties"] = {**found["properties"], "drop": _DROP, "before": _BEFORE}
     return found
 

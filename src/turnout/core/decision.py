@@ -164,6 +164,7 @@ class Decision(Struct, frozen=True, eq=False, gc=False):
         profile, chosen = self.profile, self.chosen
         best = chosen if chosen is not None else self.held
         verdict = best.verdict if best is not None else None
+        role, text, then = _WHOLE if self.part is None else _part_form(self.part)
         return DecisionForm(
             self.id,
             profile.name,
@@ -181,7 +182,9 @@ class Decision(Struct, frozen=True, eq=False, gc=False):
             [step.encoded or _step_form(step, chosen) for step in self.steps],
             [part._form() for part in self.parts] if self.parts else [],
             self.elapsed_ns / 1000,
-            *(() if self.part is None else _part_form(self.part)),
+            role,
+            text,
+            then,
         )
 
 
@@ -227,7 +230,11 @@ class DecisionForm(Struct, frozen=True, gc=False):
     """What a condition leads to."""
 
 
-def _part_form(part: Part) -> tuple[str, str, str | UnsetType]:
+PartForm = tuple[str | UnsetType, str | UnsetType, str | UnsetType]
+_WHOLE: PartForm = (UNSET, UNSET, UNSET)
+
+
+def _part_form(part: Part) -> PartForm:
     return part.role, readable(part.query.text), readable(part.then) or UNSET
 
 

@@ -32,7 +32,8 @@ class Framing:
         self.shown = {supplies.phrases.add(Phrase((phrase,)), "framing.added"): phrase for phrase in PHRASES}
 
     def __call__(self, reading: Reading, routes: tuple[str, ...]) -> tuple[tuple[str, ...], Reason] | None:
-        if self.route in routes:
+        # A caller who names the route has decided already.
+        if self.route in routes or reading.query.declared is not None:
             return None
         for hit in reading.hits:
             if hit in self.shown:

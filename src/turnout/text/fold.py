@@ -85,7 +85,7 @@ _mixed_word = re.compile(rf"(?<!{_WORD})(?={_WORD}*[a-z])(?={_WORD}*[{_FOREIGN}]
 def fold(text: str) -> Folded:
     """The text as rules and signals read it."""
     if text.isascii():
-        seen = text.encode().translate(_ASCII_MAP, _ASCII_DROP)
+        seen = fold_ascii(text)
         return Folded(seen.decode().strip(), len(seen))
     raw = text.encode(*CODEC)
     seen = raw.translate(_ASCII_MAP, _ASCII_DROP)
@@ -103,6 +103,11 @@ def fold(text: str) -> Folded:
             units -= seen.count(encoded) * (2 if character > "\uffff" else 1)
         seen = seen.replace(encoded, spelling.encode())
     return Folded(_to_latin(seen).strip(), units)
+
+
+def fold_ascii(text: str) -> bytes:
+    """The folding of ASCII text, the spaces around it still there."""
+    return text.encode().translate(_ASCII_MAP, _ASCII_DROP)
 
 
 def other_characters(encoded: bytes) -> set[str]:

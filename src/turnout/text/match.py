@@ -115,14 +115,17 @@ class Matcher:
 
     def scan(self, folded: str) -> tuple[int, ...]:
         """Ids of the patterns found in a folded text, ascending."""
+        if folded.isascii():
+            return self.scan_ascii(folded.encode())
         # A lone surrogate has no UTF-8 form, and `?` in its place would pass for punctuation. RE2 takes its three bytes
         # for a character that is in no class but negated ones.
-        if folded.isascii():
-            view = folded.encode()
-        else:
-            view = folded.encode(*CODEC)
-            if self.wrap and (self.foreign or self._adjoins(view)):
-                view = wrap(view)
+        view = folded.encode(*CODEC)
+        if self.wrap and (self.foreign or self._adjoins(view)):
+            view = wrap(view)
+        return self.scan_ascii(view)
+
+    def scan_ascii(self, view: bytes) -> tuple[int, ...]:
+        """The same for a text that needs no wrapping, encoded."""
         hits = self._match(view)
         if not hits:
             return ()

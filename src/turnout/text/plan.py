@@ -16,7 +16,7 @@ from turnout.core.query import Reading
 
 from .condition import read_condition
 from .match import Matcher
-from .split import split, triggers
+from .split import MOST, split, triggers
 
 
 def planner(
@@ -25,22 +25,31 @@ def planner(
     """A function that plans questions for one profile; `triggering` are the patterns that make a half meaningful."""
     hits = triggers(matcher, triggering)
 
-    def pieces(text: str, role: str) -> list[tuple[str, str, str]]:
-        """(role, text, consequence) of each part."""
-        condition = read_condition(text, hits) if conditions else None
-        if condition is not None:
-            first = ("condition", condition.condition, condition.consequence)
-            return [first, *(pieces(condition.remainder, "remainder") if condition.remainder else [])]
-        parts = split(text, hits) if compound else [text]
-        if len(parts) < 2:
-            return [(role, text, "")]
-        return [piece for part in parts for piece in pieces(part, role)]
+    def pieces(whole: str) -> list[tuple[str, str, str]]:
+        """(role, text, consequence) of each part. What no part is left for stays with the last."""
+        found: list[tuple[str, str, str]] = []
+        ahead = [("part", whole)]
+        while ahead:
+            role, text = ahead.pop()
+            left = MOST - len(found) - len(ahead)
+            condition = read_condition(text, hits) if conditions else None
+            if condition is not None and (left > 1 or not condition.remainder):
+                found.append(("condition", condition.condition, condition.consequence))
+                if condition.remainder:
+                    ahead.append(("remainder", condition.remainder))
+                continue
+            parts = split(text, hits, most=left) if compound and condition is None else [text]
+            if len(parts) < 2:
+                found.append((role, text, ""))
+            else:
+                ahead += [(role, part) for part in reversed(parts)]
+        return found
 
     def plan(reading: Reading) -> tuple[Part, ...]:
         # A caller who names the route has decided already.
         if reading.query.declared is not None:
             return ()
-        found = pieces(reading.words, "part")
+        found = pieces(reading.words)
         if len(found) == 1 and found[0][0] == "part":
             return ()
         return tuple(Part(role, replace(reading.query, text=text, turns=()), then) for role, text, then in found)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from turnout.core.query import Query, Reading
 
 from .extract import extract
-from .fold import Folded, fold, fold_javascript
+from .fold import Folded, fold, fold_ascii, fold_javascript
 from .match import Matcher
 
 FOLDS: dict[str, Callable[[str], Folded]] = {"unicode": fold, "javascript": fold_javascript}
@@ -16,7 +16,8 @@ FOLDS: dict[str, Callable[[str], Folded]] = {"unicode": fold, "javascript": fold
 def reader(matcher: Matcher, *, fold_name: str, unwrap: bool) -> Callable[[Query], Reading]:
     """A function that reads queries for one profile. `unwrap` strips what clients wrap around the user's words."""
     to_folded = FOLDS[fold_name]
-    scan = matcher.scan
+    scan, scan_ascii = matcher.scan, matcher.scan_ascii
+    fast = to_folded is fold
 
     def read(query: Query) -> Reading:
         words = query.text
@@ -25,6 +26,11 @@ def reader(matcher: Matcher, *, fold_name: str, unwrap: bool) -> Callable[[Query
             words, system = own_words(query)
             if unwrap:
                 words, notes = extract(words, system)
+        # Most text is ASCII: it goes from folding to scanning as bytes.
+        if fast and words.isascii():
+            seen = fold_ascii(words)
+            bare = seen.strip()
+            return Reading(query, words, bare.decode(), len(seen), scan_ascii(bare), notes)
         folded = to_folded(words)
         if folded.windowed:
             notes += ("scan.window",)

@@ -409,10 +409,12 @@ def _is_asked(text: str, left: _Left, right: _Clause) -> bool:
 
 def _is_series(left: _Left, right: _Clause, *, closed: bool) -> bool:
     """Whether a comma, if there is no more, parts two questions: one clause may be the story to the other."""
-    if right.joint != _COMMA or (left.hit and right.hit):
+    if right.joint != _COMMA:
         return True
     if begins_with(left.last.words, SUBORDINATORS):
         return False
+    if left.hit and right.hit:
+        return True
     return closed or (left.mood is right.mood and left.mood in (Mood.QUESTION, Mood.COMMAND))
 
 
