@@ -21,7 +21,7 @@ from turnout.config.load import shipped, shipped_file
 from turnout.config.resolve import build
 
 Tree = Any
-SEEDS = 300
+SEEDS = 500
 # A profile that is damaged and still loads must decide these.
 QUESTIONS = ("", "Define entropy on this page", "prove the theorem step by step", "\ud800\0🙂 λόγος")
 
