@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from .config.load import load, load_profile
 from .config.load import shipped as profile_names
+from .config.reload import LiveRouter, Reloaded
 from .core.contract import Violation
 from .core.decision import Decision, Step
 from .core.errors import (
@@ -37,6 +38,7 @@ __all__ = [
     "Decision",
     "Gate",
     "Layer",
+    "LiveRouter",
     "Policy",
     "Problem",
     "Profile",
@@ -45,6 +47,7 @@ __all__ = [
     "QueryTooLarge",
     "Reading",
     "Reason",
+    "Reloaded",
     "ReplayMismatch",
     "Router",
     "Step",

@@ -8,8 +8,9 @@ import time
 from pathlib import Path
 
 import pytest
+from msgspec import Struct
 
-from turnout import ConfigError, Reason, Verdict, kind, load_profile
+from turnout import ConfigError, kind, load_profile
 from turnout.config import reload as reload_module
 from turnout.config.reload import LiveRouter, Reloaded
 from turnout.core import registry
@@ -113,14 +114,10 @@ def test_kept(content: str, said: str, live: LiveRouter, tmp_path: Path) -> None
         assert (done.status, done.hash) == ("kept", router.profile.hash)
         assert said in "\n".join(map(str, done.problems))
         assert live.router is router
+    file.unlink()
+    assert live.reload().status == "kept"
     write(tmp_path, "C")
     assert live.reload().status == "swapped"
-
-
-def test_kept_when_the_file_goes(live: LiveRouter, tmp_path: Path) -> None:
-    (tmp_path / "live.toml").unlink()
-    assert live.reload().status == "kept"
-    assert live.router.route_sync("track").route == "A"
 
 
 def test_cases_are_content_and_the_gate(live: LiveRouter, tmp_path: Path) -> None:
@@ -152,12 +149,7 @@ def test_a_profile_without_cases(tmp_path: Path) -> None:
     live = LiveRouter(file)
     file.write_text(version("B").replace('cases = "live.jsonl"\n', ""))
     assert live.reload() == Reloaded("swapped", live.router.profile.hash)
-
-
-def test_shipped_profiles_by_name() -> None:
-    live = LiveRouter("study", config="")
-    assert live.router.profile.hash == load_profile("study", config="").hash
-    assert live.reload().status == "same"
+    assert LiveRouter("study", config="").reload().status == "same"
 
 
 def test_the_base_and_the_settings_are_followed(tmp_path: Path) -> None:
@@ -170,7 +162,7 @@ def test_the_base_and_the_settings_are_followed(tmp_path: Path) -> None:
     heir.write_text('extends = "live.toml"\nname = "heir"\ncases = "none.jsonl"\n')
     (tmp_path / "none.jsonl").write_text("")
     live = LiveRouter(heir, config=settings)
-    settings.write_text('[live]\nsentences = 2\n')
+    settings.write_text("[live]\nsentences = 2\n")
     assert live.reload().status == "swapped"
     assert live.router.route_sync("zxcv").policy.max_sentences == 2
     base.write_text(base.read_text().replace('when = { any = ["track"] }', 'when = { any = ["rail"] }'))
@@ -183,18 +175,12 @@ def test_the_base_and_the_settings_are_followed(tmp_path: Path) -> None:
 def test_a_plug_in_that_fails_to_build_is_a_problem(
     live: LiveRouter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from msgspec import Struct
-
-    class Config(Struct):
-        pass
-
     monkeypatch.setattr(registry, "_kinds", dict(registry.kinds()))
 
-    def fragile(config: Config) -> object:
+    @kind("fragile.v1")
+    def fragile(config: Struct) -> object:
         raise ZeroDivisionError("boom")
 
-    fragile.__annotations__["config"] = Config
-    kind("fragile.v1")(fragile)
     file = tmp_path / "live.toml"
     file.write_text(version("B").replace("[policy.A]", '[[layers]]\nkind = "fragile.v1"\n\n[policy.A]'))
     done = live.reload()
@@ -206,13 +192,11 @@ def test_poll_looks_before_it_reads(live: LiveRouter, tmp_path: Path, monkeypatc
     reads: list[object] = []
     read = LiveRouter._read
     monkeypatch.setattr(LiveRouter, "_read", lambda self: (reads.append(1), read(self))[1])
-    assert live.poll() is None
-    assert live.poll() is None
+    assert (live.poll(), live.poll()) == (None, None)
     assert len(reads) == 2, "files this young may change unseen, so they are read"
     for file in tmp_path.iterdir():
         os.utime(file, (1, 1))
-    assert live.poll() is None
-    assert live.poll() is None
+    assert (live.poll(), live.poll()) == (None, None)
     assert len(reads) == 3
     write(tmp_path, "B")
     assert (done := live.poll()) is not None
@@ -221,7 +205,6 @@ def test_poll_looks_before_it_reads(live: LiveRouter, tmp_path: Path, monkeypatc
     assert (done := live.poll()) is not None
     assert done.status == "kept"
     assert live.poll() is None, "the same problems are told once"
-    (tmp_path / "live.toml").write_text("nam = ")
     (tmp_path / "live.toml").unlink()
     assert live.poll() is not None
     write(tmp_path, "B")
@@ -231,28 +214,16 @@ def test_poll_looks_before_it_reads(live: LiveRouter, tmp_path: Path, monkeypatc
 def test_watch(live: LiveRouter, tmp_path: Path) -> None:
     async def follow() -> list[str]:
         seen = []
-        changes = iter(("B", None, "C"))
-        steps = live.watch(0.001)
-
-        async def change() -> None:
-            await asyncio.sleep(0.01)
-            route = next(changes)
-            if route is None:
-                (tmp_path / "live.toml").write_text("name = ")
-            else:
-                # The golden case belongs to the version: whoever looks between the two writes keeps the old one.
-                write(tmp_path, route)
-
-        for _ in range(3):
-            task = asyncio.create_task(change())
-            done = await anext(steps)
-            while done.status == "kept" and "live.jsonl" in str(done.problems[0]):
-                done = await anext(steps)
-            await task
-            seen.append(done.status)
-        await steps.aclose()  # type: ignore[attr-defined]
+        async for done in live.watch(0.001):
+            # The golden case belongs to the version: whoever looks between the two writes keeps the old one.
+            if "live.jsonl" not in "".join(map(str, done.problems)):
+                seen.append(done.status)
+                if len(seen) == 3:
+                    break
+                (tmp_path / "live.toml").write_text("name = ") if len(seen) == 1 else write(tmp_path, "C")
         return seen
 
+    write(tmp_path, "B")
     assert asyncio.run(asyncio.wait_for(follow(), 10)) == ["swapped", "kept", "swapped"]
 
 
@@ -285,8 +256,7 @@ def test_a_thousand_reloads_under_load(tmp_path: Path, monkeypatch: pytest.Monke
         thread.start()
     rng = random.Random(7)
     broken = [content for content, _ in BROKEN.values()]
-    now = live.router.profile.hash
-    statuses = []
+    now, statuses = live.router.profile.hash, []
     try:
         for number in range(1000):
             if number % 10 == 3:
@@ -325,5 +295,4 @@ def test_reloads_from_many_threads(tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     assert sorted(done.status for done in found) == ["same"] * 7 + ["swapped"]
-    assert isinstance(live.router.route_sync("track").reasons[0], Reason)
-    assert isinstance(live.router.route_sync("track").steps[0].verdict, Verdict)
+    assert live.router.route_sync("track").route == "B"

@@ -124,8 +124,6 @@ def test_turns_are_planned_by_the_last_question() -> None:
     assert [part.query.text for part in plan(make_reading(query))] == ["weather", "news"]
 
 
-
-
 def test_no_more_parts_than_anybody_asks() -> None:
     parts = plan(make_reading(" and ".join(["check the news"] * 40)))
     assert len(parts) == MOST

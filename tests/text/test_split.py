@@ -171,7 +171,7 @@ def test_a_letter_y_is_not_lost_before_a_cut() -> None:
     assert split("solve for x and y and call Ann") == ["solve for x and y", "call Ann"]
 
 
-@pytest.mark.parametrize("text", ["", " ", "\n\t", "\u00a0"])
+@pytest.mark.parametrize("text", ["", " ", "\n\t", "\u00a0", "\u200b"])
 def test_a_blank_text_has_no_parts(text: str) -> None:
     assert split(text) == []
     assert split_off(text) == ("", "")
@@ -275,7 +275,7 @@ def lie_in(text: str, parts: list[str]) -> bool:
 @given(texts, tests)
 def test_parts_lie_in_the_text_in_order_and_little_between_them(text: str, test: Hits) -> None:
     parts = split(text, test)
-    assert bool(parts) is bool(text.strip())
+    assert bool(parts) is bool(fold(text).text)
     assert len(parts) <= MOST
     assert all(part and part == part.strip() for part in parts)
     assert lie_in(text, parts)
@@ -291,6 +291,23 @@ def test_a_part_is_not_parted_again(text: str, test: Hits) -> None:
 @given(texts, tests)
 def test_same_text_same_parts(text: str, test: Hits) -> None:
     assert split(text, test) == split(text, test) == split(f" {text}\n", test)
+
+
+@st.composite
+def hidden(draw: st.DrawFn) -> tuple[str, str]:
+    """A text of one sentence, and the same with invisible characters in it."""
+    text = draw(salads.filter(lambda text: not set(text) & set(".?!\n")))
+    places = st.tuples(st.integers(0, len(text)), st.sampled_from("\x00\x1f\x7f\xad\u200b\u200d\u2060\ufeff"))
+    changed = text
+    for at, unseen in sorted(draw(st.lists(places, min_size=1, max_size=4)), reverse=True):
+        changed = changed[:at] + unseen + changed[at:]
+    return text, changed
+
+
+@given(hidden(), st.sampled_from([None, hits]))
+def test_invisible_characters_change_nothing(pair: tuple[str, str], test: Hits) -> None:
+    plain, changed = ([fold(part).text for part in split(text, test)] for text in pair)
+    assert plain == changed
 
 
 @given(texts, tests, st.integers(1, 4))
@@ -309,7 +326,7 @@ def test_without_triggers_no_part_is_made_that_triggers_would_not_make(text: str
 @given(texts, tests)
 def test_splitting_off_loses_only_conjunctions(text: str, test: Hits) -> None:
     first, rest = split_off(text, test)
-    assert bool(first) is bool(text.strip())
+    assert bool(first) is bool(fold(text).text)
     assert not rest or text.index(rest, text.index(first) + len(first))
 
 

@@ -124,6 +124,9 @@ def _name(wanted: inspect.Type) -> str:
 
 
 def _show(value: object) -> str:
+    # Python refuses to write out integers of thousands of digits.
+    if isinstance(value, int) and value.bit_length() > 256:
+        return "a number of that many digits"
     text = repr(value)
     return text if len(text) <= 40 else f"{text[:37]}…"
 

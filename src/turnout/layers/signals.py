@@ -112,11 +112,8 @@ class Signals:
 
     def __call__(self, reading: Reading) -> Verdict:
         units = reading.units
-        questions = level = 0
-        if self.question_marks:
-            questions = reading.folded.count("?")
-            level = bisect_right(self.question_marks, questions) if questions else 0
-        standing = (bisect_right(self.unit_marks, units), level, reading.muted)
+        questions = reading.folded.count("?") if self.question_marks else 0
+        standing = (bisect_right(self.unit_marks, units), bisect_right(self.question_marks, questions), reading.muted)
         return self.verdict(reading.hits, standing, units // self.grain, questions)
 
     def find_verdict(self, hits: Hits, standing: Standing, grains: int, questions: int) -> Verdict:

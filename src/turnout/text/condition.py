@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from .clause import listed
 from .fold import fold
-from .split import MARKS, WINDOW, Hits, bare, sentence_starts, split_off
+from .split import MARKS, WINDOW, Hits, bare, find_words, sentence_starts, split_off
 
 # The longer before those they begin with.
 OPENERS: Final = (
@@ -58,7 +58,6 @@ SPANISH: Final = listed(
 
 # A comma between digits belongs to the number.
 _comma: Final = re.compile(r"(?<![0-9])[,，]|[,，](?![0-9])").search
-_words: Final = re.compile(r"\S+").finditer
 _word: Final = re.compile(r"\w+").search
 _then: Final = re.compile(r"(?:then|entonces)\b[\s,]*", re.IGNORECASE).match
 
@@ -93,14 +92,14 @@ def read_condition(text: str, hits: Hits | None = None) -> Conditional | None:
 
 def _condition(front: str, text: str) -> str:
     """What stands between the opener and the comma; blank if that is no condition."""
-    found = list(islice(_words(front), max(map(len, OPENERS)) + 1))
+    found = list(islice(find_words(front), max(map(len, OPENERS)) + 1))
     words = tuple(bare(word[0]) for word in found)
     opener = next((opener for opener in OPENERS if words[: len(opener)] == opener), ())
     if not opener or len(words) == len(opener):
         return ""
     if opener == ("should",) and words[1].partition("'")[0] in ASKERS:
         return ""
-    if opener == ("si",) and not any(bare(word) in SPANISH for word in text.split()):
+    if opener == ("si",) and not any(bare(word[0]) in SPANISH for word in find_words(text)):
         return ""
     condition = front[found[len(opener) - 1].end() :].strip(MARKS)
     if not _word(condition) or " ".join(fold(condition).text.split()) in COURTESIES:
