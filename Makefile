@@ -28,6 +28,8 @@ lint: $(READY) ## ruff and mypy
 
 bench: $(READY) ## Turnout beside its peers, in one run
 	@$(BIN)/python benchmarks/decide.py
+	@$(BIN)/python benchmarks/split.py
+	@$(BIN)/python benchmarks/reference.py
 
 lock: $(READY) ## recompile the locks (hashes, no index addresses)
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --group dev pyproject.toml -o requirements/dev.txt

@@ -46,6 +46,7 @@ HOSTILE_PEER_S = 10.0
 # In tokens: WINDOW in peers/semantic.py.
 SHORT_SIGHT = 512
 
+PROFILES = ("tiers", "tiers-local", "tiers-substring", "study", "study-local", "sources", "claims", "assist")
 YARDSTICK = "turnout tiers"
 RIVAL = "litellm heuristic_v2"
 
@@ -181,10 +182,7 @@ def enrol(stack: ExitStack, *, peers: bool, say: Callable[[str], None]) -> list[
         return peer
 
     turnout = start("turnout", "turnout_router.py", Path(sys.executable))
-    entries = [
-        Entry(f"turnout {profile}", turnout, profile, tiers=profile.startswith("tiers"))
-        for profile in ("tiers", "tiers-local", "tiers-substring", "study", "study-local")
-    ]
+    entries = [Entry(f"turnout {profile}", turnout, profile, tiers=profile.startswith("tiers")) for profile in PROFILES]
     if peers:
         litellm = start("litellm", "litellm_router.py", environment("litellm", say))
         semantic = start("semantic-router", "semantic.py", environment("semantic-router", say))
