@@ -247,3 +247,29 @@ def test_every_line_gives_one_row(lines: list[bytes], size: int) -> None:
     found = [json.loads(line) for line in output.splitlines()]
     assert [row["row"] for row in found] == list(range(1, len(lines) + 1))
     assert all(("decision" in row) != ("error" in row) for row in found)
+
+
+def test_an_output_that_cannot_be_made_is_named_as_it_was_given(tmp_path: Path, run: Run) -> None:
+    out = tmp_path / ("x" * 250)  # a name that has room for itself, but not for what is written aside
+    ran = run("batch", "-", "-o", str(out), stdin=b'{"text":"hello"}\n')
+    assert ran.code == 2
+    assert ran.err == f"turnout: {out}: File name too long\n"
+
+
+@pytest.mark.parametrize(
+    ("row", "lone"),
+    [
+        (rb'{"text":"ok \ud800"}', r"\ud800"),
+        (rb'{"text":"\ud83d\ude00 \udc00 x"}', r"\udc00"),
+        (rb'{"id":"\uD800","text":"x"}', r"\uD800"),
+        (rb'{"text":"\\ud800', None),
+        (rb'{"text":"\ud83d\ude00', None),
+    ],
+)
+def test_a_lone_surrogate_is_named(row: bytes, lone: str | None, run: Run) -> None:
+    ran = run("batch", "-", stdin=row + b"\n")
+    assert ran.code == 1
+    said = json.loads(ran.out)["error"]
+    assert (f"lone surrogate {lone}, half" in said) if lone else "surrogate" not in said
+    assert "1 row in " in ran.err
+    assert "1 row has an error instead" in ran.err

@@ -139,6 +139,30 @@ def test_cases_that_are_not_there(mini: Path, run: Run) -> None:
     assert "names no golden cases" in ran.err
 
 
+def test_cases_that_cannot_be_read(mini: Path, run: Run) -> None:
+    ran = run("check", "tiers", "--cases", "nope.jsonl")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err == "turnout: nope.jsonl: there is no such file\n"
+    ran = run("check", "tiers", "--cases", str(mini.parent))
+    assert ran.code == 2
+    assert ran.err == f"turnout: {mini.parent}: cannot be read: Is a directory\n"
+    mini.with_name("mini.jsonl").write_bytes(b"\x7fELF\xd0\x00")
+    ran = run("check", str(mini), "--cases")
+    assert ran.code == 1
+    assert "mini.jsonl: not UTF-8 text (byte 4)" in ran.out
+    assert "codec" not in ran.out
+    mini.with_name("mini.jsonl").unlink()
+    ran = run("check", str(mini), "--cases")
+    assert "mini.jsonl: there is no such file\n1 problem\n" in ran.out
+    assert "Errno" not in ran.out
+
+
+def test_coverage_counts_adjustments(run: Run) -> None:
+    ran = run("check", "sources", "--cases")
+    assert ran.code == 0
+    assert "framing.added" not in ran.out
+
+
 def test_cases_are_inherited(mini: Path) -> None:
     heir = mini.with_name("heir.toml")
     heir.write_text('extends = "mini.toml"\nname = "heir"\n')

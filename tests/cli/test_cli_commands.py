@@ -66,8 +66,33 @@ CASES = [
     Case("profiles-show-unknown", ("profiles", "show", "stuudy"), 2, err=("did you mean 'study'?",)),
     Case("profiles-show-nothing", ("profiles", "show"), 2, err=("NAME requires an argument",)),
     Case("doctor", ("doctor",), out=("python", "cyclopts", "signals.v1 (free)", "nothing is broken")),
-    Case("doctor-broken-settings", ("doctor", "--config", "/no/such"), 1, out=("broken", "/no/such")),
+    Case("doctor-broken-settings", ("doctor", "--config", "/no/such"), 1, out=("broken", "/no/such", "\n1 broken\n")),
+    Case("misspelt-version", ("--verison",), 2, err=("unknown option '--verison', did you mean '--version'?",)),
+    Case("unknown-option", ("-x",), 2, err=("unknown option '-x' (see turnout --help)",)),
+    Case("profile-is-a-folder", ("route", "x", "-p", "/"), 2, err=("/ is a directory: name a .toml file",)),
+    Case("check-a-folder", ("check", "/"), 2, err=("/ is a directory: name a .toml file",)),
+    Case("show-a-folder", ("profiles", "show", "/"), 2, err=("/ is a directory: name a .toml file",)),
+    Case("diff-a-folder", ("diff", "tiers", "/", "-"), 2, err=("/ is a directory: name a .toml file",), stdin=b""),
 ]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("nonsense", "not valid TOML"),
+        ("[tiers]\nnope = 1\n", "has no such setting"),
+        ("[teirs]\n", "no such profile, did you mean 'tiers'?"),
+    ],
+)
+def test_doctor_blames_the_settings_alone(text: str, said: str, tmp_path: Path, run: Run) -> None:
+    file = tmp_path / "settings.toml"
+    file.write_text(text)
+    ran = run("doctor", "--config", str(file))
+    told = " ".join(ran.out.split())
+    assert ran.code == 1
+    assert told.count(said) == 1, ran.out
+    assert told.endswith(" 1 broken")
+    assert "install Turnout anew" not in told
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)

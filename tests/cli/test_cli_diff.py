@@ -56,7 +56,7 @@ def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_changes(run: Run) -> None:
     ran = run("diff", "old.toml", "new.toml", "q.jsonl")
-    assert ran.code == 0
+    assert ran.code == 1  # for the row that is nonsense
     assert ran.err == ""
     lines = [" ".join(line.split()) for line in ran.out.splitlines()]
     assert lines[0].startswith("old ")
@@ -69,7 +69,7 @@ def test_what_changes(run: Run) -> None:
     assert "old YES R- 1.00 rules somebody greets" in lines
     assert "new NO F- 0.50 fallback no layer had a verdict" in lines
     assert "row 6 q5 “hi␛[31m again”" in lines
-    assert "1 rows could not be decided, such as" in lines
+    assert "1 of 7 rows could not be read, such as" in lines
     assert "policy NO max_sentences 2 → nothing; image nothing → yes" in lines
     assert "\x1b" not in ran.out
 
@@ -96,6 +96,20 @@ def test_nothing_changes(run: Run) -> None:
     assert "0 of 6 questions get another route, 0.0%" in ran.out
     assert "routes" not in ran.out
     assert run("diff", "old.toml", "old.toml", "-", stdin=b"").out.splitlines()[1].startswith("0 of 0 questions")
+
+
+def test_rows_that_cannot_be_read_are_an_error(run: Run) -> None:
+    Path("binary").write_bytes(b"\x7fELF\x00\xff\n\xfe")
+    ran = run("diff", "old.toml", "new.toml", "binary")
+    assert ran.code == 1
+    assert "2 of 2 rows could not be read, such as" in ran.out
+    assert "0 of 0" not in ran.out
+    ran = run("diff", "old.toml", "new.toml", "-", "--field", "nope", stdin=b'{"text":"hi"}\n')
+    assert ran.code == 1
+    assert "1 of 1 row could not be read, such as" in ran.out
+    ran = run("diff", "old.toml", "new.toml", "-", "--json", stdin=b"{}\n" + b'{"text":"hi"}\n')
+    assert (ran.code, json.loads(ran.out)["errors"]) == (1, 1)
+    assert run("diff", "old.toml", "new.toml", "-", stdin=b'{"text":"hi"}\n').code == 0
 
 
 def test_limit_and_field_and_stdin(run: Run) -> None:

@@ -2,7 +2,8 @@
 
 import io
 import re
-from typing import NamedTuple, get_args
+from collections.abc import Callable
+from typing import Any, NamedTuple, get_args
 
 import msgspec
 import pytest
@@ -247,3 +248,14 @@ def test_visible_keeps_length_and_is_printable(text: str) -> None:
     shown = visible(text)
     assert len(shown) == len(text)
     assert not re.search(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]", shown)
+
+
+def test_a_narrow_terminal_cuts_no_number(run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "30")
+    out = run("explain", "Define entropy", "-p", "study").out
+    lines = [" ".join(line.split()) for line in out.splitlines()]
+    assert "score 0.94 needs 0.75 ✓" in lines
+    assert "margin 0.38 needs 0.20 ✓" in lines
+    assert any(" 0.616 " in line for line in lines)
+    assert any("+0.616 │" in line and "definit" in line for line in lines)
+    assert max(map(len, out.splitlines())) <= 30

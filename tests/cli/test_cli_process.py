@@ -61,6 +61,64 @@ def test_a_closed_pipe_is_quiet(tmp_path: Path) -> None:
         assert ran.wait(timeout=30) == 141
 
 
+PRINTING = [
+    ("--help",),
+    ("batch", "--help"),
+    ("--version",),
+    ("profiles",),
+    ("profiles", "show", "tiers"),
+    ("profiles", "--json"),
+    ("doctor",),
+    ("route", "hello"),
+    ("route", "hello", "--json"),
+    ("explain", "hello"),
+    ("plan", "hello"),
+    ("diff", "tiers", "tiers-local", "in.jsonl"),
+    ("check", "tiers"),
+    ("check", "tiers", "--cases"),
+    ("schema",),
+    ("batch", "in.jsonl"),
+    ("init", "mine"),
+]
+
+
+@pytest.mark.parametrize("argv", PRINTING, ids=" ".join)
+def test_nobody_reads_the_output(argv: tuple[str, ...], tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_text('{"text":"hello"}\n')
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-W", "error", "-m", "turnout.cli", *argv]
+    try:
+        ran = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, check=False, timeout=60, cwd=tmp_path)
+    finally:
+        os.close(writing)
+    assert ran.returncode == 141, ran.stderr
+    assert b"Error" not in ran.stderr
+
+
+def _with_stdout_closed(*argv: str, cwd: Path) -> subprocess.CompletedProcess[bytes]:
+    command = ["sh", "-c", 'exec "$@" >&-', "sh", sys.executable, "-W", "error", "-m", "turnout.cli", *argv]
+    return subprocess.run(command, stderr=subprocess.PIPE, check=False, timeout=60, cwd=cwd)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a shell that closes stdout")
+@pytest.mark.parametrize(
+    "argv", [("route", "hi"), ("route", "hi", "--json"), ("doctor",), ("--version",)], ids=" ".join
+)
+def test_a_closed_stdout_is_said(argv: tuple[str, ...], tmp_path: Path) -> None:
+    ran = _with_stdout_closed(*argv, cwd=tmp_path)
+    assert ran.returncode == 2
+    assert ran.stderr == b"turnout: output: stdout is closed\n"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a shell that closes stdout")
+def test_a_closed_stdout_does_not_keep_a_batch_from_its_file(tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_text('{"text":"hello"}\n')
+    ran = _with_stdout_closed("batch", "in.jsonl", "-o", "out.jsonl", cwd=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    assert (tmp_path / "out.jsonl").read_bytes().startswith(b'{"row":1,')
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 def test_a_full_disk_is_said() -> None:
     command = [sys.executable, "-m", "turnout.cli", "route", "x"]

@@ -40,7 +40,7 @@ def test_the_same_profile(run: Run) -> None:
     ran = run("replay", "d.jsonl", "-p", "tiers")
     assert ran.code == 0, ran
     assert "5 decisions of this profile, all the same again" in ran.out
-    assert "1 rows had no decision to compare with" in ran.out
+    assert "1 row had no decision to compare with" in ran.out
     assert "another" not in ran.out
 
 
@@ -114,7 +114,7 @@ def test_rows_that_are_no_decisions(run: Run) -> None:
     ]
     ran = run("replay", "-", "-p", "tiers", stdin="\n".join(rows).encode())
     assert ran.code == 1
-    assert "6 rows could not be decided, such as" in ran.out
+    assert "6 of 6 rows could not be read, such as" in ran.out
     assert "row 2: neither a decision nor an error" in ran.out
     assert "row 3: its decision cannot be read" in ran.out
 

@@ -52,7 +52,6 @@ MERGES = [
     ),
     Merge("a table is dropped", "t = { a = 1 }\nb = 2", "t = { drop = true }", {"b": 2}),
     Merge("a value is dropped", "t = 1\nb = 2", "t = { drop = true }", {"b": 2}),
-    Merge("dropping what is not there", "b = 2", "t = { drop = true }", {"b": 2}),
     Merge("drop must be true", "t = { a = 1 }", "t = { drop = false }", {"t": {"a": 1, "drop": False}}),
     Merge("a new item comes last", "a = [{ id = 'x' }]", "a = [{ id = 'y' }]", {"a": [{"id": "x"}, {"id": "y"}]}),
     Merge("or where it says", "a = [{ id = 'x' }]", "a = [{ id = 'y', before = 'x' }]",
@@ -69,6 +68,9 @@ def test_merging(case: Merge) -> None:
 
 
 UNNAMED = {
+    "dropping what is not there": ("t = { drop = true }", "t: there is no 't' to drop"),
+    "dropping an item that is not there": ("a = [{ id = 'y', drop = true }]", "a[0]: there is no 'y' to drop"),
+    "going before nothing": ("a = [{ id = 'y', before = 'z' }]", "a[0].before: there is no 'z' to go before"),
     "no id": ("a = [{ n = 1 }]", "a[0]: needs an id"),
     "an id of another type": ("a = [{ id = [] }]", "a[0]: needs an id"),
     "an id twice": ("a = [{ id = 'x', m = 1 }, { id = 'x', k = 2 }]", "a[1].id: 'x' stands twice"),

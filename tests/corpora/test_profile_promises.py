@@ -24,7 +24,6 @@ REFUSED = [
     Refused("sources", "wikipedia", "'wikipedia'"),
     Refused("sources", "kiwi", "did you mean 'kiwix'?"),
     Refused("sources", "fusion", "'fusion'"),
-    Refused("sources", "auto", "'auto'"),
     Refused("sources", "", "''"),
     Refused("claims", "exact", "'exact'"),
     Refused("claims", "novel", "'novel'"),

@@ -6,6 +6,7 @@ done as asked (usage, configuration, query, file); 70 a bug; 130 interrupted; 14
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -37,6 +38,11 @@ def guarded(action: Callable[[], int]) -> int:
     except BrokenPipeError:
         abandon_stdout()
         return PIPE_CLOSED
+    except SystemExit as ending:  # what Rich, which draws our screens and Cyclopts' help, makes of a closed pipe
+        if not isinstance(ending.__context__, BrokenPipeError):
+            raise
+        abandon_stdout()
+        return PIPE_CLOSED
     except KeyboardInterrupt:
         return INTERRUPTED
     except TurnoutError as error:
@@ -45,7 +51,8 @@ def guarded(action: Callable[[], int]) -> int:
     except OSError as error:
         if error.filename is None:  # no file of the user's: the output itself cannot be written
             abandon_stdout()
-        complain(f"{error.filename or 'output'}: {error.strerror or error}")
+        said = "stdout is closed" if error.errno == errno.EBADF else error.strerror or error
+        complain(f"{error.filename or 'output'}: {said}")
         return 2
     except Exception as error:  # a bug of ours must not look like a mistake of the user's
         if os.environ.get("TURNOUT_DEBUG"):

@@ -10,7 +10,7 @@ from cyclopts import App, CycloptsError, Group, UnknownOptionError, UnusedCliTok
 from turnout import __version__
 from turnout.core.errors import suggest
 
-from .question import STDIN
+from .question import STDIN, clean
 from .screen import complain
 
 HELP = "Decides what happens next with every question that reaches an LLM application, and says why."
@@ -91,7 +91,8 @@ COMMANDS = (
         "diff",
         "Compare two profiles on a file of questions.\n\n"
         "How many questions get another route, from which to which, how outcomes shift, and the questions themselves "
-        "with what fired in each profile. Local layers only: no model is asked.",
+        "with what fired in each profile. Local layers only: no model is asked. The exit code is 1 if some row could "
+        "not be read.",
         (
             "turnout diff tiers my-profile.toml questions.jsonl",
             "turnout diff tiers tiers-local questions.jsonl --json | jq .share",
@@ -162,7 +163,12 @@ def run_command(argv: Sequence[str]) -> int:
     try:
         code = build()(arguments, exit_on_error=False, print_error=False)
     except CycloptsError as error:
-        complain(_sentence(error))
+        first = arguments[0] if arguments else ""
+        if first.startswith("-") and not error.command_chain:
+            near = suggest(first, ("--help", "--version"))
+            complain(f"unknown option {clean(first)!r}{near} (see turnout --help)")
+        else:
+            complain(_sentence(error))
         return 2
     return code if isinstance(code, int) else 0
 

@@ -84,8 +84,13 @@ def _writing(out: str) -> Iterator[BinaryIO]:
             with part.open("xb") as file:
                 yield file
             part.replace(target)
+        except OSError as error:
+            if error.filename != os.fspath(part):
+                raise
+            raise OSError(error.errno, error.strerror, out) from None  # the name the user knows
         finally:
-            part.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                part.unlink()
 
 
 def _summarise(tally: Tally, seconds: float) -> None:
@@ -93,7 +98,7 @@ def _summarise(tally: Tally, seconds: float) -> None:
     from rich.text import Text
 
     from .outcome import spell, style_of
-    from .screen import console, glyphs_for, visible
+    from .screen import console, counted, glyphs_for, visible
     from .shape import Rail, bar
 
     screen = console(stderr=True)
@@ -109,9 +114,10 @@ def _summarise(tally: Tally, seconds: float) -> None:
             style = style_of(name) if title == "outcomes" else "bold"
             last = Text(", ".join(spell(name)), "dim") if title == "outcomes" else bar(share, 24, glyphs, "cyan")
             grid.add_row("" if number else Text(title, "dim"), Text(name, style), f"{count:,}", f"{share:.1%}", last)
-    screen.print(f"{tally.rows:,} rows in {seconds:.2f} s, {tally.rows / max(seconds, 1e-9):,.0f} rows/s")
+    screen.print(f"{counted(tally.rows, 'row')} in {seconds:.2f} s, {tally.rows / max(seconds, 1e-9):,.0f} rows/s")
     screen.print(Rail(grid, "  "))
     if tally.errors:
-        screen.print(Text(f"{tally.errors:,} rows have an error instead of a decision, such as", "bold red"))
+        have = "has" if tally.errors == 1 else "have"
+        screen.print(Text(f"{counted(tally.errors, 'row')} {have} an error instead of a decision, such as", "bold red"))
         for message in tally.messages:
             screen.print(Rail(Text(visible(message)), "  "))

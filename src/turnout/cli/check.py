@@ -14,18 +14,21 @@ from rich.text import Text
 
 from turnout.config.cases import Case, Result, read_cases, run_cases
 from turnout.config.load import find, load_profile, read_chain
-from turnout.core.errors import ConfigError, QueryError, UnknownProfile
+from turnout.core.errors import ConfigError, Problem, QueryError, UnknownProfile
 from turnout.core.profile import Profile
 from turnout.core.router import Router
 
 from .evidence import codes_of, lexicon_of
-from .option import ConfigOption
-from .screen import console, glyphs_for, visible
+from .option import ConfigOption, no_folder
+from .screen import console, counted, glyphs_for, visible
 from .shape import Rail
 
 
 def check(
-    profile: Annotated[str, Parameter(name="PROFILE", help="The path of a TOML file, or a shipped profile's name.")],
+    profile: Annotated[
+        str,
+        Parameter(name="PROFILE", help="The path of a TOML file, or a shipped profile's name.", validator=no_folder),
+    ],
     /,
     *,
     cases: Annotated[
@@ -66,8 +69,7 @@ def _print_problems(screen: Console, error: ConfigError) -> int:
     for problem in error.problems:
         line = Text.assemble((visible(problem.where), "bold"), f": {visible(problem.message)}")
         screen.print(line, soft_wrap=True)
-    count = len(error.problems)
-    screen.print(Text(f"{count} problem{'s' * (count > 1)}", "bold red"))
+    screen.print(Text(counted(len(error.problems), "problem"), "bold red"))
     return 1
 
 
@@ -101,7 +103,26 @@ def _cases(profile: str, named: str | None) -> list[Case]:
     path = File(named) if named is not None else cases_file(profile)
     if path is None:
         raise QueryError(f'{profile} names no golden cases: add cases = "file.jsonl" to it, or --cases FILE')
-    return read_cases(path)
+    try:
+        return read_cases(path)
+    except ConfigError as error:
+        problem = _unreadable(path, error.__context__)
+        if problem is None:
+            raise
+        if named is not None and not isinstance(error.__context__, UnicodeDecodeError):
+            raise QueryError(str(problem)) from None  # what was asked for is not there; no profile is to blame
+        raise ConfigError([problem]) from None
+
+
+def _unreadable(path: File, cause: BaseException | None) -> Problem | None:
+    """Why the file could not be read, in our words; None if it could, and its lines are what is wrong."""
+    if isinstance(cause, UnicodeDecodeError):
+        return Problem(str(path), f"not UTF-8 text (byte {cause.start}): golden cases are JSONL")
+    if isinstance(cause, FileNotFoundError):
+        return Problem(str(path), "there is no such file")
+    if isinstance(cause, OSError):
+        return Problem(str(path), f"cannot be read: {cause.strerror or cause}")
+    return None
 
 
 def _run(screen: Console, profile: Profile, cases: Iterable[Case], *, every: bool) -> int:
@@ -144,8 +165,10 @@ def _run(screen: Console, profile: Profile, cases: Iterable[Case], *, every: boo
 
 
 def _codes(result: Result) -> set[str]:
-    steps = [step for whole in (result.decision, *result.decision.parts) for step in whole.steps]
-    return {reason.code for step in steps for reason in step.reasons}
+    """All that fired: what every layer saw, and what was done around the layers, to the question and to its parts."""
+    wholes = (result.decision, *result.decision.parts)
+    seen = [reasons for whole in wholes for reasons in (whole.reasons, *(step.reasons for step in whole.steps))]
+    return {reason.code for reasons in seen for reason in reasons}
 
 
 def _print_miss(screen: Console, case: Case, misses: Iterable[str]) -> None:

@@ -20,7 +20,7 @@ from turnout.core.decision import Decision
 
 from .outcome import spell, style_of
 from .rows import KEPT_ERRORS
-from .screen import Glyphs, glyphs_for, visible, width_of
+from .screen import Glyphs, counted, glyphs_for, visible, width_of
 from .shape import Rail, bar
 
 # How much of a long question is quoted.
@@ -118,17 +118,19 @@ def ranked(pairs: Counter[Pair]) -> list[tuple[Pair, int]]:
 def report(screen: Console, found: Compared, *, what: str, quiet: bool = False) -> None:
     """Counts, then the questions, then what could not be decided. `quiet` leaves out the counts of no comparison."""
     glyphs = glyphs_for(screen)
+    if found.errors and not found.decided:
+        quiet = True  # "0 of 0" would sound as if all were well
     if not quiet:
         share = found.changed / found.decided if found.decided else 0.0
-        said = f"{found.changed:,} of {found.decided:,} questions {what}, {share:.1%}"
+        said = f"{found.changed:,} of {counted(found.decided, 'question')} {what}, {share:.1%}"
         screen.print(Text(said, "bold yellow" if found.changed else "bold green"))
     if _moved(found.routes) or _moved(found.outcomes):
         screen.print(Rail(_counts(found, glyphs), "  "), width=width_of(screen))
     list_changes(screen, found.changes, found.changed)
     if found.skipped:
-        screen.print(Text(f"{found.skipped:,} rows had no decision to compare with", "yellow"))
+        screen.print(Text(f"{counted(found.skipped, 'row')} had no decision to compare with", "yellow"))
     if found.errors:
-        screen.print(Text(f"{found.errors:,} rows could not be decided, such as", "bold red"))
+        screen.print(Text(f"{found.errors:,} of {counted(found.rows, 'row')} could not be read, such as", "bold red"))
         for message in found.messages:
             screen.print(Rail(Text(visible(message)), "  "))
 

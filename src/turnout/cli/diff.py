@@ -14,7 +14,7 @@ from turnout.core.profile import Profile
 from turnout.core.query import Query
 
 from .compare import Change, Compared, Pair, Side, nothing, report
-from .option import ConfigOption, FieldOption, JsonOption, LimitOption, WorkersOption
+from .option import ConfigOption, FieldOption, JsonOption, LimitOption, WorkersOption, no_folder
 from .rows import KEPT_ERRORS, Chunk, chunks, encode_id, read_row, router_of, spread, text_of
 from .screen import Glyphs, console, glyphs_for, say, visible, write_bytes
 from .stream import reading, watched, workers_for
@@ -33,8 +33,10 @@ class Task(NamedTuple):
 
 
 def diff(
-    old: Annotated[str, Parameter(name="OLD", help="A shipped profile's name, or the path of a TOML file.")],
-    new: Annotated[str, Parameter(name="NEW", help="The profile to compare it with.")],
+    old: Annotated[
+        str, Parameter(name="OLD", help="A shipped profile's name, or the path of a TOML file.", validator=no_folder)
+    ],
+    new: Annotated[str, Parameter(name="NEW", help="The profile to compare it with.", validator=no_folder)],
     source: Annotated[str, Parameter(name="IN", help="JSONL, one question a row; `-` reads stdin.")],
     /,
     *,
@@ -56,9 +58,9 @@ def diff(
         policies = policy_changes(before, after)
         heads = {"old": _head(before), "new": _head(after)}
         write_bytes(msgspec.json.encode({**heads, "policies": policies, **found.form()}))
-        return 0
-    _print(before, after, found)
-    return 0
+    else:
+        _print(before, after, found)
+    return 1 if found.errors else 0
 
 
 def limit_of(limit: int) -> int:

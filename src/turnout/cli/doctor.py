@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import re
 import sys
 from collections.abc import Iterator
 from importlib import metadata
+from pathlib import Path as File
 from typing import Literal, NamedTuple
 
 from turnout import __version__
@@ -30,7 +32,7 @@ def doctor(*, config: ConfigOption = None) -> int:
     from rich.table import Table
     from rich.text import Text
 
-    from .screen import console, glyphs_for, visible
+    from .screen import console, counted, glyphs_for, visible
     from .shape import Rail
 
     screen = console()
@@ -53,7 +55,7 @@ def doctor(*, config: ConfigOption = None) -> int:
     if broken:
         screen.print(Text(f"{broken} broken", "bold red"))
         return 1
-    screen.print("nothing is broken" + (f"; {notes} note{'s' * (notes > 1)}" if notes else ""))
+    screen.print("nothing is broken" + (f"; {counted(notes, 'note')}" if notes else ""))
     return 0
 
 
@@ -67,8 +69,10 @@ def _examine(config: str | None) -> Iterator[Finding]:
         yield Finding("note", "terminal", f"{encoding}: pictures are drawn in ASCII", "set PYTHONIOENCODING=utf-8")
     yield from _requirements()
     yield from _kinds()
-    yield from _settings(config)
-    yield from _profiles(config)
+    settings = _settings(config)
+    yield settings
+    # Settings that are broken are said to be, once; what the profiles are without them is another matter.
+    yield from _profiles("" if settings.state == "broken" else config)
 
 
 def _requirements() -> Iterator[Finding]:
@@ -104,21 +108,36 @@ def _kinds() -> Iterator[Finding]:
     yield Finding("ok", "kinds", listed)
 
 
-def _settings(config: str | None) -> Iterator[Finding]:
+def _settings(config: str | None) -> Finding:
     path = settings_file(config)
     if path is None:
-        yield Finding("ok", "settings", "none; every profile is as it ships")
-        return
+        return Finding("ok", "settings", "none; every profile is as it ships")
     named = " (named by TURNOUT_CONFIG)" if config is None and os.environ.get("TURNOUT_CONFIG") else ""
+    problems = "\n".join(dict.fromkeys(_problems_of_settings(path)))
+    if problems:
+        return Finding("broken", "settings", f"{problems}{named}", "correct the file, or point --config elsewhere")
+    return Finding("ok", "settings", f"{path}{named}")
+
+
+def _problems_of_settings(path: File) -> Iterator[str]:
+    """What is wrong with the file, or with a profile only once the file is laid over it."""
     try:
         read(path)
     except ConfigError as error:
-        yield Finding("broken", "settings", f"{error}{named}", "correct the file, or point --config elsewhere")
-    else:
-        yield Finding("ok", "settings", f"{path}{named}")
+        yield str(error)
+        return
+    for name in shipped():
+        try:
+            load_profile(name, config=path)
+        except ConfigError as error:
+            with contextlib.suppress(ConfigError):
+                load_profile(name, config="")
+                yield from map(str, error.problems)
 
 
 def _profiles(config: str | None) -> Iterator[Finding]:
+    from .screen import counted
+
     missing: dict[str, list[str]] = {}
     for name in shipped():
         try:
@@ -128,7 +147,7 @@ def _profiles(config: str | None) -> Iterator[Finding]:
                 "broken", name, str(error), "correct what it says; if you changed nothing, install Turnout anew"
             )
             continue
-        fine = f"{len(profile.routes)} routes, {len(profile.layers)} layers, {profile.hash}"
+        fine = f"{counted(len(profile.routes), 'route')}, {counted(len(profile.layers), 'layer')}, {profile.hash}"
         yield Finding("ok", name, "\n".join([fine, *profile.remarks]))
         for place in profile.layers:
             if place.call is None:

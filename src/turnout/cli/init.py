@@ -16,7 +16,7 @@ from turnout.core.errors import QueryError
 from .propose import Example
 from .question import STDIN, clean
 from .rows import chunks, read_row, text_of
-from .screen import console, glyphs_for, visible, width_of
+from .screen import console, counted, glyphs_for, visible, width_of
 from .starter import DEMONSTRATION, Missed, Starter, make_starter
 
 _name = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*").fullmatch
@@ -129,9 +129,15 @@ def _print(starter: Starter, profile: str, cases: str, *, demonstration: bool) -
     opening, closing = glyphs_for(screen).quotes
     phrases = sum(len(phrases) for proposal in starter.proposals.values() for phrases in proposal)
     total, measured = starter.cases.count("\n"), len(starter.missed)
-    screen.print(Text.assemble((visible(profile), "bold"), f"  {len(starter.routes)} routes, {phrases} phrases"))
     screen.print(
-        Text.assemble((visible(cases), "bold"), f"  {total} golden cases, {total - measured} of them must hold")
+        Text.assemble(
+            (visible(profile), "bold"), f"  {counted(len(starter.routes), 'route')}, {counted(phrases, 'phrase')}"
+        )
+    )
+    screen.print(
+        Text.assemble(
+            (visible(cases), "bold"), f"  {counted(total, 'golden case')}, {total - measured} of them must hold"
+        )
     )
     grid = Table.grid(padding=(0, 2))
     grid.add_column(no_wrap=True)

@@ -20,6 +20,8 @@ from .shape import bar, gauge, ruler, signed_bar
 SIDE, SCORE = 9, 24
 # With fewer cells than these, words need the room more than bars do.
 ROOMY = 60
+# With fewer than these, a gauge would push out the numbers it is drawn from.
+TIGHT = 40
 # Losers beyond these are named by number only; a profile may have many routes.
 SHOWN_SCORES = 8
 
@@ -47,19 +49,19 @@ def details(profile: Profile, step: Step, evidence: Evidence, glyphs: Glyphs, wi
         yield ""
         yield _scores(step, verdict, glyphs, length=SCORE if width >= ROOMY else SCORE // 3)
     yield ""
-    yield _gate(step, verdict, glyphs, length=SCORE if width >= ROOMY else SCORE // 3)
+    yield _gate(step, verdict, glyphs, length=SCORE if width >= ROOMY else SCORE // 3 if width >= TIGHT else 0)
 
 
 def _signals(step: Step, verdict: Verdict, evidence: Evidence, glyphs: Glyphs, *, side: int) -> Table:
     weights = evidence.weights.get(step.place.id, {})
     grid = Table.grid(padding=(0, 2))
     grid.add_column(overflow="fold")
-    grid.add_column(justify="right", no_wrap=True)
+    grid.add_column(justify="right", no_wrap=True, min_width=len("+0.000"))
     grid.add_column(no_wrap=True)
     largest = max(map(abs, weights.values()), default=1.0)
     left = side if min(weights.values(), default=0.0) < 0 else 0
     if weights:
-        what = "adds" if len(verdict.scores) == 1 else "adds to the winner"
+        what = "adds" if len(verdict.scores) == 1 or side < SIDE else "adds to the winner"
         grid.add_row(Text("fired", "dim"), "", Text(what, "dim"))
     for reason in fired(step):
         added = weights.get(reason.code)
@@ -86,8 +88,8 @@ def _said(reason: Reason, evidence: Evidence, glyphs: Glyphs) -> Text:
 def _scores(step: Step, verdict: Verdict, glyphs: Glyphs, *, length: int) -> Table:
     """The winner and the losers, best first."""
     grid = Table.grid(padding=(0, 2))
-    grid.add_column(no_wrap=True)
-    grid.add_column(justify="right", no_wrap=True)
+    grid.add_column(overflow="fold")
+    grid.add_column(justify="right", no_wrap=True, min_width=len("0.000"))
     grid.add_column(no_wrap=True)
     ranked = sorted(verdict.scores.items(), key=lambda item: -item[1])
     scale = max(1.0, ranked[0][1])
@@ -106,18 +108,22 @@ def _gate(step: Step, verdict: Verdict, glyphs: Glyphs, *, length: int) -> Rende
     name = "confidence" if verdict.calibrated else "score"
     if verdict.decisive:
         return Text.assemble(f"{name} {verdict.confidence:.2f}  ", ("decisive: no gate is asked", "dim"))
-    grid = Table.grid(padding=(0, 2))
-    for _ in range(4):
-        grid.add_column(no_wrap=True)
+    grid = Table.grid(padding=(0, 2 if length else 1))
     rows = [(name, verdict.confidence, gate.confidence)]
     if gate.margin > 0.0:
         rows.append(("margin", verdict.margin, gate.margin))
+    # Where room is short there is no gauge, then the need wraps; what was measured is never cut.
+    grid.add_column(no_wrap=True, min_width=max(len(label) for label, _, _ in rows))
+    grid.add_column(no_wrap=True, min_width=len("0.00"))
+    if length:
+        grid.add_column(no_wrap=True)
+    grid.add_column()
     for label, found, needed in rows:
         enough = found >= needed
         style = "green" if enough else "yellow"
-        shape = gauge(found, needed, length, glyphs, style)
+        shape = [gauge(found, needed, length, glyphs, style)] if length else []
         sign = glyphs.yes if enough else glyphs.no
-        grid.add_row(label, f"{found:.2f}", shape, Text.assemble(f"needs {needed:.2f} ", (sign, f"bold {style}")))
+        grid.add_row(label, f"{found:.2f}", *shape, Text.assemble(f"needs {needed:.2f} ", (sign, f"bold {style}")))
     said = [Text(visible(reason.text), "dim") for reason in step.reasons if reason.code == "gate.held"]
     return Group(grid, *said) if step.place.held_text else grid
 

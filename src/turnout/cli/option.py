@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated
 
 from cyclopts import Parameter
 
 # It takes any text and answers what most people ask of a router first: which model.
 DEFAULT_PROFILE = "tiers"
+
+
+def no_folder(_: object, name: str | None) -> None:
+    """A profile is a file; a folder of a shipped profile's name is not what is meant by that name."""
+    from turnout.config.load import shipped
+
+    if name is not None and os.path.isdir(name) and name not in shipped():
+        raise ValueError(f"{name} is a directory: name a .toml file")
+
 
 ProfileOption = Annotated[
     str,
@@ -16,6 +26,7 @@ ProfileOption = Annotated[
         env_var="TURNOUT_PROFILE",
         help="A shipped profile's name, or the path of a TOML file.",
         metavar="NAME",
+        validator=no_folder,
     ),
 ]
 ConfigOption = Annotated[

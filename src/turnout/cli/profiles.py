@@ -10,7 +10,7 @@ from cyclopts import App, Parameter
 from turnout.config.load import find, load_document, load_profile, shipped
 
 from .app import epilogue
-from .option import ConfigOption, JsonOption
+from .option import ConfigOption, JsonOption, no_folder
 
 app = App(name="profiles", help_epilogue=epilogue("profiles"))
 
@@ -59,7 +59,7 @@ def list_profiles(*, json: JsonOption = False) -> int:
 
 @app.command
 def show(
-    name: Annotated[str, Parameter(help="A shipped profile's name, or the path of a TOML file.")],
+    name: Annotated[str, Parameter(help="A shipped profile's name, or the path of a TOML file.", validator=no_folder)],
     /,
     *,
     json: JsonOption = False,

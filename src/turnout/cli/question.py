@@ -25,7 +25,19 @@ UNREADABLE = (msgspec.DecodeError, UnicodeError, RecursionError)
 _MAX_BYTES = 4 * MAX_CHARACTERS + 1
 # What Python makes of bytes on the command line that are not UTF-8; such characters can be neither matched nor stored.
 _LONE = re.compile("[\ud800-\udfff]")
+# Every escape of a JSON text, one after the other, so that a backslash that is itself escaped begins none.
+_escapes = re.compile(
+    rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})|\\.", re.DOTALL
+)
 _encode_line = msgspec.json.Encoder().encode
+
+
+def why_unreadable(error: Exception, data: bytes | msgspec.Raw) -> str:
+    """What is wrong with a stranger's JSON; half a surrogate pair is named, which the decoder calls truncated."""
+    lone = next((found[1] for found in _escapes.finditer(bytes(data)) if found[1]), None)
+    if lone is None:
+        return str(error)
+    return f"it has the lone surrogate {lone.decode()}, half of a character: write both halves or none"
 
 
 class Ask(msgspec.Struct, frozen=True):

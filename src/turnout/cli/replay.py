@@ -25,7 +25,7 @@ from .diff import LISTED, limit_of
 from .option import DEFAULT_PROFILE, ConfigOption, JsonOption, LimitOption, ProfileOption, WorkersOption
 from .question import UNREADABLE
 from .rows import KEPT_ERRORS, Chunk, chunks, encode_id, read_row, router_of, spread
-from .screen import console, write_bytes
+from .screen import console, counted, write_bytes
 from .stream import reading, watched, workers_for
 
 
@@ -205,8 +205,8 @@ def _print(profile: Profile, found: Replayed) -> None:
     screen = console()
     screen.print(Text.assemble((profile.name, "bold"), (f" {profile.hash}", "dim")))
     if found.replayed:
-        same = f"{found.replayed:,} decisions of this profile, all the same again"
-        broken = f"{found.differing:,} of {found.replayed:,} decisions of this profile differ, which none may"
+        same = f"{counted(found.replayed, 'decision')} of this profile, all the same again"
+        broken = f"{found.differing:,} of {counted(found.replayed, 'decision')} of this profile differ, which none may"
         screen.print(Text(broken, "bold red") if found.differing else Text(same, "bold green"))
         list_changes(screen, found.differences, found.differing)
     if found.hashes:

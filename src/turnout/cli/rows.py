@@ -24,7 +24,7 @@ from turnout.core.errors import QueryError, TurnoutError, suggest
 from turnout.core.query import Query
 from turnout.core.router import Router
 
-from .question import UNREADABLE
+from .question import UNREADABLE, why_unreadable
 
 # A row takes some 15 microseconds: a chunk is then tens of milliseconds of work, against one or two to hand it over.
 CHUNK_ROWS = 1024
@@ -207,7 +207,7 @@ def read_row(line: bytes | None) -> dict[str, msgspec.Raw]:
     try:
         return _row.decode(line)
     except UNREADABLE as error:
-        raise QueryError(f"not a JSON object: {error}") from None
+        raise QueryError(f"not a JSON object: {why_unreadable(error, line)}") from None
 
 
 def text_of(row: dict[str, msgspec.Raw], field: str) -> str:
@@ -217,7 +217,7 @@ def text_of(row: dict[str, msgspec.Raw], field: str) -> str:
     try:
         return _string.decode(row[field])
     except UNREADABLE as error:
-        raise QueryError(f"field {field!r} is not text: {error}") from None
+        raise QueryError(f"field {field!r} is not text: {why_unreadable(error, row[field])}") from None
 
 
 def encode_id(ident: msgspec.Raw) -> bytes:
@@ -225,4 +225,4 @@ def encode_id(ident: msgspec.Raw) -> bytes:
     try:
         return msgspec.json.encode(msgspec.json.decode(ident))
     except UNREADABLE as error:
-        raise QueryError(f"the id cannot be read: {error}") from None
+        raise QueryError(f"the id cannot be read: {why_unreadable(error, ident)}") from None

@@ -34,20 +34,34 @@ def visible(text: str) -> str:
     return text if text.isascii() and text.isprintable() else text.translate(_SHOWN)
 
 
+def counted(count: int, noun: str) -> str:
+    """`1 row`, `2,000 rows`"""
+    return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
 def make_printable() -> None:
-    """Let stdout and stderr write a stand-in for what their encoding lacks, and nothing where they are closed."""
+    """Let stdout and stderr write a stand-in for what their encoding lacks.
+
+    A closed stderr takes everything and shows nothing; a closed stdout refuses the first thing written to it, so that
+    output is never lost without a word, while a command that writes elsewhere is not kept from it.
+    """
     for name, errors in (("stdout", "replace"), ("stderr", "backslashreplace")):
         stream = getattr(sys, name)
         if stream is None:
-            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - it lives as long as we do
+            nowhere = os.open(os.devnull, os.O_RDONLY if name == "stdout" else os.O_WRONLY)
+            setattr(sys, name, open(nowhere, "w", encoding="utf-8", closefd=False))  # noqa: SIM115 - as long as we live
         elif isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors=errors)
 
 
 def abandon_stdout() -> None:
     """Nobody takes the output any more; the interpreter still flushes once on its way out and must be able to."""
+    try:
+        stdout = sys.stdout.fileno()
+    except (OSError, ValueError):  # not a file of the system's
+        stdout = 1
     nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 1)
+    os.dup2(nowhere, stdout)
     os.close(nowhere)
 
 

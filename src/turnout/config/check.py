@@ -24,7 +24,7 @@ from turnout.text.match import Lexicon, Regex, UnwrappableRegex, to_re2
 
 from .document import Document, parse, spell
 from .lines import Path
-from .model import LayerHead, ProfileFile
+from .model import AdjustHead, LayerHead, ProfileFile
 
 Found = tuple[Path, str]
 
@@ -147,10 +147,11 @@ class Checker:
         self._check_routes()
         self._check_layers("layers")
         self._check_layers("adjust")
+        self._check_contract()
         # A contract or a route can only be judged when what it speaks of has the right shape.
         if not self.found:
             self._check_whole(msgspec.convert(self.tree, ProfileFile))
-        # In the order of the lines, and one message a place: a wrong value is often seen from two sides.
+        # In the order of the lines, and each message once.
         places = {found: self.document.place(found[0]) for found in self.found}
         ordered = sorted(places, key=lambda found: (places[found].file, places[found].line or 0))
         return [self.document.problem(path, message) for path, message in ordered]
@@ -184,7 +185,7 @@ class Checker:
         """Each name must be a route."""
         for name in names:
             if isinstance(name, str) and name not in self.routes:
-                hint = suggest(name, self.routes) or f" ({', '.join(self.routes)})"
+                hint = suggest(name, self.routes) or f" ({', '.join(dict.fromkeys(self.routes))})"
                 self.found.append(((*path, name) if keys else path, f"{name!r} is not a route{hint}"))
 
     def _check_layers(self, section: str) -> None:
@@ -194,7 +195,7 @@ class Checker:
             if not isinstance(entry, dict):
                 continue
             path: Path = (section, i)
-            self.found += conform(entry, inspect.type_info(LayerHead), path)
+            self.found += conform(entry, inspect.type_info(LayerHead if section == "layers" else AdjustHead), path)
             name = entry.get("kind")
             if not isinstance(name, str):
                 continue
@@ -248,19 +249,26 @@ class Checker:
                 where = find_value(entry, pattern.source, path) or path
                 self.found.append((where, f"not a pattern RE2 can run in linear time: {reason}"))
 
-    def _check_contract(self, contract: tuple[Rule, ...]) -> None:
+    def _check_contract(self) -> None:
+        """The names a rule speaks of, whatever else is wrong with the file."""
         known = (*Policy.__struct_fields__, *OBSERVED)
-        for i, rule in enumerate(contract):
-            if any(rule.id == earlier.id for earlier in contract[:i]):
+        entries = self.tree.get("contract")
+        seen: set[str] = set()
+        for i, entry in enumerate(entries if isinstance(entries, list) else ()):
+            if list(conform(entry, inspect.type_info(Rule))):
+                continue
+            rule = msgspec.convert(entry, Rule)
+            if rule.id in seen:
                 self.found.append((("contract", i, "id"), f"{rule.id!r} is the id of an earlier rule"))
+            seen.add(rule.id)
             never = (rule.never,) if isinstance(rule.never, str) else rule.never
-            for name in (*never, *rule.must, *rule.at_most):
-                if name not in known:
-                    hint = suggest(name, known) or f" (known: {', '.join(known)})"
-                    self.found.append((("contract", i), f"{name!r} is not a fact a rule can speak of{hint}"))
+            for key, names in (("never", never), ("must", rule.must), ("at_most", rule.at_most)):
+                for name in names:
+                    if name not in known:
+                        hint = suggest(name, known) or f" (known: {', '.join(known)})"
+                        self.found.append((("contract", i, key), f"{name!r} is not a fact a rule can speak of{hint}"))
 
     def _check_whole(self, profile: ProfileFile) -> None:
-        self._check_contract(profile.contract)
         for route, policy in profile.policy.items():
             facts = {name: value for name, value in msgspec.to_builtins(policy).items() if not isinstance(value, list)}
             for violation in violations(profile.contract, (route,), facts):
@@ -285,7 +293,7 @@ def layer_id(entry: Mapping[str, Any]) -> str:
 
 def own_keys(entry: Mapping[str, Any]) -> dict[str, Any]:
     """A layer's table without what every layer has: what its kind is configured with."""
-    head = LayerHead.__struct_fields__
+    head = (*LayerHead.__struct_fields__, *AdjustHead.__struct_fields__)
     return {key: value for key, value in entry.items() if key not in head}
 
 

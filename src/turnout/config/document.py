@@ -11,9 +11,9 @@ import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path as File
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
-from turnout.core.errors import ConfigError, Problem
+from turnout.core.errors import ConfigError, Problem, suggest
 
 from .lines import DEEPEST, Path, line_of, locate, syntax_line
 
@@ -104,6 +104,8 @@ def _merge(base: Document, at: Path, over: Document, by: Path, to: Path, origins
             if key not in new:
                 merged[key] = _copy(base, (*at, key), (*to, key), origins)
             elif _is_drop(new[key]):
+                if key not in old:
+                    _refuse(over, (*by, key), f"there is no {key!r} to drop", key, list(old))
                 continue
             elif key not in old:
                 merged[key] = _copy(over, (*by, key), (*to, key), origins)
@@ -127,6 +129,10 @@ def _merge_items(base: Document, at: Path, over: Document, by: Path, to: Path, o
             order[place] = (item["id"], order[place][1], j)
         else:
             before = item.pop("before", None)
+            if before is not None and before not in names:
+                _refuse(over, (*by, j, "before"), f"there is no {before!r} to go before", str(before), names)
+            if _is_drop(item):
+                _refuse(over, (*by, j), f"there is no {item['id']!r} to drop", item["id"], names)
             order.insert(names.index(before) if before in names else len(order), (item["id"], None, j))
     origins[to] = over.place(by)
     result: list[Any] = []
@@ -139,6 +145,10 @@ def _merge_items(base: Document, at: Path, over: Document, by: Path, to: Path, o
         elif theirs is not None and ours is not None and not _is_drop(new[ours]):
             result.append(_merge(base, (*at, theirs), over, (*by, ours), here, origins))
     return result
+
+
+def _refuse(over: Document, path: Path, what: str, name: str, known: list[str]) -> NoReturn:
+    raise ConfigError([over.problem(path, f"{what} in the profile this one extends{suggest(name, known)}")])
 
 
 def _demand_ids(over: Document, by: Path, items: list[dict[str, Any]]) -> None:

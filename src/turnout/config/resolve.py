@@ -63,6 +63,7 @@ def build(document: Document, remarks: tuple[str, ...] = ()) -> Profile:
         adjust=adjust,
         split=_split(file.split, matcher, lexicon),
         declared=tuple(getattr(place.call, "validate") for place in placed if hasattr(place.call, "validate")),  # noqa: B009
+        undeclared=frozenset(name for place in placed for name in getattr(place.call, "nothing", ())),
         remarks=remarks
         + missing
         + tuple(f"plug-in {name!r} was not imported: {why}" for name, why in broken().items()),

@@ -38,8 +38,8 @@ class Rule(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     when: When = When()
     never: str | tuple[str, ...] = ()
     """Facts that must not be true, by name."""
-    must: Mapping[str, str | int | float | bool] = {}
-    """Facts that must have this value."""
+    must: Mapping[str, str | int | float | bool | tuple[str, ...]] = {}
+    """Facts that must have this value, or one of these."""
     at_most: Mapping[str, float] = {}
     """Facts that must not exceed this number."""
     text: str = ""
@@ -68,8 +68,10 @@ def violations(rules: Iterable[Rule], routes: tuple[str, ...], facts: Mapping[st
                 yield Violation(rule.id, name, facts[name], f"{name} must never be true for {', '.join(routes)}")
         for name, wanted in rule.must.items():
             found = facts.get(name)
-            if found is not None and found != wanted:
-                yield Violation(rule.id, name, found, f"{name} must be {wanted!r} for {', '.join(routes)}")
+            allowed = wanted if isinstance(wanted, tuple) else (wanted,)
+            if found is not None and found not in allowed:
+                one_of = " or ".join(map(repr, allowed))
+                yield Violation(rule.id, name, found, f"{name} must be {one_of} for {', '.join(routes)}")
         for name, limit in rule.at_most.items():
             found = facts.get(name)
             if isinstance(found, int | float) and found > limit:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from msgspec import UNSET, Raw, Struct, UnsetType, json
-from msgspec.structs import force_setattr
+from msgspec.structs import force_setattr, replace
 
 from .contain import contain, readable
 from .policy import Policy
@@ -106,7 +106,12 @@ class Decision(Struct, frozen=True, eq=False, gc=False):
 
     @property
     def policy(self) -> Policy:
-        return self.profile.policies[self.routes[0]]
+        """What the route means. Of several routes it is the first one's, with the sources of all."""
+        policy = self.profile.policies[self.routes[0]]
+        if len(self.routes) > 1 and policy.sources is not None:
+            others = (self.profile.policies[route].sources or () for route in self.routes)
+            policy = replace(policy, sources=tuple(dict.fromkeys(source for sources in others for source in sources)))
+        return policy
 
     @property
     def calibrated(self) -> bool:
@@ -177,7 +182,7 @@ class Decision(Struct, frozen=True, eq=False, gc=False):
             self.by,
             self.outcome,
             self.reasons,
-            profile.encoded_policies[self.routes[0]],
+            profile.encoded_policies[self.routes[0]] if len(self.routes) == 1 else Raw(_encode(self.policy)),
             verdict.scores if verdict is not None else {},
             [step.encoded or _step_form(step, chosen) for step in self.steps],
             [part._form() for part in self.parts] if self.parts else [],

@@ -6,8 +6,6 @@
     ├── QueryError              the caller's query is refused before any layer sees it
     │   ├── UnknownRoute        a declared route or ceiling the profile does not have
     │   └── QueryTooLarge       more text than a decision is promised for
-    ├── LayerError              raised inside a layer; the driver turns it into a fault, callers never see it
-    │   └── InvalidVerdict      the layer answered, but not with something a profile can use
     └── ReplayMismatch          a decision cannot be replayed with this profile
 
 An empty result is a value, never an error. A message names the value, the limit and the next step.
@@ -63,14 +61,6 @@ class UnknownRoute(QueryError):
 class QueryTooLarge(QueryError):
     def __init__(self, size: int, limit: int) -> None:
         super().__init__(f"the text has {size:,} characters; at most {limit:,} are routed: shorten it, or send parts")
-
-
-class LayerError(TurnoutError):
-    pass
-
-
-class InvalidVerdict(LayerError):
-    pass
 
 
 class ReplayMismatch(TurnoutError):

@@ -111,6 +111,8 @@ class Profile(Struct, frozen=True, eq=False):
     split: Callable[[Reading], tuple[Part, ...]] | None = None
     declared: tuple[Callable[[str], None], ...] = ()
     """Checks of a declared route, one for each layer that takes one; a check refuses by raising a QueryError."""
+    undeclared: frozenset[str] = frozenset()
+    """Names that declare nothing, such as `auto`, case-folded."""
     remarks: tuple[str, ...] = ()
     """What the loader noticed that is no mistake: kinds not installed, settings applied."""
     resolved: Mapping[str, Any] = {}

@@ -14,14 +14,15 @@ from collections.abc import Awaitable, Generator, Iterator
 from time import perf_counter_ns
 from typing import Any, NamedTuple
 
-from msgspec.structs import force_setattr
+from msgspec import ValidationError, convert, to_builtins
+from msgspec.structs import force_setattr, replace
 
 from .contain import contain, to_fault
-from .decision import Decision, Ended, Step, idle_step
+from .decision import Decision, Step, idle_step
 from .errors import QueryError, QueryTooLarge, ReplayMismatch, UnknownRoute
 from .ident import new_id
 from .profile import Default, Part, Placed, Profile
-from .query import MAX_CHARACTERS, Query, Reading, Turn
+from .query import MAX_CHARACTERS, Query, Reading
 from .verdict import Answer, Fault, How, Reason, Verdict, check_verdict
 
 Steps = Generator[tuple[Placed, Reading], tuple[Answer, int], Decision]
@@ -102,9 +103,8 @@ class Router:
             query = Query(query)
             if len(query.text) <= MAX_CHARACTERS:
                 return query
-        size = len(query.text)
-        if query.turns:
-            size += sum(len(turn.text) for turn in query.turns)
+        query = _check_types(query)
+        size = len(query.text) + sum(len(turn.text) for turn in query.turns)
         if size > MAX_CHARACTERS:
             raise QueryTooLarge(size, MAX_CHARACTERS)
         profile = self.profile
@@ -117,6 +117,8 @@ class Router:
                     "leave the ceiling out, or say ordered = true in the profile"
                 )
         if query.declared is not None:
+            if query.declared.strip().casefold() in profile.undeclared:
+                return replace(query, declared=None)
             if not profile.declared:
                 raise QueryError(
                     f"declared route {query.declared[:80]!r}: profile {profile.name!r} takes none; "
@@ -129,6 +131,7 @@ class Router:
     def steps(self, query: Query, muted: frozenset[str] = frozenset(), part: Part | None = None) -> Steps:
         """The one loop. `part` is what the query is to a question it is a part of; a part is not split again."""
         profile = self.profile
+        unsplit: tuple[Reason, ...] = ()
         reading = profile.read(query)
         if muted:
             reading = profile.mute(reading, muted)
@@ -139,8 +142,11 @@ class Router:
                 return self._default(reading, profile.blank, "router.blank", "the question is blank", part)
             if profile.split is not None and part is None:
                 parts = contain(profile.split, reading)
-                if isinstance(parts, tuple) and parts and all(isinstance(one, Part) for one in parts):
-                    return (yield from self._compose(query, parts, muted))
+                if _are_parts(parts):
+                    return (yield from self._compose(reading, parts, muted))
+                if parts != ():
+                    detail = parts.detail if isinstance(parts, Fault) else f"returned {repr(parts)[:80]}"
+                    unsplit = (Reason("split.error", f"the question could not be taken apart: {detail}"),)
 
         if query.declared is None and not reading.notes:
             trace, stations = self.unasked.copy(), self.asked
@@ -203,6 +209,7 @@ class Router:
         if reading.notes or profile.adjust or query.ceiling is not None:
             routes, how, more = self._adjust(reading, routes, how)
             remarks += more
+        remarks += unsplit
         return Decision(
             profile,
             query,
@@ -258,24 +265,24 @@ class Router:
             part=part,
         )
 
-    def _compose(self, query: Query, parts: tuple[Part, ...], muted: frozenset[str]) -> Steps:
+    def _compose(self, reading: Reading, parts: tuple[Part, ...], muted: frozenset[str]) -> Steps:
         """A compound question: each part is decided on its own, and the whole is as sure as its least sure part."""
         decided: list[Decision] = []
         for part in parts:
             decision = yield from self.steps(part.query, muted, part)
             decided.append(decision)
         weakest = min(decided, key=lambda decision: decision.confidence)
-        routes = tuple(dict.fromkeys(route for decision in decided for route in decision.routes))
-        remarks = (Reason("split.parts", f"{len(decided)} parts, each decided on its own"),)
+        count = f"{len(decided)} parts, each" if len(decided) > 1 else "one part,"
+        notes = tuple(Reason(code, _note(code)) for code in reading.notes)
         return Decision(
             self.profile,
-            query,
-            routes,
+            reading.query,
+            tuple(dict.fromkeys(route for decision in decided for route in decision.routes)),
             weakest.confidence,
             weakest.margin,
             "parts",
             weakest.outcome,
-            remarks=remarks,
+            remarks=(Reason("split.parts", f"{count} decided on its own"), *notes),
             parts=tuple(decided),
         )
 
@@ -320,14 +327,30 @@ def _recorded(decision: Decision) -> dict[str, Iterator[Answer]]:
     return {layer: iter(found) for layer, found in answers.items()}
 
 
+def _check_types(query: object) -> Query:
+    """The query, its fields of the types they say."""
+    if not isinstance(query, Query):
+        raise QueryError(f"a query is a string or a turnout.Query, not {type(query).__name__}")
+    try:
+        checked = convert(to_builtins(query), Query)
+    except ValidationError as error:
+        raise QueryError(f"the query cannot be used: {error}") from None
+    return query if query == checked else checked
+
+
 def _seal(decision: Decision, started: int) -> Decision:
     """Give a decision what only a driver knows. Nobody has seen it yet, so to everybody it is immutable."""
+    for part in decision.parts:
+        force_setattr(part, "id", new_id())
+        # The parts were decided in one go: what is known of each is how long its layers took.
+        force_setattr(part, "elapsed_ns", sum(step.elapsed_ns for step in part.steps))
     force_setattr(decision, "id", new_id())
     force_setattr(decision, "elapsed_ns", perf_counter_ns() - started)
-    if decision.parts:
-        for part in decision.parts:
-            _seal(part, started)
     return decision
+
+
+def _are_parts(parts: object) -> bool:
+    return isinstance(parts, tuple) and bool(parts) and all(isinstance(part, Part) for part in parts)
 
 
 def _ask_now(place: Placed, reading: Reading) -> tuple[Answer, int]:
@@ -420,5 +443,3 @@ _NOTES = {
     "extract.tail": "a long message without a system role: only what follows its last blank line was read",
     "scan.window": "the text is very long: its beginning and end were read",
 }
-
-__all__ = ["Counterfactual", "Ended", "Query", "Router", "Turn", "Verdict"]

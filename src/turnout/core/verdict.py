@@ -6,6 +6,7 @@ is the gate's business, and the gate belongs to the profile.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, Literal, get_args
 
@@ -150,7 +151,7 @@ def _find_unsound(verdict: Any, routes: tuple[str, ...]) -> str | None:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _show(value: object) -> str:

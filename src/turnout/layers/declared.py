@@ -22,6 +22,8 @@ class DeclaredConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """What may stand before a route's name, such as `turnout/`."""
     aliases: Mapping[str, str] = {}
     unknown: Literal["reject", "classify"] = "reject"
+    nothing: tuple[str, ...] = ()
+    """Names that declare nothing, such as `auto`."""
 
     def faults(self, routes: tuple[str, ...]) -> list[tuple[str, str]]:
         found = [(f"aliases.{name}", f"{to!r} is not a route") for name, to in self.aliases.items() if to not in routes]
@@ -42,6 +44,7 @@ class Declared:
         prefixed = {prefix.casefold() + name: route for prefix in config.prefixes for name, route in names.items()}
         self.names = prefixed | names
         self.routes = routes
+        self.nothing = frozenset(name.casefold() for name in config.nothing)
         self.rejects = config.unknown == "reject"
 
     def validate(self, declared: str) -> None:

@@ -95,7 +95,7 @@ class Signals:
         self.unit_marks = self._marks("units")
         self.question_marks = self._marks("questions")
         self.neutral = frozenset(index for index, signal in enumerate(config.signals) if signal.neutral)
-        # A length is told to people in its coarsest unit that is shown; finer differences make no other verdict.
+        # A length is told to people in the finest unit that is shown; still finer differences make no other verdict.
         told = [scale for index, (of, scale) in self.measured.items() if of == "units" and self._shows_number(index)]
         self.grain: int = min(told, default=UNITS_PER_TOKEN)
         self.verdict = functools.lru_cache(maxsize=KEPT)(self.find_verdict)

@@ -2,9 +2,9 @@
 
 Every layer of a profile puts what it looks for into one `Lexicon`; the profile is scanned once, by one RE2 set, in
 time linear in the text whatever the patterns are. RE2 knows word boundaries for ASCII only, so text with other
-letters is matched in a *wrapped* view in which each of them is written `_é_`: an underscore is a word character,
-which makes the ASCII boundary come out right. Scripts written without spaces are left bare, so a phrase is found
-beside them.
+letters is matched in a *wrapped* view in which each of them is written `ZéZ`: a capital is a word character, which
+makes the ASCII boundary come out right, and folded text has none of its own. Scripts written without spaces are left
+bare, so a phrase is found beside them.
 """
 
 from __future__ import annotations
