@@ -521,6 +521,7 @@ def test_time_is_linear(shape: tuple[str, Callable[[int], str]]) -> None:
 
         return min(once() for _ in range(3))
 
-    small, large = seconds(shape[1](2_000)), seconds(shape[1](32_000))
-    # Of 16 times the text a linear reader makes 16 times the work, a quadratic one 256 times; the floor absorbs noise.
-    assert large < 64 * max(small, 0.0003)
+    # Of 16 times the text a linear reader makes 16 times the work, a quadratic one 256 times; the floor absorbs noise,
+    # and a busy neighbour is unlikely to disturb all of the tries.
+    tries = [(seconds(shape[1](2_000)), seconds(shape[1](32_000))) for _ in range(3)]
+    assert any(large < 64 * max(small, 0.0003) for small, large in tries), tries
