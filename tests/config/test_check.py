@@ -446,3 +446,19 @@ SLIPS = {
 def test_a_value_that_can_only_be_a_slip(source: str, tmp_path: Path) -> None:
     assert source not in (TOY, BANDS)
     assert problems(source, tmp_path)
+
+
+def test_a_misspelt_key_does_not_hide_what_else_is_wrong_with_its_layer(tmp_path: Path) -> None:
+    profile = tmp_path / "hidden.toml"
+    profile.write_text(
+        'name = "h"\nroutes = ["A"]\nfallback = { route = "A" }\n[policy.A]\n[[layers]]\nkind = "rules.v1"\n'
+        '[[layers.rules]]\nid = "one"\nroute = "Z"\nwhne = {}\nwhen = { any = ["x"] }\n'
+        '[[layers.rules]]\nid = "two"\nroute = "A"\nwhen = { patterns = [\'(?=x)\'] }\n',
+        encoding="utf-8",
+    )
+    with pytest.raises(ConfigError) as caught:
+        load(profile, config="")
+    found = str(caught.value)
+    assert "hidden.toml:9 layers[0].rules[0].route: 'Z' is not a route" in found
+    assert "hidden.toml:10 layers[0].rules[0].whne: unknown key, did you mean 'when'?" in found
+    assert "hidden.toml:15 layers[0].rules[1].when.patterns[0]: not a pattern" in found

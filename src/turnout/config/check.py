@@ -7,6 +7,7 @@ gates and the contract fit together.
 
 from __future__ import annotations
 
+import copy
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,6 +17,7 @@ import msgspec
 import re2
 from msgspec import Struct, inspect
 
+from turnout.core.contain import contain
 from turnout.core.contract import OBSERVED, Rule, violations
 from turnout.core.errors import Problem, suggest
 from turnout.core.policy import Policy
@@ -27,6 +29,7 @@ from .lines import Path
 from .model import AdjustHead, LayerHead, ProfileFile
 
 Found = tuple[Path, str]
+UNKNOWN_KEY = "unknown key"
 
 _NAMES = {"str": "a string", "int": "a whole number", "float": "a number", "bool": "true or false", "dict": "a table"}
 # Shapes of credentials that providers hand out. A profile is shared and hashed; a secret in it is a leak.
@@ -83,7 +86,7 @@ def _conform_struct(value: Any, wanted: inspect.StructType, path: Path) -> Itera
             yield from conform(entry, fields[key].type, (*path, key))
         elif wanted.forbid_unknown_fields:
             known = suggest(key, fields) or f" (known: {', '.join(sorted(fields))})"
-            yield (*path, key), f"unknown key{known}"
+            yield (*path, key), f"{UNKNOWN_KEY}{known}"
     for name, field in fields.items():
         if field.required and name not in value:
             yield path, f"{name!r} is missing"
@@ -220,21 +223,24 @@ class Checker:
 
     def _check_kind(self, kind: Kind, entry: Mapping[str, Any], path: Path) -> None:
         own = own_keys(entry)
-        mistakes = list(conform(own, inspect.type_info(kind.config), path))
-        self.found += mistakes
-        if mistakes:
+        wanted = inspect.type_info(kind.config)
+        mistakes = list(conform(own, wanted))
+        self.found += [((*path, *where), message) for where, message in mistakes]
+        # A misspelt key must not hide what else is wrong with the layer: the rest is judged without it.
+        own = _without(own, [where for where, message in mistakes if message.startswith(UNKNOWN_KEY)])
+        if list(conform(own, wanted)):
             return
         config = msgspec.convert(own, kind.config)
         faults = getattr(config, "faults", None)
-        mistakes = [] if faults is None else [((*path, *parse(where)), text) for where, text in faults(self.routes)]
-        self.found += mistakes
-        if not mistakes:
-            self._check_patterns(kind, config, entry, path)
+        if faults is not None:
+            self.found += [((*path, *parse(where)), text) for where, text in faults(self.routes)]
+        self._check_patterns(kind, config, entry, path)
 
     def _check_patterns(self, kind: Kind, config: Struct, entry: Mapping[str, Any], path: Path) -> None:
         """RE2 runs in linear time and refuses what cannot (look-around, back-references): say which, and where."""
         lexicon = Lexicon()
-        kind.build(config, Supplies(self.routes, lexicon))
+        # With a mistake in it a layer may not get built; the mistake itself has been reported.
+        contain(kind.build, config, Supplies(self.routes, lexicon))
         text = self.tree.get("text")
         wrap = not isinstance(text, dict) or text.get("fold", "unicode") == "unicode"
         options = re2.Options()
@@ -285,6 +291,17 @@ class Checker:
         for i, route in enumerate(profile.routes):
             if route not in reachable:
                 self.found.append((("routes", i), f"no layer can choose {route!r}: it is reached only when declared"))
+
+
+def _without(tree: dict[str, Any], paths: Iterable[Path]) -> dict[str, Any]:
+    """A copy of the tree without some of its keys."""
+    tree = copy.deepcopy(tree)
+    for *parents, last in paths:
+        place: Any = tree
+        for part in parents:
+            place = place[part]
+        del place[last]
+    return tree
 
 
 def layer_id(entry: Mapping[str, Any]) -> str:
