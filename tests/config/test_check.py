@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import pytest
 
+import turnout
 from turnout import ConfigError, Profile, load_profile
 
 PLANTED = """\
@@ -457,7 +458,7 @@ def test_a_misspelt_key_does_not_hide_what_else_is_wrong_with_its_layer(tmp_path
         encoding="utf-8",
     )
     with pytest.raises(ConfigError) as caught:
-        load(profile, config="")
+        turnout.load(profile, config="")
     found = str(caught.value)
     assert "hidden.toml:9 layers[0].rules[0].route: 'Z' is not a route" in found
     assert "hidden.toml:10 layers[0].rules[0].whne: unknown key, did you mean 'when'?" in found
