@@ -87,8 +87,6 @@ def test_decisions_of_both(run: Run) -> None:
 
 
 def test_parts_are_compared_too(run: Run) -> None:
-    if "sources" not in turnout.profile_names():
-        pytest.skip("no shipped profile splits")
     Path("s.jsonl").write_text(json.dumps({"text": "what is the weather in Paris and who won the game"}) + "\n")
     rows = run("batch", "s.jsonl", "-p", "sources", "--with-text").out
     assert json.loads(rows)["decision"]["parts"]

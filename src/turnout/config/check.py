@@ -198,7 +198,8 @@ class Checker:
             if not isinstance(entry, dict):
                 continue
             path: Path = (section, i)
-            self.found += conform(entry, inspect.type_info(LayerHead if section == "layers" else AdjustHead), path)
+            head = LayerHead if section == "layers" else AdjustHead
+            self.found += conform(entry, inspect.type_info(head), path)
             name = entry.get("kind")
             if not isinstance(name, str):
                 continue
@@ -211,7 +212,7 @@ class Checker:
                 right = "[[adjust]]" if kind.stage == "adjust" else "[[layers]]"
                 self.found.append(((*path, "kind"), f"{name!r} belongs under {right}"))
             elif kind is not None:
-                self._check_kind(kind, entry, path)
+                self._check_kind(kind, entry, own_keys(entry, head), path)
             elif section == "adjust" or entry.get("optional") is not True:
                 known = suggest(name, kinds()) or f" (installed: {', '.join(sorted(kinds()))})"
                 hint = "install the package that provides it"
@@ -221,8 +222,7 @@ class Checker:
                     hint += f" (could not be imported: {'; '.join(f'{at}: {why}' for at, why in broken().items())})"
                 self.found.append(((*path, "kind"), f"no installed package provides {name!r}{known}; {hint}"))
 
-    def _check_kind(self, kind: Kind, entry: Mapping[str, Any], path: Path) -> None:
-        own = own_keys(entry)
+    def _check_kind(self, kind: Kind, entry: Mapping[str, Any], own: dict[str, Any], path: Path) -> None:
         wanted = inspect.type_info(kind.config)
         mistakes = list(conform(own, wanted))
         self.found += [((*path, *where), message) for where, message in mistakes]
@@ -308,10 +308,9 @@ def layer_id(entry: Mapping[str, Any]) -> str:
     return str(entry.get("id") or str(entry.get("kind", "")).split(".")[0])
 
 
-def own_keys(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """A layer's table without what every layer has: what its kind is configured with."""
-    head = (*LayerHead.__struct_fields__, *AdjustHead.__struct_fields__)
-    return {key: value for key, value in entry.items() if key not in head}
+def own_keys(entry: Mapping[str, Any], head: type[Struct] = LayerHead) -> dict[str, Any]:
+    """An entry's table without what every entry of its section has: what its kind is configured with."""
+    return {key: value for key, value in entry.items() if key not in head.__struct_fields__}
 
 
 def _secrets(value: object, path: Path) -> Iterator[Found]:
