@@ -6,7 +6,14 @@
     ├── QueryError              the caller's query is refused before any layer sees it
     │   ├── UnknownRoute        a declared route or ceiling the profile does not have
     │   └── QueryTooLarge       more text than a decision is promised for
-    └── ReplayMismatch          a decision cannot be replayed with this profile
+    ├── ReplayMismatch          a decision cannot be replayed with this profile
+    └── StoreError              the decision log cannot do what was asked
+        ├── StoreUnavailable    the database cannot be reached, read or written now
+        │   └── NotStored       a row could not be made durable before its answer (strict durability)
+        ├── SchemaTooNew        the database was written by a newer version
+        ├── StoreDamaged        the database is not what its checks expect
+        ├── UnknownDecision     no such decision, for this tenant
+        └── TextNotKept         the redaction level did not keep the text a feature needs
 
 An empty result is a value, never an error. A message names the value, the limit and the next step.
 """
@@ -64,6 +71,40 @@ class QueryTooLarge(QueryError):
 
 
 class ReplayMismatch(TurnoutError):
+    pass
+
+
+class StoreError(TurnoutError):
+    pass
+
+
+class StoreUnavailable(StoreError):
+    pass
+
+
+class NotStored(StoreUnavailable):
+    pass
+
+
+class SchemaTooNew(StoreError):
+    def __init__(self, where: str, found: int, known: int) -> None:
+        super().__init__(
+            f"{where} has schema {found}, this version of Turnout knows {known}: upgrade Turnout; "
+            "going back is not possible, restore a backup from before the upgrade instead"
+        )
+
+
+class StoreDamaged(StoreError):
+    pass
+
+
+class UnknownDecision(StoreError):
+    def __init__(self, ident: str, tenant: str) -> None:
+        whose = f" of tenant {tenant!r}" if tenant else ""
+        super().__init__(f"no decision {ident[:80]!r}{whose} (see turnout log)")
+
+
+class TextNotKept(StoreError):
     pass
 
 

@@ -1,0 +1,72 @@
+"""The contract monitor: what happened is held against the rules the profile declares.
+
+The rules are data and the check is the core's own (`core.contract.violations`); this file says what the facts are, for
+a decision and for its outcome. A fact nobody knows is absent, and an absent fact breaks no rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from turnout.core.contract import OBSERVED, Fact, Rule, Violation, violations
+from turnout.core.decision import Decision, Step
+
+from .row import Outcome
+
+# What a decision can say of itself; the rest of a contract speaks of policies, which are checked when a profile is
+# loaded, and of what happens afterwards.
+DECIDED = frozenset(("by", "classifier_called", "fallback"))
+
+
+def decided_rules(rules: Sequence[Rule]) -> tuple[Rule, ...]:
+    """The rules that a decision alone can break."""
+    return tuple(rule for rule in rules if named(rule) & DECIDED)
+
+
+def named(rule: Rule) -> set[str]:
+    """The facts a rule speaks of."""
+    never = (rule.never,) if isinstance(rule.never, str) else rule.never
+    return {*never, *rule.must, *rule.at_most}
+
+
+def was_called(step: Step) -> bool:
+    """Whether a model was really asked: not where the layer was skipped, or its breaker open."""
+    if step.place.cost != "network":
+        return False
+    if step.fault is not None:
+        return step.fault.kind not in ("skipped", "breaker")
+    return step.verdict is not None or step.elapsed_ns > 0
+
+
+def decision_facts(decision: Decision) -> dict[str, Fact]:
+    return {
+        "by": decision.by,
+        "classifier_called": any(was_called(step) for step in decision.steps),
+        "fallback": decision.outcome[0] == "F",
+    }
+
+
+def outcome_facts(by: str, outcome: Outcome) -> dict[str, Fact]:
+    """What is known after the answer. `model` is the slot: a contract speaks the profile's language."""
+    known = (outcome.input_tokens, outcome.output_tokens)
+    facts: dict[str, Fact] = {
+        "by": by,
+        "retrieval": outcome.retrieval,
+        "model": outcome.slot,
+        "attempts": outcome.attempts,
+        "cost_usd": outcome.cost_usd,
+        "fallback": None if outcome.fallback is None else True,
+        "tokens": None if known == (None, None) else sum(count or 0 for count in known),
+    }
+    # An application may vouch for more: what it sends to a classifier, say.
+    facts |= {name: fact for name, fact in outcome.extra.items() if name in OBSERVED and name not in facts}
+    return facts
+
+
+def check_decision(rules: Sequence[Rule], decision: Decision) -> list[Violation]:
+    return list(violations(rules, decision.routes, decision_facts(decision)))
+
+
+def check_outcome(rules: Sequence[Rule], routes: Sequence[str], by: str, outcome: Outcome) -> list[Violation]:
+    facts: Mapping[str, Fact] = outcome_facts(by, outcome)
+    return list(violations(rules, tuple(routes), facts))

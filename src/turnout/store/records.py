@@ -1,0 +1,347 @@
+"""The reading half of the store: what one tenant may see.
+
+There is no reading method anywhere else, and none here that does not pass the tenant on: a row of another tenant's
+cannot be reached through a filter that was forgotten.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from turnout.core.errors import StoreError, TextNotKept, UnknownDecision, suggest
+from turnout.core.ident import new_id
+from turnout.core.query import Query, Turn
+
+from . import sql
+from .backend import Backend, Record, Value
+from .redact import SNIPPET_CHARACTERS
+from .row import BreachRow, Outcome, OutcomeRow
+from .stats import ALWAYS, Span, Stats, gather
+
+# RC-06: what a classifier is told of a session.
+INTENTS = 6
+# Rows fetched at a time by whoever reads on and on.
+PAGE = 500
+# Above every ULID, and below.
+LAST, FIRST = "~", ""
+
+Judgement = Literal["right", "wrong"]
+
+
+class Logged(Struct, frozen=True):
+    """A decision as it was written down."""
+
+    id: str
+    parent_id: str | None
+    tenant: str
+    session: str | None
+    profile: str
+    profile_hash: str
+    route: str
+    routes: tuple[str, ...]
+    confidence: float
+    by: str
+    outcome: str
+    teacher: str | None
+    """What a model said, whether or not it was used."""
+    elapsed_us: float
+    created_ms: int
+    question: str | None
+    digest: str | None
+    kept: str
+    """The redaction level it was written with."""
+    asked: Query | None
+    """The whole query, where the text is kept in full."""
+    body: str
+    """The decision's JSON form, as it was."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The documented JSON form of the decision."""
+        form: dict[str, Any] = msgspec.json.decode(self.body)
+        return form
+
+
+class Feedback(Struct, frozen=True):
+    """A human's word on a decision."""
+
+    id: str
+    decision_id: str
+    verdict: Judgement
+    should_be: str | None
+    """The route it should have been, where somebody said so."""
+    by: str
+    note: str
+    created_ms: int
+
+
+class Intent(Struct, frozen=True):
+    """One entry of a session's intent history."""
+
+    route: str
+    topic: str
+    """The first 60 characters of the question."""
+    decision_id: str
+
+    def __str__(self) -> str:
+        return f'[{self.route}] "{self.topic}"'
+
+
+class Session(Struct, frozen=True):
+    id: str
+    decisions: int
+    first_ms: int
+    last_ms: int
+
+
+class Label(Struct, frozen=True):
+    """A decision as an example to learn from: who says what it is, kept apart."""
+
+    id: str
+    session: str | None
+    profile: str
+    profile_hash: str
+    text: str | None
+    kept: str
+    route: str
+    """What was decided."""
+    confidence: float
+    by: str
+    outcome: str
+    teacher: str | None
+    human: str | None
+    human_by: str | None
+    ended: str | None
+    slot: str | None
+    model: str | None
+    cost_usd: float | None
+    created_ms: int
+
+    @property
+    def label(self) -> str | None:
+        """The best label there is: a human's wins over the teacher's."""
+        return self.human or self.teacher
+
+
+class RuleCount(Struct, frozen=True):
+    """How often one rule of a profile was broken."""
+
+    profile: str
+    rule: str
+    phase: str
+    count: int
+    first_ms: int
+    last_ms: int
+
+
+class Checked(Struct, frozen=True):
+    """How much of a profile's traffic the monitor has seen."""
+
+    profile: str
+    profile_hash: str
+    decisions: int
+    outcomes: int
+
+
+class Records:
+    """Everything that can be read, for one tenant."""
+
+    def __init__(self, backend: Backend, tenant: str, settle: Callable[[float], bool]) -> None:
+        self.tenant = tenant
+        self._backend = backend
+        self._settle = settle
+
+    def _read(self, statement: str, **values: Value) -> list[Record]:
+        # Whoever has just recorded something finds it; a database that is stuck is read as it is.
+        self._settle(1.0)
+        return self._backend.read(statement, values | {"tenant": self.tenant})
+
+    # --- decisions
+
+    def get(self, ident: str) -> Logged:
+        """One decision: by its id, by the beginning of an id that only one has, or `last`."""
+        if ident == "last":
+            ident = self._read(sql.LAST_DECISION)[0][0] or ident
+        found = self._read(sql.DECISION, id=ident)
+        if not found and 4 <= len(ident) < 26:
+            begins = ident.upper()
+            like = self._read(sql.IDS_LIKE, low=begins, high=begins + LAST)
+            if len(like) > 1:
+                raise StoreError(f"{ident!r} is the beginning of several ids: write more of it")
+            found = self._read(sql.DECISION, id=like[0][0]) if like else []
+        if not found:
+            raise UnknownDecision(ident, self.tenant)
+        return _logged(found[0])
+
+    def parts(self, ident: str) -> list[Logged]:
+        """The parts of a compound question, in order."""
+        return [_logged(row) for row in self._read(sql.PARTS, id=ident)]
+
+    def decisions(
+        self,
+        *,
+        span: Span = ALWAYS,
+        profile: str | None = None,
+        by: str | None = None,
+        route: str | None = None,
+        outcome: str | None = None,
+        session: str | None = None,
+        contains: str | None = None,
+        below: str = LAST,
+        above: str = FIRST,
+        oldest_first: bool = False,
+    ) -> Iterator[Logged]:
+        """Decisions, newest first, fetched as they are asked for.
+
+        `outcome` is two letters with `?` for any: `L?`, `?t`. `contains` finds text without regard to case.
+        """
+        statement = sql.DECISIONS_UP if oldest_first else sql.DECISIONS_DOWN
+        filters: dict[str, Value] = {"profile": profile, "decided_by": by, "session": session}
+        needle = contains.casefold() if contains else ""
+        while True:
+            page = self._read(statement, **filters, **span.values(), below=below, above=above, most=PAGE)
+            for row in page:
+                found = _logged(row)
+                if route is not None and route not in found.routes:
+                    continue
+                if outcome is not None and not _matches(found.outcome, outcome):
+                    continue
+                if needle and needle not in (found.question or "").casefold():
+                    continue
+                yield found
+            if len(page) < PAGE:
+                return
+            if oldest_first:
+                above = page[-1][0]
+            else:
+                below = page[-1][0]
+
+    def profile(self, profile_hash: str) -> dict[str, Any] | None:
+        """The profile of that hash as it was, resolved, if a decision of this tenant's was made with it."""
+        found = self._read(sql.PROFILE_OF, hash=profile_hash)
+        return msgspec.json.decode(found[0][2]) if found else None
+
+    # --- what belongs to a decision
+
+    def outcome(self, ident: str) -> Outcome | None:
+        """What happened after a decision, if anybody has said."""
+        found = self._read(sql.OUTCOME_OF, id=ident)
+        if not found:
+            return None
+        fields: dict[str, Any] = dict(zip(OutcomeRow.__struct_fields__, found[0], strict=True))
+        if fields["retrieval"] is not None:
+            fields["retrieval"] = bool(fields["retrieval"])
+        for name in ("sources", "extra"):
+            fields[name] = msgspec.json.decode(fields[name]) if fields[name] else None
+        known = {name: fields[name] for name in Outcome.__struct_fields__ if fields[name] is not None}
+        return msgspec.convert(known, Outcome)
+
+    def feedback(self, ident: str) -> list[Feedback]:
+        """What humans said of a decision, in order; the last word counts."""
+        return [Feedback(*row) for row in self._read(sql.FEEDBACK_OF, id=ident)]
+
+    def judge(
+        self, ident: str, verdict: Judgement, *, should_be: str | None = None, by: str, note: str = ""
+    ) -> Feedback:
+        """Write down a human's word on a decision: right, wrong, or which route it should have been."""
+        found = self.get(ident)
+        form = self.profile(found.profile_hash)
+        routes = tuple(form["routes"]) if form else found.routes
+        if should_be is not None and should_be not in routes:
+            raise StoreError(
+                f"{should_be[:80]!r} is not a route of profile {found.profile!r}{suggest(should_be, routes)}: "
+                f"{', '.join(routes)}"
+            )
+        word = Feedback(new_id(), found.id, verdict, should_be, by, note, time.time_ns() // 1_000_000)
+        values = {
+            name: getattr(word, name) for name in ("id", "decision_id", "verdict", "should_be", "note", "created_ms")
+        }
+        self._backend.change(sql.ADD_FEEDBACK, values | {"given_by": by, "tenant": self.tenant})
+        return word
+
+    # --- sessions
+
+    def sessions(self, *, since_ms: int = 0, most: int = 100) -> list[Session]:
+        """Sessions, the last used first."""
+        return [Session(*row) for row in self._read(sql.SESSIONS, since_ms=since_ms, most=most)]
+
+    def turns(self, session: str, *, most: int = 50) -> tuple[Turn, ...]:
+        """The last turns of a session, oldest first: what was asked and what was answered."""
+        rows = self._read(sql.TURNS, session=session, most=most)
+        return tuple(Turn(role, self._text(text, kept, "the turns")) for role, text, kept, _, _ in rows)
+
+    def intents(self, session: str, *, most: int = INTENTS, before: str = LAST) -> tuple[Intent, ...]:
+        """The intent history of a session: at most six entries go to a classifier, the whole questions stay here."""
+        rows = self._read(sql.INTENTS, session=session, most=min(most, INTENTS), below=before)
+        return tuple(
+            Intent(route, self._text(question, kept, "the intent history")[:SNIPPET_CHARACTERS], ident)
+            for route, question, kept, ident in rows
+        )
+
+    def _text(self, text: str | None, kept: str, what: str) -> str:
+        if text is None:
+            raise TextNotKept(
+                f"{what} of a session need text, but it was logged with text = {kept!r}: "
+                "set text to 'snippet' or 'full' in [store]"
+            )
+        return text
+
+    # --- the contract
+
+    def breaches(
+        self,
+        *,
+        span: Span = ALWAYS,
+        profile: str | None = None,
+        rule: str | None = None,
+        decision: str | None = None,
+        most: int = 100,
+    ) -> list[BreachRow]:
+        """Broken rules with their evidence, the newest first."""
+        if decision is not None:
+            rows = self._read(sql.BREACHES_OF, id=decision)
+        else:
+            rows = self._read(sql.BREACHES, **span.values(), profile=profile, rule=rule, most=most)
+        return [BreachRow(*row) for row in rows]
+
+    def rule_counts(self, *, span: Span = ALWAYS, profile: str | None = None) -> list[RuleCount]:
+        return [RuleCount(*row) for row in self._read(sql.BREACH_COUNTS, **span.values(), profile=profile)]
+
+    def checked(self, *, span: Span = ALWAYS, profile: str | None = None) -> list[Checked]:
+        return [Checked(*row) for row in self._read(sql.CHECKED_COUNTS, **span.values(), profile=profile)]
+
+    # --- over all
+
+    def stats(self, *, span: Span = ALWAYS, profile: str | None = None, bucket_ms: int = 86_400_000) -> Stats:
+        """Shares per layer over time, latency, spending."""
+        return gather(self._read, span, profile, bucket_ms)
+
+    def labels(self, *, span: Span = ALWAYS, profile: str | None = None) -> Iterator[Label]:
+        """Every decision as an example, oldest first; parts of compound questions are examples of their own."""
+        above = FIRST
+        while True:
+            page = self._read(sql.LABELS, **span.values(), profile=profile, above=above, most=PAGE)
+            for row in page:
+                # Two columns, a verdict and what it should be, become one: what a human says it is.
+                verdict, should_be = row[11:13]
+                fields: list[Any] = [*row[:11], row[6] if verdict == "right" else should_be, *row[13:]]
+                yield Label(*fields)
+            if len(page) < PAGE:
+                return
+            above = page[-1][0]
+
+
+def _matches(outcome: str, wanted: str) -> bool:
+    return len(wanted) <= 2 and all(want in ("?", letter) for want, letter in zip(wanted, outcome, strict=False))
+
+
+def _logged(row: Record) -> Logged:
+    fields: dict[str, Any] = dict(zip(Logged.__struct_fields__, row, strict=True))
+    fields["routes"] = tuple(msgspec.json.decode(fields["routes"]))
+    if fields["asked"] is not None:
+        fields["asked"] = msgspec.json.decode(fields["asked"], type=Query)
+    return Logged(**fields)

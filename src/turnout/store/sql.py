@@ -1,0 +1,381 @@
+"""Every statement the store runs, as constants. One text serves both databases.
+
+Values are parameters, always; nothing here or elsewhere puts a statement together from pieces. Every read but the few
+at the end, which are the operator's own, says `tenant = :tenant`: a test reads this file and holds it to that.
+`cast(:x as text) is null` is how both databases take a filter that is not set.
+"""
+
+from __future__ import annotations
+
+# --- what the journal writes, its rows' fields in order; whatever is there already stays as it is
+
+ADD_PROFILE = """
+insert into profiles (hash, name, resolved, created_ms)
+values (?, ?, ?, ?)
+on conflict do nothing
+"""
+
+ADD_DECISION = """
+insert into decisions (
+  id, parent_id, tenant, session, profile, profile_hash, route, routes, confidence, decided_by, outcome, teacher,
+  elapsed_us, created_ms, question, digest, kept, asked, body
+) values (
+  ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
+  ?, ?, ?, ?, ?, ?, ?, ?
+)
+on conflict do nothing
+"""
+
+ADD_OUTCOME = """
+insert into outcomes (
+  decision_id, tenant, ended, slot, model, attempts, input_tokens, output_tokens, cost_usd, baseline_usd,
+  classifier_usd, retrieval, fallback, cap_reached, elapsed_ms, sources, extra, created_ms
+) values (
+  ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
+  ?, ?, ?, ?, ?, ?, ?, ?
+)
+on conflict do nothing
+"""
+
+ADD_BREACH = """
+insert into breaches (decision_id, tenant, profile, rule, fact, found, explanation, phase, created_ms)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?)
+on conflict do nothing
+"""
+
+ADD_REPLY = """
+insert into replies (id, tenant, session, decision_id, role, text, kept, created_ms)
+values (?, ?, ?, ?, ?, ?, ?, ?)
+on conflict do nothing
+"""
+
+ADD_FEEDBACK = """
+insert into feedback (id, decision_id, tenant, verdict, should_be, given_by, note, created_ms)
+select :id, d.id, d.tenant, :verdict, :should_be, :given_by, :note, :created_ms
+from decisions d
+where d.tenant = :tenant and d.id = :decision_id
+"""
+
+# --- what a tenant may read
+
+DECISION = """
+select id, parent_id, tenant, session, profile, profile_hash, route, routes, confidence, decided_by, outcome, teacher,
+  elapsed_us, created_ms, question, digest, kept, asked, body
+from decisions
+where tenant = :tenant and id = :id
+"""
+
+PARTS = """
+select id, parent_id, tenant, session, profile, profile_hash, route, routes, confidence, decided_by, outcome, teacher,
+  elapsed_us, created_ms, question, digest, kept, asked, body
+from decisions
+where tenant = :tenant and parent_id = :id
+order by id
+"""
+
+# Newest first, from below a given id; the caller asks again with the last id it saw.
+DECISIONS_DOWN = """
+select id, parent_id, tenant, session, profile, profile_hash, route, routes, confidence, decided_by, outcome, teacher,
+  elapsed_us, created_ms, question, digest, kept, asked, body
+from decisions
+where tenant = :tenant
+  and parent_id is null
+  and id < :below
+  and id > :above
+  and created_ms >= :since_ms
+  and created_ms < :until_ms
+  and (cast(:profile as text) is null or profile = :profile)
+  and (cast(:decided_by as text) is null or decided_by = :decided_by)
+  and (cast(:session as text) is null or session = :session)
+order by id desc
+limit :most
+"""
+
+# Oldest first, from above a given id: what a follower or an export reads.
+DECISIONS_UP = """
+select id, parent_id, tenant, session, profile, profile_hash, route, routes, confidence, decided_by, outcome, teacher,
+  elapsed_us, created_ms, question, digest, kept, asked, body
+from decisions
+where tenant = :tenant
+  and parent_id is null
+  and id < :below
+  and id > :above
+  and created_ms >= :since_ms
+  and created_ms < :until_ms
+  and (cast(:profile as text) is null or profile = :profile)
+  and (cast(:decided_by as text) is null or decided_by = :decided_by)
+  and (cast(:session as text) is null or session = :session)
+order by id
+limit :most
+"""
+
+LAST_DECISION = """
+select max(id) from decisions where tenant = :tenant and parent_id is null
+"""
+
+IDS_LIKE = """
+select id from decisions where tenant = :tenant and id >= :low and id < :high order by id limit 2
+"""
+
+PROFILE_OF = """
+select p.hash, p.name, p.resolved, p.created_ms
+from profiles p
+where p.hash = :hash
+  and exists (select 1 from decisions d where d.tenant = :tenant and d.profile_hash = p.hash)
+"""
+
+OUTCOME_OF = """
+select decision_id, tenant, ended, slot, model, attempts, input_tokens, output_tokens, cost_usd, baseline_usd,
+  classifier_usd, retrieval, fallback, cap_reached, elapsed_ms, sources, extra, created_ms
+from outcomes
+where tenant = :tenant and decision_id = :id
+"""
+
+FEEDBACK_OF = """
+select id, decision_id, verdict, should_be, given_by, note, created_ms
+from feedback
+where tenant = :tenant and decision_id = :id
+order by id
+"""
+
+BREACHES_OF = """
+select decision_id, tenant, profile, rule, fact, found, explanation, phase, created_ms
+from breaches
+where tenant = :tenant and decision_id = :id
+order by created_ms, rule, fact
+"""
+
+BREACHES = """
+select decision_id, tenant, profile, rule, fact, found, explanation, phase, created_ms
+from breaches
+where tenant = :tenant
+  and created_ms >= :since_ms
+  and created_ms < :until_ms
+  and (cast(:profile as text) is null or profile = :profile)
+  and (cast(:rule as text) is null or rule = :rule)
+order by created_ms desc, decision_id desc, rule, fact
+limit :most
+"""
+
+BREACH_COUNTS = """
+select profile, rule, phase, count(*), min(created_ms), max(created_ms)
+from breaches
+where tenant = :tenant
+  and created_ms >= :since_ms
+  and created_ms < :until_ms
+  and (cast(:profile as text) is null or profile = :profile)
+group by profile, rule, phase
+order by profile, rule, phase
+"""
+
+CHECKED_COUNTS = """
+select d.profile, d.profile_hash, count(*), count(o.decision_id)
+from decisions d
+left join outcomes o on o.decision_id = d.id and o.tenant = d.tenant
+where d.tenant = :tenant
+  and d.parent_id is null
+  and d.created_ms >= :since_ms
+  and d.created_ms < :until_ms
+  and (cast(:profile as text) is null or d.profile = :profile)
+group by d.profile, d.profile_hash
+order by d.profile, d.profile_hash
+"""
+
+TURNS = """
+select role, text, kept, decision_id, created_ms
+from (
+  select id, role, text, kept, decision_id, created_ms
+  from turns
+  where tenant = :tenant and session = :session
+  order by id desc
+  limit :most
+) as latest
+order by id
+"""
+
+INTENTS = """
+select route, question, kept, id
+from (
+  select id, route, question, kept
+  from decisions
+  where tenant = :tenant and session = :session and parent_id is null and id < :below
+  order by id desc
+  limit :most
+) as latest
+order by id
+"""
+
+SESSIONS = """
+select session, count(*), min(created_ms), max(created_ms)
+from decisions
+where tenant = :tenant and session is not null and parent_id is null and created_ms >= :since_ms
+group by session
+order by max(created_ms) desc, session
+limit :most
+"""
+
+# Counts for a time span in buckets of :bucket_ms; the caller turns them into shares.
+TRAFFIC = """
+select created_ms / :bucket_ms, profile, decided_by, outcome, route, count(*), sum(elapsed_us)
+from decisions
+where tenant = :tenant
+  and parent_id is null
+  and created_ms >= :since_ms
+  and created_ms < :until_ms
+  and (cast(:profile as text) is null or profile = :profile)
+group by created_ms / :bucket_ms, profile, decided_by, outcome, route
+order by 1, 2, 3, 4, 5
+"""
+
+# The k-th fastest decision: percentiles without a function that only one of the databases has.
+LATENCY_AT = """
+select elapsed_us
+from decisions
+where tenant = :tenant
+  and parent_id is null
+  and created_ms >= :since_ms
+  and created_ms < :until_ms
+  and (cast(:profile as text) is null or profile = :profile)
+order by elapsed_us
+limit 1 offset :place
+"""
+
+SPENT = """
+select o.slot, o.model, o.ended, count(*), sum(o.attempts), sum(o.input_tokens), sum(o.output_tokens),
+  sum(o.cost_usd), sum(o.classifier_usd), count(o.baseline_usd),
+  sum(case when o.baseline_usd is not null then o.baseline_usd end),
+  sum(case when o.baseline_usd is not null then coalesce(o.cost_usd, 0) + coalesce(o.classifier_usd, 0) end),
+  sum(case when o.fallback is not null then 1 else 0 end)
+from outcomes o
+join decisions d on d.id = o.decision_id and d.tenant = o.tenant
+where o.tenant = :tenant
+  and d.created_ms >= :since_ms
+  and d.created_ms < :until_ms
+  and (cast(:profile as text) is null or d.profile = :profile)
+group by o.slot, o.model, o.ended
+order by 1, 2, 3
+"""
+
+# The newest word of a human on each decision beside what the teacher said.
+LABELS = """
+select d.id, d.session, d.profile, d.profile_hash, d.question, d.kept, d.route, d.confidence, d.decided_by, d.outcome,
+  d.teacher, f.verdict, f.should_be, f.given_by, o.ended, o.slot, o.model, o.cost_usd, d.created_ms
+from decisions d
+left join feedback f on f.tenant = d.tenant and f.id = (
+  select max(newest.id) from feedback newest where newest.tenant = d.tenant and newest.decision_id = d.id
+)
+left join outcomes o on o.tenant = d.tenant and o.decision_id = d.id
+where d.tenant = :tenant
+  and d.id > :above
+  and d.created_ms >= :since_ms
+  and d.created_ms < :until_ms
+  and (cast(:profile as text) is null or d.profile = :profile)
+order by d.id
+limit :most
+"""
+
+# --- the operator's own: whose rows there are, settings, retention. No row of a tenant's is read here.
+
+TENANTS = """
+select tenant, count(*) from decisions where parent_id is null group by tenant order by tenant
+"""
+
+SETTING = """
+select setting from store_settings where name = :name
+"""
+
+ADD_SETTING = """
+insert into store_settings (name, setting) values (:name, :setting) on conflict do nothing
+"""
+
+# Retention works in steps of a thousand rows: a long delete would hold the one writer for seconds.
+FORGET_TEXT = """
+update decisions set question = null, asked = null, kept = 'off', body = :body
+where id = :id
+"""
+
+TEXT_BEFORE = """
+select id, body from decisions where created_ms < :before_ms and kept not in ('off', 'hash') order by id limit 1000
+"""
+
+FORGET_REPLIES = """
+update replies set text = null, kept = 'off' where id in (
+  select id from replies where created_ms < :before_ms and kept not in ('off', 'hash') order by id limit 1000
+)
+"""
+
+DELETE_OUTCOMES = """
+delete from outcomes where decision_id in (
+  select id from decisions where created_ms < :before_ms order by id limit 1000
+)
+"""
+
+DELETE_FEEDBACK = """
+delete from feedback where decision_id in (
+  select id from decisions where created_ms < :before_ms order by id limit 1000
+)
+"""
+
+DELETE_BREACHES = """
+delete from breaches where decision_id in (
+  select id from decisions where created_ms < :before_ms order by id limit 1000
+)
+"""
+
+DELETE_DECISIONS = """
+delete from decisions where id in (
+  select id from decisions where created_ms < :before_ms order by id limit 1000
+)
+"""
+
+DELETE_REPLIES = """
+delete from replies where id in (
+  select id from replies where created_ms < :before_ms order by id limit 1000
+)
+"""
+
+COUNTS = """
+select
+  (select count(*) from decisions where parent_id is null),
+  (select count(*) from decisions where parent_id is not null),
+  (select count(*) from outcomes),
+  (select count(*) from feedback),
+  (select count(*) from breaches),
+  (select count(*) from replies),
+  (select count(*) from profiles)
+"""
+
+# What must hold between tables: parts have parents, outcomes and breaches have decisions.
+STRAY_PARTS = """
+select count(*) from decisions part
+where part.parent_id is not null
+  and not exists (select 1 from decisions root where root.id = part.parent_id and root.tenant = part.tenant)
+"""
+
+STRAY_OUTCOMES = """
+select count(*) from outcomes o
+where not exists (select 1 from decisions d where d.id = o.decision_id and d.tenant = o.tenant)
+"""
+
+UNEXPLAINED = """
+select count(*) from decisions d where not exists (select 1 from profiles p where p.hash = d.profile_hash)
+"""
+
+# --- migrations
+
+SCHEMA_TABLE = """
+create table if not exists schema_version (
+  number integer primary key,
+  name text not null,
+  checksum text not null,
+  applied_ms bigint not null
+)
+"""
+
+APPLIED = """
+select number, name, checksum from schema_version order by number
+"""
+
+ADD_APPLIED = """
+insert into schema_version (number, name, checksum, applied_ms) values (:number, :name, :checksum, :applied_ms)
+"""

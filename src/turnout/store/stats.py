@@ -1,0 +1,121 @@
+"""What a log says of its traffic: who decides, how that changes over time, how fast, and what it costs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+
+from msgspec import Struct
+
+from . import sql
+from .backend import Record
+
+# The year 10000: a span without an end.
+FOREVER_MS = 253_402_300_800_000
+PERCENTILES = (50, 90, 99)
+# Letters of deciders that asked a model.
+ASKED_A_MODEL = ("L", "A")
+
+
+class Span(Struct, frozen=True):
+    """From when, until when; milliseconds since 1970."""
+
+    since_ms: int = 0
+    until_ms: int = FOREVER_MS
+
+    def values(self) -> dict[str, int]:
+        return {"since_ms": self.since_ms, "until_ms": self.until_ms}
+
+
+ALWAYS = Span()
+
+
+class Bucket(Struct, frozen=True):
+    """One stretch of time."""
+
+    start_ms: int
+    decisions: int
+    layers: Mapping[str, int]
+    """Decisions by the layer that made them."""
+    model_share: float
+    """The share that a model was asked for."""
+
+
+class Spent(Struct, frozen=True):
+    """What answers cost, by slot and model. A sum of nothing known is None, not zero."""
+
+    slot: str | None
+    model: str | None
+    ended: str
+    answers: int
+    attempts: int | None
+    input_tokens: int | None
+    output_tokens: int | None
+    cost_usd: float | None
+    classifier_usd: float | None
+    compared: int
+    """Answers whose baseline is known."""
+    baseline_usd: float | None
+    compared_usd: float | None
+    """What those answers cost, deciding included."""
+    fallbacks: int
+
+
+class Stats(Struct, frozen=True):
+    decisions: int
+    layers: Mapping[str, int]
+    routes: Mapping[str, int]
+    profiles: Mapping[str, int]
+    outcomes: Mapping[str, int]
+    """By the two letters."""
+    model_share: float
+    buckets: tuple[Bucket, ...]
+    latency_us: Mapping[str, float]
+    """`p50`, `p90`, `p99`, `max`."""
+    spent: tuple[Spent, ...]
+
+    @property
+    def saved_usd(self) -> float | None:
+        """Against always using the dearest slot, net of what deciding cost; None where no baseline is known."""
+        known = [one for one in self.spent if one.baseline_usd is not None]
+        return sum((one.baseline_usd or 0) - (one.compared_usd or 0) for one in known) if known else None
+
+
+def gather(read: Callable[..., list[Record]], span: Span, profile: str | None, bucket_ms: int) -> Stats:
+    rows = read(sql.TRAFFIC, **span.values(), profile=profile, bucket_ms=bucket_ms)
+    layers: Counter[str] = Counter()
+    routes: Counter[str] = Counter()
+    profiles: Counter[str] = Counter()
+    outcomes: Counter[str] = Counter()
+    buckets: dict[int, Counter[str]] = {}
+    models: Counter[int] = Counter()
+    for number, name, by, outcome, route, count, _ in rows:
+        for counter, key in ((layers, by), (routes, route), (profiles, name), (outcomes, outcome)):
+            counter[key] += count
+        buckets.setdefault(number, Counter())[by] += count
+        models[number] += count * (outcome[0] in ASKED_A_MODEL)
+    total = layers.total()
+    latency: dict[str, float] = {}
+    if total:
+        places = {f"p{percent}": -(-total * percent // 100) - 1 for percent in PERCENTILES} | {"max": total - 1}
+        for name, place in places.items():
+            found = read(sql.LATENCY_AT, **span.values(), profile=profile, place=place)
+            latency |= {name: found[0][0]} if found else {}
+    return Stats(
+        total,
+        _ranked(layers),
+        _ranked(routes),
+        _ranked(profiles),
+        _ranked(outcomes),
+        models.total() / total if total else 0.0,
+        tuple(
+            Bucket(number * bucket_ms, seen.total(), _ranked(seen), models[number] / seen.total())
+            for number, seen in sorted(buckets.items())
+        ),
+        latency,
+        tuple(Spent(*row) for row in read(sql.SPENT, **span.values(), profile=profile)),
+    )
+
+
+def _ranked(counter: Counter[str]) -> dict[str, int]:
+    return dict(counter.most_common())

@@ -1,0 +1,178 @@
+"""The store: where decisions, outcomes, sessions, feedback and breaches of contract live.
+
+Writing goes through the journal, reading through `records`, which is bound to one tenant. Opening it creates what is
+missing, migrates what is old, refuses what is newer, and takes over what an earlier process left in its spool.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from concurrent.futures import Future
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import msgspec
+
+from turnout.config.settings import StoreSettings, data_folder, store_settings, store_url
+from turnout.core.contract import Rule
+from turnout.core.decision import Decision
+from turnout.core.errors import ConfigError, Problem, StoreError
+
+from . import sql
+from .backend import Backend
+from .entry import Scribe, Subject
+from .journal import Counts, Durability, Journal
+from .migrate import Migration
+from .records import Records
+from .redact import Level
+from .row import Outcome
+from .spool import Spool
+from .sqlite import Sqlite
+
+
+class Store:
+    """One open database with its journal. Thread-safe; not to be used across a fork."""
+
+    def __init__(self, backend: Backend, journal: Journal, settings: StoreSettings) -> None:
+        self.backend = backend
+        self.journal = journal
+        self.settings = settings
+
+    def __repr__(self) -> str:
+        return f"Store({self.backend.where!r}, {self.journal.durability}, text={self.journal.scribe.level})"
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def record(self, decision: Decision) -> None:
+        """Write a decision down, as durably as the store was opened for."""
+        self.journal.record(decision)
+
+    def append(self, decision: Decision) -> Future[None] | None:
+        """As `record`, for those who must not block: in `strict`, what to wait for before answering."""
+        return self.journal.append(decision)
+
+    def settle(self, decision: Decision | str, outcome: Outcome, *, tenant: str = "") -> None:
+        """Write down what happened after a decision, which is named by itself or by its id and tenant.
+
+        The first outcome of a decision stands; saying it again is harmless.
+        """
+        if isinstance(decision, Decision):
+            profile, whose = decision.profile, decision.query.tenant or ""
+            subject = Subject(decision.id, whose, profile.name, profile.contract, decision.routes, decision.by)
+        else:
+            found = self.records(tenant).get(decision)
+            rules = self._contract(tenant, found.profile_hash)
+            subject = Subject(found.id, tenant, found.profile, rules, found.routes, found.by)
+        self.journal.put(self.journal.scribe.outcome(subject, outcome))
+
+    def reply(self, decision: Decision, text: str, *, role: str = "assistant") -> None:
+        """Write down what was answered in the decision's session."""
+        query = decision.query
+        if query.session is not None:
+            self.journal.put(self.journal.scribe.reply(query.tenant or "", query.session, decision.id, role, text))
+
+    def records(self, tenant: str = "") -> Records:
+        """What one tenant may see. Without a name: decisions of queries that named none."""
+        return Records(self.backend, tenant, self.journal.flush)
+
+    def tenants(self) -> dict[str, int]:
+        """Whose decisions there are, and how many."""
+        self.journal.flush()
+        return dict(self.backend.read(sql.TENANTS, {}))
+
+    def counts(self) -> Counts:
+        """What the journal has done, lost, and still holds."""
+        return self.journal.counts()
+
+    def flush(self, timeout_s: float = 5.0) -> bool:
+        """Wait until the database has everything recorded so far; whether it has."""
+        return self.journal.flush(timeout_s)
+
+    def close(self) -> None:
+        self.journal.close()
+        self.backend.close()
+
+    def _contract(self, tenant: str, profile_hash: str) -> tuple[Rule, ...]:
+        found = self.backend.read(sql.PROFILE_OF, {"tenant": tenant, "hash": profile_hash})
+        resolved = msgspec.json.decode(found[0][2]) if found else {}
+        return msgspec.convert(resolved.get("contract", ()), tuple[Rule, ...])
+
+
+def open_store(
+    url: str | None = None,
+    *,
+    durability: Durability | None = None,
+    text: Level | None = None,
+    migrate: bool = True,
+    config: str | None = None,
+) -> Store:
+    """Open the decision log: a path, `sqlite:///PATH` or `postgresql://…`; by default the user's own.
+
+    `text` says how much of a user's text is kept: off, hash, snippet or full. Without `migrate`, an old schema is
+    refused instead of brought up to date.
+    """
+    settings = store_settings(config)
+    where = store_url(url, settings)
+    backend, folder = connect(where)
+    try:
+        bring_up(backend, migrate=migrate)
+        key = _key(backend)
+    except BaseException:
+        backend.close()
+        raise
+    scribe = Scribe(text or settings.text or "full", key)
+    journal = Journal(backend, Spool(folder, settings.spool_bytes), scribe, durability or settings.durability)
+    journal.open()
+    return Store(backend, journal, settings)
+
+
+def connect(url: str) -> tuple[Backend, Path]:
+    """The database a URL names, not yet touched, and the folder of its spool."""
+    if not url:
+        raise ConfigError([Problem("store.url", "the environment variable it names is empty: set it, or name a path")])
+    scheme, _, rest = url.partition("://")
+    if not rest:
+        path = Path(url).expanduser()
+    elif scheme == "sqlite":
+        path = Path(unquote(urlsplit(url).path.removeprefix("/"))).expanduser()
+    elif scheme in ("postgresql", "postgres"):
+        return _postgres(url)
+    else:
+        said = f"no store speaks {scheme!r}: use a path, sqlite:///PATH or postgresql://HOST/DATABASE"
+        raise ConfigError([Problem("store.url", said)])
+    return Sqlite(path), path.with_name(path.name + "-spool")
+
+
+def _postgres(url: str) -> tuple[Backend, Path]:
+    try:
+        from .postgres import Postgres, without_password
+    except ImportError:
+        raise ConfigError([Problem("store.url", "PostgreSQL needs psycopg: pip install 'turnout[postgres]'")]) from None
+    # Its own folder for each database: rows of one must never be replayed into another.
+    name = hashlib.sha256(without_password(url).encode()).hexdigest()[:16]
+    return Postgres(url), data_folder() / "spool" / name
+
+
+def bring_up(backend: Backend, *, migrate: bool = True) -> list[Migration]:
+    """Make sure the schema is ours; the steps that were taken."""
+    steps = backend.pending()
+    if not steps:
+        return []
+    if not migrate:
+        names = ", ".join(f"{step.number} {step.name}" for step in steps)
+        raise StoreError(f"{backend.where}: the schema lacks {names}: run turnout db migrate")
+    return backend.migrate()
+
+
+def _key(backend: Backend) -> bytes:
+    """What questions are hashed with: made once, kept with the store."""
+    found = backend.read(sql.SETTING, {"name": "digest_key"})
+    if not found:
+        backend.change(sql.ADD_SETTING, {"name": "digest_key", "setting": secrets.token_hex(32)})
+        found = backend.read(sql.SETTING, {"name": "digest_key"})
+    return bytes.fromhex(found[0][0])
