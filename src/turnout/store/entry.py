@@ -25,7 +25,7 @@ from .row import NOTHING, BreachRow, DecisionRow, Outcome, OutcomeRow, ProfileRo
 from .spool import line
 
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(Row).decode
+_rows: msgspec.json.Decoder[Row] = msgspec.json.Decoder(Row)
 
 
 class Known(NamedTuple):
@@ -162,7 +162,7 @@ def entry(row: Row) -> bytes:
 
 def read_entry(content: bytes) -> Row:
     """The row of a line's content; raises DecodeError for what is none."""
-    return _decode(content)
+    return _rows.decode(content)
 
 
 def asked_text(query: Query) -> str:

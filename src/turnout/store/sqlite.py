@@ -113,10 +113,10 @@ class Sqlite:
             try:
                 yield connection
                 connection.execute("commit")
-            except BaseException:
-                with contextlib.suppress(sqlite3.Error):
-                    connection.execute("rollback")
-                raise
+            finally:
+                if connection.in_transaction:
+                    with contextlib.suppress(sqlite3.Error):
+                        connection.execute("rollback")
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:

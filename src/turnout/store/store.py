@@ -6,6 +6,7 @@ missing, migrates what is old, refuses what is newer, and takes over what an ear
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import secrets
 from concurrent.futures import Future
@@ -119,12 +120,11 @@ def open_store(
     settings = store_settings(config)
     where = store_url(url, settings)
     backend, folder = connect(where)
-    try:
+    with contextlib.ExitStack() as opened:
+        opened.callback(backend.close)
         bring_up(backend, migrate=migrate)
         key = _key(backend)
-    except BaseException:
-        backend.close()
-        raise
+        opened.pop_all()
     scribe = Scribe(text or settings.text or "full", key)
     journal = Journal(backend, Spool(folder, settings.spool_bytes), scribe, durability or settings.durability)
     journal.open()
