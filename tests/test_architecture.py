@@ -50,7 +50,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 # Modules that open connections, or exist to. `urllib.parse` and `http.HTTPStatus` are names and numbers.
 SOCKETS = ("socket", "ssl", "http", "urllib", "aiohttp", "httpx", "requests", "urllib3", "websockets", "socketserver")
 SOCKETS_BUT = ("urllib.parse", "http.HTTPStatus")
-SOCKET_ROOMS = {"net"}
+SOCKET_ROOMS = {"net", "testing"}  # testing, because its doubles are servers
 SQL_ROOMS = {"store", "search"}
 SQL_MODULES = ("sqlite3", "psycopg", "sqlalchemy")
 SQL = re.compile(

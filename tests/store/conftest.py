@@ -5,12 +5,14 @@ Each worker of pytest-xdist has a server of its own, started when its first test
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import contextlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from postgres_server import PostgresServer, wheel
+from turnout.store import Store, open_store
 
 
 @pytest.fixture(scope="session")
@@ -44,3 +46,24 @@ def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
         return f"sqlite:///{tmp_path}/turnout.db"
     url: str = request.getfixturevalue("postgres_url")
     return url
+
+
+@pytest.fixture(autouse=True)
+def _own_surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No settings and no store of whoever runs the tests; spools of PostgreSQL stores go with the test."""
+    for name in ("TURNOUT_CONFIG", "TURNOUT_DB"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+
+
+@pytest.fixture
+def opened(store_url: str) -> Iterator[Callable[..., Store]]:
+    """Opens the store, as often and as one likes; what is open in the end is closed."""
+    with contextlib.ExitStack() as stack:
+        yield lambda **options: stack.enter_context(open_store(store_url, **options))
+
+
+@pytest.fixture
+def store(opened: Callable[..., Store]) -> Store:
+    return opened()

@@ -66,6 +66,42 @@ COMMANDS = (
         ),
     ),
     Command(
+        "log",
+        "List the decisions that were logged, the newest last.\n\n"
+        "A line each: when, the end of its id, the outcome letters, the route, how sure, by whom, and the question. "
+        "turnout route logs what it decides; so does every program that opens the decision log.",
+        (
+            "turnout log",
+            "turnout log --follow",
+            "turnout log --since 2h --outcome 'F?' --text refund",
+            "turnout log --json -n 1000 | jq -r .route",
+        ),
+    ),
+    Command(
+        "show",
+        "Draw a logged decision, and what became of it.\n\n"
+        "The picture of turnout explain, as it was decided then; below it what happened, what people said of it and "
+        "which rules of the contract were broken.",
+        ("turnout show", "turnout show 7Q2M5K00", "turnout show last --json | jq .outcome"),
+    ),
+    Command(
+        "stats",
+        "See who decides, how fast and for how much.\n\n"
+        "Shares of each layer over time and the share a model was asked for, routes, outcomes, latency, and spending "
+        "where the log knows it.",
+        ("turnout stats", "turnout stats --since 7d --by day -p tiers", "turnout stats --json | jq .model_share"),
+    ),
+    Command(
+        "feedback",
+        "Say whether a decision was right, or what it should have been.\n\n"
+        "The decision stays as it is; your word is kept beside it, and the last word counts.",
+        (
+            "turnout feedback last right",
+            "turnout feedback last RETRIEVAL",
+            'turnout feedback 7Q2M5K00 wrong --note "the tables were never asked for"',
+        ),
+    ),
+    Command(
         "profiles",
         "List the profiles that ship with Turnout, or show one.",
         ("turnout profiles", "turnout profiles show study", "turnout profiles show tiers --json | jq .profile.routes"),
@@ -109,6 +145,32 @@ COMMANDS = (
         ),
     ),
     Command(
+        "export",
+        "Write the decision log as rows to learn from.\n\n"
+        "One row a decision, parts of compound questions included: its text, who says what it is (a human's word wins "
+        "over a teacher's), what was decided and what came of it. JSONL, or Parquet in row groups.",
+        (
+            "turnout export labels.parquet --labelled",
+            "turnout export -p assist --since 30d | jq -r .text",
+        ),
+    ),
+    Command(
+        "contract",
+        "See whether the rules of a contract were kept.\n\n"
+        "The rules a profile declares are checked on every decision and on what happened after it.",
+        ("turnout contract report --since 7d", "turnout contract flips -p assist"),
+    ),
+    Command(
+        "db",
+        "Migrate, verify, back up, restore or prune the decision log.",
+        (
+            "turnout db info",
+            "turnout db backup friday.db",
+            "turnout db restore friday.db --db postgresql://turnout@db.example.org/turnout",
+            "turnout db prune --keep-days 90 --text-days 30",
+        ),
+    ),
+    Command(
         "schema",
         "Print the JSON Schema of profile files, for editors.\n\n"
         "It knows every key, type and range, and the keys of each kind of layer that is installed here.",
@@ -122,7 +184,7 @@ COMMANDS = (
     ),
 )
 
-GROUPS = frozenset({"profiles"})
+GROUPS = frozenset({"profiles", "contract", "db"})
 """Commands that have commands of their own."""
 
 

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path as File
-from typing import Annotated, BinaryIO, Literal
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
@@ -18,7 +15,7 @@ from turnout.core.errors import QueryError
 from .option import DEFAULT_PROFILE, ConfigOption, FieldOption, ProfileOption, WorkersOption
 from .question import STDIN
 from .rows import EMPTY, Job, Tally, chunks, decide_all
-from .stream import reading, watched, workers_for
+from .stream import reading, watched, workers_for, writing
 
 
 def batch(
@@ -49,7 +46,7 @@ def batch(
     load_profile(profile, config=config)  # a mistake in it is reported once, here, not by every worker
     started = time.perf_counter()
     tally = EMPTY
-    with reading(source) as (rows, size), _writing(out) as file:
+    with reading(source) as (rows, size), writing(out) as file:
         decided = decide_all(Job(profile, config, field, with_text), chunks(rows), count)
         for done in watched(decided, size):
             file.write(done.output)
@@ -62,35 +59,6 @@ def _is_same(one: str, other: str) -> bool:
     with contextlib.suppress(OSError):
         return File(one).samefile(other)
     return False
-
-
-@contextlib.contextmanager
-def _writing(out: str) -> Iterator[BinaryIO]:
-    """Whoever looks at the output file sees all of it or none: it is written aside and renamed."""
-    if out == STDIN:
-        sys.stdout.flush()
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
-        return
-    target = File(os.path.realpath(out))
-    if not target.parent.is_dir():
-        raise QueryError(f"{out}: there is no folder {target.parent}")
-    if target.exists() and not target.is_file():
-        with target.open("wb") as file:  # a device or a pipe: nothing to rename over
-            yield file
-    else:
-        part = target.with_name(f".{target.name}.{os.getpid()}.part")
-        try:
-            with part.open("xb") as file:
-                yield file
-            part.replace(target)
-        except OSError as error:
-            if error.filename != os.fspath(part):
-                raise
-            raise OSError(error.errno, error.strerror, out) from None  # the name the user knows
-        finally:
-            with contextlib.suppress(OSError):
-                part.unlink()
 
 
 def _summarise(tally: Tally, seconds: float) -> None:

@@ -68,3 +68,41 @@ WorkersOption = Annotated[
 LimitOption = Annotated[
     int, Parameter(name="--limit", help="How many of the questions that change are listed.", metavar="N")
 ]
+
+DbOption = Annotated[
+    str | None,
+    Parameter(
+        name="--db",
+        env_var="TURNOUT_DB",
+        help="The decision log to use instead of your own: a path, or postgresql://…",
+        metavar="URL",
+    ),
+]
+DecisionArgument = Annotated[
+    str,
+    Parameter(name="ID", help="An id, its beginning or its end as turnout log shows it, or `last`.", metavar="ID"),
+]
+TenantOption = Annotated[
+    str,
+    Parameter(
+        name="--tenant",
+        help="Whose decisions; without it, those of queries that named nobody.",
+        show_default=False,
+        metavar="NAME",
+    ),
+]
+AskedByOption = Annotated[
+    str | None, Parameter(name="--tenant", help="Whose question it is, for the decision log.", metavar="NAME")
+]
+NoLogOption = Annotated[
+    bool,
+    Parameter(name="--no-log", negative=(), show_default=False, help="Do not write the decision down."),
+]
+SinceOption = Annotated[
+    str | None,
+    Parameter(name="--since", help="Not before this: 2h, 3d, 2026-11-01, 2026-11-01T08:30.", metavar="WHEN"),
+]
+UntilOption = Annotated[str | None, Parameter(name="--until", help="Before this; the same forms.", metavar="WHEN")]
+OnlyProfileOption = Annotated[
+    str | None, Parameter(name=("--profile", "-p"), help="Only decisions of this profile.", metavar="NAME")
+]

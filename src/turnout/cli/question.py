@@ -48,6 +48,7 @@ class Ask(msgspec.Struct, frozen=True):
     ceiling: str | None = None
     turns: str | None = None
     session: str | None = None
+    tenant: str | None = None
 
     def query(self) -> Query:
         if self.turns is not None and self.session is not None:
@@ -60,17 +61,23 @@ class Ask(msgspec.Struct, frozen=True):
                 raise QueryError(
                     f"{self.turns}: no turn has the role 'user', so there is no question: add one, or TEXT"
                 )
-            return Query(turns=turns, declared=self.declared, ceiling=self.ceiling)
+            return Query(turns=turns, declared=self.declared, ceiling=self.ceiling, tenant=self.tenant)
         text = read_text(self.text)
         if self.session is not None:
             turns = (*_read_session(File(self.session)), Turn("user", text))
-            return Query(turns=turns, declared=self.declared, ceiling=self.ceiling)
-        return Query(text, declared=self.declared, ceiling=self.ceiling)
+            name = session_name(self.session)
+            return Query(turns=turns, declared=self.declared, ceiling=self.ceiling, session=name, tenant=self.tenant)
+        return Query(text, declared=self.declared, ceiling=self.ceiling, tenant=self.tenant)
 
     def remember(self, query: Query) -> None:
         """Add the question to the session, if there is one."""
         if self.session is not None:
             _append(File(self.session), query.turns[-1])
+
+
+def session_name(path: str) -> str:
+    """What a session that is kept in a file is called in the decision log."""
+    return clean(os.path.abspath(path))
 
 
 def decide_asked(ask: Ask, profile: str, config: str | None, *, local: bool) -> Decision:

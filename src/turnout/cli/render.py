@@ -16,6 +16,7 @@ from rich.text import Text
 
 from turnout.core.decision import Decision, Step
 from turnout.core.policy import Policy
+from turnout.core.query import NOT_KEPT
 from turnout.core.router import Router
 
 from .evidence import WEIGHED_CHARACTERS, Evidence, gather
@@ -83,6 +84,8 @@ def _story(decision: Decision, glyphs: Glyphs, width: int) -> Iterator[Renderabl
 
 def _question(decision: Decision, evidence: Evidence, glyphs: Glyphs) -> Text:
     """The user's own words, what matched underlined."""
+    if NOT_KEPT in evidence.reading.notes:
+        return Text("(a question whose text was not kept)", "dim")
     if not evidence.excerpt:
         return Text("(a blank question)", "dim")
     words = Text(visible(evidence.excerpt))
@@ -192,6 +195,9 @@ def policy_lines(policy: Policy, glyphs: Glyphs) -> list[Text]:
 
 def _what_if(decision: Decision, evidence: Evidence) -> Iterator[RenderableType]:
     if not decision.steps:
+        return
+    if all(step.place.call is None for step in decision.steps):
+        yield Text("not known: no layer of it can be asked again", "dim")
         return
     if len(evidence.reading.words) > WEIGHED_CHARACTERS:
         yield Text("not asked: the text is too long to decide it again without each signal", "dim")

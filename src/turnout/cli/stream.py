@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path as File
 from typing import BinaryIO, Protocol, TypeVar
 
@@ -45,6 +45,35 @@ def reading(source: str) -> Iterator[tuple[BinaryIO, int | None]]:
         yield file, os.fstat(file.fileno()).st_size or None
 
 
+@contextlib.contextmanager
+def writing(out: str) -> Iterator[BinaryIO]:
+    """Whoever looks at the output file sees all of it or none: it is written aside and renamed."""
+    if out == STDIN:
+        sys.stdout.flush()
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    target = File(os.path.realpath(out))
+    if not target.parent.is_dir():
+        raise QueryError(f"{out}: there is no folder {target.parent}")
+    if target.exists() and not target.is_file():
+        with target.open("wb") as file:  # a device or a pipe: nothing to rename over
+            yield file
+    else:
+        part = target.with_name(f".{target.name}.{os.getpid()}.part")
+        try:
+            with part.open("xb") as file:
+                yield file
+            part.replace(target)
+        except OSError as error:
+            if error.filename != os.fspath(part):
+                raise
+            raise OSError(error.errno, error.strerror, out) from None  # the name the user knows
+        finally:
+            with contextlib.suppress(OSError):
+                part.unlink()
+
+
 def watched(done: Iterator[M], size: int | None) -> Iterator[M]:
     """The same, with a progress bar on stderr where somebody is watching."""
     from .screen import console
@@ -63,3 +92,20 @@ def watched(done: Iterator[M], size: int | None) -> Iterator[M]:
             rows += part.rows
             progress.update(task, advance=part.size, rows=rows)
             yield part
+
+
+@contextlib.contextmanager
+def progressing(noun: str) -> Iterator[Callable[[int, int], None]]:
+    """A progress bar, where somebody is watching, for work that says how far it is: so many of so many."""
+    from .screen import console
+
+    screen = console(stderr=True)
+    if not screen.is_terminal:
+        yield lambda *_: None
+        return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (BarColumn(), TextColumn("{task.completed:,.0f} {task.fields[noun]}"), TimeRemainingColumn())
+    with Progress(*columns, console=screen, transient=True) as progress:
+        task = progress.add_task("", total=None, noun=noun)
+        yield lambda done, total: progress.update(task, completed=done, total=total or None)

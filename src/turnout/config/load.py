@@ -20,6 +20,8 @@ from .document import Document, extend, read, set_value
 from .resolve import build
 
 SETTINGS = "turnout.toml"
+# Tables of the settings file that are no profile's (`config.settings` reads them).
+OTHER_TABLES = ("store",)
 
 
 def load(profile: str | os.PathLike[str], *, config: str | os.PathLike[str] | None = None) -> Router:
@@ -124,6 +126,10 @@ def settings_file(config: str | os.PathLike[str] | None = None) -> File | None:
     return path if path.is_file() else None
 
 
+def _meant(name: str) -> str:
+    return suggest(name, (name,))
+
+
 def apply_settings(chain: Chain, file: File | None) -> tuple[Document, tuple[str, ...]]:
     """The document with the user's settings for this profile and the ones it extends; and what was applied."""
     document, names = chain.document, chain.names
@@ -136,13 +142,14 @@ def apply_settings(chain: Chain, file: File | None) -> tuple[Document, tuple[str
     remarks: list[str] = []
     tables = dict.fromkeys((*shipped(), *names))
     # A table may be for a profile of the user's own; one that is nearly a known name is a slip.
-    problems += [
-        settings.problem((table,), f"no such profile{near}")
-        for table in settings.tree
-        if table not in tables and (near := suggest(table, tables))
-    ]
+    # What is nearer to a table that is no profile's is not for us to judge.
+    known_tables = (*tables, *OTHER_TABLES)
+    for name in settings.tree:
+        near = suggest(name, known_tables) if name not in known_tables else ""
+        if near and near not in map(_meant, OTHER_TABLES):
+            problems.append(settings.problem((name,), f"no such profile{near}"))
     for name in dict.fromkeys(names):
-        table = settings.tree.get(name, {})
+        table = settings.tree.get(name, {}) if name not in OTHER_TABLES else {}
         if not isinstance(table, dict):
             problems.append(settings.problem((name,), "must be a table"))
             continue

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal
-from urllib.parse import urlsplit
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, inspect
 
-from turnout.core.errors import ConfigError
+from turnout.core.errors import ConfigError, Problem, suggest
 
-from .document import read
+from .check import conform
+from .document import Document, read
 from .load import settings_file
 
 Days = Annotated[int, Meta(ge=0)]
@@ -50,14 +51,35 @@ def store_settings(config: str | os.PathLike[str] | None = None) -> StoreSetting
         return StoreSettings()
     document = read(file)
     table: Any = document.tree.get("store", {})
-    try:
-        found = msgspec.convert(table, StoreSettings)
-    except msgspec.ValidationError as error:
-        raise ConfigError([document.problem(("store",), str(error))]) from None
-    if isinstance(found.url, str) and "://" in found.url and urlsplit(found.url).password:
+    problems = [
+        *_misspelt(document),
+        *(document.problem(path, said) for path, said in conform(table, inspect.type_info(StoreSettings), ("store",))),
+    ]
+    url = table.get("url") if isinstance(table, dict) else None
+    if isinstance(url, str) and holds_password(url):
         said = 'a password does not belong in a file: url = { env = "DATABASE_URL" }'
-        raise ConfigError([document.problem(("store", "url"), said)])
-    return found
+        problems.append(document.problem(("store", "url"), said))
+    if problems:
+        raise ConfigError(problems)
+    return msgspec.convert(table, StoreSettings)
+
+
+def _misspelt(document: Document) -> list[Problem]:
+    """Tables that are nearly called `store` and speak of the same things. Others are profiles': `load` knows those."""
+    return [
+        document.problem((name,), f"no such table{near}")
+        for name, table in document.tree.items()
+        if name != "store" and (near := suggest(name, ("store",)))
+        if isinstance(table, dict) and not table.keys().isdisjoint(StoreSettings.__struct_fields__)
+    ]
+
+
+def holds_password(url: str) -> bool:
+    """Whether a URL says a password, before its host or among its options."""
+    return _PASSWORD.search(url) is not None
+
+
+_PASSWORD = re.compile(r"://[^/:@]*:[^@]*@|[?&][^=&]*password=", re.IGNORECASE)
 
 
 def store_url(url: str | None = None, settings: StoreSettings | None = None) -> str:

@@ -7,9 +7,15 @@
     │   ├── UnknownRoute        a declared route or ceiling the profile does not have
     │   └── QueryTooLarge       more text than a decision is promised for
     ├── ReplayMismatch          a decision cannot be replayed with this profile
+    ├── NetError                something beyond this process did not answer as it should
+    │   ├── EgressRefused       a connection to where the configuration does not lead
+    │   ├── Unreachable         no connection could be made, or it broke before an answer began
+    │   ├── TimedOut            no answer in time
+    │   └── Broken              the answer broke off, or is not what it says it is
     └── StoreError              the decision log cannot do what was asked
         ├── StoreUnavailable    the database cannot be reached, read or written now
         │   └── NotStored       a row could not be made durable before its answer (strict durability)
+        ├── NoLogYet            no decision was ever logged there
         ├── SchemaTooNew        the database was written by a newer version
         ├── StoreDamaged        the database is not what its checks expect
         ├── UnknownDecision     no such decision, for this tenant
@@ -74,6 +80,26 @@ class ReplayMismatch(TurnoutError):
     pass
 
 
+class NetError(TurnoutError):
+    pass
+
+
+class EgressRefused(NetError):
+    pass
+
+
+class Unreachable(NetError):
+    pass
+
+
+class TimedOut(NetError):
+    pass
+
+
+class Broken(NetError):
+    pass
+
+
 class StoreError(TurnoutError):
     pass
 
@@ -84,6 +110,11 @@ class StoreUnavailable(StoreError):
 
 class NotStored(StoreUnavailable):
     pass
+
+
+class NoLogYet(StoreError):
+    def __init__(self, where: str) -> None:
+        super().__init__(f'{where}: no decision log here yet: turnout route "…" starts it, --db names another')
 
 
 class SchemaTooNew(StoreError):

@@ -43,6 +43,11 @@ def _spell(number: int, pairs: int) -> str:
     return "".join(_PAIR[(number >> shift) & 1023] for shift in range(10 * (pairs - 1), -1, -10))
 
 
+def first_id(millisecond: int) -> str:
+    """What no id of that millisecond or a later one is below, and every earlier id is."""
+    return _spell(max(millisecond, 0), 5)
+
+
 _source = _Source()
 os.register_at_fork(after_in_child=_source.seed)
 

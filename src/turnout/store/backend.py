@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -33,6 +34,15 @@ class Unwritable(StoreError):
     """A row the database refuses for what it says: waiting will not help."""
 
 
+class Transaction(Protocol):
+    """Statements that belong together."""
+
+    def read(self, statement: str, values: Values) -> list[Record]: ...
+
+    def many(self, statement: str, rows: Sequence[Values] | Sequence[Record]) -> int:
+        """Run one statement for each row; how many rows it touched."""
+
+
 class Backend(Protocol):
     """One database. Thread-safe. Every method may raise StoreUnavailable; `write` also Unwritable."""
 
@@ -48,17 +58,29 @@ class Backend(Protocol):
     def change(self, statement: str, values: Values) -> int:
         """Run one statement in a transaction of its own; how many rows it touched."""
 
+    def snapshot(self) -> AbstractContextManager[Transaction]:
+        """Reads of one moment, whatever is written meanwhile."""
+
+    def transaction(self) -> AbstractContextManager[Transaction]:
+        """Changes that happen together or not at all."""
+
     def pending(self) -> list[Migration]:
         """The steps its schema still needs; raises SchemaTooNew or StoreDamaged."""
 
     def migrate(self) -> list[Migration]:
         """Take the pending steps; which they were."""
 
+    def check(self) -> None:
+        """A short look before the first write after an unclean end; raises StoreDamaged."""
+
     def problems(self) -> Iterable[str]:
         """What is wrong with the database itself, in sentences."""
 
+    def measured(self) -> Mapping[str, Value]:
+        """`size_bytes`, `version`, and what only this kind of database has."""
+
     def backup(self, target: Path, progress: Callable[[int, int], None]) -> None:
-        """Copy everything, while it is in use, into a new SQLite file."""
+        """Copy everything, while it is in use, into an empty SQLite file."""
 
     def close(self) -> None: ...
 

@@ -7,6 +7,7 @@ a decision and for its outcome. A fact nobody knows is absent, and an absent fac
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 from turnout.core.contract import OBSERVED, Fact, Rule, Violation, violations
 from turnout.core.decision import Decision, Step
@@ -16,6 +17,22 @@ from .row import Outcome
 # What a decision can say of itself; the rest of a contract speaks of policies, which are checked when a profile is
 # loaded, and of what happens afterwards.
 DECIDED = frozenset(("by", "classifier_called", "fallback"))
+
+
+# What an outcome says, or what an application may vouch for in its extra fields.
+SETTLED = frozenset(
+    ("attempts", "classifier_called", "classifier_history", "cost_usd", "fallback", "model", "retrieval", "tokens")
+)
+REPLAYED = frozenset(("flipped_by_history",))
+
+Phase = Literal["decision", "outcome", "replay"]
+PHASES: tuple[tuple[Phase, frozenset[str]], ...] = (("decision", DECIDED), ("outcome", SETTLED), ("replay", REPLAYED))
+
+
+def phases(rule: Rule) -> tuple[Phase, ...]:
+    """When a rule can be seen to be broken; never, for one that speaks of policies alone and is checked at load."""
+    facts = named(rule)
+    return tuple(phase for phase, known in PHASES if facts & known)
 
 
 def decided_rules(rules: Sequence[Rule]) -> tuple[Rule, ...]:

@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
-from msgspec import Raw
-from msgspec.structs import replace
+from msgspec import Raw, to_builtins
+from msgspec.structs import astuple
 
 from turnout.core.contract import Rule, Violation
 from turnout.core.decision import Decision
 from turnout.core.ident import new_id
-from turnout.core.query import Query, Turn
+from turnout.core.query import Query
 
 from .contract import check_decision, check_outcome, decided_rules
-from .redact import Level, digest, keep, redact_body, writable
+from .mask import writable
+from .redact import Level, digest, encode, keep, name, redact_body, redact_extra, writable_json
 from .row import NOTHING, BreachRow, DecisionRow, Outcome, OutcomeRow, ProfileRow, ReplyRow, Row
 from .spool import line
 
@@ -69,17 +70,14 @@ class Scribe:
         now = time.time_ns() // 1_000_000
         lines = self._lines(decision, None, known, now)
         if profile.hash not in self.spooled:
-            lines = entry(ProfileRow(profile.hash, profile.name, Raw(_encode(profile.resolved)), now)) + lines
+            lines = entry(ProfileRow(profile.hash, profile.name, Raw(encode(profile.resolved)), now)) + lines
         return lines
 
     def _lines(self, decision: Decision, parent: str | None, known: Known, now: int) -> bytes:
         query, profile, level = decision.query, decision.profile, self.level
         text = asked_text(query)
-        tenant = writable(query.tenant) if query.tenant else ""
-        body = decision.json()
-        # PostgreSQL takes this escape into a JSON column and then cannot read the column.
-        if b"\\u0000" in body:
-            body = body.replace(b"\\u0000", b"\\ufffd")
+        tenant = name(query.tenant) if query.tenant else ""
+        body = writable_json(decision.json())
         routes = known.routes.get(decision.routes)
         if routes is None:
             routes = known.routes[decision.routes] = _encode(decision.routes).decode()
@@ -88,7 +86,7 @@ class Scribe:
             decision.id,
             parent,
             tenant,
-            None if query.session is None else writable(query.session),
+            None if query.session is None else name(query.session),
             profile.name,
             profile.hash,
             decision.routes[0],
@@ -132,16 +130,16 @@ class Scribe:
             told.fallback,
             told.cap_reached,
             told.elapsed_ms,
-            NOTHING if told.sources is None else Raw(_encode(told.sources)),
-            Raw(_encode(told.extra)) if told.extra else NOTHING,
+            NOTHING if told.sources is None else Raw(encode(told.sources)),
+            Raw(encode(redact_extra(to_builtins(told.extra), self.level))) if told.extra else NOTHING,
             time.time_ns() // 1_000_000,
         )
         broken = check_outcome(subject.rules, subject.routes, subject.by, told)
         return entry(row) + breaches(subject.decision_id, subject.tenant, subject.profile, broken, "outcome")
 
     def reply(self, tenant: str, session: str, decision_id: str | None, role: str, text: str) -> bytes:
-        now = time.time_ns() // 1_000_000
-        return entry(ReplyRow(new_id(), tenant, session, decision_id, role, keep(text, self.level), self.level, now))
+        now, kept = time.time_ns() // 1_000_000, keep(text, self.level)
+        return entry(ReplyRow(new_id(), name(tenant), name(session), decision_id, role, kept, self.level, now))
 
 
 def breaches(decision_id: str, tenant: str, profile: str, broken: Iterable[Violation], phase: str) -> bytes:
@@ -149,7 +147,7 @@ def breaches(decision_id: str, tenant: str, profile: str, broken: Iterable[Viola
     return b"".join(
         entry(
             BreachRow(
-                decision_id, tenant, profile, one.rule, one.fact, _encode(one.found).decode(), one.text, phase, now
+                decision_id, tenant, profile, one.rule, one.fact, encode(one.found).decode(), one.text, phase, now
             )
         )
         for one in broken
@@ -157,7 +155,9 @@ def breaches(decision_id: str, tenant: str, profile: str, broken: Iterable[Viola
 
 
 def entry(row: Row) -> bytes:
-    return line(_encode(row))
+    """The line of a row; what a provider or an application calls things may be any text."""
+    kind: Any = type(row)
+    return line(_encode(kind(*(writable(field) if type(field) is str else field for field in astuple(row)))))
 
 
 def read_entry(content: bytes) -> Row:
@@ -175,8 +175,7 @@ def asked_text(query: Query) -> str:
 def _asked(query: Query) -> Raw:
     """The whole query, where its text is not all of it."""
     if query.turns or query.attachments or query.declared is not None or query.ceiling is not None:
-        turns = tuple(Turn(turn.role, writable(turn.text)) for turn in query.turns)
-        return Raw(_encode(replace(query, text=writable(query.text), turns=turns)))
+        return Raw(encode(query))
     return NOTHING
 
 

@@ -16,11 +16,12 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from msgspec import DecodeError, Struct, json
+from msgspec.structs import replace
 
 from turnout.core.decision import Decision
 from turnout.core.errors import NotStored
@@ -28,7 +29,7 @@ from turnout.core.errors import NotStored
 from .backend import Backend, Unwritable
 from .entry import Scribe, read_entry
 from .row import Row
-from .spool import Spool, contents
+from .spool import CLOSED, Spool, contents, line
 
 Durability = Literal["batched", "strict"]
 
@@ -38,6 +39,10 @@ GATHER_S = 0.005
 FIRST_PAUSE_S, LAST_PAUSE_S = 0.05, 2.0
 # A worker that died leaves its spool to whoever looks next.
 ADOPT_EVERY_S = 60.0
+# A spool that has taken rows for this long after it refused one is well again.
+CALM_S = 5.0
+# One outage has few faces: as many sentences about it, and no more, go to the log.
+SENTENCES = 8
 REJECTED = "rejected.jsonl"
 
 log = logging.getLogger("turnout.store")
@@ -64,30 +69,62 @@ class Counts(Struct):
     last_error: str = ""
 
 
+class Waiting(NamedTuple):
+    """Somebody waits until the database has these bytes of the spool."""
+
+    start: int
+    end: int
+    receipt: Future[None]
+
+
+class Written(NamedTuple):
+    """What became of a batch."""
+
+    committed: int
+    repeated: int
+    refused: list[tuple[bytes, Exception]]
+
+
 class Journal:
     """Rows in, from any thread; groups out, from one."""
 
-    def __init__(self, backend: Backend, spool: Spool, scribe: Scribe, durability: Durability = "batched") -> None:
+    def __init__(
+        self,
+        backend: Backend,
+        spool: Spool,
+        scribe: Scribe,
+        durability: Durability = "batched",
+        chore: Callable[[], bool] | None = None,
+    ) -> None:
         self.backend = backend
         self.spool = spool
         self.scribe = scribe
         self.durability = durability
+        self._chore = chore
+        """What the thread does a little of when there is nothing to write; it says whether there is more to do."""
         self._counts = Counts()
         self._counting = threading.Lock()
-        self._waiting: list[tuple[int, Future[None]]] = []
+        self._waiting: list[Waiting] = []
         self._wake = threading.Event()
         self._hurry = threading.Event()
         self._idle = True
         self._stopping = False
         self._closed = False
+        self._ended = False
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
+        self._adopt_at = time.monotonic() + ADOPT_EVERY_S
+        self._lost_at: float | None = None
+        """When the spool last refused a row; None once it is well again."""
+        self._outage: set[str] = set()
+        """What has been said about the database since it last took rows."""
         _forget_after_fork(self)
 
     def record(self, decision: Decision) -> None:
         """Write a decision down; returns when it is as durable as was asked for.
 
-        In `batched` this never raises: what cannot be written is counted. In `strict` it raises NotStored.
+        In `batched` nothing a disk or a database does makes this raise: what cannot be written is counted. In `strict`
+        it raises NotStored. A journal that is closed is the program's mistake: ValueError.
         """
         done = self.append(decision)
         if done is not None:
@@ -95,138 +132,208 @@ class Journal:
 
     def append(self, decision: Decision) -> Future[None] | None:
         """As `record`, without waiting: in `strict`, a future to wait for before answering."""
-        end = self._spool(self.scribe.decision(decision))
+        lines = self.scribe.decision(decision)
+        end = self._spool(lines)
         if isinstance(end, int):
             # Only now: a profile that did not fit into the spool goes with the next decision that does.
             self.scribe.spooled.add(decision.profile.hash)
-        return self._receipt(end) if self.durability == "strict" else None
+        return self._receipt(len(lines), end) if self.durability == "strict" else None
 
     def put(self, lines: bytes) -> None:
         """Write other rows, as durable as decisions are."""
         end = self._spool(lines)
         if self.durability == "strict":
-            self._receipt(end).result()
+            self._receipt(len(lines), end).result()
 
     def _spool(self, lines: bytes) -> int | OSError:
         """Where the lines end in the spool; the error if they are not in it."""
         try:
             if self._closed:
-                raise ValueError("the store is closed, or was opened before a fork: open it where it is used")
+                raise ValueError(CLOSED)
             end = self.spool.append(lines)
         except OSError as error:
-            with self._counting:
-                self._counts.lost += 1
-                new = self._counts.last_error != str(error)
-                self._counts.last_error = str(error)
-            if new:
-                log.warning("a decision is not logged: %s (routing goes on; what is lost is counted)", error)
+            self._lose(error)
             return error
         if self._idle:
             self._start()
             self._wake.set()
+        if self._lost_at is not None:
+            self._calm()
         return end
 
-    def _receipt(self, end: int | OSError) -> Future[None]:
+    def _lose(self, error: OSError) -> None:
+        with self._counting:
+            self._counts.lost += 1
+            self._counts.last_error = str(error)
+            first, self._lost_at = self._lost_at is None, time.monotonic()
+        if first:
+            log.warning("a decision is not logged: %s (routing goes on; what is lost is counted)", error)
+
+    def _calm(self) -> None:
+        """Say that nothing is lost any more, once that has been so for a while: a full disk has room now and then."""
+        with self._counting:
+            calm = self._lost_at is not None and time.monotonic() - self._lost_at >= CALM_S
+            if calm:
+                self._lost_at = None
+            lost = self._counts.lost
+        if calm:
+            log.warning("decisions are logged again; %s were not since the store was opened", f"{lost:,}")
+
+    def _receipt(self, size: int, end: int | OSError) -> Future[None]:
         """Done when the database has everything up to `end`."""
         receipt: Future[None] = Future()
+        # Nobody can cancel it: an asyncio caller that goes away cancels what it waits for, and the writer cannot.
+        receipt.set_running_or_notify_cancel()
         if isinstance(end, OSError):
             receipt.set_exception(NotStored(f"{self.backend.where}: {end}"))
             return receipt
         with self._counting:
             if self.spool.taken >= end:
                 receipt.set_result(None)
+            elif self._ended:
+                receipt.set_exception(NotStored(f"{self.backend.where}: the store was closed"))
             else:
-                self._waiting.append((end, receipt))
+                self._waiting.append(Waiting(end - size, end, receipt))
+        if self._thread is None:
+            self._fail_waiting(f"{self.backend.where}: no thread writes to it")
         self._hurry.set()
         return receipt
 
+    @property
+    def closed(self) -> bool:
+        """Whether it is of no use any more: closed, or brought along by a fork."""
+        return self._closed
+
     def counts(self) -> Counts:
         with self._counting:
-            counts = Counts(*(getattr(self._counts, name) for name in Counts.__struct_fields__))
-        counts.recorded, counts.backlog_bytes = self.spool.appends, self.spool.backlog
-        return counts
+            return replace(self._counts, recorded=self.spool.appends, backlog_bytes=self.spool.backlog)
 
     def flush(self, timeout_s: float = 5.0) -> bool:
         """Wait until the database has everything written so far; whether it has."""
         target, until = self.spool.written, time.monotonic() + timeout_s
-        while self.spool.taken < target:
-            self._start()
-            self._hurry.set()
-            self._wake.set()
+        if self._has(target):
+            return True
+        self._start()
+        self._hurry.set()
+        self._wake.set()
+        while not self._has(target):
             if time.monotonic() >= until or self._closed:
                 return False
             time.sleep(0.001)
         return True
 
+    def _has(self, end: int) -> bool:
+        with self._counting:
+            return self.spool.taken >= end
+
+    def adopt(self) -> int:
+        """Take over what earlier processes have left; how many files that is. After `open`, the thread does it."""
+        return self.spool.adopt()
+
     def open(self) -> None:
-        """Take over what earlier processes have left."""
-        if self.spool.adopt():
+        """Begin with what was left, and with the chore if there is one."""
+        if self.spool.backlog or self._chore is not None:
             self._start()
             self._wake.set()
 
     def close(self, timeout_s: float = 10.0) -> None:
         """Commit what can be committed; what cannot stays in the spool for the next start."""
-        if self._closed:
-            return
-        self._closed = True
+        with self._starting:
+            if self._closed:
+                return
+            self._closed = True
         self._stopping = True
         self._hurry.set()
         self._wake.set()
-        if self._thread is not None:
-            self._thread.join(timeout_s)
-        self._fail_waiting("the store was closed")
-        self.spool.close()
+        if self._thread is None:
+            self._end()
+            return
+        self._thread.join(timeout_s)
+        if self._thread.is_alive():
+            # It closes the spool itself when it is done: a file is not closed under whoever reads it.
+            log.warning("%s does not answer; rows wait in the spool for the next start", self.backend.where)
+        self._fail_waiting(f"{self.backend.where}: the store was closed")
 
     # --- the one thread
 
     def _start(self) -> None:
         if self._thread is None:
             with self._starting:
+                if self._closed:
+                    return
                 if self._thread is None:
                     self._thread = threading.Thread(target=self._run, name="turnout-journal", daemon=True)
-                    self._thread.start()
+                    try:
+                        self._thread.start()
+                    except RuntimeError as error:  # the system has no more threads for us
+                        self._thread = None
+                        self._fail(error)
 
     def _run(self) -> None:
         pause = FIRST_PAUSE_S
-        while True:
-            if self.spool.backlog == 0:
-                self.spool.rest()
-                if self._stopping:
-                    return
-                self._rest()
-                continue
-            if not self._stopping:
-                self._hurry.wait(GATHER_S)
-            self._hurry.clear()
+        while not (self._stopping and self.spool.backlog == 0):
             try:
+                self._look_after()
+                if self.spool.backlog == 0:
+                    self.spool.rest()
+                    if self._chore is None or not self._chore():
+                        self._rest()
+                    continue
+                if not self._stopping:
+                    self._hurry.wait(GATHER_S)
+                self._hurry.clear()
                 while self._commit():
-                    pass
+                    pause = FIRST_PAUSE_S
+                    self._look_after()
             # Whatever it is, the rows are in the spool and this thread must live to try again.
             except Exception as error:
                 self._fail(error)
                 if self._stopping:
-                    return
+                    break
                 self._hurry.wait(pause)
                 pause = min(2 * pause, LAST_PAUSE_S)
-            else:
-                if self._counts.last_error and pause > FIRST_PAUSE_S:
-                    log.warning("%s takes rows again", self.backend.where)
-                pause = FIRST_PAUSE_S
+        self._end()
 
     def _rest(self) -> None:
         """Sleep until there is something to do. Told to be idle first, then asked again: no wake-up is missed."""
         self._idle = True
-        if self.spool.backlog == 0 and not self._stopping and not self._wake.wait(ADOPT_EVERY_S):
-            self.spool.adopt()
+        if self.spool.backlog == 0 and not self._stopping:
+            self._wake.wait(max(0.0, self._adopt_at - time.monotonic()))
         self._wake.clear()
         self._idle = False
+
+    def _look_after(self) -> None:
+        """See that our files are where they should be, and now and then whether a neighbour has left some."""
+        if time.monotonic() >= self._adopt_at:
+            self._adopt_at = time.monotonic() + ADOPT_EVERY_S
+            self.spool.adopt()
+        self._restore()
+
+    def _restore(self) -> None:
+        try:
+            restored = self.spool.restore()
+        except OSError as error:
+            # What is in a removed file can still be committed; only a crash before that would lose it.
+            self._say(f"{self.spool.folder}: the spool was removed while in use and cannot be made again: {error}")
+            return
+        if restored:
+            log.warning("%s was removed while in use; %s bytes were written anew", self.spool.folder, f"{restored:,}")
+
+    def _end(self) -> None:
+        """The last thing that happens to a journal."""
+        self._restore()
+        self.spool.close()
+        self._fail_waiting(f"{self.backend.where}: the store was closed", last=True)
 
     def _commit(self) -> bool:
         """Hand one batch to the database; False when there is nothing more."""
         lines = self.spool.take()
         if not lines:
             return False
+        start = self.spool.taken
         rows: list[Row] = []
+        told: list[bytes] = []
+        refused: list[tuple[bytes, Exception]] = []
         torn = 0
         for content in contents(lines):
             if content is None:
@@ -235,64 +342,98 @@ class Journal:
             try:
                 rows.append(read_entry(content))
             except DecodeError as error:
-                self._set_aside(content, error)
-        committed, repeated = self._write(rows)
-        self.spool.release(len(lines))
+                refused.append((content, error))
+            else:
+                told.append(content)
+        written = self._write(rows, told)
+        refused += written.refused
+        # Only now, when the whole batch has been dealt with: what is tried again is set aside once.
+        if refused:
+            self._set_aside(refused)
         with self._counting:
-            self._counts.committed += committed
-            self._counts.repeated += repeated
+            # Together: whoever sees that a row is taken finds it counted.
+            self.spool.release(len(lines))
+            self._counts.committed += written.committed
+            self._counts.repeated += written.repeated
             self._counts.torn += torn
+            self._counts.rejected += len(refused)
             taken = self.spool.taken
-            done = [receipt for end, receipt in self._waiting if end <= taken]
+            done = [waiting for waiting in self._waiting if waiting.end <= taken]
             if done:
-                self._waiting = [waiting for waiting in self._waiting if waiting[0] > taken]
-        for receipt in done:
-            receipt.set_result(None)
+                self._waiting = [waiting for waiting in self._waiting if waiting.end > taken]
+        if torn:
+            log.warning("%s lines of the spool were torn and are lost", torn)
+        if done:
+            _answer(done, {start + lines.find(line(content)): error for content, error in refused})
+        if self._outage:
+            self._outage.clear()
+            log.warning("%s takes rows again", self.backend.where)
         return True
 
-    def _write(self, rows: list[Row]) -> tuple[int, int]:
-        """How many rows were written, and how many were there already. One that is refused does not stop the others."""
+    def _write(self, rows: Sequence[Row], told: Sequence[bytes]) -> Written:
+        """Write rows, told in these bytes. One that is refused does not stop the others."""
         if not rows:
-            return 0, 0
+            return Written(0, 0, [])
         try:
             repeated = self.backend.write(rows)
         except Unwritable as error:
             if len(rows) == 1:
-                self._set_aside(json.encode(rows[0]), error)
-                return 0, 0
+                return Written(0, 0, [(told[0], error)])
             middle = len(rows) // 2
-            first, second = self._write(rows[:middle]), self._write(rows[middle:])
-            return first[0] + second[0], first[1] + second[1]
-        return len(rows) - repeated, repeated
+            one, two = self._write(rows[:middle], told[:middle]), self._write(rows[middle:], told[middle:])
+            return Written(one.committed + two.committed, one.repeated + two.repeated, one.refused + two.refused)
+        return Written(len(rows) - repeated, repeated, [])
 
-    def _set_aside(self, content: bytes, error: Exception) -> None:
+    def _set_aside(self, refused: Sequence[tuple[bytes, Exception]]) -> None:
         """Keep what no database takes where a person can look at it."""
         file = self.spool.folder / REJECTED
-        with file.open("ab") as rejected:
-            rejected.write(json.encode({"error": str(error), "row": content.decode(errors="replace")}) + b"\n")
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        lines = [json.encode({"error": str(why), "row": content.decode(errors="replace")}) for content, why in refused]
+        # What people ask is nobody else's to read.
+        with open(file, "ab", opener=lambda path, flags: os.open(path, flags, 0o600)) as rejected:
+            rejected.write(b"\n".join([*lines, b""]))
+            rejected.flush()
+            os.fsync(rejected.fileno())
+        error = refused[-1][1]
         with self._counting:
-            self._counts.rejected += 1
             self._counts.last_error = str(error)
-        log.warning("a row was refused and set aside in %s: %s", file, error)
+        log.warning("%s rows were refused and set aside in %s: %s", len(refused), file, error)
 
     def _fail(self, error: Exception) -> None:
         with self._counting:
             self._counts.failures += 1
-            first = self._counts.last_error != str(error)
             self._counts.last_error = str(error)
-        if first:
-            log.warning("%s (routing goes on; rows wait in the spool)", error)
+        self._say(f"{error} (routing goes on; rows wait in the spool)")
         self._fail_waiting(str(error))
+        # Another database may stand there when this is over: it is told of the profiles again.
+        self.scribe.spooled.clear()
         try:
             self.spool.sync()
         except OSError as unsynced:
-            log.warning("the spool could not be synced: %s", unsynced)
+            self._say(f"the spool could not be synced: {unsynced}")
 
-    def _fail_waiting(self, why: str) -> None:
+    def _say(self, sentence: str) -> None:
+        """Tell the log, once an outage."""
+        if sentence not in self._outage and len(self._outage) < SENTENCES:
+            self._outage.add(sentence)
+            log.warning("%s", sentence)
+
+    def _fail_waiting(self, why: str, *, last: bool = False) -> None:
         with self._counting:
             waiting, self._waiting = self._waiting, []
-        for _, receipt in waiting:
-            receipt.set_exception(NotStored(why))
+            self._ended = self._ended or last
+        for one in waiting:
+            one.receipt.set_exception(NotStored(why))
+
+
+def _answer(done: Sequence[Waiting], refused: dict[int, Exception]) -> None:
+    """Tell those who wait; `refused` says at which places of the spool there was something no database takes."""
+    for start, end, receipt in done:
+        error = next((error for at, error in refused.items() if start <= at < end), None)
+        if error is None:
+            receipt.set_result(None)
+        else:
+            receipt.set_exception(NotStored(f"the row was refused and set aside: {error}"))
 
 
 def _forget_after_fork(journal: Journal) -> None:
@@ -301,7 +442,8 @@ def _forget_after_fork(journal: Journal) -> None:
 
     def forget() -> None:
         theirs = reference()
-        if theirs is not None:
+        if theirs is not None and not theirs._closed:
             theirs._closed = True
+            theirs.spool.forget()
 
     os.register_at_fork(after_in_child=forget)

@@ -3,29 +3,42 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
-from urllib.parse import urlsplit, urlunsplit
+from typing import Any, Self
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict
 from psycopg.types.string import TextLoader
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from turnout.core.errors import StoreUnavailable
 
 from . import sql
-from .backend import Record, Unwritable, Values, grouped
+from .backend import Record, Transaction, Unwritable, Value, Values, grouped
+from .copy import copy
 from .migrate import Applied, Migration, migrations, pending
 from .row import Row
+from .sqlite import Sqlite, make_single
 
 POOL = 10
 # An operator's question that takes longer than this is cut off; the journal's writes are far shorter.
 STATEMENT_MS = 30_000
 CONNECT_S = 5.0
+# What a URL may say otherwise. A server that is cut off without a word is given up after some 20 s, not after hours.
+CONNECTION = {
+    "application_name": "turnout",
+    "connect_timeout": str(int(CONNECT_S)),
+    "keepalives_idle": "10",
+    "keepalives_interval": "3",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "20000",
+}
 # Serialises migrations of several workers that start at once: any number that is ours alone.
 MIGRATION_LOCK = 7_276_101
 
@@ -35,15 +48,22 @@ class Postgres:
 
     def __init__(self, url: str) -> None:
         self.where = without_password(url)
+        _quiet()
+        said = conninfo_to_dict(url)
+        self._made: type[_Connection] = type("_Made", (_Connection,), {})
         self._pool = ConnectionPool(
             url,
+            connection_class=self._made,
             min_size=0,
             max_size=POOL,
             timeout=CONNECT_S,
+            # As short: a pool that waits longer and longer between attempts finds a server late that is up again.
+            reconnect_timeout=CONNECT_S,
             open=False,
             configure=_configure,
             check=ConnectionPool.check_connection,
-            kwargs={"options": f"-c statement_timeout={STATEMENT_MS}", "application_name": "turnout"},
+            kwargs={"options": f"-c statement_timeout={STATEMENT_MS} {said.get('options', '')}".strip()}
+            | {name: value for name, value in CONNECTION.items() if name not in said},
         )
         self._opened = False
 
@@ -63,12 +83,27 @@ class Postgres:
         with self._connected() as connection:
             return connection.execute(spelled(statement), values).rowcount
 
+    @contextlib.contextmanager
+    def snapshot(self) -> Iterator[Transaction]:
+        with self._connected() as connection:
+            connection.execute("set transaction isolation level repeatable read, read only")
+            # For checks and copies of everything, which take as long as they take.
+            connection.execute("set local statement_timeout = 0")
+            yield _Statements(connection)
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[Transaction]:
+        with self._connected() as connection:
+            yield _Statements(connection)
+
     def pending(self) -> list[Migration]:
         with self._connected() as connection:
             return pending(migrations(self.name), _applied(connection), self.where)
 
     def migrate(self) -> list[Migration]:
         with self._connected() as connection:
+            # A step may build an index over millions of rows.
+            connection.execute("set local statement_timeout = 0")
             connection.execute("select pg_advisory_xact_lock(%s)", (MIGRATION_LOCK,))
             connection.execute(spelled(sql.SCHEMA_TABLE))
             steps = pending(migrations(self.name), _applied(connection), self.where)
@@ -85,13 +120,26 @@ class Postgres:
         with contextlib.suppress(StoreUnavailable, Unwritable), self._connected() as connection:
             connection.execute("create extension if not exists vector")
 
+    def check(self) -> None:
+        """Nothing to do: a server recovers from its own log, and ours is not the end that it may not have survived."""
+
     def problems(self) -> Iterable[str]:
         """PostgreSQL checks its own pages; what is ours to check is that the tables can be read."""
-        self.read(sql.COUNTS, {})
+        with self.snapshot() as moment:
+            moment.read(sql.COUNTS, {})
         return ()
 
+    def measured(self) -> Mapping[str, Value]:
+        size, version, vector = self.read(sql.POSTGRES_FACTS, {})[0]
+        return {"size_bytes": size, "version": version, "vector": vector}
+
     def backup(self, target: Path, progress: Callable[[int, int], None]) -> None:
-        raise NotImplementedError
+        """A consistent copy, table by table: no program of PostgreSQL's is needed to make one or to read it."""
+        file = Sqlite(target)
+        with contextlib.closing(file):
+            file.migrate()
+            copy(self, file, progress)
+        make_single(target)
 
     def close(self) -> None:
         if self._opened:
@@ -106,11 +154,50 @@ class Postgres:
                 self._opened = True
             with self._pool.connection() as connection:
                 yield connection
-        except (psycopg.DataError, psycopg.IntegrityError, psycopg.ProgrammingError) as error:
-            raise Unwritable(f"{self.where}: {_first_line(error)}") from error
         except (psycopg.Error, PoolTimeout, PoolClosed) as error:
-            said = f"{self.where}: {_first_line(error)}: rows wait in the spool until it answers"
-            raise StoreUnavailable(said) from error
+            if _is_about_a_row(error):
+                raise Unwritable(f"{self.where}: {_first_line(error)}") from error
+            # The pool says how long it has tried; the connection it could not make says why.
+            why = self._made.failed if isinstance(error, PoolTimeout) and self._made.failed else error
+            raise StoreUnavailable(f"{self.where}: {_first_line(why)}") from error
+
+
+class _Connection(psycopg.Connection[Any]):
+    """Remembers why the last one could not be made."""
+
+    failed: psycopg.Error | None = None
+
+    @classmethod
+    def connect(cls, *args: Any, **kwargs: Any) -> Self:
+        try:
+            made = super().connect(*args, **kwargs)
+        except psycopg.Error as error:
+            cls.failed = error
+            raise
+        cls.failed = None
+        return made
+
+
+def _quiet() -> None:
+    """The pool tells the log of every attempt; what an outage is, the journal says, once."""
+    pool = logging.getLogger("psycopg.pool")
+    if pool.level == logging.NOTSET:
+        pool.setLevel(logging.ERROR)
+
+
+class _Statements:
+    """A connection inside a transaction, as others may use it."""
+
+    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+        self._connection = connection
+
+    def read(self, statement: str, values: Values) -> list[Record]:
+        return self._connection.execute(spelled(statement), values).fetchall()
+
+    def many(self, statement: str, rows: Sequence[Values] | Sequence[Record]) -> int:
+        with self._connection.cursor() as cursor:
+            cursor.executemany(spelled(statement), rows)
+            return cursor.rowcount
 
 
 def _configure(connection: psycopg.Connection[Any]) -> None:
@@ -132,11 +219,33 @@ def spelled(statement: str) -> bytes:
 
 
 def without_password(url: str) -> str:
+    """The URL as it may be shown, also one whose password has signs in it that should have been escaped."""
+    head, _, query = url.partition("?")
+    if "@" in query and "@" not in head:
+        return f"{head.partition('://')[0]}://…"
+    options = [(key, value) for key, value in parse_qsl(query) if "password" not in key]
+    shown = re.sub(r"(://[^:/@]*):.*@", r"\1@", head, count=1, flags=re.DOTALL)
+    return f"{shown}?{urlencode(options, safe='/')}" if options else shown
+
+
+def identity(url: str) -> str:
+    """Where the database is, and as whom: the same however else it is connected to."""
     parts = urlsplit(url)
-    host = parts.hostname or ""
-    port = f":{parts.port}" if parts.port else ""
-    user = f"{parts.username}@" if parts.username else ""
-    return urlunsplit((parts.scheme, f"{user}{host}{port}", parts.path, "", ""))
+    user, at, hosts = parts.netloc.rpartition("@")
+    where = sorted(option for option in parse_qsl(parts.query) if option[0] in _PLACES)
+    return urlunsplit(parts._replace(netloc=f"{user.partition(':')[0]}{at}{hosts}", query=urlencode(where)))
+
+
+_PLACES = ("dbname", "host", "hostaddr", "port", "service", "user")
+
+
+def _is_about_a_row(error: BaseException) -> bool:
+    """Whether the database refuses what a row says. A missing table or right is no row's fault: somebody mends it."""
+    if isinstance(error, psycopg.DataError | psycopg.IntegrityError):
+        return True
+    state = error.sqlstate if isinstance(error, psycopg.Error) else None
+    # Class 54: too long for an index, too deep for a parser. Without a state it is psycopg that cannot send the value.
+    return state.startswith("54") if state else isinstance(error, psycopg.ProgrammingError)
 
 
 def _first_line(error: BaseException) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import msgspec
 from msgspec import Struct
@@ -19,7 +19,8 @@ from turnout.core.query import Query, Turn
 
 from . import sql
 from .backend import Backend, Record, Value
-from .redact import SNIPPET_CHARACTERS
+from .mask import writable
+from .redact import SNIPPET_CHARACTERS, name
 from .row import BreachRow, Outcome, OutcomeRow
 from .stats import ALWAYS, Span, Stats, gather
 
@@ -27,10 +28,11 @@ from .stats import ALWAYS, Span, Stats, gather
 INTENTS = 6
 # Rows fetched at a time by whoever reads on and on.
 PAGE = 500
-# Above every ULID, and below.
-LAST, FIRST = "~", ""
+# Above every ULID, however a database sorts text, and below.
+LAST, FIRST = "Z" * 27, ""
 
 Judgement = Literal["right", "wrong"]
+JUDGEMENTS: tuple[Judgement, ...] = get_args(Judgement)
 
 
 class Logged(Struct, frozen=True):
@@ -123,7 +125,9 @@ class Label(Struct, frozen=True):
 
     @property
     def label(self) -> str | None:
-        """The best label there is: a human's wins over the teacher's."""
+        """The best label there is: a human's wins over the teacher's, also one that only says "not this"."""
+        if self.human is None and self.human_by is not None and self.teacher == self.route:
+            return None
         return self.human or self.teacher
 
 
@@ -151,31 +155,44 @@ class Records:
     """Everything that can be read, for one tenant."""
 
     def __init__(self, backend: Backend, tenant: str, settle: Callable[[float], bool]) -> None:
-        self.tenant = tenant
+        self.tenant = name(tenant)
         self._backend = backend
         self._settle = settle
 
     def _read(self, statement: str, **values: Value) -> list[Record]:
         # Whoever has just recorded something finds it; a database that is stuck is read as it is.
         self._settle(1.0)
-        return self._backend.read(statement, values | {"tenant": self.tenant})
+        safe = {key: writable(value) if isinstance(value, str) else value for key, value in values.items()}
+        return self._backend.read(statement, safe | {"tenant": self.tenant})
 
     # --- decisions
 
     def get(self, ident: str) -> Logged:
-        """One decision: by its id, by the beginning of an id that only one has, or `last`."""
+        """One decision: by its id, by a beginning or an ending that only one id has, or `last`."""
         if ident == "last":
             ident = self._read(sql.LAST_DECISION)[0][0] or ident
         found = self._read(sql.DECISION, id=ident)
-        if not found and 4 <= len(ident) < 26:
-            begins = ident.upper()
-            like = self._read(sql.IDS_LIKE, low=begins, high=begins + LAST)
-            if len(like) > 1:
-                raise StoreError(f"{ident!r} is the beginning of several ids: write more of it")
-            found = self._read(sql.DECISION, id=like[0][0]) if like else []
+        if not found and 4 <= len(ident) < 26 and ident.isascii() and ident.isalnum():
+            found = self._read(sql.DECISION, id=self._whole(ident))
         if not found:
             raise UnknownDecision(ident, self.tenant)
         return _logged(found[0])
+
+    def _whole(self, piece: str) -> str:
+        """The one id that begins or ends so; the piece itself if there is none."""
+        upper = piece.upper()
+        # Beginnings have an index and are asked for first; an ending is looked for among all ids of the tenant.
+        for where, statement, values in (
+            ("beginning", sql.IDS_LIKE, {"low": upper, "high": upper + LAST}),
+            ("ending", sql.IDS_ENDING, {"ending": f"%{upper}"}),
+        ):
+            like = self._read(statement, **values)
+            if len(like) > 1:
+                raise StoreError(f"{piece!r} is the {where} of several ids: write more of it")
+            if like:
+                whole: str = like[0][0]
+                return whole
+        return piece
 
     def parts(self, ident: str) -> list[Logged]:
         """The parts of a compound question, in order."""
@@ -200,7 +217,8 @@ class Records:
         `outcome` is two letters with `?` for any: `L?`, `?t`. `contains` finds text without regard to case.
         """
         statement = sql.DECISIONS_UP if oldest_first else sql.DECISIONS_DOWN
-        filters: dict[str, Value] = {"profile": profile, "decided_by": by, "session": session}
+        filters: dict[str, Value] = {"profile": profile, "decided_by": by}
+        filters["session"] = None if session is None else name(session)
         needle = contains.casefold() if contains else ""
         while True:
             page = self._read(statement, **filters, **span.values(), below=below, above=above, most=PAGE)
@@ -235,8 +253,8 @@ class Records:
         fields: dict[str, Any] = dict(zip(OutcomeRow.__struct_fields__, found[0], strict=True))
         if fields["retrieval"] is not None:
             fields["retrieval"] = bool(fields["retrieval"])
-        for name in ("sources", "extra"):
-            fields[name] = msgspec.json.decode(fields[name]) if fields[name] else None
+        for field in ("sources", "extra"):
+            fields[field] = msgspec.json.decode(fields[field]) if fields[field] else None
         known = {name: fields[name] for name in Outcome.__struct_fields__ if fields[name] is not None}
         return msgspec.convert(known, Outcome)
 
@@ -249,34 +267,39 @@ class Records:
     ) -> Feedback:
         """Write down a human's word on a decision: right, wrong, or which route it should have been."""
         found = self.get(ident)
-        form = self.profile(found.profile_hash)
-        routes = tuple(form["routes"]) if form else found.routes
-        if should_be is not None and should_be not in routes:
+        # A profile built in code is stored without its routes: then whatever is said is taken at its word.
+        routes = (self.profile(found.profile_hash) or {}).get("routes", ())
+        if should_be is not None and routes and should_be not in routes:
             raise StoreError(
                 f"{should_be[:80]!r} is not a route of profile {found.profile!r}{suggest(should_be, routes)}: "
                 f"{', '.join(routes)}"
             )
-        word = Feedback(new_id(), found.id, verdict, should_be, by, note, time.time_ns() // 1_000_000)
-        values = {
-            name: getattr(word, name) for name in ("id", "decision_id", "verdict", "should_be", "note", "created_ms")
-        }
-        self._backend.change(sql.ADD_FEEDBACK, values | {"given_by": by, "tenant": self.tenant})
+        if verdict not in JUDGEMENTS:
+            raise StoreError(f"a decision is {' or '.join(JUDGEMENTS)}, not {verdict[:80]!r}")
+        if verdict == "right" and should_be not in (None, found.route):
+            raise StoreError(f"{found.route} cannot be right and should be {should_be}: say wrong, or leave that out")
+        now = time.time_ns() // 1_000_000
+        word = Feedback(new_id(), found.id, verdict, should_be, writable(by), writable(note), now)
+        fields = ("id", "decision_id", "verdict", "should_be", "note", "created_ms")
+        values = {field: getattr(word, field) for field in fields}
+        self._backend.change(sql.ADD_FEEDBACK, values | {"given_by": word.by, "tenant": self.tenant})
         return word
 
     # --- sessions
 
     def sessions(self, *, since_ms: int = 0, most: int = 100) -> list[Session]:
         """Sessions, the last used first."""
-        return [Session(*row) for row in self._read(sql.SESSIONS, since_ms=since_ms, most=most)]
+        return [Session(*row) for row in self._read(sql.SESSIONS, since_ms=since_ms, most=max(most, 0))]
 
     def turns(self, session: str, *, most: int = 50) -> tuple[Turn, ...]:
         """The last turns of a session, oldest first: what was asked and what was answered."""
-        rows = self._read(sql.TURNS, session=session, most=most)
+        rows = self._read(sql.TURNS, session=name(session), most=max(most, 0))
         return tuple(Turn(role, self._text(text, kept, "the turns")) for role, text, kept, _, _ in rows)
 
     def intents(self, session: str, *, most: int = INTENTS, before: str = LAST) -> tuple[Intent, ...]:
         """The intent history of a session: at most six entries go to a classifier, the whole questions stay here."""
-        rows = self._read(sql.INTENTS, session=session, most=min(most, INTENTS), below=before)
+        # SQLite takes a negative limit for none at all.
+        rows = self._read(sql.INTENTS, session=name(session), most=min(max(most, 0), INTENTS), below=before)
         return tuple(
             Intent(route, self._text(question, kept, "the intent history")[:SNIPPET_CHARACTERS], ident)
             for route, question, kept, ident in rows
@@ -305,7 +328,7 @@ class Records:
         if decision is not None:
             rows = self._read(sql.BREACHES_OF, id=decision)
         else:
-            rows = self._read(sql.BREACHES, **span.values(), profile=profile, rule=rule, most=most)
+            rows = self._read(sql.BREACHES, **span.values(), profile=profile, rule=rule, most=max(most, 0))
         return [BreachRow(*row) for row in rows]
 
     def rule_counts(self, *, span: Span = ALWAYS, profile: str | None = None) -> list[RuleCount]:
@@ -316,9 +339,14 @@ class Records:
 
     # --- over all
 
-    def stats(self, *, span: Span = ALWAYS, profile: str | None = None, bucket_ms: int = 86_400_000) -> Stats:
-        """Shares per layer over time, latency, spending."""
-        return gather(self._read, span, profile, bucket_ms)
+    def stats(
+        self, *, span: Span = ALWAYS, profile: str | None = None, bucket_ms: int = 86_400_000, shift_ms: int = 0
+    ) -> Stats:
+        """Shares per layer over time, latency, spending.
+
+        Buckets are counted from 1970, in UTC; with a shift they begin so much earlier: days of another time zone.
+        """
+        return gather(self._read, span, profile, bucket_ms, shift_ms)
 
     def labels(self, *, span: Span = ALWAYS, profile: str | None = None) -> Iterator[Label]:
         """Every decision as an example, oldest first; parts of compound questions are examples of their own."""

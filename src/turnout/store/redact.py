@@ -5,54 +5,43 @@
     snippet  the hash and the first 60 characters, personal data masked
     full     every character, so that a decision can be replayed and learnt from
 
-What a decision's reasons quote is the user's text too: they follow the same level. Nothing is masked when a row is
-read, because whatever was queued has already been on a disk.
+What a decision's reasons quote is the user's text too, and so is what an application remembers beside an outcome: they
+follow the same level. Nothing is masked when a row is read, because whatever was queued has already been on a disk.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
+from collections.abc import Callable
 from typing import Any, Literal, get_args
 
 import msgspec
-import re2
+
+from .mask import mask, writable
 
 Level = Literal["off", "hash", "snippet", "full"]
 LEVELS: tuple[Level, ...] = get_args(Level)
 
 # The topic length of the assist profile's intent history: a snippet is enough to build that history from.
 SNIPPET_CHARACTERS = 60
+# What is masked to get those, and how much of its end is not shown: half a mail address does not look like one.
+WINDOW_CHARACTERS, EDGE_CHARACTERS = 240, 80
 # 128 bits: no two of a billion questions collide by chance.
 DIGEST_BYTES = 16
+# PostgreSQL indexes at most 2,704 bytes: two such names of four bytes a character, and an id.
+NAME_CHARACTERS = 200
 
-_MASKS: tuple[tuple[str, str], ...] = (
-    (r"(?i)-----BEGIN [A-Z ]*PRIVATE KEY-----", "[key]"),
-    # Prefixes that providers give their keys, then three base64 parts with dots, then anything long and random-looking.
-    (r"\b(?:sk|pk|rk|tno|ghp|gho|ghs|ghu|glpat|xox[abprs]|hf|AKIA|ASIA|AIza)[-_]?[A-Za-z0-9_-]{12,}", "[key]"),
-    (r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?", "[token]"),
-    (r"(?i)\bbearer\s+\S{8,}", "bearer [token]"),
-    (r"(?i)\b(password|passwd|secret|api[_-]?key)(\s*(?:[:=]|\bis\b)\s*)\S+", r"\1\2[secret]"),
-    (r"\b[0-9a-fA-F]{32,}\b", "[token]"),
-    (r"[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}", "[email]"),
-    (r"\b(?:\d[ -]?){12,18}\d\b", "[number]"),
-    (r"\+?\(?\d{2,4}\)?(?:[ .-]?\(?\d{2,4}\)?){2,4}\b", "[phone]"),
-)
-_compiled: list[tuple[Any, str]] = []
-
-
-def mask(text: str) -> str:
-    """The text with keys, tokens, mail addresses, card and phone numbers replaced by what they are."""
-    if not _compiled:
-        _compiled.extend((re2.compile(pattern), becomes) for pattern, becomes in _MASKS)
-    text = writable(text)
-    for pattern, becomes in _compiled:
-        text = pattern.sub(becomes, text)
-    return text
+# Not after a backslash of the text's own: that is how JSON writes the words `\u0000`.
+_NUL = re.compile(rb"(?<!\\)((?:\\\\)*)\\u0000")
 
 
 def snippet(text: str) -> str:
     """The beginning, masked. Masked first: half a card number cut off at the edge would not look like one."""
-    return mask(text[: 4 * SNIPPET_CHARACTERS])[:SNIPPET_CHARACTERS]
+    shown = mask(text[:WINDOW_CHARACTERS])
+    if len(text) > WINDOW_CHARACTERS:
+        shown = shown[:-EDGE_CHARACTERS]
+    return shown[:SNIPPET_CHARACTERS]
 
 
 def keep(text: str, level: Level) -> str | None:
@@ -70,25 +59,32 @@ def digest(text: str, tenant: str, key: bytes) -> str:
     return hashed.hexdigest()
 
 
-def writable(text: str) -> str:
-    """The text as every database can hold it: NUL and lone surrogates become U+FFFD."""
-    if "\0" in text:
-        text = text.replace("\0", "\ufffd")
-    if text.isascii():
+def name(text: str) -> str:
+    """A tenant's or a session's name as every database can index it: one that is too long ends with its hash."""
+    text = writable(text)
+    if len(text) <= NAME_CHARACTERS:
         return text
-    return text.encode("utf-8", "replace").decode() if _has_surrogate(text) else text
+    rest = hashlib.blake2b(text.encode(), digest_size=DIGEST_BYTES).hexdigest()
+    return f"{text[: NAME_CHARACTERS - len(rest) - 1]}…{rest}"
 
 
-def _has_surrogate(text: str) -> bool:
+def writable_json(form: bytes) -> bytes:
+    """JSON without NUL: PostgreSQL takes the escape into a column and then cannot read the column."""
+    return _NUL.sub(rb"\1\\ufffd", form) if b"\\u0000" in form else form
+
+
+def encode(value: object) -> bytes:
+    """The value as JSON that every database can hold."""
     try:
-        text.encode()
+        return writable_json(msgspec.json.encode(value))
     except UnicodeEncodeError:
-        return True
-    return False
+        return writable_json(msgspec.json.encode(_each_text(msgspec.to_builtins(value), writable)))
 
 
 def redact_body(body: bytes, level: Level) -> bytes:
     """A decision's JSON form without what the level does not keep: codes and numbers stay, sentences go."""
+    if level == "full":
+        return body
     form = msgspec.json.decode(body)
     _redact_form(form, level)
     return msgspec.json.encode(form)
@@ -97,9 +93,25 @@ def redact_body(body: bytes, level: Level) -> bytes:
 def _redact_form(form: dict[str, Any], level: Level) -> None:
     told = [form["reasons"], *(step.get("reasons") or () for step in form["trace"])]
     for reason in (reason for reasons in told for reason in reasons):
-        reason["text"] = mask(reason["text"]) if level == "snippet" else ""
-    for name in ("text", "then"):
-        if name in form:
-            form[name] = snippet(form[name]) if level == "snippet" else ""
+        reason["text"] = keep(reason["text"], level) or ""
+    for field in ("text", "then"):
+        if field in form:
+            form[field] = keep(form[field], level) or ""
     for part in form["parts"]:
         _redact_form(part, level)
+
+
+def redact_extra(extra: Any, level: Level) -> Any:
+    """What an application remembers, as plain data, likewise: numbers stay, texts as far as the level keeps them."""
+    return _each_text(extra, lambda text: keep(text, level))
+
+
+def _each_text(value: Any, kept: Callable[[str], str | None]) -> Any:
+    """Plain data with every text in it changed; the keys of tables are the application's own."""
+    if isinstance(value, str):
+        return kept(value)
+    if isinstance(value, dict):
+        return {writable(key) if isinstance(key, str) else key: _each_text(one, kept) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_each_text(one, kept) for one in value]
+    return value

@@ -1,23 +1,44 @@
-"""How long rows are kept. Done in steps of a thousand rows, so that the one writer is never held for long."""
+"""How long rows and texts are kept, in steps of at most a thousand rows.
+
+Every step is one transaction, so the one writer is never held for long, and whatever interrupts it leaves no row
+without what it belongs to. An id begins with its time, and a part's id comes before that of the question it is a part
+of: going up the ids, nothing is orphaned on the way. Profiles stay: they hold nothing of a user's, and a process that
+has written one down does not write it again.
+"""
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
+
+from msgspec import DecodeError, json
+
+from turnout.core.errors import StoreError
+from turnout.core.ident import first_id
 
 from . import sql
 from .backend import Backend
-from .redact import redact_body
+from .redact import redact_body, redact_extra
 
 DAY_MS = 86_400_000
+# How often a process that keeps a store open looks for what has grown old.
+EVERY_S = 3600.0
+
+log = logging.getLogger("turnout.store")
 
 
 class Pruned(NamedTuple):
-    deleted: int
-    """Decisions that are gone, with what belonged to them."""
-    emptied: int
+    deleted: int = 0
+    """Decisions that are gone, parts counted, with what belonged to them."""
+    emptied: int = 0
     """Decisions that have lost their text."""
+    replies: int = 0
+    """Answers that are gone or have lost their text."""
+
+    def plus(self, other: Pruned) -> Pruned:
+        return Pruned(self.deleted + other.deleted, self.emptied + other.emptied, self.replies + other.replies)
 
 
 def prune(
@@ -26,39 +47,92 @@ def prune(
     keep_days: int,
     text_days: int,
     now_ms: int | None = None,
-    progress: Callable[[int], None] = lambda _: None,
+    progress: Callable[[Pruned], None] = lambda _: None,
 ) -> Pruned:
     """Delete decisions older than `keep_days` and texts older than `text_days`; 0 keeps them for good."""
+    total = Pruned()
+    for step in steps(backend, keep_days=keep_days, text_days=text_days, now_ms=now_ms):
+        total = total.plus(step)
+        progress(total)
+    return total
+
+
+def steps(backend: Backend, *, keep_days: int, text_days: int, now_ms: int | None = None) -> Iterator[Pruned]:
+    """The same, step by step, for whoever has something better to do in between."""
     now = time.time_ns() // 1_000_000 if now_ms is None else now_ms
-    deleted = _delete(backend, now - keep_days * DAY_MS, progress) if keep_days else 0
-    emptied = _empty(backend, now - text_days * DAY_MS, progress) if text_days else 0
-    return Pruned(deleted, emptied)
+    if keep_days:
+        yield from _delete(backend, first_id(now - keep_days * DAY_MS))
+    if text_days:
+        yield from _empty(backend, first_id(now - text_days * DAY_MS))
 
 
-def _delete(backend: Backend, before_ms: int, progress: Callable[[int], None]) -> int:
-    values = {"before_ms": before_ms}
-    deleted = 0
+def _delete(backend: Backend, before: str) -> Iterator[Pruned]:
     while True:
-        # Decisions last: each statement finds its rows through them.
-        for statement in (sql.DELETE_OUTCOMES, sql.DELETE_FEEDBACK, sql.DELETE_BREACHES):
-            backend.change(statement, values)
-        gone = backend.change(sql.DELETE_DECISIONS, values)
-        deleted += gone
-        progress(gone)
-        if not gone:
+        edge = backend.read(sql.EDGE, {"before": before})
+        values = [{"before": edge[0][0] if edge else before}]
+        with backend.transaction() as together:
+            for statement in (sql.DELETE_OUTCOMES, sql.DELETE_FEEDBACK, sql.DELETE_BREACHES):
+                together.many(statement, values)
+            gone = together.many(sql.DELETE_DECISIONS, values)
+        yield Pruned(deleted=gone)
+        if not edge:
             break
-    while backend.change(sql.DELETE_REPLIES, values):
-        pass
-    return deleted
+    while gone := backend.change(sql.DELETE_REPLIES, {"before": before}):
+        yield Pruned(replies=gone)
 
 
-def _empty(backend: Backend, before_ms: int, progress: Callable[[int], None]) -> int:
-    emptied = 0
-    while rows := backend.read(sql.TEXT_BEFORE, {"before_ms": before_ms}):
-        for ident, body in rows:
-            backend.change(sql.FORGET_TEXT, {"id": ident, "body": redact_body(body.encode(), "off").decode()})
-        emptied += len(rows)
-        progress(len(rows))
-    while backend.change(sql.FORGET_REPLIES, {"before_ms": before_ms}):
-        pass
-    return emptied
+def _empty(backend: Backend, before: str) -> Iterator[Pruned]:
+    # Read outside the transaction: a decision never changes but here, and the writer need not wait for the redaction.
+    above = ""
+    while rows := backend.read(sql.TEXT_BEFORE, {"above": above, "before": before}):
+        above = rows[-1][0]
+        between = {"first": rows[0][0], "last": above}
+        bodies = [{"id": ident, "body": _without_text(body)} for ident, body in rows]
+        extras = [
+            {"id": ident, "extra": _without_strings(extra)} for ident, extra in backend.read(sql.EXTRA_BETWEEN, between)
+        ]
+        with backend.transaction() as together:
+            if extras:
+                together.many(sql.FORGET_EXTRA, extras)
+            together.many(sql.FORGET_TEXT, bodies)
+        yield Pruned(emptied=len(rows))
+    backend.change(sql.FORGET_NOTES, {"before": before})
+    while gone := backend.change(sql.FORGET_REPLIES, {"before": before}):
+        yield Pruned(replies=gone)
+
+
+def _without_text(body: str) -> str:
+    try:
+        return redact_body(body.encode(), "off").decode()
+    except (DecodeError, KeyError, TypeError):  # damaged: nobody can tell what in it is text
+        return "{}"
+
+
+def _without_strings(extra: str) -> str:
+    try:
+        return json.encode(redact_extra(json.decode(extra), "off")).decode()
+    except DecodeError:
+        return "{}"
+
+
+class Retention:
+    """What the journal's thread does when it has nothing to write: one step at a time, hourly."""
+
+    def __init__(self, backend: Backend, keep_days: int, text_days: int) -> None:
+        self._backend = backend
+        self._days = {"keep_days": keep_days, "text_days": text_days}
+        self._steps: Iterator[Pruned] = iter(())
+        self._due = 0.0
+
+    def __call__(self) -> bool:
+        """Take a step if it is time; whether there is another to take now."""
+        now = time.monotonic()
+        if now >= self._due:
+            self._due = now + EVERY_S
+            self._steps = steps(self._backend, **self._days)
+        try:
+            return next(self._steps, None) is not None
+        except StoreError as error:
+            log.warning("retention stopped: %s (it is tried again in an hour)", error)
+            self._steps = iter(())
+            return False

@@ -1,11 +1,14 @@
 """A spool: the file a row is in before its decision is answered.
 
-One `write` appends whole lines; a reader takes them away once the database has them. A process that dies leaves its
-file, unlocked; whoever opens the folder next takes it over. So process death loses nothing, and because a line that is
-taken twice is written once (rows have ids), nothing is doubled either.
+One `write` adds whole lines; a reader takes them away once the database has them. A process that dies leaves its file,
+unlocked; whoever opens the folder next takes it over. So process death loses nothing, and because a line that is taken
+twice is written once (rows have ids), nothing is doubled either.
 
 Each line is the CRC-32 of its content in hex, a space, the content, a newline. A line torn by a full disk or a power
 cut does not carry its checksum and is counted, not believed.
+
+Any number of threads append. One thread takes, releases, adopts, restores and closes: a file is never closed under its
+reader. Files are taken from in the order in which their bytes were counted, so that a position says what is taken.
 """
 
 from __future__ import annotations
@@ -13,40 +16,57 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import logging
 import os
 from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Lock
+from typing import NamedTuple
 from zlib import crc32
 
 from turnout.core.ident import new_id
 
 SUFFIX = ".spool"
+UNNAMED = ".new"
 # A segment is given up for a new one at this size: small enough to be removed soon, large enough that it is rare.
 SEGMENT_BYTES = 4 * 1024 * 1024
 # One transaction's worth: some 200 rows, a few milliseconds of work.
 BATCH_BYTES = 256 * 1024
 # An emptied segment is cut back to nothing above this size; below, it may as well be appended to.
 CUT_BYTES = 1024 * 1024
+# A file that is taken for a dead one's while it is made is made again; twice in a row does not happen by chance.
+ATTEMPTS = 4
+CLOSED = "the store is closed, or was opened before a fork: open it where it is used"
+
+log = logging.getLogger("turnout.store")
 
 
 class Segment:
-    """One file of the spool. `size` and `done` say how much of it is written, and how much taken away."""
+    """One file of the spool: how much of it is written, how much taken away, how much survives a power cut."""
 
-    __slots__ = ("done", "fd", "path", "size")
+    __slots__ = ("done", "fd", "path", "size", "synced")
 
     def __init__(self, path: Path, fd: int, size: int = 0) -> None:
         self.path = path
         self.fd = fd
         self.size = size
         self.done = 0
+        self.synced = 0
+
+    @property
+    def in_place(self) -> bool:
+        """Whether its name still leads to it."""
+        try:
+            return os.path.samestat(self.path.stat(), os.fstat(self.fd))
+        except FileNotFoundError:
+            return False
 
     def remove(self) -> None:
         # Unlinked before it is closed: as long as it has a name it is locked, and nobody else takes it over.
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(OSError):
             self.path.unlink()
-        os.close(self.fd)
+        _close(self.fd)
 
 
 class Spool:
@@ -62,11 +82,14 @@ class Spool:
         self._lock = Lock()
         self._segments: deque[Segment] = deque()
         self._active: Segment | None = None
+        self._closed = False
+        self._told: set[Path] = set()
 
     @property
     def backlog(self) -> int:
         """Bytes that are not yet taken away."""
-        return self.written - self.taken
+        taken = self.taken  # first: what is written meanwhile cannot make the difference negative
+        return self.written - taken
 
     def append(self, lines: bytes) -> int:
         """Write lines at the end; the position after them. Raises OSError, and then nothing was written."""
@@ -76,50 +99,89 @@ class Spool:
             segment = self._active
             if segment is None or segment.size >= SEGMENT_BYTES:
                 segment = self._open()
-            count = os.write(segment.fd, lines)
-            if count != len(lines):
-                os.ftruncate(segment.fd, segment.size)
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(segment.path))
+            # At a known place: what an interrupted or failed call has left there is written over, not counted.
+            try:
+                count = os.pwrite(segment.fd, lines, segment.size)
+                if count != len(lines):
+                    count = _finish(segment, lines, count)
+            except OSError as error:
+                raise OSError(error.errno, error.strerror, str(self.folder)) from None
             segment.size += count
             self.written += count
             self.appends += 1
             return self.written
 
     def _open(self) -> Segment:
-        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        path = self.folder / (new_id() + SUFFIX)
-        new = path.with_suffix(".new")
-        # Locked before it has a spool's name: another process must never see a live segment without its lock.
-        fd = os.open(new, os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_RDWR, 0o600)
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        new.rename(path)
-        segment = Segment(path, fd)
-        self._segments.append(segment)
+        if self._closed:
+            raise ValueError(CLOSED)
+        segment = self._create()
+        # Active before it is listed: the reader removes what is listed, empty and not active.
         self._active = segment
+        self._segments.append(segment)
         return segment
 
-    def adopt(self) -> int:
-        """Take over what processes that are gone have left; how many bytes that is."""
-        found = 0
-        for path in sorted(self.folder.glob(f"*{SUFFIX}")):
+    def _create(self) -> Segment:
+        """A new file, locked before it has a spool's name: nobody must ever see a live one without its lock."""
+        attempt = 1
+        while True:
+            path = self.folder / (new_id() + SUFFIX)
+            new = path.with_suffix(UNNAMED)
+            fd = -1
             try:
-                fd = os.open(path, os.O_RDWR | os.O_APPEND)
-            except FileNotFoundError:
-                continue
-            try:
+                self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+                fd = os.open(new, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                os.close(fd)
-                continue
-            size = os.fstat(fd).st_size
-            if os.fstat(fd).st_nlink == 0:  # its owner finished with it between our look and our lock
-                os.close(fd)
-                continue
-            with self._lock:
-                self._segments.appendleft(Segment(path, fd, size))
-                self.written += size
-            found += size
+                new.rename(path)
+            except OSError as error:
+                if fd >= 0:
+                    _close(fd)
+                # Somebody has just cleared it away: `adopt` in another process, or a person.
+                if not isinstance(error, (BlockingIOError, FileNotFoundError)) or attempt == ATTEMPTS:
+                    with contextlib.suppress(OSError):
+                        new.unlink()
+                    raise
+                attempt += 1
+            else:
+                return Segment(path, fd)
+
+    def adopt(self) -> int:
+        """Take over what processes that are gone have left; how many files that is."""
+        found = 0
+        for path in sorted(self.folder.glob("*")):
+            if path.suffix in (SUFFIX, UNNAMED):
+                try:
+                    found += self._adopt(path)
+                except FileNotFoundError:
+                    continue
+                except OSError as error:
+                    if path not in self._told:
+                        self._told.add(path)
+                        log.warning("%s was left behind and cannot be taken over: %s", path, error)
         return found
+
+    def _adopt(self, path: Path) -> bool:
+        fd = os.open(path, os.O_RDWR)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:  # alive
+            _close(fd)
+            return False
+        except OSError:
+            _close(fd)
+            raise
+        segment = Segment(path, fd, os.fstat(fd).st_size)
+        if not segment.in_place:  # its owner finished with it, or named it, between our look and our lock
+            _close(fd)
+            return False
+        if not segment.size:
+            segment.remove()
+            return True
+        with self._lock:
+            # What is appended from now on goes into a file behind it.
+            self._active = None
+            self._segments.append(segment)
+            self.written += segment.size
+        return True
 
     def take(self) -> bytes:
         """Whole lines from the front, at most a batch. They stay until `release`."""
@@ -135,7 +197,8 @@ class Spool:
                 # A line longer than a batch, or the torn end of a segment that was taken over.
                 data = os.pread(segment.fd, segment.size - segment.done, segment.done)
                 end = data.find(b"\n") + 1
-                return data[:end] if end else data
+                # Of a file that somebody has cut short, what is missing reads as zeros: torn, and counted as such.
+                return data[:end] if end else data or bytes(segment.size - segment.done)
             if active:
                 return b""
             self._segments.popleft().remove()
@@ -145,15 +208,17 @@ class Spool:
         """The first `count` bytes are safe elsewhere."""
         segment = self._segments[0]
         segment.done += count
+        self.taken += count
         if segment.done == segment.size >= CUT_BYTES and segment is self._active:
             self._cut(segment)
-        self.taken += count
 
     def _cut(self, segment: Segment) -> None:
         with self._lock:
             if segment.done == segment.size:
-                os.ftruncate(segment.fd, 0)
-                segment.done = segment.size = 0
+                # A file that cannot be cut goes on growing until it is given up.
+                with contextlib.suppress(OSError):
+                    os.ftruncate(segment.fd, 0)
+                    segment.done = segment.size = segment.synced = 0
 
     def rest(self) -> None:
         """Nothing is left to take: an empty file needs no replay after a crash."""
@@ -161,23 +226,97 @@ class Spool:
         if segment is not None and segment.size and segment.done == segment.size:
             self._cut(segment)
 
+    def restore(self) -> int:
+        """Write what is not yet taken into new files where somebody has removed the old ones; how many bytes."""
+        restored = 0
+        for segment in [segment for segment in list(self._segments) if not segment.in_place]:
+            with self._lock:
+                fresh = self._create()
+                data = os.pread(segment.fd, segment.size - segment.done, segment.done)
+                try:
+                    _finish(fresh, data, 0)
+                except OSError:
+                    fresh.remove()
+                    raise
+                _close(segment.fd)
+                segment.fd, segment.path = fresh.fd, fresh.path
+                segment.size, segment.done, segment.synced = len(data), 0, 0
+            restored += len(data)
+        return restored
+
     def sync(self) -> None:
         """Make what is spooled survive a power cut: the database cannot take it for now."""
-        with self._lock:
-            segment = self._active
-        if segment is not None:
+        unsynced = [segment for segment in list(self._segments) if segment.synced < segment.size]
+        for segment in unsynced:
+            size = segment.size
             os.fdatasync(segment.fd)
+            segment.synced = size
+        if unsynced:
+            folder = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                os.fsync(folder)
+            finally:
+                _close(folder)
 
     def close(self) -> None:
         """Leave nothing behind but what nobody has taken."""
         with self._lock:
+            self._closed = True
             self._active = None
             while self._segments:
                 segment = self._segments.popleft()
                 if segment.done == segment.size:
                     segment.remove()
                 else:
-                    os.close(segment.fd)
+                    _close(segment.fd)
+
+    def forget(self) -> None:
+        """In a forked child: the files, and their locks, are the parent's alone. Its lock may be held for ever."""
+        self._closed = True
+        self._active = None
+        while self._segments:
+            _close(self._segments.popleft().fd)
+
+
+class Waiting(NamedTuple):
+    """What lies in a spool's folder, seen from outside."""
+
+    held: int
+    """Bytes in files of processes that run; some of them the database may have already."""
+    left: int
+    """Bytes that processes that are gone have left."""
+
+
+def waiting(folder: Path) -> Waiting:
+    """How much is in a spool, without taking any of it."""
+    held = left = 0
+    for path in folder.glob(f"*{SUFFIX}"):
+        with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                left += size
+            except BlockingIOError:
+                held += size
+    return Waiting(held, left)
+
+
+def _close(fd: int) -> None:
+    """Whatever it says: the descriptor is gone, and what was written is read back before it is trusted."""
+    with contextlib.suppress(OSError):
+        os.close(fd)
+
+
+def _finish(segment: Segment, lines: bytes, count: int) -> int:
+    """Write the rest of what was written in part, which tells why it was; take it back if that does not succeed."""
+    try:
+        while count < len(lines):
+            count += os.pwrite(segment.fd, lines[count:], segment.size + count)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.ftruncate(segment.fd, segment.size)
+        raise
+    return count
 
 
 def line(content: bytes) -> bytes:
@@ -185,7 +324,8 @@ def line(content: bytes) -> bytes:
 
 
 def contents(lines: bytes) -> Iterator[bytes | None]:
-    """The content of each line; None for one that is torn."""
+    """The content of each line; None for one that is torn. Zeros before a line are a hole a power cut has left."""
     for whole in lines.removesuffix(b"\n").split(b"\n"):
-        content = whole[9:]
-        yield content if whole[:9] == b"%08x " % crc32(content) else None
+        kept = whole.lstrip(b"\0") if whole[:1] == b"\0" else whole
+        content = kept[9:]
+        yield content if kept[:9] == b"%08x " % crc32(content) else None

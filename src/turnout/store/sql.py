@@ -117,6 +117,11 @@ IDS_LIKE = """
 select id from decisions where tenant = :tenant and id >= :low and id < :high order by id limit 2
 """
 
+# The ending has letters and digits only: nothing in it means more than itself to `like`.
+IDS_ENDING = """
+select id from decisions where tenant = :tenant and id like :ending order by id desc limit 2
+"""
+
 PROFILE_OF = """
 select p.hash, p.name, p.resolved, p.created_ms
 from profiles p
@@ -214,16 +219,17 @@ order by max(created_ms) desc, session
 limit :most
 """
 
-# Counts for a time span in buckets of :bucket_ms; the caller turns them into shares.
+# Counts for a time span in buckets of :bucket_ms, which begin :shift_ms before those of UTC; the caller turns them into
+# shares.
 TRAFFIC = """
-select created_ms / :bucket_ms, profile, decided_by, outcome, route, count(*), sum(elapsed_us)
+select (created_ms + :shift_ms) / :bucket_ms, profile, decided_by, outcome, route, count(*), sum(elapsed_us)
 from decisions
 where tenant = :tenant
   and parent_id is null
   and created_ms >= :since_ms
   and created_ms < :until_ms
   and (cast(:profile as text) is null or profile = :profile)
-group by created_ms / :bucket_ms, profile, decided_by, outcome, route
+group by (created_ms + :shift_ms) / :bucket_ms, profile, decided_by, outcome, route
 order by 1, 2, 3, 4, 5
 """
 
@@ -240,12 +246,15 @@ order by elapsed_us
 limit 1 offset :place
 """
 
+# Saved is what is known of both sides: an answer whose cost nobody knows has saved nothing that can be told. Sums of
+# whole numbers stay whole: PostgreSQL makes them decimals.
 SPENT = """
-select o.slot, o.model, o.ended, count(*), sum(o.attempts), sum(o.input_tokens), sum(o.output_tokens),
-  sum(o.cost_usd), sum(o.classifier_usd), count(o.baseline_usd),
-  sum(case when o.baseline_usd is not null then o.baseline_usd end),
-  sum(case when o.baseline_usd is not null then coalesce(o.cost_usd, 0) + coalesce(o.classifier_usd, 0) end),
-  sum(case when o.fallback is not null then 1 else 0 end)
+select o.slot, o.model, o.ended, count(*), cast(sum(o.attempts) as bigint), cast(sum(o.input_tokens) as bigint),
+  cast(sum(o.output_tokens) as bigint), sum(o.cost_usd), sum(o.classifier_usd),
+  count(case when o.cost_usd is not null then o.baseline_usd end),
+  sum(case when o.cost_usd is not null then o.baseline_usd end),
+  sum(case when o.baseline_usd is not null then o.cost_usd + coalesce(o.classifier_usd, 0) end),
+  count(o.fallback), count(o.cost_usd)
 from outcomes o
 join decisions d on d.id = o.decision_id and d.tenant = o.tenant
 where o.tenant = :tenant
@@ -253,7 +262,7 @@ where o.tenant = :tenant
   and d.created_ms < :until_ms
   and (cast(:profile as text) is null or d.profile = :profile)
 group by o.slot, o.model, o.ended
-order by 1, 2, 3
+order by coalesce(o.slot, ''), coalesce(o.model, ''), o.ended
 """
 
 # The newest word of a human on each decision beside what the teacher said.
@@ -274,7 +283,7 @@ order by d.id
 limit :most
 """
 
-# --- the operator's own: whose rows there are, settings, retention. No row of a tenant's is read here.
+# --- the operator's own: whose rows there are, settings, retention, copies. No reader of a tenant's comes here.
 
 TENANTS = """
 select tenant, count(*) from decisions where parent_id is null group by tenant order by tenant
@@ -288,49 +297,66 @@ ADD_SETTING = """
 insert into store_settings (name, setting) values (:name, :setting) on conflict do nothing
 """
 
-# Retention works in steps of a thousand rows: a long delete would hold the one writer for seconds.
-FORGET_TEXT = """
-update decisions set question = null, asked = null, kept = 'off', body = :body
-where id = :id
+SET_SETTING = """
+insert into store_settings (name, setting) values (?, ?) on conflict (name) do update set setting = excluded.setting
 """
 
-TEXT_BEFORE = """
-select id, body from decisions where created_ms < :before_ms and kept not in ('off', 'hash') order by id limit 1000
-"""
-
-FORGET_REPLIES = """
-update replies set text = null, kept = 'off' where id in (
-  select id from replies where created_ms < :before_ms and kept not in ('off', 'hash') order by id limit 1000
-)
+# Retention works in steps of a thousand rows: a long delete would hold the one writer for seconds. An id begins with
+# its time, so a primary key finds what is old without a look at the rest.
+EDGE = """
+select id from decisions where id < :before order by id limit 1 offset 999
 """
 
 DELETE_OUTCOMES = """
-delete from outcomes where decision_id in (
-  select id from decisions where created_ms < :before_ms order by id limit 1000
-)
+delete from outcomes where decision_id < :before
 """
 
 DELETE_FEEDBACK = """
-delete from feedback where decision_id in (
-  select id from decisions where created_ms < :before_ms order by id limit 1000
-)
+delete from feedback where decision_id < :before
 """
 
 DELETE_BREACHES = """
-delete from breaches where decision_id in (
-  select id from decisions where created_ms < :before_ms order by id limit 1000
-)
+delete from breaches where decision_id < :before
 """
 
 DELETE_DECISIONS = """
-delete from decisions where id in (
-  select id from decisions where created_ms < :before_ms order by id limit 1000
-)
+delete from decisions where id < :before
 """
 
 DELETE_REPLIES = """
 delete from replies where id in (
-  select id from replies where created_ms < :before_ms order by id limit 1000
+  select id from replies where id < :before order by id limit 1000
+)
+"""
+
+TEXT_BEFORE = """
+select id, body from decisions
+where id > :above and id < :before and kept in ('snippet', 'full')
+order by id
+limit 1000
+"""
+
+FORGET_TEXT = """
+update decisions
+set question = null, asked = null, kept = case when digest is null then 'off' else 'hash' end, body = :body
+where id = :id
+"""
+
+EXTRA_BETWEEN = """
+select decision_id, extra from outcomes where decision_id >= :first and decision_id <= :last and extra is not null
+"""
+
+FORGET_EXTRA = """
+update outcomes set extra = :extra where decision_id = :id
+"""
+
+FORGET_NOTES = """
+update feedback set note = '' where decision_id < :before and note <> ''
+"""
+
+FORGET_REPLIES = """
+update replies set text = null, kept = 'off' where id in (
+  select id from replies where id < :before and kept in ('snippet', 'full') order by id limit 1000
 )
 """
 
@@ -357,8 +383,81 @@ select count(*) from outcomes o
 where not exists (select 1 from decisions d where d.id = o.decision_id and d.tenant = o.tenant)
 """
 
+STRAY_BREACHES = """
+select count(*) from breaches b
+where not exists (select 1 from decisions d where d.id = b.decision_id and d.tenant = b.tenant)
+"""
+
+STRAY_FEEDBACK = """
+select count(*) from feedback f
+where not exists (select 1 from decisions d where d.id = f.decision_id and d.tenant = f.tenant)
+"""
+
 UNEXPLAINED = """
 select count(*) from decisions d where not exists (select 1 from profiles p where p.hash = d.profile_hash)
+"""
+
+# --- a store copied whole: every table page by page, its columns in the order of the statement that adds them
+
+ALL_SETTINGS = """
+select name, setting from store_settings where name > :above order by name limit :most
+"""
+
+ALL_PROFILES = """
+select hash, name, resolved, created_ms from profiles where hash > :above order by hash limit :most
+"""
+
+ALL_DECISIONS = """
+select id, parent_id, tenant, session, profile, profile_hash, route, routes, confidence, decided_by, outcome, teacher,
+  elapsed_us, created_ms, question, digest, kept, asked, body
+from decisions
+where id > :above
+order by id
+limit :most
+"""
+
+ALL_OUTCOMES = """
+select decision_id, tenant, ended, slot, model, attempts, input_tokens, output_tokens, cost_usd, baseline_usd,
+  classifier_usd, retrieval, fallback, cap_reached, elapsed_ms, sources, extra, created_ms
+from outcomes
+where decision_id > :above
+order by decision_id
+limit :most
+"""
+
+ALL_FEEDBACK = """
+select id, decision_id, tenant, verdict, should_be, given_by, note, created_ms
+from feedback
+where id > :above
+order by id
+limit :most
+"""
+
+# The only key of several columns: its parts are compared one after the other.
+ALL_BREACHES = """
+select decision_id, tenant, profile, rule, fact, found, explanation, phase, created_ms
+from breaches
+where (decision_id, rule, fact, phase) > (:above, :above_rule, :above_fact, :above_phase)
+order by decision_id, rule, fact, phase
+limit :most
+"""
+
+ALL_REPLIES = """
+select id, tenant, session, decision_id, role, text, kept, created_ms
+from replies
+where id > :above
+order by id
+limit :most
+"""
+
+COPY_FEEDBACK = """
+insert into feedback (id, decision_id, tenant, verdict, should_be, given_by, note, created_ms)
+values (?, ?, ?, ?, ?, ?, ?, ?)
+"""
+
+POSTGRES_FACTS = """
+select pg_database_size(current_database()), current_setting('server_version'),
+  (select extversion from pg_extension where extname = 'vector')
 """
 
 # --- migrations

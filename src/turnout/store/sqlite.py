@@ -11,38 +11,61 @@ import queue
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
 from turnout.core.errors import StoreDamaged, StoreUnavailable
 
 from . import sql
-from .backend import Record, Unwritable, Values, grouped
+from .backend import Record, Transaction, Unwritable, Value, Values, grouped
 from .migrate import Applied, Migration, migrations, pending
 from .row import Row
 
 # How long a writer waits for another process's lock before it says so.
 BUSY_S = 2.0
+# How long a start may spend on looking for damage; whatever takes longer is `turnout db verify`'s business.
+CHECK_S = 2.0
+# Steps of SQLite's between two looks at the clock: some tens of microseconds.
+CHECK_STEPS = 10_000
 # Pages copied at a time by a backup; between two of them writers get their turn.
 BACKUP_PAGES = 1024
+# After these the next attempt needs a new connection: one that was opened for reading only stays so for good.
+_ANEW = frozenset(
+    (
+        sqlite3.SQLITE_READONLY,
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_CORRUPT,
+        sqlite3.SQLITE_NOTADB,
+        sqlite3.SQLITE_PROTOCOL,
+    )
+)
 _OPEN = (
     "pragma journal_mode = wal",
     "pragma synchronous = full",
     "pragma foreign_keys = on",
     "pragma temp_store = memory",
+    # What retention takes away is overwritten, not only unlinked.
+    "pragma secure_delete = on",
 )
+
+
+Identity = tuple[int, int]
 
 
 class Sqlite:
     name = "sqlite"
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        # A program may change its folder after it has opened the store.
+        self.path = path.absolute()
         self.where = str(path)
         self._lock = threading.Lock()
         self._writer: sqlite3.Connection | None = None
-        self._readers: queue.LifoQueue[sqlite3.Connection] = queue.LifoQueue()
+        self._written: Identity | None = None
+        """Which file the writer writes to; None before the first write."""
+        self._readers: queue.LifoQueue[tuple[sqlite3.Connection, Identity | None]] = queue.LifoQueue()
 
     def write(self, rows: Sequence[Row]) -> int:
         repeated = 0
@@ -60,9 +83,20 @@ class Sqlite:
         with self._writing() as connection:
             return connection.execute(statement, values).rowcount
 
+    @contextlib.contextmanager
+    def snapshot(self) -> Iterator[Transaction]:
+        with self._moment() as connection:
+            yield _Statements(connection)
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[Transaction]:
+        with self._writing() as connection:
+            yield _Statements(connection)
+
     def pending(self) -> list[Migration]:
         if not self.path.exists():
             return migrations(self.name)
+        self._roll_back()
         with self._reading() as connection:
             return pending(migrations(self.name), _applied(connection), self.where)
 
@@ -84,17 +118,41 @@ class Sqlite:
                 if said != "ok":
                     yield f"{self.where}: {said}"
 
+    def check(self) -> None:
+        """Raises StoreDamaged if a short look finds damage. A large database is looked at in part."""
+        until = time.monotonic() + CHECK_S
+        with self._reading() as connection:
+            connection.set_progress_handler(lambda: time.monotonic() > until, CHECK_STEPS)
+            try:
+                found = connection.execute("pragma quick_check(1)").fetchone()[0]
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorname != "SQLITE_INTERRUPT":
+                    raise
+                return
+            finally:
+                connection.set_progress_handler(None, 0)
+        if found != "ok":
+            said = " ".join(found.split())
+            raise StoreDamaged(f"{self.where}: {said}: restore a backup (turnout db verify says more)")
+
+    def measured(self) -> Mapping[str, Value]:
+        files = (self.path, self.path.with_name(self.path.name + "-wal"))
+        return {
+            "size_bytes": sum(file.stat().st_size for file in files if file.exists()),
+            "version": sqlite3.sqlite_version,
+        }
+
     def backup(self, target: Path, progress: Callable[[int, int], None]) -> None:
-        with self._reading() as connection, contextlib.closing(sqlite3.connect(target)) as copy:
+        with self._moment() as connection, contextlib.closing(sqlite3.connect(target)) as copy:
             connection.backup(
                 copy, pages=BACKUP_PAGES, progress=lambda _, remaining, total: progress(total - remaining, total)
             )
-            copy.execute("pragma journal_mode = wal")
+        make_single(target)
 
     def close(self) -> None:
         # Readers first: the last connection to go folds the log into the file, and a reader may not.
         while not self._readers.empty():
-            self._readers.get_nowait().close()
+            self._readers.get_nowait()[0].close()
         with self._lock:
             if self._writer is not None:
                 with contextlib.suppress(sqlite3.Error):
@@ -107,41 +165,97 @@ class Sqlite:
         """The one writing connection, in a transaction that holds the write lock from its start."""
         with self._lock, self._named():
             if self._writer is None:
-                self._writer = self._connect()
+                self._writer = self._connect_writer()
             connection = self._writer
-            connection.execute("begin immediate")
             try:
-                yield connection
-                connection.execute("commit")
-            finally:
-                if connection.in_transaction:
-                    with contextlib.suppress(sqlite3.Error):
-                        connection.execute("rollback")
+                with _transaction(connection):
+                    yield connection
+            except sqlite3.DatabaseError as error:
+                if getattr(error, "sqlite_errorcode", 0) & 0xFF in _ANEW:
+                    self._drop_writer()
+                raise
+            # Asked after the commit: it is worth nothing in a file that nobody can open any more.
+            if _identity(self.path) != self._written:
+                self._drop_writer()
+                raise StoreUnavailable(f"{self.where}: it was removed or replaced while in use; what was written waits")
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
         with self._named():
-            try:
-                connection = self._readers.get_nowait()
-            except queue.Empty:
-                connection = self._connect(read_only=True)
+            connection, file = self._reader()
             try:
                 yield connection
             finally:
-                self._readers.put(connection)
+                self._readers.put((connection, file))
 
-    def _connect(self, *, read_only: bool = False) -> sqlite3.Connection:
-        if not read_only:
-            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            # Created by us rather than by SQLite: what people ask is nobody else's to read.
-            with contextlib.suppress(FileExistsError):
-                os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-        address = f"file:{quote(str(self.path))}?mode={'ro' if read_only else 'rw'}"
-        connection = sqlite3.connect(address, uri=True, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
-        if not read_only:
+    def _reader(self) -> tuple[sqlite3.Connection, Identity | None]:
+        """A connection to the file that stands there now."""
+        file = _identity(self.path)
+        while not self._readers.empty():
+            with contextlib.suppress(queue.Empty):
+                connection, of = self._readers.get_nowait()
+                if of == file:
+                    return connection, file
+                connection.close()
+        return self._connect("ro"), file
+
+    @contextlib.contextmanager
+    def _moment(self) -> Iterator[sqlite3.Connection]:
+        """A reader that sees the database as it is now until it is done.
+
+        Without it a backup begins anew whenever somebody writes, and beside a busy writer never ends.
+        """
+        with self._reading() as connection:
+            connection.execute("begin")
+            try:
+                connection.execute("pragma schema_version").fetchone()
+                yield connection
+            finally:
+                with contextlib.suppress(sqlite3.Error):
+                    connection.execute("rollback")
+
+    def _roll_back(self) -> None:
+        """A process that died while it made the database has left a journal, which no reader can roll back."""
+        if self.path.with_name(self.path.name + "-journal").exists():
+            with self._named(), contextlib.closing(self._connect("rw")) as connection:
+                connection.execute("pragma schema_version").fetchone()
+
+    def _drop_writer(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
+    def _connect_writer(self) -> sqlite3.Connection:
+        if self._written is None:
+            self._create()
+        elif not self.path.exists():
+            # Not made anew: an empty database in the place of one that is moved, or not mounted, would hide it.
+            raise StoreUnavailable(f"{self.where}: it was removed while in use: put it back, or start the program anew")
+        connection = self._connect("rw")
+        try:
             for statement in _OPEN:
-                connection.execute(statement)
+                _set(connection, statement)
+        except sqlite3.Error:
+            connection.close()
+            raise
+        self._written = _identity(self.path)
         return connection
+
+    def _create(self) -> None:
+        """Done by us rather than by SQLite: what people ask is nobody else's to read."""
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        except FileExistsError:
+            return
+        except OSError as error:
+            raise StoreUnavailable(f"{self.where}: {error.strerror}: check that you may write there") from error
+
+    def _connect(self, mode: str) -> sqlite3.Connection:
+        if self.path.is_dir():
+            raise StoreUnavailable(f"{self.where} is a folder: name a file in it")
+        address = f"file:{quote(str(self.path))}?mode={mode}"
+        return sqlite3.connect(address, uri=True, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
 
     @contextlib.contextmanager
     def _named(self) -> Iterator[None]:
@@ -150,10 +264,70 @@ class Sqlite:
             yield
         except sqlite3.OperationalError as error:
             raise StoreUnavailable(f"{self.where}: {error}{_advice(error)}") from error
-        except (sqlite3.IntegrityError, sqlite3.DataError, sqlite3.ProgrammingError, OverflowError) as error:
+        except (
+            sqlite3.IntegrityError,
+            sqlite3.DataError,
+            sqlite3.ProgrammingError,
+            OverflowError,
+            UnicodeError,
+        ) as error:
             raise Unwritable(f"{self.where}: {error}") from error
         except sqlite3.DatabaseError as error:
             raise StoreDamaged(f"{self.where}: {error}: restore a backup (turnout db verify says more)") from error
+
+
+def _set(connection: sqlite3.Connection, statement: str) -> None:
+    """Run a pragma. SQLite does not wait where another process changes the journal's mode at the same moment: we do."""
+    until = time.monotonic() + BUSY_S
+    while True:
+        try:
+            connection.execute(statement)
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorname != "SQLITE_BUSY" or time.monotonic() > until:
+                raise
+            time.sleep(0.002)
+        else:
+            return
+
+
+class _Statements:
+    """A connection inside a transaction, as others may use it."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def read(self, statement: str, values: Values) -> list[Record]:
+        return self._connection.execute(statement, values).fetchall()
+
+    def many(self, statement: str, rows: Sequence[Values] | Sequence[Record]) -> int:
+        return self._connection.executemany(statement, rows).rowcount
+
+
+def make_single(path: Path) -> None:
+    """Let a database be one file that is readable anywhere: write-ahead logging needs a folder to write in."""
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute("pragma journal_mode = delete")
+
+
+@contextlib.contextmanager
+def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    connection.execute("begin immediate")
+    try:
+        yield
+        connection.execute("commit")
+    finally:
+        if connection.in_transaction:
+            with contextlib.suppress(sqlite3.Error):
+                connection.execute("rollback")
+
+
+def _identity(path: Path) -> Identity | None:
+    """Which file a name leads to; None if to none that we may see."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _applied(connection: sqlite3.Connection) -> list[Applied]:
@@ -170,7 +344,7 @@ def _advice(error: sqlite3.OperationalError) -> str:
     if "locked" in said or "busy" in said:
         return ": another program holds it; it is tried again"
     if "full" in said:
-        return ": free some space; rows wait in the spool until there is"
+        return ": free some space"
     if "readonly" in said or "unable to open" in said:
         return ": check that it exists and that you may write there"
     return ""

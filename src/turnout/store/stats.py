@@ -13,7 +13,7 @@ from .backend import Record
 # The year 10000: a span without an end.
 FOREVER_MS = 253_402_300_800_000
 PERCENTILES = (50, 90, 99)
-# Letters of deciders that asked a model.
+# Letters of deciders that ask a model.
 ASKED_A_MODEL = ("L", "A")
 
 
@@ -38,7 +38,7 @@ class Bucket(Struct, frozen=True):
     layers: Mapping[str, int]
     """Decisions by the layer that made them."""
     model_share: float
-    """The share that a model was asked for."""
+    """The share that a model decided."""
 
 
 class Spent(Struct, frozen=True):
@@ -54,11 +54,13 @@ class Spent(Struct, frozen=True):
     cost_usd: float | None
     classifier_usd: float | None
     compared: int
-    """Answers whose baseline is known."""
+    """Answers whose cost and baseline are both known."""
     baseline_usd: float | None
     compared_usd: float | None
     """What those answers cost, deciding included."""
     fallbacks: int
+    priced: int
+    """Answers whose cost is known."""
 
 
 class Stats(Struct, frozen=True):
@@ -73,6 +75,8 @@ class Stats(Struct, frozen=True):
     latency_us: Mapping[str, float]
     """`p50`, `p90`, `p99`, `max`."""
     spent: tuple[Spent, ...]
+    letters: Mapping[str, str] = {}
+    """Each layer with the first letter of its outcomes, the most frequent if it has several."""
 
     @property
     def saved_usd(self) -> float | None:
@@ -81,19 +85,23 @@ class Stats(Struct, frozen=True):
         return sum((one.baseline_usd or 0) - (one.compared_usd or 0) for one in known) if known else None
 
 
-def gather(read: Callable[..., list[Record]], span: Span, profile: str | None, bucket_ms: int) -> Stats:
-    rows = read(sql.TRAFFIC, **span.values(), profile=profile, bucket_ms=bucket_ms)
+def gather(
+    read: Callable[..., list[Record]], span: Span, profile: str | None, bucket_ms: int, shift_ms: int = 0
+) -> Stats:
+    rows = read(sql.TRAFFIC, **span.values(), profile=profile, bucket_ms=bucket_ms, shift_ms=shift_ms)
     layers: Counter[str] = Counter()
     routes: Counter[str] = Counter()
     profiles: Counter[str] = Counter()
     outcomes: Counter[str] = Counter()
     buckets: dict[int, Counter[str]] = {}
     models: Counter[int] = Counter()
+    letters: Counter[tuple[str, str]] = Counter()
     for number, name, by, outcome, route, count, _ in rows:
         for counter, key in ((layers, by), (routes, route), (profiles, name), (outcomes, outcome)):
             counter[key] += count
         buckets.setdefault(number, Counter())[by] += count
         models[number] += count * (outcome[0] in ASKED_A_MODEL)
+        letters[by, outcome[0]] += count
     total = layers.total()
     latency: dict[str, float] = {}
     if total:
@@ -109,11 +117,12 @@ def gather(read: Callable[..., list[Record]], span: Span, profile: str | None, b
         _ranked(outcomes),
         models.total() / total if total else 0.0,
         tuple(
-            Bucket(number * bucket_ms, seen.total(), _ranked(seen), models[number] / seen.total())
+            Bucket(number * bucket_ms - shift_ms, seen.total(), _ranked(seen), models[number] / seen.total())
             for number, seen in sorted(buckets.items())
         ),
         latency,
         tuple(Spent(*row) for row in read(sql.SPENT, **span.values(), profile=profile)),
+        {layer: letter for (layer, letter), _ in reversed(letters.most_common())},
     )
 
 

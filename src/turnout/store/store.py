@@ -26,9 +26,10 @@ from .entry import Scribe, Subject
 from .journal import Counts, Durability, Journal
 from .migrate import Migration
 from .records import Records
-from .redact import Level
+from .redact import Level, name
+from .retention import Retention
 from .row import Outcome
-from .spool import Spool
+from .spool import CLOSED, Spool
 from .sqlite import Sqlite
 
 
@@ -63,12 +64,12 @@ class Store:
         The first outcome of a decision stands; saying it again is harmless.
         """
         if isinstance(decision, Decision):
-            profile, whose = decision.profile, decision.query.tenant or ""
+            profile, whose = decision.profile, name(decision.query.tenant or "")
             subject = Subject(decision.id, whose, profile.name, profile.contract, decision.routes, decision.by)
         else:
             found = self.records(tenant).get(decision)
-            rules = self._contract(tenant, found.profile_hash)
-            subject = Subject(found.id, tenant, found.profile, rules, found.routes, found.by)
+            rules = self._contract(found.tenant, found.profile_hash)
+            subject = Subject(found.id, found.tenant, found.profile, rules, found.routes, found.by)
         self.journal.put(self.journal.scribe.outcome(subject, outcome))
 
     def reply(self, decision: Decision, text: str, *, role: str = "assistant") -> None:
@@ -79,11 +80,11 @@ class Store:
 
     def records(self, tenant: str = "") -> Records:
         """What one tenant may see. Without a name: decisions of queries that named none."""
-        return Records(self.backend, tenant, self.journal.flush)
+        return Records(self.backend, tenant, self._settled)
 
     def tenants(self) -> dict[str, int]:
         """Whose decisions there are, and how many."""
-        self.journal.flush()
+        self._settled(1.0)
         return dict(self.backend.read(sql.TENANTS, {}))
 
     def counts(self) -> Counts:
@@ -95,8 +96,17 @@ class Store:
         return self.journal.flush(timeout_s)
 
     def close(self) -> None:
-        self.journal.close()
-        self.backend.close()
+        """Commit what can be committed. Once is enough; in a forked child it is the parent's to do."""
+        if not self.journal.closed:
+            self.journal.close()
+            self.backend.close()
+
+    def _settled(self, timeout_s: float) -> bool:
+        """Whoever reads finds what was recorded before. What is closed cannot be read: connections are gone, or, after
+        a fork, another process's."""
+        if self.journal.closed:
+            raise ValueError(CLOSED)
+        return self.journal.flush(timeout_s)
 
     def _contract(self, tenant: str, profile_hash: str) -> tuple[Rule, ...]:
         found = self.backend.read(sql.PROFILE_OF, {"tenant": tenant, "hash": profile_hash})
@@ -123,11 +133,21 @@ def open_store(
     with contextlib.ExitStack() as opened:
         opened.callback(backend.close)
         bring_up(backend, migrate=migrate)
-        key = _key(backend)
+        scribe = Scribe(text or settings.text or "full", _key(backend))
+        days = (settings.keep_days, settings.text_days)
+        journal = Journal(
+            backend,
+            Spool(folder, settings.spool_bytes),
+            scribe,
+            durability or settings.durability,
+            Retention(backend, *days) if any(days) else None,
+        )
+        opened.callback(journal.close)
+        # A process that ended without closing may have been ended by what damages files as well.
+        if journal.adopt():
+            backend.check()
+        journal.open()
         opened.pop_all()
-    scribe = Scribe(text or settings.text or "full", key)
-    journal = Journal(backend, Spool(folder, settings.spool_bytes), scribe, durability or settings.durability)
-    journal.open()
     return Store(backend, journal, settings)
 
 
@@ -135,27 +155,35 @@ def connect(url: str) -> tuple[Backend, Path]:
     """The database a URL names, not yet touched, and the folder of its spool."""
     if not url:
         raise ConfigError([Problem("store.url", "the environment variable it names is empty: set it, or name a path")])
-    scheme, _, rest = url.partition("://")
-    if not rest:
+    scheme, found, _ = url.partition("://")
+    if not found:
         path = Path(url).expanduser()
     elif scheme == "sqlite":
-        path = Path(unquote(urlsplit(url).path.removeprefix("/"))).expanduser()
+        parts = urlsplit(url)
+        path = Path(unquote(parts.path.removeprefix("/"))).expanduser()
+        if parts.netloc or not path.name:
+            said = f"{url!r} names no file: sqlite:///PATH has three slashes, four if the path begins with one"
+            raise ConfigError([Problem("store.url", said)])
     elif scheme in ("postgresql", "postgres"):
         return _postgres(url)
     else:
         said = f"no store speaks {scheme!r}: use a path, sqlite:///PATH or postgresql://HOST/DATABASE"
         raise ConfigError([Problem("store.url", said)])
-    return Sqlite(path), path.with_name(path.name + "-spool")
+    return Sqlite(path), path.with_name(path.name + "-spool").absolute()
 
 
 def _postgres(url: str) -> tuple[Backend, Path]:
     try:
-        from .postgres import Postgres, without_password
+        from .postgres import Postgres, identity
     except ImportError:
         raise ConfigError([Problem("store.url", "PostgreSQL needs psycopg: pip install 'turnout[postgres]'")]) from None
-    # Its own folder for each database: rows of one must never be replayed into another.
-    name = hashlib.sha256(without_password(url).encode()).hexdigest()[:16]
-    return Postgres(url), data_folder() / "spool" / name
+    try:
+        # Its own folder for each database: rows of one must never be replayed into another.
+        folder = hashlib.sha256(identity(url).encode()).hexdigest()[:16]
+        return Postgres(url), data_folder() / "spool" / folder
+    except ValueError as error:
+        said = f"this is no address of a database ({error}): postgresql://USER@HOST:PORT/DATABASE"
+        raise ConfigError([Problem("store.url", said)]) from None
 
 
 def bring_up(backend: Backend, *, migrate: bool = True) -> list[Migration]:

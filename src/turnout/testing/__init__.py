@@ -1,4 +1,4 @@
-"""For authors of layers and for tests: a conformance suite, doubles, and routers built in code.
+"""For authors of layers and for tests: a conformance suite, doubles, routers built in code, and a scripted provider.
 
     >>> from turnout import Gate, Verdict
     >>> from turnout.testing import PassLayer, ScriptedLayer, check_layer, make_router, place
@@ -8,7 +8,8 @@
     >>> router.route_sync("anything").by
     'mine'
 
-Nothing here is used by Turnout itself, and nothing here patches anything: a double is a layer like any other.
+Nothing here is used by Turnout itself, and nothing here patches anything: a double is a layer like any other, and a
+provider that does as it is told is a server like any other.
 """
 
 from __future__ import annotations
@@ -18,17 +19,25 @@ from turnout.config.cases import run_cases
 
 from .conformance import Finding, check_layer, layer_findings
 from .doubles import PassLayer, ScriptedLayer, ScriptedNetworkLayer, Stall
+from .fault import Fault
 from .hostile import ORDINARY, hostile_queries
+from .provider import ScriptedProvider
+from .reply import Received, Reply, ToolCall
 from .router import ROUTES, make_profile, make_reading, make_router, place
 
 __all__ = [
     "ORDINARY",
     "ROUTES",
+    "Fault",
     "Finding",
     "PassLayer",
+    "Received",
+    "Reply",
     "ScriptedLayer",
     "ScriptedNetworkLayer",
+    "ScriptedProvider",
     "Stall",
+    "ToolCall",
     "check_layer",
     "hostile_queries",
     "layer_findings",

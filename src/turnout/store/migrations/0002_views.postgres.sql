@@ -1,4 +1,5 @@
--- What a person reads with a database shell and nothing of ours: times as text, JSON taken apart, tables joined.
+-- What a person reads with a database shell and nothing of ours: times as text, JSON taken apart, tables joined. A
+-- reason whose sentence was not kept shows its code.
 
 create view router_decisions as
 select
@@ -11,7 +12,10 @@ select
   d.route as mode_selected,
   o.extra ->> 'claim_cards_referenced' as claim_cards_referenced,
   o.extra ->> 'search_candidates' as search_candidates,
-  (select string_agg(reason ->> 'text', '; ') from json_array_elements(d.body -> 'reasons') as reason) as reasoning,
+  (
+    select string_agg(coalesce(nullif(reason ->> 'text', ''), reason ->> 'code'), '; ')
+    from json_array_elements(d.body -> 'reasons') as reason
+  ) as reasoning,
   coalesce(o.elapsed_ms, d.elapsed_us / 1000.0) as response_time,
   to_char(to_timestamp(d.created_ms / 1000.0) at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as created_at
 from decisions d

@@ -1,4 +1,5 @@
--- What a person reads with a database shell and nothing of ours: times as text, JSON taken apart, tables joined.
+-- What a person reads with a database shell and nothing of ours: times as text, JSON taken apart, tables joined. A
+-- reason whose sentence was not kept shows its code.
 
 create view router_decisions as
 select
@@ -11,7 +12,10 @@ select
   d.route as mode_selected,
   json_extract(o.extra, '$.claim_cards_referenced') as claim_cards_referenced,
   json_extract(o.extra, '$.search_candidates') as search_candidates,
-  (select group_concat(json_extract(value, '$.text'), '; ') from json_each(d.body, '$.reasons')) as reasoning,
+  (
+    select group_concat(coalesce(nullif(json_extract(value, '$.text'), ''), json_extract(value, '$.code')), '; ')
+    from json_each(d.body, '$.reasons')
+  ) as reasoning,
   coalesce(o.elapsed_ms, d.elapsed_us / 1000.0) as response_time,
   strftime('%Y-%m-%dT%H:%M:%fZ', d.created_ms / 1000.0, 'unixepoch') as created_at
 from decisions d

@@ -1,0 +1,1 @@
+"""What acts on a decision. Applications do not import one another."""

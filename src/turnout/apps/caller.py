@@ -1,0 +1,69 @@
+"""Who asks: what a key may do, and what it has left to spend. Made by the server's one authentication."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from turnout.core.errors import TurnoutError
+
+
+class Refused(TurnoutError):
+    """A caller may not do what it asks. `status` is the HTTP status, `kind` the error's name in the wire formats."""
+
+    def __init__(self, status: int, kind: str, message: str, *, retry_after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.kind = kind
+        self.retry_after_s = retry_after_s
+
+
+class Purse:
+    """Money a key may spend: reserved before a call, settled after it, so that no burst can overspend."""
+
+    def __init__(self, budget_usd: float | None = None, spent_usd: float = 0.0) -> None:
+        self.budget_usd = budget_usd
+        self.spent_usd = spent_usd
+        self.reserved_usd = 0.0
+
+    @property
+    def left_usd(self) -> float | None:
+        if self.budget_usd is None:
+            return None
+        return max(0.0, self.budget_usd - self.spent_usd - self.reserved_usd)
+
+    def reserve(self, amount_usd: float) -> float:
+        """Set money aside for a call; refused if there is not enough left."""
+        left = self.left_usd
+        if left is not None and (left <= 0 or amount_usd > left):
+            raise Refused(
+                402,
+                "insufficient_quota",
+                f"this key's budget of ${self.budget_usd:.4f} has ${left:.4f} left and this call may cost "
+                f"${amount_usd:.4f}: raise the budget, or ask for fewer tokens",
+            )
+        self.reserved_usd += amount_usd
+        return amount_usd
+
+    def settle(self, reserved_usd: float, spent_usd: float) -> None:
+        """What a call really cost, instead of what was set aside."""
+        self.reserved_usd = max(0.0, self.reserved_usd - reserved_usd)
+        self.spent_usd += spent_usd
+
+
+class Caller(Struct, frozen=True, eq=False):
+    """One authenticated caller."""
+
+    key_id: str
+    tenant: str
+    scopes: frozenset[str]
+    purse: Purse
+    ceiling: str | None = None
+    """The dearest route it may have."""
+    may_force: bool = True
+    """It may name a tier itself."""
+    profiles: frozenset[str] | None = None
+    """The profiles it may use; None: all."""
+
+    def must(self, scope: str) -> None:
+        if scope not in self.scopes:
+            raise Refused(403, "permission_error", f"this key lacks the scope {scope!r}")

@@ -1,0 +1,80 @@
+"""Which slots may answer, in which order, and why each of the others may not.
+
+The chain is the policy's. A slot is skipped, with a reason, when it does not speak the client's format, lacks its key,
+cannot take images or tools, is too small for the prompt, is above the caller's ceiling, has no price while the caller
+has a budget, or belongs to another provider than the one whose signed state the conversation carries.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from turnout.apps.caller import Caller
+from turnout.core.profile import Profile
+from turnout.core.verdict import Reason
+from turnout.models.price import context_of, prices_of
+from turnout.models.slot import Slot, Slots
+
+from .wire import Asked
+
+# What an answer may need where the client does not say.
+ANSWER_TOKENS = 1024
+
+
+class Candidate(NamedTuple):
+    route: str
+    """The tier it serves."""
+    slot: Slot
+
+
+class Choice(NamedTuple):
+    candidates: tuple[Candidate, ...]
+    skipped: tuple[Reason, ...]
+
+
+def choose(
+    profile: Profile, slots: Slots, asked: Asked, route: str, caller: Caller, *, provider: str | None = None
+) -> Choice:
+    """The chain of a route. `provider` binds it to one, where the conversation carries that provider's state."""
+    chain = profile.policies[route].chain or (route,)
+    if caller.ceiling is not None:
+        limit = profile.routes.index(caller.ceiling)
+        chain = tuple(name for name in chain if profile.routes.index(name) <= limit)
+    candidates: list[Candidate] = []
+    skipped: list[Reason] = []
+    for name in chain:
+        wanted = profile.policies[name].model or name.lower()
+        slot = slots.find(wanted)
+        if slot is None:
+            skipped.append(Reason("slot.missing", f"{wanted}: no such slot is configured"))
+            continue
+        if any(one.slot.id == slot.id for one in candidates):
+            continue
+        why = unfit(slot, asked, caller, provider)
+        if why is None:
+            candidates.append(Candidate(name, slot))
+        else:
+            skipped.append(why)
+    return Choice(tuple(candidates), tuple(skipped))
+
+
+def unfit(slot: Slot, asked: Asked, caller: Caller, provider: str | None = None) -> Reason | None:
+    """Why a slot cannot take a request; None if it can."""
+    who = f"{slot.name} ({slot.id})"
+    if not slot.usable:
+        return Reason("slot.key", f"{who}: its key is missing, {slot.needs_key} is empty")
+    if asked.wire not in slot.wires:
+        return Reason("slot.wire", f"{who}: does not speak {asked.wire}, only {', '.join(slot.wires)}")
+    if provider is not None and slot.provider != provider:
+        return Reason("slot.bound", f"{who}: the conversation carries state only {provider} can read")
+    if asked.images and not slot.images:
+        return Reason("slot.images", f"{who}: takes no images")
+    if asked.tools and not slot.tools:
+        return Reason("slot.tools", f"{who}: takes no tools")
+    window = context_of(slot)
+    needed = asked.tokens + (asked.max_tokens or ANSWER_TOKENS)
+    if window is not None and needed > window:
+        return Reason("slot.window", f"{who}: about {needed:,} tokens do not fit into its {window:,}")
+    if caller.purse.budget_usd is not None and prices_of(slot) is None:
+        return Reason("slot.price", f"{who}: has no price, and this key has a budget")
+    return None

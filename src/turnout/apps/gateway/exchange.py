@@ -1,0 +1,236 @@
+"""Tries the candidates in turn until one has really begun to answer, and then stays with it.
+
+The commit gate: nothing reaches the client before the first delta of any kind, or, without streaming, before the whole
+answer is here and is JSON. Up to that point a failing upstream is replaced by the next; from then on it cannot be, and
+a stream that breaks ends with an error event, never as if it were complete.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from turnout.core.errors import Broken, NetError, TimedOut, Unreachable
+from turnout.models.ask import Models
+from turnout.models.price import Usage
+from turnout.net.deadline import Deadline
+from turnout.net.retry import RetryBudget
+
+from .choose import Candidate
+from .sse import Events
+from .upstream import Upstream, open_upstream
+from .wire import Asked, Format
+
+# The request itself is wrong: nobody else would take it either.
+FINAL = frozenset((400, 405, 406, 411, 413, 414, 415, 422))
+# A provider that says when to come back is asked again, if that is soon.
+SOON_S = 2.0
+BACKOFF_S = (0.05, 0.2)
+# An error's text that is shown to the client whose request it is about.
+ERROR_BYTES = 64 * 1024
+ERROR_CHARACTERS = 2000
+
+
+class Attempt(Struct, frozen=True, omit_defaults=True):
+    """How one try ended."""
+
+    slot: str
+    model: str
+    ended: str
+    """`answered`, `status`, `unreachable`, `timeout`, `broken` or `breaker`."""
+    elapsed_ms: float
+    status: int = 0
+    detail: str = ""
+
+
+class Begun(NamedTuple):
+    """A candidate has begun to answer."""
+
+    candidate: Candidate
+    upstream: Upstream
+    first: bytes
+    """Without streaming, all of it; else what came up to the first delta."""
+    events: Events
+    chunks: AsyncIterator[bytes] | None
+    usage: Usage
+    ended: bool
+    """The stream's last event is in `first` already."""
+
+
+class Wrong(NamedTuple):
+    """The request is wrong, says whoever was asked."""
+
+    candidate: Candidate
+    status: int
+    message: str
+
+
+class Exchange:
+    """One request's way through its candidates."""
+
+    def __init__(
+        self, models: Models, budget: RetryBudget, form: Format, asked: Asked, headers: Mapping[str, str]
+    ) -> None:
+        self.models = models
+        self.budget = budget
+        self.form = form
+        self.asked = asked
+        self.headers = headers
+        self.attempts: list[Attempt] = []
+
+    async def begin(self, candidates: Sequence[Candidate]) -> Begun | Wrong | None:
+        """The first candidate that answers; None if none does."""
+        for number, candidate in enumerate(candidates):
+            breaker = self.models.breaker(candidate.slot)
+            # The last one is tried whatever its breaker says: refusing for certain is worse than perhaps failing.
+            if not breaker.allows() and number + 1 < len(candidates):
+                self._note(candidate, "breaker", time.monotonic(), detail="it has failed too often; skipped for now")
+                continue
+            found = await self._try(candidate)
+            wait = _retry_after(found) if isinstance(found, NetError) else None
+            if wait is not None:
+                with self.budget.retry() as allowed:
+                    if allowed:
+                        await asyncio.sleep(wait)
+                        found = await self._try(candidate)
+            if not isinstance(found, NetError):
+                return found
+        return None
+
+    async def _try(self, candidate: Candidate) -> Begun | Wrong | NetError:
+        breaker = self.models.breaker(candidate.slot)
+        started = time.monotonic()
+        finished = False
+        try:
+            found = await self._ask(candidate, started)
+            finished = True
+            breaker.succeeded()
+        except NetError as error:
+            finished = True
+            breaker.failed()
+            if not isinstance(error, _Status):
+                ended = {TimedOut: "timeout", Unreachable: "unreachable"}.get(type(error), "broken")
+                self._note(candidate, ended, started, detail=str(error))
+            return error
+        finally:
+            if not finished:
+                breaker.forgive()
+        return found
+
+    async def _ask(self, candidate: Candidate, started: float) -> Begun | Wrong:
+        slot, asked = candidate.slot, self.asked
+        found: Begun | Wrong
+        upstream = await open_upstream(self.models.client, slot, asked, self.headers)
+        begun = False
+        try:
+            if upstream.status != 200:
+                found = await self._refused(candidate, upstream, started)
+            elif asked.stream:
+                found = await self._first_delta(candidate, upstream, Deadline(started + slot.first_token_s))
+                begun = True
+            else:
+                found = await self._whole(candidate, upstream, Deadline(started + slot.total_s))
+                begun = True
+        finally:
+            if not begun:
+                upstream.close()
+        self._note(candidate, "answered" if begun else "status", started, status=upstream.status)
+        return found
+
+    async def _refused(self, candidate: Candidate, upstream: Upstream, started: float) -> Wrong:
+        status = upstream.status
+        slot = candidate.slot
+        if status in FINAL:
+            raw = await upstream.read(Deadline.after(5.0), 5.0)
+            return Wrong(candidate, status, _message(raw[:ERROR_BYTES]))
+        after = upstream.headers.get("retry-after", "")
+        wait = float(after) if after.replace(".", "", 1).isdigit() else None
+        self._note(candidate, "status", started, status=status, detail=f"{slot.id} answered {status}")
+        raise _Status(f"{slot.id} answered {status}", status, wait)
+
+    async def _whole(self, candidate: Candidate, upstream: Upstream, deadline: Deadline) -> Begun:
+        slot = candidate.slot
+        kind = upstream.headers.get("content-type", "")
+        if "json" not in kind:
+            raise Broken(f"{slot.id} answered {kind or 'something without a type'} instead of JSON")
+        raw = await upstream.read(deadline, max(slot.idle_s, slot.first_token_s))
+        try:
+            msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
+            usage = self.form.usage(raw, Usage())
+        except msgspec.DecodeError as error:
+            raise Broken(f"{slot.id} answered JSON that ends early or is none ({error})") from None
+        upstream.close()
+        return Begun(candidate, upstream, raw, Events(), None, usage, ended=True)
+
+    async def _first_delta(self, candidate: Candidate, upstream: Upstream, deadline: Deadline) -> Begun:
+        slot = candidate.slot
+        kind = upstream.headers.get("content-type", "")
+        if "event-stream" not in kind:
+            raise Broken(f"{slot.id} answered {kind or 'something without a type'} instead of a stream")
+        events, held, usage = Events(), b"", Usage()
+        chunks = upstream.chunks(slot.idle_s)
+        while True:
+            # One wait at a time, each no longer than what is left: a provider that drips comments cannot hold us.
+            if not deadline.left:
+                raise TimedOut(f"{slot.id}: no first token within {slot.first_token_s:g} s")
+            chunk = await anext(chunks, None)
+            if chunk is None:
+                raise Broken(f"{slot.id}: the stream ended before it said anything")
+            go = ended = False
+            for event in events.feed(chunk):
+                try:
+                    sign = self.form.sign(event.name, event.data)
+                    usage = self.form.usage(event.data, usage)
+                except msgspec.DecodeError:
+                    raise Broken(f"{slot.id}: an event of the stream is not JSON") from None
+                if sign == "error" and not go:
+                    raise Broken(f"{slot.id}: the stream began with an error")
+                held += event.raw
+                go = go or sign in ("delta", "end")
+                if sign in ("end", "error"):
+                    ended = True
+                    break
+            if go:
+                return Begun(candidate, upstream, held, events, chunks, usage, ended)
+
+    def _note(self, candidate: Candidate, ended: str, started: float, *, status: int = 0, detail: str = "") -> None:
+        slot = candidate.slot
+        elapsed = (time.monotonic() - started) * 1000
+        self.attempts.append(Attempt(slot.name, slot.id, ended, round(elapsed, 3), status, detail))
+
+
+class _Status(Broken):
+    """An answer that is none, by its status; noted when it was seen."""
+
+    def __init__(self, message: str, status: int, retry_after_s: float | None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.retry_after_s = retry_after_s
+
+
+def _retry_after(error: NetError) -> float | None:
+    """How long to wait before trying the same provider once more; None: do not.
+
+    Where nothing was said yet, a moment by chance, so that not everybody comes back at once; else when it says.
+    """
+    if isinstance(error, _Status):
+        soon = error.status in (429, 503) and error.retry_after_s is not None and error.retry_after_s <= SOON_S
+        return error.retry_after_s if soon else None
+    return random.uniform(*BACKOFF_S) if isinstance(error, Unreachable) else None  # noqa: S311 - no secret
+
+
+def _message(raw: bytes) -> str:
+    """What a provider says is wrong with a request, from its own error object."""
+    try:
+        body = msgspec.json.decode(raw)
+        error = body.get("error", body) if isinstance(body, dict) else {}
+        said = error.get("message") if isinstance(error, dict) else error
+    except msgspec.DecodeError:
+        said = None
+    return str(said)[:ERROR_CHARACTERS] if said else "the provider refused the request without saying why"

@@ -1,0 +1,231 @@
+"""A request's way: read it, decide, choose, try, answer, write down what happened.
+
+Every answered request has one decision row and one outcome row, whatever happens in between: a client that goes away,
+a stream that breaks, a provider that never answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from turnout.apps.caller import Caller, Refused
+from turnout.core.decision import Decision
+from turnout.core.ident import new_id
+from turnout.core.profile import Profile
+from turnout.core.query import Query
+from turnout.core.router import Router
+from turnout.core.verdict import Reason
+from turnout.models.ask import Models
+from turnout.models.provider import Wire
+from turnout.models.slot import Slot, Slots
+from turnout.net.retry import RetryBudget
+from turnout.store import Store
+
+from .account import Account, Headers, Ledger, Turned, record
+from .chat import Chat
+from .choose import Candidate, Choice, choose, unfit
+from .conversation import Conversations, Pin, staying_saves
+from .exchange import Attempt, Begun, Exchange, Wrong
+from .messages import Messages
+from .relay import Relay
+from .responses import Responses
+from .upstream import Upstream
+from .wire import Asked, Format
+
+FORMATS: Mapping[Wire, Format] = {
+    "openai-chat": Chat(),
+    "anthropic-messages": Messages(),
+    "openai-responses": Responses(),
+}
+
+
+class Answer(NamedTuple):
+    """What goes back to the client."""
+
+    status: int
+    headers: Headers
+    body: bytes | Relay
+
+
+class Gateway:
+    """Serves the three formats with one profile and the slots that are configured."""
+
+    def __init__(self, router: Callable[[], Router], models: Models, store: Store | None) -> None:
+        self.router = router
+        """The router of the moment: a profile may be reloaded between two requests."""
+        self.models = models
+        self.store = store
+        self.conversations = Conversations()
+        self.retries = RetryBudget()
+        self.live: set[Upstream] = set()
+        """Streams that are being relayed."""
+
+    @property
+    def slots(self) -> Slots:
+        return self.models.slots
+
+    async def handle(self, wire: Wire, body: bytes, caller: Caller, headers: Mapping[str, str]) -> Answer:
+        """Answer one request; every refusal in the client's own format."""
+        form = FORMATS[wire]
+        try:
+            asked = form.read(body)
+            turned = await self._decide(asked, caller)
+            return await self._answer(form, asked, turned, caller, headers)
+        except Refused as refused:
+            return refusal(form, refused)
+
+    def cut(self) -> None:
+        """End every stream now; each tells its client that it is incomplete."""
+        for upstream in list(self.live):
+            upstream.close()
+
+    # --- deciding
+
+    async def _decide(self, asked: Asked, caller: Caller) -> Turned:
+        router = self.router()
+        profile = router.profile
+        pin = self.conversations.get(caller.tenant, asked.conversation)
+        bound = pin.provider if pin is not None and asked.bound else None
+        session = asked.conversation
+        query = replace(asked.query, tenant=caller.tenant or None, session=session, ceiling=caller.ceiling)
+        named = self.slots.by_id(asked.model)
+        if named is not None:
+            return self._passed_through(profile, query, asked, caller, named)
+        if not asked.fresh and pin is not None and pin.route in profile.routes:
+            return self._continued(profile, query, asked, caller, pin)
+        decision = await router.route(replace(query, declared=asked.model))
+        if decision.outcome[0] == "D" and not caller.may_force:
+            raise Refused(
+                403, "permission_error", f"this key may not choose a tier itself: ask for `auto`, not {asked.model!r}"
+            )
+        if decision.outcome == "Dk":
+            said = f"{asked.model!r} is above this key's ceiling {caller.ceiling}: ask for `auto` or a lower tier"
+            raise Refused(403, "permission_error", said)
+        choice = choose(profile, self.slots, asked, decision.route, caller, provider=bound)
+        if decision.outcome[0] != "D" and pin is not None:
+            return self._pinned(profile, Turned(decision, choice), asked, caller, pin)
+        return Turned(decision, choice)
+
+    def _passed_through(self, profile: Profile, query: Query, asked: Asked, caller: Caller, slot: Slot) -> Turned:
+        """The client names a configured model: it gets that one, or a refusal."""
+        route = next((name for name in profile.routes if profile.policies[name].model == slot.name), None)
+        order = profile.routes
+        above = caller.ceiling is not None and (route is None or order.index(route) > order.index(caller.ceiling))
+        if not caller.may_force or above:
+            raise Refused(403, "permission_error", f"this key may not choose {slot.id} itself: ask for `auto`")
+        why = unfit(slot, asked, caller)
+        told = Reason("gateway.passthrough", f"the caller named the model {slot.id}; no tier was chosen")
+        decision = _made(profile, query, route or order[-1], 1.0, "passthrough", "D-", told)
+        candidates = (Candidate(route or order[-1], slot),) if why is None else ()
+        return Turned(decision, Choice(candidates, () if why is None else (why,)))
+
+    def _continued(self, profile: Profile, query: Query, asked: Asked, caller: Caller, pin: Pin) -> Turned:
+        """A turn without new words keeps its conversation's tier and model."""
+        said = f"no new words of the user's in this turn: its conversation keeps {pin.route} and {pin.slot}"
+        decision = _made(profile, query, pin.route, pin.confidence, "pin", "C-", Reason("pin.turn", said))
+        choice = choose(profile, self.slots, asked, pin.route, caller, provider=pin.provider if asked.bound else None)
+        return Turned(decision, self._first(choice, pin, asked, caller), "turn")
+
+    def _pinned(self, profile: Profile, turned: Turned, asked: Asked, caller: Caller, pin: Pin) -> Turned:
+        """A turn decided anew stays where its prompt is cached, while that is cheaper and no tier is lost."""
+        decision, choice = turned.decision, turned.choice
+        here = self.slots.find(pin.slot)
+        if here is None or not choice.candidates or not self.conversations.is_warm(pin):
+            return turned
+        there = choice.candidates[0].slot
+        order = profile.routes
+        lower = order.index(decision.route) <= order.index(pin.route) if pin.route in order else False
+        if lower and unfit(here, asked, caller) is None and staying_saves(here, there, pin.tokens, asked.tokens):
+            return Turned(decision, self._first(choice, pin, asked, caller), "cache")
+        return turned
+
+    def _first(self, choice: Choice, pin: Pin, asked: Asked, caller: Caller) -> Choice:
+        """The choice, the conversation's own slot before the others."""
+        slot = self.slots.find(pin.slot)
+        if slot is None or unfit(slot, asked, caller) is not None:
+            return choice
+        rest = tuple(one for one in choice.candidates if one.slot.id != slot.id)
+        return Choice((Candidate(pin.route, slot), *rest), choice.skipped)
+
+    # --- answering
+
+    async def _answer(
+        self, form: Format, asked: Asked, turned: Turned, caller: Caller, headers: Mapping[str, str]
+    ) -> Answer:
+        decision, choice = turned.decision, turned.choice
+        if self.store is not None:
+            await record(self.store, decision)
+        account = Account(Ledger(self.store, self.slots, self.conversations), asked, turned, caller)
+        exchange = Exchange(self.models, self.retries, form, asked, headers)
+        finished = False
+        try:
+            if not choice.candidates:
+                account.close("refused", None, exchange.attempts)
+                finished = True
+                return _none_fits(form, turned)
+            account.reserve(choice.candidates)
+            with self.retries.request():
+                found = await exchange.begin(choice.candidates)
+            if isinstance(found, Begun):
+                finished = asked.stream
+                if asked.stream:
+                    # From here on the stream closes the account.
+                    body: bytes | Relay = Relay(form, found, exchange, account, self.live)
+                else:
+                    finished = True
+                    account.close("answered", found, exchange.attempts)
+                    body = found.first
+                return Answer(200, account.headers(found, exchange.attempts), body)
+            finished = True
+            account.close("failed", None, exchange.attempts)
+            return _failed(form, found, decision, exchange.attempts)
+        except Refused:
+            finished = True
+            account.close("refused", None, exchange.attempts)
+            raise
+        finally:
+            if not finished:
+                account.close("cancelled", None, exchange.attempts)
+
+
+def refusal(form: Format, refused: Refused, decision: str = "") -> Answer:
+    headers = [(b"content-type", b"application/json")]
+    if refused.retry_after_s is not None:
+        headers.append((b"retry-after", str(max(1, round(refused.retry_after_s))).encode()))
+    return Answer(refused.status, headers, form.error(refused.status, refused.kind, str(refused), decision))
+
+
+def _made(
+    profile: Profile, query: Query, route: str, confidence: float, by: str, outcome: str, why: Reason
+) -> Decision:
+    """A decision no layer had to make."""
+    return Decision(profile, query, (route,), confidence, 0.0, by, outcome, remarks=(why,), id=new_id())
+
+
+def _none_fits(form: Format, turned: Turned) -> Answer:
+    told = "; ".join(reason.text for reason in turned.choice.skipped) or "no slot is configured for it"
+    said = f"no model can take this request: {told}"
+    too_long = any(reason.code == "slot.window" for reason in turned.choice.skipped)
+    status, kind = (413, "context_length_exceeded") if too_long else (503, "no_model_available")
+    return _error(form, status, kind, said, turned.decision)
+
+
+def _failed(form: Format, found: Wrong | None, decision: Decision, attempts: list[Attempt]) -> Answer:
+    if found is not None:
+        return _error(form, found.status, "invalid_request_error", found.message, decision)
+    statuses = {attempt.status for attempt in attempts}
+    endings = {attempt.ended for attempt in attempts}
+    tried = "; ".join(f"{attempt.model}: {attempt.detail or attempt.ended}" for attempt in attempts)
+    if statuses == {429}:
+        return _error(form, 429, "rate_limit_exceeded", f"every model is busy: {tried}", decision)
+    if endings == {"timeout"}:
+        return _error(form, 504, "timeout", f"no model answered in time: {tried}", decision)
+    return _error(form, 502, "upstream_error", f"no model answered: {tried}", decision)
+
+
+def _error(form: Format, status: int, kind: str, message: str, decision: Decision) -> Answer:
+    headers = [(b"content-type", b"application/json"), (b"x-turnout-decision", decision.id.encode())]
+    return Answer(status, headers, form.error(status, kind, message, decision.id))

@@ -1,0 +1,90 @@
+"""The rest of a stream once it has begun, whole events only.
+
+However it ends (its last event, a break, a client that leaves, even before the first piece was sent) the upstream is
+closed and the account too: whoever has a relay must `aclose` it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+
+import msgspec
+
+from turnout.core.errors import Broken, NetError, TimedOut
+
+from .account import Account, Ended
+from .exchange import Attempt, Begun, Exchange
+from .upstream import Upstream
+from .wire import Format
+
+CUT = "the answer broke off; what came so far is incomplete"
+
+
+class Relay:
+    """What a client is sent. While it lasts its upstream is in `live`: closing that one cuts the stream."""
+
+    def __init__(self, form: Format, begun: Begun, exchange: Exchange, account: Account, live: set[Upstream]) -> None:
+        self.form = form
+        self.begun = begun
+        self.exchange = exchange
+        self.account = account
+        self.live = live
+        self.ended: Ended = "cancelled"
+        self.usage = begun.usage
+        self.written = len(begun.first)
+        self._pieces = self._relay()
+        live.add(begun.upstream)
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self._pieces
+
+    async def aclose(self) -> None:
+        await self._pieces.aclose()
+        self.live.discard(self.begun.upstream)
+        self.begun.upstream.close()
+        self.account.close(
+            self.ended, self.begun._replace(usage=self.usage), self.exchange.attempts, written=self.written
+        )
+
+    async def _relay(self) -> AsyncGenerator[bytes, None]:
+        slot = self.begun.candidate.slot
+        if self.begun.ended or self.begun.chunks is None:
+            self.ended = "answered"
+            yield self.begun.first
+            return
+        yield self.begun.first
+        try:
+            async with aclosing(self._rest(self.begun.chunks, time.monotonic() + slot.total_s)) as rest:
+                async for piece in rest:
+                    yield piece
+        except (NetError, msgspec.DecodeError) as error:
+            self.ended = "failed"
+            detail = str(error) if isinstance(error, NetError) else f"{slot.id}: an event of the stream is not JSON"
+            self.exchange.attempts.append(Attempt(slot.name, slot.id, "broken", 0.0, 200, detail))
+            yield self.form.error_event("upstream_error", CUT, self.account.decision.id)
+
+    async def _rest(self, chunks: AsyncIterator[bytes], until: float) -> AsyncGenerator[bytes, None]:
+        slot = self.begun.candidate.slot
+        async for chunk in chunks:
+            out, last = b"", ""
+            for event in self.begun.events.feed(chunk):
+                sign = self.form.sign(event.name, event.data)
+                self.usage = self.form.usage(event.data, self.usage)
+                out += event.raw
+                if sign in ("end", "error"):
+                    # Whatever a provider sends after its last event is not part of the answer.
+                    last = sign
+                    break
+            if last:
+                # Settled before the last event is sent: a client that leaves upon it has had its answer.
+                self.ended = "answered" if last == "end" else "failed"
+            if out:
+                self.written += len(out)
+                yield out
+            if last:
+                return
+            if time.monotonic() > until:
+                raise TimedOut(f"{slot.id}: longer than {slot.total_s:g} s")
+        raise Broken(f"{slot.id}: the stream ended without its last event")

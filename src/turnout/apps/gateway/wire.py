@@ -1,0 +1,150 @@
+"""What the gateway needs to know of a wire format, and what every format's request becomes.
+
+A body passes through untouched but for its `model`: it is taken apart only one level deep, and everything that is not
+looked at stays the bytes it was.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, Literal, Protocol
+
+import msgspec
+from msgspec import Raw, Struct
+
+from turnout.apps.caller import Refused
+from turnout.core.query import MAX_CHARACTERS, Query, Turn
+from turnout.models.price import Usage
+from turnout.models.provider import Wire
+
+MESSAGES = 4096
+# Characters of English per token, about: for checks before a provider has counted.
+TOKEN_CHARACTERS = 4
+# What an image costs a model to look at, about (a 1092 x 1092 picture with Anthropic).
+IMAGE_TOKENS = 1600
+
+Sign = Literal["prelude", "delta", "error", "end", "other"]
+"""What an event of a stream is: before the first delta, a delta, the news of a failure, the last one, or in between."""
+
+
+class Asked(Struct, frozen=True):
+    """A request, read as far as the gateway must."""
+
+    wire: Wire
+    model: str
+    stream: bool
+    fields: dict[str, Raw]
+    """The body's members, untouched."""
+    query: Query
+    fresh: bool
+    """It ends with words of the user's; otherwise it only carries a tool's results."""
+    images: int
+    tools: bool
+    bound: bool
+    """It carries what only the provider that made it can read: signed thoughts, tool calls, a stored response."""
+    tokens: int
+    """Of the input, about."""
+    max_tokens: int | None
+    conversation: str
+    """The same for every turn of a conversation."""
+
+    def body(self, model: str) -> bytes:
+        """The request for another model."""
+        return msgspec.json.encode({**self.fields, "model": model})
+
+
+class Format(Protocol):
+    """One wire format. All methods are pure."""
+
+    wire: Wire
+
+    def read(self, body: bytes) -> Asked:
+        """The request; raises Refused for what no provider would take."""
+        ...
+
+    def error(self, status: int, kind: str, message: str, decision: str) -> bytes:
+        """An error as a client of this format expects it."""
+        ...
+
+    def error_event(self, kind: str, message: str, decision: str) -> bytes:
+        """The end of a stream that was cut."""
+        ...
+
+    def sign(self, name: bytes, data: bytes) -> Sign:
+        """What an event of a stream is."""
+        ...
+
+    def usage(self, data: bytes, so_far: Usage) -> Usage:
+        """The tokens an answer or an event speaks of; those so far if it speaks of none."""
+        ...
+
+
+def members(body: bytes) -> dict[str, Raw]:
+    """The members of a JSON object, each still as its bytes."""
+    try:
+        return msgspec.json.decode(body, type=dict[str, Raw])
+    except msgspec.DecodeError as error:
+        raise Refused(400, "invalid_request_error", f"the body is not a JSON object: {error}") from None
+
+
+def decoded(fields: dict[str, Raw], name: str, kind: Any, default: Any = None) -> Any:
+    """One member, of the type it must have."""
+    raw = fields.get(name)
+    if raw is None:
+        return default
+    try:
+        value = msgspec.json.decode(raw, type=kind)
+    except msgspec.DecodeError as error:
+        raise Refused(400, "invalid_request_error", f"{name}: {error}") from None
+    return default if value is None else value
+
+
+def named_model(fields: dict[str, Raw]) -> str:
+    model: str = decoded(fields, "model", str, "")
+    if not model:
+        raise Refused(400, "invalid_request_error", "model: name one, or `auto` to let Turnout choose")
+    return model
+
+
+def asked(
+    wire: Wire,
+    fields: dict[str, Raw],
+    turns: list[Turn],
+    *,
+    fresh: bool,
+    images: int,
+    bound: bool,
+    size: int,
+    max_tokens: int | None,
+) -> Asked:
+    """What the three formats have in common."""
+    if len(turns) > MESSAGES:
+        raise Refused(413, "invalid_request_error", f"{len(turns):,} messages; at most {MESSAGES:,} are taken")
+    characters = sum(len(turn.text) for turn in turns)
+    if characters > MAX_CHARACTERS:
+        said = f"the messages have {characters:,} characters; at most {MAX_CHARACTERS:,} are taken"
+        raise Refused(413, "invalid_request_error", said)
+    first = next((turn.text for turn in turns if turn.role == "user"), "")
+    system = "\n".join(turn.text for turn in turns if turn.role == "system")
+    key: str = decoded(fields, "prompt_cache_key", str, "") if "prompt_cache_key" in fields else ""
+    digest = hashlib.blake2b(f"{key}\0{system}\0{first}".encode("utf-8", "replace"), digest_size=16).hexdigest()
+    return Asked(
+        wire=wire,
+        model=named_model(fields),
+        stream=decoded(fields, "stream", bool, False),
+        fields=fields,
+        query=Query(turns=tuple(turns)),
+        fresh=fresh,
+        images=images,
+        tools="tools" in fields and bytes(fields["tools"]) not in (b"null", b"[]"),
+        bound=bound,
+        tokens=size // TOKEN_CHARACTERS + images * IMAGE_TOKENS,
+        max_tokens=max_tokens,
+        conversation=digest,
+    )
+
+
+def error_object(kind: str, message: str, decision: str) -> dict[str, Any]:
+    """The inside of an OpenAI error; the decision's id lets an operator find out more than a client is told."""
+    told = f"{message} (decision {decision})" if decision else message
+    return {"message": told, "type": kind, "param": None, "code": kind}

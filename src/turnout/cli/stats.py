@@ -1,0 +1,105 @@
+"""`turnout stats`: what the decision log says of its traffic.
+
+The picture on top is the one that tells whether routing gets cheaper: a row for each stretch of time, who decided what
+share of it, and the share a model had to be asked for. Signs and numbers say what colours say.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Annotated, Literal
+
+import msgspec
+from cyclopts import Parameter
+
+from turnout.core.errors import NoLogYet
+from turnout.store import Records, Span, Stats, Store
+
+from .option import ConfigOption, DbOption, JsonOption, OnlyProfileOption, SinceOption, TenantOption, UntilOption
+from .screen import console, glyphs_for, width_of, write_bytes
+from .stored import nothing_there, reading_log, span_of
+
+HOUR_MS = 3_600_000
+DAY_MS = 24 * HOUR_MS
+WEEK_MS = 7 * DAY_MS
+STRETCHES = {"hour": HOUR_MS, "day": DAY_MS, "week": WEEK_MS}
+# 1970 began on a Thursday; weeks begin on a Monday.
+MONDAY_MS = 3 * DAY_MS
+# Without --by: hours for two days, days for two months, then weeks.
+HOURLY_MS, DAILY_MS = 2 * DAY_MS, 60 * DAY_MS
+
+Stretch = Literal["hour", "day", "week"]
+
+
+class Waiting(msgspec.Struct, frozen=True):
+    """What the log has not taken in."""
+
+    spool_bytes: int
+    """Rows that wait in a spool: of a process that runs, or of one that ended while the database was away."""
+    rejected: int
+    """Rows no database takes, set aside."""
+    folder: str
+
+
+def stats(
+    *,
+    by: Annotated[
+        Stretch | None, Parameter(name="--by", help="One row an hour, day or week; as it fits unless told.")
+    ] = None,
+    profile: OnlyProfileOption = None,
+    since: SinceOption = None,
+    until: UntilOption = None,
+    tenant: TenantOption = "",
+    json: JsonOption = False,
+    db: DbOption = None,
+    config: ConfigOption = None,
+) -> int:
+    span = span_of(since, until)
+    try:
+        with reading_log(db, config) as store:
+            records = store.records(tenant)
+            stretch = by or fitting(records, span, profile)
+            shift = shift_of(stretch)
+            found = records.stats(span=span, profile=profile, bucket_ms=STRETCHES[stretch], shift_ms=shift)
+            waiting = waiting_in(store)
+            empty = "" if found.decisions else nothing_there(store, records)
+    except NoLogYet as nothing:
+        if json:
+            raise
+        print(nothing)
+        return 0
+    if json:
+        write_bytes(msgspec.json.encode(form(found, stretch, waiting)))
+    elif empty:
+        print(empty)
+    else:
+        from .traffic import report
+
+        screen = console()
+        screen.print(report(found, stretch, waiting, glyphs_for(screen), width_of(screen)), width=width_of(screen))
+    return 0
+
+
+def fitting(records: Records, span: Span, profile: str | None) -> Stretch:
+    """A stretch of time that makes neither one row of everything nor hundreds."""
+    first = next(records.decisions(span=span, profile=profile, oldest_first=True), None)
+    age = datetime.now().timestamp() * 1000 - first.created_ms if first is not None else 0
+    return "hour" if age <= HOURLY_MS else "day" if age <= DAILY_MS else "week"
+
+
+def shift_of(stretch: Stretch) -> int:
+    """How much earlier than in UTC a day begins here, and a week on a Monday."""
+    offset = datetime.now().astimezone().utcoffset() or timedelta()
+    return int(offset.total_seconds() * 1000) + (MONDAY_MS if stretch == "week" else 0)
+
+
+def waiting_in(store: Store) -> Waiting:
+    folder = store.journal.spool.folder
+    sizes = [path.stat().st_size for path in folder.glob("*.spool") if path.exists()]
+    rejected = folder / "rejected.jsonl"
+    lines = rejected.read_bytes().count(b"\n") if rejected.exists() else 0
+    return Waiting(sum(sizes), lines, str(folder))
+
+
+def form(found: Stats, stretch: Stretch, waiting: Waiting) -> dict[str, object]:
+    return {"by": stretch, **msgspec.structs.asdict(found), "saved_usd": found.saved_usd, "waiting": waiting}

@@ -1,0 +1,55 @@
+"""Providers by name: where they are, which wire formats they speak, which header carries their key.
+
+A table of facts. A provider that is not in it is any OpenAI-compatible server, and its slot says where it is.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+Wire = Literal["openai-chat", "anthropic-messages", "openai-responses"]
+WIRES: tuple[Wire, ...] = ("openai-chat", "anthropic-messages", "openai-responses")
+CHAT: tuple[Wire, ...] = ("openai-chat",)
+
+
+class Provider(Struct, frozen=True):
+    base_url: str | None
+    """None: the slot must say it."""
+    env: str | None
+    """The environment variable its key is usually in; None: it needs none."""
+    wires: tuple[Wire, ...] = CHAT
+
+
+PROVIDERS: dict[str, Provider] = {
+    "anthropic": Provider("https://api.anthropic.com/v1", "ANTHROPIC_API_KEY", ("anthropic-messages", "openai-chat")),
+    "openai": Provider("https://api.openai.com/v1", "OPENAI_API_KEY", ("openai-chat", "openai-responses")),
+    "google": Provider("https://generativelanguage.googleapis.com/v1beta/openai", "GEMINI_API_KEY"),
+    "mistral": Provider("https://api.mistral.ai/v1", "MISTRAL_API_KEY"),
+    "groq": Provider("https://api.groq.com/openai/v1", "GROQ_API_KEY"),
+    "deepseek": Provider("https://api.deepseek.com/v1", "DEEPSEEK_API_KEY"),
+    "xai": Provider("https://api.x.ai/v1", "XAI_API_KEY"),
+    "openrouter": Provider("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
+    "ollama": Provider("http://127.0.0.1:11434/v1", None),
+    "vllm": Provider("http://127.0.0.1:8000/v1", None),
+    "lmstudio": Provider("http://127.0.0.1:1234/v1", None),
+    "demo": Provider("demo:", None, WIRES),
+}
+"""`demo` is the model that ships with Turnout: it answers offline and says what it is."""
+
+PATHS: dict[Wire, str] = {
+    "openai-chat": "/chat/completions",
+    "anthropic-messages": "/messages",
+    "openai-responses": "/responses",
+}
+
+# Anthropic wants the version of its interface named; this is the only one there has been since June 2023.
+ANTHROPIC_VERSION = "2023-06-01"
+
+
+def credential(wire: Wire, provider: str, key: str) -> tuple[str, str]:
+    """The header that carries a key."""
+    if wire == "anthropic-messages" and provider != "openrouter":
+        return "x-api-key", key
+    return "authorization", f"Bearer {key}"

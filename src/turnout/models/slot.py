@@ -1,0 +1,224 @@
+"""Slots: the names a policy uses for models (`simple`, `main`, `classifier`), and what fills each.
+
+A slot is configured in `turnout.toml`; what it leaves out comes from its provider's row. A slot that lacks its key is
+there all the same and says so: it is skipped with that reason, never silently.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import msgspec
+import msgspec.inspect
+from msgspec import Meta, Struct
+
+from turnout.config.check import conform
+from turnout.config.document import Document, read
+from turnout.config.load import settings_file
+from turnout.core.errors import ConfigError, EgressRefused, Problem, suggest
+from turnout.net.egress import Origin, origin_of
+
+from .provider import PROVIDERS, WIRES, Wire
+from .secret import Secret, SecretPlace
+
+Seconds = Annotated[float, Meta(gt=0.0)]
+Price = Annotated[float, Meta(ge=0.0)]
+
+# Tiers of the seed, as the specification lists them.
+DEFAULT_TIERS = {
+    "simple": "google/gemini-2.5-flash",
+    "medium": "anthropic/claude-haiku-4-5",
+    "complex": "anthropic/claude-sonnet-4-6",
+    "reasoning": "anthropic/claude-opus-4-6",
+}
+# Who stands in for a slot nobody has configured.
+STAND_INS = {"classifier": "simple", "router": "classifier", "claims_router": "classifier", "conversational": "main"}
+STAND_INS |= {"main": "medium"}
+
+
+class Prices(Struct, frozen=True, forbid_unknown_fields=True):
+    """US dollars for a million tokens."""
+
+    input_usd: Price
+    output_usd: Price
+    cached_input_usd: Price | None = None
+
+
+class SlotFile(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The table `[models.NAME]`."""
+
+    model: str
+    """`provider/model`."""
+    base_url: str | None = None
+    """Of an OpenAI-compatible server; the provider's own unless told."""
+    key: SecretPlace | None = None
+    wires: tuple[Wire, ...] | None = None
+    """The wire formats it speaks."""
+    private: bool = False
+    """Its host may resolve to a private address."""
+    context_tokens: Annotated[int, Meta(gt=0)] | None = None
+    images: bool = True
+    tools: bool = True
+    structured: bool = False
+    """It takes a JSON schema for its answer."""
+    prices: Prices | None = None
+    """Unless told, what the price list knows; an unknown model has no price, not zero."""
+    connect_s: Seconds = 2.0
+    first_token_s: Seconds = 30.0
+    idle_s: Seconds = 20.0
+    total_s: Seconds = 600.0
+
+
+SLOT_TYPE = msgspec.inspect.type_info(SlotFile)
+
+
+class Slot(Struct, frozen=True):
+    """A slot, ready to be used."""
+
+    name: str
+    provider: str
+    model: str
+    """As its provider names it."""
+    origin: Origin | None
+    """Where it is; None for the demonstration model, which is here."""
+    path: str
+    key: Secret | None
+    needs_key: str
+    """Where a key should be and is not; empty if the slot can be used."""
+    wires: tuple[Wire, ...]
+    context_tokens: int | None
+    images: bool
+    tools: bool
+    structured: bool
+    prices: Prices | None
+    first_token_s: float
+    idle_s: float
+    total_s: float
+
+    @property
+    def id(self) -> str:
+        """`provider/model`, by which a client may ask for it."""
+        return f"{self.provider}/{self.model}"
+
+    @property
+    def usable(self) -> bool:
+        return not self.needs_key
+
+
+class Slots(Struct, frozen=True):
+    """Every slot by its name."""
+
+    slots: Mapping[str, Slot]
+    demo: bool = False
+    """Nothing is configured: the demonstration model fills every slot."""
+
+    def find(self, name: str) -> Slot | None:
+        """The slot of that name, or the one that stands in for it."""
+        seen = set()
+        while name not in self.slots:
+            if name in seen or name not in STAND_INS:
+                return None
+            seen.add(name)
+            name = STAND_INS[name]
+        return self.slots[name]
+
+    def by_id(self, ident: str) -> Slot | None:
+        """The slot a client names as `provider/model`."""
+        wanted = ident.casefold()
+        return next((slot for slot in self.slots.values() if slot.id.casefold() == wanted), None)
+
+    @property
+    def classifier(self) -> Slot | None:
+        """The slot that can be asked to classify, if there is one that can be used."""
+        found = self.find("classifier")
+        return found if found is not None and found.usable and found.provider != "demo" else None
+
+    @property
+    def origins(self) -> frozenset[Origin]:
+        """Where the process may connect to for models."""
+        return frozenset(slot.origin for slot in self.slots.values() if slot.origin is not None)
+
+
+def load_slots(config: str | os.PathLike[str] | None = None) -> Slots:
+    """The slots of the user's settings. Without any: the default tiers if a key for one is there, else the demo."""
+    file = settings_file(config)
+    document = read(file) if file is not None else None
+    table: Any = document.tree.get("models") if document is not None else None
+    if not table:
+        slots = {name: make_slot(name, SlotFile(model)) for name, model in DEFAULT_TIERS.items()}
+        if any(slot.usable for slot in slots.values()):
+            return Slots(slots)
+        return Slots({name: make_slot(name, SlotFile("demo/demo")) for name in DEFAULT_TIERS}, demo=True)
+    assert document is not None  # noqa: S101 - a table comes from a document
+    return Slots(_read_table(document, table))
+
+
+def _read_table(document: Document, table: Any) -> dict[str, Slot]:
+    if not isinstance(table, dict):
+        raise ConfigError([document.problem(("models",), "must be a table of slots: [models.simple]")])
+    problems: list[Problem] = []
+    slots: dict[str, Slot] = {}
+    for name, entry in table.items():
+        if isinstance(entry, str):
+            entry = {"model": entry}  # noqa: PLW2901 - the short way to write the same
+        key = entry.get("key") if isinstance(entry, dict) else None
+        if isinstance(key, str):
+            said = 'a key does not belong in a file: key = { env = "NAME" } or { file = "PATH" }'
+            problems.append(document.problem(("models", name, "key"), said))
+            continue
+        found = [document.problem(path, said) for path, said in conform(entry, SLOT_TYPE, ("models", name))]
+        problems += found
+        if found:
+            continue
+        try:
+            slots[name] = make_slot(name, msgspec.convert(entry, SlotFile))
+        except ConfigError as error:
+            problems += [document.problem(("models", name), problem.message) for problem in error.problems]
+    if problems:
+        raise ConfigError(problems)
+    return slots
+
+
+def make_slot(name: str, file: SlotFile) -> Slot:
+    where = f"models.{name}"
+    provider, slash, model = file.model.partition("/")
+    if not slash or not model:
+        known = ", ".join(PROVIDERS)
+        raise ConfigError([Problem(where, f"model {file.model!r} must be provider/model (providers: {known})")])
+    row = PROVIDERS.get(provider)
+    base = file.base_url or (row.base_url if row is not None else None)
+    if base is None:
+        near = suggest(provider, PROVIDERS)
+        raise ConfigError([Problem(where, f"provider {provider!r} is not known{near}: say where it is with base_url")])
+    origin, path = None, ""
+    if base != "demo:":
+        try:
+            origin = origin_of(base, private=file.private)
+        except EgressRefused as error:
+            raise ConfigError([Problem(where, str(error))]) from None
+        path = "/" + base.split("://", 1)[1].partition("/")[2].strip("/")
+        path = "" if path == "/" else path
+    place = file.key
+    if place is None and row is not None and row.env is not None and file.base_url is None:
+        place = SecretPlace(env=row.env)
+    key = place.read(where) if place is not None else None
+    return Slot(
+        name=name,
+        provider=provider,
+        model=model,
+        origin=origin,
+        path=path,
+        key=key,
+        needs_key=place.place if place is not None and key is None else "",
+        wires=file.wires or (row.wires if row is not None else WIRES[:1]),
+        context_tokens=file.context_tokens,
+        images=file.images,
+        tools=file.tools,
+        structured=file.structured,
+        prices=file.prices,
+        first_token_s=file.first_token_s,
+        idle_s=file.idle_s,
+        total_s=file.total_s,
+    )

@@ -1,0 +1,103 @@
+"""A circuit breaker: after enough failures nothing is sent for a while, then one probe decides.
+
+Closed, open, half-open; the clock is handed in, so that every transition can be tested without waiting. The numbers
+are Turnout's defaults (see docs/reference/models.md): five failures in a row, or half of at least twenty in ten
+seconds; open for 30 s times how often it has opened, at most 300 s.
+
+Once it has opened, only a probe's end changes anything: requests that began before and end now, well or badly, say
+nothing about how things are. A clock that goes back shortens a wait, never lengthens it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from time import monotonic
+from typing import Literal
+
+from msgspec import Struct
+
+State = Literal["closed", "open", "half-open"]
+
+
+class BreakerSettings(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    in_a_row: int = 5
+    share: float = 0.5
+    at_least: int = 20
+    window_s: float = 10.0
+    open_s: float = 30.0
+    open_at_most_s: float = 300.0
+
+
+class Breaker:
+    def __init__(self, settings: BreakerSettings = BreakerSettings(), now: Callable[[], float] = monotonic) -> None:  # noqa: B008 - frozen
+        self.settings = settings
+        self._now = now
+        self._recent: deque[tuple[float, bool]] = deque()
+        self._failed = 0
+        self._in_a_row = 0
+        self._opened = 0
+        self._since: float | None = None
+        """When it opened; None while it is closed."""
+        self._probing: float | None = None
+        """When the probe was let through whose end is awaited."""
+
+    @property
+    def state(self) -> State:
+        if self._since is None:
+            return "closed"
+        settings = self.settings
+        wait = min(settings.open_s * self._opened, settings.open_at_most_s)
+        return "open" if 0 <= self._now() - self._since < wait else "half-open"
+
+    def allows(self) -> bool:
+        """Whether to try. Half open, the first to ask is the probe, and the others wait for what becomes of it."""
+        state = self.state
+        if state != "half-open":
+            return state == "closed"
+        now = self._now()
+        # A probe nobody reported on, because its caller went away, does not keep the breaker open for ever.
+        if self._probing is not None and 0 <= now - self._probing < self.settings.open_s:
+            return False
+        self._probing = now
+        return True
+
+    def succeeded(self) -> None:
+        if self._since is None:
+            self._in_a_row = 0
+            self._note(failed=False)
+        elif self._probing is not None:
+            self._since = self._probing = None
+            self._opened = self._in_a_row = self._failed = 0
+            self._recent.clear()
+
+    def failed(self) -> None:
+        if self._since is not None:
+            if self._probing is not None:
+                self._trip()
+            return
+        self._in_a_row += 1
+        self._note(failed=True)
+        settings, seen = self.settings, len(self._recent)
+        often = seen >= settings.at_least and self._failed >= settings.share * seen
+        if self._in_a_row >= settings.in_a_row or often:
+            self._trip()
+
+    def forgive(self) -> None:
+        """The probe ended without an answer either way: its caller went away."""
+        self._probing = None
+
+    def _trip(self) -> None:
+        self._since = self._now()
+        self._opened += 1
+        self._probing = None
+
+    def _note(self, *, failed: bool) -> None:
+        now = self._now()
+        if self._recent and now < self._recent[-1][0]:
+            self._recent.clear()
+            self._failed = 0
+        self._recent.append((now, failed))
+        self._failed += failed
+        while self._recent[0][0] < now - self.settings.window_s:
+            self._failed -= self._recent.popleft()[1]

@@ -1,0 +1,43 @@
+"""A retry budget: however bad things are, retries stay a small share of the requests under way.
+
+Without one, a provider that fails makes every client ask twice, just when it can least bear it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class RetryBudget:
+    """At most `share` of the active requests may be retries at any moment, and never fewer than `floor`."""
+
+    def __init__(self, share: float = 0.2, floor: int = 3) -> None:
+        self.share = share
+        self.floor = floor
+        self.active = 0
+        self.retrying = 0
+        self.refused = 0
+
+    @contextmanager
+    def request(self) -> Iterator[None]:
+        """A request is under way."""
+        self.active += 1
+        try:
+            yield
+        finally:
+            self.active -= 1
+
+    @contextmanager
+    def retry(self) -> Iterator[bool]:
+        """Whether one more retry is within the budget; it counts for as long as the block lasts."""
+        allowed = self.retrying < max(self.floor, int(self.share * self.active))
+        if not allowed:
+            self.refused += 1
+            yield False
+            return
+        self.retrying += 1
+        try:
+            yield True
+        finally:
+            self.retrying -= 1

@@ -1,0 +1,74 @@
+"""How many requests are let in at once. The rest wait a moment, in a short line, and are then told to come back.
+
+Refusing early is what keeps a server useful under too much load: work that is let in is finished in time, and work that
+is not costs next to nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import deque
+
+from turnout.apps.caller import Refused
+
+
+class Admission:
+    def __init__(self, limit: int, waiting: int, wait_s: float, lag_s: float) -> None:
+        self.limit = limit
+        self.waiting = waiting
+        self.wait_s = wait_s
+        self.lag_s = lag_s
+        self.active = 0
+        self.refused = 0
+        self.lag = 0.0
+        """How far the event loop is behind, seconds; kept by `watch`."""
+        self.draining = False
+        self._line: deque[asyncio.Future[None]] = deque()
+
+    async def enter(self) -> None:
+        """Take a place; raises Refused if there is none soon. Every `enter` that returns needs a `leave`."""
+        if self.draining:
+            raise Refused(503, "overloaded_error", "the server is stopping: try another", retry_after_s=1.0)
+        if self.active < self.limit and self.lag < self.lag_s:
+            self.active += 1
+            return
+        if len(self._line) >= self.waiting or self.lag >= self.lag_s:
+            raise self._full()
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._line.append(turn)
+        try:
+            async with asyncio.timeout(self.wait_s):
+                await turn
+        except TimeoutError:
+            if turn.done() and not turn.cancelled():  # its turn came at the last moment
+                return
+            raise self._full() from None
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self.leave()
+            raise
+
+    def leave(self) -> None:
+        """Give the place to whoever is next."""
+        while self._line:
+            turn = self._line.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self.active -= 1
+
+    async def watch(self, every_s: float = 0.02) -> None:
+        """Measure how late the event loop wakes us: that is how late it is for everybody."""
+        loop = asyncio.get_running_loop()
+        while True:
+            before = loop.time()
+            await asyncio.sleep(every_s)
+            late = max(0.0, loop.time() - before - every_s)
+            self.lag = max(late, 0.7 * self.lag)
+
+    def _full(self) -> Refused:
+        self.refused += 1
+        wait = random.uniform(1.0, 3.0)  # noqa: S311 - spreads clients out, keeps no secret
+        said = f"{self.active} requests are under way and {len(self._line)} wait: try again"
+        return Refused(503, "overloaded_error", said, retry_after_s=wait)

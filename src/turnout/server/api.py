@@ -1,0 +1,145 @@
+"""Turnout's own interface: decide, look a decision up, correct it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Raw, Struct
+
+from turnout.apps.caller import Caller, Refused
+from turnout.apps.gateway.account import record
+from turnout.apps.gateway.gateway import Answer
+from turnout.core.errors import QueryError, StoreError, UnknownDecision
+from turnout.core.query import Query, Turn
+
+if TYPE_CHECKING:
+    from .house import House
+
+BATCH = 1000
+
+
+class TurnBody(Struct, forbid_unknown_fields=True):
+    role: str
+    text: str
+
+
+class RouteBody(Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """A question to decide."""
+
+    text: str = ""
+    turns: tuple[TurnBody, ...] = ()
+    attachments: tuple[str, ...] = ()
+    declared: str | None = None
+    ceiling: str | None = None
+    session: Annotated[str, Meta(max_length=200)] | None = None
+    profile: str | None = None
+
+
+class BatchBody(Struct, forbid_unknown_fields=True):
+    """Questions to decide, in order."""
+
+    queries: Annotated[list[RouteBody], Meta(min_length=1, max_length=BATCH)]
+    profile: str | None = None
+
+
+class FeedbackBody(Struct, forbid_unknown_fields=True):
+    """A human's word on a decision."""
+
+    decision: str
+    verdict: Literal["right", "wrong"] | None = None
+    should_be: str | None = None
+    note: Annotated[str, Meta(max_length=2000)] = ""
+    by: Annotated[str, Meta(max_length=200)] = ""
+
+
+def read(body: bytes, kind: Any) -> Any:
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except msgspec.DecodeError as error:
+        raise Refused(422, "invalid_request_error", str(error)) from None
+
+
+def answer(value: object, status: int = 200) -> Answer:
+    body = value if isinstance(value, bytes) else msgspec.json.encode(value)
+    return Answer(status, [(b"content-type", b"application/json")], body)
+
+
+async def route(house: House, caller: Caller, body: bytes, path: Mapping[str, str]) -> Answer:
+    asked: RouteBody = read(body, RouteBody)
+    return answer(await _decide(house, caller, asked, asked.profile))
+
+
+async def route_batch(house: House, caller: Caller, body: bytes, path: Mapping[str, str]) -> Answer:
+    asked: BatchBody = read(body, BatchBody)
+    found: list[Raw | dict[str, Any]] = []
+    for one in asked.queries:
+        try:
+            found.append(Raw(await _decide(house, caller, one, one.profile or asked.profile)))
+        except Refused as refused:
+            found.append({"error": {"type": refused.kind, "message": str(refused)}})
+        # A thousand decisions take some ten milliseconds: others get their turn in between.
+        if len(found) % 64 == 0:
+            await asyncio.sleep(0)
+    return answer({"decisions": found})
+
+
+async def _decide(house: House, caller: Caller, asked: RouteBody, profile: str | None) -> bytes:
+    router = house.router(profile, caller)
+    turns = tuple(Turn(turn.role, turn.text) for turn in asked.turns)
+    if asked.declared is not None and not caller.may_force:
+        raise Refused(403, "permission_error", "this key may not declare a route itself")
+    ceiling = asked.ceiling
+    if caller.ceiling is not None and caller.ceiling in router.profile.routes and router.profile.ordered:
+        order = router.profile.routes
+        if ceiling is None or (ceiling in order and order.index(ceiling) > order.index(caller.ceiling)):
+            ceiling = caller.ceiling
+    query = Query(asked.text, turns, asked.attachments, asked.declared, ceiling, asked.session, caller.tenant or None)
+    try:
+        decision = await router.route(query)
+    except QueryError as error:
+        raise Refused(422, "invalid_request_error", str(error)) from None
+    if house.store is not None:
+        await record(house.store, decision)
+    return decision.json()
+
+
+async def decision(house: House, caller: Caller, body: bytes, path: Mapping[str, str]) -> Answer:
+    records = house.stored().records(caller.tenant)
+
+    def look() -> dict[str, Any]:
+        found = records.get(path["id"])
+        told = found.to_dict() | {"question": found.question, "created_ms": found.created_ms, "session": found.session}
+        outcome = records.outcome(found.id)
+        return told | {
+            "happened": None if outcome is None else msgspec.to_builtins(outcome),
+            "feedback": msgspec.to_builtins(records.feedback(found.id)),
+            "violations": msgspec.to_builtins(records.breaches(decision=found.id)),
+        }
+
+    try:
+        return answer(await asyncio.to_thread(look))
+    except UnknownDecision as error:
+        raise Refused(404, "not_found_error", str(error)) from None
+
+
+async def feedback(house: House, caller: Caller, body: bytes, path: Mapping[str, str]) -> Answer:
+    given: FeedbackBody = read(body, FeedbackBody)
+    if given.verdict is None and given.should_be is None:
+        raise Refused(422, "invalid_request_error", "say a verdict (right or wrong), or which route it should_be")
+    records = house.stored().records(caller.tenant)
+
+    def judge() -> Any:
+        found = records.get(given.decision)
+        verdict = given.verdict or ("right" if given.should_be == found.route else "wrong")
+        by = given.by or caller.key_id or "anonymous"
+        return records.judge(found.id, verdict, should_be=given.should_be, by=by, note=given.note)
+
+    try:
+        return answer(await asyncio.to_thread(judge), 201)
+    except UnknownDecision as error:
+        raise Refused(404, "not_found_error", str(error)) from None
+    except StoreError as error:
+        raise Refused(422, "invalid_request_error", str(error)) from None

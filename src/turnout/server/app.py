@@ -1,0 +1,164 @@
+"""The one way in and out of every request: guard, who asks, is there room, read, answer, write down.
+
+A pure ASGI application over Starlette's router. Nothing of a request decides anything before the table's row for it has
+been found, and what decides afterwards is that row.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import Any
+
+from starlette.routing import Route as Path
+from starlette.routing import Router as Paths
+
+from turnout.apps.caller import Caller, Refused
+from turnout.apps.gateway.gateway import FORMATS, Answer, refusal
+
+from .auth import header_map
+from .house import House
+from .table import ROUTES, Listener, Route
+from .wire import Gone, Receive, Scope, Send, read_body, send_answer, unless_gone
+
+log = logging.getLogger("turnout.server")
+_NOBODY = None
+
+
+def application(house: House, listener: Listener = "public") -> Any:
+    """The ASGI application of one listener."""
+    paths: dict[str, dict[str, Endpoint]] = {}
+    for route in ROUTES:
+        if route.listener == listener:
+            paths.setdefault(route.path, {})[route.method] = Endpoint(house, route)
+    routes = [Path(path, Methods(methods), include_in_schema=False) for path, methods in paths.items()]
+    return Outermost(house, Paths(routes, redirect_slashes=False, default=NotFound()))
+
+
+class Methods:
+    """The methods of one path."""
+
+    def __init__(self, methods: dict[str, Endpoint]) -> None:
+        self.methods = methods
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        endpoint = self.methods.get(scope["method"])
+        if endpoint is not None:
+            await endpoint(scope, receive, send)
+            return
+        allowed = ", ".join(self.methods)
+        refused = Refused(405, "invalid_request_error", f"{scope['method']} is not for this path: use {allowed}")
+        answer = _write(next(iter(self.methods.values())).route, refused)
+        await send_answer(send, answer._replace(headers=[*answer.headers, (b"allow", allowed.encode())]))
+
+
+class NotFound:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            await send_answer(send, _write(None, Refused(404, "not_found_error", "no such path (see /openapi.json)")))
+
+
+class Outermost:
+    """What nobody expected ends here: a sentence for the client, the rest for the log."""
+
+    def __init__(self, house: House, inner: Any) -> None:
+        self.house = house
+        self.inner = inner
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await _lifespan(receive, send)
+            return
+        if scope["type"] != "http":
+            return
+        started = False
+
+        async def sending(message: Any) -> None:
+            nonlocal started
+            started = True
+            await send(message)
+
+        try:
+            await self.inner(scope, receive, sending)
+        except Exception:
+            log.exception("a request failed in a way nobody foresaw")
+            if started:
+                raise
+            await send_answer(send, _write(None, Refused(500, "api_error", "something failed here; the log says what")))
+
+
+async def _lifespan(receive: Receive, send: Send) -> None:
+    while True:
+        message = await receive()
+        await send({"type": f"{message['type']}.complete"})
+        if message["type"] == "lifespan.shutdown":
+            return
+
+
+class Endpoint:
+    """One row of the table, served."""
+
+    def __init__(self, house: House, route: Route) -> None:
+        self.house = house
+        self.route = route
+        self.path = route.path
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        house, route = self.house, self.route
+        started = time.monotonic()
+        headers = header_map(scope["headers"])
+        status = 499
+        entered = False
+        try:
+            house.guard.check(headers)
+            if not route.scope:
+                answer = await self._plain(_OPEN, b"", scope)
+            else:
+                await house.admission.enter()
+                entered = True
+                caller = await house.auth.caller(scope["headers"], admin=route.listener == "admin")
+                caller.must(route.scope)
+                body = await read_body(receive, house.settings.body_bytes, headers.get("content-length"))
+                if route.wire is not None:
+                    status = await self._ask(body, caller, dict(headers), receive, send)
+                    return
+                answer = await self._plain(caller, body, scope)
+        except Refused as refused:
+            answer = _write(route, refused)
+        except Gone:
+            return
+        finally:
+            if entered:
+                house.admission.leave()
+            if status != 499:
+                house.metrics.note(self.path, status, time.monotonic() - started)
+        house.metrics.note(self.path, answer.status, time.monotonic() - started)
+        await send_answer(send, answer)
+
+    async def _plain(self, caller: Caller, body: bytes, scope: Scope) -> Answer:
+        assert self.route.plain is not None  # noqa: S101 - a row has a handler or a format
+        return await self.route.plain(self.house, caller, body, scope.get("path_params", {}))
+
+    async def _ask(self, body: bytes, caller: Caller, headers: dict[str, str], receive: Receive, send: Send) -> int:
+        """A generation: as long as it takes, and not a moment longer than its client is there."""
+        wire = self.route.wire
+        assert wire is not None  # noqa: S101 - see above
+        status = 499
+
+        async def work() -> None:
+            nonlocal status
+            answer = await self.house.gateway.handle(wire, body, caller, headers)
+            status = answer.status
+            await send_answer(send, answer)
+
+        await unless_gone(receive, work())
+        return status
+
+
+_OPEN = Caller("", "", frozenset(), purse=None)  # type: ignore[arg-type]
+
+
+def _write(route: Route | None, refused: Refused) -> Answer:
+    """A refusal in the format the route's clients read."""
+    style = route.style if route is not None else "openai"
+    return refusal(FORMATS["anthropic-messages" if style == "anthropic" else "openai-chat"], refused)

@@ -1,0 +1,126 @@
+"""One authentication for every route: a request becomes a `Caller`, or is refused. There is no caller by default."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import time
+from collections import OrderedDict, deque
+from collections.abc import Mapping, Sequence
+
+from turnout.apps.caller import Caller, Purse, Refused
+from turnout.store import Store
+
+from .key import SCOPES, Credential, KeyRow, digest, read_credential
+
+# A revoked key stops working within this time.
+CACHED_S = 30.0
+CACHED_KEYS = 10_000
+MINUTE_S = 60.0
+_NOBODY = "0" * 64
+
+
+class Auth:
+    """Knows keys. `open` is a server on loopback that has none: everybody on this machine may ask."""
+
+    def __init__(self, store: Store | None, pepper: bytes, *, loopback: bool) -> None:
+        self.store = store
+        self.pepper = pepper
+        self.loopback = loopback
+        self._keys: OrderedDict[str, tuple[float, KeyRow | None]] = OrderedDict()
+        self._purses: dict[str, Purse] = {}
+        self._recent: dict[str, deque[float]] = {}
+        self._anyone = Caller("", "", frozenset(SCOPES) - {"admin"}, Purse())
+        self._owner = Caller("", "", frozenset(SCOPES), Purse())
+        self._has_keys: tuple[float, bool] | None = None
+
+    async def caller(self, headers: Sequence[tuple[bytes, bytes]], *, admin: bool = False) -> Caller:
+        """Who sends these headers."""
+        if self.loopback and not await self._any_keys():
+            return self._owner if admin else self._anyone
+        credential = self._credential(headers)
+        row = await self._find(credential.key_id)
+        # Compared even where there is no such key, so that both take the same time.
+        same = hmac.compare_digest(digest(credential.secret, self.pepper), row.digest if row is not None else _NOBODY)
+        if row is None or not same or not row.is_valid(time.time_ns() // 1_000_000):
+            raise Refused(401, "invalid_api_key", "this key is not known here, or no longer valid")
+        self._limit_rate(row)
+        return Caller(
+            key_id=row.id,
+            tenant=row.tenant,
+            scopes=frozenset(row.scopes),
+            purse=await self._purse(row),
+            ceiling=row.ceiling,
+            may_force=row.may_force,
+            profiles=None if row.profiles is None else frozenset(row.profiles),
+        )
+
+    def forget(self) -> None:
+        """Look every key up again: one was made, changed or revoked."""
+        self._keys.clear()
+        self._has_keys = None
+
+    def _credential(self, headers: Sequence[tuple[bytes, bytes]]) -> Credential:
+        given = [value for name, value in headers if name in (b"authorization", b"x-api-key")]
+        if not given:
+            said = "a key is needed: send it as `Authorization: Bearer tno_…` or `x-api-key: tno_…`"
+            raise Refused(401, "invalid_api_key", said)
+        if len(given) > 1:
+            raise Refused(400, "invalid_request_error", "more than one credential: send exactly one")
+        text = given[0].decode("latin-1")
+        scheme, space, rest = text.partition(" ")
+        found = read_credential(rest if space and scheme.lower() == "bearer" else text)
+        if found is None:
+            raise Refused(401, "invalid_api_key", "this is not a Turnout key (tno_…); see turnout keys")
+        return found
+
+    async def _any_keys(self) -> bool:
+        if self.store is None:
+            return False
+        now = time.monotonic()
+        if self._has_keys is None or now - self._has_keys[0] > CACHED_S:
+            self._has_keys = (now, await asyncio.to_thread(self.store.keys.any))
+        return self._has_keys[1]
+
+    async def _find(self, key_id: str) -> KeyRow | None:
+        now = time.monotonic()
+        cached = self._keys.get(key_id)
+        if cached is not None and now - cached[0] < CACHED_S:
+            return cached[1]
+        row = await asyncio.to_thread(self.store.keys.find, key_id) if self.store is not None else None
+        self._keys[key_id] = (now, row)
+        self._keys.move_to_end(key_id)
+        while len(self._keys) > CACHED_KEYS:
+            self._keys.popitem(last=False)
+        return row
+
+    async def _purse(self, row: KeyRow) -> Purse:
+        purse = self._purses.get(row.id)
+        if purse is None:
+            spent = 0.0
+            if row.budget_usd is not None and self.store is not None:
+                spent = await asyncio.to_thread(self.store.keys.spent, row.id)
+            purse = self._purses.setdefault(row.id, Purse(row.budget_usd, spent))
+        purse.budget_usd = row.budget_usd
+        return purse
+
+    def _limit_rate(self, row: KeyRow) -> None:
+        if row.per_minute is None:
+            return
+        now = time.monotonic()
+        recent = self._recent.setdefault(row.id, deque())
+        while recent and now - recent[0] >= MINUTE_S:
+            recent.popleft()
+        if len(recent) >= row.per_minute:
+            wait = MINUTE_S - (now - recent[0])
+            said = f"this key may ask {row.per_minute} times a minute: wait {wait:.0f} s"
+            raise Refused(429, "rate_limit_exceeded", said, retry_after_s=wait)
+        recent.append(now)
+
+
+def header_map(headers: Sequence[tuple[bytes, bytes]]) -> Mapping[str, str]:
+    """Headers by name. Of a repeated one the first counts: nothing decided by them may appear twice anyway."""
+    found: dict[str, str] = {}
+    for name, value in headers:
+        found.setdefault(name.decode("latin-1"), value.decode("latin-1"))
+    return found

@@ -1,0 +1,55 @@
+"""Whom the server lets speak at all: requests that name it rightly, and that no foreign web page has sent.
+
+On loopback nobody needs a key, so this is what stands between a page in the user's browser and the user's models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+from turnout.apps.caller import Refused
+
+from .settings import ServerSettings
+
+LOCAL = frozenset(("localhost", "127.0.0.1", "::1"))
+
+
+class Guard:
+    def __init__(self, settings: ServerSettings) -> None:
+        self.hosts = LOCAL | {name.casefold() for name in settings.hosts}
+        if settings.host not in ("0.0.0.0", "::"):  # noqa: S104 - the names for "everywhere", not a place to listen
+            self.hosts |= {settings.host.casefold()}
+        self.origins = frozenset(origin.casefold().rstrip("/") for origin in settings.origins)
+
+    def check(self, headers: Mapping[str, str]) -> None:
+        """Refuse a request for another host, and one that a foreign page's script or form has sent."""
+        host = headers.get("host", "")
+        if host_name(host) not in self.hosts:
+            raise Refused(
+                421, "invalid_request_error", f"host {host[:80]!r} is not served here: add it to hosts in [server]"
+            )
+        origin = headers.get("origin")
+        if origin is not None and origin.casefold() not in self.origins and not self._is_own(origin, host):
+            raise Refused(
+                403,
+                "permission_error",
+                f"origin {origin[:80]!r} may not call this server: add it to origins in [server]",
+            )
+        if headers.get("sec-fetch-site") == "cross-site" and (origin is None or origin.casefold() not in self.origins):
+            raise Refused(403, "permission_error", "a page of another site may not call this server")
+
+    def _is_own(self, origin: str, host: str) -> bool:
+        parts = urlsplit(origin)
+        return parts.scheme in ("http", "https") and parts.netloc.casefold() == host.casefold()
+
+
+def host_name(host: str) -> str:
+    """The name in a Host header, without its port; empty for what is none."""
+    name, bracket, port = host.rpartition("]")
+    if bracket:
+        return name.removeprefix("[").casefold() if not port or port.startswith(":") else ""
+    name, colon, port = host.partition(":")
+    if any(character in name for character in "/?#@ \\") or (colon and not port.isdigit()):
+        return ""
+    return name.casefold()

@@ -1,0 +1,136 @@
+"""Everything a running server has, put together in one place and taken apart in the right order."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from typing import Any
+
+from turnout.apps.caller import Caller, Refused
+from turnout.apps.gateway.gateway import Gateway
+from turnout.config.load import settings_file, shipped
+from turnout.config.reload import LiveRouter
+from turnout.core.errors import ConfigError, UnknownProfile, suggest
+from turnout.core.router import Router
+from turnout.models.ask import Models
+from turnout.models.slot import load_slots
+from turnout.net.client import Client
+from turnout.net.egress import Egress
+from turnout.store import Store
+
+from .admission import Admission
+from .auth import Auth
+from .guard import Guard
+from .key import read_pepper
+from .metrics import Metrics
+from .settings import ServerSettings
+
+log = logging.getLogger("turnout.server")
+
+
+class House:
+    """One process's worth of server."""
+
+    def __init__(
+        self, settings: ServerSettings, store: Store | None, *, config: str | os.PathLike[str] | None = None
+    ) -> None:
+        self.settings = settings
+        self.store = store
+        self.config = config
+        slots = load_slots(config)
+        self.models = Models(slots, Client(Egress(slots.origins)))
+        self.guard = Guard(settings)
+        self.auth = Auth(store, read_pepper(), loopback=settings.loopback)
+        self.admission = Admission(settings.requests, settings.waiting, settings.wait_s, settings.lag_s)
+        self.metrics = Metrics()
+        self._live: dict[str, LiveRouter] = {}
+        self.profile = self._auto()
+        self._live[self.profile] = self._load(self.profile)
+        self._stamp = _stamp(config)
+        self.gateway = Gateway(lambda: self._live[self.profile].router, self.models, store)
+        self._tasks: list[asyncio.Task[Any]] = []
+
+    def _auto(self) -> str:
+        """The profile that `auto` uses: with a model to ask in doubt where there is one."""
+        return self.settings.profile or ("tiers" if self.models.slots.classifier is not None else "tiers-local")
+
+    def _load(self, name: str) -> LiveRouter:
+        return LiveRouter(name, config=self.config, models=self.models)
+
+    def router(self, profile: str | None, caller: Caller) -> Router:
+        """The router of a profile this server serves and this caller may use."""
+        name = profile or self.profile
+        known = (*shipped(), *self.settings.profiles, self.profile)
+        if name not in known:
+            raise Refused(
+                404,
+                "not_found_error",
+                f"no profile {name[:80]!r} is served here{suggest(name, known)}: {', '.join(known)}",
+            )
+        if caller.profiles is not None and name not in caller.profiles:
+            raise Refused(403, "permission_error", f"this key may not use the profile {name!r}")
+        live = self._live.get(name)
+        if live is None:
+            try:
+                live = self._live.setdefault(name, self._load(name))
+            except UnknownProfile as error:
+                raise Refused(404, "not_found_error", str(error)) from None
+        return live.router
+
+    def stored(self) -> Store:
+        if self.store is None:
+            raise Refused(503, "not_available", "this server keeps no log: start it with a store")
+        return self.store
+
+    async def open(self) -> None:
+        self._tasks = [asyncio.create_task(self.admission.watch()), asyncio.create_task(self._watch())]
+
+    async def _watch(self) -> None:
+        """Profiles are served as their files say, from the moment these are sound."""
+        while True:
+            await asyncio.sleep(1.0)
+            if self._stamp != (stamp := _stamp(self.config)):
+                self._stamp = stamp
+                await self.reload()
+            for live in list(self._live.values()):
+                await asyncio.to_thread(live.poll)
+
+    async def reload(self) -> dict[str, Any]:
+        """Read slots, profiles and keys again; what cannot be used is reported, and what was there stays."""
+        self.auth.forget()
+        try:
+            slots = await asyncio.to_thread(load_slots, self.config)
+            before, self.models.slots = self.models.slots, slots
+            try:
+                profile = self._auto()
+                live = {name: await asyncio.to_thread(self._load, name) for name in {*self._live, profile}}
+            except ConfigError:
+                self.models.slots = before
+                raise
+        except ConfigError as error:
+            problems = [str(problem) for problem in error.problems]
+            log.warning("the settings cannot be used, the old ones stay: %s", "; ".join(problems))
+            return {"status": "kept", "problems": problems}
+        self.models.client.egress.allow(slots.origins)
+        self.profile, self._live = profile, live
+        hashes = {name: one.router.profile.hash for name, one in live.items()}
+        return {"status": "reloaded", "profile": profile, "profiles": hashes, "slots": sorted(slots.slots)}
+
+    async def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.models.client.close()
+        if self.store is not None:
+            await asyncio.to_thread(self.store.close)
+
+
+def _stamp(config: str | os.PathLike[str] | None) -> tuple[int, int]:
+    """Tells whether the settings file has changed."""
+    file = settings_file(config)
+    try:
+        found = os.stat(file) if file is not None else None
+    except OSError:
+        found = None
+    return (found.st_mtime_ns, found.st_size) if found is not None else (0, -1)

@@ -1,0 +1,98 @@
+"""Keys: `tno_<id>_<secret>`. The store has the id and a keyed digest of the secret, so what it holds opens nothing.
+
+256 random bits need no slow hash, and a slow hash would be a way to keep the server busy.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import re
+import secrets
+from pathlib import Path
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from turnout.config.settings import data_folder
+from turnout.core.errors import ConfigError, Problem
+
+PREFIX = "tno"
+_SHAPE = re.compile(rf"{PREFIX}_([0-9a-z]{{12}})_([A-Za-z0-9_-]{{43}})\Z")
+_ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+SCOPES = ("ask", "route", "decisions:read", "feedback:write", "admin")
+
+
+class Credential(NamedTuple):
+    key_id: str
+    secret: str
+
+    def __repr__(self) -> str:
+        return f"Credential({self.key_id!r}, ***)"
+
+
+class KeyRow(Struct, frozen=True):
+    """A key as the store has it."""
+
+    id: str
+    digest: str
+    name: str
+    tenant: str
+    scopes: tuple[str, ...] = ("ask", "route", "decisions:read", "feedback:write")
+    profiles: tuple[str, ...] | None = None
+    ceiling: str | None = None
+    may_force: bool = True
+    budget_usd: float | None = None
+    per_minute: int | None = None
+    concurrent: int | None = None
+    created_ms: int = 0
+    expires_ms: int | None = None
+    revoked_ms: int | None = None
+
+    def is_valid(self, now_ms: int) -> bool:
+        return self.revoked_ms is None and (self.expires_ms is None or now_ms < self.expires_ms)
+
+
+def new_credential() -> Credential:
+    return Credential("".join(secrets.choice(_ALPHABET) for _ in range(12)), secrets.token_urlsafe(32))
+
+
+def spell(credential: Credential) -> str:
+    return f"{PREFIX}_{credential.key_id}_{credential.secret}"
+
+
+def read_credential(text: str) -> Credential | None:
+    """The key a header carries, if it has a key's shape: nothing else ever reaches a lookup."""
+    found = _SHAPE.match(text)
+    return Credential(found[1], found[2]) if found is not None else None
+
+
+def digest(secret: str, pepper: bytes) -> str:
+    return hmac.new(pepper, secret.encode(), hashlib.sha256).hexdigest()
+
+
+def read_pepper() -> bytes:
+    """What digests are keyed with: `TURNOUT_PEPPER`, else a file made once in the user's data folder."""
+    named = os.environ.get("TURNOUT_PEPPER")
+    if named is not None:
+        if len(named) < 16:
+            raise ConfigError([Problem("TURNOUT_PEPPER", "needs at least 16 characters; unset it to have one made")])
+        return named.encode()
+    path: Path = data_folder() / "pepper"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        new = path.with_name(f"pepper.{secrets.token_hex(4)}")
+        with os.fdopen(os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
+            file.write(secrets.token_hex(32))
+        try:
+            os.link(new, path)  # whoever is first wins, and nobody reads half of it
+        except FileExistsError:
+            pass
+        finally:
+            new.unlink()
+    pepper = path.read_text(encoding="ascii").strip()
+    if len(pepper) < 16:
+        raise ConfigError([Problem(str(path), "is empty or damaged: every key depends on it; restore it")])
+    return pepper.encode()

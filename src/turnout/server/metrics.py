@@ -1,0 +1,60 @@
+"""What Prometheus scrapes. Counters are kept as requests end; gauges are read when somebody asks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+if TYPE_CHECKING:
+    from .house import House
+
+# From a local decision to a long generation.
+SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0, 600.0)
+_BREAKER = {"closed": 0, "half-open": 1, "open": 2}
+
+
+class Metrics:
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.requests = Counter(
+            "turnout_requests", "Requests by route and status.", ("path", "status"), registry=self.registry
+        )
+        self.seconds = Histogram(
+            "turnout_request_seconds",
+            "From the first byte of a request to the last of its answer.",
+            ("path",),
+            buckets=SECONDS,
+            registry=self.registry,
+        )
+        self.log = Gauge("turnout_log", "The journal's counters.", ("count",), registry=self.registry)
+        self.lost = Gauge("turnout_decisions_lost", "Decisions the log could not take.", registry=self.registry)
+        self.active = Gauge("turnout_requests_active", "Requests under way.", registry=self.registry)
+        self.refused = Gauge("turnout_requests_refused", "Requests refused for want of room.", registry=self.registry)
+        self.lag = Gauge("turnout_loop_lag_seconds", "How late the event loop is.", registry=self.registry)
+        self.breaker = Gauge(
+            "turnout_breaker", "0 closed, 1 half open, 2 open.", ("slot", "model"), registry=self.registry
+        )
+        self._kept: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
+        self.retries = Gauge("turnout_retries_refused", "Retries beyond the budget.", registry=self.registry)
+
+    def note(self, path: str, status: int, seconds: float) -> None:
+        kept = self._kept.get((path, status))
+        if kept is None:
+            kept = self._kept[path, status] = (self.requests.labels(path, str(status)), self.seconds.labels(path))
+        kept[0].inc()
+        kept[1].observe(seconds)
+
+    def render(self, house: House) -> bytes:
+        if house.store is not None:
+            counts = house.store.counts()
+            for name in ("recorded", "committed", "repeated", "rejected", "torn", "failures", "backlog_bytes"):
+                self.log.labels(name).set(getattr(counts, name))
+            self.lost.set(counts.lost)
+        self.active.set(house.admission.active)
+        self.refused.set(house.admission.refused)
+        self.lag.set(house.admission.lag)
+        self.retries.set(house.gateway.retries.refused)
+        for name, slot in house.models.slots.slots.items():
+            self.breaker.labels(name, slot.id).set(_BREAKER[house.models.breaker(slot).state])
+        return generate_latest(self.registry)

@@ -1,0 +1,98 @@
+"""Reading a request and writing an answer, at the level of ASGI: a client that goes away is noticed at once."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+from turnout.apps.caller import Refused
+from turnout.apps.gateway.gateway import Answer
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+# A body slower than this is somebody holding a place, not somebody asking.
+BODY_S = 10.0
+
+
+class Gone(Exception):
+    """The client has left."""
+
+
+async def read_body(receive: Receive, limit: int, length: str | None) -> bytes:
+    """The whole body, counted while it comes; what its sender says of its length is only a first look."""
+    if length is not None and length.isdigit() and int(length) > limit:
+        raise _too_large(limit)
+    message = await receive()
+    if message["type"] == "http.disconnect":
+        raise Gone
+    body: bytes = message.get("body", b"")
+    if not message.get("more_body"):
+        if len(body) > limit:
+            raise _too_large(limit)
+        return body
+    parts, size = [body], len(body)
+    loop = asyncio.get_running_loop()
+    # Ten seconds, and more for a body that keeps coming at a fair rate.
+    until = loop.time() + BODY_S
+    while message.get("more_body"):
+        try:
+            async with asyncio.timeout_at(until):
+                message = await receive()
+        except TimeoutError:
+            raise Refused(408, "invalid_request_error", f"the body did not come within {BODY_S:g} s") from None
+        if message["type"] == "http.disconnect":
+            raise Gone
+        part = message.get("body", b"")
+        size += len(part)
+        if size > limit:
+            raise _too_large(limit)
+        parts.append(part)
+        until += len(part) / 8192
+    return b"".join(parts)
+
+
+def _too_large(limit: int) -> Refused:
+    return Refused(413, "request_too_large", f"the body is longer than {limit:,} bytes, which is as much as is taken")
+
+
+async def send_answer(send: Send, answer: Answer) -> None:
+    """Write an answer; a stream is closed however it ends."""
+    body = answer.body
+    if isinstance(body, bytes):
+        headers = [*answer.headers, (b"content-length", str(len(body)).encode())]
+        await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+        return
+    async with contextlib.aclosing(body):
+        await send({"type": "http.response.start", "status": answer.status, "headers": answer.headers})
+        async for chunk in body:
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+
+
+async def unless_gone(receive: Receive, work: Awaitable[None]) -> None:
+    """Do the work here; stop it at once when the client leaves."""
+    here = asyncio.current_task()
+    left = False
+
+    async def watch() -> None:
+        nonlocal left
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        left = True
+        here.cancel()  # type: ignore[union-attr]
+
+    watching = asyncio.ensure_future(watch())
+    try:
+        await work
+    except asyncio.CancelledError:
+        # Cancelled by ourselves, the work has ended in order; by anybody else, that is theirs to know.
+        if not left or here.uncancel():  # type: ignore[union-attr]
+            raise
+    finally:
+        watching.cancel()

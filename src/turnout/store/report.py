@@ -1,0 +1,123 @@
+"""What the contract monitor has seen, rule by rule: how much it checked, what was broken, and the evidence.
+
+A rule that was never broken is listed like any other; so is one that a profile has dropped since it was broken.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from turnout.core.contract import Rule
+from turnout.core.errors import UnknownDecision
+
+from .contract import Phase, phases
+from .records import Records, RuleCount
+from .row import BreachRow
+from .stats import ALWAYS, Span
+
+EXAMPLES = 3
+
+
+class Example(Struct, frozen=True):
+    """One time a rule was broken."""
+
+    decision_id: str
+    question: str | None
+    """None where the text was not kept."""
+    routes: tuple[str, ...]
+    fact: str
+    found: Any
+    explanation: str
+    phase: str
+    created_ms: int
+
+
+class RuleReport(Struct, frozen=True):
+    """How one rule of a profile has fared."""
+
+    profile: str
+    rule: str
+    says: str
+    phases: tuple[Phase, ...]
+    """When it can be seen to be broken. None: it speaks of policies alone, which are checked when a profile loads."""
+    decisions: int
+    """Decisions of profiles that have the rule; 0 where a decision alone cannot break it."""
+    outcomes: int
+    violations: int
+    last_ms: int | None
+    examples: tuple[Example, ...]
+
+
+def report(records: Records, *, span: Span = ALWAYS, profile: str | None = None) -> list[RuleReport]:
+    """Every rule of every profile that has decided something in the span, profile by profile."""
+    rules: dict[tuple[str, str], Rule] = {}
+    decisions: defaultdict[tuple[str, str], int] = defaultdict(int)
+    outcomes: defaultdict[tuple[str, str], int] = defaultdict(int)
+    # The profile that decided most comes last: where versions differ, its words are the ones that are shown.
+    for seen in sorted(records.checked(span=span, profile=profile), key=lambda one: (one.profile, one.decisions)):
+        for rule in _contract(records, seen.profile_hash):
+            key = (seen.profile, rule.id)
+            rules[key] = rule
+            decisions[key] += seen.decisions if "decision" in phases(rule) else 0
+            outcomes[key] += seen.outcomes if "outcome" in phases(rule) else 0
+    broken: defaultdict[tuple[str, str], list[RuleCount]] = defaultdict(list)
+    for count in records.rule_counts(span=span, profile=profile):
+        broken[count.profile, count.rule].append(count)
+    found = []
+    for key in sorted({*rules, *broken}):
+        rows = records.breaches(span=span, profile=key[0], rule=key[1], most=EXAMPLES) if key in broken else []
+        said = rules.get(key) or _rule_of(records, key[1], rows)
+        found.append(
+            RuleReport(
+                *key,
+                _says(said),
+                phases(said),
+                decisions[key],
+                outcomes[key],
+                sum(count.count for count in broken[key]),
+                max((count.last_ms for count in broken[key]), default=None),
+                tuple(_example(records, row) for row in rows),
+            )
+        )
+    return found
+
+
+def _contract(records: Records, profile_hash: str) -> tuple[Rule, ...]:
+    form = records.profile(profile_hash) or {}
+    return msgspec.convert(form.get("contract", ()), tuple[Rule, ...])
+
+
+def _rule_of(records: Records, ident: str, rows: list[BreachRow]) -> Rule:
+    """The rule that old decisions broke, from the profile of their day."""
+    for row in rows:
+        try:
+            logged = records.get(row.decision_id)
+        except UnknownDecision:
+            continue
+        for rule in _contract(records, logged.profile_hash):
+            if rule.id == ident:
+                return rule
+    return Rule(ident)
+
+
+def _says(rule: Rule) -> str:
+    if rule.text:
+        return rule.text
+    never = (rule.never,) if isinstance(rule.never, str) else rule.never
+    said = [*(f"never {name}" for name in never), *(f"{name} must be {value}" for name, value in rule.must.items())]
+    said += [f"{name} at most {limit:g}" for name, limit in rule.at_most.items()]
+    return ", ".join(said)
+
+
+def _example(records: Records, row: BreachRow) -> Example:
+    try:
+        logged = records.get(row.decision_id)
+        question, routes = logged.question, logged.routes
+    except UnknownDecision:  # it waits in another worker's spool
+        question, routes = None, ()
+    found = msgspec.json.decode(row.found)
+    return Example(row.decision_id, question, routes, row.fact, found, row.explanation, row.phase, row.created_ms)

@@ -1,0 +1,185 @@
+"""Is a store sound? Its file, its schema, every row of it, and what must hold between tables.
+
+Only looks, never repairs. One thing that cannot be read does not keep the rest from being looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from msgspec import DecodeError, json
+
+from turnout.core.errors import StoreError
+
+from . import sql
+from .backend import Backend, Record
+from .copy import TABLES, Progress, Table, pages
+from .journal import REJECTED
+from .migrate import migrations
+from .spool import waiting
+
+# Faults of one kind that are said one by one; a broken disk has thousands.
+SAID = 10
+
+COUNTED = ("decisions", "parts", "outcomes", "feedback", "breaches", "replies", "profiles")
+"""What `sql.COUNTS` counts, in its order."""
+
+BETWEEN = (
+    (sql.STRAY_PARTS, "parts without the question they are parts of"),
+    (sql.STRAY_OUTCOMES, "outcomes without a decision"),
+    (sql.STRAY_FEEDBACK, "words of humans without a decision"),
+    (sql.STRAY_BREACHES, "broken rules without a decision"),
+    (sql.UNEXPLAINED, "decisions whose profile is missing"),
+)
+
+
+class Finding(NamedTuple):
+    state: Literal["ok", "note", "wrong"]
+    subject: str
+    text: str
+    advice: str = ""
+
+
+def examine(backend: Backend, folder: Path, progress: Progress = lambda *_: None) -> Iterator[Finding]:
+    """Everything that is checked, and how it ended; `folder` is the spool's."""
+    try:
+        steps = backend.pending()
+    except StoreError as error:
+        yield Finding("wrong", "schema", _short(error))
+        steps = []
+    else:
+        if any(step.number == 1 for step in steps):
+            yield Finding("wrong", "schema", "it has no tables of Turnout's", "turnout db migrate makes them")
+            return
+        if steps:
+            names = ", ".join(f"{step.number} {step.name}" for step in steps)
+            yield Finding("note", "schema", f"these steps are still to be taken: {names}", "turnout db migrate")
+        else:
+            yield Finding("ok", "schema", "every step was taken, from the text this version has")
+    yield from _pages(backend)
+    yield from _rows(backend, progress)
+    yield from _between(backend)
+    yield from _spool(folder)
+
+
+def _pages(backend: Backend) -> Iterator[Finding]:
+    found = list(_tried(lambda: list(islice(backend.problems(), SAID + 1)), "pages"))
+    for problem in found[:SAID]:
+        yield Finding("wrong", "pages", problem, "restore a backup")
+    if len(found) > SAID:
+        yield Finding("wrong", "pages", "and more of the kind")
+    if not found:
+        yield Finding("ok", "pages", "the database finds no fault in itself")
+
+
+def _tried(look: Callable[[], list[str]], what: str) -> list[str]:
+    try:
+        return look()
+    except StoreError as error:
+        return [f"{what} cannot be checked: {_short(error)}"]
+
+
+def _rows(backend: Backend, progress: Progress) -> Iterator[Finding]:
+    """Every row is read, and what should be JSON decoded."""
+    read, sound = 0, True
+    for table in TABLES:
+        broken: list[str] = []
+        more = 0
+        try:
+            with backend.snapshot() as moment:
+                for page in pages(moment, table):
+                    faults = [fault for row in page for fault in _faults(row, table)]
+                    more += len(faults)
+                    broken += faults[: SAID - len(broken)]
+                    read += len(page)
+                    progress(read, 0)
+        except StoreError as error:
+            more += 1
+            broken.append(f"{table.name} cannot be read to its end: {_short(error)}")
+        for fault in broken:
+            yield Finding("wrong", "rows", fault, "restore a backup")
+        if more > len(broken):
+            yield Finding("wrong", "rows", f"{table.name}: {more - len(broken):,} more of the kind")
+        sound = sound and not more
+    if sound:
+        yield Finding("ok", "rows", f"{read:,} rows in {len(TABLES)} tables, all readable")
+
+
+def _faults(row: Record, table: Table) -> Iterator[str]:
+    for column in table.json:
+        if row[column] is not None:
+            try:
+                json.decode(row[column])
+            except (DecodeError, TypeError, UnicodeError):
+                yield f"{table.name}: {str(row[0])[:40]!r} has a field that is no JSON"
+
+
+def _between(backend: Backend) -> Iterator[Finding]:
+    sound = True
+    for statement, what in BETWEEN:
+        try:
+            with backend.snapshot() as moment:
+                count = moment.read(statement, {})[0][0]
+        except StoreError as error:
+            yield Finding("wrong", "tables", f"{what}: cannot be checked: {_short(error)}")
+            sound = False
+            continue
+        if count:
+            yield Finding("wrong", "tables", f"{count:,} {what}", "see whether rows wait in a spool or were refused")
+            sound = False
+    if sound:
+        yield Finding("ok", "tables", "every part, outcome, breach and word of a human has its decision")
+
+
+def _spool(folder: Path) -> Iterator[Finding]:
+    held, left = waiting(folder)
+    if left:
+        said = f"{left:,} bytes were left by a process that is gone"
+        yield Finding("note", "spool", said, "the next program that opens the store takes them over")
+    elif held:
+        yield Finding("ok", "spool", f"at most {held:,} bytes of running processes wait")
+    else:
+        yield Finding("ok", "spool", "nothing waits")
+    refused = rejected(folder)
+    if refused:
+        file = folder / REJECTED
+        yield Finding("wrong", "spool", f"{refused:,} rows were refused", f"look at {file}, then remove it")
+
+
+def rejected(folder: Path) -> int:
+    """Rows that no database would take and that lie beside the spool."""
+    try:
+        with (folder / REJECTED).open("rb") as file:
+            return sum(1 for _ in file)
+    except FileNotFoundError:
+        return 0
+
+
+def describe(backend: Backend, folder: Path) -> dict[str, Any]:
+    """Where a store is, what it holds, and what waits for it."""
+    pending = backend.pending()
+    applied = backend.read(sql.APPLIED, {}) if len(pending) < len(migrations(backend.name)) else []
+    known = bool(applied)
+    counts: Record = ()
+    if known:
+        with backend.snapshot() as moment:
+            counts = moment.read(sql.COUNTS, {})[0]
+    held, left = waiting(folder)
+    return {
+        "where": backend.where,
+        "kind": backend.name,
+        **backend.measured(),
+        "schema": applied[-1][0] if known else 0,
+        "pending": [step.number for step in pending],
+        "rows": dict(zip(COUNTED, counts, strict=True)) if known else {},
+        "spool": {"folder": str(folder), "held_bytes": held, "left_bytes": left, "rejected_rows": rejected(folder)},
+    }
+
+
+def _short(error: StoreError) -> str:
+    """What an error says; the text of a row that cannot be decoded may be in it, and may be long."""
+    said = str(error)
+    return said if len(said) <= 200 else said[:200] + "…"

@@ -1,0 +1,80 @@
+"""The providers' wire formats, spoken: a reply becomes the bytes that OpenAI or Anthropic would send.
+
+Written from the providers' documentation and checked against their own clients, and on purpose without a line of what
+Turnout reads these formats with: a double that shares code with its subject shares its mistakes.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from ..fault import Answer, halves
+from ..reply import Received, Reply
+from .chat import Chat
+from .messages import Messages
+from .responses import Responses
+from .said import Dialect, Said, Wanted
+
+# Characters of English per token, about: a double has no tokenizer.
+TOKEN_CHARACTERS = 4
+FAILURE = "The server had an error while processing your request."
+
+_CHAT = Chat()
+DIALECTS: dict[str, Dialect] = {"/chat/completions": _CHAT, "/messages": Messages(), "/responses": Responses()}
+"""By how a path ends."""
+
+_wanted = msgspec.json.Decoder(Wanted)
+
+
+def compose(reply: Reply, request: Received, number: int) -> Answer:
+    """A reply in the wire format the request is in, or the refusal a provider would give it."""
+    ident = f"req_{number:08d}"
+    headers = {"content-type": "application/json", "x-request-id": ident, "request-id": ident, **reply.headers}
+    if reply.body is not None:
+        return Answer(reply.status, headers, halves(reply.body), is_stream=False, error=b"")
+    path = request.path.partition("?")[0]
+    dialect = next((dialect for end, dialect in DIALECTS.items() if path.endswith(end)), None)
+    if dialect is None or request.method != "POST":
+        return _refusal(_CHAT, 404, f"Invalid URL ({request.method} {path})", headers)
+    if reply.status != 200:
+        message = "".join(reply.pieces()) if reply.text else f"The script says {reply.status}."
+        return _refusal(dialect, reply.status, message, headers)
+    try:
+        wanted = _wanted.decode(request.raw)
+    except msgspec.DecodeError as error:
+        return _refusal(dialect, 400, f"We could not parse the JSON body of your request: {error}", headers)
+    if message := dialect.refusal(request, wanted):
+        return _refusal(dialect, 400, message, headers)
+    said = _prepare(dialect, reply, request, wanted, number)
+    if not wanted.stream:
+        return Answer(200, headers, halves(dialect.whole(said)), is_stream=False, error=dialect.error(500, FAILURE))
+    headers = {**headers, "content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
+    parts = list(dialect.stream(said))
+    return Answer(200, headers | dict(reply.headers), parts, is_stream=True, error=dialect.error_event(FAILURE))
+
+
+def _refusal(dialect: Dialect, status: int, message: str, headers: dict[str, str]) -> Answer:
+    body = dialect.error(status, message)
+    return Answer(status, headers, halves(body), is_stream=False, error=body)
+
+
+def _prepare(dialect: Dialect, reply: Reply, request: Received, wanted: Wanted, number: int) -> Said:
+    pieces = reply.pieces()
+    calls = [(call.id or f"{dialect.call_prefix}{number:08d}{i:04d}", call) for i, call in enumerate(reply.tools)]
+    usage = reply.usage
+    if usage is None:
+        said = sum(map(len, pieces)) + len(reply.thinking) + sum(len(call.json) for _, call in calls)
+        usage = max(1, len(request.raw) // TOKEN_CHARACTERS), max(1, said // TOKEN_CHARACTERS)
+    options = wanted.stream_options
+    return Said(
+        number=number,
+        model=wanted.model,
+        pieces=pieces,
+        calls=calls,
+        thinking=reply.thinking,
+        tokens_in=usage[0],
+        tokens_out=usage[1],
+        cached=reply.cached,
+        finish=reply.finish,
+        with_usage=options is not None and options.include_usage,
+    )

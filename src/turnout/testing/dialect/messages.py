@@ -1,0 +1,111 @@
+"""Anthropic's messages, as Anthropic says them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from msgspec import Raw
+
+from ..fault import Part, Sign
+from ..reply import Received, words
+from .said import Said, Wanted, cut, encode, event
+
+SIGNATURE = "EqQBCgIYAhIkc2NyaXB0ZWQtcHJvdmlkZXItc2lnbmF0dXJl"
+# What Anthropic calls an error of each status.
+KINDS = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    402: "billing_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    504: "timeout_error",
+    529: "overloaded_error",
+}
+
+
+class Messages:
+    call_prefix = "toolu_"
+
+    def refusal(self, request: Received, wanted: Wanted) -> str:
+        if "anthropic-version" not in request.headers:
+            return "anthropic-version: header is required"
+        needed = {"model": wanted.model, "messages": bytes(wanted.messages), "max_tokens": wanted.max_tokens}
+        return next((f"{name}: Field required" for name, value in needed.items() if not value), "")
+
+    def whole(self, said: Said) -> bytes:
+        content: list[dict[str, Any]] = []
+        if said.thinking:
+            content.append({"type": "thinking", "thinking": said.thinking, "signature": SIGNATURE})
+        if said.pieces:
+            content.append({"type": "text", "text": said.text})
+        content += [
+            {"type": "tool_use", "id": id, "name": call.name, "input": Raw(call.json.encode())}
+            for id, call in said.calls
+        ]
+        ended = {"stop_reason": self._finish(said), "stop_sequence": None}
+        return encode({**self._head(said), "content": content, **ended, "usage": self._usage(said, said.tokens_out)})
+
+    def stream(self, said: Said) -> Iterator[Part]:
+        # One token has been written by the time there is anything to say.
+        begun: dict[str, Any] = {"content": [], "stop_reason": None, "stop_sequence": None}
+        begun["usage"] = self._usage(said, 1)
+        yield Part("prelude", event("message_start", message={**self._head(said), **begun}))
+        index = 0
+        if said.thinking:
+            yield self._start("prelude", index, {"type": "thinking", "thinking": "", "signature": ""})
+            yield Part("prelude", event("ping"))
+            for piece in words(said.thinking):
+                yield self._delta(index, {"type": "thinking_delta", "thinking": piece})
+            yield self._delta(index, {"type": "signature_delta", "signature": SIGNATURE})
+            yield Part("between", event("content_block_stop", index=index))
+            index += 1
+        if said.pieces:
+            yield self._start("between" if index else "prelude", index, {"type": "text", "text": ""})
+            if not index:
+                yield Part("prelude", event("ping"))
+            for piece in said.pieces:
+                yield self._delta(index, {"type": "text_delta", "text": piece})
+            yield Part("between", event("content_block_stop", index=index))
+            index += 1
+        for number, (id, call) in enumerate(said.calls, index):
+            yield self._start("delta", number, {"type": "tool_use", "id": id, "name": call.name, "input": {}})
+            for piece in ("", *cut(call.json)):
+                yield self._delta(number, {"type": "input_json_delta", "partial_json": piece})
+            yield Part("between", event("content_block_stop", index=number))
+        ended = {"stop_reason": self._finish(said), "stop_sequence": None}
+        yield Part("between", event("message_delta", delta=ended, usage={"output_tokens": said.tokens_out}))
+        yield Part("end", event("message_stop"))
+
+    def error(self, status: int, message: str) -> bytes:
+        kind = KINDS.get(status, "api_error" if status >= 500 else "invalid_request_error")
+        return encode({"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_scripted"})
+
+    def error_event(self, message: str) -> bytes:
+        return event("error", error={"type": "overloaded_error", "message": message})
+
+    def _head(self, said: Said) -> dict[str, Any]:
+        return {"id": f"msg_{said.number:08d}", "type": "message", "role": "assistant", "model": said.model}
+
+    def _start(self, sign: Sign, index: int, block: dict[str, Any]) -> Part:
+        return Part(sign, event("content_block_start", index=index, content_block=block))
+
+    def _delta(self, index: int, delta: dict[str, Any]) -> Part:
+        return Part("delta", event("content_block_delta", index=index, delta=delta))
+
+    def _finish(self, said: Said) -> str:
+        if said.finish == "length":
+            return "max_tokens"
+        return "tool_use" if said.calls else "end_turn"
+
+    def _usage(self, said: Said, written: int) -> dict[str, Any]:
+        # Anthropic counts what it read from its cache apart from the rest.
+        return {
+            "input_tokens": said.tokens_in - said.cached,
+            "cache_creation_input_tokens": 0,
+            "cache_read_input_tokens": said.cached,
+            "output_tokens": written,
+            "service_tier": "standard",
+        }

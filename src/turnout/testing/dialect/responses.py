@@ -1,0 +1,119 @@
+"""OpenAI's responses, as OpenAI says them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ..fault import Part, Sign
+from ..reply import Received, words
+from .said import CREATED, OpenAI, Said, Wanted, cut, encode, event
+
+# What an item has when it begins.
+_EMPTY: dict[str, dict[str, Any]] = {
+    "message": {"content": []},
+    "function_call": {"arguments": ""},
+    "reasoning": {"summary": []},
+}
+
+
+class Responses(OpenAI):
+    def refusal(self, request: Received, wanted: Wanted) -> str:
+        if not wanted.model:
+            return "Missing required parameter: 'model'."
+        return "" if len(wanted.input) else "Missing required parameter: 'input'."
+
+    def whole(self, said: Said) -> bytes:
+        return encode(self._response(said, [item for item, _ in self._items(said)]))
+
+    def stream(self, said: Said) -> Iterator[Part]:
+        begun = {"response": self._response(said, None)}
+        names: list[tuple[Sign, str, dict[str, Any]]] = [
+            ("prelude", "response.created", begun),
+            ("prelude", "response.in_progress", begun),
+        ]
+        items = list(self._items(said))
+        for index, (item, deltas) in enumerate(items):
+            added = {**item, "status": "in_progress", **_EMPTY[item["type"]]}
+            names.append(("between", "response.output_item.added", {"output_index": index, "item": added}))
+            at = {"item_id": item["id"], "output_index": index}
+            names += self._spoken(item, deltas, at)
+            names.append(("between", "response.output_item.done", {"output_index": index, "item": item}))
+        whole = self._response(said, [item for item, _ in items])
+        names.append(("end", f"response.{whole['status']}", {"response": whole}))
+        for number, (sign, name, fields) in enumerate(names):
+            yield Part(sign, event(name, sequence_number=number, **fields))
+
+    def error_event(self, message: str) -> bytes:
+        # The reference has these fields side by side with the type. What is sent has them inside, and OpenAI's own
+        # client raises only then.
+        told = {"type": "server_error", "code": "server_error", "message": message, "param": None}
+        return event("error", sequence_number=0, error=told)
+
+    def _spoken(
+        self, item: dict[str, Any], deltas: list[str], at: dict[str, Any]
+    ) -> Iterator[tuple[Sign, str, dict[str, Any]]]:
+        """The events between an item's beginning and its end."""
+        if item["type"] == "function_call":
+            for piece in deltas:
+                yield "delta", "response.function_call_arguments.delta", {**at, "delta": piece}
+            done = {**at, "name": item["name"], "arguments": item["arguments"]}
+            yield "between", "response.function_call_arguments.done", done
+            return
+        is_text = item["type"] == "message"
+        part: dict[str, Any] = item["content" if is_text else "summary"][0]
+        around = "response.content_part" if is_text else "response.reasoning_summary_part"
+        name = "response.output_text" if is_text else "response.reasoning_summary_text"
+        place = {**at, "content_index" if is_text else "summary_index": 0}
+        more: dict[str, Any] = {"logprobs": []} if is_text else {}
+        yield "between", f"{around}.added", {**place, "part": {**part, "text": ""}}
+        for piece in deltas:
+            yield "delta", f"{name}.delta", {**place, "delta": piece, **more}
+        yield "between", f"{name}.done", {**place, "text": part["text"], **more}
+        yield "between", f"{around}.done", {**place, "part": part}
+
+    def _items(self, said: Said) -> Iterator[tuple[dict[str, Any], list[str]]]:
+        """What is put out, each with its deltas."""
+        number, status = said.number, "incomplete" if said.finish == "length" else "completed"
+        if said.thinking:
+            summary = [{"type": "summary_text", "text": said.thinking}]
+            yield {"id": f"rs_{number:08d}", "type": "reasoning", "summary": summary}, words(said.thinking)
+        if said.pieces:
+            part = {"type": "output_text", "text": said.text, "annotations": [], "logprobs": []}
+            item = {"id": f"msg_{number:08d}", "type": "message", "status": status, "role": "assistant"}
+            yield {**item, "content": [part]}, said.pieces
+        for index, (id, call) in enumerate(said.calls):
+            item = {"id": f"fc_{number:08d}{index:04d}", "type": "function_call", "status": status, "call_id": id}
+            yield {**item, "name": call.name, "arguments": call.json}, cut(call.json)
+
+    def _response(self, said: Said, output: list[dict[str, Any]] | None) -> dict[str, Any]:
+        """The response itself; None: it has only begun."""
+        status, details, usage = "in_progress", None, None
+        if output is not None:
+            status = "completed" if said.finish == "stop" else "incomplete"
+            details = {"reason": "max_output_tokens"} if said.finish == "length" else None
+            usage = {
+                "input_tokens": said.tokens_in,
+                "input_tokens_details": {"cached_tokens": said.cached, "cache_write_tokens": 0},
+                "output_tokens": said.tokens_out,
+                "output_tokens_details": {"reasoning_tokens": 0},
+                "total_tokens": said.tokens_in + said.tokens_out,
+            }
+        return {
+            "id": f"resp_{said.number:08d}",
+            "object": "response",
+            "created_at": CREATED,
+            "status": status,
+            "error": None,
+            "incomplete_details": details,
+            "instructions": None,
+            "metadata": {},
+            "model": said.model,
+            "output": output or [],
+            "parallel_tool_calls": True,
+            "temperature": 1.0,
+            "tool_choice": "auto",
+            "tools": [],
+            "top_p": 1.0,
+            "usage": usage,
+        }

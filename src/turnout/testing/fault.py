@@ -1,0 +1,253 @@
+"""What can go wrong on the way to and from a provider, each at a chosen moment of an answer.
+
+An answer is a list of parts; playing it yields what a server does, step by step: bytes to send, a pause, or the end of
+the connection. A fault changes the steps and nothing else, so every fault works for every wire format, streaming or
+not. There are three moments: before the headers, after them but before the first delta, and after some deltas. Without
+streaming, the first delta is the first half of the body.
+
+A port that refuses is not here, because no request reaches it: see `ScriptedProvider.refuse`. A status is not either:
+see `Reply.status`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from http import HTTPStatus
+from typing import Literal, NamedTuple, get_args
+
+from msgspec import Struct
+from msgspec.structs import force_setattr
+
+Window = Literal["before_headers", "before_delta", "after_delta"]
+FaultKind = Literal[
+    "reset",
+    "cut",
+    "stall",
+    "drip",
+    "endless",
+    "big_event",
+    "half_json",
+    "error_event",
+    "wrong_type",
+    "duplicate_done",
+]
+Sign = Literal["prelude", "delta", "between", "end"]
+
+# Twice what any provider sends in one event, images apart.
+BIG_BYTES = 10 * 1024 * 1024
+# A client that is told of a reset before it has read what came first may lose it: this is time to read.
+SETTLE_S = 0.02
+
+_ALL: tuple[Window, ...] = get_args(Window)
+WINDOWS: dict[FaultKind, tuple[Window, ...]] = {
+    "reset": _ALL,
+    "cut": _ALL,
+    "stall": _ALL,
+    "drip": _ALL,
+    "endless": _ALL,
+    "big_event": _ALL,
+    "half_json": ("before_delta", "after_delta"),
+    "error_event": ("before_delta", "after_delta"),
+    "wrong_type": ("before_headers",),
+    "duplicate_done": ("after_delta",),
+}
+"""When each fault can happen."""
+
+_PAGE = b"<!doctype html><title>Welcome</title><h1>Please sign in to this network</h1>"
+
+
+class Fault(Struct, frozen=True):
+    """One thing that goes wrong with one answer.
+
+    - `reset`: the connection is reset (RST).
+    - `cut`: the connection ends (FIN) in the middle of an event or of the body; with `clean`, only the answer ends
+      there, and its framing is right.
+    - `stall`: silence for some `seconds`, or until the provider is released; then the answer goes on.
+    - `drip`: from here on one byte at a time, every `seconds` (1).
+    - `endless`: no end. Headers; then comments; then the same delta again and again. In between, `seconds` (0).
+    - `big_event`: a header, or a delta, of `size` bytes.
+    - `half_json`: half an event, or half a body, and then a proper end.
+    - `error_event`: the provider says that it failed, in the stream, or with status 200 instead of the body.
+    - `wrong_type`: a page of HTML with status 200.
+    - `duplicate_done`: the last event twice, or the second half of the body.
+    """
+
+    kind: FaultKind
+    at: Window | Literal[""] = ""
+    """Empty: the first moment at which this kind can happen."""
+    after: int = 1
+    """With `after_delta`: how many deltas come first."""
+    seconds: float | None = None
+    size: int = BIG_BYTES
+    clean: bool = False
+
+    def __post_init__(self) -> None:
+        if self.kind not in WINDOWS:
+            raise ValueError(f"{self.kind!r} is no fault; there are {', '.join(WINDOWS)}")
+        if not self.at:
+            force_setattr(self, "at", WINDOWS[self.kind][0])
+        if self.at not in WINDOWS[self.kind]:
+            raise ValueError(f"{self.kind} cannot happen {self.at!r}, only {' or '.join(WINDOWS[self.kind])}")
+
+    @classmethod
+    def every(cls) -> list[Fault]:
+        """Every kind at every moment it can happen."""
+        return [cls(kind, at) for kind, windows in WINDOWS.items() for at in windows]
+
+
+class Part(NamedTuple):
+    """A piece of an answer's body: an event of a stream, or half of a whole body."""
+
+    sign: Sign
+    data: bytes
+
+
+class Answer(NamedTuple):
+    """An answer before anything has gone wrong with it."""
+
+    status: int
+    headers: Mapping[str, str]
+    parts: Sequence[Part]
+    is_stream: bool
+    error: bytes
+    """How the provider would say that it failed: an event, or a body."""
+
+
+class Pause(NamedTuple):
+    seconds: float | None
+    """None: until the provider is released."""
+
+
+class Close(NamedTuple):
+    reset: bool = False
+
+
+Step = bytes | Pause | Close
+
+
+def halves(body: bytes) -> list[Part]:
+    """A body that is no stream, as parts."""
+    middle = len(body) // 2
+    return [Part("delta", body[:middle]), Part("end", body[middle:])]
+
+
+def play(answer: Answer, fault: Fault | None = None, *, chunk_delay_s: float = 0.0) -> Iterator[Step]:
+    """What the server does, in order. Nothing follows a `Close`."""
+    if fault is None or fault.at != "before_headers":
+        return _message(answer, fault, chunk_delay_s)
+    return _from_the_start(answer, fault, chunk_delay_s)
+
+
+def _from_the_start(answer: Answer, fault: Fault, chunk_delay_s: float) -> Iterator[Step]:
+    match fault.kind:
+        case "reset" | "cut":
+            yield Close(reset=fault.kind == "reset")
+            return
+        case "stall":
+            yield Pause(fault.seconds)
+        case "drip":
+            yield from _drip(_message(answer, None, chunk_delay_s), fault.seconds)
+            return
+        case "endless":
+            yield _head(answer, None).removesuffix(b"\r\n")
+            yield from _endless(b"x-padding: %b\r\n" % (b"x" * 1000), fault.seconds)
+        case "big_event":
+            answer = answer._replace(headers={**answer.headers, "x-padding": "x" * fault.size})
+        case "wrong_type":
+            headers = {**answer.headers, "content-type": "text/html; charset=utf-8"}
+            answer = answer._replace(headers=headers, parts=halves(_PAGE), is_stream=False)
+    yield from _message(answer, None, chunk_delay_s)
+
+
+def _message(answer: Answer, fault: Fault | None, chunk_delay_s: float) -> Iterator[Step]:
+    steps = _content(answer, fault, chunk_delay_s)
+    if answer.is_stream or (fault is not None and fault.kind == "endless"):
+        yield _head(answer, None)
+        for step in steps:
+            yield b"%x\r\n%b\r\n" % (len(step), step) if isinstance(step, bytes) else step
+        yield b"0\r\n\r\n"
+        return
+    told = list(steps)
+    # A connection that breaks breaks a promise; a body that is merely wrong has the length it says it has.
+    kept = [part.data for part in answer.parts] if any(isinstance(step, Close) for step in told) else told
+    yield _head(answer, sum(len(step) for step in kept if isinstance(step, bytes)))
+    yield from told
+
+
+def _content(answer: Answer, fault: Fault | None, chunk_delay_s: float) -> Iterator[Step]:
+    parts = answer.parts
+    struck = _moment(parts, fault) if fault is not None else -1
+    begun = dripping = False
+    for number, part in enumerate(parts):
+        if number == struck and fault is not None:
+            match fault.kind:
+                case "reset":
+                    yield Pause(SETTLE_S)
+                    yield Close(reset=True)
+                    return
+                case "cut":
+                    yield part.data[: max(1, len(part.data) // 2)]
+                    if not fault.clean:
+                        yield Close()
+                    return
+                case "half_json":
+                    yield part.data[: max(1, len(part.data) // 2)] + (b"\n\n" if answer.is_stream else b"")
+                    return
+                case "error_event":
+                    yield answer.error
+                    return
+                case "endless":
+                    comment = b": still here\n\n" if answer.is_stream else b" " * 1000
+                    again = parts[number - 1].data if answer.is_stream and fault.at == "after_delta" else comment
+                    yield from _endless(again, fault.seconds)
+                case "stall":
+                    yield Pause(fault.seconds)
+                case "drip":
+                    dripping = True
+        if part.sign == "delta":
+            if begun and chunk_delay_s:
+                yield Pause(chunk_delay_s)
+            begun = True
+        if dripping and fault is not None:
+            yield from _drip([part.data], fault.seconds)
+        elif part.data:
+            yield part.data
+    if fault is not None and fault.kind == "duplicate_done":
+        yield parts[-1].data
+
+
+def _moment(parts: Sequence[Part], fault: Fault) -> int:
+    """The part before which a fault happens."""
+    if fault.at == "before_delta":
+        return next(number for number, part in enumerate(parts) if part.sign != "prelude")
+    deltas = [number for number, part in enumerate(parts) if part.sign == "delta"]
+    if not deltas:
+        return len(parts) - 1
+    return deltas[min(fault.after, len(deltas)) - 1] + 1
+
+
+def _drip(steps: Iterator[Step] | Sequence[bytes], seconds: float | None) -> Iterator[Step]:
+    for step in steps:
+        if not isinstance(step, bytes):
+            yield step
+            continue
+        for number in range(len(step)):
+            yield step[number : number + 1]
+            yield Pause(1.0 if seconds is None else seconds)
+
+
+def _endless(piece: bytes, seconds: float | None) -> Iterator[Step]:
+    while True:
+        yield piece
+        yield Pause(seconds or 0.0)
+
+
+def _head(answer: Answer, length: int | None) -> bytes:
+    framing = "transfer-encoding: chunked" if length is None else f"content-length: {length}"
+    fields = "".join([f"{name}: {value}\r\n" for name, value in answer.headers.items()])
+    return f"HTTP/1.1 {answer.status} {_PHRASES.get(answer.status, 'Unknown')}\r\n{fields}{framing}\r\n\r\n".encode(
+        "latin-1"
+    )
+
+
+_PHRASES = {status.value: status.phrase for status in HTTPStatus} | {529: "Overloaded"}

@@ -1,0 +1,330 @@
+"""A provider that says what it is told: a real HTTP/1.1 server on loopback, for everything that asks a model.
+
+It speaks OpenAI's chat completions and responses and Anthropic's messages, chosen by how the path ends, and it can fail
+in every way providers do (`Fault`). Nothing is patched and nothing is simulated: a client sees real sockets.
+
+    >>> from turnout.testing import Fault, Reply, ScriptedProvider
+    >>> with ScriptedProvider.in_thread() as provider:
+    ...     provider.script(Reply("COMPLEX", usage=(40, 1)), Reply(status=429, headers={"retry-after": "1"}))
+    ...     provider.default = Reply(fault=Fault("stall", "after_delta"))
+    ...     provider.base_url.startswith("http://127.0.0.1:")
+    True
+
+A script is a queue; when it is empty the default answers. Requests are answered on the event loop the provider runs on,
+in the order they come on each connection. In a thread of its own (`in_thread`) it can be used by blocking clients;
+every method and attribute may be used from any thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+import socket
+import struct
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from time import monotonic
+from types import TracebackType
+from typing import Self, cast
+
+from .dialect import compose
+from .fault import Close, Pause, Step, play
+from .reply import Entry, Received, Reply
+
+HOST = "127.0.0.1"
+BACKLOG = 4096
+# Requests that are remembered, newest first to stay: a benchmark sends millions.
+KEEP = 10_000
+# What a thread waits for its event loop to do something that takes microseconds.
+PATIENCE_S = 10.0
+
+_LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]+)", re.IGNORECASE)
+_CHUNKED = re.compile(rb"\r\ntransfer-encoding:", re.IGNORECASE)
+_LAST = re.compile(rb" HTTP/1\.0(?:\r\n|\Z)|\r\nconnection:[ \t]*close", re.IGNORECASE)
+_LINGER_NOT = struct.pack("ii", 1, 0)
+
+
+class ScriptedProvider:
+    """A server that answers from a script. Use it with `async with`, or with `with ScriptedProvider.in_thread()`."""
+
+    def __init__(self, default: Entry | None = None, *, script: Iterable[Entry] = (), keep: int = KEEP) -> None:
+        self.default: Entry = default or Reply()
+        """Answers when the script is empty."""
+        self.port = 0
+        self.received = 0
+        """How many requests came, in all."""
+        self.accepted = 0
+        """How many connections came, in all."""
+        self._script = deque(script)
+        self._requests: deque[Received] = deque(maxlen=keep)
+        self._lock = threading.Lock()
+        self._connections: set[_Connection] = set()
+        self._failure: BaseException | None = None
+        self._listening: asyncio.Task[None] | None = None
+
+    @classmethod
+    @contextlib.contextmanager
+    def in_thread(
+        cls, default: Entry | None = None, *, script: Iterable[Entry] = (), keep: int = KEEP
+    ) -> Iterator[Self]:
+        """The same on an event loop of its own, in a thread of its own."""
+        provider = cls(default, script=script, keep=keep)
+        begun = threading.Event()
+        ended = asyncio.Event()
+
+        async def serve() -> None:
+            async with provider:
+                begun.set()
+                await ended.wait()
+
+        with ThreadPoolExecutor(1, "scripted-provider") as thread:
+            served = thread.submit(lambda: asyncio.run(serve()))
+            served.add_done_callback(lambda _: begun.set())
+            begun.wait()
+            if served.done():
+                served.result()
+            try:
+                yield provider
+            finally:
+                provider._loop.call_soon_threadsafe(ended.set)
+            served.result()
+
+    @property
+    def origin(self) -> str:
+        """What Anthropic's client calls its base address."""
+        return f"http://{HOST}:{self.port}"
+
+    @property
+    def base_url(self) -> str:
+        """What everybody else does."""
+        return f"{self.origin}/v1"
+
+    @property
+    def requests(self) -> list[Received]:
+        """Every request so far, oldest first; of very many, the last ones."""
+        with self._lock:
+            return list(self._requests)
+
+    @property
+    def open_connections(self) -> int:
+        """How many connections are open now."""
+        return len(self._connections)
+
+    def script(self, *entries: Entry) -> None:
+        """Answer the next requests with these, after those that are waiting already."""
+        with self._lock:
+            self._script.extend(entries)
+
+    def release(self) -> None:
+        """End every pause, now and later: stalls, delays and the time between drops."""
+        self._on_loop(self._released.set)
+
+    def refuse(self) -> None:
+        """Close the port, as if nobody were there, and the connections nothing is said on."""
+
+        def close() -> None:
+            self._server.close()
+            for connection in list(self._connections):
+                if connection.is_idle:
+                    connection.close()
+
+        self._on_loop(close)
+
+    def accept(self) -> None:
+        """Open the port again."""
+
+        def listen() -> None:
+            # From here on the kernel takes connections; the loop comes for them in a moment.
+            self._listening = self._loop.create_task(self._listen(self._bind()))
+
+        self._on_loop(listen)
+
+    async def __aenter__(self) -> Self:
+        self._loop = asyncio.get_running_loop()
+        self._ident = threading.get_ident()
+        self._released = asyncio.Event()
+        await self._listen(self._bind())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._listening is not None:
+            await self._listening
+        self._server.close()
+        for connection in list(self._connections):
+            connection.close(at_once=True)
+        while self._connections:
+            await asyncio.sleep(0)
+        await self._server.wait_closed()
+        if self._failure is not None and error is None:
+            raise RuntimeError("a function of the script failed; its client saw a broken connection") from self._failure
+
+    def _bind(self) -> socket.socket:
+        found = socket.create_server((HOST, self.port), backlog=BACKLOG)
+        self.port = found.getsockname()[1]
+        return found
+
+    async def _listen(self, bound: socket.socket) -> None:
+        self._server = await self._loop.create_server(lambda: _Connection(self), sock=bound, backlog=BACKLOG)
+
+    def _on_loop(self, act: Callable[[], None]) -> None:
+        if threading.get_ident() == self._ident:
+            act()
+            return
+
+        async def there() -> None:
+            act()
+
+        asyncio.run_coroutine_threadsafe(there(), self._loop).result(PATIENCE_S)
+
+    def _reply_to(self, request: Received) -> Reply:
+        with self._lock:
+            self.received += 1
+            self._requests.append(request)
+            entry = self._script.popleft() if self._script else self.default
+        if isinstance(entry, Reply):
+            return entry
+        done = False
+        try:
+            reply = entry(request)
+            done = True
+        finally:
+            if not done:
+                # Raised again when the provider is left, where the test sees it.
+                self._failure = sys.exc_info()[1]
+        return reply
+
+    async def _pause(self, seconds: float | None) -> None:
+        if seconds == 0 or self._released.is_set():
+            await asyncio.sleep(0)
+            return
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._released.wait()
+
+
+class _Connection(asyncio.Protocol):
+    """One client. A plain answer is written on the spot; one that takes time, or goes wrong, is a task."""
+
+    def __init__(self, provider: ScriptedProvider) -> None:
+        self.provider = provider
+        self.number = 0
+        self.request: Received | None = None
+        """The last one that came."""
+        self._transport: asyncio.Transport
+        self._buffer = bytearray()
+        self._task: asyncio.Task[None] | None = None
+        self._is_last = False
+        self._closed_by_us = False
+        self._writable = asyncio.Event()
+        self._writable.set()
+
+    @property
+    def is_idle(self) -> bool:
+        return self._task is None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self.provider.accepted += 1
+        self.number = self.provider.accepted
+        self.provider._connections.add(self)
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer += data
+        self._advance()
+
+    def eof_received(self) -> None:
+        self._client_closed()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._client_closed()
+        self.provider._connections.discard(self)
+        if self._task is not None:
+            self._task.cancel()
+
+    def pause_writing(self) -> None:
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        self._writable.set()
+
+    def close(self, *, at_once: bool = False, reset: bool = False) -> None:
+        self._closed_by_us = True
+        if reset:
+            self._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_NOT)
+        if at_once or reset:
+            self._transport.abort()
+        else:
+            self._transport.close()
+
+    def _client_closed(self) -> None:
+        if self.request is not None and self.request.closed_at is None and not self._closed_by_us:
+            self.request.closed_at = monotonic()
+
+    def _advance(self) -> None:
+        """Answer what has come, one request after the other."""
+        while self._task is None and not self._transport.is_closing():
+            request = self._take()
+            if request is None:
+                return
+            self.request = request
+            reply = self.provider._reply_to(request)
+            answer = compose(reply, request, self.provider.received)
+            steps = play(answer, reply.fault, chunk_delay_s=reply.chunk_delay_s)
+            if reply.fault is None and not reply.delay_s and (not reply.chunk_delay_s or not answer.is_stream):
+                self._transport.write(b"".join([step for step in steps if isinstance(step, bytes)]))
+                self._finish(request)
+            else:
+                self._task = asyncio.create_task(self._perform(request, reply.delay_s, steps))
+                self._task.add_done_callback(self._performed)
+
+    def _take(self) -> Received | None:
+        """The next request, once all of it is here."""
+        end = self._buffer.find(b"\r\n\r\n")
+        if end < 0:
+            return None
+        head = bytes(self._buffer[:end])
+        told = _LENGTH.search(head)
+        whole = end + 4 + (int(told[1]) if told else 0)
+        if len(self._buffer) < whole:
+            return None
+        raw = bytes(self._buffer[end + 4 : whole])
+        del self._buffer[:whole]
+        words = head.partition(b"\r\n")[0].decode("latin-1").split(" ")
+        if len(words) != 3 or _CHUNKED.search(head):
+            self._transport.write(b"HTTP/1.1 411 Length Required\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+            self.close()
+            return None
+        self._is_last = _LAST.search(head) is not None
+        return Received(self.number, words[0], words[1], head, raw, monotonic())
+
+    async def _perform(self, request: Received, delay_s: float, steps: Iterator[Step]) -> None:
+        if delay_s:
+            await self.provider._pause(delay_s)
+        for step in steps:
+            match step:
+                case Pause():
+                    await self.provider._pause(step.seconds)
+                case Close():
+                    self.close(reset=step.reset)
+                    return
+                case _:
+                    self._transport.write(step)
+                    await self._writable.wait()
+        self._finish(request)
+
+    def _performed(self, task: asyncio.Task[None]) -> None:
+        self._task = None
+        if not task.cancelled():
+            task.result()
+            self._advance()
+
+    def _finish(self, request: Received) -> None:
+        request.finished_at = monotonic()
+        if self._is_last:
+            self.close()

@@ -1,0 +1,441 @@
+"""`turnout route` writes down what it decides; `turnout log` lists it, filters it and follows it."""
+
+import json
+import os
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from datetime import datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+import turnout
+from past import backdate, ms
+from turnout import Query
+from turnout.cli.log import OVERLAP_S, SHORT_ID, Follower, Lines, Wanted
+from turnout.cli.screen import PLAIN, Glyphs
+from turnout.config.settings import data_folder
+from turnout.store import Span, Store, open_store
+
+Run = Callable[..., Any]
+
+TIERS = turnout.load("tiers", config="")
+SOURCES = turnout.load("sources", config="")
+
+
+@pytest.fixture
+def store() -> Iterator[Store]:
+    """The log the commands of a test use, open beside them."""
+    with open_store() as store:
+        yield store
+
+
+def logged(run: Run, *filters: str) -> list[dict[str, Any]]:
+    ran = run("log", "--json", *filters)
+    assert (ran.code, ran.err) == (0, "")
+    return [json.loads(line) for line in ran.out.splitlines()]
+
+
+# --- writing
+
+
+def test_route_logs_what_it_decides(run: Run) -> None:
+    shown = json.loads(run("route", "Define entropy", "-p", "study", "--tenant", "acme", "--json").out)
+    (row,) = logged(run, "--tenant", "acme")
+    assert row["decision"] == shown
+    assert (row["id"], row["question"], row["tenant"]) == (shown["id"], "Define entropy", "acme")
+    assert "body" not in row
+    assert logged(run) == []
+
+
+def test_explain_and_plan_draw_and_do_not_log(run: Run) -> None:
+    assert run("explain", "hello").code == run("plan", "hello").code == 0
+    assert not Path(os.environ["TURNOUT_DB"]).exists()
+
+
+class Unlogged(NamedTuple):
+    id: str
+    argv: tuple[str, ...]
+    settings: str = ""
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Unlogged("option", ("--no-log",)),
+        Unlogged("settings", (), "[store]\nlog_commands = false\n"),
+    ],
+    ids=lambda case: case.id,
+)
+def test_logging_can_be_left_out(case: Unlogged, run: Run, tmp_path: Path) -> None:
+    settings = tmp_path / "turnout" / "turnout.toml"
+    settings.parent.mkdir()
+    settings.write_text(case.settings)
+    ran = run("route", "hello", *case.argv)
+    assert (ran.code, ran.err) == (0, "")
+    assert not Path(os.environ["TURNOUT_DB"]).exists()
+
+
+class Broken(NamedTuple):
+    id: str
+    db: str
+    said: str
+
+
+BROKEN = [
+    Broken("no such folder", "/proc/nowhere/x.db", "No such file or directory"),
+    Broken("a folder", "{tmp}", "{tmp}"),
+    Broken("not a database", "{tmp}/noise.db", "file is not a database"),
+    Broken("unknown kind", "mongodb://x", "no store speaks 'mongodb'"),
+    Broken("nobody answers", "postgresql://nobody@127.0.0.1:1/x", "127.0.0.1:1/x: "),
+    Broken("a newer schema", "{tmp}/newer.db", "upgrade Turnout"),
+]
+
+
+@pytest.mark.parametrize("case", BROKEN, ids=lambda case: case.id)
+def test_a_decision_stands_whatever_the_log_does(
+    case: Broken, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if case.db.startswith("postgresql"):
+        monkeypatch.setattr(pytest.importorskip("turnout.store.postgres"), "CONNECT_S", 0.2)
+    (tmp_path / "noise.db").write_bytes(os.urandom(5000))
+    with open_store(str(tmp_path / "newer.db")):
+        pass
+    with closing(sqlite3.connect(tmp_path / "newer.db")) as connection:
+        connection.execute("insert into schema_version values (999, 'later', '', 0)")
+        connection.commit()
+    ran = run("route", "hello", "--db", case.db.format(tmp=tmp_path))
+    assert ran.code == 0
+    assert ran.out.startswith("SIMPLE")
+    assert ran.err.startswith("turnout: the decision is not logged: ")
+    assert case.said.format(tmp=tmp_path) in ran.err
+    assert ran.err.count("\n") == 1
+
+
+def test_a_locked_log_takes_the_decision_later(run: Run, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("turnout.store.sqlite.BUSY_S", 0.05)
+    with closing(sqlite3.connect(os.environ["TURNOUT_DB"], isolation_level=None)) as connection:
+        connection.execute("begin immediate")
+        ran = run("route", "hello")
+        connection.execute("rollback")
+    assert (ran.code, ran.out[:6]) == (0, "SIMPLE")
+    assert "waits in " in ran.err
+    assert ran.err.count("\n") == 1
+    assert [row["question"] for row in logged(run)] == ["hello"]
+
+
+def test_a_session_has_a_name_in_the_log(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "chat.jsonl"
+    for text in ("hello", "and now?"):
+        run("route", text, "--session", str(file))
+    run("route", "elsewhere")
+    for name in (str(file), os.path.relpath(file)):
+        assert [row["question"] for row in logged(run, "--session", name)] == ["hello", "and now?"]
+    assert logged(run, "--session", "nobody") == []
+
+
+def test_the_log_of_a_user_is_private_and_in_the_data_folder(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TURNOUT_DB")
+    assert run("route", "hello").err == ""
+    file = data_folder() / "turnout.db"
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+# --- listing
+
+
+@pytest.fixture
+def some(store: Store) -> Store:
+    """Eight decisions of some days."""
+    backdate(store, TIERS.route_sync("Prove the theorem formally"), ms("2026-11-01T08:00"))
+    backdate(store, TIERS.route_sync("hello"), ms("2026-11-02T09:30:15"))
+    backdate(store, TIERS.route_sync("zxcv"), ms("2026-11-03T10:00"))
+    backdate(store, SOURCES.route_sync("Will it rain, and who won the game?"), ms("2026-11-03T11:00"))
+    backdate(store, TIERS.route_sync("Define Wörld"), ms("2026-11-04T10:00"), session="s1")
+    backdate(store, TIERS.route_sync("hello\n\x1b[31mworld"), ms("2026-11-04T10:01"), outcome="Lt", decided_by="llm")
+    backdate(store, TIERS.route_sync(""), ms("2026-11-04T10:02"))
+    backdate(store, TIERS.route_sync(Query("mine", tenant="acme")), ms("2026-11-04T10:03"))
+    return store
+
+
+class Filter(NamedTuple):
+    id: str
+    argv: tuple[str, ...]
+    found: list[str]
+
+
+RAIN = "Will it rain, and who won the game?"
+ALL = ["Prove the theorem formally", "hello", "zxcv", RAIN, "Define Wörld", "hello\n\x1b[31mworld", ""]
+FILTERS = [
+    Filter("all", (), ALL),
+    Filter("limit", ("-n", "2"), ALL[-2:]),
+    Filter("limit-none", ("--limit", "0"), []),
+    Filter("profile", ("--profile", "sources"), [RAIN]),
+    Filter("route", ("--route", "REASONING"), ALL[:1]),
+    Filter("route-second", ("--route", "web"), [RAIN]),
+    Filter("by", ("--by", "fallback"), ["zxcv"]),
+    Filter("outcome", ("--outcome", "Fl"), ["zxcv"]),
+    Filter("outcome-any-how", ("--outcome", "L?"), ["hello\n\x1b[31mworld"]),
+    Filter("outcome-one-letter", ("--outcome", "L"), ["hello\n\x1b[31mworld"]),
+    Filter("outcome-any-who", ("--outcome", "?t"), ["hello\n\x1b[31mworld"]),
+    Filter("text", ("--text", "WORLD"), ["hello\n\x1b[31mworld"]),
+    Filter("text-folded", ("--text", "dEFINE wÖRLD"), ["Define Wörld"]),
+    Filter("session", ("--session", "s1"), ["Define Wörld"]),
+    Filter("since", ("--since", "2026-11-04"), ALL[4:]),
+    Filter("since-time", ("--since", "2026-11-04T10:01"), ALL[5:]),
+    Filter("until", ("--until", "2026-11-02"), ALL[:1]),
+    Filter("between", ("--since", "2026-11-02", "--until", "2026-11-03T11:00"), ["hello", "zxcv"]),
+    Filter("ago", ("--since", "10w"), ALL),
+    Filter("just-now", ("--until", "10w"), []),
+    Filter("tenant", ("--tenant", "acme"), ["mine"]),
+    Filter("filtered-then-limited", ("--route", "SIMPLE", "-n", "1"), [""]),
+    Filter("nothing", ("--route", "nowhere"), []),
+]
+
+
+@pytest.mark.parametrize("case", FILTERS, ids=lambda case: case.id)
+def test_filters(case: Filter, some: Store, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    if any("w" in word and word[:-1].isdigit() for word in case.argv):
+        monkeypatch.setattr("turnout.cli.stored.datetime", _At("2026-11-05T00:00"))
+    assert [row["question"] for row in logged(run, *case.argv)] == case.found
+
+
+class _At:
+    """A clock that stands still."""
+
+    def __init__(self, said: str) -> None:
+        self.said = said
+        self.fromisoformat = datetime.fromisoformat
+        self.fromtimestamp = datetime.fromtimestamp
+
+    def now(self) -> datetime:
+        return datetime.fromisoformat(self.said)
+
+
+def test_the_table(some: Store, run: Run) -> None:
+    ran = run("log")
+    head, *lines = ran.out.splitlines()
+    assert head.split() == ["time", "id", "route", "score", "by", "profile", "question"]
+    assert len(lines) == 7
+    assert re.fullmatch(
+        r"11-01 08:00  \w{8}  S-  REASONING +0\.85 +signals +tiers +Prove the theorem formally", lines[0]
+    )
+    assert "forecast + web" in lines[3]
+    assert "Lt  SIMPLE" in lines[5]
+    assert lines[5].endswith("hello↵␛[31mworld")
+    assert lines[6].endswith("(blank)")
+    column = lines[0].index("Prove")
+    assert all(line[column - 2 : column] == "  " and line[column] != " " for line in lines)
+    assert "\x1b" not in ran.out
+
+
+def test_an_id_of_the_table_is_enough_for_show(some: Store, run: Run) -> None:
+    for line in run("log").out.splitlines()[1:]:
+        short = line.split()[2]
+        assert len(short) == SHORT_ID
+        assert run("show", short).code == 0
+
+
+def test_today_has_no_date_and_one_profile_no_column(run: Run) -> None:
+    run("route", "hello")
+    head, line = run("log").out.splitlines()
+    assert "profile" not in head
+    assert re.match(r"\d\d:\d\d:\d\d  \w{8}  S-  SIMPLE  0\.91 +signals  hello$", line)
+
+
+class Kept(NamedTuple):
+    level: Any
+    shown: str
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Kept("hash", r"\(hash [0-9a-f]{8}…\)"),
+        Kept("off", r"\(not kept\)"),
+        Kept("snippet", "mail \\[email\\] now"),
+    ],
+    ids=lambda case: case.level,
+)
+def test_text_that_was_not_kept(case: Kept, run: Run) -> None:
+    with open_store(text=case.level) as store:
+        store.record(TIERS.route_sync("mail joe@example.org now"))
+    assert re.search(rf"  {case.shown}$", run("log").out.splitlines()[1])
+
+
+@pytest.mark.parametrize("width", [40, 60, 76, 80, 120])
+@pytest.mark.parametrize("glyphs", [Glyphs(), PLAIN], ids=["drawn", "ascii"])
+def test_a_line_fits_the_screen(width: int, glyphs: Glyphs, some: Store) -> None:
+    from rich.cells import cell_len
+
+    backdate(some, TIERS.route_sync("你好" * 200), ms("2026-11-05T10:00"))
+    rows = list(some.records().decisions())
+    table = Lines(rows, glyphs, width)
+    lines = [table.line(row) for row in rows]
+    if width >= 60:
+        assert max(cell_len(line.plain) for line in lines) <= width
+    assert all(row.id[-SHORT_ID:] in line.plain for row, line in zip(rows, lines, strict=True))
+    assert lines[0].plain.endswith(glyphs.dots)
+
+
+# --- nothing to list
+
+
+def test_there_is_no_log_yet(run: Run) -> None:
+    for command in ("log", "stats"):
+        ran = run(command)
+        assert (ran.code, ran.err) == (0, "")
+        assert "no decision log here yet: turnout route" in ran.out
+    assert not Path(os.environ["TURNOUT_DB"]).exists()
+    assert logged(run) == []
+
+
+@pytest.mark.usefixtures("store")
+def test_an_empty_log_says_what_to_do(run: Run) -> None:
+    for command in ("log", "stats"):
+        assert run(command).out == 'no decisions yet: turnout route "…" logs the first one\n'
+
+
+def test_other_tenants_are_named(run: Run) -> None:
+    for tenant in ("acme", "acme", "beta"):
+        run("route", "hello", "--tenant", tenant)
+    said = "there are decisions of acme (2), beta (1): name one with --tenant"
+    for command in ("log", "stats"):
+        assert run(command).out == f"no decisions without a tenant; {said}\n"
+        assert f"no decisions of tenant 'Acme'; {said}" in run(command, "--tenant", "Acme").out
+    run("route", "hello")
+    assert "decisions of (none) (1), acme (2), beta (1): " in run("log", "--tenant", "x").out
+
+
+def test_a_filter_that_leaves_nothing_says_so(some: Store, run: Run) -> None:
+    assert run("log", "--route", "nowhere").out == "none of 7 decisions is like that: leave out a filter\n"
+
+
+class Wrong(NamedTuple):
+    id: str
+    argv: tuple[str, ...]
+    said: str
+
+
+WRONG = [
+    Wrong("outcome", ("--outcome", "ZZ"), "--outcome 'ZZ': two letters, who (D R S K E L A C F N) and how"),
+    Wrong("outcome-long", ("--outcome", "S--"), "--outcome 'S--': two letters"),
+    Wrong("since", ("--since", "yesterday-ish"), "--since 'yesterday-ish' is no time: write how long ago"),
+    Wrong("until", ("--until", "99999999999d"), "--until '99999999999d' is no time"),
+    Wrong("since-huge", ("--since", "999999w"), "--since '999999w' is no time"),
+    Wrong("order", ("--since", "2026-11-02", "--until", "2026-11-01"), "--since 2026-11-02 is not before --until"),
+    Wrong("limit", ("-n", "-3"), "--limit -3: a number from 0 up"),
+    Wrong("db", ("--db", "mongodb://x"), "no store speaks 'mongodb'"),
+]
+
+
+@pytest.mark.parametrize("case", WRONG, ids=lambda case: case.id)
+def test_a_mistake_is_a_sentence(case: Wrong, run: Run) -> None:
+    ran = run("log", *case.argv)
+    assert (ran.code, ran.out) == (2, "")
+    assert case.said in ran.err
+
+
+# --- following
+
+
+WANTED = Wanted(Span(), None, None, None, None, None, None)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.time = 100.0
+
+    def __call__(self) -> float:
+        return self.time
+
+
+def test_a_follower_sees_each_decision_once(store: Store) -> None:
+    clock = Clock()
+    store.record(TIERS.route_sync("before"))
+    follower = Follower(store.records(), WANTED, clock)
+    assert follower.poll() == []
+    for number in range(5):
+        store.record(TIERS.route_sync(f"question {number}"))
+        clock.time += 0.5
+        assert [row.question for row in follower.poll()] == [f"question {number}"]
+        assert follower.poll() == []
+
+
+def test_a_follower_sees_what_is_committed_out_of_order(store: Store) -> None:
+    clock = Clock()
+    follower = Follower(store.records(), WANTED, clock)
+    early, later, too_late = (TIERS.route_sync(text) for text in ("early", "later", "far too late"))
+    assert early.id < later.id
+    store.record(later)
+    assert [row.question for row in follower.poll()] == ["later"]
+    clock.time += OVERLAP_S / 2
+    store.record(early)
+    assert [row.question for row in follower.poll()] == ["early"]
+    store.record(TIERS.route_sync("newest"))
+    assert [row.question for row in follower.poll()] == ["newest"]
+    # What it remembers does not grow: below the newest of a while ago nothing is looked for any more.
+    clock.time += 2 * OVERLAP_S
+    follower.poll()
+    clock.time += 2 * OVERLAP_S
+    assert follower.poll() == []
+    assert len(follower.seen) <= 1
+    store.record(too_late)
+    assert follower.poll() == []
+
+
+def test_a_follower_of_few_does_not_read_the_many(store: Store) -> None:
+    clock = Clock()
+    wanted = WANTED._replace(route="REASONING")
+    follower = Follower(store.records(), wanted, clock)
+    for _ in range(3):
+        store.record(TIERS.route_sync("hello"))
+        clock.time += OVERLAP_S
+        assert follower.poll() == []
+    newest = store.records().get("last").id
+    clock.time += OVERLAP_S
+    follower.poll()
+    assert follower.above == newest
+    store.record(TIERS.route_sync("Prove the theorem formally"))
+    assert [row.route for row in follower.poll()] == ["REASONING"]
+
+
+def test_a_follower_outlasts_a_log_that_is_away(
+    store: Store, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("turnout.store.sqlite.BUSY_S", 0.05)
+    store.record(TIERS.route_sync("hello"))
+    follower = Follower(store.records(), WANTED)
+    file = Path(os.environ["TURNOUT_DB"])
+    store.flush()
+    store.backend.close()
+    away = file.rename(file.with_suffix(".away"))
+    assert follower.poll() == follower.poll() == []
+    err = capsys.readouterr().err
+    assert err.count("still trying") == 1
+    away.rename(file)
+    store.record(TIERS.route_sync("again"))
+    assert [row.question for row in follower.poll()] == ["again"]
+
+
+def test_follow_as_a_process(process: Any, tmp_path: Path) -> None:
+    command = [sys.executable, "-W", "error", "-m", "turnout.cli", "log", "--follow", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as ran:
+        assert ran.stdout is not None
+        assert ran.stderr is not None
+        deadline = time.monotonic() + 30
+        while not Path(os.environ["TURNOUT_DB"]).exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        for text in ("one", "two"):
+            assert process("route", text).returncode == 0
+        assert [json.loads(ran.stdout.readline())["question"] for _ in range(2)] == ["one", "two"]
+        ran.send_signal(signal.SIGINT)
+        assert ran.wait(timeout=10) == 130
+        assert ran.stderr.read() == b""

@@ -1,0 +1,255 @@
+"""A tenant sees its own and nothing else, through every method there is, with every id and session of the others'."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
+
+from stored import Statement, ask, statements, taught, with_model
+from turnout import Decision, Verdict
+from turnout.core.errors import StoreError, UnknownDecision
+from turnout.store import Outcome, Records, Span, Store, open_store, sql
+
+SESSIONS = ("s", "t")
+TEXTS = ("Define entropy", "What is the weather tomorrow and who won the match yesterday?")
+PLATFORM = "You are a direct and concise assistant"
+
+Read = Callable[[Records, str, str], Any]
+
+
+def everything(found: Iterator[Any]) -> list[Any]:
+    return list(found)
+
+
+# Every public method of Records, called with somebody's id and session. A new method fails a test until it has a row.
+READS: dict[str, list[Read]] = {
+    "get": [
+        lambda records, ident, session: records.get(ident),
+        lambda records, ident, session: records.get(ident[:24]),
+    ],
+    "parts": [lambda records, ident, session: records.parts(ident)],
+    "decisions": [
+        lambda records, ident, session: everything(records.decisions()),
+        lambda records, ident, session: everything(records.decisions(session=session, oldest_first=True)),
+        lambda records, ident, session: everything(records.decisions(above=ident, contains="e")),
+        lambda records, ident, session: everything(records.decisions(below=ident, span=Span(0))),
+    ],
+    "profile": [lambda records, ident, session: None],  # see below: by hash, not by id
+    "outcome": [lambda records, ident, session: records.outcome(ident)],
+    "feedback": [lambda records, ident, session: records.feedback(ident)],
+    "judge": [lambda records, ident, session: records.judge(ident, "right", by="me")],
+    "sessions": [lambda records, ident, session: records.sessions()],
+    "turns": [lambda records, ident, session: records.turns(session, most=10_000)],
+    "intents": [
+        lambda records, ident, session: records.intents(session),
+        lambda records, ident, session: records.intents(session, before=ident),
+    ],
+    "breaches": [
+        lambda records, ident, session: records.breaches(decision=ident),
+        lambda records, ident, session: records.breaches(most=10_000),
+    ],
+    "rule_counts": [lambda records, ident, session: records.rule_counts()],
+    "checked": [lambda records, ident, session: records.checked()],
+    "stats": [lambda records, ident, session: records.stats()],
+    "labels": [lambda records, ident, session: everything(records.labels())],
+}
+
+
+def test_every_method_has_a_row() -> None:
+    public = {name for name, one in inspect.getmembers(Records) if callable(one) and not name.startswith("_")}
+    assert public == set(READS)
+
+
+def test_the_store_itself_reads_nothing_for_nobody() -> None:
+    """What is not bound to a tenant tells no row: whose there are, what was counted, and the journal's own."""
+    public = {name for name, one in inspect.getmembers(Store) if callable(one) and not name.startswith("_")}
+    writing = {"record", "append", "settle", "reply", "flush", "close"}
+    assert public == writing | {"records", "tenants", "counts"}
+
+
+class Did(NamedTuple):
+    """What one tenant did in its turn."""
+
+    tenant: int
+    what: str
+    session: str
+    text: str
+    which: int
+    """Which of its own decisions so far, for what is done to one."""
+
+
+done = st.builds(
+    Did,
+    st.integers(0, 2),
+    st.sampled_from(["record", "record", "record", "taught", "breach", "settle", "reply", "judge"]),
+    st.sampled_from(SESSIONS),
+    st.sampled_from(TEXTS),
+    st.integers(0, 10),
+)
+_numbers = itertools.count()
+
+
+class World:
+    """What three tenants with names alike have done, and what each may see of it."""
+
+    def __init__(self, store: Store, number: int) -> None:
+        self.store = store
+        self.names = (f"tenant{number}", f"TENANT{number}", f"tenant{number}%")
+        self.marks = tuple(f"mark-{at}-of-{number}" for at in range(3))
+        self.made: tuple[list[Decision], ...] = ([], [], [])
+        self.replies, self.words, self.outcomes = ([0] * 3 for _ in range(3))
+
+    def do(self, one: Did) -> None:
+        at, mine, mark = one.tenant, self.made[one.tenant], self.marks[one.tenant]
+        query = {"session": one.session, "tenant": self.names[at]}
+        if one.what in ("record", "taught", "breach"):
+            if one.what == "taught":
+                decision = taught("second", one.text, **query)
+            elif one.what == "breach":
+                decision = with_model(ask(PLATFORM, "assist", **query), verdict=Verdict(("RETRIEVAL",), 0.9))
+            else:
+                decision = ask(one.text, "sources", **query)
+            self.store.record(decision)
+            mine.append(decision)
+            return
+        if not mine:
+            return
+        decision = mine[one.which % len(mine)]
+        if one.what == "settle":
+            told = Outcome(model=mark, slot="main", retrieval=True, cost_usd=1.0, extra={"note": mark})
+            self.store.settle(decision.id if one.which % 2 else decision, told, tenant=self.names[at])
+        elif one.what == "reply":
+            self.store.reply(decision, mark)
+            self.replies[at] += 1
+        else:
+            self.store.records(self.names[at]).judge(decision.id, "wrong", by=mark, note=mark)
+
+    def foreign(self, at: int) -> list[str]:
+        """What must not appear in anything the tenant reads."""
+        others = [decision for other in range(3) if other != at for decision in self.made[other]]
+        ids = [one.id for decision in others for one in (decision, *decision.parts)]
+        return [*ids, *(self.marks[other] for other in range(3) if other != at)]
+
+    def check(self) -> None:
+        ids = [[one.id for decision in made for one in (decision, *decision.parts)] for made in self.made]
+        for at, name in enumerate(self.names):
+            records = self.store.records(name)
+            self.sees_its_own(records, at, ids[at])
+            foreign = self.foreign(at)
+            for ident, session in itertools.product([one for others in ids for one in others], (*SESSIONS, "")):
+                for method, reads in READS.items():
+                    for read in reads:
+                        said = self.said(read, records, ident, session)
+                        leaked = [one for one in foreign if one in said]
+                        assert not leaked, (method, name, ident)
+
+    def said(self, read: Read, records: Records, ident: str, session: str) -> str:
+        """All that a call says; an error says what was asked for, and nothing else."""
+        try:
+            return msgspec.json.encode(read(records, ident, session)).decode()
+        except StoreError as error:
+            # Of somebody else's id not even the beginning is known to be one.
+            mine = any(ident[:24] == one.id[:24] for one in records.labels())
+            if not isinstance(error, UnknownDecision if not mine else StoreError):
+                pytest.fail(f"{records.tenant} is told of {ident}: {error}")
+            return str(error).replace(ident, "").replace(ident[:24], "")
+
+    def sees_its_own(self, records: Records, at: int, ids: list[str]) -> None:
+        made = self.made[at]
+        assert [one.id for one in records.decisions(oldest_first=True)] == [decision.id for decision in made]
+        assert sorted(label.id for label in records.labels()) == sorted(ids)
+        assert records.stats().decisions == sum(session.decisions for session in records.sessions()) == len(made)
+        assert sum(one.decisions for one in records.checked()) == len(made)
+        assert sum(one.count for one in records.rule_counts()) == len(records.breaches(most=10_000))
+        if made:
+            assert records.stats().latency_us["max"] == max(decision.elapsed_ns for decision in made) / 1000
+            assert records.get("last").id == made[-1].id
+        turns = [turn for session in SESSIONS for turn in records.turns(session, most=10_000)]
+        assert sum(turn.role == "assistant" for turn in turns) == self.replies[at]
+        assert len(turns) == len(made) + self.replies[at]
+        for ident in ids:
+            assert records.get(ident).tenant == records.tenant
+        for other in {decision.profile.hash for made in self.made for decision in made}:
+            mine = other in {decision.profile.hash for decision in made}
+            assert (records.profile(other) is not None) == mine
+
+
+@given(st.lists(done, min_size=2, max_size=12))
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_isolation(store: Store, did: list[Did]) -> None:
+    world = World(store, next(_numbers))
+    for one in did:
+        world.do(one)
+    event(f"{sum(map(bool, world.made))} tenants have decisions")
+    world.check()
+
+
+def test_isolation_of_all_that_can_be_done(store: Store) -> None:
+    """Each of three tenants does everything, in turn: no example need be lucky to find a leak."""
+    world = World(store, next(_numbers))
+    for what in ("record", "taught", "breach", "settle", "reply", "judge"):
+        for tenant in range(3):
+            world.do(Did(tenant, what, SESSIONS[tenant % 2], TEXTS[1], 0))
+    world.check()
+    for at, name in enumerate(world.names):
+        records = store.records(name)
+        assert records.feedback(world.made[at][0].id)[0].by == world.marks[at]
+        assert records.breaches()
+        (spent,) = records.stats().spent
+        assert (spent.model, spent.answers) == (world.marks[at], 1)
+
+
+SECTION = [
+    one for one in statements(Path(sql.__file__).read_text(encoding="utf-8")) if one.section.startswith("what a")
+]
+
+
+@pytest.mark.parametrize("one", SECTION, ids=lambda one: one.name)
+def test_a_leak_would_be_found(one: Statement, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Were a statement to forget whose rows it reads, the world would not pass."""
+    forgetful = re.sub(r"(\w+\.)?tenant = :tenant", ":tenant is not null", one.text)
+    with open_store(str(tmp_path / "x.db")) as store:
+        world = World(store, next(_numbers))
+        for what in ("record", "taught", "breach", "settle", "reply", "judge"):
+            # A profile that only one of them has used.
+            for tenant in range(1 if what == "taught" else 2):
+                world.do(Did(tenant, what, SESSIONS[0], TEXTS[1], 0))
+        store.flush()
+        monkeypatch.setattr(sql, one.name, forgetful)
+        with pytest.raises((AssertionError, pytest.fail.Exception)):
+            world.check()
+
+
+@pytest.mark.parametrize("other", ["", " ", "acme ", "ACME", "acm", "%", "_cme", "acme' or '1'='1", "acme\0", "ａcme"])
+def test_a_name_is_exact(store: Store, other: str) -> None:
+    store.record(decision := ask(tenant="acme", session="s"))
+    records = store.records(other)
+    assert list(records.decisions()) == []
+    with pytest.raises(UnknownDecision):
+        records.get(decision.id)
+    assert records.turns("s") == records.intents("s") == ()
+
+
+def test_no_tenant_is_a_tenant_too(store: Store) -> None:
+    store.record(mine := ask())
+    store.record(theirs := ask(tenant="acme"))
+    assert [one.id for one in store.records().decisions()] == [mine.id]
+    assert [one.id for one in store.records("acme").decisions()] == [theirs.id]
+    assert store.tenants() == {"": 1, "acme": 1}
+
+
+def test_an_outcome_cannot_be_told_for_another(store: Store) -> None:
+    """Told with a decision in hand it is the decision's tenant's, whatever else is said."""
+    store.record(decision := ask(tenant="acme"))
+    store.settle(decision, Outcome(slot="main"), tenant="globex")
+    assert store.records("acme").outcome(decision.id) == Outcome(slot="main")
+    assert store.records("globex").outcome(decision.id) is None
