@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 LOCKS := requirements/uv.txt requirements/dev.txt pyproject.toml
 
-.PHONY: demo test lint bench lock clean
+.PHONY: demo test soak lint bench lock clean
 .DEFAULT_GOAL := demo
 
 $(READY): $(LOCKS)
@@ -20,6 +20,9 @@ demo: $(READY) ## an explained decision from each profile
 
 test: $(READY) ## the whole test suite
 	@$(BIN)/python -m pytest -n 2
+
+soak: $(READY) ## the long fault tests: kills, restarts, full disks, power cuts; some twenty minutes
+	@PYTHONPATH=tests $(BIN)/python -m faults.soak
 
 lint: $(READY) ## ruff and mypy
 	@$(BIN)/ruff check .

@@ -11,6 +11,7 @@ import contextlib
 import json
 import os
 import random
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -299,9 +300,13 @@ def restarting(server: PostgresServer, chance: random.Random, longest_s: float =
 
     def restart() -> None:
         while not done.wait(chance.random() * longest_s):
-            server.stop(crash=chance.random() < 0.7)
+            how = chance.choice(("stopped", "crashed", "killed"))
+            if how == "killed":
+                kill_server(server)
+            else:
+                server.stop(crash=how == "crashed")
             done.wait(chance.random() * longest_s / 2)
-            server.start()
+            start_server(server)
 
     thread = threading.Thread(target=restart)
     thread.start()
@@ -310,4 +315,25 @@ def restarting(server: PostgresServer, chance: random.Random, longest_s: float =
     finally:
         done.set()
         thread.join()
-        server.start()
+        start_server(server)
+
+
+def kill_server(server: PostgresServer) -> None:
+    """kill -9 for the first process of the server; the others notice, some sooner, some later."""
+    if server.pid is not None:
+        os.kill(server.pid, signal.SIGKILL)
+        wait_for(lambda: server.pid is None)
+
+
+def start_server(server: PostgresServer) -> None:
+    """As long as a process of the one that was killed is there, the next one refuses to start."""
+    until = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            server.start()
+        except RuntimeError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.05)
+        else:
+            return

@@ -66,12 +66,11 @@ class TestRoundTrip:
             assert found.to_dict() == decision.to_dict()
         assert [found.id for found in records.decisions(oldest_first=True)] == [decision.id for decision in made]
 
-    @pytest.mark.parametrize("name", profile_names())
-    def test_the_profile_of_the_day_is_kept_beside_it(self, store: Store, name: str) -> None:
-        decision = ask(profile=name)
-        store.record(decision)
-        resolved = msgspec.to_builtins(router(name).profile.resolved)
-        assert store.records().profile(decision.profile.hash) == msgspec.json.decode(msgspec.json.encode(resolved))
+    def test_the_profile_of_the_day_is_kept_beside_it(self, store: Store) -> None:
+        for name in profile_names():
+            store.record(decision := ask(profile=name))
+            resolved = msgspec.json.decode(msgspec.json.encode(router(name).profile.resolved))
+            assert store.records().profile(decision.profile.hash) == resolved, name
 
     def test_parts_hang_below_their_question(self, store: Store, store_url: str) -> None:
         whole = ask(COMPOUND, "sources", session="s", tenant="acme")
@@ -130,16 +129,18 @@ HOSTILE = {
 
 
 class TestHostileText:
-    @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
     @pytest.mark.parametrize("profile", ["study", "sources"])
-    def test_a_text_comes_back(self, store: Store, text: str, profile: str) -> None:
-        decision = ask(text, profile, session=text[:50], tenant=text[:50])
-        store.record(decision)
-        found = store.records(text[:50]).get(decision.id)
-        assert found.question == writable(text)
-        assert (found.session, found.tenant) == (writable(text[:50]), writable(text[:50]))
-        assert [one.id for one in store.records(text[:50]).decisions(session=text[:50])] == [decision.id]
-        assert [turn.text for turn in store.records(text[:50]).turns(text[:50])] == [writable(text)]
+    def test_a_text_comes_back(self, store: Store, profile: str) -> None:
+        made = {name: ask(text, profile, session=text[:50], tenant=text[:50]) for name, text in HOSTILE.items()}
+        for decision in made.values():
+            store.record(decision)
+        for name, text in HOSTILE.items():
+            records, decision = store.records(text[:50]), made[name]
+            found = records.get(decision.id)
+            assert found.question == writable(text), name
+            assert (found.session, found.tenant) == (writable(text[:50]), writable(text[:50])), name
+            assert [one.id for one in records.decisions(session=text[:50])] == [decision.id], name
+            assert [turn.text for turn in records.turns(text[:50])] == [writable(text)], name
         assert store.counts().rejected == 0
 
     def test_every_hostile_query(self, store: Store) -> None:
@@ -192,13 +193,13 @@ class TestHostileText:
         assert store.records().get(decision.id).to_dict() == expected
         assert len(select(store_url, "select reasoning from router_decisions")) == 1
 
-    @pytest.mark.parametrize("letter", ["x", "é", "😀"])
-    def test_names_of_any_length(self, store: Store, letter: str) -> None:
+    def test_names_of_any_length(self, store: Store) -> None:
         """PostgreSQL indexes no more than 2,704 bytes: a long name must neither be refused nor stop the others."""
         pick = random.Random(7)
         noise = "".join(pick.choice("abcdefghijklmnopqrstuvwxyz0123456789") for _ in range(9000))
-        one, two = letter * 300 + noise, letter * 300 + noise[1:]
-        made = {name: ask(session=name, tenant=name) for name in (one, two, letter * 200)}
+        begun = [letter * 300 for letter in ("x", "é", "😀")]
+        names = [name for start in begun for name in (start + noise, start + noise[1:], start[:200])]
+        made = {name: ask(session=name, tenant=name) for name in names}
         for decision in made.values():
             store.record(decision)
         for name, decision in made.items():

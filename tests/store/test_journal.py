@@ -40,7 +40,7 @@ def until(happened: Callable[[], bool], seconds: float = 10.0) -> None:
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A database that is held by somebody else is given up after a moment, and tried again after another."""
     monkeypatch.setattr(sqlite_module, "BUSY_S", 0.02)
-    monkeypatch.setattr(postgres_module, "STATEMENT_MS", 20)
+    monkeypatch.setattr(postgres_module, "STATEMENT_MS", 250)
     monkeypatch.setattr(journal_module, "FIRST_PAUSE_S", 0.01)
     monkeypatch.setattr(journal_module, "LAST_PAUSE_S", 0.05)
 
@@ -186,8 +186,8 @@ class TestOutage:
             started = time.monotonic()
             for number in range(50):
                 store.record(ask(f"Define entropy {number}"))
-            # Some 50 us each, where one try of the database alone takes 20 ms; a busy machine is allowed for.
-            assert time.monotonic() - started < 1.0
+            # Some 50 us each, and the database is held until we let go; a busy machine is allowed for.
+            assert time.monotonic() - started < 5.0
             until(lambda: store.counts().failures >= 2)
             counts = store.counts()
             assert (counts.recorded, counts.committed, counts.lost) == (50, 0, 0)
@@ -243,7 +243,7 @@ class TestFlush:
             store.record(ask())
             started = time.monotonic()
             assert not store.flush(0.05)
-            assert 0.05 <= time.monotonic() - started < 1.0
+            assert 0.05 <= time.monotonic() - started < 5.0
         assert store.flush()
 
     @pytest.mark.usefixtures("impatient")

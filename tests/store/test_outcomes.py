@@ -127,25 +127,25 @@ class TestNaming:
         store.settle(decision.id[:20], Outcome(), tenant="acme")
         assert store.records("acme").outcome(decision.id) == Outcome()
 
-    @pytest.mark.parametrize("tenant", ["", "other", "ACME"])
-    def test_another_tenant_cannot(self, store: Store, tenant: str) -> None:
+    def test_another_tenant_cannot(self, store: Store) -> None:
         store.record(decision := ask(tenant="acme"))
-        with pytest.raises(UnknownDecision):
-            store.settle(decision.id, Outcome(), tenant=tenant)
+        for tenant in ("", "other", "ACME"):
+            with pytest.raises(UnknownDecision):
+                store.settle(decision.id, Outcome(), tenant=tenant)
         assert store.records("acme").outcome(decision.id) is None
 
     def test_unknown(self, store: Store) -> None:
         with pytest.raises(UnknownDecision, match="no decision '01ZZZZZZ'"):
             store.settle("01ZZZZZZ", Outcome())
 
-    @pytest.mark.parametrize("tenant", ["\ud800", "a\0", "x" * 5000])
-    def test_a_tenant_of_any_name(self, store: Store, tenant: str) -> None:
-        store.record(one := ask(tenant=tenant))
-        store.record(two := ask(tenant=tenant))
-        store.settle(one, Outcome(attempts=1))
-        store.settle(two.id, Outcome(attempts=2), tenant=tenant)
-        found = [store.records(tenant).outcome(decision.id) for decision in (one, two)]
-        assert found == [Outcome(attempts=1), Outcome(attempts=2)]
+    def test_a_tenant_of_any_name(self, store: Store) -> None:
+        for tenant in ("\ud800", "a\0", "x" * 5000):
+            store.record(one := ask(tenant=tenant))
+            store.record(two := ask(tenant=tenant))
+            store.settle(one, Outcome(attempts=1))
+            store.settle(two.id, Outcome(attempts=2), tenant=tenant)
+            found = [store.records(tenant).outcome(decision.id) for decision in (one, two)]
+            assert found == [Outcome(attempts=1), Outcome(attempts=2)], tenant
 
 
 @pytest.mark.parametrize("extra", [{"x": object()}, {"x": 1j}])

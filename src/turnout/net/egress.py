@@ -21,6 +21,7 @@ from .address import Address, embedded, is_metadata, is_public
 
 # Labels of a name. The last one is no number: resolvers take 2130706433, 0x7f.1 and 127.1 for addresses.
 _NAME = re.compile(r"(?=.{1,253}\Z)(?:[a-z0-9_-]{1,63}\.)*(?!(?:[0-9]+|0x[0-9a-f]*)\Z)[a-z0-9_-]{1,63}")
+_PLACE = re.compile(r"(?:\[[0-9a-fA-F:.]+\]|[^\[\]:]+)(?::[0-9]*)?")
 # What a URL has no business with; urlsplit drops some of it without a word.
 _ODD = re.compile(r"[\x00-\x20\x7f\\]|[^\x00-\x7f]")
 
@@ -49,17 +50,16 @@ def origin_of(url: str, *, private: bool = False) -> Origin:
         raise EgressRefused(f"{url[:120]!r}: {odd[0]!r} has no place in an address; an international name is xn--…")
     try:
         parts = urlsplit(url)
-        port = parts.port
-        host = (parts.hostname or "").removesuffix(".")
-        if "[" in parts.netloc:
+        host, port = (parts.hostname or "").removesuffix("."), parts.port
+        if ":" in host:
             # IPv6 has many honest spellings; this is the one that is kept.
-            host = str(IPv6Address(host))
+            host = str(ip_address(host))
     except ValueError as error:
         raise EgressRefused(f"{url[:120]!r} is not an address: {error}") from None
-    if parts.scheme not in PORTS or not host or port == 0:
-        raise EgressRefused(f"{url[:120]!r} is not an http or https address")
     if "@" in parts.netloc:
         raise EgressRefused(f"{host}: a credential does not belong in an address; use the slot's key")
+    if parts.scheme not in PORTS or not _PLACE.fullmatch(parts.netloc) or port == 0:
+        raise EgressRefused(f"{url[:120]!r} is not an http or https address")
     address = _plain(host)
     # Whoever writes 127.0.0.1 or localhost into a configuration means this machine; whoever wraps it up does not say.
     named = host == "localhost" or host.endswith(".localhost")

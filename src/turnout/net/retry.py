@@ -10,7 +10,10 @@ from contextlib import contextmanager
 
 
 class RetryBudget:
-    """At most `share` of the active requests may be retries at any moment, and never fewer than `floor`."""
+    """For each request in its first attempt at most `share` of a retry at any moment, and never fewer than `floor`.
+
+    When everything fails and a retry takes as long as a first attempt, 1 + `share` times as much is sent.
+    """
 
     def __init__(self, share: float = 0.2, floor: int = 3) -> None:
         self.share = share
@@ -31,7 +34,7 @@ class RetryBudget:
     @contextmanager
     def retry(self) -> Iterator[bool]:
         """Whether one more retry is within the budget; it counts for as long as the block lasts."""
-        allowed = self.retrying < max(self.floor, int(self.share * self.active))
+        allowed = self.retrying < max(self.floor, int(self.share * (self.active - self.retrying)))
         if not allowed:
             self.refused += 1
             yield False

@@ -45,7 +45,7 @@ log = logging.getLogger("turnout.store")
 class Segment:
     """One file of the spool: how much of it is written, how much taken away, how much survives a power cut."""
 
-    __slots__ = ("done", "fd", "path", "size", "synced")
+    __slots__ = ("done", "fd", "named", "path", "size", "synced")
 
     def __init__(self, path: Path, fd: int, size: int = 0) -> None:
         self.path = path
@@ -53,6 +53,8 @@ class Segment:
         self.size = size
         self.done = 0
         self.synced = 0
+        self.named = False
+        """Whether its name survives a power cut."""
 
     @property
     def in_place(self) -> bool:
@@ -239,24 +241,26 @@ class Spool:
                     fresh.remove()
                     raise
                 _close(segment.fd)
-                segment.fd, segment.path = fresh.fd, fresh.path
+                segment.fd, segment.path, segment.named = fresh.fd, fresh.path, False
                 segment.size, segment.done, segment.synced = len(data), 0, 0
             restored += len(data)
         return restored
 
     def sync(self) -> None:
-        """Make what is spooled survive a power cut: the database cannot take it for now."""
-        unsynced = [segment for segment in list(self._segments) if segment.synced < segment.size]
+        """Make what waits survive a power cut: the database has not got it yet."""
+        unsynced = [segment for segment in list(self._segments) if max(segment.synced, segment.done) < segment.size]
         for segment in unsynced:
             size = segment.size
             os.fdatasync(segment.fd)
             segment.synced = size
-        if unsynced:
+        if not all(segment.named for segment in unsynced):
             folder = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
             try:
                 os.fsync(folder)
             finally:
                 _close(folder)
+            for segment in unsynced:
+                segment.named = True
 
     def close(self) -> None:
         """Leave nothing behind but what nobody has taken."""
