@@ -685,11 +685,16 @@ def test_a_client_that_does_not_read_is_waited_for() -> None:
 
     async def scenario() -> None:
         async with ScriptedProvider(Reply(fault=Fault("endless", DELTA))) as provider:
-            with socket.create_connection(("127.0.0.1", provider.port)) as client:
+            with socket.socket() as client:
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+                client.connect(("127.0.0.1", provider.port))
                 client.sendall(request_for("chat", True))
-                await asyncio.sleep(0.3)
-                held = next(iter(provider._connections))._transport.get_write_buffer_size()
-                assert 0 < held < 1_000_000
+                await until_true(lambda: provider.received)
+                connection = next(iter(provider._connections))
+                await until_true(lambda: not connection._writable.is_set())
+                held = connection._transport.get_write_buffer_size()
+                await asyncio.sleep(SILENCE_S)
+                assert connection._transport.get_write_buffer_size() == held < 1_000_000
 
     asyncio.run(scenario())
 

@@ -50,13 +50,13 @@ class Scenario(NamedTuple):
 SCENARIOS = (
     Scenario("batched"),
     Scenario("strict", durability="strict", threads=8),
-    Scenario("batched, small segments", segment_bytes=16_384),
+    Scenario("batched, small segments", segment_bytes=32_768),
     Scenario("strict, small segments", durability="strict", threads=8, segment_bytes=4_096),
     Scenario("batched, two processes", workers=2),
     Scenario("strict, two processes", durability="strict", workers=2, threads=4),
     Scenario("batched, locked, three heirs", locked="always", segment_bytes=65_536, heirs=3),
     Scenario("batched, locked, killed again in replay", locked="always", heirs=1, replay=True),
-    Scenario("batched, two processes of four threads, small segments", workers=2, threads=4, segment_bytes=16_384),
+    Scenario("batched, two processes of four threads, small segments", workers=2, threads=4, segment_bytes=32_768),
     Scenario("strict, locked now and then", durability="strict", threads=8, locked="now and then"),
 )
 
@@ -224,7 +224,8 @@ def inherit(url: str, scenario: Scenario, folder: Path, spool: Path, chance: ran
     kills = 0
     with ExitStack() as running:
         files = [folder / f"heir{number}.acks" for number in range(scenario.heirs)]
-        heirs = [running.enter_context(child(url, file, "--replay", "--batch-bytes", "16384")) for file in files]
+        slowly = ("--batch-bytes", "16384") if scenario.replay else ()
+        heirs = [running.enter_context(child(url, file, "--replay", *slowly)) for file in files]
         for heir, file in zip(heirs, files, strict=True):
             if scenario.replay:
                 wait_for(lambda file=file: size(file) > 0, heir)  # type: ignore[misc]
@@ -294,13 +295,17 @@ def told(row: Any) -> tuple[tuple[str, ...], str]:
 
 
 @contextmanager
-def restarting(server: PostgresServer, chance: random.Random, longest_s: float = 0.6) -> Iterator[None]:
-    """A PostgreSQL that is killed and started again, over and over, and runs at the end."""
+def restarting(
+    server: PostgresServer, chance: random.Random, longest_s: float = 0.6, ends: Counter[str] | None = None
+) -> Iterator[None]:
+    """A PostgreSQL that is ended and started again, over and over, and runs at the end; `ends` counts how."""
     done = threading.Event()
 
     def restart() -> None:
         while not done.wait(chance.random() * longest_s):
             how = chance.choice(("stopped", "crashed", "killed"))
+            if ends is not None:
+                ends[how] += 1
             if how == "killed":
                 kill_server(server)
             else:

@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -65,6 +66,8 @@ class Tally:
     def __init__(self) -> None:
         self.totals: dict[str, Total] = {}
         self.failures: list[str] = []
+        self.ends: Counter[str] = Counter()
+        """How servers were ended while decisions were recorded."""
 
     def play(self, number: int, rounds: int, play_one: Callable[[Path], Result]) -> None:
         with workshop() as folder:
@@ -150,16 +153,16 @@ def kill_on_postgres(tally: Tally, rounds: int, seed: int) -> None:
                 number,
                 rounds,
                 lambda folder, scenario=scenario, number=number: one_on_postgres(  # type: ignore[misc]
-                    server, scenario, folder, seed + number
+                    server, scenario, folder, seed + number, tally.ends
                 ),
             )
 
 
-def one_on_postgres(server: PostgresServer, scenario: Scenario, folder: Path, seed: int) -> Result:
+def one_on_postgres(server: PostgresServer, scenario: Scenario, folder: Path, seed: int, ends: Counter[str]) -> Result:
     chance = random.Random(seed)
     with server.database() as url:
         restarts = "restarts" in scenario.name
-        trouble = restarting(server, chance, longest_s=3.0) if restarts else nullcontext()
+        trouble = restarting(server, chance, 3.0, ends) if restarts else nullcontext()
         return play_on(url, scenario, folder, seed, chance, trouble, 50_000, 12.0 if restarts else 6.0)
 
 
@@ -239,6 +242,9 @@ def main() -> int:
         power_cuts(tally.failures, max(1, told.rounds // 2), told.seed)
     if tally.totals:
         Console(width=max(150, shutil.get_terminal_size().columns)).print(tally.table())
+    if tally.ends:
+        ended = ", ".join(f"{how} {count} times" for how, count in sorted(tally.ends.items()))
+        out.print(f"PostgreSQL was {ended} while decisions were recorded")
     out.print(f"{time.monotonic() - began:.0f} s, {len(tally.failures)} failures")
     for failure in tally.failures:
         out.print(f"  {failure}")

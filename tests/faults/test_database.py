@@ -196,8 +196,8 @@ class TestSpoolTakenAway:
             shutil.rmtree(spool)
             for decision in asked[30:]:
                 store.record(decision)
-            wait_for(lambda: any(size(path) for path in spool.glob("*.spool")))
-            assert any("was removed while in use" in text for text in caplog.messages)
+            wait_for(lambda: any("was removed while in use" in text for text in caplog.messages))
+            assert any(size(path) for path in spool.glob("*.spool"))
         assert store.flush(SOON_S)
         assert store.counts().lost == 0
         assert sorted(stored()) == sorted(decision.id for decision in asked)
@@ -240,7 +240,7 @@ class TestSpoolTakenAway:
         counts = store.counts()
         assert counts.recorded + counts.lost == 30
         assert len(stored()) == counts.recorded
-        assert any("cannot be made again" in text for text in caplog.messages)
+        assert len([text for text in caplog.messages if "cannot be made again" in text]) == 1
         spool.unlink()
 
 
@@ -332,9 +332,9 @@ def test_integrity_under_many_writers(file: Path, tmp_path: Path) -> None:
     """A storm of SQLITE_BUSY: three processes and a backup at once."""
     files = [tmp_path / f"w{number}.acks" for number in range(3)]
     with (
-        child(str(file), files[0], "--worker", "w0", "--count", "1500") as one,
-        child(str(file), files[1], "--worker", "w1", "--count", "1500", "--durability", "strict") as two,
-        child(str(file), files[2], "--worker", "w2", "--count", "1500", "--threads", "3") as three,
+        child(str(file), files[0], "--worker", "w0", "--count", "600") as one,
+        child(str(file), files[1], "--worker", "w1", "--count", "600", "--durability", "strict") as two,
+        child(str(file), files[2], "--worker", "w2", "--count", "600", "--threads", "3") as three,
         closing(sqlite3.connect(tmp_path / "copy.db")) as target,
         closing(sqlite3.connect(file)) as source,
     ):
@@ -343,4 +343,4 @@ def test_integrity_under_many_writers(file: Path, tmp_path: Path) -> None:
         assert [process.wait() for process in (one, two, three)] == [0, 0, 0]
     with open_store(str(file)) as store:
         assert list(store.backend.problems()) == []
-        assert store.backend.read("select count(*) from decisions where parent_id is null", {})[0][0] == 4_500
+        assert store.backend.read("select count(*) from decisions where parent_id is null", {})[0][0] == 1_800

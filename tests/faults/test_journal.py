@@ -133,6 +133,18 @@ class TestReceipts:
         assert sorted(stored()) == sorted(decision.id for decision in asked if decision is not asked[4])
 
     @pytest.mark.usefixtures("hasty")
+    def test_a_refused_row_is_told_to_whoever_asks_late(self, opened: Callable[..., Store]) -> None:
+        """The writer may be done with a row before its caller has begun to wait."""
+        store = opened(durability="strict")
+        good, bad = decisions(2)
+        store.journal.backend = Poisoned(store.backend, [bad.id])
+        asked = [(lines := store.journal.scribe.decision(one), store.journal._spool(lines)) for one in (good, bad)]
+        assert store.flush(SOON_S)
+        kept, refused = (store.journal._receipt(len(lines), end) for lines, end in asked)
+        assert kept.result(0) is None
+        assert isinstance(refused.exception(0), NotStored)
+
+    @pytest.mark.usefixtures("hasty")
     def test_in_an_outage_exactly_those_who_wait_are_told(
         self, opened: Callable[..., Store], stored: Callable[[], list[str]]
     ) -> None:

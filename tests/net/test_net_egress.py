@@ -479,9 +479,7 @@ class TestConfiguration:
             return
         read = URL(f"{origin}/v1")
         assert (read.scheme, read.raw_host, read.port) == origin[:3]
-        assert is_ip_address(origin.host) == (":" in origin.host or origin.host.count(".") == 3) or not is_ip_address(
-            origin.host
-        )
+        assert not is_ip_address(origin.host) or str(ip_address(origin.host)) == origin.host
 
 
 class TestOrigins:

@@ -43,6 +43,16 @@ def route(
     from .question import Ask, decide_asked
 
     decision = decide_asked(Ask(text, declare, ceiling, turns, session, tenant), profile, config, local=local)
+    try:
+        _print(decision, json=json)
+    finally:
+        # Whoever reads the answer may have read enough of it: the decision was made all the same.
+        if not no_log:
+            write_down(decision, db, config)
+    return 0
+
+
+def _print(decision: Decision, *, json: bool) -> None:
     if json:
         from .screen import write_bytes
 
@@ -54,9 +64,8 @@ def route(
         screen = console()
         for line in summary(decision, glyphs_for(screen)):
             screen.print(line, soft_wrap=not screen.is_terminal)
-    if not no_log:
-        write_down(decision, db, config)
-    return 0
+    # The answer is out before the log is opened: nobody waits for a database.
+    sys.stdout.flush()
 
 
 def write_down(decision: Decision, db: str | None, config: str | None) -> None:
@@ -65,8 +74,6 @@ def write_down(decision: Decision, db: str | None, config: str | None) -> None:
 
     from .screen import complain
 
-    # The answer is out before the log is opened: nobody waits for a database.
-    sys.stdout.flush()
     try:
         if not store_settings(config).log_commands:
             return

@@ -13,6 +13,7 @@ from pathlib import Path as File
 from typing import NamedTuple
 
 from turnout.core.errors import ConfigError, Problem, UnknownProfile, suggest
+from turnout.core.model import Asks
 from turnout.core.profile import Profile
 from turnout.core.router import Router
 
@@ -24,17 +25,22 @@ SETTINGS = "turnout.toml"
 OTHER_TABLES = ("store",)
 
 
-def load(profile: str | os.PathLike[str], *, config: str | os.PathLike[str] | None = None) -> Router:
+def load(
+    profile: str | os.PathLike[str], *, config: str | os.PathLike[str] | None = None, models: Asks | None = None
+) -> Router:
     """The router of a profile: a shipped name (`study`) or the path of a TOML file.
 
-    `config` is the settings file to use instead of the user's own; an empty string uses none.
+    `config` is the settings file to use instead of the user's own; an empty string uses none. `models` is who asks
+    language models; without it, layers that would ask one pass.
     """
-    return Router(load_profile(profile, config=config))
+    return Router(load_profile(profile, config=config, models=models))
 
 
-def load_profile(profile: str | os.PathLike[str], *, config: str | os.PathLike[str] | None = None) -> Profile:
+def load_profile(
+    profile: str | os.PathLike[str], *, config: str | os.PathLike[str] | None = None, models: Asks | None = None
+) -> Profile:
     document, remarks = apply_settings(read_chain(profile), settings_file(config))
-    return build(document, remarks)
+    return build(document, remarks, models)
 
 
 def shipped() -> list[str]:

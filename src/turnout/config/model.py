@@ -30,6 +30,8 @@ class LayerHead(Struct, frozen=True, omit_defaults=True):
     """Its name in traces; the kind's first word when left out."""
     accept: Accept = Accept()
     deadline_ms: Milliseconds | None = None
+    max_shift: Annotated[int, Meta(ge=0)] | None = None
+    """In a profile whose routes are ordered: how far it may move a decision from the best verdict held before it."""
     optional: bool = False
     """Load the profile even where no installed package provides the kind; the layer then passes."""
     held_text: str = ""

@@ -21,6 +21,7 @@ from msgspec import Struct
 
 from turnout.core.contain import contain
 from turnout.core.errors import ConfigError, Problem, QueryError
+from turnout.core.model import Asks
 from turnout.core.router import Router
 from turnout.core.verdict import Fault
 
@@ -63,14 +64,20 @@ class Candidate(NamedTuple):
 class LiveRouter:
     """The router of a profile whose files may change. Safe to share between threads."""
 
-    def __init__(self, profile: str | os.PathLike[str], *, config: str | os.PathLike[str] | None = None) -> None:
+    def __init__(
+        self,
+        profile: str | os.PathLike[str],
+        *,
+        config: str | os.PathLike[str] | None = None,
+        models: Asks | None = None,
+    ) -> None:
         """Load it, or raise the ConfigError that names every problem: there is nothing to keep serving yet."""
-        self._profile, self._config = profile, config
+        self._profile, self._config, self._models = profile, config, models
         self._lock = threading.Lock()
         self._files: tuple[File, ...] = ()
         self._problems: tuple[Problem, ...] = ()
         candidate = self._read()
-        self.router, _ = _admit(candidate)
+        self.router, _ = _admit(candidate, models)
         """The current router. Take it once for each question; it never changes, it is only replaced."""
         self._note(candidate, before=())
 
@@ -122,7 +129,7 @@ class LiveRouter:
             candidate = self._read()
             if candidate.digest == self._digest:
                 return candidate, None, 0
-            return candidate, *_admit(candidate)
+            return candidate, *_admit(candidate, self._models)
         except ConfigError as error:
             return error
 
@@ -161,9 +168,9 @@ def _digest(document: Document, cases: list[Case]) -> str:
     return told.hexdigest()
 
 
-def _admit(candidate: Candidate) -> tuple[Router, int]:
+def _admit(candidate: Candidate, models: Asks | None) -> tuple[Router, int]:
     """The candidate's router and how many cases it had to keep; a ConfigError if it has a mistake or misses a case."""
-    router = Router(build(candidate.document, candidate.remarks))
+    router = Router(build(candidate.document, candidate.remarks, models))
     must = [case for case in candidate.cases if case.must]
     name = candidate.chain.cases.name if candidate.chain.cases is not None else ""
     problems = [Problem(f"{name} {case.id}", miss) for case in must for miss in _misses(router, case)]

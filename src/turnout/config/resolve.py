@@ -7,9 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from turnout import layers as _builtin_layers  # noqa: F401 - importing it registers the kinds that ship with Turnout
 from turnout.core.errors import ConfigError
+from turnout.core.model import Asks
 from turnout.core.profile import Part, Placed, Profile, judges_by
 from turnout.core.query import Reading
 from turnout.core.registry import Supplies, broken, kinds
@@ -28,20 +30,20 @@ HASH_DIGITS = 16
 NETWORK_DEADLINE_MS = 350.0
 
 
-def build(document: Document, remarks: tuple[str, ...] = ()) -> Profile:
-    """The profile, or a ConfigError with every mistake in it."""
+def build(document: Document, remarks: tuple[str, ...] = (), models: Asks | None = None) -> Profile:
+    """The profile, or a ConfigError with every mistake in it. `models` is who asks language models, if anybody does."""
     problems = Checker(document).problems()
     if problems:
         raise ConfigError(problems)
     file = msgspec.convert(document.tree, ProfileFile)
     lexicon = Lexicon()
-    supplies = Supplies(file.routes, lexicon)
+    supplies = Supplies(file.routes, lexicon, models)
     placed = tuple(_place(entry, supplies) for entry in file.layers)
     adjust = tuple(_construct(entry, supplies) for entry in file.adjust)
     wrap = file.text.fold == "unicode"
     matcher = lexicon.compile(wrap=wrap)
     missing = tuple(
-        f"layer {place.id!r} passes: no installed package provides {place.kind}"
+        f"layer {place.id!r} passes: " + (place.absent or f"no installed package provides {place.kind}")
         for place in placed
         if place.call is None
     )
@@ -94,7 +96,9 @@ def _place(entry: Any, supplies: Supplies) -> Placed:
     deadline_ms = head.deadline_ms if head.deadline_ms is not None else NETWORK_DEADLINE_MS
     if kind is None:
         return Placed(layer_id(entry), head.kind, "free", "R", gate, deadline_ms, None, needs="install")
-    layer: Any = _construct(entry, supplies)
+    layer: Any = _construct(entry, replace(supplies, deadline_ms=deadline_ms))
+    if absent := getattr(layer, "absent", ""):
+        return Placed(layer_id(entry), head.kind, "free", "R", gate, deadline_ms, None, absent=absent, needs="install")
     return Placed(
         id=layer_id(entry),
         kind=head.kind,
@@ -105,6 +109,7 @@ def _place(entry: Any, supplies: Supplies) -> Placed:
         call=layer,
         explain=getattr(layer, "explain", None),
         held_text=head.held_text,
+        max_shift=head.max_shift,
         needs=judges_by(layer),
     )
 

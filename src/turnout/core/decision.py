@@ -266,7 +266,8 @@ _encode = json.Encoder().encode
 
 def idle_step(place: Placed) -> Step:
     """How a layer ends that is not asked: its kind is not installed, or what it judges by is not there."""
-    missing = Fault("skipped", f"no installed package provides {place.kind}") if place.needs == "install" else None
+    why = place.absent or f"no installed package provides {place.kind}"
+    missing = Fault("skipped", why) if place.needs == "install" else None
     step = Step(place, "passed", fault=missing)
     force_setattr(step, "encoded", Raw(_encode(_step_form(step, None))))
     return step

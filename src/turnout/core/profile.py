@@ -67,6 +67,10 @@ class Placed(Struct, frozen=True):
     explain: Callable[[Verdict], tuple[Reason, ...]] | None = None
     held_text: str = ""
     """How people read a verdict of this layer that its gate held back; `{confidence}` stands for the number."""
+    absent: str = ""
+    """Why `call` is None, where it is not for want of a package."""
+    max_shift: int | None = None
+    """How many routes away from the best held verdict this layer may move the decision, where routes are ordered."""
     needs: Needs | None = None
     """A layer is not asked about a reading that lacks what it judges by; it passes."""
 

@@ -35,6 +35,8 @@ class Query(Struct, frozen=True, omit_defaults=True, gc=False):
     """The dearest route this caller may have, in a profile whose routes are ordered."""
     session: str | None = None
     tenant: str | None = None
+    intents: tuple[str, ...] = ()
+    """Earlier intents of the session, oldest first, for a question that points to one of them."""
 
 
 class Reading(Struct, frozen=True, gc=False):

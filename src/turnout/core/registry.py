@@ -16,6 +16,7 @@ from typing import Any, Literal, Protocol, TypeVar
 from msgspec import Struct
 
 from .contain import contain
+from .model import Asks
 from .profile import Adjust, Layer
 from .verdict import Fault, Who
 
@@ -40,6 +41,10 @@ class Supplies(Struct, frozen=True):
 
     routes: tuple[str, ...]
     phrases: Phrases
+    models: Asks | None = None
+    """Who puts questions to language models; None: nobody does."""
+    deadline_ms: float = 350.0
+    """How long the layer being built may take."""
 
 
 class Kind(Struct, frozen=True):

@@ -201,7 +201,9 @@ class Router:
         if chosen is not None:
             verdict: Verdict = chosen.verdict  # type: ignore[assignment]
             routes, confidence, margin = verdict.routes, verdict.confidence, verdict.margin
-            by, who = chosen.place.id, chosen.place.who
+            by, who = chosen.place.id, verdict.who or chosen.place.who
+            if chosen.place.max_shift is not None and held is not None and held is not chosen:
+                routes, how, remarks = _limit_shift(profile, chosen, held, routes, how, remarks)
         else:
             routes, confidence, margin = (profile.fallback.route,), profile.fallback.confidence, 0.0
             by, who = "fallback", "F"
@@ -347,6 +349,21 @@ def _seal(decision: Decision, started: int) -> Decision:
     force_setattr(decision, "id", new_id())
     force_setattr(decision, "elapsed_ns", perf_counter_ns() - started)
     return decision
+
+
+def _limit_shift(
+    profile: Profile, chosen: Step, held: Step, routes: tuple[str, ...], how: str, remarks: tuple[Reason, ...]
+) -> tuple[tuple[str, ...], str, tuple[Reason, ...]]:
+    """The routes, no further from what the layers before were inclined to than the profile allows."""
+    most: int = chosen.place.max_shift  # type: ignore[assignment]
+    order = profile.routes
+    here: int = order.index(held.verdict.routes[0])  # type: ignore[union-attr]
+    there = order.index(routes[0])
+    within = max(here - most, min(here + most, there))
+    if within == there:
+        return routes, how, remarks
+    said = f"{chosen.place.id} says {routes[0]}, more than {most} from {order[here]}, as {held.place.id} was inclined"
+    return (order[within],), "k", (*remarks, Reason("clamp.shift", said))
 
 
 def _are_parts(parts: object) -> bool:

@@ -39,6 +39,8 @@ class Verdict(Struct, frozen=True, gc=False, eq=False):
     """Stands whatever the gate asks, as an override or a hard rule does."""
     calibrated: bool = False
     """False: `confidence` is a score on [0, 1], not a fitted probability."""
+    who: Who | None = None
+    """Who decided, where it is not the layer's own kind: an answer kept from before is the cache's."""
     _encoded: Raw | None = None
     _explained: tuple[object, str, tuple[Reason, ...]] | None = None
     _sound: tuple[str, ...] | None = None
@@ -64,7 +66,7 @@ class Verdict(Struct, frozen=True, gc=False, eq=False):
 
     def _content(self) -> tuple[object, ...]:
         stated = (self.routes, self.confidence, self.margin, dict(self.scores), self.reasons, self.evidence)
-        return (*stated, self.decisive, self.calibrated)
+        return (*stated, self.decisive, self.calibrated, self.who)
 
 
 class VerdictForm(Struct, frozen=True, gc=False):

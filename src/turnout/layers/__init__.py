@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from . import declared, framing, keywords, rules, signals
+from . import declared, framing, keywords, llm, rules, signals
 
-__all__ = ["declared", "framing", "keywords", "rules", "signals"]
+__all__ = ["declared", "framing", "keywords", "llm", "rules", "signals"]

@@ -7,14 +7,17 @@ A response is read as it comes; whoever reads it may stop at any moment, and the
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator, Mapping
 from functools import partial
 from io import BytesIO
 from types import TracebackType
-from typing import NamedTuple
+from typing import Any, NamedTuple
+from weakref import WeakSet
 
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp.client_proto import ResponseHandler
 from aiohttp.connector import Connection
 from aiohttp.tracing import Trace
 from multidict import CIMultiDict
@@ -65,7 +68,7 @@ class GuardedResolver(AbstractResolver):
     async def resolve(self, host: str, port: int = 0, family: int = 0) -> list[ResolveResult]:
         found = await self._resolver.resolve(host, port, family)  # type: ignore[arg-type]
         if not found:
-            raise OSError(f"{host} has no address")
+            raise socket.gaierror(socket.EAI_NONAME, "it has no address")
         for one in found:
             self._egress.admits(host, port, one["host"])
         return found
@@ -77,6 +80,10 @@ class GuardedResolver(AbstractResolver):
 class GuardedConnector(aiohttp.TCPConnector):
     """Hands out only connections on which nobody has spoken unasked, and lets none linger with words left to send."""
 
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._known: WeakSet[ResponseHandler] = WeakSet()
+
     async def connect(
         self, req: aiohttp.ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
     ) -> Connection:
@@ -86,8 +93,17 @@ class GuardedConnector(aiohttp.TCPConnector):
             # An answer that was sent after the last one, to nobody's question, would be taken for ours.
             connection.close()
             raise aiohttp.ClientConnectionError("it answered what was not asked")
+        if protocol not in self._known and protocol.closed is not None:
+            # How a connection ends is asked for by responses; when there is none, somebody must have asked all the same.
+            self._known.add(protocol)
+            protocol.closed.add_done_callback(_lost)
         connection.add_callback(partial(_drop_unsent, transport))
         return connection
+
+
+def _lost(closed: asyncio.Future[None]) -> BaseException | None:
+    """What a connection was lost by; None if it was closed."""
+    return None if closed.cancelled() else closed.exception()
 
 
 def _drop_unsent(transport: asyncio.Transport) -> None:
@@ -104,6 +120,18 @@ class Response:
         self._where = where
         self.status = response.status
         self.headers = response.headers
+        protocol = response.connection.protocol if response.connection is not None else None
+        self._closed = protocol.closed if protocol is not None else None
+        if self._closed is not None:
+            self._closed.add_done_callback(self._end)
+
+    def _end(self, closed: asyncio.Future[None]) -> None:
+        """The connection is gone: nobody need wait for the rest. aiohttp says so only if it was lost in good order."""
+        content, lost = self._response.content, _lost(closed)
+        framed = not self.headers.keys().isdisjoint(("content-length", "transfer-encoding"))
+        # An answer without a length ends with its connection: well if that was closed, not if it was torn.
+        if content.exception() is None and (not content.is_eof() or (lost is not None and not framed)):
+            content.set_exception(aiohttp.ClientPayloadError(_said(lost) if lost is not None else "connection closed"))
 
     async def __aenter__(self) -> Response:
         return self
@@ -116,6 +144,8 @@ class Response:
     def close(self) -> None:
         """End it, for whoever is reading it too. A connection whose answer did not come to its end is not reused."""
         content = self._response.content
+        if self._closed is not None:
+            self._closed.remove_done_callback(self._end)
         if content.exception() is None:
             # Left to itself aiohttp raises one and the same error object for ever, which then keeps every frame it saw.
             content.set_exception(aiohttp.ClientConnectionError("closed by us"))
@@ -195,7 +225,9 @@ class Client:
     async def open(self, request: Request, wait_s: float) -> Response:
         """Send a request; the response, once its headers are here."""
         origin = self.egress.allows(request.origin)
-        url = URL(f"{origin}{request.path}")
+        url = URL(f"{origin}/")
+        if request.path.startswith("/"):
+            url = URL(f"{origin}{request.path}")
         if not request.path.startswith("/") or (url.scheme, url.raw_host, url.port) != origin[:3]:
             raise EgressRefused(f"{request.path[:120]!r} leads away from {origin}: no connection is made")
         headers = CIMultiDict({"user-agent": "turnout", "accept-encoding": "identity"})
@@ -232,4 +264,6 @@ class Client:
 
 
 def _said(error: BaseException) -> str:
-    return " ".join(str(error).split())[:SAID_CHARACTERS] or type(error).__name__
+    # The first line: what follows is what the peer sent.
+    said = error.message if isinstance(error, aiohttp.ClientResponseError) else str(error)
+    return said.strip().partition("\n")[0].rstrip(":")[:SAID_CHARACTERS] or type(error).__name__

@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 
 from turnout.apps.caller import Caller, Purse, Refused
 from turnout.store import Store
+from turnout.store.keys import Key
 
-from .key import SCOPES, Credential, KeyRow, digest, read_credential
+from .key import SCOPES, Credential, digest, read_credential
 
 # A revoked key stops working within this time.
 CACHED_S = 30.0
@@ -27,7 +28,7 @@ class Auth:
         self.store = store
         self.pepper = pepper
         self.loopback = loopback
-        self._keys: OrderedDict[str, tuple[float, KeyRow | None]] = OrderedDict()
+        self._keys: OrderedDict[str, tuple[float, Key | None]] = OrderedDict()
         self._purses: dict[str, Purse] = {}
         self._recent: dict[str, deque[float]] = {}
         self._anyone = Caller("", "", frozenset(SCOPES) - {"admin"}, Purse())
@@ -82,7 +83,7 @@ class Auth:
             self._has_keys = (now, await asyncio.to_thread(self.store.keys.any))
         return self._has_keys[1]
 
-    async def _find(self, key_id: str) -> KeyRow | None:
+    async def _find(self, key_id: str) -> Key | None:
         now = time.monotonic()
         cached = self._keys.get(key_id)
         if cached is not None and now - cached[0] < CACHED_S:
@@ -94,7 +95,7 @@ class Auth:
             self._keys.popitem(last=False)
         return row
 
-    async def _purse(self, row: KeyRow) -> Purse:
+    async def _purse(self, row: Key) -> Purse:
         purse = self._purses.get(row.id)
         if purse is None:
             spent = 0.0
@@ -104,7 +105,7 @@ class Auth:
         purse.budget_usd = row.budget_usd
         return purse
 
-    def _limit_rate(self, row: KeyRow) -> None:
+    def _limit_rate(self, row: Key) -> None:
         if row.per_minute is None:
             return
         now = time.monotonic()

@@ -13,8 +13,6 @@ import secrets
 from pathlib import Path
 from typing import NamedTuple
 
-from msgspec import Struct
-
 from turnout.config.settings import data_folder
 from turnout.core.errors import ConfigError, Problem
 
@@ -31,28 +29,6 @@ class Credential(NamedTuple):
 
     def __repr__(self) -> str:
         return f"Credential({self.key_id!r}, ***)"
-
-
-class KeyRow(Struct, frozen=True):
-    """A key as the store has it."""
-
-    id: str
-    digest: str
-    name: str
-    tenant: str
-    scopes: tuple[str, ...] = ("ask", "route", "decisions:read", "feedback:write")
-    profiles: tuple[str, ...] | None = None
-    ceiling: str | None = None
-    may_force: bool = True
-    budget_usd: float | None = None
-    per_minute: int | None = None
-    concurrent: int | None = None
-    created_ms: int = 0
-    expires_ms: int | None = None
-    revoked_ms: int | None = None
-
-    def is_valid(self, now_ms: int) -> bool:
-        return self.revoked_ms is None and (self.expires_ms is None or now_ms < self.expires_ms)
 
 
 def new_credential() -> Credential:

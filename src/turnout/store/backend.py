@@ -14,7 +14,7 @@ from turnout.core.errors import StoreError
 
 from . import sql
 from .migrate import Migration
-from .row import BreachRow, DecisionRow, OutcomeRow, ProfileRow, ReplyRow, Row
+from .row import BreachRow, DecisionRow, OutcomeRow, ProfileRow, ReplyRow, Row, SpendRow
 
 Value = str | int | float | bool | bytes | None
 Values = Mapping[str, Value]
@@ -27,6 +27,7 @@ ADD: tuple[tuple[type[Row], str], ...] = (
     (OutcomeRow, sql.ADD_OUTCOME),
     (BreachRow, sql.ADD_BREACH),
     (ReplyRow, sql.ADD_REPLY),
+    (SpendRow, sql.ADD_SPENDING),
 )
 
 

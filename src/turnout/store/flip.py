@@ -28,6 +28,7 @@ from turnout.text.reference import find_reference
 from .entry import asked_text, breaches
 from .journal import Journal
 from .records import Records
+from .redact import SNIPPET_CHARACTERS
 from .stats import ALWAYS, Span
 
 HISTORIES = 20
@@ -140,7 +141,11 @@ def _flips(
 
 
 def _after(turns: tuple[Turn, ...], query: Query, *, beside: bool) -> Query:
-    return replace(query, turns=turns) if beside else replace(query, text="", turns=(*turns, Turn("user", query.text)))
+    """The question after these turns: beside them, or as the last of them. What they were about goes along."""
+    intents = tuple(turn.text[:SNIPPET_CHARACTERS] for turn in turns if turn.role == "user")
+    if beside:
+        return replace(query, turns=turns, intents=intents)
+    return replace(query, text="", turns=(*turns, Turn("user", query.text)), intents=intents)
 
 
 def _histories(

@@ -17,7 +17,8 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from typing import Literal, NamedTuple
 
@@ -46,6 +47,8 @@ ADOPT_EVERY_S = 60.0
 CALM_S = 5.0
 # One outage has few faces: as many sentences about it, and no more, go to the log.
 SENTENCES = 8
+# Rows in flight while their caller has yet to ask for them: a handful; more than that is plenty.
+REMEMBERED = 256
 REJECTED = "rejected.jsonl"
 
 log = logging.getLogger("turnout.store")
@@ -122,6 +125,9 @@ class Journal:
         """When the spool last refused a row; None once it is well again."""
         self._outage: set[str] = set()
         """What has been said about the database since it last took rows."""
+        self._spool_trouble: set[str] = set()
+        self._refused: deque[tuple[int, Exception]] = deque(maxlen=REMEMBERED)
+        """Where in the spool rows were that no database takes, and why: a caller may ask a moment later."""
         _forget_after_fork(self)
 
     def record(self, decision: Decision) -> None:
@@ -192,12 +198,13 @@ class Journal:
             receipt.set_exception(NotStored(f"{self.backend.where}: {end}"))
             return receipt
         with self._counting:
+            waiting = Waiting(end - size, end, receipt)
             if self.spool.taken >= end:
-                receipt.set_result(None)
+                _answer([waiting], self._refused)
             elif self._ended:
                 receipt.set_exception(NotStored(f"{self.backend.where}: the store was closed"))
             else:
-                self._waiting.append(Waiting(end - size, end, receipt))
+                self._waiting.append(waiting)
         if self._thread is None:
             self._fail_waiting(f"{self.backend.where}: no thread writes to it")
         self._hurry.set()
@@ -289,7 +296,7 @@ class Journal:
                 while self._commit():
                     pause = FIRST_PAUSE_S
                     self._look_after()
-                    if self.spool.backlog and time.monotonic() >= self._sync_at:
+                    if self.spool.behind and time.monotonic() >= self._sync_at:
                         self._sync()
             # Whatever it is, the rows are in the spool and this thread must live to try again.
             except Exception as error:
@@ -320,9 +327,11 @@ class Journal:
             restored = self.spool.restore()
         except OSError as error:
             # What is in a removed file can still be committed; only a crash before that would lose it.
-            self._say(f"{self.spool.folder}: the spool was removed while in use and cannot be made again: {error}")
+            said = f"{self.spool.folder} was removed while in use and cannot be made again: {error}"
+            _say(said, self._spool_trouble)
             return
         if restored:
+            self._spool_trouble.clear()
             log.warning("%s was removed while in use; %s bytes were written anew", self.spool.folder, f"{restored:,}")
 
     def _end(self) -> None:
@@ -363,14 +372,14 @@ class Journal:
             self._counts.repeated += written.repeated
             self._counts.torn += torn
             self._counts.rejected += len(refused)
+            self._refused.extend((start + lines.find(line(content)), error) for content, error in refused)
             taken = self.spool.taken
             done = [waiting for waiting in self._waiting if waiting.end <= taken]
             if done:
                 self._waiting = [waiting for waiting in self._waiting if waiting.end > taken]
         if torn:
             log.warning("%s lines of the spool were torn and are lost", torn)
-        if done:
-            _answer(done, {start + lines.find(line(content)): error for content, error in refused})
+        _answer(done, self._refused)
         if self._outage:
             self._outage.clear()
             log.warning("%s takes rows again", self.backend.where)
@@ -409,7 +418,7 @@ class Journal:
         with self._counting:
             self._counts.failures += 1
             self._counts.last_error = str(error)
-        self._say(f"{error} (routing goes on; rows wait in the spool)")
+        _say(f"{error} (routing goes on; rows wait in the spool)", self._outage)
         self._fail_waiting(str(error))
         # Another database may stand there when this is over: it is told of the profiles again.
         self.scribe.spooled.clear()
@@ -419,14 +428,8 @@ class Journal:
         try:
             self.spool.sync()
         except OSError as error:
-            self._say(f"{self.spool.folder}: what waits there could not be synced: {error}")
+            _say(f"{self.spool.folder}: what waits there could not be synced: {error}", self._spool_trouble)
         self._sync_at = time.monotonic() + SYNC_EVERY_S
-
-    def _say(self, sentence: str) -> None:
-        """Tell the log, once an outage."""
-        if sentence not in self._outage and len(self._outage) < SENTENCES:
-            self._outage.add(sentence)
-            log.warning("%s", sentence)
 
     def _fail_waiting(self, why: str, *, last: bool = False) -> None:
         with self._counting:
@@ -436,10 +439,17 @@ class Journal:
             one.receipt.set_exception(NotStored(why))
 
 
-def _answer(done: Sequence[Waiting], refused: dict[int, Exception]) -> None:
+def _say(sentence: str, said: set[str]) -> None:
+    """Tell the log what has not been said yet."""
+    if sentence not in said and len(said) < SENTENCES:
+        said.add(sentence)
+        log.warning("%s", sentence)
+
+
+def _answer(done: Sequence[Waiting], refused: Iterable[tuple[int, Exception]]) -> None:
     """Tell those who wait; `refused` says at which places of the spool there was something no database takes."""
     for start, end, receipt in done:
-        error = next((error for at, error in refused.items() if start <= at < end), None)
+        error = next((error for at, error in refused if start <= at < end), None)
         if error is None:
             receipt.set_result(None)
         else:

@@ -110,7 +110,16 @@ class ReplyRow(Struct, array_like=True, frozen=True, gc=False, tag="r"):
     created_ms: int
 
 
-Row = DecisionRow | OutcomeRow | ProfileRow | BreachRow | ReplyRow
+class SpendRow(Struct, array_like=True, frozen=True, gc=False, tag="s"):
+    """What a key spent on one decision."""
+
+    decision_id: str
+    key_id: str
+    amount_usd: float
+    created_ms: int
+
+
+Row = SpendRow | DecisionRow | OutcomeRow | ProfileRow | BreachRow | ReplyRow
 
 
 class Outcome(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):

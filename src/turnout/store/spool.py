@@ -93,6 +93,11 @@ class Spool:
         taken = self.taken  # first: what is written meanwhile cannot make the difference negative
         return self.written - taken
 
+    @property
+    def behind(self) -> bool:
+        """Whether more waits than is taken at once."""
+        return self.backlog > BATCH_BYTES
+
     def append(self, lines: bytes) -> int:
         """Write lines at the end; the position after them. Raises OSError, and then nothing was written."""
         with self._lock:
@@ -230,8 +235,12 @@ class Spool:
 
     def restore(self) -> int:
         """Write what is not yet taken into new files where somebody has removed the old ones; how many bytes."""
+        segments = list(self._segments)
+        # Whoever removes files from here removes them all: a look at two of them is enough.
+        if all(segment.in_place for segment in (*segments[:1], *segments[-1:])):
+            return 0
         restored = 0
-        for segment in [segment for segment in list(self._segments) if not segment.in_place]:
+        for segment in [segment for segment in segments if not segment.in_place]:
             with self._lock:
                 fresh = self._create()
                 data = os.pread(segment.fd, segment.size - segment.done, segment.done)

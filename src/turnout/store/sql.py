@@ -478,3 +478,72 @@ select number, name, checksum from schema_version order by number
 ADD_APPLIED = """
 insert into schema_version (number, name, checksum, applied_ms) values (:number, :name, :checksum, :applied_ms)
 """
+
+# --- keys: the operator's
+
+ANY_KEY = """
+select 1 from keys limit 1
+"""
+
+KEY = """
+select id, digest, name, tenant, scopes, profiles, ceiling, may_force, budget_usd, per_minute, created_ms, expires_ms,
+  revoked_ms
+from keys
+where id = :id
+"""
+
+KEYS = """
+select id, digest, name, tenant, scopes, profiles, ceiling, may_force, budget_usd, per_minute, created_ms, expires_ms,
+  revoked_ms
+from keys
+order by created_ms, id
+"""
+
+ADD_KEY = """
+insert into keys (
+  id, digest, name, tenant, scopes, profiles, ceiling, may_force, budget_usd, per_minute, created_ms, expires_ms,
+  revoked_ms
+) values (
+  :id, :digest, :name, :tenant, :scopes, :profiles, :ceiling, :may_force, :budget_usd, :per_minute, :created_ms,
+  :expires_ms, :revoked_ms
+)
+"""
+
+COPY_KEY = """
+insert into keys (
+  id, digest, name, tenant, scopes, profiles, ceiling, may_force, budget_usd, per_minute, created_ms, expires_ms,
+  revoked_ms
+) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+on conflict do nothing
+"""
+
+ALL_KEYS = """
+select id, digest, name, tenant, scopes, profiles, ceiling, may_force, budget_usd, per_minute, created_ms, expires_ms,
+  revoked_ms
+from keys
+where id > :above
+order by id
+limit :most
+"""
+
+ALL_SPENDING = """
+select decision_id, key_id, amount_usd, created_ms
+from spending
+where decision_id > :above
+order by decision_id
+limit :most
+"""
+
+REVOKE_KEY = """
+update keys set revoked_ms = :revoked_ms where id = :id and revoked_ms is null
+"""
+
+SPENT_BY_KEY = """
+select sum(amount_usd) from spending where key_id = :id
+"""
+
+ADD_SPENDING = """
+insert into spending (decision_id, key_id, amount_usd, created_ms)
+values (?, ?, ?, ?)
+on conflict do nothing
+"""

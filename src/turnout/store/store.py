@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import secrets
+import time
 from concurrent.futures import Future
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -22,13 +23,14 @@ from turnout.core.errors import ConfigError, Problem, StoreError
 
 from . import sql
 from .backend import Backend
-from .entry import Scribe, Subject
+from .entry import Scribe, Subject, entry
 from .journal import Counts, Durability, Journal
+from .keys import Keys
 from .migrate import Migration
 from .records import Records
 from .redact import Level, name
 from .retention import Retention
-from .row import Outcome
+from .row import Outcome, SpendRow
 from .spool import CLOSED, Spool
 from .sqlite import Sqlite
 
@@ -78,6 +80,15 @@ class Store:
         if query.session is not None:
             self.journal.put(self.journal.scribe.reply(query.tenant or "", query.session, decision.id, role, text))
 
+    def spend(self, decision: Decision, key_id: str, amount_usd: float) -> None:
+        """Write down what a key spent on a decision; the same decision is never paid for twice."""
+        self.journal.put(entry(SpendRow(decision.id, key_id, amount_usd, time.time_ns() // 1_000_000)))
+
+    @property
+    def keys(self) -> Keys:
+        """Keys, and what they have spent."""
+        return Keys(self.backend, self.journal.flush)
+
     def records(self, tenant: str = "") -> Records:
         """What one tenant may see. Without a name: decisions of queries that named none."""
         return Records(self.backend, tenant, self._settled)
@@ -119,13 +130,15 @@ def open_store(
     *,
     durability: Durability | None = None,
     text: Level | None = None,
+    public: bool = False,
     migrate: bool = True,
     config: str | None = None,
 ) -> Store:
     """Open the decision log: a path, `sqlite:///PATH` or `postgresql://…`; by default the user's own.
 
-    `text` says how much of a user's text is kept: off, hash, snippet or full. Without `migrate`, an old schema is
-    refused instead of brought up to date.
+    `text` says how much of a user's text is kept: off, hash, snippet or full. Unless told, that is everything, or the
+    hash alone where the program is `public`, open to other machines. Without `migrate`, an old schema is refused
+    instead of brought up to date.
     """
     settings = store_settings(config)
     where = store_url(url, settings)
@@ -133,7 +146,7 @@ def open_store(
     with contextlib.ExitStack() as opened:
         opened.callback(backend.close)
         bring_up(backend, migrate=migrate)
-        scribe = Scribe(text or settings.text or "full", _key(backend))
+        scribe = Scribe(text or settings.text or ("hash" if public else "full"), _key(backend))
         days = (settings.keep_days, settings.text_days)
         journal = Journal(
             backend,

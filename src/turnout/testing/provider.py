@@ -39,8 +39,6 @@ HOST = "127.0.0.1"
 BACKLOG = 4096
 # Requests that are remembered, newest first to stay: a benchmark sends millions.
 KEEP = 10_000
-# Turns of the loop from taking a connection to telling its protocol: two in asyncio, and some to spare.
-ROUNDS = 5
 # What a thread waits for its event loop to do something that takes microseconds.
 PATIENCE_S = 10.0
 
@@ -66,7 +64,8 @@ class ScriptedProvider:
         self._lock = threading.Lock()
         self._connections: set[_Connection] = set()
         self._failure: BaseException | None = None
-        self._listening: asyncio.Task[None] | None = None
+        self._listener: socket.socket | None = None
+        self._arriving: set[asyncio.Task[object]] = set()
 
     @classmethod
     @contextlib.contextmanager
@@ -129,7 +128,7 @@ class ScriptedProvider:
         """Close the port, as if nobody were there, and the connections nothing is said on."""
 
         def close() -> None:
-            self._server.close()
+            self._stop_listening()
             for connection in list(self._connections):
                 if connection.is_idle:
                     connection.close()
@@ -138,44 +137,53 @@ class ScriptedProvider:
 
     def accept(self) -> None:
         """Open the port again."""
-
-        def listen() -> None:
-            # From here on the kernel takes connections; the loop comes for them in a moment.
-            self._listening = self._loop.create_task(self._listen(self._bind()))
-
-        self._on_loop(listen)
+        self._on_loop(self._listen)
 
     async def __aenter__(self) -> Self:
         self._loop = asyncio.get_running_loop()
         self._ident = threading.get_ident()
         self._released = asyncio.Event()
-        await self._listen(self._bind())
+        self._listen()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._listening is not None:
-            await self._listening
-        self._server.close()
-        # A connection that was taken a moment ago is not in the list before the loop has come round to it.
-        for _ in range(ROUNDS):
-            await asyncio.sleep(0)
+        self._stop_listening()
+        if self._arriving:
+            await asyncio.wait(self._arriving)
         for connection in list(self._connections):
             connection.close(at_once=True)
         while self._connections:
             await asyncio.sleep(0)
-        await self._server.wait_closed()
         if self._failure is not None and error is None:
             raise RuntimeError("a function of the script failed; its client saw a broken connection") from self._failure
 
-    def _bind(self) -> socket.socket:
-        found = socket.create_server((HOST, self.port), backlog=BACKLOG)
-        self.port = found.getsockname()[1]
-        return found
+    # An asyncio server that is closed while a connection arrives loses it, half made and open. Hence these three.
 
-    async def _listen(self, bound: socket.socket) -> None:
-        self._server = await self._loop.create_server(lambda: _Connection(self), sock=bound, backlog=BACKLOG)
+    def _listen(self) -> None:
+        if self._listener is None:
+            self._listener = socket.create_server((HOST, self.port), backlog=BACKLOG)
+            self._listener.setblocking(False)
+            self.port = self._listener.getsockname()[1]
+            self._loop.add_reader(self._listener, self._take_connections, self._listener)
+
+    def _stop_listening(self) -> None:
+        if self._listener is not None:
+            self._loop.remove_reader(self._listener)
+            self._listener.close()
+            self._listener = None
+
+    def _take_connections(self, listener: socket.socket) -> None:
+        with contextlib.suppress(BlockingIOError, InterruptedError, ConnectionAbortedError):
+            while True:
+                taken, _ = listener.accept()
+                taken.setblocking(False)
+                arriving: asyncio.Task[object] = self._loop.create_task(
+                    self._loop.connect_accepted_socket(lambda: _Connection(self), taken)
+                )
+                self._arriving.add(arriving)
+                arriving.add_done_callback(self._arriving.discard)
 
     def _on_loop(self, act: Callable[[], None]) -> None:
         if threading.get_ident() == self._ident:
