@@ -325,6 +325,30 @@ class TestTheThread:
             stop.set()
             worker.join()
 
+    def test_a_writer_that_does_not_keep_up_syncs_what_waits(
+        self, opened: Callable[..., Store], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Else a power cut under full load takes everything that waits, and that may be much."""
+        monkeypatch.setattr(spool_module, "BATCH_BYTES", 4_096)
+        monkeypatch.setattr(journal, "SYNC_EVERY_S", 0.01)
+        store = opened()
+        real, synced = store.backend.write, []
+
+        def slow(rows: Sequence[Row]) -> int:
+            time.sleep(0.005)
+            return int(real(rows))
+
+        def sync() -> None:
+            synced.append(store.journal.spool.backlog)
+
+        monkeypatch.setattr(store.backend, "write", slow)
+        monkeypatch.setattr(store.journal.spool, "sync", sync)
+        for decision in decisions(150):
+            store.record(decision)
+        assert store.flush(SOON_S)
+        assert len(synced) > 5
+        assert synced[0] > 100_000
+
     def test_what_is_flushed_is_counted(self, opened: Callable[..., Store]) -> None:
         store = opened()
         for round_number in range(20):

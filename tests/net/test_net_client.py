@@ -1,25 +1,44 @@
 """The client against servers that misbehave: every failure has its name, comes in time and leaves nothing open."""
 
 import asyncio
+import socket
 import time
 from typing import NamedTuple
 
 import pytest
 
-from net.loopback import GONE_S, HOST, OK, Names, Script, Talk, ask, client_for, free_port, polite, run, taking, talking
+from net.loopback import (
+    GONE_S,
+    HOST,
+    OK,
+    Names,
+    Script,
+    Server,
+    Talk,
+    ask,
+    client_for,
+    free_port,
+    polite,
+    run,
+    taking,
+    talking,
+)
 from turnout.core.errors import Broken, EgressRefused, NetError, TimedOut, Unreachable
 from turnout.net import client as client_module
-from turnout.net.client import HEADER_BYTES, Client, Request
+from turnout.net.client import HEADER_BYTES, Client, Request, Response
 from turnout.net.deadline import Deadline
 from turnout.net.egress import Egress, Origin
 
 
-def answering(data: bytes, then: str = "wait") -> Script:
+def answering(data: bytes, *later: bytes, then: str = "wait") -> Script:
     """Reads a request, sends this, and then waits, closes or resets."""
 
     async def script(talk: Talk) -> None:
         await talk.request()
         await talk.send(data)
+        for piece in later:
+            await asyncio.sleep(0.05)
+            await talk.send(piece)
         if then == "wait":
             await talk.gone()
         elif then == "reset":
@@ -60,6 +79,7 @@ async def endless_head(talk: Talk) -> None:
     await talk.send(b"HTTP/1.1 200 OK\r\n")
     while True:
         await talk.send(b"x-filler: " + b"y" * 100 + b"\r\n")
+        await asyncio.sleep(0)
 
 
 async def endless_line(talk: Talk) -> None:
@@ -67,6 +87,7 @@ async def endless_line(talk: Talk) -> None:
     await talk.send(b"HTTP/1.1 200 ")
     while True:
         await talk.send(b"y" * 1000)
+        await asyncio.sleep(0)
 
 
 async def endless_continue(talk: Talk) -> None:
@@ -80,11 +101,20 @@ def head_of(size: int) -> bytes:
     return b"HTTP/1.1 200 OK\r\nx-long: " + b"y" * size + b"\r\ncontent-length: 2\r\n\r\nok"
 
 
+async def opened(client: Client, server: Server) -> Response:
+    return await client.open(Request(server.origin, "/"), 5)
+
+
+async def collect(response: Response, into: list[bytes]) -> None:
+    async for chunk in response.chunks(0.3):
+        into.append(chunk)  # noqa: PERF401 - what came is kept when the rest does not
+
+
 class Fault(NamedTuple):
     id: str
     script: Script
     error: type[NetError]
-    said: str = ""
+    said: str | None = None
 
 
 BEFORE = [
@@ -103,7 +133,6 @@ BEFORE = [
     Fault("a status line without end", endless_line, Broken, "not HTTP"),
     Fault("two lengths", answering(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 3\r\n\r\nok"), Broken),
     Fault("a negative length", answering(b"HTTP/1.1 200 OK\r\ncontent-length: -2\r\n\r\nok"), Broken),
-    Fault("an obsolete fold", answering(b"HTTP/1.1 200 OK\r\n x: y\r\n\r\n"), Broken),
     Fault("a NUL in a header", answering(b"HTTP/1.1 200 OK\r\nx: a\0b\r\ncontent-length: 0\r\n\r\n"), Broken),
 ]
 
@@ -124,6 +153,7 @@ async def endless_body(talk: Talk) -> None:
     await talk.send(b"HTTP/1.1 200 OK\r\n\r\n")
     while True:
         await talk.send(b"x" * 65536)
+        await asyncio.sleep(0)
 
 
 WITHIN = [
@@ -133,8 +163,8 @@ WITHIN = [
     Fault("cut within a chunk", answering(CHUNKED + b"8\r\nhalf", then="close"), Broken, "broke off"),
     Fault("reset between chunks", answering(CHUNKED + b"4\r\nhalf\r\n", then="reset"), Broken, "broke off"),
     Fault("reset without a length", answering(b"HTTP/1.1 200 OK\r\n\r\nhalf", then="reset"), Broken, "broke off"),
-    Fault("a chunk that is none", answering(CHUNKED + b"zz\r\nhalf\r\n"), Broken, "broke off"),
-    Fault("a chunk longer than it says", answering(CHUNKED + b"2\r\nhalf\r\n"), Broken, "broke off"),
+    Fault("a chunk that is none", answering(CHUNKED, b"zz\r\nhalf\r\n"), Broken, "broke off"),
+    Fault("a chunk longer than it says", answering(CHUNKED, b"2\r\nhalf\r\n"), Broken, "broke off"),
     Fault("stalled at once", answering(TEN), TimedOut, "silent for 0.3 s"),
     Fault("stalled", answering(TEN + b"half"), TimedOut, "silent for 0.3 s"),
     Fault("stalled between chunks", answering(CHUNKED + b"4\r\nhalf\r\n"), TimedOut, "silent for 0.3 s"),
@@ -230,8 +260,6 @@ class TestBeforeAnAnswer:
         run(main())
 
     def test_no_name_server(self, names: Names) -> None:
-        import socket
-
         origin = Origin("https", "llm.example", 443)
         names.say("llm.example", socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution"))
 
@@ -270,9 +298,9 @@ class TestBeforeAnAnswer:
         async def main() -> None:
             async with talking(polite) as (server, client):
                 for headers in ({"x": "a\r\nauthorization: b"}, {"x": "a\nb"}, {"x": "a\0b"}, {"x\r\ny": "a"}):
-                    with pytest.raises(ValueError, match="(?i)header"):
+                    with pytest.raises(ValueError, match=r"(?i)header"):
                         await ask(client, server.origin, headers=headers)
-                with pytest.raises(ValueError, match="(?i)header"):
+                with pytest.raises(ValueError, match=r"(?i)header"):
                     await ask(client, server.origin, credential=("authorization", "Bearer x\r\ny: z"))
                 assert server.requests == []
                 assert await ask(client, server.origin) == b"ok"
@@ -284,11 +312,10 @@ class TestWithinAnAnswer:
     @pytest.mark.parametrize("fault", WITHIN, ids=lambda fault: fault.id)
     def test_what_goes_wrong_has_a_name(self, fault: Fault) -> None:
         async def main() -> None:
-            async with talking(fault.script) as (server, client):
-                async with await client.open(Request(server.origin, "/"), 5) as response:
-                    with taking(0, 2), pytest.raises(fault.error, match=fault.said) as raised:
-                        await response.read(Deadline.after(30), 0.3, 1_000_000)
-                    assert str(raised.value).startswith(f"{HOST}: ")
+            async with talking(fault.script) as (server, client), await opened(client, server) as response:
+                with taking(0, 2), pytest.raises(fault.error, match=fault.said) as raised:
+                    await response.read(Deadline.after(30), 0.3, 1_000_000)
+                assert str(raised.value).startswith(f"{HOST}: ")
                 # And whoever asks again gets another connection.
                 server.script = polite
                 assert await ask(client, server.origin) == b"ok"
@@ -301,35 +328,31 @@ class TestWithinAnAnswer:
         """A stream that breaks has been relayed up to there."""
 
         async def main() -> None:
-            got = b""
-            async with talking(fault.script) as (server, client):
-                async with await client.open(Request(server.origin, "/"), 5) as response:
-                    with pytest.raises(fault.error):
-                        async for chunk in response.chunks(0.3):
-                            got += chunk
-            assert got in (b"", b"ha", b"half")
-            assert got == b"half" or "chunk" in fault.id or fault.id in ("stalled at once", "reset")
+            got: list[bytes] = []
+            async with talking(fault.script) as (server, client), await opened(client, server) as response:
+                with pytest.raises(fault.error):
+                    await collect(response, got)
+            expected = {"stalled at once": b"", "a chunk that is none": b"", "a chunk longer than it says": b"ha"}
+            assert b"".join(got) == expected.get(fault.id, b"half")
 
         run(main())
 
     def test_a_silence_just_short_enough(self) -> None:
         async def main() -> None:
-            async with talking(dripping_body) as (server, client):
-                async with await client.open(Request(server.origin, "/"), 5) as response:
-                    seen = 0
-                    async for chunk in response.chunks(1.0):
-                        seen += len(chunk)
-                        if seen > 20:
-                            break
+            async with talking(dripping_body) as (server, client), await opened(client, server) as response:
+                seen = 0
+                async for chunk in response.chunks(1.0):
+                    seen += len(chunk)
+                    if seen > 20:
+                        break
 
         run(main())
 
     def test_dripping_does_not_outlast_the_deadline(self) -> None:
         async def main() -> None:
-            async with talking(dripping_body) as (server, client):
-                async with await client.open(Request(server.origin, "/"), 5) as response:
-                    with taking(0.29, 0.3 + GONE_S), pytest.raises(TimedOut, match="took too long"):
-                        await response.read(Deadline.after(0.3), 5)
+            async with talking(dripping_body) as (server, client), await opened(client, server) as response:
+                with taking(0.29, 0.3 + GONE_S), pytest.raises(TimedOut, match="took too long"):
+                    await response.read(Deadline.after(0.3), 5)
 
         run(main())
 
@@ -344,10 +367,9 @@ class TestWithinAnAnswer:
             await talk.gone()
 
         async def main() -> None:
-            async with talking(late) as (server, client):
-                async with await client.open(Request(server.origin, "/"), 5) as response:
-                    with taking(0.29, 0.3 + GONE_S), pytest.raises(TimedOut):
-                        await response.read(Deadline.after(0.3), 0.3)
+            async with talking(late) as (server, client), await opened(client, server) as response:
+                with taking(0.29, 0.3 + GONE_S), pytest.raises(TimedOut):
+                    await response.read(Deadline.after(0.3), 0.3)
 
         run(main())
 
@@ -378,11 +400,10 @@ class TestWithinAnAnswer:
     )
     def test_what_goes_right(self, answer: bytes, status: int, body: bytes) -> None:
         async def main() -> None:
-            async with talking(answering(answer)) as (server, client):
-                async with await client.open(Request(server.origin, "/"), 5) as response:
-                    assert response.status == status
-                    assert await response.read(Deadline.after(5), 5) == body
-                    assert status != 429 or response.headers["retry-after"] == "1"
+            async with talking(answering(answer)) as (server, client), await opened(client, server) as response:
+                assert response.status == status
+                assert await response.read(Deadline.after(5), 5) == body
+                assert status != 429 or response.headers["retry-after"] == "1"
 
         run(main())
 

@@ -94,7 +94,7 @@ class GuardedConnector(aiohttp.TCPConnector):
             connection.close()
             raise aiohttp.ClientConnectionError("it answered what was not asked")
         if protocol not in self._known and protocol.closed is not None:
-            # How a connection ends is asked for by responses; when there is none, somebody must have asked all the same.
+            # Responses ask how their connection ends; when none is there, somebody must have asked all the same.
             self._known.add(protocol)
             protocol.closed.add_done_callback(_lost)
         connection.add_callback(partial(_drop_unsent, transport))
@@ -128,7 +128,7 @@ class Response:
     def _end(self, closed: asyncio.Future[None]) -> None:
         """The connection is gone: nobody need wait for the rest. aiohttp says so only if it was lost in good order."""
         content, lost = self._response.content, _lost(closed)
-        framed = not self.headers.keys().isdisjoint(("content-length", "transfer-encoding"))
+        framed = "content-length" in self.headers or "transfer-encoding" in self.headers
         # An answer without a length ends with its connection: well if that was closed, not if it was torn.
         if content.exception() is None and (not content.is_eof() or (lost is not None and not framed)):
             content.set_exception(aiohttp.ClientPayloadError(_said(lost) if lost is not None else "connection closed"))
@@ -161,6 +161,9 @@ class Response:
             try:
                 async with asyncio.timeout(idle_s):
                     chunk = await content.readany()
+                broken = content.exception()
+                if not chunk and broken is not None:
+                    raise broken
             except TimeoutError:
                 raise TimedOut(f"{self._where}: silent for {idle_s:g} s") from None
             except (aiohttp.ClientError, OSError) as error:
@@ -225,11 +228,7 @@ class Client:
     async def open(self, request: Request, wait_s: float) -> Response:
         """Send a request; the response, once its headers are here."""
         origin = self.egress.allows(request.origin)
-        url = URL(f"{origin}/")
-        if request.path.startswith("/"):
-            url = URL(f"{origin}{request.path}")
-        if not request.path.startswith("/") or (url.scheme, url.raw_host, url.port) != origin[:3]:
-            raise EgressRefused(f"{request.path[:120]!r} leads away from {origin}: no connection is made")
+        url = _url(origin, request.path)
         headers = CIMultiDict({"user-agent": "turnout", "accept-encoding": "identity"})
         headers.update(request.headers)
         if request.credential is not None:
@@ -261,6 +260,14 @@ class Client:
         self._retired.clear()
         for session in sessions:
             await session.close()
+
+
+def _url(origin: Origin, path: str) -> URL:
+    """The address of a path; refused if it could be read as leading elsewhere."""
+    url = URL(f"{origin}{path}") if path.startswith("/") else None
+    if url is None or (url.scheme, url.raw_host, url.port) != origin[:3]:
+        raise EgressRefused(f"{path[:120]!r} leads away from {origin}: no connection is made")
+    return url
 
 
 def _said(error: BaseException) -> str:

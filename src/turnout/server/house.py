@@ -14,6 +14,7 @@ from turnout.config.reload import LiveRouter
 from turnout.core.errors import ConfigError, UnknownProfile, suggest
 from turnout.core.router import Router
 from turnout.models.ask import Models
+from turnout.models.price import learn
 from turnout.models.slot import load_slots
 from turnout.net.client import Client
 from turnout.net.egress import Egress
@@ -39,6 +40,7 @@ class House:
         self.store = store
         self.config = config
         slots = load_slots(config)
+        learn(slots)
         self.models = Models(slots, Client(Egress(slots.origins)))
         self.guard = Guard(settings)
         self.auth = Auth(store, read_pepper(), loopback=settings.loopback)
@@ -101,6 +103,7 @@ class House:
         self.auth.forget()
         try:
             slots = await asyncio.to_thread(load_slots, self.config)
+            await asyncio.to_thread(learn, slots)
             before, self.models.slots = self.models.slots, slots
             try:
                 profile = self._auto()

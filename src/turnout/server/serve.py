@@ -36,8 +36,14 @@ class Listening(uvicorn.Server):
         """Left to `serve`."""
 
 
-async def serve(house: House, started: Callable[[list[str]], None], *, stop: asyncio.Event | None = None) -> None:
-    """Listen until told to stop; then drain."""
+async def serve(
+    house: House,
+    started: Callable[[list[str]], None],
+    *,
+    stop: asyncio.Event | None = None,
+    signals: bool = True,
+) -> None:
+    """Listen until told to stop, by the event or by a signal; then drain."""
     settings = house.settings
     stop = stop or asyncio.Event()
     now = asyncio.Event()
@@ -46,9 +52,10 @@ async def serve(house: House, started: Callable[[list[str]], None], *, stop: asy
     def told() -> None:
         (now if stop.is_set() else stop).set()
 
-    for sign in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(sign, told)
-    loop.add_signal_handler(signal.SIGHUP, lambda: asyncio.ensure_future(house.reload()))
+    if signals:
+        for sign in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(sign, told)
+        loop.add_signal_handler(signal.SIGHUP, lambda: asyncio.ensure_future(house.reload()))
     await house.open()
     places = (("public", settings.host, settings.port), ("admin", settings.admin_host, settings.admin_port))
     servers = [
@@ -88,8 +95,9 @@ async def serve(house: House, started: Callable[[list[str]], None], *, stop: asy
             server.should_exit = True
             server.force_exit = now.is_set()
         await asyncio.gather(*tasks, return_exceptions=True)
-        for sign in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            loop.remove_signal_handler(sign)
+        if signals:
+            for sign in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+                loop.remove_signal_handler(sign)
         await house.close()
 
 

@@ -37,7 +37,7 @@ from .reply import Entry, Received, Reply
 
 HOST = "127.0.0.1"
 BACKLOG = 4096
-# Requests that are remembered, newest first to stay: a benchmark sends millions.
+# Requests that are remembered, the newest of them: a benchmark sends millions.
 KEEP = 10_000
 # What a thread waits for its event loop to do something that takes microseconds.
 PATIENCE_S = 10.0

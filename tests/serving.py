@@ -1,0 +1,75 @@
+"""A whole server for a test: real sockets, its own event loop in a thread, its own store and settings."""
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from turnout.server.house import House
+from turnout.server.serve import serve
+from turnout.server.settings import server_settings
+from turnout.store import Store, open_store
+
+
+class Served(NamedTuple):
+    url: str
+    """Where clients connect."""
+    admin: str
+    house: House
+    store: Store
+    loop: asyncio.AbstractEventLoop
+    stop: Any
+    """Called, begins the drain and returns at once."""
+
+
+@contextlib.contextmanager
+def serving(folder: Path, settings: str, **store: Any) -> Iterator[Served]:
+    """Serve with this turnout.toml (ports are chosen by the system) until the block ends; then drain."""
+    file = folder / "turnout.toml"
+    file.write_text(settings, encoding="utf-8")
+    opened = open_store(str(folder / "turnout.db"), config=str(file), **store)
+    started = threading.Event()
+    found: dict[str, Any] = {}
+
+    async def main() -> None:
+        chosen = server_settings(str(file))
+        house = House(replace(chosen, port=0, admin_port=0), opened, config=str(file))
+        found.update(house=house, loop=asyncio.get_running_loop(), stop=asyncio.Event())
+
+        def listening(addresses: list[str]) -> None:
+            found["addresses"] = addresses
+            started.set()
+
+        await serve(house, listening, stop=found["stop"], signals=False)
+
+    def run() -> None:
+        try:
+            asyncio.run(main())
+        except BaseException as error:
+            found["error"] = error
+        finally:
+            started.set()
+
+    thread = threading.Thread(target=run, name="served", daemon=True)
+    thread.start()
+    started.wait(20)
+    if "error" in found:
+        opened.close()
+        raise found["error"]
+
+    def stop() -> None:
+        found["loop"].call_soon_threadsafe(found["stop"].set)
+
+    try:
+        public, admin = found["addresses"]
+        yield Served(public, admin, found["house"], opened, found["loop"], stop)
+    finally:
+        with contextlib.suppress(RuntimeError):
+            stop()
+        thread.join(40)
+    if "error" in found:
+        raise found["error"]
