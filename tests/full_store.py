@@ -15,6 +15,7 @@ from stored import TABLES, ask, taught
 from turnout import Decision, Turn
 from turnout.core.ident import first_id, new_id
 from turnout.store import Outcome, Store
+from turnout.store.keys import Key
 
 DAY_MS = 86_400_000
 COMPOUND = "Will it rain in Paris tomorrow, and who won the game last night?"
@@ -51,7 +52,7 @@ def belongings(store: Store, decision: Decision, note: str = f"they said {ASKED}
             extra={"reformulated_question": f"what is {ASKED}", "classifier_history": 9, "deep": [{"a": None}]},
         ),
     )
-    store.reply(decision, f"{ASKED} is explained")
+    store.reply(decision, f"{ASKED} is elucidated")
     store.records(tenant).judge(decision.id, "wrong", should_be=decision.route, by="ada", note=note)
 
 
@@ -70,6 +71,9 @@ def fill(store: Store) -> None:
     assert store.flush()
     for decision in made:
         belongings(store, decision)
+    store.keys.add(Key("k1", "0" * 64, "a key", "acme", profiles=("study",), may_force=False, budget_usd=0.1))
+    store.keys.add(Key("k2", "1" * 64, "another"))
+    store.spend(made[0], "k1", 0.1 + 0.2)
     assert store.flush()
 
 

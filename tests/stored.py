@@ -57,7 +57,7 @@ def columns(url: str, table: str) -> list[str]:
     return [name for (name,) in found]
 
 
-TABLES = ("store_settings", "profiles", "decisions", "outcomes", "feedback", "breaches", "replies")
+TABLES = ("store_settings", "profiles", "decisions", "outcomes", "feedback", "breaches", "replies", "keys", "spending")
 
 
 def everything(url: str, tables: Iterable[str] = TABLES) -> str:

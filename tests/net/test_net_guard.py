@@ -347,21 +347,23 @@ class TestOtherRules:
         run(main())
 
     def test_what_is_being_read_goes_on(self) -> None:
-        async def slow(talk: Talk) -> None:
-            await talk.request()
-            await talk.send(b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nha")
-            await talk.server.go.wait()  # type: ignore[attr-defined]
-            await talk.send(b"lf")
-            await talk.gone()
-
         async def main() -> None:
+            go = asyncio.Event()
+
+            async def slow(talk: Talk) -> None:
+                await talk.request()
+                await talk.send(b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nha")
+                await go.wait()
+                await talk.send(b"lf")
+                await talk.gone()
 
             async with talking(slow) as (server, client):
-                server.go = asyncio.Event()  # type: ignore[attr-defined]
                 async with await client.open(Request(server.origin, "/"), 5) as response:
                     client.egress.allow(frozenset())
-                    server.go.set()  # type: ignore[attr-defined]
+                    go.set()
                     assert await response.read(Deadline.after(5), 5) == b"half"
+                with pytest.raises(EgressRefused):
+                    await ask(client, server.origin)
 
         run(main())
 

@@ -40,8 +40,8 @@ WHOLE_BYTES = 64 * 1024 * 1024
 HEADER_BYTES = 16 * 1024
 # A longer body is sent in pieces: what is not sent when its caller goes away never is.
 PIECE_BYTES = 64 * 1024
-# Bodies are asked for as they are. Who compresses all the same may use gzip, which is inflated piece by piece.
-ENCODINGS = frozenset(("", "identity", "gzip"))
+# Answers are asked for as they are: what is small on the wire and huge in memory is not inflated at all.
+PLAIN = frozenset(("", "identity"))
 # Of what a library or a peer says about a failure.
 SAID_CHARACTERS = 200
 
@@ -217,7 +217,7 @@ class Client:
         return aiohttp.ClientSession(
             connector=connector,
             trust_env=False,
-            auto_decompress=True,
+            auto_decompress=False,
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_S),
             max_line_size=HEADER_BYTES,
@@ -249,9 +249,9 @@ class Client:
         except (aiohttp.ClientError, OSError) as error:
             raise Unreachable(f"{where}: {_said(error)}") from error
         encoding = ", ".join(response.headers.getall("content-encoding", ())).strip().lower()
-        if encoding not in ENCODINGS:
+        if encoding not in PLAIN:
             response.close()
-            raise Broken(f"{where}: the answer is encoded as {encoding[:40]!r}, which was not asked for")
+            raise Broken(f"{where}: the answer is encoded ({encoding[:40]}), which was not asked for")
         return Response(response, where)
 
     async def close(self) -> None:

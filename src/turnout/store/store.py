@@ -87,7 +87,7 @@ class Store:
     @property
     def keys(self) -> Keys:
         """Keys, and what they have spent."""
-        return Keys(self.backend, self.journal.flush)
+        return Keys(self.backend, self._settled)
 
     def records(self, tenant: str = "") -> Records:
         """What one tenant may see. Without a name: decisions of queries that named none."""

@@ -43,7 +43,7 @@ class Body(Struct):
 
 
 _body = msgspec.json.Decoder(Body)
-_PRELUDE = (b"response.created", b"response.in_progress", b"response.queued")
+_PRELUDE = (b"response.created", b"response.in_progress", b"response.queued", b"response.content_part.added")
 _END = (b"response.completed", b"response.incomplete")
 
 
@@ -76,11 +76,13 @@ class Responses:
         return msgspec.json.encode({"error": error_object(kind, message, decision)})
 
     def error_event(self, kind: str, message: str, decision: str) -> bytes:
-        told: dict[str, Any] = {"type": "error", "code": kind, "message": message, "param": None}
-        return b"event: error\ndata: " + msgspec.json.encode(told | {"sequence_number": 0}) + b"\n\n"
+        # Flat as the reference has it, and nested as the servers send it: the SDK raises only for the second.
+        told: dict[str, Any] = {"type": "error", "code": kind, "message": message, "param": None, "sequence_number": 0}
+        told["error"] = error_object(kind, message, decision)
+        return b"event: error\ndata: " + msgspec.json.encode(told) + b"\n\n"
 
     def sign(self, name: bytes, data: bytes) -> Sign:
-        if name in _PRELUDE:
+        if name in _PRELUDE or (name == b"response.output_item.added" and b'"function_call"' not in data):
             return "prelude"
         if name in _END:
             return "end"

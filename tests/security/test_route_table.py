@@ -1,0 +1,215 @@
+"""S1: every row of the route table, with every method and every kind of credential, answers as written down here."""
+
+import time
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import pytest
+
+from besieged import Got, besieged, call, chat, forget, make_key
+from serving import Served
+from turnout.server.table import ROUTES
+
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
+
+# What each route is sent so that whoever may ask gets a 2xx. A new route needs a row here.
+BODIES: dict[tuple[str, str, str], Any] = {
+    ("public", "POST", "/v1/chat/completions"): chat(),
+    ("public", "POST", "/v1/messages"): chat(),
+    ("public", "POST", "/v1/messages/count_tokens"): chat(),
+    ("public", "POST", "/v1/responses"): {"model": "auto", "input": "hello there"},
+    ("public", "GET", "/v1/models"): None,
+    ("public", "GET", "/v1/models/{id:path}"): None,
+    ("public", "POST", "/v1/route"): {"text": "hello there"},
+    ("public", "POST", "/v1/route/batch"): {"queries": [{"text": "hello there"}]},
+    ("public", "GET", "/v1/decisions/{id}"): None,
+    ("public", "POST", "/v1/feedback"): {"decision": "DECISION", "verdict": "right"},
+    ("public", "GET", "/openapi.json"): None,
+    ("public", "GET", "/health"): None,
+    ("public", "GET", "/ready"): None,
+    ("admin", "GET", "/health"): None,
+    ("admin", "GET", "/ready"): None,
+    ("admin", "GET", "/metrics"): None,
+    ("admin", "GET", "/admin/status"): None,
+    ("admin", "POST", "/admin/reload"): None,
+}
+SCOPES = {
+    "/v1/chat/completions": "ask",
+    "/v1/messages": "ask",
+    "/v1/messages/count_tokens": "ask",
+    "/v1/responses": "ask",
+    "/v1/models": "ask",
+    "/v1/models/{id:path}": "ask",
+    "/v1/route": "route",
+    "/v1/route/batch": "route",
+    "/v1/decisions/{id}": "decisions:read",
+    "/v1/feedback": "feedback:write",
+    "/openapi.json": "",
+    "/health": "",
+    "/ready": "",
+    "/metrics": "admin",
+    "/admin/status": "admin",
+    "/admin/reload": "admin",
+}
+ALL = ("ask", "route", "decisions:read", "feedback:write", "admin")
+# One tenant's decision is nobody else's: these are not found with another tenant's key.
+OF_A_TENANT = ("/v1/decisions/{id}", "/v1/feedback")
+CREATED = ("/v1/feedback",)
+
+
+class Besieged(NamedTuple):
+    served: Served
+    keys: dict[str, str]
+    decision: str
+
+    def ask(self, listener: str, method: str, path: str, body: Any, headers: dict[str, str]) -> Got:
+        url = self.served.url if listener == "public" else self.served.admin
+        path = path.replace("{id:path}", "turnout/simple").replace("{id}", self.decision)
+        if isinstance(body, dict) and body.get("decision") == "DECISION":
+            body = {**body, "decision": self.decision}
+        return call(url, method, path, body, headers=headers)
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Besieged]:
+    with besieged(tmp_path_factory.mktemp("walk")) as (served, _):
+        store = served.store
+        now = time.time_ns() // 1_000_000
+        keys = {
+            "all": make_key(store, tenant="a", scopes=ALL),
+            "usual": make_key(store, tenant="a"),
+            "none": make_key(store, tenant="a", scopes=()),
+            "other": make_key(store, tenant="b", scopes=ALL),
+            "revoked": make_key(store, tenant="a", scopes=ALL, revoked_ms=now - 1),
+            "expired": make_key(store, tenant="a", scopes=ALL, expires_ms=now - 1),
+        }
+        for scope in ALL:
+            keys[f"without {scope}"] = make_key(store, tenant="a", scopes=tuple(one for one in ALL if one != scope))
+        forget(served)
+        made = call(served.url, "POST", "/v1/route", {"text": "hello there"}, key=keys["all"])
+        assert made.status == 200
+        yield Besieged(served, keys, made.json["id"])
+
+
+def credentials(keys: dict[str, str], scope: str) -> dict[str, tuple[dict[str, str], int | None]]:
+    """Headers by what they are, and the status they must lead to; None: that of success."""
+    good = keys["all"]
+    changed = good[:-1] + ("A" if good[-1] != "A" else "B")
+    bearer = {name: {"authorization": f"Bearer {key}"} for name, key in keys.items()}
+    table: dict[str, tuple[dict[str, str], int | None]] = {
+        "none": ({}, 401),
+        "empty": ({"authorization": ""}, 401),
+        "malformed": ({"authorization": "Bearer tno_short"}, 401),
+        "basic": ({"authorization": "Basic dXNlcjpwYXNz"}, 401),
+        "unknown": ({"authorization": f"Bearer tno_{'0' * 12}_{'A' * 43}"}, 401),
+        "wrong secret": ({"x-api-key": changed}, 401),
+        "revoked": (bearer["revoked"], 401),
+        "expired": (bearer["expired"], 401),
+        "two": ({"authorization": f"Bearer {good}", "x-api-key": good}, 400),
+        "no scope": (bearer["none"], 403),
+        "without it": (bearer[f"without {scope}"] if scope else bearer["none"], 403),
+        "x-api-key": ({"x-api-key": good}, None),
+        "bearer": (bearer["all"], None),
+    }
+    if scope == "admin":
+        table["usual"] = (bearer["usual"], 403)
+    elif scope:
+        table["usual"] = (bearer["usual"], None)
+    return {name: (headers, None if not scope else status) for name, (headers, status) in table.items()}
+
+
+def check_error(got: Got, path: str, what: str) -> None:
+    """An error is in the format the route's clients read, and says something."""
+    told = got.json
+    if path.startswith("/v1/messages"):
+        assert told["type"] == "error", what
+        assert told["error"]["type"].endswith("_error"), what
+    else:
+        assert set(told["error"]) == {"message", "type", "param", "code"}, what
+    assert len(told["error"]["message"]) > 10, what
+
+
+def test_every_route_is_expected() -> None:
+    """A route nobody has written an expectation for does not ship."""
+    assert {(route.listener, route.method, route.path) for route in ROUTES} == set(BODIES)
+    assert {route.path: route.scope for route in ROUTES} == SCOPES
+    assert len(ROUTES) == len(BODIES)
+
+
+@pytest.mark.parametrize("row", BODIES, ids=" ".join)
+def test_every_credential(house: Besieged, row: tuple[str, str, str]) -> None:
+    listener, method, path = row
+    body = BODIES[row]
+    for name, (headers, expected) in credentials(house.keys, SCOPES[path]).items():
+        got = house.ask(listener, method, path, body, headers)
+        what = f"{row} with {name}: {got.body[:200]!r}"
+        if expected is None:
+            assert got.status == (201 if path in CREATED else 200), what
+        else:
+            assert got.status == expected, what
+            check_error(got, path, what)
+        assert "set-cookie" not in got.headers
+        assert "server" not in got.headers
+
+
+@pytest.mark.parametrize("row", BODIES, ids=" ".join)
+def test_every_method(house: Besieged, row: tuple[str, str, str]) -> None:
+    """Another method is refused whoever asks, and does nothing."""
+    listener, own, path = row
+    allowed = {route.method for route in ROUTES if route.path == path and route.listener == listener}
+    for method in METHODS:
+        if method in allowed:
+            continue
+        for key in ("all", "none"):
+            got = house.ask(listener, method, path, BODIES[row], {"x-api-key": house.keys[key]})
+            assert got.status == 405, (row, method)
+            assert got.headers["allow"] == own
+            if method != "HEAD":
+                check_error(got, path, f"{row} {method}")
+
+
+@pytest.mark.parametrize("row", BODIES, ids=" ".join)
+def test_another_tenants_key(house: Besieged, row: tuple[str, str, str]) -> None:
+    listener, method, path = row
+    got = house.ask(listener, method, path, BODIES[row], {"x-api-key": house.keys["other"]})
+    if path in OF_A_TENANT:
+        assert got.status == 404, got
+        check_error(got, path, str(row))
+    else:
+        assert got.status in (200, 201), got
+
+
+def test_a_route_is_on_its_listener_alone(house: Besieged) -> None:
+    both = {"/health", "/ready"}
+    for listener, method, path in BODIES:
+        if path in both:
+            continue
+        elsewhere = "admin" if listener == "public" else "public"
+        for key in ("all", "other"):
+            got = house.ask(elsewhere, method, path, BODIES[listener, method, path], {"x-api-key": house.keys[key]})
+            assert got.status == 404, (elsewhere, path)
+
+
+@pytest.mark.parametrize(
+    "path", ["/admin", "/admin/", "/admin/status/", "/v1", "/v1/", "/", "/docs", "/v1/keys", "/%00"]
+)
+def test_what_is_not_in_the_table_is_not_there(house: Besieged, path: str) -> None:
+    for listener in ("public", "admin"):
+        for method in ("GET", "POST"):
+            assert house.ask(listener, method, path, None, {"x-api-key": house.keys["all"]}).status == 404
+
+
+def test_loopback_without_keys_is_open(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Nobody needs a key on a machine that has none; with the first key everybody does, on both listeners."""
+    with besieged(tmp_path_factory.mktemp("open")) as (served, _):
+        for path in ("/v1/models", "/health"):
+            assert call(served.url, "GET", path).status == 200
+        for path in ("/metrics", "/admin/status"):
+            assert call(served.admin, "GET", path).status == 200
+        key = make_key(served.store)
+        forget(served)
+        assert call(served.url, "GET", "/v1/models").status == 401
+        assert call(served.url, "GET", "/v1/models", key=key).status == 200
+        assert call(served.admin, "GET", "/metrics").status == 401
+        assert call(served.admin, "GET", "/metrics", key=key).status == 403
+        assert call(served.admin, "POST", "/admin/reload", key=key).status == 403
