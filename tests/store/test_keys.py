@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from stored import ask
 from turnout.core.errors import ConfigError
 from turnout.server.key import Credential, digest, new_credential, read_credential, read_pepper, spell
 from turnout.store import Store, open_store
@@ -20,25 +21,22 @@ def a_key(credential: Credential, **fields: object) -> Key:
     return Key(**told)  # type: ignore[arg-type]
 
 
-@pytest.fixture
-def store(store_url: str) -> "Store":
-    with open_store(store_url) as opened:
-        yield opened  # type: ignore[misc]
-
-
 def test_a_key_comes_back_as_it_was(store: Store) -> None:
     assert not store.keys.any()
-    plain, full = a_key(new_credential()), a_key(
-        new_credential(),
-        tenant="a",
-        scopes=("ask", "admin"),
-        profiles=("tiers",),
-        ceiling="MEDIUM",
-        may_force=False,
-        budget_usd=0.125,
-        per_minute=7,
-        created_ms=1,
-        expires_ms=2**41,
+    plain, full = (
+        a_key(new_credential()),
+        a_key(
+            new_credential(),
+            tenant="a",
+            scopes=("ask", "admin"),
+            profiles=("tiers",),
+            ceiling="MEDIUM",
+            may_force=False,
+            budget_usd=0.125,
+            per_minute=7,
+            created_ms=1,
+            expires_ms=2**41,
+        ),
     )
     for key in (plain, full):
         store.keys.add(key)
@@ -130,9 +128,19 @@ def test_a_pepper_is_made_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
             read_pepper()
 
 
-def test_spending_is_summed_and_not_repeated(tmp_path: Path) -> None:
+def test_spending_is_summed_and_not_repeated(store_url: str) -> None:
     """A row of spending survives the process, and saying it twice is saying it once."""
-    from turnout.core.query import Query
-    from turnout.profiles import load_profile  # type: ignore[import-not-found,unused-ignore]
-
-    assert load_profile and Query
+    decisions = [ask() for _ in range(5)]
+    with open_store(store_url) as store:
+        for decision in decisions[:3]:
+            store.spend(decision, "aaaaaaaaaaaa", 0.25)
+        store.spend(decisions[3], "bbbbbbbbbbbb", 1.0)
+        assert store.keys.spent("aaaaaaaaaaaa") == 0.75
+    with open_store(store_url) as store:
+        assert store.keys.spent("aaaaaaaaaaaa") == 0.75
+        for decision in decisions[:3]:
+            store.spend(decision, "aaaaaaaaaaaa", 0.25)
+        store.spend(decisions[4], "aaaaaaaaaaaa", 0.25)
+        assert store.keys.spent("aaaaaaaaaaaa") == 1.0
+        assert store.keys.spent("bbbbbbbbbbbb") == 1.0
+        assert store.keys.spent("cccccccccccc") == 0.0

@@ -121,7 +121,7 @@ class TestUpgrade:
                 places = ", ".join(["%s"] * len(names[table]))
                 told = [
                     tuple(
-                        bool(value) if name == "retrieval" and value is not None else value
+                        bool(value) if name in ("retrieval", "may_force") and value is not None else value
                         for name, value in zip(names[table], row, strict=True)
                     )
                     for row in rows

@@ -31,10 +31,19 @@ class Purse:
             return None
         return max(0.0, self.budget_usd - self.spent_usd - self.reserved_usd)
 
+    def check(self) -> None:
+        """Refused where nothing is left: even deciding may cost something."""
+        if self.left_usd == 0:
+            said = f"this key's budget of ${self.budget_usd:.4f} is spent: raise the budget, or use another key"
+            raise Refused(402, "insufficient_quota", said)
+
     def reserve(self, amount_usd: float) -> float:
         """Set money aside for a call; refused if there is not enough left."""
+        self.check()
+        # What a client says of itself may be absurd, but it never makes room for others.
+        amount_usd = max(0.0, amount_usd)
         left = self.left_usd
-        if left is not None and (left <= 0 or amount_usd > left):
+        if left is not None and amount_usd > left:
             raise Refused(
                 402,
                 "insufficient_quota",

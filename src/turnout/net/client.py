@@ -154,17 +154,22 @@ class Response:
         else:
             self._response.close()
 
-    async def chunks(self, idle_s: float) -> AsyncIterator[bytes]:
-        """The body as it arrives; a silence longer than `idle_s` is an error."""
+    async def chunks(self, idle_s: float, deadline: Deadline | None = None) -> AsyncIterator[bytes]:
+        """The body as it arrives; a silence longer than `idle_s` is an error, and so is no end by the deadline."""
         content = self._response.content
         while True:
+            wait_s = idle_s if deadline is None else deadline.within(idle_s)
+            if not wait_s:
+                raise TimedOut(f"{self._where}: the answer took too long")
             try:
-                async with asyncio.timeout(idle_s):
+                async with asyncio.timeout(wait_s):
                     chunk = await content.readany()
                 broken = content.exception()
                 if not chunk and broken is not None:
                     raise broken
             except TimeoutError:
+                if wait_s < idle_s:
+                    continue  # not silent for too long, but out of time
                 raise TimedOut(f"{self._where}: silent for {idle_s:g} s") from None
             except (aiohttp.ClientError, OSError) as error:
                 raise Broken(f"{self._where}: the answer broke off ({_said(error)})") from error
@@ -176,15 +181,11 @@ class Response:
         """The whole body."""
         parts: list[bytes] = []
         size = 0
-        try:
-            async with asyncio.timeout(deadline.left):
-                async for chunk in self.chunks(idle_s):
-                    size += len(chunk)
-                    if size > limit:
-                        raise Broken(f"{self._where}: the answer is longer than {limit:,} bytes")
-                    parts.append(chunk)
-        except TimeoutError:
-            raise TimedOut(f"{self._where}: the answer took too long") from None
+        async for chunk in self.chunks(idle_s, deadline):
+            size += len(chunk)
+            if size > limit:
+                raise Broken(f"{self._where}: the answer is longer than {limit:,} bytes")
+            parts.append(chunk)
         return b"".join(parts)
 
 

@@ -10,8 +10,9 @@ import msgspec
 from msgspec import Meta, Raw, Struct
 
 from turnout.apps.caller import Caller, Refused
-from turnout.apps.gateway.account import record
+from turnout.apps.gateway.account import classifier_usd, record
 from turnout.apps.gateway.gateway import Answer
+from turnout.apps.gateway.wire import TOO_DEEP
 from turnout.core.errors import QueryError, StoreError, UnknownDecision
 from turnout.core.query import Query, Turn
 
@@ -60,6 +61,8 @@ def read(body: bytes, kind: Any) -> Any:
         return msgspec.json.decode(body, type=kind)
     except msgspec.DecodeError as error:
         raise Refused(422, "invalid_request_error", str(error)) from None
+    except RecursionError:
+        raise Refused(422, "invalid_request_error", TOO_DEEP) from None
 
 
 def answer(value: object, status: int = 200) -> Answer:
@@ -96,13 +99,18 @@ async def _decide(house: House, caller: Caller, asked: RouteBody, profile: str |
         order = router.profile.routes
         if ceiling is None or (ceiling in order and order.index(ceiling) > order.index(caller.ceiling)):
             ceiling = caller.ceiling
+    caller.purse.check()
     query = Query(asked.text, turns, asked.attachments, asked.declared, ceiling, asked.session, caller.tenant or None)
     try:
         decision = await router.route(query)
     except QueryError as error:
         raise Refused(422, "invalid_request_error", str(error)) from None
+    spent = classifier_usd(decision) or 0.0
+    caller.purse.settle(0.0, spent)
     if house.store is not None:
         await record(house.store, decision)
+        if spent and caller.key_id:
+            house.store.spend(decision, caller.key_id, spent)
     return decision.json()
 
 

@@ -147,6 +147,7 @@ class Endpoint:
 
         async def work() -> None:
             nonlocal status
+            self.house.router(None, caller)  # refused where the gateway's profile is none of the caller's
             answer = await self.house.gateway.handle(wire, body, caller, headers)
             status = answer.status
             await send_answer(send, answer)

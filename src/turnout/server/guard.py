@@ -5,6 +5,7 @@ On loopback nobody needs a key, so this is what stands between a page in the use
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
@@ -36,7 +37,8 @@ class Guard:
                 "permission_error",
                 f"origin {origin[:80]!r} may not call this server: add it to origins in [server]",
             )
-        if headers.get("sec-fetch-site") == "cross-site" and (origin is None or origin.casefold() not in self.origins):
+        site = headers.get("sec-fetch-site", "").strip().casefold()
+        if site == "cross-site" and (origin is None or origin.casefold() not in self.origins):
             raise Refused(403, "permission_error", "a page of another site may not call this server")
 
     def _is_own(self, origin: str, host: str) -> bool:
@@ -44,12 +46,11 @@ class Guard:
         return parts.scheme in ("http", "https") and parts.netloc.casefold() == host.casefold()
 
 
+# A name or an address of four numbers, or one of IPv6 in brackets; then perhaps a port. Nothing else names a host.
+_HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([0-9a-z._-]+))(?::[0-9]{1,5})?", re.ASCII | re.IGNORECASE)
+
+
 def host_name(host: str) -> str:
     """The name in a Host header, without its port; empty for what is none."""
-    name, bracket, port = host.rpartition("]")
-    if bracket:
-        return name.removeprefix("[").casefold() if not port or port.startswith(":") else ""
-    name, colon, port = host.partition(":")
-    if any(character in name for character in "/?#@ \\") or (colon and not port.isdigit()):
-        return ""
-    return name.casefold()
+    found = _HOST.fullmatch(host)
+    return (found[1] or found[2]).casefold() if found is not None else ""

@@ -53,7 +53,7 @@ def read_pepper() -> bytes:
     """What digests are keyed with: `TURNOUT_PEPPER`, else a file made once in the user's data folder."""
     named = os.environ.get("TURNOUT_PEPPER")
     if named is not None:
-        if len(named) < 16:
+        if len(named.strip()) < 16:
             raise ConfigError([Problem("TURNOUT_PEPPER", "needs at least 16 characters; unset it to have one made")])
         return named.encode()
     path: Path = data_folder() / "pepper"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from ipaddress import ip_address
 from typing import Annotated, Any
 
 import msgspec
@@ -51,7 +52,11 @@ class ServerSettings(Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
 
 
 def is_loopback(host: str) -> bool:
-    return host in ("localhost", "::1") or host.startswith("127.")
+    """Whether only this machine can reach it. A name that merely begins like an address may lead anywhere."""
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 _TYPE = msgspec.inspect.type_info(ServerSettings)

@@ -17,6 +17,8 @@ Send = Callable[[Message], Awaitable[None]]
 
 # A body slower than this is somebody holding a place, not somebody asking.
 BODY_S = 10.0
+# Bytes a second below which that time runs out.
+BODY_RATE = 8192
 
 
 class Gone(Exception):
@@ -25,21 +27,15 @@ class Gone(Exception):
 
 async def read_body(receive: Receive, limit: int, length: str | None) -> bytes:
     """The whole body, counted while it comes; what its sender says of its length is only a first look."""
-    if length is not None and length.isdigit() and int(length) > limit:
+    if length is not None and length.isascii() and length.isdigit() and int(length) > limit:
         raise _too_large(limit)
-    message = await receive()
-    if message["type"] == "http.disconnect":
-        raise Gone
-    body: bytes = message.get("body", b"")
-    if not message.get("more_body"):
-        if len(body) > limit:
-            raise _too_large(limit)
-        return body
-    parts, size = [body], len(body)
+    parts: list[bytes] = []
+    size = 0
     loop = asyncio.get_running_loop()
     # Ten seconds, and more for a body that keeps coming at a fair rate.
     until = loop.time() + BODY_S
-    while message.get("more_body"):
+    more = True
+    while more:
         try:
             async with asyncio.timeout_at(until):
                 message = await receive()
@@ -47,12 +43,13 @@ async def read_body(receive: Receive, limit: int, length: str | None) -> bytes:
             raise Refused(408, "invalid_request_error", f"the body did not come within {BODY_S:g} s") from None
         if message["type"] == "http.disconnect":
             raise Gone
-        part = message.get("body", b"")
+        part: bytes = message.get("body", b"")
+        more = message.get("more_body", False)
         size += len(part)
         if size > limit:
             raise _too_large(limit)
         parts.append(part)
-        until += len(part) / 8192
+        until += len(part) / BODY_RATE
     return b"".join(parts)
 
 

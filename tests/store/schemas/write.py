@@ -20,6 +20,7 @@ sys.path.insert(0, str(FOLDER.parent.parent))
 from stored import TABLES, ask, taught, with_model  # noqa: E402 - the tests' folder has to be found first
 from turnout import Verdict  # noqa: E402
 from turnout.store import Outcome, open_store, sql  # noqa: E402
+from turnout.store.keys import Key  # noqa: E402
 from turnout.store.migrate import migrations  # noqa: E402
 
 MADE_MS = 1_750_000_000_000
@@ -41,6 +42,8 @@ def fill(path: Path) -> None:
                 decision, Outcome(slot="main", retrieval=True, cost_usd=0.25, sources=("web",), extra={"n": 1})
             )
             store.records(decision.query.tenant or "").judge(decision.id, "wrong", by="me", note="no: 100 %")
+        store.keys.add(Key("k1", "0" * 64, "a key", "acme", profiles=("study",), budget_usd=1.5))
+        store.spend(platform, "k1", 0.25)
 
 
 def dump(path: Path, number: int) -> Iterator[str]:
@@ -52,7 +55,8 @@ def dump(path: Path, number: int) -> Iterator[str]:
                 old.execute(statement)
             applied = {"number": step.number, "name": step.name, "checksum": step.checksum, "applied_ms": MADE_MS}
             old.execute(sql.ADD_APPLIED, applied)
-        for table in TABLES:
+        there = {name for (name,) in old.execute("select name from sqlite_master where type = 'table'")}
+        for table in there.intersection(TABLES):
             for row in filled.execute(f"select * from {table}"):  # noqa: S608
                 old.execute(f"insert into {table} values ({', '.join('?' * len(row))})", row)  # noqa: S608
         old.commit()

@@ -104,9 +104,10 @@ class Account:
         if begun is not None and slot is not None and ended == "answered":
             conversations, asked = self.ledger.conversations, self.asked
             tokens = asked.tokens if usage is None else usage.input_tokens + usage.output_tokens
-            conversations.keep(
-                self.caller.tenant, asked.conversation, begun.candidate.route, slot, self.decision.confidence, tokens
-            )
+            for name in filter(None, (asked.conversation, begun.stored)):
+                conversations.keep(
+                    self.caller.tenant, name, begun.candidate.route, slot, self.decision.confidence, tokens
+                )
         if self.ledger.store is None:
             return
         chosen = self.turned.choice.candidates[0].slot.id if self.turned.choice.candidates else None

@@ -113,6 +113,9 @@ class Chat:
                 return "delta"
         return "prelude"
 
+    def stored_as(self, first: bytes) -> str:
+        return ""
+
     def usage(self, data: bytes, so_far: Usage) -> Usage:
         if b'"usage"' not in data:
             return so_far

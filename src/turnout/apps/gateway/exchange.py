@@ -23,9 +23,9 @@ from turnout.net.deadline import Deadline
 from turnout.net.retry import RetryBudget
 
 from .choose import Candidate
-from .sse import Events
+from .sse import EVENT_BYTES, Event, Events
 from .upstream import Upstream, open_upstream
-from .wire import Asked, Format
+from .wire import UNREADABLE, Asked, Format, Sign
 
 # The request itself is wrong: nobody else would take it either.
 FINAL = frozenset((400, 405, 406, 411, 413, 414, 415, 422))
@@ -35,6 +35,17 @@ BACKOFF_S = (0.05, 0.2)
 # An error's text that is shown to the client whose request it is about.
 ERROR_BYTES = 64 * 1024
 ERROR_CHARACTERS = 2000
+# What is kept until the first delta: a response's first events may repeat the whole request.
+HELD_BYTES = 2 * EVENT_BYTES
+
+_whole = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+class _Object(Struct):
+    """Any JSON object."""
+
+
+_object = msgspec.json.Decoder(_Object)
 
 
 class Attempt(Struct, frozen=True, omit_defaults=True):
@@ -61,6 +72,8 @@ class Begun(NamedTuple):
     usage: Usage
     ended: bool
     """The stream's last event is in `first` already."""
+    stored: str = ""
+    """What a later request may call this answer by, instead of repeating it."""
 
 
 class Wrong(NamedTuple):
@@ -132,7 +145,7 @@ class Exchange:
             if upstream.status != 200:
                 found = await self._refused(candidate, upstream, started)
             elif asked.stream:
-                found = await self._first_delta(candidate, upstream, Deadline(started + slot.first_token_s))
+                found = await self._first_delta(candidate, upstream, started)
                 begun = True
             else:
                 found = await self._whole(candidate, upstream, Deadline(started + slot.total_s))
@@ -150,7 +163,7 @@ class Exchange:
             raw = await upstream.read(Deadline.after(5.0), 5.0)
             return Wrong(candidate, status, _message(raw[:ERROR_BYTES]))
         after = upstream.headers.get("retry-after", "")
-        wait = float(after) if after.replace(".", "", 1).isdigit() else None
+        wait = float(after) if after.replace(".", "", 1).isdecimal() else None
         self._note(candidate, "status", started, status=status, detail=f"{slot.id} answered {status}")
         raise _Status(f"{slot.id} answered {status}", status, wait)
 
@@ -161,48 +174,66 @@ class Exchange:
             raise Broken(f"{slot.id} answered {kind or 'something without a type'} instead of JSON")
         raw = await upstream.read(deadline, max(slot.idle_s, slot.first_token_s))
         try:
-            msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
+            fields = _whole.decode(raw)
             usage = self.form.usage(raw, Usage())
-        except msgspec.DecodeError as error:
+        except UNREADABLE as error:
             raise Broken(f"{slot.id} answered JSON that ends early or is none ({error})") from None
+        if bytes(fields.get("error", b"null")) != b"null":
+            raise Broken(f"{slot.id} answered 200 and an error")
         upstream.close()
-        return Begun(candidate, upstream, raw, Events(), None, usage, ended=True)
+        return Begun(candidate, upstream, raw, Events(), None, usage, ended=True, stored=self.form.stored_as(raw))
 
-    async def _first_delta(self, candidate: Candidate, upstream: Upstream, deadline: Deadline) -> Begun:
+    async def _first_delta(self, candidate: Candidate, upstream: Upstream, started: float) -> Begun:
         slot = candidate.slot
         kind = upstream.headers.get("content-type", "")
         if "event-stream" not in kind:
             raise Broken(f"{slot.id} answered {kind or 'something without a type'} instead of a stream")
-        events, held, usage = Events(), b"", Usage()
-        chunks = upstream.chunks(slot.idle_s)
+        events, held, usage = Events(), bytearray(), Usage()
+        chunks = upstream.chunks(slot.idle_s, Deadline(started + slot.total_s))
+        first = Deadline(started + slot.first_token_s)
         while True:
-            # One wait at a time, each no longer than what is left: a provider that drips comments cannot hold us.
-            if not deadline.left:
+            # Each wait is no longer than what is left: a provider that drips comments cannot hold us.
+            try:
+                async with asyncio.timeout(first.left):
+                    chunk = await anext(chunks, None) if first.left else b""
+            except TimeoutError:
+                chunk = b""
+            if chunk == b"":
                 raise TimedOut(f"{slot.id}: no first token within {slot.first_token_s:g} s")
-            chunk = await anext(chunks, None)
             if chunk is None:
                 raise Broken(f"{slot.id}: the stream ended before it said anything")
             go = ended = False
             for event in events.feed(chunk):
                 try:
-                    sign = self.form.sign(event.name, event.data)
+                    sign = read_sign(self.form, event)
                     usage = self.form.usage(event.data, usage)
-                except msgspec.DecodeError:
+                except UNREADABLE:
                     raise Broken(f"{slot.id}: an event of the stream is not JSON") from None
-                if sign == "error" and not go:
+                if sign == "error":
+                    # After a delta too, as long as that has not been passed on.
                     raise Broken(f"{slot.id}: the stream began with an error")
                 held += event.raw
                 go = go or sign in ("delta", "end")
-                if sign in ("end", "error"):
+                if sign == "end":
                     ended = True
                     break
             if go:
-                return Begun(candidate, upstream, held, events, chunks, usage, ended)
+                said = bytes(held)
+                return Begun(candidate, upstream, said, events, chunks, usage, ended, self.form.stored_as(said))
+            if len(held) > HELD_BYTES:
+                raise Broken(f"{slot.id}: {HELD_BYTES:,} bytes and no first token")
 
     def _note(self, candidate: Candidate, ended: str, started: float, *, status: int = 0, detail: str = "") -> None:
         slot = candidate.slot
         elapsed = (time.monotonic() - started) * 1000
         self.attempts.append(Attempt(slot.name, slot.id, ended, round(elapsed, 3), status, detail))
+
+
+def read_sign(form: Format, event: Event) -> Sign:
+    """What an event is; raises DecodeError for half of one. A format whose events have names goes by these alone."""
+    if event.name and event.data:
+        _object.decode(event.data)
+    return form.sign(event.name, event.data)
 
 
 class _Status(Broken):
@@ -231,6 +262,6 @@ def _message(raw: bytes) -> str:
         body = msgspec.json.decode(raw)
         error = body.get("error", body) if isinstance(body, dict) else {}
         said = error.get("message") if isinstance(error, dict) else error
-    except msgspec.DecodeError:
+    except UNREADABLE:
         said = None
     return str(said)[:ERROR_CHARACTERS] if said else "the provider refused the request without saying why"

@@ -87,7 +87,13 @@ class Gateway:
     async def _decide(self, asked: Asked, caller: Caller) -> Turned:
         router = self.router()
         profile = router.profile
+        caller.purse.check()
+        if caller.ceiling is not None and caller.ceiling not in profile.routes:
+            said = f"this key's ceiling {caller.ceiling} is no tier of the profile {profile.name}: use another key"
+            raise Refused(403, "permission_error", said)
         pin = self.conversations.get(caller.tenant, asked.conversation)
+        if pin is not None and _is_above(profile, pin.route, caller):
+            pin = None  # another key of the tenant's began it
         bound = pin.provider if pin is not None and asked.bound else None
         session = asked.conversation
         query = replace(asked.query, tenant=caller.tenant or None, session=session, ceiling=caller.ceiling)
@@ -113,8 +119,7 @@ class Gateway:
         """The client names a configured model: it gets that one, or a refusal."""
         route = next((name for name in profile.routes if profile.policies[name].model == slot.name), None)
         order = profile.routes
-        above = caller.ceiling is not None and (route is None or order.index(route) > order.index(caller.ceiling))
-        if not caller.may_force or above:
+        if not caller.may_force or _is_above(profile, route, caller):
             raise Refused(403, "permission_error", f"this key may not choose {slot.id} itself: ask for `auto`")
         why = unfit(slot, asked, caller)
         told = Reason("gateway.passthrough", f"the caller named the model {slot.id}; no tier was chosen")
@@ -196,6 +201,12 @@ def refusal(form: Format, refused: Refused, decision: str = "") -> Answer:
     if refused.retry_after_s is not None:
         headers.append((b"retry-after", str(max(1, round(refused.retry_after_s))).encode()))
     return Answer(refused.status, headers, form.error(refused.status, refused.kind, str(refused), decision))
+
+
+def _is_above(profile: Profile, route: str | None, caller: Caller) -> bool:
+    """Whether a route is dearer than the caller's ceiling; one that is no tier is."""
+    order = profile.routes
+    return caller.ceiling is not None and (route not in order or order.index(route) > order.index(caller.ceiling))
 
 
 def _made(

@@ -78,7 +78,7 @@ class Messages:
             fields,
             turns,
             fresh=last.role == "user" and bool(words(last.content)),
-            images=sum(block.type == "image" for block in blocks),
+            images=sum(map(pictures, blocks)),
             bound=any(block.type in _BOUND for block in blocks),
             size=len(fields["messages"]) + len(fields.get("tools", b"")) + len(fields.get("system", b"")),
             max_tokens=decoded(fields, "max_tokens", int),
@@ -108,6 +108,9 @@ class Messages:
                 return "error"
         return "other"
 
+    def stored_as(self, first: bytes) -> str:
+        return ""
+
     def usage(self, data: bytes, so_far: Usage) -> Usage:
         if b'"usage"' not in data:
             return so_far
@@ -120,6 +123,12 @@ class Messages:
         whole = so_far.input_tokens if read is None else read + cached + (told.cache_creation_input_tokens or 0)
         written = so_far.output_tokens if told.output_tokens is None else told.output_tokens
         return Usage(whole, written, cached or so_far.cached_tokens)
+
+
+def pictures(block: Block) -> int:
+    """How many images a block is or, as a tool's result, has."""
+    inside = block.content if isinstance(block.content, list) else []
+    return (block.type == "image") + sum(isinstance(one, dict) and one.get("type") == "image" for one in inside)
 
 
 def words(content: str | list[Block]) -> str:

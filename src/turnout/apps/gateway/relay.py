@@ -6,18 +6,17 @@ closed and the account too: whoever has a relay must `aclose` it.
 
 from __future__ import annotations
 
-import time
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 
 import msgspec
 
-from turnout.core.errors import Broken, NetError, TimedOut
+from turnout.core.errors import Broken, NetError
 
 from .account import Account, Ended
-from .exchange import Attempt, Begun, Exchange
+from .exchange import Attempt, Begun, Exchange, read_sign
 from .upstream import Upstream
-from .wire import Format
+from .wire import UNREADABLE, Format
 
 CUT = "the answer broke off; what came so far is incomplete"
 
@@ -56,35 +55,39 @@ class Relay:
             return
         yield self.begun.first
         try:
-            async with aclosing(self._rest(self.begun.chunks, time.monotonic() + slot.total_s)) as rest:
+            async with aclosing(self._rest(self.begun.chunks)) as rest:
                 async for piece in rest:
                     yield piece
-        except (NetError, msgspec.DecodeError) as error:
+        except NetError as error:
             self.ended = "failed"
-            detail = str(error) if isinstance(error, NetError) else f"{slot.id}: an event of the stream is not JSON"
-            self.exchange.attempts.append(Attempt(slot.name, slot.id, "broken", 0.0, 200, detail))
+            self.exchange.models.breaker(slot).failed()
+            self.exchange.attempts.append(Attempt(slot.name, slot.id, "broken", 0.0, 200, str(error)))
             yield self.form.error_event("upstream_error", CUT, self.account.decision.id)
 
-    async def _rest(self, chunks: AsyncIterator[bytes], until: float) -> AsyncGenerator[bytes, None]:
+    async def _rest(self, chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
         slot = self.begun.candidate.slot
         async for chunk in chunks:
             out, last = b"", ""
             for event in self.begun.events.feed(chunk):
-                sign = self.form.sign(event.name, event.data)
-                self.usage = self.form.usage(event.data, self.usage)
+                try:
+                    sign = read_sign(self.form, event)
+                    self.usage = self.form.usage(event.data, self.usage)
+                except UNREADABLE:
+                    last = "half"
+                    break
                 out += event.raw
                 if sign in ("end", "error"):
                     # Whatever a provider sends after its last event is not part of the answer.
                     last = sign
                     break
-            if last:
+            if last in ("end", "error"):
                 # Settled before the last event is sent: a client that leaves upon it has had its answer.
                 self.ended = "answered" if last == "end" else "failed"
             if out:
                 self.written += len(out)
                 yield out
+            if last == "half":
+                raise Broken(f"{slot.id}: an event of the stream is not JSON")
             if last:
                 return
-            if time.monotonic() > until:
-                raise TimedOut(f"{slot.id}: longer than {slot.total_s:g} s")
         raise Broken(f"{slot.id}: the stream ended without its last event")

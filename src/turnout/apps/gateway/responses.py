@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
@@ -44,6 +45,8 @@ class Body(Struct):
 
 _body = msgspec.json.Decoder(Body)
 _PRELUDE = (b"response.created", b"response.in_progress", b"response.queued", b"response.content_part.added")
+# A response's own id; those of its items begin otherwise.
+_STORED = re.compile(rb'"id"\s*:\s*"(resp_[A-Za-z0-9_-]{1,200})"')
 _END = (b"response.completed", b"response.incomplete")
 
 
@@ -60,16 +63,17 @@ class Responses:
         turns = [Turn("system", system)] if system else []
         turns += [Turn("system" if i.role == "developer" else i.role, text_of(i.content)) for i in items if i.role]
         parts = [part for item in items if isinstance(item.content, list) for part in item.content]
-        stored = "previous_response_id" in fields and bytes(fields["previous_response_id"]) != b"null"
+        follows: str = decoded(fields, "previous_response_id", str, "")
         return asked(
             self.wire,
             fields,
             turns,
             fresh=bool(items) and items[-1].role == "user",
             images=sum(part.type == "input_image" for part in parts),
-            bound=stored or any(item.type not in ("message", "") for item in items),
+            bound=bool(follows) or any(item.type not in ("message", "") for item in items),
             size=len(fields["input"]) + len(fields.get("tools", b"")),
             max_tokens=decoded(fields, "max_output_tokens", int),
+            follows=follows,
         )
 
     def error(self, status: int, kind: str, message: str, decision: str) -> bytes:
@@ -89,6 +93,10 @@ class Responses:
         if name in (b"error", b"response.failed"):
             return "error"
         return "delta" if name.startswith(b"response.") else "other"
+
+    def stored_as(self, first: bytes) -> str:
+        found = _STORED.search(first)
+        return found[1].decode() if found is not None else ""
 
     def usage(self, data: bytes, so_far: Usage) -> Usage:
         if b'"usage"' not in data:

@@ -24,21 +24,25 @@ class Events:
     """Cuts a stream into events. A line may end with LF, CRLF or CR; so may the stream be cut anywhere."""
 
     def __init__(self) -> None:
-        self._rest = b""
-
-    @property
-    def rest(self) -> bytes:
+        self._rest = bytearray()
         """What has come of an event that has not ended."""
-        return self._rest
 
     def feed(self, chunk: bytes) -> list[Event]:
-        data = self._rest + chunk if self._rest else chunk
+        # Only what is new is searched, with the three bytes an end may have begun in: a long event takes linear time.
+        searched = max(0, len(self._rest) - 3)
+        data: bytes | bytearray = chunk
+        if self._rest:
+            self._rest += chunk
+            data = self._rest
         found = []
         start = 0
-        for end in _END.finditer(data):
-            found.append(read_event(data[start : end.end()]))
+        for end in _END.finditer(data, searched):
+            found.append(read_event(bytes(data[start : end.end()])))
             start = end.end()
-        self._rest = data[start:]
+        if data is chunk:
+            self._rest += chunk[start:]
+        else:
+            del self._rest[:start]
         if len(self._rest) > EVENT_BYTES:
             raise Broken(f"an event of the stream is longer than {EVENT_BYTES:,} bytes")
         return found

@@ -25,7 +25,7 @@ class Upstream(Protocol):
     @property
     def headers(self) -> Mapping[str, str]: ...
 
-    def chunks(self, idle_s: float, /) -> AsyncIterator[bytes]: ...
+    def chunks(self, idle_s: float, deadline: Deadline, /) -> AsyncIterator[bytes]: ...
 
     async def read(self, deadline: Deadline, idle_s: float, /) -> bytes: ...
 
@@ -41,7 +41,7 @@ class Demo:
         self.headers = {"content-type": "text/event-stream" if stream else "application/json"}
         self._pieces = pieces
 
-    async def chunks(self, idle_s: float) -> AsyncIterator[bytes]:
+    async def chunks(self, idle_s: float, deadline: Deadline) -> AsyncIterator[bytes]:
         for piece in self._pieces:
             yield piece
 

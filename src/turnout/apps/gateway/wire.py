@@ -18,10 +18,14 @@ from turnout.models.price import Usage
 from turnout.models.provider import Wire
 
 MESSAGES = 4096
+TOO_DEEP = "the JSON is nested too deeply: nobody's request needs a hundred levels"
 # Characters of English per token, about: for checks before a provider has counted.
 TOKEN_CHARACTERS = 4
 # What an image costs a model to look at, about (a 1092 x 1092 picture with Anthropic).
 IMAGE_TOKENS = 1600
+
+UNREADABLE = (msgspec.DecodeError, RecursionError)
+"""What reading JSON raises: not JSON, not of the type it must have, or nested without end."""
 
 Sign = Literal["prelude", "delta", "error", "end", "other"]
 """What an event of a stream is: before the first delta, a delta, the news of a failure, the last one, or in between."""
@@ -74,6 +78,11 @@ class Format(Protocol):
         """What an event of a stream is."""
         ...
 
+    def stored_as(self, first: bytes) -> str:
+        """The name by which a later request may refer to this answer instead of repeating it; empty if there is none.
+        `first` is the answer, or its stream up to the first delta."""
+        ...
+
     def usage(self, data: bytes, so_far: Usage) -> Usage:
         """The tokens an answer or an event speaks of; those so far if it speaks of none."""
         ...
@@ -83,8 +92,10 @@ def members(body: bytes) -> dict[str, Raw]:
     """The members of a JSON object, each still as its bytes."""
     try:
         return msgspec.json.decode(body, type=dict[str, Raw])
-    except msgspec.DecodeError as error:
+    except UNREADABLE as error:
         raise Refused(400, "invalid_request_error", f"the body is not a JSON object: {error}") from None
+    except RecursionError:
+        raise Refused(400, "invalid_request_error", TOO_DEEP) from None
 
 
 def decoded(fields: dict[str, Raw], name: str, kind: Any, default: Any = None) -> Any:
@@ -94,8 +105,10 @@ def decoded(fields: dict[str, Raw], name: str, kind: Any, default: Any = None) -
         return default
     try:
         value = msgspec.json.decode(raw, type=kind)
-    except msgspec.DecodeError as error:
+    except UNREADABLE as error:
         raise Refused(400, "invalid_request_error", f"{name}: {error}") from None
+    except RecursionError:
+        raise Refused(400, "invalid_request_error", f"{name}: {TOO_DEEP}") from None
     return default if value is None else value
 
 
@@ -116,8 +129,9 @@ def asked(
     bound: bool,
     size: int,
     max_tokens: int | None,
+    follows: str = "",
 ) -> Asked:
-    """What the three formats have in common."""
+    """What the three formats have in common. `follows` names the conversation, where its earlier turns are not sent."""
     if len(turns) > MESSAGES:
         raise Refused(413, "invalid_request_error", f"{len(turns):,} messages; at most {MESSAGES:,} are taken")
     characters = sum(len(turn.text) for turn in turns)
@@ -139,8 +153,9 @@ def asked(
         tools="tools" in fields and bytes(fields["tools"]) not in (b"null", b"[]"),
         bound=bound,
         tokens=size // TOKEN_CHARACTERS + images * IMAGE_TOKENS,
-        max_tokens=max_tokens,
-        conversation=digest,
+        # A negative limit is the provider's to refuse; here it must not make a call look cheap.
+        max_tokens=max_tokens if max_tokens is not None and max_tokens > 0 else None,
+        conversation=follows or digest,
     )
 
 
