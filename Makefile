@@ -5,8 +5,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 LOCKS := requirements/uv.txt requirements/dev.txt pyproject.toml
 
-.PHONY: demo test soak lint bench lock clean
-.DEFAULT_GOAL := demo
+.PHONY: serve demo test soak lint bench lock clean
+.DEFAULT_GOAL := serve
 
 $(READY): $(LOCKS)
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -15,13 +15,16 @@ $(READY): $(LOCKS)
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
 	@touch $@
 
+serve: $(READY) ## the gateway on this machine, with a built-in demonstration model unless a provider's key is set
+	@$(BIN)/turnout serve
+
 demo: $(READY) ## an explained decision from each profile
 	@$(BIN)/python -m turnout.cli.demo
 
 test: $(READY) ## the whole test suite
 	@$(BIN)/python -m pytest -n 2
 
-soak: $(READY) ## the long fault tests: kills, restarts, full disks, power cuts; some twenty minutes
+soak: $(READY) ## the long fault tests: kills, restarts, full disks, power cuts; some fifteen minutes
 	@PYTHONPATH=tests $(BIN)/python -m faults.soak
 
 lint: $(READY) ## ruff and mypy

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sqlite3
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -52,10 +53,20 @@ class World:
         return [tier for tier in TIERS for _ in self.providers[tier].requests]
 
     def outcome(self, decision: str, tenant: str = "") -> Outcome:
-        assert self.served.store.flush(PATIENCE_S)
-        found = self.served.store.records(tenant).outcome(decision)
-        assert found is not None
-        return found
+        """How a decision ended; a stream's is written a moment after its client has the last event."""
+        until = time.monotonic() + PATIENCE_S
+        while True:
+            assert self.served.store.flush(PATIENCE_S)
+            found = self.served.store.records(tenant).outcome(decision)
+            if found is not None:
+                return found
+            assert time.monotonic() < until, "nobody has written down how it ended"
+            time.sleep(0.01)
+
+    def wait_for(self, outcomes: int) -> None:
+        until = time.monotonic() + PATIENCE_S
+        while self.rows()[1] < outcomes and time.monotonic() < until:
+            time.sleep(0.01)
 
     def rows(self) -> tuple[int, int]:
         """How many decisions and outcomes there are, and that they belong together."""
@@ -143,6 +154,7 @@ async def _ask_async(
     async with client:
         raw = await _create(client, api)(**arguments(api, model, content, stream, more))
         parsed = raw.parse()
+        parsed = await parsed if asyncio.iscoroutine(parsed) else parsed  # Anthropic's library awaits, OpenAI's not
         told = [event async for event in parsed] if stream else parsed
     return _answered(api, stream, told, raw.headers)
 

@@ -1,6 +1,6 @@
 """The long version of the fault tests: hundreds of kills, servers that restart, disks that fill up, power cuts.
 
-    make soak                                          everything, some twenty minutes
+    make soak                                          everything, some fifteen minutes
     PYTHONPATH=tests python -m faults.soak --rounds 20 --only kill
 
 A line for each round as it ends, a table at the end. The seed of a round that fails is in its message, and --seed with

@@ -99,7 +99,7 @@ def follow(settings: BreakerSettings, events: Iterable[str], start: float = 0.0)
         assert breaker.state == model.state, (number, event)
 
 
-SMALL = BreakerSettings(in_a_row=3, share=0.5, at_least=4, window_s=10.0, open_s=8.0, open_at_most_s=20.0)
+SMALL = BreakerSettings(in_a_row=3, share=0.5, at_least=4, window_s=8.0, open_s=8.0, open_at_most_s=20.0)
 EVENTS = ("allow", "succeed", "fail", "forgive", "tick4")
 
 

@@ -223,6 +223,7 @@ class TestAddresses:
     def test_a_zone_does_not_hide_an_address(self) -> None:
         egress = Egress(frozenset((Origin("http", "llm.example", 80), Origin("http", "x.example", 80, private=True))))
         for address in ("fe80::1%eth0", "::1%lo", "::ffff:10.0.0.1%1", "fe80::a9fe:a9fe%eth0"):
+            assert "plain spelling" in refused(Origin("http", address, 80, private=True))
             with pytest.raises(EgressRefused):
                 egress.admits("llm.example", 80, address)
         assert egress.admits("x.example", 80, "fe80::1%eth0") == "fe80::1%eth0"

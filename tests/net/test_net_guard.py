@@ -144,16 +144,20 @@ class TestNotTalkedInto:
 
         run(main())
 
-    def test_a_cookie(self) -> None:
+    def test_a_cookie(self, names: Names) -> None:
+        names.say("llm.internal", [HOST])
+
         async def sweet(talk: Talk) -> None:
             while True:
                 await talk.request()
                 await talk.send(OK.replace(b"\r\n", b"\r\nset-cookie: a=b; Path=/\r\nset-cookie: c=d\r\n", 1))
 
         async def main() -> None:
-            async with talking(sweet) as (server, client):
-                for _ in range(3):
-                    await ask(client, server.origin)
+            async with serving(sweet) as server:
+                origin = Origin("http", "llm.internal", server.port, private=True)
+                async with client_for(origin) as client:
+                    for _ in range(3):
+                        await ask(client, origin)
             assert [one.all("cookie") for one in server.requests] == [[], [], []]
 
         run(main())

@@ -5,6 +5,7 @@ import gc
 import gzip
 import logging
 import random
+import socket
 import time
 import tracemalloc
 from collections.abc import AsyncIterator
@@ -276,7 +277,7 @@ class TestCancelled:
                     task.cancel()
                     with taking(0, GONE_S), pytest.raises(asyncio.CancelledError):
                         await task
-                assert transports_open(server.port) == 0
+                await closed_to(server.port)
                 while not got:
                     await asyncio.sleep(0.01)
                 assert got[0] < len(body) / 2
@@ -297,21 +298,23 @@ class TestCancelled:
                 async with await client.open(request, 5) as response:
                     assert response.status == 413
                     assert await response.read(Deadline.after(5), 5) == b"no"
-                await asyncio.sleep(0)
-                assert transports_open(server.port) == 0
+                await closed_to(server.port)
 
         run(main())
 
 
-def transports_open(port: int) -> int:
-    """Connections of this process to that port that are not closed."""
-    gc.collect()
-    found = 0
-    for one in gc.get_objects():
-        if isinstance(one, asyncio.Transport) and not one.is_closing():
-            peer = one.get_extra_info("peername")
-            found += bool(peer) and peer[1] == port
-    return found
+async def closed_to(port: int) -> None:
+    """No socket of ours leads to that port, in a moment."""
+    since = time.monotonic()
+    while any(leads_to(one, port) for one in gc.get_objects() if isinstance(one, socket.socket)):
+        assert time.monotonic() - since < GONE_S
+        await asyncio.sleep(0.005)
+
+
+def leads_to(one: socket.socket, port: int) -> bool:
+    with suppress(OSError):
+        return one.fileno() != -1 and one.getpeername()[1] == port
+    return False
 
 
 class TestReused:
@@ -335,6 +338,42 @@ class TestReused:
                 for _ in range(20):
                     await ask(client, server.origin)
                 assert server.connections == 1
+
+        run(main())
+
+    def test_a_connection_does_not_remember_its_answers(self) -> None:
+        async def always(talk: Talk) -> None:
+            while True:
+                await talk.request()
+                await talk.send(STREAM)
+                await asyncio.sleep(0.002)
+                await talk.send(chunk_of(b"data: x\n\n") + LAST)
+
+        async def main() -> None:
+            async with talking(always) as (server, client):
+                for _ in range(50):
+                    await ask(client, server.origin)
+                assert server.connections == 1
+                gc.collect()
+                assert sum(isinstance(one, Response) for one in gc.get_objects()) <= 1
+
+        run(main())
+
+    def test_a_whole_answer_survives_its_connection(self) -> None:
+        """All of it is here and nobody has read it yet when the connection is torn."""
+
+        async def torn(talk: Talk) -> None:
+            await talk.request()
+            await talk.send(STREAM)
+            await asyncio.sleep(0.05)
+            await talk.send(chunk_of(b"data: x\n\n") + LAST)
+            await asyncio.sleep(0.05)
+            talk.reset()
+
+        async def main() -> None:
+            async with talking(torn) as (server, client), opening(client, server) as response:
+                await asyncio.sleep(0.2)
+                assert await collect(response) == b"data: x\n\n"
 
         run(main())
 

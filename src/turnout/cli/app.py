@@ -66,6 +66,39 @@ COMMANDS = (
         ),
     ),
     Command(
+        "serve",
+        "Serve the gateway: clients change their base URL and ask for `auto`.\n\n"
+        "OpenAI's and Anthropic's interfaces and Turnout's own, on this machine unless told otherwise. Every decision is "
+        "logged. Without a provider's key a built-in demonstration model answers. Needs the extra: pip install "
+        "'turnout[serve]'.",
+        (
+            "turnout serve",
+            "turnout serve --port 9000 -p tiers-local",
+            "turnout serve --host 0.0.0.0 --db postgresql://turnout@db.example.org/turnout",
+        ),
+    ),
+    Command(
+        "models",
+        "List, try or change the models that fill the slots.",
+        (
+            "turnout models list",
+            "turnout models test simple",
+            "turnout models set simple ollama/llama3.2",
+            "turnout models set main mine/large --base-url https://models.example.org/v1",
+        ),
+    ),
+    Command(
+        "keys",
+        "Make, list or revoke the keys of a server.\n\n"
+        "On one machine none is needed. As soon as there is one, every request needs one.",
+        (
+            "turnout keys create alice",
+            "turnout keys create ci --tenant ci --ceiling MEDIUM --budget-usd 5 --days 30",
+            "turnout keys list",
+            "turnout keys revoke 4k2m9x0c7q1z",
+        ),
+    ),
+    Command(
         "log",
         "List the decisions that were logged, the newest last.\n\n"
         "A line each: when, the end of its id, the outcome letters, the route, how sure, by whom, and the question. "
@@ -184,7 +217,7 @@ COMMANDS = (
     ),
 )
 
-GROUPS = frozenset({"profiles", "contract", "db"})
+GROUPS = frozenset({"profiles", "contract", "db", "models", "keys"})
 """Commands that have commands of their own."""
 
 

@@ -15,8 +15,11 @@ from typing import Literal, NamedTuple
 from turnout import __version__
 from turnout.config.document import read
 from turnout.config.load import load_profile, settings_file, shipped
-from turnout.core.errors import ConfigError
+from turnout.config.settings import store_settings
+from turnout.core.errors import ConfigError, NoLogYet, StoreError
 from turnout.core.registry import GROUP, kinds
+from turnout.models.slot import load_slots
+from turnout.server.settings import server_settings
 
 from .option import ConfigOption
 
@@ -72,7 +75,12 @@ def _examine(config: str | None) -> Iterator[Finding]:
     settings = _settings(config)
     yield settings
     # Settings that are broken are said to be, once; what the profiles are without them is another matter.
-    yield from _profiles("" if settings.state == "broken" else config)
+    broken = settings.state == "broken"
+    yield from _profiles("" if broken else config)
+    yield _server()
+    if not broken:
+        yield from _slots(config)
+        yield _keys(config)
 
 
 def _requirements() -> Iterator[Finding]:
@@ -85,6 +93,8 @@ def _requirements() -> Iterator[Finding]:
     for requirement in declared:
         name = re.split(r"[^\w.-]", requirement, maxsplit=1)[0]
         extra = re.search(r"extra\s*==\s*['\"]([^'\"]+)", requirement)
+        if name == "turnout" or (sys.platform == "win32" and "win32" in requirement):
+            continue  # an extra made of others; a package that is not for this system
         try:
             yield Finding("ok", name, metadata.version(name))
         except metadata.PackageNotFoundError:
@@ -126,6 +136,11 @@ def _problems_of_settings(path: File) -> Iterator[str]:
     except ConfigError as error:
         yield str(error)
         return
+    for reads in (load_slots, server_settings, store_settings):
+        try:
+            reads(path)
+        except ConfigError as error:
+            yield from map(str, error.problems)
     for name in shipped():
         try:
             load_profile(name, config=path)
@@ -157,3 +172,49 @@ def _profiles(config: str | None) -> Iterator[Finding]:
         yield Finding(
             "note", kind, said, f"install the package that provides {kind}, or leave it: decisions stay local"
         )
+
+
+def _server() -> Finding:
+    try:
+        import turnout.server.serve  # noqa: F401 - whether it can be imported is the question
+    except ImportError as error:
+        said = f"turnout serve cannot be started: {error.name} is not installed"
+        return Finding("note", "server", said, "pip install 'turnout[serve]'")
+    return Finding("ok", "server", "turnout serve can be started")
+
+
+def _slots(config: str | None) -> Iterator[Finding]:
+    slots = load_slots(config)
+    if slots.demo:
+        yield Finding("ok", "models", "the built-in demonstration model in every slot: no provider's key is set")
+        return
+    for name, slot in slots.slots.items():
+        if slot.usable:
+            yield Finding("ok", "models", f"{name} is {slot.id}")
+        else:
+            yield Finding("note", "models", f"{name} is {slot.id}, which lacks its key", f"set {slot.needs_key}")
+    if slots.classifier is None:
+        said = "no classifier: decisions are made without a model"
+        yield Finding("note", "models", said, "turnout models set classifier PROVIDER/MODEL, or leave it")
+
+
+def _keys(config: str | None) -> Finding:
+    import time
+
+    from .screen import counted
+    from .stored import reading_log
+
+    try:
+        with reading_log(None, config) as store:
+            found = store.keys.all()
+    except NoLogYet:
+        found = []
+    except StoreError as error:
+        return Finding("broken", "log", str(error), "turnout db verify says more")
+    now = time.time_ns() // 1_000_000
+    valid = sum(key.is_valid(now) for key in found)
+    if not found:
+        return Finding("ok", "keys", "none: a server takes requests from this machine only")
+    if not valid:
+        return Finding("note", "keys", f"{counted(len(found), 'key')}, none of them valid", "turnout keys create NAME")
+    return Finding("ok", "keys", f"{counted(valid, 'valid key')} of {len(found)}")

@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from pathlib import Path as File
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -14,6 +15,9 @@ from turnout.core.decision import Decision
 from turnout.core.errors import QueryError
 from turnout.core.query import MAX_CHARACTERS, Query, Turn
 from turnout.core.router import Router
+
+if TYPE_CHECKING:
+    from turnout.models.ask import Models
 
 STDIN = "\0-"
 """How a lone `-` travels through the parser, which would take it for an option. No real argument can hold a NUL."""
@@ -82,20 +86,45 @@ def session_name(path: str) -> str:
 
 def decide_asked(ask: Ask, profile: str, config: str | None, *, local: bool) -> Decision:
     """The decision on what was asked, which a session then remembers."""
-    router = load(profile, config=config)
+    models = None if local else configured_models(config)
+    router = load(profile, config=config, models=models)
     query = ask.query()
-    decision = decide(router, query, local=local)
+    decision = decide(router, query, local=local, models=models)
     ask.remember(query)
     return decision
 
 
-def decide(router: Router, query: Query, *, local: bool) -> Decision:
+def configured_models(config: str | None) -> Models | None:
+    """Who asks models, where one can be asked to classify and what that takes is installed; else None."""
+    from turnout.models.slot import load_slots
+
+    slots = load_slots(config)
+    if slots.classifier is None:
+        return None
+    try:
+        from turnout.models.ask import Models
+        from turnout.net.client import Client
+    except ImportError:
+        return None
+    from turnout.net.egress import Egress
+
+    return Models(slots, Client(Egress(slots.origins)))
+
+
+def decide(router: Router, query: Query, *, local: bool, models: Models | None = None) -> Decision:
     """The decision; an event loop is started only where some layer needs one."""
     if local or all(place.cost != "network" for place in router.profile.layers):
         return router.route_sync(query)
     import asyncio
 
-    return asyncio.run(router.route(query))
+    async def asking() -> Decision:
+        try:
+            return await router.route(query)
+        finally:
+            if models is not None:
+                await models.client.close()
+
+    return asyncio.run(asking())
 
 
 def clean(argument: str) -> str:

@@ -110,6 +110,8 @@ class Fault(Struct, frozen=True, gc=False):
 
     kind: FaultKind
     detail: str
+    evidence: tuple[object, ...] = ()
+    """As a verdict's: an answer that is none may have cost something all the same."""
 
 
 Answer = Verdict | Fault | None

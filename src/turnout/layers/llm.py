@@ -93,7 +93,8 @@ class Llm:
             return Fault("breaker", f"the slot {slot!r} has failed too often; it is not asked for a while")
         text = reading.words[: self.config.characters]
         limit_ms = self.deadline_ms * HASTE
-        prompt = Prompt(self.system, fenced(text, history), self.config.max_tokens, limit_ms, self.schema)
+        asked = fenced(text, history, shown=self.config.history > 0)
+        prompt = Prompt(self.system, asked, self.config.max_tokens, limit_ms, self.schema)
         try:
             reply = await self.models.ask(slot, prompt)
         except TimedOut as error:
@@ -102,7 +103,8 @@ class Llm:
             return Fault("error", str(error))
         said = self._read(reply.text)
         if said is None:
-            return Fault("invalid", f"{reply.model} replied something that is no answer: {reply.text[:60]!r}")
+            told = f"{reply.model} replied something that is no answer: {reply.text[:60]!r}"
+            return Fault("invalid", told, evidence=(reply.model, reply.cost_usd))
         verdict = self._verdict(said, reply.model, reply.cost_usd)
         self._keep(key, verdict)
         return verdict
@@ -135,6 +137,7 @@ class Llm:
         if not self.config.cache_entries:
             return
         self._kept[key] = (self._now(), verdict)
+        self._kept.move_to_end(key)
         while len(self._kept) > self.config.cache_entries:
             self._kept.popitem(last=False)
 
@@ -183,11 +186,13 @@ def system_prompt(config: LlmConfig, routes: tuple[str, ...]) -> str:
     return "\n\n".join((*parts, answer))
 
 
-def fenced(text: str, history: tuple[str, ...] = ()) -> str:
-    """The question as data: a fence nobody can guess, and the intents of the session before it."""
+def fenced(text: str, history: tuple[str, ...] = (), *, shown: bool = False) -> str:
+    """The question as data: a fence nobody can guess. Where history is `shown`, the intents of the session before it,
+    or that there are none."""
     fence = f"===== {secrets.token_hex(6)} ====="
     earlier = "\n".join(history) if history else NO_TURNS
-    return f"Earlier intents:\n{earlier}\n\n{fence}\n{text}\n{fence}" if history else f"{fence}\n{text}\n{fence}"
+    head = f"Earlier intents:\n{earlier}\n\n" if shown else ""
+    return f"{head}{fence}\n{text}\n{fence}"
 
 
 def reply_schema(config: LlmConfig, routes: tuple[str, ...]) -> dict[str, Any] | None:

@@ -60,9 +60,9 @@ def read_object(text: str, names: Mapping[str, str]) -> Said | None:
     if route is None:
         return None
     sure = form.get("confidence")
-    number = float(sure) if isinstance(sure, int | float) and not isinstance(sure, bool) else 0.0
+    number = sure if isinstance(sure, int | float) and not isinstance(sure, bool) else 0.0
     reason = form.get("reason")
-    return Said((route,), min(1.0, max(0.0, number)), reason[:200] if isinstance(reason, str) else "")
+    return Said((route,), float(min(1.0, max(0.0, number))), reason[:200] if isinstance(reason, str) else "")
 
 
 def _object(text: str) -> dict[str, Any] | None:
@@ -70,7 +70,7 @@ def _object(text: str) -> dict[str, Any] | None:
     for candidate in (text, _first_span(text)):
         try:
             form = msgspec.json.decode(candidate)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
             continue
         if isinstance(form, dict):
             return form

@@ -33,6 +33,12 @@ class Models:
         self.client = client
         self.breakers: dict[str, Breaker] = {}
 
+    def filled_with(self, slots: Slots) -> Models:
+        """Other models in the slots; what is known of each model's health is kept."""
+        other = Models(slots, self.client)
+        other.breakers = self.breakers
+        return other
+
     def has(self, slot: str) -> bool:
         found = self._find(slot)
         return found is not None and found.usable and found.provider != "demo"
@@ -115,7 +121,7 @@ def _reply(slot: Slot, wire: Wire, raw: bytes) -> Reply:
         body = msgspec.json.decode(raw)
         text = _anthropic_text(body) if wire == "anthropic-messages" else _openai_text(body)
         usage = _usage(body.get("usage") or {})
-    except (msgspec.DecodeError, KeyError, IndexError, TypeError, AttributeError) as error:
+    except (msgspec.DecodeError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise Broken(f"{slot.id} answered something that is not its own format ({type(error).__name__})") from None
     return Reply(text, slot.id, cost_usd(slot, usage))
 

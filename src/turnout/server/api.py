@@ -12,7 +12,7 @@ from msgspec import Meta, Raw, Struct
 from turnout.apps.caller import Caller, Refused
 from turnout.apps.gateway.account import classifier_usd, record
 from turnout.apps.gateway.gateway import Answer
-from turnout.apps.gateway.wire import TOO_DEEP
+from turnout.apps.gateway.wire import UNREADABLE
 from turnout.core.errors import QueryError, StoreError, UnknownDecision
 from turnout.core.query import Query, Turn
 
@@ -59,10 +59,8 @@ class FeedbackBody(Struct, forbid_unknown_fields=True):
 def read(body: bytes, kind: Any) -> Any:
     try:
         return msgspec.json.decode(body, type=kind)
-    except msgspec.DecodeError as error:
+    except UNREADABLE as error:
         raise Refused(422, "invalid_request_error", str(error)) from None
-    except RecursionError:
-        raise Refused(422, "invalid_request_error", TOO_DEEP) from None
 
 
 def answer(value: object, status: int = 200) -> Answer:

@@ -6,6 +6,7 @@ been found, and what decides afterwards is that row.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from typing import Any
@@ -142,7 +143,10 @@ class Endpoint:
     async def _ask(self, body: bytes, caller: Caller, headers: dict[str, str], receive: Receive, send: Send) -> int:
         """A generation: as long as it takes, and not a moment longer than its client is there."""
         wire = self.route.wire
-        assert wire is not None  # noqa: S101 - see above
+        here = asyncio.current_task()
+        assert wire is not None and here is not None  # noqa: S101 - see above
+        asking = self.house.asking
+        asking.add(here)
         status = 499
 
         async def work() -> None:
@@ -150,9 +154,19 @@ class Endpoint:
             self.house.router(None, caller)  # refused where the gateway's profile is none of the caller's
             answer = await self.house.gateway.handle(wire, body, caller, headers)
             status = answer.status
+            asking.discard(here)
             await send_answer(send, answer)
 
-        await unless_gone(receive, work())
+        try:
+            await unless_gone(receive, work())
+        except asyncio.CancelledError:
+            # Only a server that stops takes somebody off the list who has no answer.
+            if here in asking or status != 499 or here.uncancel():
+                raise
+            said = "the server stopped before a model answered: try another"
+            raise Refused(503, "overloaded_error", said, retry_after_s=1.0) from None
+        finally:
+            asking.discard(here)
         return status
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from urllib.parse import urlsplit
 
 from turnout.apps.caller import Refused
 
@@ -31,7 +30,8 @@ class Guard:
                 421, "invalid_request_error", f"host {host[:80]!r} is not served here: add it to hosts in [server]"
             )
         origin = headers.get("origin")
-        if origin is not None and origin.casefold() not in self.origins and not self._is_own(origin, host):
+        own = (f"http://{host}".casefold(), f"https://{host}".casefold())
+        if origin is not None and origin.casefold() not in self.origins and origin.casefold() not in own:
             raise Refused(
                 403,
                 "permission_error",
@@ -41,13 +41,9 @@ class Guard:
         if site == "cross-site" and (origin is None or origin.casefold() not in self.origins):
             raise Refused(403, "permission_error", "a page of another site may not call this server")
 
-    def _is_own(self, origin: str, host: str) -> bool:
-        parts = urlsplit(origin)
-        return parts.scheme in ("http", "https") and parts.netloc.casefold() == host.casefold()
-
 
 # A name or an address of four numbers, or one of IPv6 in brackets; then perhaps a port. Nothing else names a host.
-_HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([0-9a-z._-]+))(?::[0-9]{1,5})?", re.ASCII | re.IGNORECASE)
+_HOST = re.compile(r"(?:\[([0-9a-f:]*:[0-9a-f:.]*)\]|([0-9a-z._-]+))(?::[0-9]{1,5})?", re.ASCII | re.IGNORECASE)
 
 
 def host_name(host: str) -> str:

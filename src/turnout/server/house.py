@@ -17,7 +17,7 @@ from turnout.models.ask import Models
 from turnout.models.price import learn
 from turnout.models.slot import load_slots
 from turnout.net.client import Client
-from turnout.net.egress import Egress
+from turnout.net.egress import Egress, Origin
 from turnout.store import Store
 
 from .admission import Admission
@@ -28,6 +28,10 @@ from .metrics import Metrics
 from .settings import ServerSettings
 
 log = logging.getLogger("turnout.server")
+
+# After a reload, requests that began before it may still connect where their own settings say. Longer than any waits
+# for its first token, unless told otherwise.
+BEFORE_S = 60.0
 
 
 class House:
@@ -47,18 +51,24 @@ class House:
         self.admission = Admission(settings.requests, settings.waiting, settings.wait_s, settings.lag_s)
         self.metrics = Metrics()
         self._live: dict[str, LiveRouter] = {}
-        self.profile = self._auto()
-        self._live[self.profile] = self._load(self.profile)
+        self.profile = self._auto(self.models)
+        self._live[self.profile] = self._load(self.profile, self.models)
         self._stamp = _stamp(config)
-        self.gateway = Gateway(lambda: self._live[self.profile].router, self.models, store)
+        router = self._live[self.profile].router
+        self.gateway = Gateway(lambda: router, self.models, store)
+        """Under the settings of the moment. A request keeps the one it began with."""
+        self._narrowing: asyncio.TimerHandle | None = None
+        self._reloading = asyncio.Lock()
+        self.asking: set[asyncio.Task[Any]] = set()
+        """Requests whose answer has not begun."""
         self._tasks: list[asyncio.Task[Any]] = []
 
-    def _auto(self) -> str:
+    def _auto(self, models: Models) -> str:
         """The profile that `auto` uses: with a model to ask in doubt where there is one."""
-        return self.settings.profile or ("tiers" if self.models.slots.classifier is not None else "tiers-local")
+        return self.settings.profile or ("tiers" if models.slots.classifier is not None else "tiers-local")
 
-    def _load(self, name: str) -> LiveRouter:
-        return LiveRouter(name, config=self.config, models=self.models)
+    def _load(self, name: str, models: Models) -> LiveRouter:
+        return LiveRouter(name, config=self.config, models=models)
 
     def router(self, profile: str | None, caller: Caller) -> Router:
         """The router of a profile this server serves and this caller may use."""
@@ -75,7 +85,7 @@ class House:
         live = self._live.get(name)
         if live is None:
             try:
-                live = self._live.setdefault(name, self._load(name))
+                live = self._live.setdefault(name, self._load(name, self.models))
             except UnknownProfile as error:
                 raise Refused(404, "not_found_error", str(error)) from None
         return live.router
@@ -92,35 +102,70 @@ class House:
         """Profiles are served as their files say, from the moment these are sound."""
         while True:
             await asyncio.sleep(1.0)
-            if self._stamp != (stamp := _stamp(self.config)):
+            changed = self._stamp != (stamp := _stamp(self.config))
+            for live in list(self._live.values()):
+                done = await asyncio.to_thread(live.poll)
+                changed = changed or (done is not None and done.status == "swapped")
+            if changed:
                 self._stamp = stamp
                 await self.reload()
-            for live in list(self._live.values()):
-                await asyncio.to_thread(live.poll)
 
     async def reload(self) -> dict[str, Any]:
         """Read slots, profiles and keys again; what cannot be used is reported, and what was there stays."""
         self.auth.forget()
-        try:
-            slots = await asyncio.to_thread(load_slots, self.config)
-            await asyncio.to_thread(learn, slots)
-            before, self.models.slots = self.models.slots, slots
+        async with self._reloading:
             try:
-                profile = self._auto()
-                live = {name: await asyncio.to_thread(self._load, name) for name in {*self._live, profile}}
+                models, live = await self._read_again()
+            except ConfigError as error:
+                problems = [str(problem) for problem in error.problems]
+                log.warning("the settings cannot be used, the old ones stay: %s", "; ".join(problems))
+                return {"status": "kept", "problems": problems}
+            return self._put_up(models, live)
+
+    async def _read_again(self) -> tuple[Models, dict[str, LiveRouter]]:
+        """Slots and profiles from one and the same state of the settings file, which is read for each of them."""
+        while True:
+            stamp = _stamp(self.config)
+            try:
+                slots = await asyncio.to_thread(load_slots, self.config)
+                await asyncio.to_thread(learn, slots)
+                models = self.models.filled_with(slots)
+                names = {*self._live, self._auto(models)}
+                live = {name: await asyncio.to_thread(self._load, name, models) for name in names}
             except ConfigError:
-                self.models.slots = before
-                raise
-        except ConfigError as error:
-            problems = [str(problem) for problem in error.problems]
-            log.warning("the settings cannot be used, the old ones stay: %s", "; ".join(problems))
-            return {"status": "kept", "problems": problems}
-        self.models.client.egress.allow(slots.origins)
-        self.profile, self._live = profile, live
+                if stamp == _stamp(self.config):
+                    raise
+                continue
+            if stamp == _stamp(self.config):
+                return models, live
+
+    def _put_up(self, models: Models, live: dict[str, LiveRouter]) -> dict[str, Any]:
+        """Serve these, from one moment to the next."""
+        slots, profile = models.slots, self._auto(models)
+        router = live[profile].router
+        self._widen(slots.origins)
+        self.models, self.profile, self._live = models, profile, live
+        self.gateway = self.gateway.under(lambda: router, models)
         hashes = {name: one.router.profile.hash for name, one in live.items()}
         return {"status": "reloaded", "profile": profile, "profiles": hashes, "slots": sorted(slots.slots)}
 
+    def _widen(self, origins: frozenset[Origin]) -> None:
+        """Allow these, and for a while those before them."""
+        egress = self.models.client.egress
+        egress.allow(egress.origins | origins)
+        if self._narrowing is not None:
+            self._narrowing.cancel()
+        self._narrowing = asyncio.get_running_loop().call_later(BEFORE_S, egress.allow, origins)
+
+    def cut(self) -> None:
+        """End every generation: streams say that they are incomplete, requests without an answer are refused."""
+        self.gateway.cut()
+        while self.asking:
+            self.asking.pop().cancel()
+
     async def close(self) -> None:
+        if self._narrowing is not None:
+            self._narrowing.cancel()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -129,11 +174,11 @@ class House:
             await asyncio.to_thread(self.store.close)
 
 
-def _stamp(config: str | os.PathLike[str] | None) -> tuple[int, int]:
+def _stamp(config: str | os.PathLike[str] | None) -> tuple[int, int, int]:
     """Tells whether the settings file has changed."""
     file = settings_file(config)
     try:
         found = os.stat(file) if file is not None else None
     except OSError:
         found = None
-    return (found.st_mtime_ns, found.st_size) if found is not None else (0, -1)
+    return (found.st_mtime_ns, found.st_size, found.st_ino) if found is not None else (0, -1, 0)

@@ -14,11 +14,11 @@ from turnout.store import Store
 
 from .app import application
 from .house import House
+from .protocol import bounded
 from .settings import ServerSettings, is_loopback
 
-# Between being told to stop and refusing new work: time for a load balancer to look.
-NOTICE_S = 1.0
-CUT_S = 2.0
+# What is cut has this long to tell its client so, and then as long again before its connection is closed.
+CUT_S = 2
 
 
 def check_exposure(settings: ServerSettings, store: Store | None) -> None:
@@ -71,8 +71,8 @@ async def serve(
                 lifespan="off",
                 proxy_headers=False,
                 timeout_keep_alive=20,
-                timeout_graceful_shutdown=int(settings.drain_s),
-                h11_max_incomplete_event_size=settings.header_bytes,
+                timeout_graceful_shutdown=CUT_S,
+                http=bounded(settings.header_bytes),
                 backlog=2048,
             )
         )
@@ -91,10 +91,12 @@ async def serve(
         stopping.cancel()
         await _drain(house, now)
     finally:
+        forcing = asyncio.create_task(_force(servers, now))
         for server in servers:
             server.should_exit = True
-            server.force_exit = now.is_set()
         await asyncio.gather(*tasks, return_exceptions=True)
+        forcing.cancel()
+        await _end_requests(servers)
         if signals:
             for sign in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
                 loop.remove_signal_handler(sign)
@@ -107,11 +109,27 @@ async def _drain(house: House, now: asyncio.Event) -> None:
     until = asyncio.get_running_loop().time() + house.settings.drain_s
     while house.admission.active and asyncio.get_running_loop().time() < until and not now.is_set():
         await asyncio.sleep(0.02)
-    house.gateway.cut()
-    # A cut stream still has its last event to send.
+    house.cut()
+    # What is cut still has its last event to send.
     until = asyncio.get_running_loop().time() + CUT_S
     while house.admission.active and asyncio.get_running_loop().time() < until and not now.is_set():
         await asyncio.sleep(0.02)
+
+
+async def _force(servers: list[Listening], now: asyncio.Event) -> None:
+    """Told a second time, wait for nobody."""
+    await now.wait()
+    for server in servers:
+        server.force_exit = True
+
+
+async def _end_requests(servers: list[Listening]) -> None:
+    """Requests that were not waited for end here, while there is still a log to write that to."""
+    left = {task for server in servers for task in server.server_state.tasks}
+    for task in left:
+        task.cancel()
+    if left:
+        await asyncio.wait(left, timeout=CUT_S)
 
 
 def _address(server: uvicorn.Server) -> str:

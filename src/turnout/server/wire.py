@@ -19,6 +19,8 @@ Send = Callable[[Message], Awaitable[None]]
 BODY_S = 10.0
 # Bytes a second below which that time runs out.
 BODY_RATE = 8192
+# A client that takes nothing for so long is as good as gone, and what it does not take is paid for.
+TAKE_S = 30.0
 
 
 class Gone(Exception):
@@ -68,7 +70,11 @@ async def send_answer(send: Send, answer: Answer) -> None:
     async with contextlib.aclosing(body):
         await send({"type": "http.response.start", "status": answer.status, "headers": answer.headers})
         async for chunk in body:
-            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+            try:
+                async with asyncio.timeout(TAKE_S):
+                    await send({"type": "http.response.body", "body": chunk, "more_body": True})
+            except TimeoutError:
+                raise Gone from None
         await send({"type": "http.response.body", "body": b""})
 
 

@@ -18,7 +18,7 @@ from .choose import ANSWER_TOKENS, Candidate, Choice
 from .conversation import Conversations
 from .exchange import Attempt, Begun
 from .method import method
-from .wire import TOKEN_CHARACTERS, Asked
+from .wire import TOKEN_CHARACTERS, Asked, decoded
 
 # Of a provider's headers, what a client may see.
 SHOWN = ("retry-after", "x-request-id", "request-id")
@@ -63,7 +63,8 @@ class Account:
         """Set aside what the dearest candidate might cost."""
         if self.caller.purse.budget_usd is None:
             return
-        usage = Usage(self.asked.tokens, self.asked.max_tokens or ANSWER_TOKENS)
+        answers = max(1, decoded(self.asked.fields, "n", int, 1))
+        usage = Usage(self.asked.tokens, (self.asked.max_tokens or ANSWER_TOKENS) * answers)
         worst = max(cost_usd(candidate.slot, usage) or 0.0 for candidate in candidates)
         self.reserved_usd = self.caller.purse.reserve(worst + (classifier_usd(self.decision) or 0.0))
 
@@ -173,9 +174,11 @@ async def record(store: Store, decision: Decision) -> None:
 def classifier_usd(decision: Decision) -> float | None:
     """What deciding cost: the sum over the models that were asked; None if no price is known, or none was asked."""
     costs = [
-        step.verdict.evidence[1]
+        said.evidence[1]
         for step in decision.steps
-        if step.place.cost == "network" and step.verdict is not None and len(step.verdict.evidence) > 1
+        if step.place.cost == "network"
+        and (said := step.verdict or step.fault) is not None
+        and len(said.evidence) > 1
     ]
     known = [cost for cost in costs if isinstance(cost, float)]
     return sum(known) if known else None

@@ -81,7 +81,8 @@ class Chat:
             if isinstance(message.content, list)
             for part in message.content
         )
-        limit = decoded(fields, "max_completion_tokens", int) or decoded(fields, "max_tokens", int)
+        # Which of the two counts is the provider's to say.
+        limit = max(decoded(fields, name, int, 0) for name in ("max_completion_tokens", "max_tokens")) or None
         return asked(
             self.wire,
             fields,

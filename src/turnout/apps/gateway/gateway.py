@@ -7,12 +7,14 @@ a stream that breaks, a provider that never answers.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import copy
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from turnout.apps.caller import Caller, Refused
 from turnout.core.decision import Decision
+from turnout.core.errors import QueryError
 from turnout.core.ident import new_id
 from turnout.core.profile import Profile
 from turnout.core.query import Query
@@ -23,6 +25,7 @@ from turnout.models.provider import Wire
 from turnout.models.slot import Slot, Slots
 from turnout.net.retry import RetryBudget
 from turnout.store import Store
+from turnout.store.redact import digest
 
 from .account import Account, Headers, Ledger, Turned, record
 from .chat import Chat
@@ -63,6 +66,12 @@ class Gateway:
         self.live: set[Upstream] = set()
         """Streams that are being relayed."""
 
+    def under(self, router: Callable[[], Router], models: Models) -> Gateway:
+        """The same under other settings. Requests under way go on with the ones they began with."""
+        other = copy(self)
+        other.router, other.models = router, models
+        return other
+
     @property
     def slots(self) -> Slots:
         return self.models.slots
@@ -76,6 +85,8 @@ class Gateway:
             return await self._answer(form, asked, turned, caller, headers)
         except Refused as refused:
             return refusal(form, refused)
+        except QueryError as error:
+            return refusal(form, Refused(400, "invalid_request_error", str(error)))
 
     def cut(self) -> None:
         """End every stream now; each tells its client that it is incomplete."""
@@ -95,12 +106,12 @@ class Gateway:
         if pin is not None and _is_above(profile, pin.route, caller):
             pin = None  # another key of the tenant's began it
         bound = pin.provider if pin is not None and asked.bound else None
-        session = asked.conversation
+        session = self._session(asked, caller)
         query = replace(asked.query, tenant=caller.tenant or None, session=session, ceiling=caller.ceiling)
         named = self.slots.by_id(asked.model)
         if named is not None:
             return self._passed_through(profile, query, asked, caller, named)
-        if not asked.fresh and pin is not None and pin.route in profile.routes:
+        if not asked.fresh and pin is not None and pin.route in profile.routes and not _forces(router, asked.model):
             return self._continued(profile, query, asked, caller, pin)
         decision = await router.route(replace(query, declared=asked.model))
         if decision.outcome[0] == "D" and not caller.may_force:
@@ -111,9 +122,17 @@ class Gateway:
             said = f"{asked.model!r} is above this key's ceiling {caller.ceiling}: ask for `auto` or a lower tier"
             raise Refused(403, "permission_error", said)
         choice = choose(profile, self.slots, asked, decision.route, caller, provider=bound)
+        if bound is not None and pin is not None and not choice.candidates:
+            # Nobody in the chain can read what the conversation carries; whoever wrote it can.
+            return Turned(decision, self._first(choice, pin, asked, caller), "bound")
         if decision.outcome[0] != "D" and pin is not None:
             return self._pinned(profile, Turned(decision, choice), asked, caller, pin)
         return Turned(decision, choice)
+
+    def _session(self, asked: Asked, caller: Caller) -> str:
+        """What the log calls a conversation: keyed, since a bare hash of its beginning would tell what that was."""
+        key = self.store.journal.scribe.key if self.store is not None else b""
+        return digest(asked.conversation, caller.tenant, key)
 
     def _passed_through(self, profile: Profile, query: Query, asked: Asked, caller: Caller, slot: Slot) -> Turned:
         """The client names a configured model: it gets that one, or a refusal."""
@@ -161,12 +180,12 @@ class Gateway:
         self, form: Format, asked: Asked, turned: Turned, caller: Caller, headers: Mapping[str, str]
     ) -> Answer:
         decision, choice = turned.decision, turned.choice
-        if self.store is not None:
-            await record(self.store, decision)
         account = Account(Ledger(self.store, self.slots, self.conversations), asked, turned, caller)
         exchange = Exchange(self.models, self.retries, form, asked, headers)
         finished = False
         try:
+            if self.store is not None:
+                await record(self.store, decision)
             if not choice.candidates:
                 account.close("refused", None, exchange.attempts)
                 finished = True
@@ -214,6 +233,13 @@ def _made(
 ) -> Decision:
     """A decision no layer had to make."""
     return Decision(profile, query, (route,), confidence, 0.0, by, outcome, remarks=(why,), id=new_id())
+
+
+def _forces(router: Router, model: str) -> bool:
+    """Whether the client names a tier: looked up without asking anybody."""
+    if model.strip().casefold() in router.profile.undeclared:
+        return False
+    return router.route_sync(Query(declared=model)).outcome[0] == "D"
 
 
 def _none_fits(form: Format, turned: Turned) -> Answer:

@@ -128,7 +128,7 @@ class Messages:
 def pictures(block: Block) -> int:
     """How many images a block is or, as a tool's result, has."""
     inside = block.content if isinstance(block.content, list) else []
-    return (block.type == "image") + sum(isinstance(one, dict) and one.get("type") == "image" for one in inside)
+    return [block.type, *(one.get("type") for one in inside if isinstance(one, dict))].count("image")
 
 
 def words(content: str | list[Block]) -> str:

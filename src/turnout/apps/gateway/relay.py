@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 
-import msgspec
-
 from turnout.core.errors import Broken, NetError
 
 from .account import Account, Ended

@@ -18,14 +18,13 @@ from turnout.models.price import Usage
 from turnout.models.provider import Wire
 
 MESSAGES = 4096
-TOO_DEEP = "the JSON is nested too deeply: nobody's request needs a hundred levels"
 # Characters of English per token, about: for checks before a provider has counted.
 TOKEN_CHARACTERS = 4
 # What an image costs a model to look at, about (a 1092 x 1092 picture with Anthropic).
 IMAGE_TOKENS = 1600
 
-UNREADABLE = (msgspec.DecodeError, RecursionError)
-"""What reading JSON raises: not JSON, not of the type it must have, or nested without end."""
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What reading JSON raises: not JSON or not of the type it must have, not UTF-8, nested without end."""
 
 Sign = Literal["prelude", "delta", "error", "end", "other"]
 """What an event of a stream is: before the first delta, a delta, the news of a failure, the last one, or in between."""
@@ -94,22 +93,17 @@ def members(body: bytes) -> dict[str, Raw]:
         return msgspec.json.decode(body, type=dict[str, Raw])
     except UNREADABLE as error:
         raise Refused(400, "invalid_request_error", f"the body is not a JSON object: {error}") from None
-    except RecursionError:
-        raise Refused(400, "invalid_request_error", TOO_DEEP) from None
 
 
 def decoded(fields: dict[str, Raw], name: str, kind: Any, default: Any = None) -> Any:
     """One member, of the type it must have."""
     raw = fields.get(name)
-    if raw is None:
+    if raw is None or (len(raw) == 4 and bytes(raw) == b"null"):
         return default
     try:
-        value = msgspec.json.decode(raw, type=kind)
+        return msgspec.json.decode(raw, type=kind)
     except UNREADABLE as error:
         raise Refused(400, "invalid_request_error", f"{name}: {error}") from None
-    except RecursionError:
-        raise Refused(400, "invalid_request_error", f"{name}: {TOO_DEEP}") from None
-    return default if value is None else value
 
 
 def named_model(fields: dict[str, Raw]) -> str:

@@ -1,0 +1,32 @@
+"""Turnout's gateway as `turnout serve` runs it, with one key, which is written to a file.
+
+python turnout_gateway.py PORT CONFIG DATABASE KEY_FILE
+"""
+
+import sys
+from pathlib import Path
+
+import uvloop
+from msgspec.structs import replace
+
+from turnout.server.house import House
+from turnout.server.key import digest, new_credential, read_pepper, spell
+from turnout.server.serve import serve
+from turnout.server.settings import server_settings
+from turnout.store import open_store
+from turnout.store.keys import Key
+
+PORT, CONFIG, DATABASE, KEY_FILE = sys.argv[1:]
+
+
+async def main() -> None:
+    store = open_store(DATABASE, config=CONFIG)
+    credential = new_credential()
+    store.keys.add(Key(credential.key_id, digest(credential.secret, read_pepper()), "benchmark"))
+    Path(KEY_FILE).write_text(spell(credential), encoding="ascii")
+    settings = replace(server_settings(CONFIG), port=int(PORT), admin_port=0)
+    await serve(House(settings, store, config=CONFIG), lambda addresses: None)
+
+
+if __name__ == "__main__":
+    uvloop.run(main())

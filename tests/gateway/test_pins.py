@@ -1,0 +1,349 @@
+"""A conversation stays where its prompt is cached, while that is cheaper; and with whoever can read what it carries."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from gateway.bench import HELLO, PROOF, bench_of, caller
+from turnout.apps.gateway import conversation
+from turnout.apps.gateway.chat import Chat
+from turnout.apps.gateway.conversation import CACHED_S, REMEMBERED_S, Conversations, staying_saves
+from turnout.apps.gateway.messages import Messages
+from turnout.apps.gateway.responses import Responses
+from turnout.models.slot import Prices, Slot, SlotFile, make_slot
+from turnout.testing import Reply, ToolCall
+
+import msgspec  # isort: skip
+
+
+def slot(name: str, prices: Prices | None) -> Slot:
+    return make_slot(name, SlotFile(f"{name}-co/x", base_url="http://127.0.0.1:1/v1", prices=prices))
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+# --- money
+
+
+class Money(NamedTuple):
+    id: str
+    here: Prices | None
+    there: Prices | None
+    cached: int
+    tokens: int
+    stays: bool
+
+
+DEAR = Prices(3.0, 15.0, 0.3)
+CHEAP = Prices(0.3, 2.5, 0.03)
+MONEY = [
+    # 500 tokens of answer: dear 0.0075, cheap 0.00125
+    Money("short-and-cheap-elsewhere", DEAR, CHEAP, 2000, 2100, False),
+    Money("long-but-still-cheap-elsewhere", DEAR, CHEAP, 100_000, 100_100, False),
+    Money("no-cheaper-to-move-up", CHEAP, DEAR, 2000, 2100, True),
+    Money("half-the-price-is-not-enough", DEAR, Prices(1.5, 15.0), 100_000, 101_000, True),
+    Money("but-uncached-it-is", DEAR, Prices(1.5, 15.0), 0, 101_000, False),
+    Money("a-tenth-cached-balances", Prices(1.0, 1.0, 0.1), Prices(0.1, 1.0), 1000, 1000, True),
+    Money("one-new-token-tips-it", Prices(1.0, 1.0, 0.1), Prices(0.1, 1.0), 1000, 1001, False),
+    Money("no-discount-known", Prices(1.0, 1.0), Prices(0.9, 1.0), 100_000, 100_000, False),
+    Money("free-here", Prices(0.0, 0.0), CHEAP, 0, 5000, True),
+    Money("more-cached-than-sent", DEAR, Prices(0.31, 15.0), 900_000, 10_000, True),
+    Money("price-here-unknown", None, CHEAP, 5000, 5000, False),
+    Money("price-there-unknown", DEAR, None, 5000, 5000, False),
+]
+
+
+@pytest.mark.parametrize("case", MONEY, ids=lambda case: case.id)
+def test_whether_staying_saves(case: Money) -> None:
+    assert staying_saves(slot("here", case.here), slot("there", case.there), case.cached, case.tokens) is case.stays
+
+
+def test_the_same_model_is_no_move() -> None:
+    here = slot("here", DEAR)
+    assert not staying_saves(here, here, 5000, 5000)
+
+
+# --- memory
+
+
+def test_a_pin_expires() -> None:
+    clock = Clock()
+    kept = Conversations(clock)
+    kept.keep("t", "c", "SIMPLE", slot("here", DEAR), 0.9, 5000)
+    pin = kept.get("t", "c")
+    assert pin is not None
+    assert (pin.route, pin.slot, pin.provider, pin.tokens) == ("SIMPLE", "here", "here-co", 5000)
+    assert kept.is_warm(pin)
+    clock.now += CACHED_S - 0.1
+    assert kept.is_warm(pin)
+    clock.now += 0.2
+    assert not kept.is_warm(pin)
+    assert kept.get("t", "c") is pin, "remembered after the provider has forgotten"
+    clock.now = 1000.0 + REMEMBERED_S
+    assert kept.get("t", "c") is pin
+    clock.now += 0.1
+    assert kept.get("t", "c") is None
+    assert not kept._pins
+
+
+def test_a_pin_belongs_to_a_tenant() -> None:
+    kept = Conversations()
+    kept.keep("a", "c", "SIMPLE", slot("here", DEAR), 0.9, 10)
+    assert kept.get("b", "c") is None
+    assert kept.get("a", "d") is None
+
+
+def test_a_short_prompt_is_never_warm() -> None:
+    kept = Conversations()
+    kept.keep("", "c", "SIMPLE", slot("here", DEAR), 0.9, conversation.CACHED_TOKENS - 1)
+    pin = kept.get("", "c")
+    assert pin is not None
+    assert not kept.is_warm(pin)
+
+
+def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conversation, "CONVERSATIONS", 3)
+    kept = Conversations()
+    for name in "abcd":
+        kept.keep("", name, "SIMPLE", slot("here", DEAR), 0.9, 10)
+    kept.keep("", "b", "SIMPLE", slot("here", DEAR), 0.9, 10)
+    kept.keep("", "e", "SIMPLE", slot("here", DEAR), 0.9, 10)
+    assert [key[1] for key in kept._pins] == ["d", "b", "e"], "the one not used for longest goes"
+
+
+# --- which requests belong together
+
+
+def of(form: Any, **members: Any) -> Any:
+    return form.read(msgspec.json.encode({"model": "auto"} | members))
+
+
+def user(text: str) -> dict[str, Any]:
+    return {"role": "user", "content": text}
+
+
+def test_a_conversation_is_known_by_its_beginning() -> None:
+    chat, system = Chat(), {"role": "system", "content": "be brief"}
+    answer = {"role": "assistant", "content": "yes"}
+    first = of(chat, messages=[system, user("a")])
+    assert of(chat, messages=[system, user("a"), answer, user("b")]).conversation == first.conversation
+    assert of(chat, messages=[system, user("a")], temperature=1).conversation == first.conversation
+    others = [
+        of(chat, messages=[user("a")]),
+        of(chat, messages=[system, user("b")]),
+        of(chat, messages=[{"role": "system", "content": "be long"}, user("a")]),
+        of(chat, messages=[system, user("a")], prompt_cache_key="mine"),
+    ]
+    assert len({first.conversation, *(one.conversation for one in others)}) == 5
+    brief = of(Messages(), system="be brief", messages=[user("a")])
+    assert brief.conversation == of(Messages(), system=[{"type": "text", "text": "be brief"}], messages=[user("a")]).conversation
+    stored = of(Responses(), input="b", previous_response_id="resp_1")
+    assert (stored.conversation, stored.bound) == ("resp_1", True)
+    assert not of(Responses(), input="b", previous_response_id=None).bound
+
+
+class Carried(NamedTuple):
+    id: str
+    asked: Any
+    bound: bool
+    fresh: bool
+
+
+CALLED = {"role": "assistant", "content": None, "tool_calls": [{"id": "c", "type": "function"}]}
+CARRIED = [
+    Carried("chat", of(Chat(), messages=[user("a")]), False, True),
+    Carried("chat-tool", of(Chat(), messages=[user("a"), CALLED, {"role": "tool", "content": "x"}]), True, False),
+    Carried("chat-after-a-tool", of(Chat(), messages=[user("a"), CALLED, user("b")]), True, True),
+    Carried("chat-null", of(Chat(), messages=[user("a"), CALLED | {"tool_calls": None}, user("b")]), False, True),
+    Carried("thinking", of(Messages(), messages=[user("a"), {"role": "assistant", "content": [{"type": "thinking", "thinking": "", "signature": "s"}]}, user("b")]), True, True),
+    Carried("redacted", of(Messages(), messages=[user("a"), {"role": "assistant", "content": [{"type": "redacted_thinking", "data": "x"}]}, user("b")]), True, True),
+    Carried("tool-use", of(Messages(), messages=[user("a"), {"role": "assistant", "content": [{"type": "tool_use", "id": "t"}]}, {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t"}]}]), True, False),
+    Carried("result-with-words", of(Messages(), messages=[{"role": "user", "content": [{"type": "tool_result"}, {"type": "text", "text": "and?"}]}]), False, True),
+    Carried("prefill", of(Messages(), messages=[user("a"), {"role": "assistant", "content": "{"}]), False, False),
+    Carried("responses", of(Responses(), input="a"), False, True),
+    Carried("reasoning", of(Responses(), input=[user("a"), {"type": "reasoning", "encrypted_content": "x"}, user("b")]), True, True),
+    Carried("output", of(Responses(), input=[user("a"), {"type": "function_call"}, {"type": "function_call_output"}]), True, False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CARRIED, ids=lambda case: case.id)
+def test_what_a_conversation_carries(case: Carried) -> None:
+    assert (case.asked.bound, case.asked.fresh) == (case.bound, case.fresh)
+
+
+# --- in the gateway
+
+LONG = "word " * 2000
+CALL = Reply(tools=[ToolCall("look", {})], usage=(3000, 10))
+
+
+def turns(*texts: str) -> list[dict[str, Any]]:
+    roles = ("user", "assistant")
+    return [{"role": roles[number % 2], "content": text} for number, text in enumerate(texts)]
+
+
+def test_a_warm_prompt_stays_while_that_saves(tmp_path: Path) -> None:
+    # Complex costs 4 (0.4 cached) and simple 3: a long prompt is cheaper where it is cached.
+    cheap = {"prices": Prices(3.0, 15.0, 0.3)}
+
+    async def scenario() -> None:
+        async with bench_of(tmp_path, simple=cheap) as bench:
+            clock = Clock()
+            bench.gateway.conversations = Conversations(clock)
+            bench.providers["complex"].default = Reply(usage=(2600, 20))
+            await bench.ask("complex", LONG)
+            second = turns(LONG, "ok", HELLO)
+            told = await bench.ask("auto", second)
+            assert (told.slot, told.headers["x-turnout-pinned"], told.headers["x-turnout-route"]) == (
+                "complex",
+                "cache",
+                "SIMPLE",
+            )
+            happened = bench.outcome(told)
+            assert (happened.extra["pinned"], happened.fallback) == ("cache", None)
+            # Forced, it goes where it is told to.
+            assert (await bench.ask("simple", second)).slot == "simple"
+            # A turn that needs a higher tier gets it.
+            await bench.ask("complex", LONG)
+            told = await bench.ask("auto", turns(LONG, "ok", PROOF))
+            assert (told.slot, "x-turnout-pinned" in told.headers) == ("reasoning", False)
+            # Cold, there is nothing to stay for.
+            await bench.ask("complex", LONG)
+            clock.now += CACHED_S
+            assert (await bench.ask("auto", second)).slot == "simple"
+            # Another tenant's conversation is another.
+            await bench.ask("complex", LONG)
+            assert (await bench.ask("auto", second, who=caller(tenant="other"))).slot == "simple"
+
+    asyncio.run(scenario())
+
+
+def test_a_cheap_move_is_made(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with bench_of(tmp_path, simple={"prices": Prices(0.1, 0.5)}) as bench:
+            bench.providers["complex"].default = Reply(usage=(2600, 20))
+            await bench.ask("complex", LONG)
+            assert (await bench.ask("auto", turns(LONG, "ok", HELLO))).slot == "simple"
+
+    asyncio.run(scenario())
+
+
+def tool_turn(*more: dict[str, Any]) -> list[dict[str, Any]]:
+    call = {"type": "tool_use", "id": "toolu_1", "name": "look", "input": {}}
+    result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "x"}
+    answered = [{"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}]
+    return [{"role": "user", "content": PROOF}, *answered, *more]
+
+
+def test_a_turn_without_words_keeps_its_place(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with bench_of(tmp_path) as bench:
+            bench.providers["reasoning"].default = CALL
+            await bench.ask("auto", PROOF, "anthropic-messages")
+            told = await bench.ask("auto", tool_turn(), "anthropic-messages")
+            assert (told.slot, told.headers["x-turnout-pinned"], told.headers["x-turnout-outcome"]) == (
+                "reasoning",
+                "turn",
+                "C-",
+            )
+            assert bench.outcome(told).extra["method"] == "pinned"
+            skipped: list[Any] = bench.outcome(told).extra.get("skipped", [])
+            assert skipped == []
+            # A tier the client names itself is what it gets.
+            bench.providers["reasoning"].default = Reply("fine")
+            told = await bench.ask("simple", tool_turn(), "anthropic-messages")
+            assert told.headers["x-turnout-route"] == "SIMPLE"
+            # One it may not name is refused, and not silently another.
+            told = await bench.ask("simple", tool_turn(), "anthropic-messages", caller(may_force=False))
+            assert told.status == 403
+            # A name nobody knows is no tier.
+            told = await bench.ask("claude-x", tool_turn(), "anthropic-messages", caller(may_force=False))
+            assert told.headers["x-turnout-pinned"] == "turn"
+            # Without memory of it, it is decided like any other.
+            bench.gateway.conversations = Conversations()
+            assert (await bench.ask("auto", tool_turn(), "anthropic-messages")).status == 200
+
+    asyncio.run(scenario())
+
+
+def test_a_key_with_a_lower_ceiling_does_not_inherit_a_place(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with bench_of(tmp_path) as bench:
+            bench.providers["reasoning"].default = CALL
+            await bench.ask("auto", PROOF, "anthropic-messages", caller(tenant="t"))
+            bench.forget()
+            low = caller(tenant="t", ceiling="MEDIUM")
+            for content in (tool_turn(), tool_turn({"role": "user", "content": PROOF})):
+                await bench.ask("auto", content, "anthropic-messages", low)
+            assert not {"complex", "reasoning"} & set(bench.asked)
+
+    asyncio.run(scenario())
+
+
+def test_signed_state_is_not_sent_elsewhere(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with bench_of(tmp_path) as bench:
+            bench.providers["reasoning"].default = CALL
+            await bench.ask("auto", PROOF, "anthropic-messages")
+            bench.forget()
+            # New words that would go to SIMPLE; nobody in its chain can read the call, so it stays.
+            told = await bench.ask("auto", tool_turn({"role": "user", "content": HELLO}), "anthropic-messages")
+            assert (told.status, told.slot, told.headers["x-turnout-route"]) == (200, "reasoning", "SIMPLE")
+            assert told.headers["x-turnout-pinned"] == "bound"
+            happened = bench.outcome(told)
+            assert [one["code"] for one in happened.extra["skipped"]] == ["slot.bound"] * 3
+            assert "only reasoning-co can read" in happened.extra["skipped"][0]["text"]
+            # If its provider fails, nobody else is sent what they cannot read.
+            bench.providers["reasoning"].default = Reply(status=500)
+            told = await bench.ask("auto", tool_turn(), "anthropic-messages")
+            assert (told.status, bench.asked) == (502, ["reasoning", "reasoning"])
+
+    asyncio.run(scenario())
+
+
+def test_the_same_provider_may_take_over(tmp_path: Path) -> None:
+    """Two models of one provider read each other's state."""
+
+    async def scenario() -> None:
+        async with bench_of(tmp_path, simple={"model": "reasoning-co/small"}) as bench:
+            bench.providers["reasoning"].default = CALL
+            await bench.ask("auto", PROOF, "anthropic-messages")
+            told = await bench.ask("auto", tool_turn({"role": "user", "content": HELLO}), "anthropic-messages")
+            assert (told.slot, bench.outcome(told).extra["skipped"][0]["code"]) == ("simple", "slot.bound")
+
+    asyncio.run(scenario())
+
+
+def test_a_slot_that_was_taken_away_is_no_place(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with bench_of(tmp_path) as bench:
+            await bench.ask("auto", PROOF, "anthropic-messages")
+            slots = bench.gateway.models.slots
+            rest = {name: one for name, one in slots.slots.items() if name != "reasoning"}
+            bench.gateway.models.slots = type(slots)(rest)
+            told = await bench.ask("auto", [*tool_turn()[:1], *tool_turn()[2:]], "anthropic-messages")
+            assert told.status == 503
+            told = await bench.ask("auto", HELLO, "anthropic-messages")
+            assert told.slot == "simple"
+
+    asyncio.run(scenario())
+
+
+def test_only_an_answer_makes_a_place(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with bench_of(tmp_path) as bench:
+            bench.providers["reasoning"].default = Reply(status=500)
+            await bench.ask("auto", PROOF)
+            assert not bench.gateway.conversations._pins
+
+    asyncio.run(scenario())

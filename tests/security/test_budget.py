@@ -1,0 +1,251 @@
+"""P3: a key never spends more than its budget and what was under way; whatever it asks, and however many ask at once."""
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from besieged import Got, besieged, call, chat, forget, id_of, make_key, settings
+from serving import Served, serving
+from stored import select
+from turnout.apps.caller import Purse, Refused
+from turnout.testing import Received, Reply, ScriptedProvider
+
+# A call of 100 tokens in and 100 out costs a tenth of a cent.
+PRICES = "prices = { input_usd = 5.0, output_usd = 5.0 }"
+CALL_USD = 0.001
+PATHS = ("/v1/chat/completions", "/v1/messages", "/v1/responses")
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Iterator[tuple[Served, ScriptedProvider]]:
+    with besieged(tmp_path / "budget", prices=PRICES) as (served, provider):
+        provider.default = Reply("ok", usage=(100, 100))
+        yield served, provider
+
+
+# Some 110 tokens of instructions, by the estimate that goes before the call.
+SYSTEM = "You answer briefly and politely. " * 13
+
+
+def ask(served: Served, key: str, path: str = PATHS[0], **fields: object) -> Got:
+    body = chat(**fields) | {"max_output_tokens": fields.get("max_tokens", 100)}
+    body["messages"].insert(0, {"role": "system", "content": SYSTEM})
+    body["input"] = body["messages"]
+    return call(served.url, "POST", path, body, key=key)
+
+
+def spent(served: Served, key: str) -> float:
+    return served.store.keys.spent(id_of(key))
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_at_the_end_of_a_budget(pair: tuple[Served, ScriptedProvider], path: str) -> None:
+    served, provider = pair
+    key = make_key(served.store, budget_usd=3.2 * CALL_USD)
+    forget(served)
+    found = [ask(served, key, path) for _ in range(8)]
+    statuses = Counter(got.status for got in found)
+    assert statuses[200] == 3
+    assert statuses[402] == 5
+    told = found[-1].json["error"]
+    assert "$0.0032" in told["message"]
+    assert "raise the budget" in told["message"]
+    assert told["type"] == ("billing_error" if path == "/v1/messages" else "insufficient_quota")
+    assert spent(served, key) == pytest.approx(3 * CALL_USD)
+    assert provider.received == 3
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_many_at_once(pair: tuple[Served, ScriptedProvider], stream: bool) -> None:
+    """Forty clients at once on a budget for ten calls. Each is set aside before it is made."""
+    served, provider = pair
+    provider.default = Reply("ok", usage=(100, 100), delay_s=0.05)
+    key = make_key(served.store, budget_usd=10 * CALL_USD)
+    forget(served)
+    found: list[int] = []
+
+    def client() -> None:
+        for _ in range(3):
+            found.append(ask(served, key, stream=stream, stream_options={"include_usage": True}).status)
+
+    threads = [threading.Thread(target=client) for _ in range(40)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert set(found) <= {200, 402, 503}
+    purse = served.house.auth._purses[id_of(key)]
+    until = time.monotonic() + 2.0
+    while purse.reserved_usd > 1e-9 and time.monotonic() < until:
+        time.sleep(0.01)  # a stream is settled when its last byte has been sent
+    assert spent(served, key) <= 10 * CALL_USD + 1e-9
+    assert spent(served, key) >= 8 * CALL_USD, "and what there is can be used"
+    assert purse.reserved_usd == pytest.approx(0.0)
+    assert purse.spent_usd == pytest.approx(spent(served, key))
+
+
+def test_more_than_was_asked_for(pair: tuple[Served, ScriptedProvider]) -> None:
+    """A provider that writes ten times what it was allowed: one call over, and then no more."""
+    served, provider = pair
+    provider.default = Reply("ok", usage=(100, 1000))
+    key = make_key(served.store, budget_usd=4 * CALL_USD)
+    forget(served)
+    assert [ask(served, key).status for _ in range(5)].count(200) == 1
+    assert spent(served, key) <= 4 * CALL_USD + 11 * CALL_USD
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"max_tokens": 10**9},
+        {"max_tokens": 100, "n": 100},
+        {"max_tokens": 1, "max_completion_tokens": 10**9},
+        {"max_tokens": 10**9, "max_completion_tokens": 1},
+        {"max_tokens": None},
+        {"text": "hello there" + " " * 40_000},
+    ],
+)
+def test_what_may_cost_too_much_is_not_begun(pair: tuple[Served, ScriptedProvider], fields: dict[str, object]) -> None:
+    served, provider = pair
+    key = make_key(served.store, budget_usd=2 * CALL_USD)
+    forget(served)
+    got = ask(served, key, **fields)
+    assert got.status == 402, got
+    assert provider.received == 0
+
+
+@pytest.mark.parametrize("tokens", [-1, -(10**9), 0])
+@pytest.mark.parametrize("path", PATHS)
+def test_absurd_limits_make_no_room(pair: tuple[Served, ScriptedProvider], tokens: int, path: str) -> None:
+    """A negative number of tokens is no credit, while others are under way."""
+    served, provider = pair
+    provider.default = Reply("ok", usage=(100, 100), delay_s=0.2)
+    key = make_key(served.store, budget_usd=3 * CALL_USD)
+    forget(served)
+    threads = [threading.Thread(target=ask, args=(served, key, path), kwargs={"max_tokens": tokens}) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    time.sleep(0.1)
+    purse = served.house.auth._purses.get(id_of(key))
+    assert purse is None or (purse.reserved_usd >= 0 and (purse.left_usd or 0) <= 3 * CALL_USD)
+    for thread in threads:
+        thread.join()
+    assert purse is None or purse.reserved_usd == pytest.approx(0.0)
+
+
+def test_a_purse() -> None:
+    purse = Purse(1.0)
+    assert purse.reserve(-5.0) == 0.0
+    assert purse.left_usd == 1.0
+    assert purse.reserve(1.0) == 1.0
+    with pytest.raises(Refused) as caught:
+        purse.reserve(0.0)
+    assert caught.value.status == 402
+    purse.settle(1.0, 1.5)
+    assert purse.left_usd == 0.0
+    with pytest.raises(Refused, match="is spent"):
+        purse.check()
+    Purse().check()
+    assert Purse().reserve(10.0) == 10.0
+
+
+def test_failures_cost_nothing_and_hold_nothing(pair: tuple[Served, ScriptedProvider]) -> None:
+    served, provider = pair
+    key = make_key(served.store, budget_usd=4 * CALL_USD)
+    forget(served)
+    for reply in (Reply(status=500), Reply(status=400), Reply(status=429), Reply(body=b"not json")):
+        provider.default = reply
+        assert ask(served, key).status >= 400
+    provider.default = Reply("ok", usage=(100, 100))
+    purse = served.house.auth._purses[id_of(key)]
+    assert purse.reserved_usd == pytest.approx(0.0)
+    assert purse.spent_usd == 0.0
+    assert ask(served, key).status in (200, 502)
+
+
+def test_a_restart_forgets_nothing(tmp_path: Path) -> None:
+    """What was spent is in the store's rows, each decision once; a new process starts from them."""
+    with besieged(tmp_path / "first", prices=PRICES) as (served, provider):
+        provider.default = Reply("ok", usage=(100, 100))
+        key = make_key(served.store, budget_usd=5.2 * CALL_USD)
+        forget(served)
+        assert [ask(served, key).status for _ in range(3)] == [200] * 3
+        served.store.flush()
+        # What the journal would do again after a crash: the same rows, a second time.
+        served.store.backend.change(
+            "insert into spending (decision_id, key_id, amount_usd, created_ms)"
+            " select decision_id, key_id, amount_usd, created_ms from spending where true on conflict do nothing",
+            {},
+        )
+        assert spent(served, key) == pytest.approx(3 * CALL_USD)
+        served.stop()
+        time.sleep(0.1)
+        with serving(tmp_path / "first", settings(provider, prices=PRICES)) as again:
+            assert spent(again, key) == pytest.approx(3 * CALL_USD)
+            assert [ask(again, key).status for _ in range(4)] == [200, 200, 402, 402]
+            assert spent(again, key) == pytest.approx(5 * CALL_USD)
+    rows = select(f"sqlite:///{tmp_path}/first/turnout.db", "select count(*), count(distinct decision_id) from spending")
+    assert rows == [(5, 5)]
+
+
+def test_a_model_without_a_price_is_not_for_budgets(tmp_path: Path) -> None:
+    with besieged(tmp_path / "free") as (served, provider):
+        key, other = make_key(served.store, budget_usd=1.0), make_key(served.store)
+        forget(served)
+        got = ask(served, key)
+        assert got.status == 503
+        assert "has no price, and this key has a budget" in got.json["error"]["message"]
+        assert provider.received == 0
+        assert ask(served, other).status == 200
+
+
+# --- deciding costs too
+
+VAGUE = "Tell me about the harbour and what people there thought of it at the time, number {number}"
+
+
+def classified(request: Received) -> Reply:
+    """The classifier's answers cost a tenth of a call."""
+    asked = request.body["model"]
+    return Reply("MEDIUM", usage=(10, 10)) if asked == "classifier" else Reply("ok", usage=(100, 100))
+
+
+def test_deciding_is_paid_for(tmp_path: Path) -> None:
+    """By requests and by plain decisions; and a key that has nothing left asks no classifier either."""
+    with besieged(tmp_path / "classifier", prices=PRICES, classifier=True) as (served, provider):
+        provider.default = classified
+        key = make_key(served.store, budget_usd=5 * CALL_USD)
+        rich = make_key(served.store)
+        forget(served)
+
+        def classifications() -> int:
+            return sum(request.body["model"] == "classifier" for request in provider.requests)
+
+        assert call(served.url, "POST", "/v1/route", {"text": VAGUE.format(number=0)}, key=rich).status == 200
+        assert classifications() == 1, "the question is one a classifier is asked"
+        assert spent(served, rich) == pytest.approx(CALL_USD / 10)
+
+        assert ask(served, key, text=VAGUE.format(number=1)).status == 200
+        assert spent(served, key) == pytest.approx(CALL_USD * 1.1)
+        # The same question again: the answer is remembered, and nothing is paid for it.
+        assert call(served.url, "POST", "/v1/route", {"text": VAGUE.format(number=1)}, key=key).status == 200
+        assert spent(served, key) == pytest.approx(CALL_USD * 1.1)
+
+        statuses = Counter(
+            call(served.url, "POST", "/v1/route", {"text": VAGUE.format(number=number)}, key=key).status
+            for number in range(2, 60)
+        )
+        assert set(statuses) == {200, 402}
+        assert spent(served, key) <= 5 * CALL_USD + CALL_USD / 10 + 1e-9
+        before = classifications()
+        for number in range(100, 110):
+            assert ask(served, key, text=VAGUE.format(number=number)).status == 402
+            assert call(served.url, "POST", "/v1/route", {"text": VAGUE.format(number=number)}, key=key).status == 402
+        batch = {"queries": [{"text": VAGUE.format(number=number)} for number in range(200, 210)]}
+        for one in call(served.url, "POST", "/v1/route/batch", batch, key=key).json["decisions"]:
+            assert one["error"]["type"] == "insufficient_quota"
+        assert classifications() == before, "a spent budget asks nobody"
