@@ -73,10 +73,11 @@ class Plan(NamedTuple):
     rounds: int
     full_s: int  # of a run with all connections; wrk takes whole seconds
     single_s: int  # of a run with one
+    slow_s: int  # of either, where a second may pass without an answer
 
 
-FULL = Plan(rounds=5, full_s=3, single_s=2)
-QUICK = Plan(rounds=3, full_s=2, single_s=1)
+FULL = Plan(rounds=5, full_s=3, single_s=2, slow_s=6)
+QUICK = Plan(rounds=3, full_s=2, single_s=1, slow_s=3)
 
 
 class Run(NamedTuple):
@@ -342,16 +343,17 @@ def race(plan: Plan, bench: Bench, contenders: Sequence[Contender], direct: Cont
     asked = answered = 0
     for contender in contenders:  # as warm as they will be
         for form in FORMS:
-            bench.load(contender, form, CONNECTIONS, 1)
+            bench.load(contender, form, CONNECTIONS, plan.slow_s if contender.name == LITELLM else 1)
     for number in range(plan.rounds):
         bench.say(f"round {number + 1} of {plan.rounds} (load {os.getloadavg()[0]:.1f})")
         turn = number % len(contenders)
         for form in FORMS:
             results[form][DIRECT].single.append(bench.load(direct, form, 1, plan.single_s))
             for contender in (*contenders[turn:], *contenders[:turn]):
+                full_s, single_s = (plan.slow_s,) * 2 if contender.name == LITELLM else (plan.full_s, plan.single_s)
                 before = bench.received()
-                results[form][contender.name].full.append(bench.load(contender, form, CONNECTIONS, plan.full_s))
-                results[form][contender.name].single.append(bench.load(contender, form, 1, plan.single_s))
+                results[form][contender.name].full.append(bench.load(contender, form, CONNECTIONS, full_s))
+                results[form][contender.name].single.append(bench.load(contender, form, 1, single_s))
                 after = bench.received()
                 if contender.name == ASKING:
                     asked += after[1] - before[1]

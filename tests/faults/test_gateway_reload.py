@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from faults.asking import LAST, Got, ask, connect, outcomes, request, understand
+from faults.asking import LAST, Got, ask, connect, get, outcomes, request, understand
 from serving import Served, serving
 from turnout.testing import Reply, ScriptedProvider
 
@@ -23,6 +23,7 @@ CLIENTS = 4
 SOUND = """
 [server]
 profile = "tiers-local"
+lag_s = 60.0
 [models.simple]
 model = "{name}/one"
 base_url = "{url}"
@@ -62,10 +63,10 @@ def reload_under_load(folder: Path, times: int, seed: int) -> Reloads:
         await asyncio.to_thread(part.write_text, text, encoding="utf-8")
         os.replace(part, file)
         reader, writer = await connect(served.admin)
-        writer.write(b"POST /admin/reload HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+        writer.write(get("/admin/reload").replace(b"GET", b"POST").replace(b"\r\n\r\n", b"\r\ncontent-length: 0\r\n\r\n"))
         got = understand(await reader.read())
         writer.close()
-        assert got.status == 200
+        assert got.status == 200, got
         return msgspec.json.decode(got.body)
 
     async def everybody(served: Served, texts: dict[str, str]) -> tuple[int, int]:

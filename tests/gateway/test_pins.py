@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import pytest
 
 from gateway.bench import HELLO, PROOF, bench_of, caller
@@ -16,8 +17,6 @@ from turnout.apps.gateway.messages import Messages
 from turnout.apps.gateway.responses import Responses
 from turnout.models.slot import Prices, Slot, SlotFile, make_slot
 from turnout.testing import Reply, ToolCall
-
-import msgspec  # isort: skip
 
 
 def slot(name: str, prices: Prices | None) -> Slot:
@@ -146,7 +145,8 @@ def test_a_conversation_is_known_by_its_beginning() -> None:
     ]
     assert len({first.conversation, *(one.conversation for one in others)}) == 5
     brief = of(Messages(), system="be brief", messages=[user("a")])
-    assert brief.conversation == of(Messages(), system=[{"type": "text", "text": "be brief"}], messages=[user("a")]).conversation
+    parts = of(Messages(), system=[{"type": "text", "text": "be brief"}], messages=[user("a")])
+    assert brief.conversation == parts.conversation
     stored = of(Responses(), input="b", previous_response_id="resp_1")
     assert (stored.conversation, stored.bound) == ("resp_1", True)
     assert not of(Responses(), input="b", previous_response_id=None).bound
@@ -159,21 +159,44 @@ class Carried(NamedTuple):
     fresh: bool
 
 
+def said(*blocks: dict[str, Any]) -> dict[str, Any]:
+    return {"role": "assistant", "content": list(blocks)}
+
+
+def given(*blocks: dict[str, Any]) -> dict[str, Any]:
+    return {"role": "user", "content": list(blocks)}
+
+
+def chat(*messages: Any) -> Any:
+    return of(Chat(), messages=messages)
+
+
+def messages(*turns: Any) -> Any:
+    return of(Messages(), messages=turns)
+
+
+def responses(*items: Any) -> Any:
+    return of(Responses(), input=items)
+
+
+A, B = user("a"), user("b")
 CALLED = {"role": "assistant", "content": None, "tool_calls": [{"id": "c", "type": "function"}]}
+THOUGHT = said({"type": "thinking", "thinking": "", "signature": "s"})
+RESULT = {"type": "tool_result", "tool_use_id": "t"}
 CARRIED = [
-    Carried("chat", of(Chat(), messages=[user("a")]), False, True),
-    Carried("chat-tool", of(Chat(), messages=[user("a"), CALLED, {"role": "tool", "content": "x"}]), True, False),
-    Carried("chat-after-a-tool", of(Chat(), messages=[user("a"), CALLED, user("b")]), True, True),
-    Carried("chat-null", of(Chat(), messages=[user("a"), CALLED | {"tool_calls": None}, user("b")]), False, True),
-    Carried("thinking", of(Messages(), messages=[user("a"), {"role": "assistant", "content": [{"type": "thinking", "thinking": "", "signature": "s"}]}, user("b")]), True, True),
-    Carried("redacted", of(Messages(), messages=[user("a"), {"role": "assistant", "content": [{"type": "redacted_thinking", "data": "x"}]}, user("b")]), True, True),
-    Carried("tool-use", of(Messages(), messages=[user("a"), {"role": "assistant", "content": [{"type": "tool_use", "id": "t"}]}, {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t"}]}]), True, False),
-    Carried("result-with-words", of(Messages(), messages=[{"role": "user", "content": [{"type": "tool_result"}, {"type": "text", "text": "and?"}]}]), False, True),
-    Carried("prefill", of(Messages(), messages=[user("a"), {"role": "assistant", "content": "{"}]), False, False),
+    Carried("chat", chat(A), False, True),
+    Carried("chat-tool", chat(A, CALLED, {"role": "tool", "content": "x"}), True, False),
+    Carried("chat-after-a-tool", chat(A, CALLED, B), True, True),
+    Carried("chat-null", chat(A, CALLED | {"tool_calls": None}, B), False, True),
+    Carried("thinking", messages(A, THOUGHT, B), True, True),
+    Carried("redacted", messages(A, said({"type": "redacted_thinking", "data": "x"}), B), True, True),
+    Carried("tool-use", messages(A, said({"type": "tool_use", "id": "t"}), given(RESULT)), True, False),
+    Carried("result-with-words", messages(given(RESULT, {"type": "text", "text": "and?"})), False, True),
+    Carried("prefill", messages(A, {"role": "assistant", "content": "{"}), False, False),
     Carried("responses", of(Responses(), input="a"), False, True),
-    Carried("reasoning", of(Responses(), input=[user("a"), {"type": "reasoning", "encrypted_content": "x"}, user("b")]), True, True),
-    Carried("output", of(Responses(), input=[user("a"), {"type": "function_call"}, {"type": "function_call_output"}]), True, False),
-]  # fmt: skip
+    Carried("reasoning", responses(A, {"type": "reasoning", "encrypted_content": "x"}, B), True, True),
+    Carried("output", responses(A, {"type": "function_call"}, {"type": "function_call_output"}), True, False),
+]
 
 
 @pytest.mark.parametrize("case", CARRIED, ids=lambda case: case.id)

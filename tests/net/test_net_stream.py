@@ -313,7 +313,7 @@ async def closed_to(port: int) -> None:
 
 def leads_to(one: socket.socket, port: int) -> bool:
     with suppress(OSError):
-        return one.fileno() != -1 and one.getpeername()[1] == port
+        return one.family == socket.AF_INET and one.fileno() != -1 and one.getpeername()[1] == port
     return False
 
 

@@ -22,6 +22,7 @@ from turnout.models.slot import load_slots
 from turnout.server.settings import server_settings
 
 from .option import ConfigOption
+from .question import configured_models
 
 
 class Finding(NamedTuple):
@@ -93,8 +94,8 @@ def _requirements() -> Iterator[Finding]:
     for requirement in declared:
         name = re.split(r"[^\w.-]", requirement, maxsplit=1)[0]
         extra = re.search(r"extra\s*==\s*['\"]([^'\"]+)", requirement)
-        if name == "turnout" or (sys.platform == "win32" and "win32" in requirement):
-            continue  # an extra made of others; a package that is not for this system
+        if (extra and extra[1] == "all") or (sys.platform == "win32" and "win32" in requirement):
+            continue  # the extra that is all others; a package that is not for this system
         try:
             yield Finding("ok", name, metadata.version(name))
         except metadata.PackageNotFoundError:
@@ -154,9 +155,10 @@ def _profiles(config: str | None) -> Iterator[Finding]:
     from .screen import counted
 
     missing: dict[str, list[str]] = {}
+    models = None if config == "" else configured_models(config)
     for name in shipped():
         try:
-            profile = load_profile(name, config=config)
+            profile = load_profile(name, config=config, models=models)
         except ConfigError as error:
             yield Finding(
                 "broken", name, str(error), "correct what it says; if you changed nothing, install Turnout anew"
@@ -168,6 +170,10 @@ def _profiles(config: str | None) -> Iterator[Finding]:
             if place.call is None:
                 missing.setdefault(place.kind, []).append(name)
     for kind, names in missing.items():
+        if kind in kinds():
+            said = f"no model to ask; its layer passes in {', '.join(names)}"
+            yield Finding("note", kind, said, "turnout models says which slots there are; decisions stay local until then")
+            continue
         said = f"not installed; its layer passes in {', '.join(names)}"
         yield Finding(
             "note", kind, said, f"install the package that provides {kind}, or leave it: decisions stay local"

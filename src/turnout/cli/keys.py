@@ -17,6 +17,7 @@ from .option import ConfigOption, DbOption, JsonOption
 app = App(name="keys", help_epilogue=epilogue("keys"))
 
 DAY_MS = 86_400_000
+USUAL: tuple[str, ...] = Key("", "", "").scopes
 SOME = validators.Number(gte=1)
 
 
@@ -77,7 +78,7 @@ def create(
         digest=digest(credential.secret, read_pepper()),
         name=name,
         tenant=tenant,
-        scopes=scope or Key.__struct_defaults__[1],
+        scopes=scope or USUAL,
         profiles=profile or None,
         ceiling=ceiling,
         may_force=not no_force,
@@ -118,6 +119,7 @@ def _check_ceiling(ceiling: str | None, profiles: tuple[str, ...], config: str |
             raise TurnoutError(f"{ceiling[:80]!r} is no tier of the profile {name}{suggest(ceiling, known)}{tiers}")
 
 
+@app.default
 @app.command(name="list")
 def list_keys(*, json: JsonOption = False, db: DbOption = None, config: ConfigOption = None) -> int:
     """List the keys, what each may do and what it has spent."""
@@ -164,12 +166,13 @@ def _draw(found: list[tuple[Key, float]]) -> None:
         table.add_column(title, overflow="fold")
     now = time.time_ns() // 1_000_000
     for key, spent in found:
-        may = [*key.scopes, *(f"profile {name}" for name in key.profiles or ())]
+        scopes = ["all but admin"] if key.scopes == USUAL else list(key.scopes)
+        may = [*scopes, *(f"profile {name}" for name in key.profiles or ())]
         may += [f"up to {key.ceiling}"] if key.ceiling is not None else []
         may += [] if key.may_force else ["auto only"]
         may += [f"{key.per_minute} a minute"] if key.per_minute is not None else []
         budget = "" if key.budget_usd is None else f" of {dollars(key.budget_usd)}"
-        row = (key.id, visible(key.name), visible(key.tenant), visible(", ".join(may)), f"{dollars(spent)}{budget}")
+        row = (key.id, visible(key.name), visible(key.tenant), "\n".join(map(visible, may)), f"{dollars(spent)}{budget}")
         table.add_row(*row, _state(key, now))
     screen.print(Rail(table, ""), width=width_of(screen))
 

@@ -25,6 +25,7 @@ app = App(name="models", help_epilogue=epilogue("models"))
 PATIENCE_MS = 20_000
 
 
+@app.default
 @app.command(name="list")
 def list_models(*, json: JsonOption = False, config: ConfigOption = None) -> int:
     """List the slots: model, formats, prices, and whether its key is there."""
@@ -74,7 +75,8 @@ def _draw(slots: Slots) -> None:
         prices = prices_of(slot)
         cost = "unknown" if prices is None else f"{prices.input_usd:g}, {prices.output_usd:g}"
         state = Text("ready", "green") if slot.usable else Text(f"no key: {slot.needs_key} is empty", "yellow")
-        table.add_row(Text(visible(name), "bold"), visible(slot.id), "\n".join(slot.wires), cost, state)
+        speaks = ", ".join(wire.partition("-")[2] for wire in slot.wires)
+        table.add_row(Text(visible(name), "bold"), visible(slot.id), speaks, cost, state)
     screen.print(Rail(table, ""), width=width_of(screen))
     standing = [
         f"{name} ({found.name})"
@@ -86,8 +88,8 @@ def _draw(slots: Slots) -> None:
         screen.print(Text(f"Others stand in for: {', '.join(standing)}", "dim"), width=width_of(screen))
     if slots.demo:
         screen.print()
-        screen.print("No provider's key is set, so a built-in demonstration model answers. Set one, such as")
-        screen.print("ANTHROPIC_API_KEY, or name a model: turnout models set simple ollama/llama3.2")
+        said = "No provider's key is set, so a built-in demonstration model answers. Set one, such as ANTHROPIC_API_KEY, or "
+        screen.print(said + "name a model: turnout models set simple ollama/llama3.2", width=width_of(screen))
 
 
 @app.command(name="test")
@@ -174,7 +176,7 @@ def set_model(
     from turnout.config.document import read
     from turnout.config.load import settings_file
     from turnout.models.edit import set_slot
-    from turnout.models.slot import load_slots
+    from turnout.models.slot import DEFAULT_TIERS, STAND_INS, load_slots
 
     file = settings_file(config)
     if file is not None and file.exists():
@@ -190,6 +192,10 @@ def set_model(
     say = console().print
     say(f"{slot} is {visible(model)} from now on ({visible(str(file))})", soft_wrap=True)
     found = load_slots(file).slots[slot]
+    known = (*DEFAULT_TIERS, *STAND_INS)
+    near = suggest(slot, known) if slot not in known else ""
+    if near:
+        say(f"No profile that ships with Turnout has a slot {slot!r}{near}", style="yellow", soft_wrap=True)
     if not found.usable:
         say(f"Its key is missing: set {found.needs_key}.", style="yellow", soft_wrap=True)
     return 0

@@ -7,6 +7,7 @@ while, so the same question is not paid for twice.
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
@@ -29,6 +30,7 @@ from .reply import Said, read_label, read_labels, read_object
 HASTE = 0.97
 # A reason given by a model is its own text; a trace is no place for an essay.
 NO_TURNS = "(no prior turns)"
+_FENCE = re.compile("={5,}")
 
 
 class LlmConfig(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -190,9 +192,15 @@ def fenced(text: str, history: tuple[str, ...] = (), *, shown: bool = False) -> 
     """The question as data: a fence nobody can guess. Where history is `shown`, the intents of the session before it,
     or that there are none."""
     fence = f"===== {secrets.token_hex(6)} ====="
-    earlier = "\n".join(history) if history else NO_TURNS
+    # An intent is the user's text too: a line of its own and no more.
+    earlier = "\n".join(f"- {_unfenced(' '.join(intent.split()))}" for intent in history) or NO_TURNS
     head = f"Earlier intents:\n{earlier}\n\n" if shown else ""
-    return f"{head}{fence}\n{text}\n{fence}"
+    return f"{head}{fence}\n{_unfenced(text)}\n{fence}"
+
+
+def _unfenced(text: str) -> str:
+    """The text without anything that a model could take for a fence, guessed or not."""
+    return _FENCE.sub("====", text)
 
 
 def reply_schema(config: LlmConfig, routes: tuple[str, ...]) -> dict[str, Any] | None:

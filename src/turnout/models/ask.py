@@ -77,9 +77,9 @@ class Models:
                 if response.status != 200:
                     raise Broken(f"{slot.id} answered {response.status}")
             answered = True
-        except NetError:
+        except NetError as error:
             breaker.failed()
-            raise
+            raise type(error)(slot.hide(str(error))) from None
         finally:
             if answered:
                 breaker.succeeded()
@@ -123,7 +123,7 @@ def _reply(slot: Slot, wire: Wire, raw: bytes) -> Reply:
         usage = _usage(body.get("usage") or {})
     except (msgspec.DecodeError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise Broken(f"{slot.id} answered something that is not its own format ({type(error).__name__})") from None
-    return Reply(text, slot.id, cost_usd(slot, usage))
+    return Reply(slot.hide(text), slot.id, cost_usd(slot, usage))
 
 
 def _openai_text(body: Mapping[str, Any]) -> str:

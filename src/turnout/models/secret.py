@@ -10,16 +10,36 @@ from msgspec import Struct
 from turnout.core.errors import ConfigError, Problem
 
 
+# Fewer characters of a secret than this tell nobody anything.
+RUN = 8
+
+
 class Secret:
     """Holds a value that only `reveal` gives away."""
 
-    __slots__ = ("_value",)
+    __slots__ = ("_runs", "_value")
 
     def __init__(self, value: str) -> None:
         self._value = value
+        size = min(RUN, len(value))
+        self._runs = frozenset(value[at : at + size] for at in range(len(value) - size + 1)) if value else frozenset()
 
     def reveal(self) -> str:
         return self._value
+
+    def hide(self, text: str) -> str:
+        """A text of somebody's who was told the secret, without it: not even eight characters of it in a row."""
+        if not any(run in text for run in self._runs):
+            return text
+        size = min(RUN, len(self._value))
+        parts: list[str] = []
+        end = 0
+        for at in range(len(text) - size + 1):
+            if text[at : at + size] in self._runs:
+                if at > end or not parts:
+                    parts += (text[end:at], "***")
+                end = at + size
+        return "".join((*parts, text[end:]))
 
     def __repr__(self) -> str:
         return "***"

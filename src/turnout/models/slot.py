@@ -106,6 +106,10 @@ class Slot(Struct, frozen=True):
     def usable(self) -> bool:
         return not self.needs_key
 
+    def hide(self, text: str) -> str:
+        """What its provider said, without the key it was sent."""
+        return self.key.hide(text) if self.key is not None else text
+
 
 class Slots(Struct, frozen=True):
     """Every slot by its name."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import AsyncIterator, Mapping
-from functools import partial
+from functools import lru_cache, partial
 from io import BytesIO
 from types import TracebackType
 from typing import Any, NamedTuple
@@ -162,8 +162,11 @@ class Response:
             if not wait_s:
                 raise TimedOut(f"{self._where}: the answer took too long")
             try:
-                async with asyncio.timeout(wait_s):
-                    chunk = await content.readany()
+                # What is here already needs no clock.
+                chunk = content.read_nowait() if content.exception() is None else b""
+                if not chunk and not content.at_eof():
+                    async with asyncio.timeout(wait_s):
+                        chunk = await content.readany()
                 broken = content.exception()
                 if not chunk and broken is not None:
                     raise broken
@@ -263,6 +266,7 @@ class Client:
             await session.close()
 
 
+@lru_cache(maxsize=256)
 def _url(origin: Origin, path: str) -> URL:
     """The address of a path; refused if it could be read as leading elsewhere."""
     url = URL(f"{origin}{path}") if path.startswith("/") else None

@@ -84,15 +84,18 @@ class Egress:
         ordered = sorted(origins, key=lambda origin: origin.private)
         self._origins = {(origin.scheme, origin.host, origin.port): origin for origin in ordered}
         self._hosts = {(origin.host, origin.port): origin for origin in ordered}
+        self._checked: set[Origin] = set()
 
     def allows(self, origin: Origin) -> Origin:
         """The configured origin; refused if there is none."""
         found = self._origins.get((origin.scheme, origin.host, origin.port))
         if found is None:
             raise EgressRefused(f"{origin} is not in the configuration: no connection is made")
-        address = _plain(found.host)
-        if address is not None:
-            _check(address, found)
+        if found not in self._checked:
+            address = _plain(found.host)
+            if address is not None:
+                _check(address, found)
+            self._checked.add(found)
         return found
 
     def admits(self, host: str, port: int, address: str) -> str:

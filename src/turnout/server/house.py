@@ -73,16 +73,15 @@ class House:
     def router(self, profile: str | None, caller: Caller) -> Router:
         """The router of a profile this server serves and this caller may use."""
         name = profile or self.profile
-        known = (*shipped(), *self.settings.profiles, self.profile)
-        if name not in known:
-            raise Refused(
-                404,
-                "not_found_error",
-                f"no profile {name[:80]!r} is served here{suggest(name, known)}: {', '.join(known)}",
-            )
+        live = self._live.get(name)
+        if live is None:
+            # Looked for among the files only once: every request comes by here.
+            known = (*shipped(), *self.settings.profiles, self.profile)
+            if name not in known:
+                said = f"no profile {name[:80]!r} is served here{suggest(name, known)}: {', '.join(known)}"
+                raise Refused(404, "not_found_error", said)
         if caller.profiles is not None and name not in caller.profiles:
             raise Refused(403, "permission_error", f"this key may not use the profile {name!r}")
-        live = self._live.get(name)
         if live is None:
             try:
                 live = self._live.setdefault(name, self._load(name, self.models))

@@ -140,9 +140,10 @@ class Journal:
         if done is not None:
             done.result()
 
-    def append(self, decision: Decision) -> Future[None] | None:
-        """As `record`, without waiting: in `strict`, a future to wait for before answering."""
-        lines = self.scribe.decision(decision)
+    def append(self, decision: Decision, after: bytes = b"") -> Future[None] | None:
+        """As `record`, without waiting: in `strict`, a future to wait for before answering. The rows that come `after`
+        the decision go with it, in one write."""
+        lines = self.scribe.decision(decision) + after
         end = self._spool(lines)
         if isinstance(end, int):
             # Only now: a profile that did not fit into the spool goes with the next decision that does.
@@ -151,9 +152,14 @@ class Journal:
 
     def put(self, lines: bytes) -> None:
         """Write other rows, as durable as decisions are."""
+        done = self.post(lines)
+        if done is not None:
+            done.result()
+
+    def post(self, lines: bytes) -> Future[None] | None:
+        """As `put`, without waiting."""
         end = self._spool(lines)
-        if self.durability == "strict":
-            self._receipt(len(lines), end).result()
+        return self._receipt(len(lines), end) if self.durability == "strict" else None
 
     def _spool(self, lines: bytes) -> int | OSError:
         """Where the lines end in the spool; the error if they are not in it."""

@@ -52,6 +52,11 @@ class Store:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @property
+    def is_strict(self) -> bool:
+        """Whether what is written is committed before anybody goes on."""
+        return self.journal.durability == "strict"
+
     def record(self, decision: Decision) -> None:
         """Write a decision down, as durably as the store was opened for."""
         self.journal.record(decision)
@@ -66,13 +71,22 @@ class Store:
         The first outcome of a decision stands; saying it again is harmless.
         """
         if isinstance(decision, Decision):
-            profile, whose = decision.profile, name(decision.query.tenant or "")
-            subject = Subject(decision.id, whose, profile.name, profile.contract, decision.routes, decision.by)
+            subject = _subject(decision)
         else:
             found = self.records(tenant).get(decision)
             rules = self._contract(found.tenant, found.profile_hash)
             subject = Subject(found.id, found.tenant, found.profile, rules, found.routes, found.by)
         self.journal.put(self.journal.scribe.outcome(subject, outcome))
+
+    def close_account(
+        self, decision: Decision, outcome: Outcome, *, key_id: str = "", spent_usd: float = 0.0, decided: bool = True
+    ) -> Future[None] | None:
+        """Write down in one go what happened after a decision and what a key spent on it; unless it is `decided`
+        already, the decision too. Never blocks: in `strict`, what to wait for."""
+        lines = self.journal.scribe.outcome(_subject(decision), outcome)
+        if key_id and spent_usd:
+            lines += entry(SpendRow(decision.id, key_id, spent_usd, time.time_ns() // 1_000_000))
+        return self.journal.post(lines) if decided else self.journal.append(decision, lines)
 
     def reply(self, decision: Decision, text: str, *, role: str = "assistant") -> None:
         """Write down what was answered in the decision's session."""
@@ -123,6 +137,11 @@ class Store:
         found = self.backend.read(sql.PROFILE_OF, {"tenant": tenant, "hash": profile_hash})
         resolved = msgspec.json.decode(found[0][2]) if found else {}
         return msgspec.convert(resolved.get("contract", ()), tuple[Rule, ...])
+
+
+def _subject(decision: Decision) -> Subject:
+    profile, whose = decision.profile, name(decision.query.tenant or "")
+    return Subject(decision.id, whose, profile.name, profile.contract, decision.routes, decision.by)
 
 
 def open_store(

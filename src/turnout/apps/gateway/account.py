@@ -6,8 +6,6 @@ import asyncio
 import time
 from typing import Literal, NamedTuple
 
-import msgspec
-
 from turnout.apps.caller import Caller
 from turnout.core.decision import Decision
 from turnout.models.price import Usage, cost_usd
@@ -57,7 +55,20 @@ class Account:
         self.caller = caller
         self.started = time.monotonic()
         self.reserved_usd = 0.0
+        self.recorded = False
+        """The decision is written down."""
         self.closed = False
+
+    async def record(self) -> None:
+        """Write the decision down, without holding up the others in `strict`. It must be before a stream begins; of an
+        answer in one piece the decision is otherwise written with its outcome, when the account is closed."""
+        store = self.ledger.store
+        if store is None or self.recorded or not (self.asked.stream or store.is_strict):
+            return
+        self.recorded = True
+        done = store.append(self.decision)
+        if done is not None:
+            await asyncio.wrap_future(done)
 
     def reserve(self, candidates: tuple[Candidate, ...]) -> None:
         """Set aside what the dearest candidate might cost."""
@@ -70,25 +81,25 @@ class Account:
 
     def headers(self, begun: Begun, attempts: list[Attempt]) -> Headers:
         decision = self.decision
-        kind = begun.upstream.headers.get("content-type", "application/json")
+        slot, theirs = begun.candidate.slot, begun.upstream.headers
+        shown = {name: slot.hide(theirs[name]) for name in ("content-type", *SHOWN) if name in theirs}
         told = {
-            "content-type": kind,
+            "content-type": "application/json",
             "x-turnout-decision": decision.id,
             "x-turnout-route": decision.route,
             "x-turnout-layer": decision.by,
             "x-turnout-outcome": decision.outcome,
             "x-turnout-method": method(decision),
             "x-turnout-confidence": f"{decision.confidence:.3f}",
-            "x-turnout-model": begun.candidate.slot.id,
-            "x-turnout-slot": begun.candidate.slot.name,
+            "x-turnout-model": slot.id,
+            "x-turnout-slot": slot.name,
             "x-turnout-attempts": str(len(attempts)),
         }
         if self.turned.pinned:
             told["x-turnout-pinned"] = self.turned.pinned
         if self.asked.stream:
             told["cache-control"] = "no-cache"
-        told |= {name: begun.upstream.headers[name] for name in SHOWN if name in begun.upstream.headers}
-        return [(name.encode(), value.encode("latin-1", "replace")) for name, value in told.items()]
+        return [(name.encode(), value.encode("latin-1", "replace")) for name, value in (told | shown).items()]
 
     def close(self, ended: Ended, begun: Begun | None, attempts: list[Attempt], *, written: int = 0) -> None:
         if self.closed:
@@ -100,8 +111,6 @@ class Account:
         deciding = classifier_usd(self.decision)
         spent = (cost or 0.0) + (deciding or 0.0)
         self.caller.purse.settle(self.reserved_usd, spent)
-        if self.ledger.store is not None and self.caller.key_id and spent:
-            self.ledger.store.spend(self.decision, self.caller.key_id, spent)
         if begun is not None and slot is not None and ended == "answered":
             conversations, asked = self.ledger.conversations, self.asked
             tokens = asked.tokens if usage is None else usage.input_tokens + usage.output_tokens
@@ -126,7 +135,8 @@ class Account:
         extra |= {"skipped": self.turned.choice.skipped} if self.turned.choice.skipped else {}
         extra |= {"pinned": self.turned.pinned} if self.turned.pinned else {}
         extra |= {"estimated_tokens": True} if estimated else {}
-        self.ledger.store.settle(
+        # In `strict` nobody waits for this one: the decision is committed, and what is lost is counted.
+        self.ledger.store.close_account(
             self.decision,
             Outcome(
                 ended=ended,
@@ -140,8 +150,11 @@ class Account:
                 classifier_usd=deciding,
                 fallback=fallback,
                 elapsed_ms=(time.monotonic() - self.started) * 1000,
-                extra=msgspec.to_builtins(extra),
+                extra=extra,
             ),
+            key_id=self.caller.key_id,
+            spent_usd=spent,
+            decided=self.recorded,
         )
 
     def _usage(self, begun: Begun | None, written: int) -> tuple[Usage | None, bool]:
@@ -162,13 +175,6 @@ class Account:
         slots = [slot for slot in map(self.ledger.slots.find, found) if slot is not None]
         costs = [cost for slot in slots if (cost := cost_usd(slot, usage)) is not None]
         return max(costs, default=None)
-
-
-async def record(store: Store, decision: Decision) -> None:
-    """Write a decision down before it is answered, without holding up the others in `strict`."""
-    done = store.append(decision)
-    if done is not None:
-        await asyncio.wrap_future(done)
 
 
 def classifier_usd(decision: Decision) -> float | None:

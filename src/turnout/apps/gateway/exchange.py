@@ -161,7 +161,7 @@ class Exchange:
         slot = candidate.slot
         if status in FINAL:
             raw = await upstream.read(Deadline.after(5.0), 5.0)
-            return Wrong(candidate, status, _message(raw[:ERROR_BYTES]))
+            return Wrong(candidate, status, slot.hide(_message(raw[:ERROR_BYTES])))
         after = upstream.headers.get("retry-after", "")
         wait = float(after) if after.replace(".", "", 1).isdecimal() else None
         self._note(candidate, "status", started, status=status, detail=f"{slot.id} answered {status}")
@@ -226,7 +226,7 @@ class Exchange:
     def _note(self, candidate: Candidate, ended: str, started: float, *, status: int = 0, detail: str = "") -> None:
         slot = candidate.slot
         elapsed = (time.monotonic() - started) * 1000
-        self.attempts.append(Attempt(slot.name, slot.id, ended, round(elapsed, 3), status, detail))
+        self.attempts.append(Attempt(slot.name, slot.id, ended, round(elapsed, 3), status, slot.hide(detail)))
 
 
 def read_sign(form: Format, event: Event) -> Sign:

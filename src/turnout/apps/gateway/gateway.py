@@ -27,7 +27,7 @@ from turnout.net.retry import RetryBudget
 from turnout.store import Store
 from turnout.store.redact import digest
 
-from .account import Account, Headers, Ledger, Turned, record
+from .account import Account, Headers, Ledger, Turned
 from .chat import Chat
 from .choose import Candidate, Choice, choose, unfit
 from .conversation import Conversations, Pin, staying_saves
@@ -184,8 +184,7 @@ class Gateway:
         exchange = Exchange(self.models, self.retries, form, asked, headers)
         finished = False
         try:
-            if self.store is not None:
-                await record(self.store, decision)
+            await account.record()
             if not choice.candidates:
                 account.close("refused", None, exchange.attempts)
                 finished = True

@@ -59,7 +59,7 @@ class Relay:
         except NetError as error:
             self.ended = "failed"
             self.exchange.models.breaker(slot).failed()
-            self.exchange.attempts.append(Attempt(slot.name, slot.id, "broken", 0.0, 200, str(error)))
+            self.exchange.attempts.append(Attempt(slot.name, slot.id, "broken", 0.0, 200, slot.hide(str(error))))
             yield self.form.error_event("upstream_error", CUT, self.account.decision.id)
 
     async def _rest(self, chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
