@@ -48,6 +48,8 @@ class Hostile:
         key = request.headers.get("authorization", request.headers.get("x-api-key", "")).removeprefix("Bearer ")
         said = f"Incorrect API key provided: {key}, or {key[:20]}...{key[-12:]} (authorization: Bearer {key})"
         odd = {"x-request-id": key, "request-id": f"req_{key[:24]}", "set-cookie": f"k={key}", "x-key": key}
+        if request.body["model"] == "classifier" and self.turn % 2:
+            return Reply(f"{key} says MEDIUM or SIMPLE: {key}")
         match self.turn % 12:
             case 0:
                 return Reply(said, status=400, headers=odd)

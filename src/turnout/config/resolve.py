@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -30,8 +31,17 @@ HASH_DIGITS = 16
 NETWORK_DEADLINE_MS = 350.0
 
 
+# msgspec works a type out when it first meets it, and two threads that do so at once can bring the process down.
+_one_at_a_time = threading.Lock()
+
+
 def build(document: Document, remarks: tuple[str, ...] = (), models: Asks | None = None) -> Profile:
     """The profile, or a ConfigError with every mistake in it. `models` is who asks language models, if anybody does."""
+    with _one_at_a_time:
+        return _build(document, remarks, models)
+
+
+def _build(document: Document, remarks: tuple[str, ...], models: Asks | None) -> Profile:
     problems = Checker(document).problems()
     if problems:
         raise ConfigError(problems)

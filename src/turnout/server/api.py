@@ -106,9 +106,7 @@ async def _decide(house: House, caller: Caller, asked: RouteBody, profile: str |
     spent = classifier_usd(decision) or 0.0
     caller.purse.settle(0.0, spent)
     if house.store is not None:
-        await record(house.store, decision)
-        if spent and caller.key_id:
-            house.store.spend(decision, caller.key_id, spent)
+        await record(house.store, decision, key_id=caller.key_id, spent_usd=spent)
     return decision.json()
 
 

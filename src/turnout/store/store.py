@@ -61,9 +61,10 @@ class Store:
         """Write a decision down, as durably as the store was opened for."""
         self.journal.record(decision)
 
-    def append(self, decision: Decision) -> Future[None] | None:
-        """As `record`, for those who must not block: in `strict`, what to wait for before answering."""
-        return self.journal.append(decision)
+    def append(self, decision: Decision, *, key_id: str = "", spent_usd: float = 0.0) -> Future[None] | None:
+        """As `record`, for those who must not block: in `strict`, what to wait for before answering. What a key spent
+        on the decision goes with it."""
+        return self.journal.append(decision, _spending(decision, key_id, spent_usd))
 
     def settle(self, decision: Decision | str, outcome: Outcome, *, tenant: str = "") -> None:
         """Write down what happened after a decision, which is named by itself or by its id and tenant.
@@ -83,9 +84,7 @@ class Store:
     ) -> Future[None] | None:
         """Write down in one go what happened after a decision and what a key spent on it; unless it is `decided`
         already, the decision too. Never blocks: in `strict`, what to wait for."""
-        lines = self.journal.scribe.outcome(_subject(decision), outcome)
-        if key_id and spent_usd:
-            lines += entry(SpendRow(decision.id, key_id, spent_usd, time.time_ns() // 1_000_000))
+        lines = self.journal.scribe.outcome(_subject(decision), outcome) + _spending(decision, key_id, spent_usd)
         return self.journal.post(lines) if decided else self.journal.append(decision, lines)
 
     def reply(self, decision: Decision, text: str, *, role: str = "assistant") -> None:
@@ -96,7 +95,7 @@ class Store:
 
     def spend(self, decision: Decision, key_id: str, amount_usd: float) -> None:
         """Write down what a key spent on a decision; the same decision is never paid for twice."""
-        self.journal.put(entry(SpendRow(decision.id, key_id, amount_usd, time.time_ns() // 1_000_000)))
+        self.journal.put(_spending(decision, key_id, amount_usd))
 
     @property
     def keys(self) -> Keys:
@@ -142,6 +141,13 @@ class Store:
 def _subject(decision: Decision) -> Subject:
     profile, whose = decision.profile, name(decision.query.tenant or "")
     return Subject(decision.id, whose, profile.name, profile.contract, decision.routes, decision.by)
+
+
+def _spending(decision: Decision, key_id: str, spent_usd: float) -> bytes:
+    """The line of what a key spent, if there is a key and it spent anything."""
+    if not key_id or not spent_usd:
+        return b""
+    return entry(SpendRow(decision.id, key_id, spent_usd, time.time_ns() // 1_000_000))
 
 
 def open_store(

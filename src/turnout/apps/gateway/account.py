@@ -66,9 +66,7 @@ class Account:
         if store is None or self.recorded or not (self.asked.stream or store.is_strict):
             return
         self.recorded = True
-        done = store.append(self.decision)
-        if done is not None:
-            await asyncio.wrap_future(done)
+        await record(store, self.decision)
 
     def reserve(self, candidates: tuple[Candidate, ...]) -> None:
         """Set aside what the dearest candidate might cost."""
@@ -175,6 +173,13 @@ class Account:
         slots = [slot for slot in map(self.ledger.slots.find, found) if slot is not None]
         costs = [cost for slot in slots if (cost := cost_usd(slot, usage)) is not None]
         return max(costs, default=None)
+
+
+async def record(store: Store, decision: Decision, *, key_id: str = "", spent_usd: float = 0.0) -> None:
+    """Write a decision down before it is answered, without holding up the others in `strict`."""
+    done = store.append(decision, key_id=key_id, spent_usd=spent_usd)
+    if done is not None:
+        await asyncio.wrap_future(done)
 
 
 def classifier_usd(decision: Decision) -> float | None:
