@@ -56,7 +56,7 @@ BODIES = ASKED_EVERY * 1_200
 CONNECTIONS = 32
 START_S = 120.0
 # A server whose machine is taken away from it refuses requests, and should; such a run says nothing about its speed.
-REPEATS = 3
+REPEATS = 5
 PATH = "/v1/chat/completions"
 MASTER_KEY = "sk-benchmark-0123456789"
 PEPPER = "a pepper for benchmarks only"

@@ -4,7 +4,8 @@ A page is executed from top to bottom in an empty folder. A fenced block after `
 A `python` block runs in a namespace the page shares, and what a statement prints stands below it as `#> ` lines. A
 `console` block runs its `$ turnout …` lines in this process and shows what they print (`| python -m json.tool` and
 `$ echo $?` work as in a shell). Times, ids and hashes may differ; nothing else may. A page with `<!-- needs: postgresql
--->` finds a fresh database of a real server in `DATABASE_URL`.
+-->` finds a fresh database of a real server in `DATABASE_URL`. A page with `<!-- needs: server -->` finds a gateway with
+the demonstration model in `OPENAI_BASE_URL` and `ANTHROPIC_BASE_URL`, as it is without any settings.
 
     python tests/test_docs.py --write      runs every page and writes the output anew
 """
@@ -37,6 +38,8 @@ import turnout
 import turnout.store
 import turnout.testing
 from postgres_server import PostgresServer, wheel
+from serving import serving
+from turnout.apps.gateway.method import method
 from turnout.cli import main
 from turnout.cli.app import build
 from turnout.cli.outcome import HOW, WHO
@@ -47,6 +50,14 @@ from turnout.config.settings import StoreSettings
 from turnout.core import registry
 from turnout.core.decision import DecisionForm, Ended, StepForm
 from turnout.core.verdict import Fault, Gate, How, Reason, VerdictForm, Who
+from turnout.models.provider import PROVIDERS
+from turnout.models.slot import DEFAULT_TIERS, STAND_INS, Prices, SlotFile
+from turnout.net.breaker import BreakerSettings
+from turnout.net.retry import RetryBudget
+from turnout.server.key import SCOPES
+from turnout.server.metrics import Metrics
+from turnout.server.settings import ServerSettings
+from turnout.server.table import ROUTES
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -56,6 +67,7 @@ PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted(DOCS.rglob("*.md"))]
 FENCE = re.compile(r"^(?:<!-- file: (\S+) -->\n)?```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 JSON_TOOL = " | python -m json.tool"
 NEEDS_POSTGRESQL = "<!-- needs: postgresql -->"
+NEEDS_SERVER = "<!-- needs: server -->"
 
 # What may differ between two runs: how long something took, when, ids, profile hashes.
 VARIES = [
@@ -68,6 +80,8 @@ VARIES = [
     (re.compile(r"\b\d\d:\d\d:\d\d\b"), "CLOCK"),
     (re.compile(r"\b\d\d-\d\d \d\d:00\b"), "HOUR"),
     (re.compile(r"\b[0-9a-f]{16}\b"), "HASH"),
+    (re.compile(r"\btno_[0-9a-z]{12}_[\w-]{43}"), "KEY"),
+    (re.compile(r"^[0-9a-z]{12}(?= {3})", re.MULTILINE), "KEYID"),
     (re.compile(r"\bpostgresql://\S+?(?=:?(?:\s|$))"), "DATABASE"),
 ]
 
@@ -101,7 +115,9 @@ def surroundings(database: str | None = None) -> Iterator[Path]:
         stack.enter_context(mock.patch.dict(os.environ, own))
         if database is not None:
             os.environ.pop("TURNOUT_DB", None)
-        for name in ("TURNOUT_PROFILE", "TURNOUT_CONFIG", "TURNOUT_DEBUG", "NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE"):
+        plain = ("TURNOUT_PROFILE", "TURNOUT_CONFIG", "TURNOUT_DEBUG", "NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE")
+        providers = (row.env for row in PROVIDERS.values() if row.env is not None)
+        for name in (*plain, "TURNOUT_PEPPER", "ANTHROPIC_AUTH_TOKEN", *providers):
             os.environ.pop(name, None)
         yield folder
 
@@ -119,6 +135,21 @@ def fresh_database(text: str) -> Iterator[str | None]:
         server.start()
         with server.database() as url:
             yield url
+
+
+@contextlib.contextmanager
+def demo_server(text: str, folder: Path) -> Iterator[None]:
+    """A gateway nobody has configured, for a page that needs one; its log is the page's."""
+    if NEEDS_SERVER not in text:
+        yield
+        return
+    home = folder / "served"
+    home.mkdir()
+    with serving(home, "") as served:
+        own = {"OPENAI_BASE_URL": f"{served.url}/v1", "ANTHROPIC_BASE_URL": served.url}
+        own |= {"OPENAI_API_KEY": "none", "ANTHROPIC_API_KEY": "none", "TURNOUT_DB": str(home / "turnout.db")}
+        with mock.patch.dict(os.environ, own):
+            yield
 
 
 def executed(text: str) -> str:
@@ -142,7 +173,7 @@ def executed(text: str) -> str:
             return block[0]
         return block[0] if settled(fresh) == settled(body) else f"```{language}\n{fresh}```"
 
-    with fresh_database(text) as database, surroundings(database):
+    with fresh_database(text) as database, surroundings(database) as folder, demo_server(text, folder):
         sys.modules[module.__name__] = module  # msgspec looks up a struct's annotations by its module
         try:
             return FENCE.sub(run, text)
@@ -427,6 +458,84 @@ def test_settings_and_counters_of_the_store_are_on_its_page() -> None:
     assert {StoreSettings, turnout.store.Counts} <= tables
 
 
+# The server and its models: `<!-- name -->`, then a table
+
+
+def marked(page: str, mark: str) -> list[list[str]]:
+    """The rows of the table after a mark, without their backticks."""
+    found = re.search(rf"<!-- {mark} -->\n\|.*\n\|[-|]+\n((?:\|.*\n)+)", read_page(page))
+    assert found is not None, f"{page} has no table {mark}"
+    rows = [cells(line) for line in found[1].splitlines()]
+    assert all(row[-1] or mark.startswith("numbers") for row in rows), f"{page}: every row of {mark} is described"
+    return [[cell.strip("`") for cell in row] for row in rows]
+
+
+SERVER, MODELS = "docs/reference/server.md", "docs/reference/models.md"
+
+
+def test_every_route_of_the_server_is_on_its_page() -> None:
+    actual = [[route.method, route.path.replace(":path", ""), route.scope or "–", route.listener] for route in ROUTES]
+    assert [row[:4] for row in marked(SERVER, "routes")] == actual
+    assert tuple(row[0] for row in marked(SERVER, "scopes")) == SCOPES
+
+
+def test_settings_of_server_and_models_are_on_their_pages() -> None:
+    assert ServerSettings in {table.target for table in TABLES if table.page == SERVER}
+    assert {SlotFile, Prices, BreakerSettings} <= {table.target for table in TABLES if table.page == MODELS}
+
+
+def test_limits_of_the_server_are_on_its_page() -> None:
+    found = re.search(r"<!-- (numbers: .*) -->", read_page(SERVER))
+    assert found is not None
+    names = [name.partition(":") for name in found[1].split()[1:]]
+    actual = [getattr(importlib.import_module(module), constant) for module, _, constant in names]
+    assert [row[1] for row in marked(SERVER, re.escape(found[1]))] == [f"{number:,}" for number in actual]
+
+
+def test_every_header_is_on_its_page() -> None:
+    source = "".join(file.read_text(encoding="utf-8") for file in (SOURCE / "apps").rglob("*.py"))
+    assert {row[0] for row in marked(SERVER, "headers")} == set(re.findall(r"\"(x-turnout-\w+)\"", source))
+
+
+def refusals() -> Iterator[tuple[str, str]]:
+    """Every status and kind with which the server or the gateway refuses."""
+    for room in ("apps", "server"):
+        for file in (SOURCE / room).rglob("*.py"):
+            for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+                constants = [one.value if isinstance(one, ast.Constant) else None for one in ast.iter_child_nodes(node)]
+                for status, kind in zip(constants, constants[1:], strict=False):
+                    if isinstance(status, int) and isinstance(kind, str) and 400 <= status < 600:
+                        yield str(status), kind
+
+
+def test_every_refusal_is_on_its_page() -> None:
+    documented = {(row[0], row[1]) for row in marked(SERVER, "errors")}
+    assert documented == set(refusals())
+
+
+def test_every_metric_is_on_its_page() -> None:
+    metrics = {}
+    for family in Metrics().registry.collect():
+        metrics[family.name + ("_total" if family.type == "counter" else "")] = family.type
+    assert {row[0]: row[1] for row in marked(SERVER, "metrics")} == metrics
+
+
+def test_every_provider_is_on_its_page() -> None:
+    actual = [
+        [name, row.base_url, row.env or "–", ", ".join(row.wires)] for name, row in PROVIDERS.items() if row.base_url
+    ]
+    assert [[cell.replace("`", "") for cell in row] for row in marked(MODELS, "providers")] == actual
+    assert {row[0]: row[1] for row in marked(MODELS, "tiers")} == DEFAULT_TIERS
+    assert {row[0]: row[1] for row in marked(MODELS, "stand-ins")} == STAND_INS
+    budget = RetryBudget()
+    assert (budget.share, budget.floor) == (0.2, 3), "the page says: a fifth, or 3"
+
+
+def test_every_method_is_on_its_page() -> None:
+    named = (method.__doc__ or "").rstrip(".").split(", ")
+    assert sorted(row[0] for row in marked("docs/reference/decision.md", "methods")) == sorted(named)
+
+
 # Names
 
 
@@ -540,11 +649,13 @@ def test_changelog_knows_this_version() -> None:
 
 
 def test_glossary_has_the_words() -> None:
-    words = set(re.findall(r"^\*\*([\w ]+)\*\*:", read_page("docs/glossary.md"), re.MULTILINE))
+    words = set(re.findall(r"^\*\*([\w -]+)\*\*:", read_page("docs/glossary.md"), re.MULTILINE))
     nouns = "Query Layer Verdict Gate Decision Policy Profile Provider Source Store Reading"
     others = "route held outcome fallback kind signal rule driver evidence fold hit note station trace margin"
     logged = "journal spool records breach teacher durability"
-    assert {*nouns.split(), *others.split(), *logged.split(), "redaction level"} <= words
+    served = "slot pin caller purse breaker wire pepper"
+    assert {*nouns.split(), *others.split(), *logged.split(), *served.split()} <= words
+    assert {"redaction level", "commit gate", "switch guard", "stand-in"} <= words
 
 
 def test_records_are_numbered_and_end_the_same_way() -> None:

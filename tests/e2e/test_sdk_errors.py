@@ -128,7 +128,7 @@ CUTS = [
 @pytest.mark.parametrize("asynchronous", [False, True], ids=["sync", "async"])
 def test_a_stream_that_breaks_raises(world: World, case: Cut, api: Api, asynchronous: bool) -> None:
     """What came so far has come; the end is an exception, never as if the answer were complete."""
-    world.providers["simple"].default = Reply("one two three four", fault=case.fault, chunk_delay_s=0.03)
+    world.providers["simple"].default = Reply("one two three four", fault=case.fault, chunk_delay_s=0.06)
     library: Any = anthropic if api == "messages" else openai
     with pytest.raises(library.APIError) as told:
         ask(world, api, "auto", HELLO, stream=True, asynchronous=asynchronous)

@@ -64,11 +64,12 @@ class Connection(asyncio.Protocol):
             return
         length = _LENGTH.search(self.buffer, 0, end)
         status = _STATUS.match(self.buffer)
-        assert length is not None and status is not None
+        assert length is not None
+        assert status is not None
         if len(self.buffer) >= end + 4 + int(length[1]):
-            self.buffer.clear()
             began, self.began = self.began, 0.0
             self.load.note(status[1].decode(), time.monotonic() - began)
+            self.buffer.clear()
             self.load.idle.append(self)
             self.load.next(self)
 

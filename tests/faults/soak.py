@@ -1,4 +1,5 @@
-"""The long version of the fault tests: hundreds of kills, servers that restart, disks that fill up, power cuts.
+"""The long version of the fault tests: hundreds of kills, servers that restart, disks that fill up, power cuts, and a
+gateway whose clients leave by the thousand, that is stopped, reloaded and overloaded.
 
     make soak                                          everything, some fifteen minutes
     PYTHONPATH=tests python -m faults.soak --rounds 20 --only kill
@@ -22,14 +23,18 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rich.console import Console
 from rich.table import Table
 
 from faults import power
+from faults.overload import overload
 from faults.rounds import SCENARIOS, Failed, Result, Scenario, play, play_on, restarting
 from faults.test_disk import hold_to_account, run
+from faults.test_gateway_leave import leave
+from faults.test_gateway_reload import reload_under_load
+from faults.test_gateway_stop import stopped
 from postgres_server import PostgresServer, wheel
 
 # The longest a process may run before it is killed: about what 50,000 decisions take it.
@@ -222,11 +227,41 @@ def power_cuts(failures: list[str], cuts: int, seed: int) -> None:
         )
 
 
+def gateway(failures: list[str], seed: int) -> None:
+    """Clients that leave, a stop with two hundred requests open, settings that change, five times too much load."""
+    kinds = {"short": 90, "long": 90, "silent": 10, "silent plain": 10}
+    whole = {"complete": 90, "error event": 90, "503": 20}
+    rounds: tuple[tuple[str, Callable[[Path], object], Callable[[Any], bool]], ...] = (
+        ("clients leave", lambda folder: leave(folder, 1_000, seed), lambda _: True),
+        (
+            "told to stop",
+            lambda folder: stopped(folder, kinds, drain_s=5.0),
+            lambda found: found.code == 0 and found.seconds < 15 and found.ends == whole and found.decisions == 200,
+        ),
+        ("reloaded", lambda folder: reload_under_load(folder, 1_000, seed), lambda _: True),
+        (
+            "overloaded",
+            overload,
+            lambda found: found.over.answered_per_s >= 0.8 * found.peak.answered_per_s and found.recovered_s < 5,
+        ),
+    )
+    for name, play_one, holds in rounds:
+        with workshop() as folder:
+            try:
+                found = play_one(folder)
+                assert holds(found), found
+            except AssertionError as error:
+                failures.append(f"gateway, {name}, seed {seed}: {error}")
+                out.print(f"FAILED: {failures[-1]}")
+                continue
+        out.print(f"gateway, {name}: {found}")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=100, help="kills on SQLite; a fifth as many on PostgreSQL")
     parser.add_argument("--seed", type=int, default=time.time_ns() // 1_000_000_000 % 1_000_000)
-    parser.add_argument("--only", choices=("kill", "postgres", "disk", "power"))
+    parser.add_argument("--only", choices=("kill", "postgres", "disk", "power", "gateway"))
     told = parser.parse_args()
     logging.getLogger("turnout.store").addHandler(logging.NullHandler())
     tally = Tally()
@@ -240,6 +275,8 @@ def main() -> int:
         full_disks(tally.failures)
     if told.only in (None, "power"):
         power_cuts(tally.failures, max(1, told.rounds // 2), told.seed)
+    if told.only in (None, "gateway"):
+        gateway(tally.failures, told.seed)
     if tally.totals:
         Console(width=max(150, shutil.get_terminal_size().columns)).print(tally.table())
     if tally.ends:

@@ -141,13 +141,15 @@ class Bench:
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     folder = tmp_path_factory.mktemp("matrix")
-    with ScriptedProvider.in_thread() as bad, ScriptedProvider.in_thread(Reply(GOOD)) as good:
-        with serving(folder, SETTINGS % (bad.base_url, good.base_url)) as served:
-            # Dozens of failures are the point here.
-            served.house.models.breakers["bad/one"] = Breaker(BreakerSettings(in_a_row=10**6, at_least=10**6))
-            # And so is that every one of them is tried again which may be.
-            served.house.gateway.retries.floor = 100
-            yield Bench(served, folder, bad, good)
+    with (
+        ScriptedProvider.in_thread() as bad,
+        ScriptedProvider.in_thread(Reply(GOOD)) as good,
+        serving(folder, SETTINGS % (bad.base_url, good.base_url)) as served,
+    ):
+        # Dozens of failures are the point here, and that every one of them is tried again which may be.
+        served.house.models.breakers["bad/one"] = Breaker(BreakerSettings(in_a_row=10**6, at_least=10**6))
+        served.house.gateway.retries.floor = 100
+        yield Bench(served, folder, bad, good)
 
 
 def ends(got: Got, wire: Wire) -> int:
@@ -161,7 +163,8 @@ def hold(bench: Bench, cell: Cell, wire: Wire, stream: bool, chained: Got, alone
         assert got.seconds < TOTAL_S + SLACK_S
     if cell.outcome == "next":
         assert chained.status == 200
-        assert GOOD.rsplit(maxsplit=1)[-1].encode() in chained.body and b"three" not in chained.body
+        assert GOOD.rsplit(maxsplit=1)[-1].encode() in chained.body
+        assert b"three" not in chained.body
         assert ERROR[wire] not in chained.body
         assert ends(chained, wire) == stream
         assert chained.headers["x-turnout-model"] == "good/two"
@@ -183,12 +186,14 @@ def hold(bench: Bench, cell: Cell, wire: Wire, stream: bool, chained: Got, alone
         told = bench.written(got)
         if cell.outcome == "whole":
             assert (told.ended, told.model, told.attempts) == ("answered", "bad/one", 1)
-            assert b"four." in got.body and ERROR[wire] not in got.body
+            assert b"four." in got.body
+            assert ERROR[wire] not in got.body
             assert ends(got, wire) == stream
             assert not stream or got.body.rstrip().rpartition(b"\n\n")[2].startswith(LAST[wire])
         else:
             assert (told.ended, told.model, told.fallback) == ("failed", "bad/one", None)
-            assert b"One" in got.body and b"two" in got.body
+            assert b"One" in got.body
+            assert b"two" in got.body
             assert ends(got, wire) == 0
             last = got.body.rstrip(b"\n").rpartition(b"\n\n")[2] + b"\n"
             assert last.startswith(ERROR[wire]), last[:200]

@@ -63,7 +63,9 @@ def reload_under_load(folder: Path, times: int, seed: int) -> Reloads:
         await asyncio.to_thread(part.write_text, text, encoding="utf-8")
         os.replace(part, file)
         reader, writer = await connect(served.admin)
-        writer.write(get("/admin/reload").replace(b"GET", b"POST").replace(b"\r\n\r\n", b"\r\ncontent-length: 0\r\n\r\n"))
+        writer.write(
+            get("/admin/reload").replace(b"GET", b"POST").replace(b"\r\n\r\n", b"\r\ncontent-length:0\r\n\r\n")
+        )
         got = understand(await reader.read())
         writer.close()
         assert got.status == 200, got

@@ -41,11 +41,13 @@ class Running(NamedTuple):
 
 
 @contextmanager
-def running(folder: Path, provider: ScriptedProvider, drain_s: float = DRAIN_S) -> Iterator[Running]:
+def running(
+    folder: Path, provider: ScriptedProvider, drain_s: float = DRAIN_S, settings: str = SETTINGS
+) -> Iterator[Running]:
     """A server in a process of its own."""
-    settings = folder / "turnout.toml"
-    settings.write_text(SETTINGS.format(drain_s=drain_s, url=provider.base_url), encoding="utf-8")
-    options = ("--port", "0", "--admin-port", "0", "--config", settings, "--db", folder / "turnout.db")
+    file = folder / "turnout.toml"
+    file.write_text(settings.format(drain_s=drain_s, url=provider.base_url), encoding="utf-8")
+    options = ("--port", "0", "--admin-port", "0", "--config", file, "--db", folder / "turnout.db")
     with (folder / "errors").open("w", encoding="utf-8") as errors:
         process = subprocess.Popen(
             [sys.executable, "-m", "faults.served", *map(str, options)],

@@ -198,12 +198,12 @@ def test_a_client_that_leaves_while_its_decision_is_written(tmp_path: Path) -> N
         async with bench_of(tmp_path) as bench:
             append, never = bench.store.append, Future[None]()
 
-            def slow(decision: Any) -> Any:
-                append(decision)
+            def slow(decision: Any, **more: Any) -> Any:
+                append(decision, **more)
                 return never
 
             bench.store.append = slow  # type: ignore[method-assign]
-            task = asyncio.ensure_future(bench.ask("simple"))
+            task = asyncio.ensure_future(bench.ask("simple", stream=True))
             await asyncio.sleep(0.05)
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):

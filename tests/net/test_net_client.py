@@ -3,6 +3,7 @@
 import asyncio
 import socket
 import time
+from collections.abc import AsyncIterator
 from typing import NamedTuple
 
 import pytest
@@ -103,6 +104,11 @@ def head_of(size: int) -> bytes:
 
 async def opened(client: Client, server: Server) -> Response:
     return await client.open(Request(server.origin, "/"), 5)
+
+
+async def drain(chunks: AsyncIterator[bytes]) -> None:
+    async for _ in chunks:
+        pass
 
 
 async def collect(response: Response, into: list[bytes]) -> None:
@@ -353,6 +359,16 @@ class TestWithinAnAnswer:
             async with talking(dripping_body) as (server, client), await opened(client, server) as response:
                 with taking(0.29, 0.3 + GONE_S), pytest.raises(TimedOut, match="took too long"):
                     await response.read(Deadline.after(0.3), 5)
+
+        run(main())
+
+    def test_nor_do_pieces(self) -> None:
+        async def main() -> None:
+            async with talking(dripping_body) as (server, client), await opened(client, server) as response:
+                with taking(0.29, 0.3 + GONE_S), pytest.raises(TimedOut, match="took too long"):
+                    await drain(response.chunks(5, Deadline.after(0.3)))
+                with taking(0, GONE_S), pytest.raises(TimedOut, match="took too long"):
+                    await anext(response.chunks(5, Deadline.after(-1)))
 
         run(main())
 

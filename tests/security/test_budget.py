@@ -1,4 +1,4 @@
-"""P3: a key never spends more than its budget and what was under way; whatever it asks, and however many ask at once."""
+"""P3: a key never spends more than its budget and what was under way, whatever it asks and however many ask."""
 
 import threading
 import time
@@ -69,8 +69,8 @@ def test_many_at_once(pair: tuple[Served, ScriptedProvider], stream: bool) -> No
     found: list[int] = []
 
     def client() -> None:
-        for _ in range(3):
-            found.append(ask(served, key, stream=stream, stream_options={"include_usage": True}).status)
+        told = {"include_usage": True}
+        found.extend(ask(served, key, stream=stream, stream_options=told).status for _ in range(3))
 
     threads = [threading.Thread(target=client) for _ in range(40)]
     for thread in threads:
@@ -188,7 +188,9 @@ def test_a_restart_forgets_nothing(tmp_path: Path) -> None:
             assert spent(again, key) == pytest.approx(3 * CALL_USD)
             assert [ask(again, key).status for _ in range(4)] == [200, 200, 402, 402]
             assert spent(again, key) == pytest.approx(5 * CALL_USD)
-    rows = select(f"sqlite:///{tmp_path}/first/turnout.db", "select count(*), count(distinct decision_id) from spending")
+    rows = select(
+        f"sqlite:///{tmp_path}/first/turnout.db", "select count(*), count(distinct decision_id) from spending"
+    )
     assert rows == [(5, 5)]
 
 

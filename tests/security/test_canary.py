@@ -34,7 +34,9 @@ def runs(secret: str) -> set[str]:
 
 
 def hits(where: str, blob: bytes, canaries: dict[str, str]) -> list[str]:
-    return [f"{name} in {where}" for name, secret in canaries.items() if any(run.encode() in blob for run in runs(secret))]
+    return [
+        f"{name} in {where}" for name, secret in canaries.items() if any(run.encode() in blob for run in runs(secret))
+    ]
 
 
 class Hostile:
@@ -113,7 +115,11 @@ def test_no_secret_comes_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lo
     canaries = {f"the key of {tier}": marked("sk-") for tier in (*TIERS, "classifier")}
     for name, secret in canaries.items():
         monkeypatch.setenv(f"CANARY_{name.rpartition(' ')[2].upper()}", secret)
-    for name, variable in (("openai", "OPENAI_API_KEY"), ("anthropic", "ANTHROPIC_API_KEY"), ("google", "GEMINI_API_KEY")):
+    for name, variable in (
+        ("openai", "OPENAI_API_KEY"),
+        ("anthropic", "ANTHROPIC_API_KEY"),
+        ("google", "GEMINI_API_KEY"),
+    ):
         canaries[f"the unused key of {name}"] = marked("sk-ant-")
         monkeypatch.setenv(variable, canaries[f"the unused key of {name}"])
     monkeypatch.setenv("TURNOUT_DEBUG", "1")
@@ -123,7 +129,10 @@ def test_no_secret_comes_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lo
     (folder / "secret" / "medium.key").write_text(canaries["the key of medium"] + "\n")
     monkeypatch.delenv("CANARY_MEDIUM")
     found: list[str] = []
-    with ScriptedProvider.in_thread(Hostile()) as provider, besieged(folder, written(provider, folder / "secret")) as (served, _):
+    with (
+        ScriptedProvider.in_thread(Hostile()) as provider,
+        besieged(folder, written(provider, folder / "secret")) as (served, _),
+    ):
         pepper = marked("")
         canaries["the pepper"] = pepper
         monkeypatch.setenv("TURNOUT_PEPPER", pepper)
@@ -171,7 +180,12 @@ def test_no_secret_comes_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lo
                 ("DELETE", "/v1/models", None),
             ):
                 look(f"{method} {path} as {name}", call(served.url, method, path, body, key=key))
-            for method, path in (("GET", "/metrics"), ("GET", "/admin/status"), ("POST", "/admin/reload"), ("GET", "/health")):
+            for method, path in (
+                ("GET", "/metrics"),
+                ("GET", "/admin/status"),
+                ("POST", "/admin/reload"),
+                ("GET", "/health"),
+            ):
                 look(f"{path} as {name}", call(served.admin, method, path, key=key))
         for decision in decisions:
             for key in ("ask", "admin"):
@@ -179,8 +193,17 @@ def test_no_secret_comes_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lo
         # A credential where it does not belong, and one that is spoilt.
         for path in (f"/{keys['ask']}", f"/v1/models/{keys['ask']}"):
             found += [f"{hit} (path)" for hit in hits(path, call(served.url, "GET", path).body, canaries)]
-        for line in (f"authorization: Bearer {keys['ask']}\0", f"host: {keys['ask']}", f"x-api-key: {keys['ask']}\r\nx-api-key: b"):
-            look("raw", send_raw(served.url, f"GET /v1/models HTTP/1.1\r\n{line}\r\n\r\n".encode(), timeout=1.0).replace(keys["ask"].encode(), b""))
+        for line in (
+            f"authorization: Bearer {keys['ask']}\0",
+            f"host: {keys['ask']}",
+            f"x-api-key: {keys['ask']}\r\nx-api-key: b",
+        ):
+            look(
+                "raw",
+                send_raw(served.url, f"GET /v1/models HTTP/1.1\r\n{line}\r\n\r\n".encode(), timeout=1.0).replace(
+                    keys["ask"].encode(), b""
+                ),
+            )
         # A bug of ours, with a traceback: what the log says of it, and what the client is told.
         monkeypatch.setattr(served.house.gateway, "handle", None)
         bug = call(served.url, "POST", "/v1/chat/completions", chat(), key=keys["ask"])
@@ -201,16 +224,24 @@ def test_no_secret_comes_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lo
             ["models", "list", "--config", str(folder / "broken.toml")],
             ["keys", "revoke", keys["ask"], "--db", database, "--config", config],
         ):
-            (folder / "broken.toml").write_text('[models.simple]\nmodel = "fake/x"\nkey = { env = "CANARY_SIMPLE", x = 1 }\n')
+            (folder / "broken.toml").write_text(
+                '[models.simple]\nmodel = "fake/x"\nkey = { env = "CANARY_SIMPLE", x = 1 }\n'
+            )
             done = subprocess.run(
-                [sys.executable, "-m", "turnout", *command], capture_output=True, check=False, env=dict(os.environ), timeout=60
+                [sys.executable, "-m", "turnout", *command],
+                capture_output=True,
+                check=False,
+                env=dict(os.environ),
+                timeout=60,
             )
             blob = done.stdout + done.stderr
             if command[:2] == ["keys", "revoke"]:
                 blob = blob.replace(keys["ask"].encode(), b"")  # what was typed may be shown to who typed it
             look(" ".join(command[:2]), blob)
         assert provider.received > 60
-        statuses = {request.headers.get("authorization", request.headers.get("x-api-key")) for request in provider.requests}
+        statuses = {
+            request.headers.get("authorization", request.headers.get("x-api-key")) for request in provider.requests
+        }
         assert len(statuses) >= 4, "the keys were really sent"
     time.sleep(0.05)
     for file in folder.rglob("*"):
@@ -222,13 +253,14 @@ def test_no_secret_comes_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lo
     assert not found, sorted(set(found))[:20]
 
 
-@pytest.mark.parametrize("show", [repr, str, lambda s: f"{s}", lambda s: f"{s!r:>9}", lambda s: "%s" % s, lambda s: [s].__repr__()])
+@pytest.mark.parametrize("show", [repr, str, lambda s: f"{s}", lambda s: f"{s!r:>9}", lambda s: [s].__repr__()])
 def test_a_secret_does_not_show_itself(show: Any) -> None:
     assert "hunter2" not in show(Secret("hunter2-hunter2"))
 
 
 @pytest.mark.parametrize(
-    "text", ["KEY", "a KEY b KEY", "xKEYx", "FIRST...LAST", "bad key FIRST", "KEY"[:2] + "KEY", "Bearer KEY\n", "KEYKEY"]
+    "text",
+    ["KEY", "a KEY b KEY", "xKEYx", "FIRST...LAST", "bad key FIRST", "KEY"[:2] + "KEY", "Bearer KEY\n", "KEYKEY"],
 )
 def test_a_secret_is_hidden_from_texts(text: str) -> None:
     """Whole, or eight characters of it, wherever they stand."""

@@ -19,10 +19,12 @@ BAD_HOSTS = [
     "", " ", "evil.com", "evil.com:PORT", "localhost.evil.com", "localhost.evil.com:PORT", "evil.com.localhost",
     "127.0.0.1.nip.io", "127.0.0.1.nip.io:PORT", "rebind.network:PORT", "7f000001.c0a80001.rbndr.us", "localtest.me",
     "localhost.", "LOCALHOST.", "127.0.0.1.", "localhost..", "127.1", "127.0.1", "2130706433", "0x7f000001",
-    "0177.0.0.1", "127.0.0.2", "0.0.0.0", "0", "[::]", "[::1", "::1]", "::1", "[::1]evil", "[::1].evil.com", "[::2]:PORT",
+    "0177.0.0.1", "127.0.0.2", "0.0.0.0", "0", "[::]", "[::1", "::1]", "::1", "[::1]evil", "[::1].evil.com",
+    "[::2]:PORT",
     "[::ffff:127.0.0.1]:PORT", "[0:0:0:0:0:0:0:1]:PORT", "[::1%25lo]:PORT", "[::1]:x", "[::1]:", "[localhost]:PORT",
     "[127.0.0.1]:PORT", "localhost]:PORT", "[localhost:PORT", "localhost:", "localhost:x", "localhost:-1",
-    "localhost:80:80", "localhost:999999", "localhost:PORT/evil", "localhost/evil.com", "localhost?evil", "localhost#evil",
+    "localhost:80:80", "localhost:999999", "localhost:PORT/evil", "localhost/evil.com", "localhost?evil",
+    "localhost#evil",
     "localhost@evil.com", "evil.com@localhost", "evil.com/localhost", "evil.com#localhost", "evil.com?localhost",
     "user:pw@localhost:PORT", "localhost\\evil", "localhost%2eevil", "localhost%00", "localhost,evil.com",
     "evil.com, localhost", "localhost evil.com", "localhost;evil", "http://localhost", "//localhost", "localhost/",
@@ -36,7 +38,8 @@ GOOD_HOSTS = ["localhost", "LOCALHOST", "LocalHost:PORT", "127.0.0.1", "127.0.0.
 BAD_PATHS = [
     "/admin/status", "//admin/status", "/./admin/status", "/v1/../admin/status", "/v1/..%2fadmin/status",
     "/%61dmin/status", "/admin%2fstatus", "/admin%2Fstatus", "/v1/models/../../admin/status", "/health/../admin/status",
-    "/health/../metrics", "/health%2f..%2fmetrics", "/health;/metrics", "/metrics", "/metrics/", "/METRICS", "//metrics",
+    "/health/../metrics", "/health%2f..%2fmetrics", "/health;/metrics", "/metrics", "/metrics/", "/METRICS",
+    "//metrics",
     "/metrics%00", "/metrics?x", "/metrics#x", "/metrics%3f", "/ready/metrics", "/admin/reload", "/admin\\status",
     "/v1/models%00/../../metrics", "/..;/metrics", "/%2e%2e/metrics", "/v1/%2e%2e/%2e%2e/metrics",
     "http://localhost/metrics", "http://evil.com/metrics", "http://localhost@evil.com/metrics", "https://x/admin/status",
@@ -206,6 +209,16 @@ def test_configured_names() -> None:
     ):
         with pytest.raises(Refused):
             guard.check(headers)
+
+
+@pytest.mark.parametrize("settings", [ServerSettings(host=""), ServerSettings(hosts=("",)), ServerSettings(host="::")])
+def test_no_name_is_nobodys(settings: ServerSettings) -> None:
+    guard = Guard(settings)
+    for host in ("", " ", "/", "evil com", "::", "[::]"):
+        with pytest.raises(Refused):
+            guard.check({"host": host})
+    with pytest.raises(Refused):
+        guard.check({})
 
 
 def test_a_host_is_never_something_else() -> None:

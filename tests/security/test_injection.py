@@ -1,5 +1,5 @@
-"""S4: whatever a text says, and however a model obeys it: an answer is one of the closed set, at most one tier away from
-what the local layers were inclined to, never above a ceiling, and the text is data between two fences."""
+"""S4: whatever a text says, and however a model obeys it: an answer is one of the closed set, at most one tier away
+from what the local layers were inclined to, never above a ceiling, and the text is data between two fences."""
 
 import asyncio
 import re
@@ -121,7 +121,7 @@ def test_replies_are_of_the_closed_set(payload: str) -> None:
             assert read_label(text, NAMES) is None or any(route in text.upper() for route in ROUTES)
 
 
-@pytest.mark.parametrize("reply, expected", [
+@pytest.mark.parametrize(("reply", "expected"), [
     ("REASONING", "REASONING"), (" reasoning.\n", "REASONING"), ("SIMPLE or REASONING", None), ("", None), ("42", None),
     ("REASONINGS", None), ("NOT_REASONING", None), ("<think>SIMPLE</think>", None), ("REASONING " * 500, "REASONING"),
     ("SIMPLE\nMEDIUM\nCOMPLEX\nREASONING", None), ("ＲＥＡＳＯＮＩＮＧ", None), ("REАSONING", None), ("null", None),

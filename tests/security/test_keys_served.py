@@ -92,7 +92,9 @@ def test_the_rate_is_limited(pair: Pair) -> None:
 
 
 class TestWhatAKeyMayDo:
-    @pytest.mark.parametrize("model", ["turnout/simple", "turnout/reasoning", "fake/simple", "FAKE/reasoning", "simple"])
+    @pytest.mark.parametrize(
+        "model", ["turnout/simple", "turnout/reasoning", "fake/simple", "FAKE/reasoning", "simple"]
+    )
     @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages", "/v1/responses"])
     def test_no_force(self, pair: Pair, model: str, path: str) -> None:
         served, provider = pair
@@ -203,7 +205,8 @@ class TestWhatAKeyMayDo:
 ODD = [
     "' or 1=1 --", "'; drop table keys; --", '" or ""="', "1; select pg_sleep(10)", "%27%20or%201=1", "\\x27",
     "admin", "null", "undefined", "None", "true", "{}", "[]", "${jndi:ldap://x}", "{{7*7}}", "%s%s%s%n", "../../etc",
-    "<script>", "tno", "tno_", "tno__", "tno_*", "tno_%", "tno_____________", "sk-ant-api03-abcdef", "Bearer", "Bearer ",
+    "<script>", "tno", "tno_", "tno__", "tno_*", "tno_%", "tno_____________", "sk-ant-api03-abcdef", "Bearer",
+    "Bearer ",
     "\x7f", "\x80\xff", "é" * 43, "²" * 43, "\u00a0", "a" * 60_000,
 ]  # fmt: skip
 
@@ -272,10 +275,20 @@ def test_hostile_credentials_over_the_wire(pair: Pair) -> None:
     """As raw bytes, line ends and NUL among them: 400 or 401, or no answer at all, never anything else."""
     served, provider = pair
     before, found = provider.received, set()
-    values = [*hostile_values(150), b"\0", b"Bearer \0tno_", b"a\nb", b"a\r\nx-api-key: b", b"a\r\n\r\nGET / HTTP/1.1", b""]
+    values = [
+        *hostile_values(150),
+        b"\0",
+        b"Bearer \0tno_",
+        b"a\nb",
+        b"a\r\nx-api-key: b",
+        b"a\r\n\r\nGET / HTTP/1.1",
+        b"",
+    ]
     for value in values:
         request = b"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n"
-        found.add(status_of(send_raw(served.url, request + b"authorization: " + value + b"\r\ncontent-length: 0\r\n\r\n")))
+        found.add(
+            status_of(send_raw(served.url, request + b"authorization: " + value + b"\r\ncontent-length: 0\r\n\r\n"))
+        )
     assert found <= {0, 400, 401, 431}, found
     assert 401 in found
     assert provider.received == before
@@ -361,7 +374,8 @@ def test_nothing_is_exposed_without_a_key(pair: Pair, host: str, place: str, tmp
     check_exposure(exposed, pair[0].store)
 
 
-@pytest.mark.parametrize("host, local", [("127.0.0.1", 1), ("127.8.9.1", 1), ("::1", 1), ("localhost", 1), ("127.", 0),
+@pytest.mark.parametrize(("host", "local"), [("127.0.0.1", 1), ("127.8.9.1", 1), ("::1", 1), ("localhost", 1),
+                                             ("127.", 0),
                                          ("127.1.evil.com", 0), ("", 0), ("LOCALHOST.evil", 0), ("0", 0)])  # fmt: skip
 def test_loopback_is_an_address(host: str, local: int) -> None:
     assert is_loopback(host) is bool(local)

@@ -60,7 +60,7 @@ def test_a_key_is_revoked_once(store: Store) -> None:
     assert store.keys.any(), "a revoked key is a key: the server stays closed"
 
 
-@pytest.mark.parametrize("expires_ms, valid", [(999, False), (1000, False), (1001, True), (None, True)])
+@pytest.mark.parametrize(("expires_ms", "valid"), [(999, False), (1000, False), (1001, True), (None, True)])
 def test_a_key_expires(expires_ms: int | None, valid: bool) -> None:
     assert a_key(new_credential(), expires_ms=expires_ms).is_valid(1000) is valid
 

@@ -52,7 +52,10 @@ class Models:
         return found is not None and not self.breaker(found).allows()
 
     def breaker(self, slot: Slot) -> Breaker:
-        return self.breakers.setdefault(slot.id, Breaker())
+        found = self.breakers.get(slot.id)
+        if found is None:
+            found = self.breakers[slot.id] = Breaker()
+        return found
 
     async def ask(self, name: str, prompt: Prompt) -> Reply:
         """Put a question to the slot; raises NetError."""
@@ -120,10 +123,11 @@ def _reply(slot: Slot, wire: Wire, raw: bytes) -> Reply:
     try:
         body = msgspec.json.decode(raw)
         text = _anthropic_text(body) if wire == "anthropic-messages" else _openai_text(body)
-        usage = _usage(body.get("usage") or {})
+        # Who does not say how many tokens it took has not said that it took none.
+        cost = cost_usd(slot, _usage(body["usage"])) if body.get("usage") else None
     except (msgspec.DecodeError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise Broken(f"{slot.id} answered something that is not its own format ({type(error).__name__})") from None
-    return Reply(slot.hide(text), slot.id, cost_usd(slot, usage))
+    return Reply(slot.hide(text), slot.id, cost)
 
 
 def _openai_text(body: Mapping[str, Any]) -> str:

@@ -1,11 +1,17 @@
-"""Changes one slot in the user's settings file and leaves every other line of it as it is."""
+"""Changes one slot in the user's settings file and leaves every other line of it as it is.
+
+The lines are edited as text, so that comments stay. Whether that did what it should is then read from the result: the
+same settings but for this slot. A file written in a way that the edit does not understand is left alone.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import tomllib
 from pathlib import Path
+from typing import Any
 
 from turnout.config.load import SETTINGS, settings_file
 from turnout.core.errors import ConfigError, Problem
@@ -13,17 +19,30 @@ from turnout.core.errors import ConfigError, Problem
 from .slot import DEFAULT_TIERS, SlotFile, make_slot
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*\Z")
+_TABLE = re.compile(r"\s*\[")
 
 
 def set_slot(slot: str, model: str, base_url: str | None, config: str | os.PathLike[str] | None = None) -> Path:
     """Fill a slot with a model; the file that says so now. What cannot be used is refused and changes nothing."""
     if not _NAME.match(slot):
         raise ConfigError([Problem(repr(slot), "a slot's name is letters, digits, - and _")])
+    if not model.isprintable():
+        raise ConfigError([Problem(f"models.{slot}", f"model {model!r} has characters no model's name has")])
     make_slot(slot, SlotFile(model, base_url=base_url))
     file = settings_file(config) or _default_file()
     text = file.read_text(encoding="utf-8") if file.exists() else ""
-    changed = edited(text, slot, model, base_url, fresh="models" not in tomllib.loads(text))
-    tomllib.loads(changed)
+    try:
+        before = _slots(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError([Problem(str(file), f"is not TOML: {error}")]) from None
+    told = {"model": model} | ({"base_url": base_url} if base_url is not None else {})
+    wanted = dict(before) if before else {name: {"model": tier} for name, tier in DEFAULT_TIERS.items()}
+    kept = {key: value for key, value in before.get(slot, {}).items() if key not in ("model", "base_url")}
+    wanted[slot] = kept | told
+    changed = edited(text, slot, told, fresh=not before)
+    if not _says(changed, wanted):
+        said = f"models.{slot} is written in a way this command cannot change: change it there, to {told}"
+        raise ConfigError([Problem(str(file), said)])
     file.parent.mkdir(parents=True, exist_ok=True)
     new = file.with_name(file.name + ".new")
     new.write_text(changed, encoding="utf-8")
@@ -31,22 +50,55 @@ def set_slot(slot: str, model: str, base_url: str | None, config: str | os.PathL
     return file
 
 
-def edited(text: str, slot: str, model: str, base_url: str | None, *, fresh: bool) -> str:
+def edited(text: str, slot: str, told: dict[str, str], *, fresh: bool) -> str:
     """The settings with this slot. The first slot a user names brings the default tiers along: naming one must not
     take the others away."""
     lines = text.splitlines()
-    head = next((i for i, line in enumerate(lines) if line.strip() == f"[models.{slot}]"), None)
-    wanted = {"model": model} | ({"base_url": base_url} if base_url is not None else {})
-    if head is None:
-        others = {name: tier for name, tier in DEFAULT_TIERS.items() if name != slot} if fresh else {}
-        for name, tier in others.items():
-            lines += ["", f"[models.{name}]", f'model = "{tier}"']
-        lines += ["", f"[models.{slot}]", *(f'{key} = "{value}"' for key, value in wanted.items())]
-        return "\n".join(lines).lstrip("\n") + "\n"
-    end = next((i for i in range(head + 1, len(lines)) if lines[i].lstrip().startswith("[")), len(lines))
-    body = [line for line in lines[head + 1 : end] if not re.match(r"\s*(?:model|base_url)\s*=", line)]
-    told = [f'{key} = "{value}"' for key, value in wanted.items()]
-    return "\n".join([*lines[: head + 1], *told, *body, *lines[end:]]) + "\n"
+    pairs = [f"{key} = {_quoted(value)}" for key, value in told.items()]
+    head = _find(lines, rf'\s*\[\s*models\s*\.\s*(["\']?){slot}\1\s*\]\s*(?:#.*)?\Z')
+    if head is not None:
+        end = _end(lines, head)
+        body = [line for line in lines[head + 1 : end] if not re.match(r"\s*(?:model|base_url)\s*=", line)]
+        return "\n".join([*lines[: head + 1], *pairs, *body, *lines[end:]]) + "\n"
+    table = _find(lines, r"\s*\[\s*models\s*\]\s*(?:#.*)?\Z")
+    short = _find(lines, rf"\s*{slot}\s*=", table + 1, _end(lines, table)) if table is not None else None
+    if short is not None:
+        value = _quoted(told["model"]) if len(told) == 1 else f"{{ {', '.join(pairs)} }}"
+        return "\n".join([*lines[:short], f"{slot} = {value}", *lines[short + 1 :]]) + "\n"
+    others = {name: tier for name, tier in DEFAULT_TIERS.items() if name != slot} if fresh else {}
+    for name, tier in others.items():
+        lines += ["", f"[models.{name}]", f"model = {_quoted(tier)}"]
+    lines += ["", f"[models.{slot}]", *pairs]
+    return "\n".join(lines).lstrip("\n") + "\n"
+
+
+def _find(lines: list[str], pattern: str, start: int = 0, end: int | None = None) -> int | None:
+    found = re.compile(pattern)
+    return next((i for i in range(start, len(lines) if end is None else end) if found.match(lines[i])), None)
+
+
+def _end(lines: list[str], head: int) -> int:
+    """Where the table that begins with a line ends."""
+    return next((i for i in range(head + 1, len(lines)) if _TABLE.match(lines[i])), len(lines))
+
+
+def _quoted(value: str) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _slots(text: str) -> dict[str, Any]:
+    """What a settings file says of slots, the short way of writing one spelled out."""
+    table = tomllib.loads(text).get("models", {})
+    if not isinstance(table, dict):
+        return {}
+    return {name: {"model": entry} if isinstance(entry, str) else entry for name, entry in table.items()}
+
+
+def _says(text: str, slots: dict[str, Any]) -> bool:
+    try:
+        return _slots(text) == slots
+    except tomllib.TOMLDecodeError:
+        return False
 
 
 def _default_file() -> Path:

@@ -9,7 +9,6 @@ from msgspec import Struct
 
 from turnout.core.errors import ConfigError, Problem
 
-
 # Fewer characters of a secret than this tell nobody anything.
 RUN = 8
 

@@ -26,15 +26,22 @@ class Admission:
         self.draining = False
         self._line: deque[asyncio.Future[None]] = deque()
 
+    def refusal(self) -> Refused | None:
+        """What to say to whoever comes now, if there is no sense in waiting; None if there is a place, or one soon."""
+        if self.draining:
+            return Refused(503, "overloaded_error", "the server is stopping: try another", retry_after_s=1.0)
+        if self.lag >= self.lag_s or (self.active >= self.limit and len(self._line) >= self.waiting):
+            return self._full()
+        return None
+
     async def enter(self) -> None:
         """Take a place; raises Refused if there is none soon. Every `enter` that returns needs a `leave`."""
-        if self.draining:
-            raise Refused(503, "overloaded_error", "the server is stopping: try another", retry_after_s=1.0)
-        if self.active < self.limit and self.lag < self.lag_s:
+        refused = self.refusal()
+        if refused is not None:
+            raise refused
+        if self.active < self.limit:
             self.active += 1
             return
-        if len(self._line) >= self.waiting or self.lag >= self.lag_s:
-            raise self._full()
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._line.append(turn)
         try:
@@ -43,10 +50,12 @@ class Admission:
         except TimeoutError:
             if turn.done() and not turn.cancelled():  # its turn came at the last moment
                 return
+            self._leave_line(turn)
             raise self._full() from None
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
                 self.leave()
+            self._leave_line(turn)
             raise
 
     def leave(self) -> None:
@@ -57,6 +66,11 @@ class Admission:
                 turn.set_result(None)
                 return
         self.active -= 1
+
+    def _leave_line(self, turn: asyncio.Future[None]) -> None:
+        """Who has given up waiting keeps nobody out."""
+        if turn in self._line:
+            self._line.remove(turn)
 
     async def watch(self, every_s: float = 0.02) -> None:
         """Measure how late the event loop wakes us: that is how late it is for everybody."""

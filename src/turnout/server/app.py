@@ -33,7 +33,9 @@ def application(house: House, listener: Listener = "public") -> Any:
         if route.listener == listener:
             paths.setdefault(route.path, {})[route.method] = Endpoint(house, route)
     routes = [Path(path, Methods(methods), include_in_schema=False) for path, methods in paths.items()]
-    return Outermost(house, Paths(routes, redirect_slashes=False, default=NotFound()))
+    limited = {path: next(iter(methods.values())).route for path, methods in paths.items() if listener == "public"}
+    limited = {path: route for path, route in limited.items() if route.scope and "{" not in path}
+    return Outermost(house, Paths(routes, redirect_slashes=False, default=NotFound()), limited)
 
 
 class Methods:
@@ -62,15 +64,23 @@ class NotFound:
 class Outermost:
     """What nobody expected ends here: a sentence for the client, the rest for the log."""
 
-    def __init__(self, house: House, inner: Any) -> None:
+    def __init__(self, house: House, inner: Any, limited: dict[str, Route]) -> None:
         self.house = house
         self.inner = inner
+        self.limited = limited
+        """Paths that need a place. When there is none, that is said here, before anything else is done: what is refused
+        must cost next to nothing, or refusing is all a server does."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await _lifespan(receive, send)
             return
         if scope["type"] != "http":
+            return
+        route = self.limited.get(scope["path"])
+        if route is not None and (refused := self.house.admission.refusal()) is not None:
+            self.house.metrics.note(route.path, refused.status, 0.0)
+            await send_answer(send, _write(route, refused))
             return
         started = False
 
@@ -146,7 +156,8 @@ class Endpoint:
         """A generation: as long as it takes, and not a moment longer than its client is there."""
         wire = self.route.wire
         here = asyncio.current_task()
-        assert wire is not None and here is not None  # noqa: S101 - see above
+        assert wire is not None  # noqa: S101 - a row has a handler or a format
+        assert here is not None  # noqa: S101 - this runs in a task
         asking = self.house.asking
         asking.add(here)
         status = 499

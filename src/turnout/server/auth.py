@@ -97,11 +97,13 @@ class Auth:
 
     async def _purse(self, row: Key) -> Purse:
         purse = self._purses.get(row.id)
-        if purse is None:
+        if purse is None or (purse.budget_usd is None and row.budget_usd is not None):
             spent = 0.0
             if row.budget_usd is not None and self.store is not None:
                 spent = await asyncio.to_thread(self.store.keys.spent, row.id)
             purse = self._purses.setdefault(row.id, Purse(row.budget_usd, spent))
+            if purse.budget_usd is None:
+                purse.spent_usd = max(purse.spent_usd, spent)  # it had no budget, so nobody had looked
         purse.budget_usd = row.budget_usd
         return purse
 

@@ -20,6 +20,7 @@ class Guard:
         self.hosts = LOCAL | {name.casefold() for name in settings.hosts}
         if settings.host not in ("0.0.0.0", "::"):  # noqa: S104 - the names for "everywhere", not a place to listen
             self.hosts |= {settings.host.casefold()}
+        self.hosts -= {""}  # what is no name at all is nobody's
         self.origins = frozenset(origin.casefold().rstrip("/") for origin in settings.origins)
 
     def check(self, headers: Mapping[str, str]) -> None:

@@ -187,9 +187,7 @@ def classifier_usd(decision: Decision) -> float | None:
     costs = [
         said.evidence[1]
         for step in decision.steps
-        if step.place.cost == "network"
-        and (said := step.verdict or step.fault) is not None
-        and len(said.evidence) > 1
+        if step.place.cost == "network" and (said := step.verdict or step.fault) is not None and len(said.evidence) > 1
     ]
     known = [cost for cost in costs if isinstance(cost, float)]
     return sum(known) if known else None

@@ -26,7 +26,7 @@ CONVERSATIONS = 50_000
 ANSWER_TOKENS = 500
 
 
-class Pin(Struct, frozen=True):
+class Pin(Struct, frozen=True, gc=False):
     route: str
     slot: str
     provider: str

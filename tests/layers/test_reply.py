@@ -1,0 +1,170 @@
+"""A reply is an answer in the agreed form or it is nothing: no text makes a route that is not in the set."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from turnout.layers.reply import Said, read_label, read_labels, read_object, without_thought
+
+ROUTES = ("SIMPLE", "MEDIUM", "COMPLEX", "REASONING", "page_grounded", "Straße", "two words")
+NAMES = {route.casefold(): route for route in ROUTES} | {"paged": "page_grounded"}
+
+
+class Case(NamedTuple):
+    id: str
+    text: str
+    said: tuple[str, ...] | None
+
+
+LABELS = [
+    Case("exact", "SIMPLE", ("SIMPLE",)),
+    Case("folded", "sImPlE", ("SIMPLE",)),
+    Case("sharp-s", "STRASSE", ("Straße",)),
+    Case("alias", "paged", ("page_grounded",)),
+    Case("quoted", '"MEDIUM"', ("MEDIUM",)),
+    Case("marked", "**COMPLEX**.", ("COMPLEX",)),
+    Case("block", "```\nCOMPLEX\n```", ("COMPLEX",)),
+    Case("named-block", "```text\nCOMPLEX\n```", ("COMPLEX",)),
+    Case("word-among-words", "I choose MEDIUM here", ("MEDIUM",)),
+    Case("two-words", "it is two words!", ("two words",)),
+    Case("same-twice", "medium medium", ("MEDIUM",)),
+    Case("name-and-alias", "paged: page_grounded", ("page_grounded",)),
+    Case("two", "SIMPLE MEDIUM", None),
+    Case("not-one-but-another", "not SIMPLE, MEDIUM", None),
+    Case("inside-a-word", "COMPLEXITY", None),
+    Case("after-an-underscore", "VERY_COMPLEX", None),
+    Case("beside-a-letter-of-another-script", "COMPLEX的", None),
+    Case("beside-punctuation", "→COMPLEX←", ("COMPLEX",)),
+    Case("thought", "<think>SIMPLE</think>MEDIUM", ("MEDIUM",)),
+    Case("thinking", "<Thinking>SIMPLE\nMEDIUM</Thinking> COMPLEX", ("COMPLEX",)),
+    Case("two-thoughts", "<think>a</think>SIMPLE<think>MEDIUM</think>", ("SIMPLE",)),
+    Case("only-a-thought", "<think>SIMPLE", None),
+    Case("empty", "", None),
+    Case("blank", " \n ", None),
+    Case("nonsense", "42", None),
+]
+
+
+@pytest.mark.parametrize("case", LABELS, ids=lambda case: case.id)
+def test_one_name(case: Case) -> None:
+    assert read_label(case.text, NAMES) == (None if case.said is None else Said(case.said))
+
+
+LISTS = [
+    Case("one", "SIMPLE", ("SIMPLE",)),
+    Case("two", "SIMPLE, MEDIUM", ("SIMPLE", "MEDIUM")),
+    Case("order-is-theirs", "MEDIUM;SIMPLE", ("MEDIUM", "SIMPLE")),
+    Case("plus", "SIMPLE + MEDIUM", ("SIMPLE", "MEDIUM")),
+    Case("bullets", "- SIMPLE\n• MEDIUM", ("SIMPLE", "MEDIUM")),
+    Case("brackets", '["SIMPLE", "MEDIUM"]', ("SIMPLE", "MEDIUM")),
+    Case("unknown-dropped", "SIMPLE, OTHER, MEDIUM", ("SIMPLE", "MEDIUM")),
+    Case("repeated", "SIMPLE, simple", ("SIMPLE",)),
+    Case("as-many-as-may-be", "SIMPLE, MEDIUM, COMPLEX", ("SIMPLE", "MEDIUM", "COMPLEX")),
+    Case("one-too-many", "SIMPLE, MEDIUM, COMPLEX, REASONING", None),
+    Case("a-sentence", "I would say SIMPLE", None),
+    Case("none", "OTHER", None),
+    Case("empty", "", None),
+]
+
+
+@pytest.mark.parametrize("case", LISTS, ids=lambda case: case.id)
+def test_several_names(case: Case) -> None:
+    assert read_labels(case.text, NAMES, 3) == (None if case.said is None else Said(case.said))
+
+
+class Form(NamedTuple):
+    id: str
+    text: str
+    said: Said | None
+
+
+BRACES = 'a } and a { and "}" and \\'
+OBJECTS = [
+    Form("whole", '{"mode": "SIMPLE", "confidence": 0.8, "reason": "short"}', Said(("SIMPLE",), 0.8, "short")),
+    Form("other-keys", '{"route": "simple", "confidence": 1}', Said(("SIMPLE",), 1.0)),
+    Form("label", '{"label": " MEDIUM ", "confidence": 0}', Said(("MEDIUM",), 0.0)),
+    Form("mode-first", '{"label": "COMPLEX", "mode": "SIMPLE"}', Said(("SIMPLE",), 0.0)),
+    Form("around", 'Here: {"mode": "SIMPLE", "confidence": 0.5} done {', Said(("SIMPLE",), 0.5)),
+    Form("braces-in-words", json.dumps({"mode": "SIMPLE", "reason": BRACES}) + "}", Said(("SIMPLE",), 0.0, BRACES)),
+    Form("nested", 'x {"mode": "SIMPLE", "confidence": 0.5, "more": {"mode": "COMPLEX"}}', Said(("SIMPLE",), 0.5)),
+    Form("fence", '```json\n{"mode": "SIMPLE", "confidence": 0.5}\n```', Said(("SIMPLE",), 0.5)),
+    Form("negative", '{"mode": "SIMPLE", "confidence": -3}', Said(("SIMPLE",), 0.0)),
+    Form("percent", '{"mode": "SIMPLE", "confidence": 95}', Said(("SIMPLE",), 1.0)),
+    Form("truth-is-no-number", '{"mode": "SIMPLE", "confidence": true}', Said(("SIMPLE",), 0.0)),
+    Form("null", '{"mode": "SIMPLE", "confidence": null}', Said(("SIMPLE",), 0.0)),
+    Form("a-huge-number", '{"mode": "SIMPLE", "confidence": %s}' % ("9" * 400), Said(("SIMPLE",), 1.0)),
+    Form("beyond-numbers", '{"mode": "SIMPLE", "confidence": 1e999}', None),
+    Form("reason-a-list", '{"mode": "SIMPLE", "confidence": 1, "reason": [1]}', Said(("SIMPLE",), 1.0)),
+    Form("a-long-reason", json.dumps({"mode": "SIMPLE", "reason": "x" * 999}), Said(("SIMPLE",), 0.0, "x" * 200)),
+    Form("unknown", '{"mode": "OTHER", "confidence": 1}', None),
+    Form("mode-a-list", '{"mode": ["SIMPLE"], "confidence": 1}', None),
+    Form("no-mode", '{"confidence": 1}', None),
+    Form("an-array", '["SIMPLE"]', None),
+    Form("a-string", '"SIMPLE"', None),
+    Form("half", '{"mode": "SIMPLE", "confi', None),
+    Form("deep", "{" * 50_000, None),
+    Form("deep-array", '{"mode": ' + "[" * 50_000, None),
+    Form("deep-and-closed", '{"a":' * 5000 + "1" + "}" * 5000, None),
+    Form("empty", "", None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", OBJECTS, ids=lambda case: case.id)
+def test_an_object(case: Form) -> None:
+    assert read_object(case.text, NAMES) == case.said
+
+
+PIECES = st.one_of(
+    st.sampled_from(
+        [*ROUTES, *NAMES, "<think>", "</think>", "```", "```json\n", "{", "}", '"', "\\", ",", " and ", "\n"]
+    ),
+    st.sampled_from(['{"mode": "', '", "confidence": ', "0.9", '"}', "1e400", "9" * 330, "\ud800", "\x00", "İ", "ſ"]),
+    st.text(max_size=8),
+)
+TEXTS = st.lists(PIECES, max_size=12).map("".join)
+
+
+@settings(max_examples=300, deadline=None)
+@given(TEXTS)
+@example('{"mode": "SIMPLE", "confidence": ' + "9" * 400 + "}")
+@example("\ud800")
+def test_nothing_but_a_route_of_the_set_comes_out(text: str) -> None:
+    for said in (read_label(text, NAMES), read_labels(text, NAMES, 3), read_object(text, NAMES)):
+        if said is None:
+            continue
+        assert said.routes
+        assert set(said.routes) <= set(ROUTES)
+        assert len(said.routes) <= 3
+        assert said.confidence is None or 0.0 <= said.confidence <= 1.0
+        assert isinstance(said.reason, str)
+        assert len(said.reason) <= 200
+
+
+def values() -> st.SearchStrategy[Any]:
+    plain = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.sampled_from(ROUTES) | st.text()
+    return st.recursive(
+        plain, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3)
+    )
+
+
+@settings(max_examples=120, deadline=None)
+@given(st.dictionaries(st.sampled_from(["mode", "route", "label", "confidence", "reason", "x"]), values()), st.text())
+def test_no_object_makes_a_route_that_is_not_in_the_set(form: dict[str, Any], around: str) -> None:
+    for text in (json.dumps(form), around + json.dumps(form) + around, f"```json\n{json.dumps(form)}\n```"):
+        said = read_object(text, NAMES)
+        assert said is None or (said.routes[0] in ROUTES and len(said.routes) == 1)
+
+
+@settings(max_examples=100, deadline=None)
+@given(TEXTS, st.sampled_from(ROUTES[:4]), TEXTS)
+def test_what_is_thought_says_nothing(before: str, name: str, inside: str) -> None:
+    """A name in a closed thought is as good as not there."""
+    inside = inside.replace("<", "").replace(">", "")
+    thought = f"<think>{inside} {name} </think>"
+    assert without_thought(thought) == ""
+    assert read_label(thought, NAMES) is None

@@ -1,0 +1,179 @@
+"""One of our own questions, put to a model over real HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any, NamedTuple
+
+import pytest
+
+from turnout.core.errors import Broken, NetError, TimedOut, Unreachable
+from turnout.core.model import Prompt
+from turnout.models.ask import Models
+from turnout.models.secret import SecretPlace
+from turnout.models.slot import Prices, SlotFile, Slots, make_slot
+from turnout.net.client import Client
+from turnout.net.egress import Egress
+from turnout.testing import Fault, Reply, ScriptedProvider, ToolCall
+
+PROMPT = Prompt("sort it", "a question", 12, 400.0)
+KEY = "sk-canary-77aa01bb"
+
+
+@contextlib.asynccontextmanager
+async def asked(**slot: Any) -> AsyncIterator[tuple[Models, ScriptedProvider]]:
+    async with ScriptedProvider() as provider:
+        usual = {"model": "tiny-co/tiny", "base_url": provider.base_url}
+        slots = Slots({"classifier": make_slot("classifier", SlotFile(**(usual | slot)))})
+        client = Client(Egress(slots.origins))
+        try:
+            yield Models(slots, client), provider
+        finally:
+            await client.close()
+
+
+class Said(NamedTuple):
+    id: str
+    wire: str
+    reply: Reply
+    text: str
+    cost: float | None = 0.0003
+
+
+PRICES = Prices(2.0, 10.0)
+SAID = [
+    Said("chat", "openai-chat", Reply("SIMPLE", usage=(100, 10)), "SIMPLE"),
+    Said("messages", "anthropic-messages", Reply("SIMPLE", usage=(100, 10)), "SIMPLE"),
+    Said("messages-thinking", "anthropic-messages", Reply("SIMPLE", thinking="hm", usage=(100, 10)), "SIMPLE"),
+    Said(
+        "tool", "anthropic-messages", Reply(tools=[ToolCall("verdict", {"mode": "x"})], usage=(100, 10)), '{"mode":"x"}'
+    ),
+    Said("empty", "openai-chat", Reply("", usage=(100, 10)), ""),
+    Said("no-usage", "openai-chat", Reply(body=b'{"choices":[{"message":{"content":"X"}}]}'), "X", None),
+    Said(
+        "null-content", "openai-chat", Reply(body=b'{"choices":[{"message":{"content":null}}],"usage":null}'), "", None
+    ),
+]
+
+
+@pytest.mark.parametrize("case", SAID, ids=lambda case: case.id)
+def test_a_reply_is_text_and_has_a_price(case: Said) -> None:
+    async def scenario() -> None:
+        async with asked(wires=(case.wire,), prices=PRICES) as (models, provider):
+            provider.default = case.reply
+            reply = await models.ask("classifier", PROMPT)
+            assert (reply.text, reply.model) == (case.text, "tiny-co/tiny")
+            assert reply.cost_usd == (None if case.cost is None else pytest.approx(case.cost))
+            assert models.breaker(models.slots.slots["classifier"]).state == "closed"
+
+    asyncio.run(scenario())
+
+
+class Failed(NamedTuple):
+    id: str
+    reply: Reply
+    error: type[NetError]
+
+
+ODD_USAGE = b'{"choices":[{"message":{"content":"X"}}],"usage":{"prompt_tokens":"many"}}'
+FAILED = [
+    Failed("status", Reply(status=500), Broken),
+    Failed("refused", Reply(status=401), Broken),
+    Failed("page", Reply(fault=Fault("wrong_type")), Broken),
+    Failed("half", Reply(fault=Fault("half_json")), Broken),
+    Failed("cut", Reply(fault=Fault("cut", "after_delta")), Broken),
+    Failed("stall", Reply(fault=Fault("stall", "after_delta")), TimedOut),
+    Failed("silence", Reply(fault=Fault("stall")), TimedOut),
+    Failed("huge", Reply("x" * 300_000), Broken),
+    Failed("odd-usage", Reply(body=ODD_USAGE), Broken),
+    Failed("nested", Reply(body=b'{"a":' * 20_000), Broken),
+    Failed("a-list", Reply(body=b"[1]"), Broken),
+    Failed("no-choices", Reply(body=b'{"choices":[]}'), Broken),
+]
+
+
+@pytest.mark.parametrize("case", FAILED, ids=lambda case: case.id)
+def test_what_is_no_reply_is_an_error(case: Failed) -> None:
+    async def scenario() -> None:
+        async with asked() as (models, provider):
+            provider.default = case.reply
+            with pytest.raises(case.error):
+                await models.ask("classifier", PROMPT)
+
+    asyncio.run(scenario())
+
+
+def test_nobody_there() -> None:
+    async def scenario() -> None:
+        async with asked() as (models, provider):
+            provider.refuse()
+            with pytest.raises(Unreachable):
+                await models.ask("classifier", PROMPT)
+            with pytest.raises(Broken, match="no model fills the slot 'other'"):
+                await models.ask("other", PROMPT)
+
+    asyncio.run(scenario())
+
+
+def test_a_key_goes_to_its_provider_and_into_no_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TINY_KEY", KEY)
+
+    async def scenario() -> None:
+        for wire, header in (("openai-chat", "authorization"), ("anthropic-messages", "x-api-key")):
+            async with asked(wires=(wire,), key=SecretPlace(env="TINY_KEY")) as (models, provider):
+                await models.ask("classifier", PROMPT)
+                assert KEY in provider.requests[0].headers[header]
+                provider.default = Reply(f"your key {KEY} is bad", status=401)
+                with pytest.raises(Broken) as told:
+                    await models.ask("classifier", PROMPT)
+                assert KEY not in str(told.value)
+
+    asyncio.run(scenario())
+
+
+def test_which_slots_can_be_asked() -> None:
+    missing = make_slot("simple", SlotFile("openai/x", key=SecretPlace(env="NO_KEY_HERE")))
+    slots = {"classifier": make_slot("classifier", SlotFile("ollama/tiny")), "simple": missing}
+    slots["main"] = make_slot("main", SlotFile("demo/demo"))
+    models = Models(Slots(slots), Client(Egress()))
+    has = {name: models.has(name) for name in ("classifier", "router", "simple", "main", "ollama/tiny", "nothing")}
+    assert has == {
+        "classifier": True,
+        "router": True,
+        "simple": False,
+        "main": False,
+        "ollama/tiny": True,
+        "nothing": False,
+    }
+    assert not models.is_open("nothing")
+
+
+def test_a_breaker_is_the_models_own() -> None:
+    async def scenario() -> None:
+        async with asked() as (models, provider):
+            provider.default = Reply(status=500)
+            for _ in range(5):
+                assert not models.is_open("classifier")
+                with pytest.raises(Broken):
+                    await models.ask("classifier", PROMPT)
+            assert models.is_open("classifier")
+            assert models.is_open("tiny-co/tiny"), "whatever it is called by"
+
+    asyncio.run(scenario())
+
+
+def test_a_caller_that_goes_away_blames_nobody() -> None:
+    async def scenario() -> None:
+        async with asked() as (models, provider):
+            provider.default = Reply(fault=Fault("stall"))
+            for _ in range(6):
+                task = asyncio.ensure_future(models.ask("classifier", PROMPT))
+                await asyncio.sleep(0.02)
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await task
+            assert not models.is_open("classifier")
+
+    asyncio.run(scenario())

@@ -1,0 +1,94 @@
+"""What one tenant's keys do is not there for another's: not by id, nor by its beginning, in a batch or in a cache."""
+
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from besieged import besieged, call, chat, forget, make_key
+from serving import Served
+
+# One of them has no name: that is a tenant like the others, not one that sees all.
+TENANTS = ("a", "b", "", "a'; --", "A", "a ")
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, dict[str, str]]]:
+    with besieged(tmp_path_factory.mktemp("walls")) as (served, _):
+        scopes = ("ask", "route", "decisions:read", "feedback:write", "admin")
+        keys = {tenant: make_key(served.store, tenant=tenant, scopes=scopes) for tenant in TENANTS}
+        forget(served)
+        yield served, keys
+
+
+def make(served: Served, key: str, number: int) -> list[str]:
+    """Decisions of every kind there is."""
+    text = f"What is the capital of France, number {number}?"
+    one = call(served.url, "POST", "/v1/route", {"text": text, "session": "shared"}, key=key).json["id"]
+    batch = {"queries": [{"text": text, "session": "shared"}, {"text": text}]}
+    many = [made["id"] for made in call(served.url, "POST", "/v1/route/batch", batch, key=key).json["decisions"]]
+    asked = call(served.url, "POST", "/v1/chat/completions", chat(text), key=key).headers["x-turnout-decision"]
+    return [one, *many, asked]
+
+
+def test_no_decision_crosses(house: tuple[Served, dict[str, str]]) -> None:
+    """A thousand looks by random keys: each sees all of its own and none of the others'."""
+    served, keys = house
+    rng = random.Random("walls")
+    owned = [
+        (tenant, ident) for number in range(4) for tenant in TENANTS for ident in make(served, keys[tenant], number)
+    ]
+    leaks = []
+    for _ in range(1000):
+        owner, ident = rng.choice(owned)
+        tenant = rng.choice(TENANTS)
+        spelled = rng.choice((ident, ident[:20], ident[:25], ident.lower()))
+        got = call(served.url, "GET", f"/v1/decisions/{spelled}", key=keys[tenant])
+        if got.status == 200 and (got.json["id"], tenant) not in {(id_, who) for who, id_ in owned}:
+            leaks.append((owner, tenant, spelled))
+        if spelled == ident:
+            assert got.status == (200 if tenant == owner else 404), (owner, tenant)
+    assert not leaks
+
+
+@pytest.mark.parametrize("spelled", ["%25", "_", "%2a", "", "0", "01", "'%20or%20'1'='1", "..", "%00"])
+def test_no_pattern_finds_anything(house: tuple[Served, dict[str, str]], spelled: str) -> None:
+    served, keys = house
+    make(served, keys["a"], 77)
+    got = call(served.url, "GET", f"/v1/decisions/{spelled}", key=keys["b"])
+    assert got.status in (400, 404, 422), got
+
+
+def test_feedback_does_not_cross(house: tuple[Served, dict[str, str]]) -> None:
+    served, keys = house
+    ident = make(served, keys["a"], 99)[0]
+    for tenant in TENANTS:
+        body: dict[str, Any] = {"decision": ident, "verdict": "wrong", "note": f"by {tenant}"}
+        got = call(served.url, "POST", "/v1/feedback", body, key=keys[tenant])
+        assert got.status == (201 if tenant == "a" else 404)
+    told = call(served.url, "GET", f"/v1/decisions/{ident}", key=keys["a"]).json
+    assert [one["note"] for one in told["feedback"]] == ["by a"]
+
+
+def test_an_answer_says_nothing_of_what_is_not_ones_own(house: tuple[Served, dict[str, str]]) -> None:
+    """Somebody else's decision and one that never was are the same to a stranger."""
+    served, keys = house
+    ident = make(served, keys["a"], 5)[0]
+    never = ident[:-4] + "ZZZZ"
+    there = call(served.url, "GET", f"/v1/decisions/{ident}", key=keys["b"])
+    not_there = call(served.url, "GET", f"/v1/decisions/{never}", key=keys["b"])
+    assert there.status == not_there.status == 404
+    assert there.body.replace(ident.encode(), b"") == not_there.body.replace(never.encode(), b"")
+
+
+def test_a_conversation_is_one_tenants(house: tuple[Served, dict[str, str]]) -> None:
+    """The same words of two tenants are two conversations."""
+    served, keys = house
+    hard = "Prove formally, step by step, that the algorithm terminates; derive the theorem and its proof. " * 30
+    assert call(served.url, "POST", "/v1/chat/completions", chat(hard), key=keys["a"]).status == 200
+    again = chat() | {"messages": [{"role": "user", "content": hard}, {"role": "assistant", "content": "so"}]}
+    mine = call(served.url, "POST", "/v1/chat/completions", again, key=keys["a"])
+    theirs = call(served.url, "POST", "/v1/chat/completions", again, key=keys["b"])
+    assert mine.headers.get("x-turnout-pinned") == "turn"
+    assert "x-turnout-pinned" not in theirs.headers
