@@ -100,7 +100,8 @@ def settings(
     provider: ScriptedProvider, *, prices: str = "", classifier: bool = False, server: str = "", more: str = ""
 ) -> str:
     """A turnout.toml whose every slot is the scripted provider."""
-    text = f"[server]\ndrain_s = 1.0\n{server}\n"
+    # A busy machine is no reason to refuse anybody here.
+    text = f"[server]\ndrain_s = 1.0\nlag_s = 60.0\nwait_s = 5.0\n{server}\n"
     for tier in (*TIERS, *(("classifier",) if classifier else ())):
         text += (
             f'[models.{tier}]\nmodel = "fake/{tier}"\nbase_url = "{provider.base_url}"\nprivate = true\n'

@@ -4,8 +4,8 @@ A page is executed from top to bottom in an empty folder. A fenced block after `
 A `python` block runs in a namespace the page shares, and what a statement prints stands below it as `#> ` lines. A
 `console` block runs its `$ turnout …` lines in this process and shows what they print (`| python -m json.tool` and
 `$ echo $?` work as in a shell). Times, ids and hashes may differ; nothing else may. A page with `<!-- needs: postgresql
--->` finds a fresh database of a real server in `DATABASE_URL`. A page with `<!-- needs: server -->` finds a gateway with
-the demonstration model in `OPENAI_BASE_URL` and `ANTHROPIC_BASE_URL`, as it is without any settings.
+-->` finds a fresh database of a real server in `DATABASE_URL`. A page with `<!-- needs: server -->` finds a gateway
+with the demonstration model in `OPENAI_BASE_URL` and `ANTHROPIC_BASE_URL`, as it is without any settings.
 
     python tests/test_docs.py --write      runs every page and writes the output anew
 """
@@ -16,6 +16,7 @@ import ast
 import contextlib
 import importlib
 import io
+import itertools
 import json
 import os
 import re
@@ -503,7 +504,7 @@ def refusals() -> Iterator[tuple[str, str]]:
         for file in (SOURCE / room).rglob("*.py"):
             for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
                 constants = [one.value if isinstance(one, ast.Constant) else None for one in ast.iter_child_nodes(node)]
-                for status, kind in zip(constants, constants[1:], strict=False):
+                for status, kind in itertools.pairwise(constants) if isinstance(node, ast.Call | ast.Tuple) else ():
                     if isinstance(status, int) and isinstance(kind, str) and 400 <= status < 600:
                         yield str(status), kind
 

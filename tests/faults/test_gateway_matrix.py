@@ -27,9 +27,11 @@ GOOD = "A complete answer."
 BAD = "One two three four."
 # Time for a client that has the last byte to be told so, on two busy cores.
 SLACK_S = 1.5
-TOTAL_S = 0.9
-SLOT = 'wires = ["openai-chat", "anthropic-messages", "openai-responses"]\nfirst_token_s = 0.35\nidle_s = 0.45\n'
+TOTAL_S = 1.3
+SLOT = 'wires = ["openai-chat", "anthropic-messages", "openai-responses"]\nfirst_token_s = 0.6\nidle_s = 0.7\n'
 SETTINGS = f"""
+[server]
+lag_s = 60.0
 [models.simple]
 model = "bad/one"
 base_url = "%s"

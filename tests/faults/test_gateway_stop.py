@@ -27,6 +27,7 @@ SETTINGS = """
 [server]
 drain_s = {drain_s}
 requests = 1000
+lag_s = 60.0
 [models.simple]
 model = "slow/one"
 base_url = "{url}"

@@ -19,6 +19,8 @@ from turnout.testing import Fault, Reply, ScriptedProvider
 
 CHAIN = 2
 SETTINGS = """
+[server]
+lag_s = 60.0
 [models.simple]
 model = "first/one"
 base_url = "%s"

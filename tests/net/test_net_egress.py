@@ -336,7 +336,7 @@ WRITTEN = [
     Written("http://llm.localhost", "http", "llm.localhost", 80, True),
     Written("http://127.0.0.1:8000", "http", "127.0.0.1", 8000, True),
     Written("http://127.0.0.1.:8000", "http", "127.0.0.1", 8000, True),
-    Written("http://0.0.0.0:8000", "http", "0.0.0.0", 8000, True),  # noqa: S104 - as local servers print it
+    Written("http://0.0.0.0:8000", "http", "0.0.0.0", 8000, True),
     Written("http://10.1.2.3", "http", "10.1.2.3", 80, True),
     Written("http://172.16.0.9", "http", "172.16.0.9", 80, True),
     Written("http://192.168.1.20:1234/v1", "http", "192.168.1.20", 1234, True),

@@ -100,7 +100,7 @@ def logged() -> Iterator[list[str]]:
 
 def written(provider: ScriptedProvider, folder: Path) -> str:
     """Settings whose every slot has a key of its own: in the environment, or in a file."""
-    text = '[server]\ndrain_s = 1.0\n[store]\ntext = "full"\n'
+    text = '[server]\ndrain_s = 1.0\nlag_s = 60.0\n[store]\ntext = "full"\n'
     for tier in (*TIERS, "classifier"):
         place = f'env = "CANARY_{tier.upper()}"' if tier != "medium" else f'file = "{folder}/medium.key"'
         text += (

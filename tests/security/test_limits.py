@@ -31,7 +31,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, ScriptedProvider]]:
-    with besieged(tmp_path_factory.mktemp("large"), server="lag_s = 60.0") as pair:
+    with besieged(tmp_path_factory.mktemp("large")) as pair:
         yield pair
 
 

@@ -115,7 +115,7 @@ def _kinds() -> Iterator[Finding]:
             said = f"{entry.name} from {source} cannot be loaded: {type(error).__name__}: {error}"
             yield Finding("broken", "kinds", said, f"repair or uninstall {source}")
             return
-    listed = ", ".join(f"{kind.name} ({kind.cost})" for kind in kinds().values())
+    listed = "\n".join(f"{kind.name} ({kind.cost})" for kind in kinds().values())
     yield Finding("ok", "kinds", listed)
 
 
@@ -172,7 +172,9 @@ def _profiles(config: str | None) -> Iterator[Finding]:
     for kind, names in missing.items():
         if kind in kinds():
             said = f"no model to ask; its layer passes in {', '.join(names)}"
-            yield Finding("note", kind, said, "turnout models says which slots there are; decisions stay local until then")
+            yield Finding(
+                "note", kind, said, "turnout models says which slots there are; decisions stay local until then"
+            )
             continue
         said = f"not installed; its layer passes in {', '.join(names)}"
         yield Finding(

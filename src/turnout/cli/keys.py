@@ -172,7 +172,13 @@ def _draw(found: list[tuple[Key, float]]) -> None:
         may += [] if key.may_force else ["auto only"]
         may += [f"{key.per_minute} a minute"] if key.per_minute is not None else []
         budget = "" if key.budget_usd is None else f" of {dollars(key.budget_usd)}"
-        row = (key.id, visible(key.name), visible(key.tenant), "\n".join(map(visible, may)), f"{dollars(spent)}{budget}")
+        row = (
+            key.id,
+            visible(key.name),
+            visible(key.tenant),
+            "\n".join(map(visible, may)),
+            f"{dollars(spent)}{budget}",
+        )
         table.add_row(*row, _state(key, now))
     screen.print(Rail(table, ""), width=width_of(screen))
 

@@ -70,11 +70,11 @@ def _draw(slots: Slots) -> None:
     screen = console()
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim", show_edge=False)
     for title in ("slot", "model", "speaks", "$/M in, out", "state"):
-        table.add_column(title, overflow="fold")
+        table.add_column(title, overflow="fold", no_wrap=title in ("slot", "state"))
     for name, slot in slots.slots.items():
         prices = prices_of(slot)
         cost = "unknown" if prices is None else f"{prices.input_usd:g}, {prices.output_usd:g}"
-        state = Text("ready", "green") if slot.usable else Text(f"no key: {slot.needs_key} is empty", "yellow")
+        state = Text("ready", "green") if slot.usable else Text(f"lacks {slot.needs_key}", "yellow")
         speaks = ", ".join(wire.partition("-")[2] for wire in slot.wires)
         table.add_row(Text(visible(name), "bold"), visible(slot.id), speaks, cost, state)
     screen.print(Rail(table, ""), width=width_of(screen))
@@ -88,8 +88,10 @@ def _draw(slots: Slots) -> None:
         screen.print(Text(f"Others stand in for: {', '.join(standing)}", "dim"), width=width_of(screen))
     if slots.demo:
         screen.print()
-        said = "No provider's key is set, so a built-in demonstration model answers. Set one, such as ANTHROPIC_API_KEY, or "
-        screen.print(said + "name a model: turnout models set simple ollama/llama3.2", width=width_of(screen))
+        said = (
+            "No provider's key is set, so a built-in demonstration model answers. Set one, such as ANTHROPIC_API_KEY, "
+        )
+        screen.print(said + "or name a model: turnout models set simple ollama/llama3.2", width=width_of(screen))
 
 
 @app.command(name="test")

@@ -73,6 +73,12 @@ def serve(
         check_exposure(settings, store)
         house = House(settings, store, config=config)
         _run(_try_ports(settings))
+        # What greeting takes is imported now: while it greets, a server answers nobody.
+        import rich.text  # noqa: F401
+
+        from .screen import console
+
+        console()
         _run(listen(house, lambda addresses: _welcome(house, addresses)))
     return 0
 
@@ -149,7 +155,7 @@ def _to_try(settings: ServerSettings, public: str, *, keyed: bool) -> list[Text]
         "",
         "Try:",
         f"  curl -s {here}/v1/chat/completions{key} -H 'content-type: application/json' -d '{body}'",
-        f"  curl -s {here}/v1/route{key} -d '{{\"text\": \"Prove it step by step\"}}'",
+        f'  curl -s {here}/v1/route{key} -d \'{{"text": "Prove it step by step"}}\'',
         "  turnout log --follow      every decision as it is made, in another terminal",
         f"  OPENAI_BASE_URL={here}/v1   ANTHROPIC_BASE_URL={here}   any client, {_any_key(keyed)}, model `auto`",
     ]

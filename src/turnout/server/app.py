@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from starlette.routing import Route as Path
@@ -133,7 +134,7 @@ class Endpoint:
                 caller.must(route.scope)
                 body = await read_body(receive, house.settings.body_bytes, headers.get("content-length"))
                 if route.wire is not None:
-                    status = await self._ask(body, caller, dict(headers), receive, send)
+                    status = await self._ask(body, caller, headers, receive, send)
                     return
                 answer = await self._plain(caller, body, scope)
         except Refused as refused:
@@ -152,7 +153,7 @@ class Endpoint:
         assert self.route.plain is not None  # noqa: S101 - a row has a handler or a format
         return await self.route.plain(self.house, caller, body, scope.get("path_params", {}))
 
-    async def _ask(self, body: bytes, caller: Caller, headers: dict[str, str], receive: Receive, send: Send) -> int:
+    async def _ask(self, body: bytes, caller: Caller, headers: Mapping[str, str], receive: Receive, send: Send) -> int:
         """A generation: as long as it takes, and not a moment longer than its client is there."""
         wire = self.route.wire
         here = asyncio.current_task()

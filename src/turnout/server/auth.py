@@ -9,6 +9,7 @@ from collections import OrderedDict, deque
 from collections.abc import Mapping, Sequence
 
 from turnout.apps.caller import Caller, Purse, Refused
+from turnout.apps.gateway.upstream import PASSED
 from turnout.store import Store
 from turnout.store.keys import Key
 
@@ -121,9 +122,16 @@ class Auth:
         recent.append(now)
 
 
+# Every other header is nobody's business here.
+_READ = {name.encode(): name for name in ("host", "origin", "sec-fetch-site", "content-length", *PASSED)}
+
+
 def header_map(headers: Sequence[tuple[bytes, bytes]]) -> Mapping[str, str]:
-    """Headers by name. Of a repeated one the first counts: nothing decided by them may appear twice anyway."""
+    """The headers anybody reads, by name. Of a repeated one the first counts: nothing decided by them may appear twice
+    anyway."""
     found: dict[str, str] = {}
     for name, value in headers:
-        found.setdefault(name.decode("latin-1"), value.decode("latin-1"))
+        read = _READ.get(name)
+        if read is not None:
+            found.setdefault(read, value.decode("latin-1"))
     return found

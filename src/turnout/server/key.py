@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import os
 import re
@@ -46,7 +45,7 @@ def read_credential(text: str) -> Credential | None:
 
 
 def digest(secret: str, pepper: bytes) -> str:
-    return hmac.new(pepper, secret.encode(), hashlib.sha256).hexdigest()
+    return hmac.digest(pepper, secret.encode(), "sha256").hex()
 
 
 def read_pepper() -> bytes:

@@ -7,7 +7,7 @@ worked out when its first decision comes and kept.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -131,11 +131,14 @@ class Scribe:
             told.cap_reached,
             told.elapsed_ms,
             NOTHING if told.sources is None else Raw(encode(told.sources)),
-            Raw(encode(redact_extra(to_builtins(told.extra), self.level))) if told.extra else NOTHING,
+            self._extra(told.extra) if told.extra else NOTHING,
             time.time_ns() // 1_000_000,
         )
         broken = check_outcome(subject.rules, subject.routes, subject.by, told)
         return entry(row) + breaches(subject.decision_id, subject.tenant, subject.profile, broken, "outcome")
+
+    def _extra(self, extra: Mapping[str, Any]) -> Raw:
+        return Raw(encode(extra if self.level == "full" else redact_extra(to_builtins(extra), self.level)))
 
     def reply(self, tenant: str, session: str, decision_id: str | None, role: str, text: str) -> bytes:
         now, kept = time.time_ns() // 1_000_000, keep(text, self.level)

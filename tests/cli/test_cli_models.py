@@ -1,0 +1,201 @@
+"""`turnout models`, and the commands that ask one: which slot is whose, whether it answers, how it is changed."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from surroundings import clear_surroundings
+from turnout.testing import Fault, Reply, ScriptedProvider
+
+Run = Callable[..., Any]
+UNSURE = "Where is my parcel?"
+
+
+@pytest.fixture(autouse=True)
+def _no_providers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    clear_surroundings(monkeypatch, tmp_path)
+    monkeypatch.setenv("TURNOUT_DB", str(tmp_path / "turnout.db"))
+
+
+@pytest.fixture
+def provider() -> Iterator[ScriptedProvider]:
+    with ScriptedProvider.in_thread() as provider:
+        yield provider
+
+
+@pytest.fixture
+def config(tmp_path: Path, provider: ScriptedProvider) -> str:
+    file = tmp_path / "own.toml"
+    slot = f'[models.classifier]\nmodel = "mine/small"\nbase_url = "{provider.base_url}"\n'
+    file.write_text(slot + '[tiers]\nclassifier_timeout_ms = 5000\n[models.main]\nmodel = "openai/gpt-5"\n')
+    return str(file)
+
+
+class TestList:
+    def test_nothing_is_configured(self, run: Run) -> None:
+        ran = run("models", "list")
+        assert ran.code == 0
+        for wanted in (
+            "simple      demo/demo",
+            "chat, messages, responses",
+            "classifier (simple)",
+            "ANTHROPIC_API_KEY",
+        ):
+            assert wanted in ran.out
+        assert run("models").out == ran.out
+
+    def test_what_is_configured(self, run: Run, config: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        ran = run("models", "list", "--config", config)
+        assert "lacks $OPENAI_API_KEY" in ran.out
+        assert "unknown" in ran.out
+        assert "demonstration" not in ran.out
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-not-shown")
+        shown = run("models", "list", "--config", config).out + run("models", "list", "--json", "--config", config).out
+        assert "lacks" not in shown
+        assert "not-shown" not in shown
+
+    def test_json(self, run: Run, config: str, provider: ScriptedProvider) -> None:
+        first, second = json.loads(run("models", "list", "--json", "--config", config).out)
+        assert first["where"] == provider.origin
+        assert (first["usable"], first["prices"], first["wires"]) == (True, None, ["openai-chat"])
+        assert (second["usable"], second["needs_key"]) == (False, "$OPENAI_API_KEY")
+
+    def test_mistakes_have_file_and_line(self, run: Run, tmp_path: Path) -> None:
+        (tmp_path / "bad.toml").write_text(
+            '[models.simple]\nmodel = "openai/x"\nkey = "sk-abc"\n[models.main]\nmodle = "x/y"\n'
+        )
+        ran = run("models", "list", "--config", str(tmp_path / "bad.toml"))
+        assert ran.code == 2
+        assert "bad.toml:3 models.simple.key: a key does not belong in a file" in ran.err
+        assert "bad.toml:5 models.main.modle" in ran.err
+        assert "abc" not in ran.err
+
+
+class TestTry:
+    def test_the_demonstration_is_always_there(self, run: Run) -> None:
+        assert run("models", "test", "simple").out == "simple      the demonstration model, which is always here\n"
+
+    def test_an_answer_and_a_missing_key(self, run: Run, config: str, provider: ScriptedProvider) -> None:
+        provider.default = Reply("ready\x1b[31m")
+        ran = run("models", "test", "--config", config)
+        assert ran.code == 1
+        assert "classifier  mine/small answered 'ready" in ran.out
+        assert "\x1b" not in ran.out
+        assert "openai/gpt-5 has no key: $OPENAI_API_KEY is empty" in ran.out
+        assert run("models", "test", "classifier", "--config", config).code == 0
+
+    @pytest.mark.parametrize("reply", [Reply(status=500), Reply(fault=Fault("reset", "before_headers"))])
+    def test_a_failure_is_a_sentence(self, run: Run, config: str, provider: ScriptedProvider, reply: Reply) -> None:
+        provider.default = reply
+        ran = run("models", "test", "classifier", "--config", config)
+        assert (ran.code, ran.err) == (1, "")
+        assert ran.out.startswith("classifier  ")
+
+    def test_no_such_slot(self, run: Run) -> None:
+        ran = run("models", "test", "simpel")
+        assert ran.code == 2
+        assert "there is no slot 'simpel', did you mean 'simple'?" in ran.err
+
+    def test_without_the_extra(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setitem(sys.modules, "aiohttp", None)
+        for name in ("turnout.net.client", "turnout.models.ask"):
+            monkeypatch.delitem(sys.modules, name, raising=False)
+        ran = run("models", "test")
+        assert ran.code == 2
+        assert "aiohttp: pip install 'turnout[serve]'" in ran.err
+
+
+class TestSet:
+    def test_a_new_file_gets_all_tiers(self, run: Run, tmp_path: Path) -> None:
+        file = tmp_path / "new.toml"
+        ran = run("models", "set", "simple", "ollama/llama3.2", "--config", str(file))
+        assert (ran.code, ran.err) == (0, "")
+        assert f"simple is ollama/llama3.2 from now on ({file})" in ran.out
+        listed = json.loads(run("models", "list", "--json", "--config", str(file)).out)
+        assert {row["slot"] for row in listed} == {"simple", "medium", "complex", "reasoning"}
+
+    def test_it_is_in_the_users_own_settings(self, run: Run) -> None:
+        assert run("models", "set", "main", "openai/gpt-5").code == 0
+        ran = run("models", "list")
+        assert "openai/gpt-5" in ran.out
+        assert "Its key is missing: set $OPENAI_API_KEY." in run("models", "set", "main", "openai/gpt-5").out
+
+    def test_the_rest_stays(self, run: Run, config: str) -> None:
+        before = Path(config).read_text()
+        assert run("models", "set", "classifier", "ollama/small", "--config", config).code == 0
+        after = Path(config).read_text()
+        assert "classifier_timeout_ms = 5000" in after
+        assert "openai/gpt-5" in after
+        assert "base_url" not in after
+        assert before != after
+
+    @pytest.mark.parametrize(
+        ("argv", "said"),
+        [
+            (("simple", "nobody/x"), "provider 'nobody' is not known: say where it is with base_url"),
+            (("simple", "opnai/x"), "did you mean 'openai'?"),
+            (("simple", "gpt-5"), "must be provider/model"),
+            (("a b", "openai/x"), "a slot's name is letters"),
+            (("simple", "x/y", "--base-url", "http://169.254.169.254/v1"), "metadata"),
+            (("simple", "x/y", "--base-url", "http://user:word@example.org/v1"), "credential"),
+        ],
+    )
+    def test_what_cannot_be_used_changes_nothing(self, run: Run, config: str, argv: tuple[str, ...], said: str) -> None:
+        before = Path(config).read_text()
+        ran = run("models", "set", *argv, "--config", config)
+        assert ran.code == 2
+        assert said in ran.err
+        assert Path(config).read_text() == before
+
+    def test_a_slot_no_profile_has(self, run: Run, tmp_path: Path) -> None:
+        ran = run("models", "set", "classifer", "ollama/x", "--config", str(tmp_path / "new.toml"))
+        assert ran.code == 0
+        assert "did you mean 'classifier'?" in ran.out
+
+    @pytest.mark.parametrize("text", ["[models\n", '[models]\nsimple = "ollama/x"\n'])
+    def test_a_file_it_cannot_change(self, run: Run, tmp_path: Path, text: str) -> None:
+        (tmp_path / "odd.toml").write_text(text)
+        ran = run("models", "set", "simple", "ollama/y", "--config", str(tmp_path / "odd.toml"))
+        assert ran.code == 2
+        assert "odd.toml" in ran.err
+        assert (tmp_path / "odd.toml").read_text() == text
+
+
+class TestAsking:
+    """`turnout route`, `explain` and `plan` ask where somebody can be asked."""
+
+    def test_a_model_decides_in_doubt(self, run: Run, config: str, provider: ScriptedProvider) -> None:
+        provider.default = Reply("COMPLEX")
+        ran = run("route", UNSURE, "--config", config)
+        assert (ran.code, ran.err) == (0, "")
+        assert "by llm" in ran.out
+        assert "mine/small says COMPLEX" in ran.out
+        assert provider.open_connections == 0, "the connection was closed"
+
+    def test_not_with_local(self, run: Run, config: str, provider: ScriptedProvider) -> None:
+        assert "by fallback" in run("route", UNSURE, "--local", "--config", config).out
+        assert run("route", "hello", "--config", config).code == 0
+        assert provider.received == 0
+
+    def test_a_model_that_fails_is_no_error(self, run: Run, config: str, provider: ScriptedProvider) -> None:
+        provider.default = Reply(status=500)
+        ran = run("explain", UNSURE, "--config", config)
+        assert ran.code == 0
+        assert "answered 500" in ran.out
+        assert provider.open_connections == 0
+
+    def test_not_without_the_extra(self, run: Run, config: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setitem(sys.modules, "aiohttp", None)
+        for name in ("turnout.net.client", "turnout.models.ask"):
+            monkeypatch.delitem(sys.modules, name, raising=False)
+        assert "by fallback" in run("route", UNSURE, "--config", config).out
+
+    def test_the_doctor_knows(self, run: Run, config: str) -> None:
+        told = run("doctor", "--config", config).out
+        assert "classifier is mine/small" in told
+        assert "main is openai/gpt-5, which lacks its key" in told
+        assert "no model to ask" not in told
