@@ -15,8 +15,8 @@ $(READY): $(LOCKS)
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
 	@touch $@
 
-serve: $(READY) ## the gateway on this machine, with a built-in demonstration model unless a provider's key is set
-	@$(BIN)/turnout serve
+serve: $(READY) ## the gateway on this machine, on embedded defaults; ARGS="--port 9000" for options
+	@$(BIN)/turnout serve $(ARGS)
 
 demo: $(READY) ## an explained decision from each profile
 	@$(BIN)/python -m turnout.cli.demo

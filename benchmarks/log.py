@@ -368,7 +368,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="What logging adds to a decision, and what one core sustains.")
-    parser.add_argument("--quick", action="store_true", help="fewer rounds and calls: coarser figures in under a minute")
+    parser.add_argument("--quick", action="store_true", help="fewer rounds and calls: coarser, under a minute")
     parser.add_argument(
         "--postgres", action=argparse.BooleanOptionalAction, default=True, help="measure PostgreSQL too"
     )

@@ -5,7 +5,7 @@ A `python` block runs in a namespace the page shares, and what a statement print
 `console` block runs its `$ turnout …` lines in this process and shows what they print (`| python -m json.tool` and
 `$ echo $?` work as in a shell). Times, ids and hashes may differ; nothing else may. A page with `<!-- needs: postgresql
 -->` finds a fresh database of a real server in `DATABASE_URL`. A page with `<!-- needs: server -->` finds a gateway
-with the demonstration model in `OPENAI_BASE_URL` and `ANTHROPIC_BASE_URL`, as it is without any settings.
+with the demonstration model in `OPENAI_BASE_URL` and `ANTHROPIC_BASE_URL`.
 
     python tests/test_docs.py --write      runs every page and writes the output anew
 """
@@ -146,7 +146,8 @@ def demo_server(text: str, folder: Path) -> Iterator[None]:
         return
     home = folder / "served"
     home.mkdir()
-    with serving(home, "") as served:
+    # A page imports libraries for seconds in the same process; a server that is late for that is not overloaded.
+    with serving(home, "[server]\nlag_s = 60.0\n") as served:
         own = {"OPENAI_BASE_URL": f"{served.url}/v1", "ANTHROPIC_BASE_URL": served.url}
         own |= {"OPENAI_API_KEY": "none", "ANTHROPIC_API_KEY": "none", "TURNOUT_DB": str(home / "turnout.db")}
         with mock.patch.dict(os.environ, own):

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import pytest
 
 from turnout.cli import main
+from turnout.models.provider import PROVIDERS
 
 
 class Ran(NamedTuple):
@@ -26,6 +27,9 @@ def _plain_surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> No
     """No settings, colours or widths of whoever runs the tests, and a decision log of the test's own."""
     for name in ("TURNOUT_PROFILE", "TURNOUT_CONFIG", "TURNOUT_DEBUG", "NO_COLOR", "FORCE_COLOR", "COLUMNS"):
         monkeypatch.delenv(name, raising=False)
+    # A provider's key would have commands ask its models.
+    for provider in PROVIDERS.values():
+        monkeypatch.delenv(provider.env or "", raising=False)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.setenv("XDG_DATA_HOME", f"{tmp_path}/share")
     monkeypatch.setenv("TURNOUT_DB", f"{tmp_path}/log/turnout.db")

@@ -50,12 +50,12 @@ class TestList:
 
     def test_what_is_configured(self, run: Run, config: str, monkeypatch: pytest.MonkeyPatch) -> None:
         ran = run("models", "list", "--config", config)
-        assert "lacks $OPENAI_API_KEY" in ran.out
+        assert "Keys that are missing: $OPENAI_API_KEY" in ran.out
         assert "unknown" in ran.out
         assert "demonstration" not in ran.out
         monkeypatch.setenv("OPENAI_API_KEY", "sk-not-shown")
         shown = run("models", "list", "--config", config).out + run("models", "list", "--json", "--config", config).out
-        assert "lacks" not in shown
+        assert "missing" not in shown
         assert "not-shown" not in shown
 
     def test_json(self, run: Run, config: str, provider: ScriptedProvider) -> None:
@@ -156,7 +156,7 @@ class TestSet:
         assert ran.code == 0
         assert "did you mean 'classifier'?" in ran.out
 
-    @pytest.mark.parametrize("text", ["[models\n", '[models]\nsimple = "ollama/x"\n'])
+    @pytest.mark.parametrize("text", ["[models\n", 'models = { simple = "ollama/x" }\n'])
     def test_a_file_it_cannot_change(self, run: Run, tmp_path: Path, text: str) -> None:
         (tmp_path / "odd.toml").write_text(text)
         ran = run("models", "set", "simple", "ollama/y", "--config", str(tmp_path / "odd.toml"))

@@ -1,4 +1,4 @@
-"""`turnout serve` as a user starts it: a real process, real sockets, signals; and every way in which it cannot start."""
+"""`turnout serve` as a user starts it: a real process, real sockets, signals; and every way in which it cannot."""
 
 import contextlib
 import itertools

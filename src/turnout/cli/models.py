@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-import tomllib
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
@@ -70,14 +69,18 @@ def _draw(slots: Slots) -> None:
     screen = console()
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim", show_edge=False)
     for title in ("slot", "model", "speaks", "$/M in, out", "state"):
-        table.add_column(title, overflow="fold", no_wrap=title in ("slot", "state"))
+        table.add_column(title, overflow="fold", no_wrap=title in ("slot", "model"))
     for name, slot in slots.slots.items():
         prices = prices_of(slot)
         cost = "unknown" if prices is None else f"{prices.input_usd:g}, {prices.output_usd:g}"
-        state = Text("ready", "green") if slot.usable else Text(f"lacks {slot.needs_key}", "yellow")
+        state = Text("ready", "green") if slot.usable else Text("no key", "yellow")
         speaks = ", ".join(wire.partition("-")[2] for wire in slot.wires)
         table.add_row(Text(visible(name), "bold"), visible(slot.id), speaks, cost, state)
     screen.print(Rail(table, ""), width=width_of(screen))
+    lacking = {slot.needs_key: None for slot in slots.slots.values() if not slot.usable}
+    if lacking:
+        screen.print()
+        screen.print(Text(f"Keys that are missing: {', '.join(lacking)}", "yellow"), width=width_of(screen))
     standing = [
         f"{name} ({found.name})"
         for name in STAND_INS
@@ -175,20 +178,10 @@ def set_model(
 
     The rest of the file stays as it is. The first slot you name brings the default tiers along.
     """
-    from turnout.config.document import read
-    from turnout.config.load import settings_file
     from turnout.models.edit import set_slot
     from turnout.models.slot import DEFAULT_TIERS, STAND_INS, load_slots
 
-    file = settings_file(config)
-    if file is not None and file.exists():
-        read(file)  # a file nobody can read is not written to
-    try:
-        file = set_slot(slot, model, base_url, config)
-    except tomllib.TOMLDecodeError:
-        raise TurnoutError(
-            f"{file}: the slot {slot[:80]!r} is written there in a way this command cannot change: edit it by hand"
-        ) from None
+    file = set_slot(slot, model, base_url, config)
     from .screen import console, visible
 
     say = console().print

@@ -12,6 +12,9 @@ from collections import deque
 
 from turnout.apps.caller import Refused
 
+# How fast the measured lag follows what is seen: five late wakings in a row are believed, two in time forgive them.
+RISING, FALLING = 0.2, 0.5
+
 
 class Admission:
     def __init__(self, limit: int, waiting: int, wait_s: float, lag_s: float) -> None:
@@ -30,9 +33,12 @@ class Admission:
         """What to say to whoever comes now, if there is no sense in waiting; None if there is a place, or one soon."""
         if self.draining:
             return Refused(503, "overloaded_error", "the server is stopping: try another", retry_after_s=1.0)
-        if self.lag >= self.lag_s or (self.active >= self.limit and len(self._line) >= self.waiting):
-            return self._full()
-        return None
+        return self._full() if self.is_full else None
+
+    @property
+    def is_full(self) -> bool:
+        """Whether whoever comes now is refused, whatever it is they ask."""
+        return self.lag >= self.lag_s or (self.active >= self.limit and len(self._line) >= self.waiting)
 
     async def enter(self) -> None:
         """Take a place; raises Refused if there is none soon. Every `enter` that returns needs a `leave`."""
@@ -79,7 +85,8 @@ class Admission:
             before = loop.time()
             await asyncio.sleep(every_s)
             late = max(0.0, loop.time() - before - every_s)
-            self.lag = max(late, 0.7 * self.lag)
+            # One pause is no overload: somebody's long prompt, a collection of garbage. Several in a row are.
+            self.lag += (late - self.lag) * (RISING if late > self.lag else FALLING)
 
     def _full(self) -> Refused:
         self.refused += 1

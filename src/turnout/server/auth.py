@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import hmac
+import secrets
 import time
 from collections import OrderedDict, deque
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from turnout.apps.caller import Caller, Purse, Refused
 from turnout.apps.gateway.upstream import PASSED
@@ -22,6 +25,15 @@ MINUTE_S = 60.0
 _NOBODY = "0" * 64
 
 
+class Proven(NamedTuple):
+    """A key whose secret was shown and is right, for as long as its row is the one that was looked up."""
+
+    row: Key
+    proof: bytes
+    """A digest of the secret, under a key that lives as long as the process."""
+    caller: Caller
+
+
 class Auth:
     """Knows keys. `open` is a server on loopback that has none: everybody on this machine may ask."""
 
@@ -30,6 +42,9 @@ class Auth:
         self.pepper = pepper
         self.loopback = loopback
         self._keys: OrderedDict[str, tuple[float, Key | None]] = OrderedDict()
+        self._once = secrets.token_bytes(32)
+        """Keys the digests of secrets that are kept in memory; it is this process's own and never leaves it."""
+        self._proven: dict[str, Proven] = {}
         self._purses: dict[str, Purse] = {}
         self._recent: dict[str, deque[float]] = {}
         self._anyone = Caller("", "", frozenset(SCOPES) - {"admin"}, Purse())
@@ -42,12 +57,22 @@ class Auth:
             return self._owner if admin else self._anyone
         credential = self._credential(headers)
         row = await self._find(credential.key_id)
+        proof = hashlib.blake2b(credential.secret.encode(), key=self._once).digest()
+        proven = self._proven.get(credential.key_id)
+        if proven is None or proven.row is not row or not hmac.compare_digest(proof, proven.proof):
+            proven = await self._prove(credential, row, proof)
+        if not proven.row.is_valid(time.time_ns() // 1_000_000):
+            raise _unknown()
+        self._limit_rate(proven.row)
+        return proven.caller
+
+    async def _prove(self, credential: Credential, row: Key | None, proof: bytes) -> Proven:
+        """See whether the secret is the key's, and remember it if so: the store's digest is slow to make."""
         # Compared even where there is no such key, so that both take the same time.
         same = hmac.compare_digest(digest(credential.secret, self.pepper), row.digest if row is not None else _NOBODY)
-        if row is None or not same or not row.is_valid(time.time_ns() // 1_000_000):
-            raise Refused(401, "invalid_api_key", "this key is not known here, or no longer valid")
-        self._limit_rate(row)
-        return Caller(
+        if row is None or not same:
+            raise _unknown()
+        caller = Caller(
             key_id=row.id,
             tenant=row.tenant,
             scopes=frozenset(row.scopes),
@@ -56,10 +81,15 @@ class Auth:
             may_force=row.may_force,
             profiles=None if row.profiles is None else frozenset(row.profiles),
         )
+        if len(self._proven) >= CACHED_KEYS:
+            self._proven.clear()
+        proven = self._proven[row.id] = Proven(row, proof, caller)
+        return proven
 
     def forget(self) -> None:
         """Look every key up again: one was made, changed or revoked."""
         self._keys.clear()
+        self._proven.clear()
         self._has_keys = None
 
     def _credential(self, headers: Sequence[tuple[bytes, bytes]]) -> Credential:
@@ -120,6 +150,10 @@ class Auth:
             said = f"this key may ask {row.per_minute} times a minute: wait {wait:.0f} s"
             raise Refused(429, "rate_limit_exceeded", said, retry_after_s=wait)
         recent.append(now)
+
+
+def _unknown() -> Refused:
+    return Refused(401, "invalid_api_key", "this key is not known here, or no longer valid")
 
 
 # Every other header is nobody's business here.

@@ -77,7 +77,7 @@ async def serve(
                 proxy_headers=False,
                 timeout_keep_alive=20,
                 timeout_graceful_shutdown=CUT_S,
-                http=bounded(settings.header_bytes),
+                http=bounded(settings.header_bytes, house.admission if listener == "public" else None),
                 backlog=2048,
             )
         )

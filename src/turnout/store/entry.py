@@ -159,8 +159,14 @@ def breaches(decision_id: str, tenant: str, profile: str, broken: Iterable[Viola
 
 def entry(row: Row) -> bytes:
     """The line of a row; what a provider or an application calls things may be any text."""
-    kind: Any = type(row)
-    return line(_encode(kind(*(writable(field) if type(field) is str else field for field in astuple(row)))))
+    try:
+        content = _encode(row)
+    except UnicodeEncodeError:
+        content = b""
+    if not content or b"\\u0000" in content:
+        kind: Any = type(row)
+        content = _encode(kind(*(writable(field) if type(field) is str else field for field in astuple(row))))
+    return line(content)
 
 
 def read_entry(content: bytes) -> Row:
