@@ -35,6 +35,7 @@ lint: $(READY) ## ruff and mypy
 bench: $(READY) ## Turnout beside its peers, in one run
 	@$(BIN)/python benchmarks/decide.py
 	@$(BIN)/python benchmarks/log.py
+	@$(BIN)/python benchmarks/gateway.py
 	@$(BIN)/python benchmarks/split.py
 	@$(BIN)/python benchmarks/reference.py
 

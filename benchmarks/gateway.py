@@ -27,6 +27,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import islice
@@ -135,8 +136,8 @@ class Bench:
         self.cores = cores
         self.stack = stack
         self.say = say
-        self.disturbed = 0
-        """Runs that were repeated because requests failed."""
+        self.disturbed: Counter[str] = Counter()
+        """Runs that were repeated because requests failed, by contender."""
         self.bodies = {form: folder / f"{form}.jsonl" for form in FORMS}
         self.provider = self._start("provider", [sys.executable, str(SCRIPTS / "stub_provider.py")], core=cores.load)
         assert self.provider.stdout is not None
@@ -239,7 +240,7 @@ class Bench:
             if said["requests"] and not said["errors"]:
                 break
             self.say(f"{contender.name}: {said['errors']} of {said['requests']} requests failed ({form}); once more")
-            self.disturbed += 1
+            self.disturbed[contender.name] += 1
         else:
             raise SystemExit(f"{contender.name}: requests fail again and again ({form})")
         contender.sent += said["requests"]
@@ -361,9 +362,11 @@ def race(plan: Plan, bench: Bench, contenders: Sequence[Contender], direct: Cont
     return results, asked / max(1, answered)
 
 
-def tables(plan: Plan, results: Results, share: float) -> list[Table]:
+def tables(plan: Plan, results: Results, share: float, disturbed: Mapping[str, int]) -> list[Table]:
     columns = ["gateway", "requests/s", "per CPU second", "p99 ms", "p50 ms, alone", "added ms", "x bare", "x litellm"]
     found = []
+    # A server that refuses under load would look better without the runs in which it did: so they are told.
+    again = ", ".join(f"{name} {count}" for name, count in disturbed.items()) or "none"
     for form, rows in results.items():
         body = []
         for name, row in rows.items():
@@ -376,7 +379,8 @@ def tables(plan: Plan, results: Results, share: float) -> list[Table]:
         note = (
             f"{CONNECTIONS} connections for the rates and p99, one for p50; medians of {plan.rounds} rounds. "
             f"x bare: how many times slower than the bare one; x litellm: how many times faster than LiteLLM. "
-            f"The model was asked for {share:.1%} of the requests in the row that says so."
+            f"The model was asked for {share:.1%} of the requests in the row that says so. "
+            f"Runs left out and repeated because requests failed in them, both forms and the warm-up: {again}."
         )
         found.append(Table(f"{form}, one core", columns, body, note))
     return found
@@ -447,7 +451,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             contenders.append(bench.litellm())
         results, share = race(plan, bench, contenders, bench.direct())
     found = checks(results)
-    printed = [*tables(plan, results, share), verdict(found)]
+    printed = [*tables(plan, results, share, bench.disturbed), verdict(found)]
     heading = machine(options.peers)
     console.print(heading, markup=False, highlight=False)
     for table in printed:

@@ -36,7 +36,7 @@ from .spool import CLOSED, Spool, contents, line
 Durability = Literal["batched", "strict"]
 
 # What a power cut may take in `batched`, and how long a group is gathered for.
-GATHER_S = 0.02
+GATHER_S = 0.005
 # After a failed write the next one waits, longer each time: a locked database is not helped by being asked.
 FIRST_PAUSE_S, LAST_PAUSE_S = 0.05, 2.0
 # A writer that does not keep up, or has nowhere to write to, syncs the spool this often.
