@@ -1,8 +1,8 @@
 """The writing half of the store: rows go into a spool at once and into the database in groups.
 
     batched   a row is in the spool, with one `write`, before its decision is answered. Process death loses nothing;
-              a power cut what has been neither committed nor synced: the last milliseconds, under full load the last
-              50 and what a sync takes.
+              a power cut what has been neither committed nor synced: the last 5 ms, under full load those and what the
+              commit and the sync under way take.
     strict    a row is committed before its decision is answered.
 
 Either way one thread takes what the spool holds and commits it as a group, so that a commit's cost is shared. Routing
@@ -40,7 +40,7 @@ GATHER_S = 0.005
 # After a failed write the next one waits, longer each time: a locked database is not helped by being asked.
 FIRST_PAUSE_S, LAST_PAUSE_S = 0.05, 2.0
 # A writer that does not keep up, or has nowhere to write to, syncs the spool this often.
-SYNC_EVERY_S = 0.05
+SYNC_EVERY_S = 0.005
 # A worker that died leaves its spool to whoever looks next.
 ADOPT_EVERY_S = 60.0
 # A spool that has taken rows for this long after it refused one is well again.
