@@ -128,6 +128,7 @@ class Added(NamedTuple):
 class Rate(NamedTuple):
     whole: float  # decisions a second, with the drain
     behind_ms: float  # how long the drain took: what was recorded and not yet in the database
+    share: float  # percent of the time in which the process had the core
 
 
 # --- where decisions go
@@ -282,7 +283,7 @@ def queued(folder: Path, group: int) -> Iterator[Sink]:
 
 
 YARDSTICK = "turnout batched"
-UNCOMMITTED = "what it is behind"
+UNCOMMITTED = "milliseconds"
 
 
 def contenders() -> list[Contender]:
@@ -420,8 +421,19 @@ def postgres(say: Callable[[str], None]) -> Iterator[Databases | None]:
 
 
 def stay_on_one_core() -> None:
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    """The one that had least to do for a second: a neighbour that is bound to a core would halve every rate."""
+    listing = Path("/proc/stat")
+    if not hasattr(os, "sched_setaffinity") or not listing.exists():
+        return
+
+    def idle() -> dict[int, int]:
+        rows = (line.split() for line in listing.read_text(encoding="utf-8").splitlines() if line.startswith("cpu"))
+        return {int(row[0][3:]): int(row[4]) for row in rows if row[0] != "cpu"}
+
+    before = idle()
+    time.sleep(1.0)
+    after = idle()
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0), key=lambda core: after[core] - before[core])})
 
 
 class Bench:
@@ -520,17 +532,20 @@ class Bench:
         ours_rate = middle(rates[YARDSTICK]).whole
         rows = []
         for one in local:
-            whole, behind = middle(rates[one.name])
-            rows.append([one.name, f"{whole:,.0f}", times(ours_rate / whole), figure(behind), one.dies, one.power])
+            whole, behind, share = middle(rates[one.name])
+            figures = [f"{whole:,.0f}", times(ours_rate / whole), figure(behind), f"{share:.0f}"]
+            rows.append([one.name, *figures, one.dies, one.power])
         others = {f"{profile}, batched": self.rate(profile, ours(), self.plan.sustained) for profile in PROFILES[1:]}
-        rows += [[name, f"{rate.whole:,.0f}", "", figure(rate.behind_ms), "", ""] for name, rate in others.items()]
+        for name, rate in others.items():
+            rows.append([name, f"{rate.whole:,.0f}", "", figure(rate.behind_ms), f"{rate.share:.0f}", "", ""])
         note = (
             f"Profile {MAIN}, prompts of {TOKENS} tokens, full text; {self.plan.sustained:,} decisions, "
             f"{self.plan.slow:,} where every row is a commit; the median of {RUNS} runs, until the last row is in the "
-            "database. Behind: what the caller had recorded and the database did not have yet, in time. The kernel "
-            "writes a file to the disk within about 30 s."
+            "database. Behind: what the caller had recorded and the database did not have yet, in time. Core: how much "
+            "of it the process had; where nothing waits for a disk, what is missing to 100 was a neighbour's. The "
+            "kernel writes a file to the disk within about 30 s."
         )
-        columns = ["on one core", "decisions/s", "turnout batched is x faster", "behind at the end, ms"]
+        columns = ["on one core", "decisions/s", "turnout batched is x faster", "behind at the end, ms", "core, %"]
         tables = [Table("Sustained", [*columns, "kill -9 loses", "a power cut loses"], rows, note)]
         checks = [
             Check(
@@ -552,13 +567,13 @@ class Bench:
                     one = shared(url)[place]
                     self.say(f"sustained: {one.name}")
                     found.append(self.rate(MAIN, one.open, self.plan.slow if one.slow else self.plan.sustained))
-            whole, behind = middle(found)
-            rows.append([one.name, f"{whole:,.0f}", figure(behind)])
+            whole, behind, share = middle(found)
+            rows.append([one.name, f"{whole:,.0f}", figure(behind), f"{share:.0f}"])
         note = (
             f"The same, {self.plan.sustained:,} decisions, {self.plan.slow:,} with 1 caller. The server is real, syncs "
             "its log, is reached through a Unix socket, and may use the other cores."
         )
-        columns = ["one core for Turnout", "decisions/s", "behind at the end, ms"]
+        columns = ["one core for Turnout", "decisions/s", "behind at the end, ms", "core, %"]
         return Table("Sustained, PostgreSQL", columns, rows, note)
 
     def rates(self, entries: Sequence[Contender]) -> dict[str, list[Rate]]:
@@ -575,15 +590,15 @@ class Bench:
         route = self.routers[profile].route_sync
         with self.sink(opening) as sink:
             record = sink.record
-            start = time.perf_counter()
+            start, busy = time.perf_counter(), time.process_time()
             for text in islice(cycle(self.texts), count):
                 record(route(text))
             called = time.perf_counter()
             sink.drain()
-            ended = time.perf_counter()
+            ended, busy = time.perf_counter(), time.process_time() - busy
             if sink.rows() != count:
                 raise RuntimeError(f"{sink.rows():,} of {count:,} rows are there")
-        return Rate(count / (ended - start), (ended - called) * 1e3)
+        return Rate(count / (ended - start), (ended - called) * 1e3, 100 * busy / (ended - start))
 
     # --- how large, and how fast to read
 
@@ -653,7 +668,7 @@ class Bench:
 
 
 def middle(rates: Sequence[Rate]) -> Rate:
-    return Rate(median(rate.whole for rate in rates), median(rate.behind_ms for rate in rates))
+    return Rate(*(median(figures) for figures in zip(*rates, strict=True)))
 
 
 def elapsed_ms(work: Callable[[], object]) -> float:
