@@ -127,7 +127,7 @@ CUTS = [
 @pytest.mark.parametrize("case", CUTS, ids=lambda case: case.id)
 def test_a_stream_that_breaks_raises(world: World, case: Cut, api: Api) -> None:
     """What came so far has come; the end is an exception, never as if the answer were complete."""
-    world.providers["simple"].default = Reply("one two three four", fault=case.fault, chunk_delay_s=0.06)
+    world.providers["simple"].default = Reply("one two three four", fault=case.fault, chunk_delay_s=0.15)
     library: Any = anthropic if api == "messages" else openai
     with pytest.raises(library.APIError) as told:
         ask(world, api, "auto", HELLO, stream=True, asynchronous=case.id in ("cut", "error"))

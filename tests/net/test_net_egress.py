@@ -2,14 +2,14 @@
 
 import asyncio
 import socket
+from contextlib import suppress
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 import pytest
-from aiohttp.helpers import is_ip_address
 from hypothesis import given
 from hypothesis import strategies as st
-from yarl import URL
 
 from net.loopback import Names, Watch, ask, client_for
 from turnout.core.errors import EgressRefused
@@ -160,7 +160,7 @@ class TestDisguises:
 
     @pytest.mark.parametrize("host", DISGUISED)
     def test_what_skips_the_resolver_has_been_checked(self, host: str) -> None:
-        """aiohttp connects straight to what it takes for an address: nothing it takes for one may count as a name."""
+        """The client goes straight to what it takes for an address: nothing it takes for one may count as a name."""
         for private in (True, False):
             origin = Origin("http", host, 80, private)
             try:
@@ -168,7 +168,8 @@ class TestDisguises:
             except EgressRefused:
                 continue
             assert private
-            assert not is_ip_address(host) or str(ip_address(host)) == host
+            with suppress(ValueError):
+                assert str(ip_address(host)) == host
 
     def test_end_to_end(self, watch: Watch) -> None:
         async def main() -> None:
@@ -478,9 +479,10 @@ class TestConfiguration:
             origin = origin_of(url, private=True)
         except EgressRefused:
             return
-        read = URL(f"{origin}/v1")
-        assert (read.scheme, read.raw_host, read.port) == origin[:3]
-        assert not is_ip_address(origin.host) or str(ip_address(origin.host)) == origin.host
+        read = urlsplit(f"{origin}/v1")
+        assert (read.scheme, read.hostname, read.port) == origin[:3]
+        with suppress(ValueError):
+            assert str(ip_address(origin.host)) == origin.host
 
 
 class TestOrigins:

@@ -1,7 +1,8 @@
 """How many requests are let in at once. The rest wait a moment, in a short line, and are then told to come back.
 
 Refusing early is what keeps a server useful under too much load: work that is let in is finished in time, and work that
-is not costs next to nothing.
+is not costs next to nothing. There is room for as many as the settings say, and for fewer while the event loop falls
+behind: room shrinks quickly then, and grows back slowly.
 """
 
 from __future__ import annotations
@@ -14,6 +15,12 @@ from turnout.apps.caller import Refused
 
 # How fast the measured lag follows what is seen: five late wakings in a row are believed, two in time forgive them.
 RISING, FALLING = 0.2, 0.5
+# What room is multiplied by at each look while the loop is behind, and while it is not: a tenth in a fifth of a second,
+# all of it back within two.
+SHRINKING, GROWING = 0.8, 1.05
+# Room there is always. Whoever is alone here is not refused because others keep the machine busy; and so many requests
+# at once are as many as one core can have under way and still be quick.
+LEAST = 16
 
 
 class Admission:
@@ -22,6 +29,8 @@ class Admission:
         self.waiting = waiting
         self.wait_s = wait_s
         self.lag_s = lag_s
+        self.room = float(limit)
+        """How many are let in just now."""
         self.active = 0
         self.refused = 0
         self.lag = 0.0
@@ -38,7 +47,10 @@ class Admission:
     @property
     def is_full(self) -> bool:
         """Whether whoever comes now is refused, whatever it is they ask."""
-        return self.lag >= self.lag_s or (self.active >= self.limit and len(self._line) >= self.waiting)
+        if self.active < self.room:
+            return False
+        # A line is for a moment's crowd; while the loop is behind, waiting in it would only make that worse.
+        return self.room < self.limit or len(self._line) >= self.waiting
 
     async def enter(self) -> None:
         """Take a place; raises Refused if there is none soon. Every `enter` that returns needs a `leave`."""
@@ -84,9 +96,16 @@ class Admission:
         while True:
             before = loop.time()
             await asyncio.sleep(every_s)
-            late = max(0.0, loop.time() - before - every_s)
-            # One pause is no overload: somebody's long prompt, a collection of garbage. Several in a row are.
-            self.lag += (late - self.lag) * (RISING if late > self.lag else FALLING)
+            self.measure(max(0.0, loop.time() - before - every_s))
+
+    def measure(self, late: float) -> None:
+        """Take note of a waking that was so many seconds late, and make room accordingly."""
+        # One pause is no overload: somebody's long prompt, a collection of garbage. Several in a row are.
+        self.lag += (late - self.lag) * (RISING if late > self.lag else FALLING)
+        if self.lag >= self.lag_s:
+            self.room = max(min(LEAST, self.limit), min(self.room, self.active) * SHRINKING)
+        else:
+            self.room = min(self.limit, self.room * GROWING)
 
     def _full(self) -> Refused:
         self.refused += 1

@@ -21,7 +21,7 @@ from turnout.apps.gateway.gateway import FORMATS, Answer, refusal
 from .auth import header_map
 from .house import House
 from .table import ROUTES, Listener, Route
-from .wire import Gone, Receive, Scope, Send, read_body, send_answer, unless_gone
+from .wire import PRESENCE, Gone, Presence, Receive, Scope, Send, read_body, send_answer
 
 log = logging.getLogger("turnout.server")
 _NOBODY = None
@@ -33,10 +33,13 @@ def application(house: House, listener: Listener = "public") -> Any:
     for route in ROUTES:
         if route.listener == listener:
             paths.setdefault(route.path, {})[route.method] = Endpoint(house, route)
-    routes = [Path(path, Methods(methods), include_in_schema=False) for path, methods in paths.items()]
-    limited = {path: next(iter(methods.values())).route for path, methods in paths.items() if listener == "public"}
-    limited = {path: route for path, route in limited.items() if route.scope and "{" not in path}
-    return Outermost(house, Paths(routes, redirect_slashes=False, default=NotFound()), limited)
+    served = {path: Methods(methods) for path, methods in paths.items()}
+    # Most paths are just themselves; a pattern is tried for those that are not.
+    plain = {path: methods for path, methods in served.items() if "{" not in path}
+    patterns = [Path(path, methods, include_in_schema=False) for path, methods in served.items() if path not in plain]
+    limited = {path: next(iter(methods.methods.values())).route for path, methods in plain.items()}
+    limited = {path: route for path, route in limited.items() if route.scope and listener == "public"}
+    return Outermost(house, plain, Paths(patterns, redirect_slashes=False, default=NotFound()), limited)
 
 
 class Methods:
@@ -65,9 +68,10 @@ class NotFound:
 class Outermost:
     """What nobody expected ends here: a sentence for the client, the rest for the log."""
 
-    def __init__(self, house: House, inner: Any, limited: dict[str, Route]) -> None:
+    def __init__(self, house: House, plain: dict[str, Methods], patterns: Paths, limited: dict[str, Route]) -> None:
         self.house = house
-        self.inner = inner
+        self.plain = plain
+        self.patterns = patterns
         self.limited = limited
         """Paths that need a place. When there is none, that is said here, before anything else is done: what is refused
         must cost next to nothing, or refusing is all a server does."""
@@ -91,7 +95,7 @@ class Outermost:
             await send(message)
 
         try:
-            await self.inner(scope, receive, sending)
+            await self.plain.get(scope["path"], self.patterns)(scope, receive, sending)
         except Exception:
             log.exception("a request failed in a way nobody foresaw")
             if started:
@@ -134,7 +138,7 @@ class Endpoint:
                 caller.must(route.scope)
                 body = await read_body(receive, house.settings.body_bytes, headers.get("content-length"))
                 if route.wire is not None:
-                    status = await self._ask(body, caller, headers, receive, send)
+                    status = await self._ask(body, caller, headers, scope[PRESENCE], send)
                     return
                 answer = await self._plain(caller, body, scope)
         except Refused as refused:
@@ -153,7 +157,9 @@ class Endpoint:
         assert self.route.plain is not None  # noqa: S101 - a row has a handler or a format
         return await self.route.plain(self.house, caller, body, scope.get("path_params", {}))
 
-    async def _ask(self, body: bytes, caller: Caller, headers: Mapping[str, str], receive: Receive, send: Send) -> int:
+    async def _ask(
+        self, body: bytes, caller: Caller, headers: Mapping[str, str], presence: Presence, send: Send
+    ) -> int:
         """A generation: as long as it takes, and not a moment longer than its client is there."""
         wire = self.route.wire
         here = asyncio.current_task()
@@ -172,7 +178,7 @@ class Endpoint:
             await send_answer(send, answer)
 
         try:
-            await unless_gone(receive, work())
+            await presence.unless_gone(work())
         except asyncio.CancelledError:
             # Only a server that stops takes somebody off the list who has no answer.
             if here in asking or status != 499 or here.uncancel():

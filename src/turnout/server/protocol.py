@@ -1,4 +1,5 @@
-"""Below ASGI: how much and how long a request's head may be, and the quick way to say that there is no room.
+"""Below ASGI: how much and how long a request's head may be, who is told when a client leaves, and the quick way to say
+that there is no room.
 
 The parser itself would collect a header for ever. And under five times too much load most of what a server does is to
 refuse: a refusal that goes through the whole house costs a twelfth of an answer, one from here a fiftieth.
@@ -16,15 +17,12 @@ from turnout.apps.gateway.gateway import FORMATS
 from turnout.apps.gateway.wire import Format
 
 from .admission import Admission
+from .wire import PRESENCE, Presence
 
 # From the first byte of a connection, or of the next request on it, to the end of the headers.
 HEAD_S = 10.0
 # When to come back, in turn: clients that are all told the same come back together.
 WAITS_S = (1, 2, 3)
-
-
-class TooLong(Exception):
-    """A head is longer than is taken; the parser turns it into a 400."""
 
 
 class BoundedHead(HttpToolsProtocol):
@@ -36,19 +34,24 @@ class BoundedHead(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self._presence = Presence()
         self._begin()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._timer.cancel()
         super().connection_lost(exc)
+        self._presence.leave()
 
     def data_received(self, data: bytes) -> None:
         if self.admission is not None and self.admission.is_full and self._refuse(self.admission, data):
             return
-        super().data_received(data)
+        # A head is short: of what comes at once only the beginning can be one.
+        endless = len(data) > self.limit and self._in_head and data.find(b"\r\n\r\n", 0, self.limit) < 0
+        if not endless:
+            super().data_received(data)
         if self._in_head and not self.transport.is_closing():
             self._come += len(data)
-            if self._come > self.limit:
+            if endless or self._come > self.limit:
                 self.send_400_response(f"The head of a request is at most {self.limit} bytes long.")
 
     def _refuse(self, admission: Admission, data: bytes) -> bool:
@@ -71,29 +74,17 @@ class BoundedHead(HttpToolsProtocol):
         super().on_message_begin()
         self._begin()
 
-    def on_url(self, url: bytes) -> None:
-        self._count(len(url))
-        super().on_url(url)
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        self._count(len(name) + len(value) + 4)
-        super().on_header(name, value)
-
     def on_headers_complete(self) -> None:
         self._in_head = False
         self._timer.cancel()
         super().on_headers_complete()
+        self.scope[PRESENCE] = self._presence  # type: ignore[literal-required]
 
     def _begin(self) -> None:
         if hasattr(self, "_timer"):
             self._timer.cancel()
-        self._in_head, self._come, self._read = True, 0, 0
+        self._in_head, self._come = True, 0
         self._timer: Any = self.loop.call_later(HEAD_S, self._give_up)
-
-    def _count(self, size: int) -> None:
-        self._read += size
-        if self._read > self.limit:
-            raise TooLong
 
     def _give_up(self) -> None:
         if self._in_head and not self.transport.is_closing():

@@ -23,6 +23,10 @@ BODY_RATE = 8192
 TAKE_S = 30.0
 
 
+PRESENCE = "turnout.presence"
+"""Where a request's scope says whether its client is still there."""
+
+
 class Gone(Exception):
     """The client has left."""
 
@@ -78,24 +82,30 @@ async def send_answer(send: Send, answer: Answer) -> None:
         await send({"type": "http.response.body", "body": b""})
 
 
-async def unless_gone(receive: Receive, work: Awaitable[None]) -> None:
-    """Do the work here; stop it at once when the client leaves."""
-    here = asyncio.current_task()
-    left = False
+class Presence:
+    """Whether a client is still there, and what is done at once when it leaves."""
 
-    async def watch() -> None:
-        nonlocal left
-        while (await receive())["type"] != "http.disconnect":
-            pass
-        left = True
-        here.cancel()  # type: ignore[union-attr]
+    def __init__(self) -> None:
+        self.gone = False
+        self._calls: list[Callable[[], object]] = []
 
-    watching = asyncio.ensure_future(watch())
-    try:
-        await work
-    except asyncio.CancelledError:
-        # Cancelled by ourselves, the work has ended in order; by anybody else, that is theirs to know.
-        if not left or here.uncancel():  # type: ignore[union-attr]
-            raise
-    finally:
-        watching.cancel()
+    def leave(self) -> None:
+        self.gone = True
+        for call in self._calls:
+            call()
+
+    async def unless_gone(self, work: Awaitable[None]) -> None:
+        """Do the work here; stop it at once when the client leaves."""
+        here = asyncio.current_task()
+        assert here is not None  # noqa: S101 - this is a coroutine
+        self._calls.append(here.cancel)
+        if self.gone:
+            here.cancel()
+        try:
+            await work
+        except asyncio.CancelledError:
+            # Cancelled by ourselves, the work has ended in order; by anybody else, that is theirs to know.
+            if not self.gone or here.uncancel():
+                raise
+        finally:
+            self._calls.remove(here.cancel)
