@@ -26,7 +26,7 @@ NAMES |= {422: "UnprocessableEntityError", 429: "RateLimitError"}
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    more = dict.fromkeys(TIERS, "first_token_s = 0.15\nidle_s = 0.15")
+    more = dict.fromkeys(TIERS, "first_token_s = 0.15\nidle_s = 0.15\ntotal_s = 2.0")
     more["simple"] += "\ncontext_tokens = 1200"
     more["medium"] += "\ncontext_tokens = 3000"
     more["complex"] += "\ncontext_tokens = 6000\ntools = false"

@@ -8,14 +8,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from gateway.bench import HELLO, PROOF, Bench, bench_of, caller
+from gateway.bench import HELLO, PROOF, TIERS, Bench, bench_of, caller
 from turnout.apps.caller import Purse
 from turnout.models.secret import SecretPlace
 from turnout.testing import Fault, Reply
 
-QUICK: dict[str, Any] = {
-    tier: {"first_token_s": 0.15, "idle_s": 0.15} for tier in ("simple", "medium", "complex", "reasoning")
-}
+QUICK: dict[str, Any] = {tier: {"first_token_s": 0.15, "idle_s": 0.15, "total_s": 2.0} for tier in TIERS}
 CHAINS = {
     "simple": ["simple", "medium", "complex"],
     "medium": ["medium", "complex"],
@@ -82,6 +80,60 @@ def test_which_failures_move_on(tmp_path: Path, stream: bool) -> None:
         attempts = bench.outcome(told).extra["attempts"]
         assert [one["ended"] for one in attempts] == [ended] * tries + ["answered"]
         assert attempts[0].get("status", 0) == status
+
+    asyncio.run(scenario())
+
+
+def test_an_answer_in_one_piece_may_take_longer_than_a_first_token(tmp_path: Path) -> None:
+    """Its headers come when all of it is written: that is no sign that nobody is there."""
+
+    async def scenario() -> None:
+        async with bench_of(tmp_path, **QUICK) as bench:
+            bench.providers["simple"].default = Reply("at last", delay_s=0.4)
+            whole = await bench.ask("simple")
+            assert (whole.status, whole.slot) == (200, "simple")
+            streamed = await bench.ask("simple", stream=True)
+            assert (streamed.status, streamed.slot) == (200, "medium")
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("said", "told"), [(("60", "7.2", "90"), "8"), (("", "30", ""), "30"), (("", "soon", ""), None)]
+)
+def test_when_everybody_is_busy_the_client_hears_until_when(
+    tmp_path: Path, said: tuple[str, str, str], told: str | None
+) -> None:
+    async def scenario() -> None:
+        async with bench_of(tmp_path) as bench:
+            for tier, after in zip(TIERS, said, strict=False):
+                bench.providers[tier].default = Reply(status=429, headers={"retry-after": after} if after else {})
+            busy = await bench.ask("simple")
+            assert (busy.status, busy.headers.get("retry-after")) == (429, told)
+
+    asyncio.run(scenario())
+
+
+def test_who_leaves_does_not_end_anothers_probe(tmp_path: Path) -> None:
+    """The last of a chain is asked whatever its breaker says; that it is given up says nothing of the probe's fate."""
+
+    async def scenario() -> None:
+        async with bench_of(tmp_path) as bench:
+            slot = bench.gateway.slots.find("reasoning")
+            assert slot is not None
+            breaker = bench.gateway.models.breaker(slot)
+            while breaker.state == "closed":
+                breaker.failed()
+            breaker._since = 0.0
+            assert breaker.allows(), "the probe"
+            bench.providers["reasoning"].default = Reply(delay_s=5.0)
+            task = asyncio.create_task(bench.ask("reasoning"))
+            while not bench.asked:
+                await asyncio.sleep(0.01)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert not breaker.allows(), "it is still under way"
 
     asyncio.run(scenario())
 

@@ -65,8 +65,8 @@ class SlotFile(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tr
     """It takes a JSON schema for its answer."""
     prices: Prices | None = None
     """Unless told, what the price list knows; an unknown model has no price, not zero."""
-    connect_s: Seconds = 2.0
     first_token_s: Seconds = 30.0
+    """Of a stream, whose beginning tells that somebody is there; an answer in one piece may take all its time."""
     idle_s: Seconds = 20.0
     total_s: Seconds = 600.0
 

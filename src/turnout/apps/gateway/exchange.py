@@ -96,27 +96,31 @@ class Exchange:
         self.asked = asked
         self.headers = headers
         self.attempts: list[Attempt] = []
+        self.retry_after_s: float | None = None
+        """The soonest that one of those who were busy asked to be asked again."""
 
     async def begin(self, candidates: Sequence[Candidate]) -> Begun | Wrong | None:
         """The first candidate that answers; None if none does."""
         for number, candidate in enumerate(candidates):
             breaker = self.models.breaker(candidate.slot)
+            allowed = breaker.allows()
+            probe = allowed and breaker.state != "closed"
             # The last one is tried whatever its breaker says: refusing for certain is worse than perhaps failing.
-            if not breaker.allows() and number + 1 < len(candidates):
+            if not allowed and number + 1 < len(candidates):
                 self._note(candidate, "breaker", time.monotonic(), detail="it has failed too often; skipped for now")
                 continue
-            found = await self._try(candidate)
+            found = await self._try(candidate, probe=probe)
             wait = _retry_after(found) if isinstance(found, NetError) else None
             if wait is not None:
                 with self.budget.retry() as allowed:
                     if allowed:
                         await asyncio.sleep(wait)
-                        found = await self._try(candidate)
+                        found = await self._try(candidate, probe=probe)
             if not isinstance(found, NetError):
                 return found
         return None
 
-    async def _try(self, candidate: Candidate) -> Begun | Wrong | NetError:
+    async def _try(self, candidate: Candidate, *, probe: bool) -> Begun | Wrong | NetError:
         breaker = self.models.breaker(candidate.slot)
         started = time.monotonic()
         finished = False
@@ -132,7 +136,7 @@ class Exchange:
                 self._note(candidate, ended, started, detail=str(error))
             return error
         finally:
-            if not finished:
+            if not finished and probe:
                 breaker.forgive()
         return found
 
@@ -163,7 +167,9 @@ class Exchange:
             raw = await upstream.read(Deadline.after(5.0), 5.0)
             return Wrong(candidate, status, slot.hide(_message(raw[:ERROR_BYTES])))
         after = upstream.headers.get("retry-after", "")
-        wait = float(after) if after.replace(".", "", 1).isdecimal() else None
+        wait = float(after) if after.isascii() and after.replace(".", "", 1).isdecimal() else None
+        if wait is not None:
+            self.retry_after_s = wait if self.retry_after_s is None else min(wait, self.retry_after_s)
         self._note(candidate, "status", started, status=status, detail=f"{slot.id} answered {status}")
         raise _Status(f"{slot.id} answered {status}", status, wait)
 
@@ -172,7 +178,7 @@ class Exchange:
         kind = upstream.headers.get("content-type", "")
         if "json" not in kind:
             raise Broken(f"{slot.id} answered {kind or 'something without a type'} instead of JSON")
-        raw = await upstream.read(deadline, max(slot.idle_s, slot.first_token_s))
+        raw = await upstream.read(deadline, slot.total_s)
         try:
             fields = _whole.decode(raw)
             usage = self.form.usage(raw, Usage())

@@ -6,6 +6,7 @@ a stream that breaks, a provider that never answers.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from copy import copy
 from typing import NamedTuple
@@ -31,7 +32,7 @@ from .account import Account, Headers, Ledger, Turned
 from .chat import Chat
 from .choose import Candidate, Choice, choose, unfit
 from .conversation import Conversations, Pin, staying_saves
-from .exchange import Attempt, Begun, Exchange, Wrong
+from .exchange import Begun, Exchange, Wrong
 from .messages import Messages
 from .relay import Relay
 from .responses import Responses
@@ -204,7 +205,7 @@ class Gateway:
                 return Answer(200, account.headers(found, exchange.attempts), body)
             finished = True
             account.close("failed", None, exchange.attempts)
-            return _failed(form, found, decision, exchange.attempts)
+            return _failed(form, found, decision, exchange)
         except Refused:
             finished = True
             account.close("refused", None, exchange.attempts)
@@ -249,14 +250,18 @@ def _none_fits(form: Format, turned: Turned) -> Answer:
     return _error(form, status, kind, said, turned.decision)
 
 
-def _failed(form: Format, found: Wrong | None, decision: Decision, attempts: list[Attempt]) -> Answer:
+def _failed(form: Format, found: Wrong | None, decision: Decision, exchange: Exchange) -> Answer:
+    attempts = exchange.attempts
     if found is not None:
         return _error(form, found.status, "invalid_request_error", found.message, decision)
     statuses = {attempt.status for attempt in attempts}
     endings = {attempt.ended for attempt in attempts}
     tried = "; ".join(f"{attempt.model}: {attempt.detail or attempt.ended}" for attempt in attempts)
     if statuses == {429}:
-        return _error(form, 429, "rate_limit_exceeded", f"every model is busy: {tried}", decision)
+        busy = _error(form, 429, "rate_limit_exceeded", f"every model is busy: {tried}", decision)
+        if exchange.retry_after_s is not None:
+            busy.headers.append((b"retry-after", str(math.ceil(exchange.retry_after_s)).encode()))
+        return busy
     if endings == {"timeout"}:
         return _error(form, 504, "timeout", f"no model answered in time: {tried}", decision)
     return _error(form, 502, "upstream_error", f"no model answered: {tried}", decision)

@@ -62,7 +62,8 @@ async def open_upstream(client: Client, slot: Slot, asked: Asked, headers: Mappi
         sent.setdefault("anthropic-version", ANTHROPIC_VERSION)
     key = credential(asked.wire, slot.provider, slot.key.reveal()) if slot.key is not None else None
     request = Request(slot.origin, slot.path + PATHS[asked.wire], asked.body(slot.model), headers=sent, credential=key)
-    return await client.open(request, slot.first_token_s)
+    # An answer in one piece begins when all of it is written.
+    return await client.open(request, slot.first_token_s if asked.stream else slot.total_s)
 
 
 def last_words(query: Query) -> str:
