@@ -8,7 +8,7 @@ from turnout.apps.caller import Refused
 from turnout.server.admission import LEAST, Admission
 
 
-def admission(limit: int = 100, waiting: int = 0, lag_s: float = 0.04) -> Admission:
+def admission(limit: int = 100, waiting: int = 0, lag_s: float = 0.02) -> Admission:
     return Admission(limit, waiting, wait_s=0.05, lag_s=lag_s)
 
 
@@ -46,7 +46,7 @@ def test_room_shrinks_to_what_one_core_does_and_grows_back() -> None:
 def test_one_pause_is_no_overload() -> None:
     room = admission()
     room.active = 90
-    look(room, 0.15, 1)
+    look(room, 0.09, 1)
     assert room.room == 100
     look(room, 0.0, 3)
     assert room.lag < 0.01
@@ -62,8 +62,8 @@ def test_few_are_allowed_where_the_settings_say_few() -> None:
 
 def test_while_it_is_behind_nobody_stands_in_line() -> None:
     async def main() -> None:
-        room = admission(limit=20, waiting=10)
-        for _ in range(20):
+        room = admission(limit=60, waiting=10)
+        for _ in range(60):
             await room.enter()
         assert not room.is_full, "there is a line"
         look(room, 0.5, 20)
@@ -71,7 +71,22 @@ def test_while_it_is_behind_nobody_stands_in_line() -> None:
             await room.enter()
         assert refused.value.status == 503
         assert refused.value.retry_after_s is not None
-        assert "20 requests are under way" in str(refused.value)
+        assert "60 requests are under way" in str(refused.value)
+
+    asyncio.run(main())
+
+
+def test_who_comes_at_once_is_counted_before_entering() -> None:
+    """Heads that are read in one turn of the loop: the next is refused as if those were in already."""
+
+    async def main() -> None:
+        room = admission(limit=3)
+        for _ in range(3):
+            assert not room.is_full
+            room.expect(asyncio.get_running_loop())
+        assert room.is_full
+        await asyncio.sleep(0)
+        assert not room.is_full, "they came, and none of them stayed"
 
     asyncio.run(main())
 

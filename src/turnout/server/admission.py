@@ -19,8 +19,8 @@ RISING, FALLING = 0.2, 0.5
 # all of it back within two.
 SHRINKING, GROWING = 0.8, 1.05
 # Room there is always. Whoever is alone here is not refused because others keep the machine busy; and so many requests
-# at once are as many as one core can have under way and still be quick.
-LEAST = 16
+# at once, at half a millisecond of work each, are as many as one core can have under way and still be quick.
+LEAST = 48
 
 
 class Admission:
@@ -32,6 +32,8 @@ class Admission:
         self.room = float(limit)
         """How many are let in just now."""
         self.active = 0
+        self.coming = 0
+        """Heads that were read since the loop last turned: whoever sent them has not entered yet, and will."""
         self.refused = 0
         self.lag = 0.0
         """How far the event loop is behind, seconds; kept by `watch`."""
@@ -47,10 +49,19 @@ class Admission:
     @property
     def is_full(self) -> bool:
         """Whether whoever comes now is refused, whatever it is they ask."""
-        if self.active < self.room:
+        if self.active + self.coming < self.room:
             return False
         # A line is for a moment's crowd; while the loop is behind, waiting in it would only make that worse.
         return self.room < self.limit or len(self._line) >= self.waiting
+
+    def expect(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Somebody comes in with the loop's next turn: without counting them all who come at once would be let in."""
+        if not self.coming:
+            loop.call_soon(self._arrive)
+        self.coming += 1
+
+    def _arrive(self) -> None:
+        self.coming = 0
 
     async def enter(self) -> None:
         """Take a place; raises Refused if there is none soon. Every `enter` that returns needs a `leave`."""

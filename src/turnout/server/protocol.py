@@ -61,7 +61,7 @@ class BoundedHead(HttpToolsProtocol):
             return False
         end = data.find(b"\r\n\r\n")
         found = _ASKED.match(data)
-        length = _LENGTH.search(data, 0, end) if found is not None and end > 0 else None
+        length = _LENGTH.search(data, 0, end + 2) if found is not None and end > 0 else None
         if found is None or length is None or len(data) != end + 4 + int(length[1]):
             return False
         admission.refused += 1
@@ -77,6 +77,8 @@ class BoundedHead(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._in_head = False
         self._timer.cancel()
+        if self.admission is not None:
+            self.admission.expect(self.loop)
         super().on_headers_complete()
         self.scope[PRESENCE] = self._presence  # type: ignore[literal-required]
 
