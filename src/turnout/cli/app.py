@@ -88,6 +88,16 @@ COMMANDS = (
         ),
     ),
     Command(
+        "embed",
+        "Install the sentence embedder of this machine, or see what is installed.\n\n"
+        "A student that was trained with vectors needs the embedder they are from.",
+        (
+            "turnout embed install",
+            "turnout embed list",
+            'turnout embed text "Where is my parcel?" "When does my order arrive?" "Define entropy"',
+        ),
+    ),
+    Command(
         "keys",
         "Make, list or revoke the keys of a server.\n\n"
         "On one machine none is needed. As soon as there is one, every request needs one.",
@@ -178,6 +188,90 @@ COMMANDS = (
         ),
     ),
     Command(
+        "train",
+        "Train a profile's student on labelled questions.\n\n"
+        "Duplicates are collapsed, rows that look planted are set aside, a fifth is held out to judge by, and the "
+        "student is stood on the shelf as a candidate: turnout promote lets it serve. With --outcomes a profile learns "
+        "which model is good enough. Needs the extra: pip install 'turnout[learn]'.",
+        (
+            "turnout train labels.jsonl more.csv -p assist",
+            "turnout train --from-log --since 30d --promote",
+            "turnout train --outcomes outcomes.jsonl -p tiers-learned --keep-quality 95%",
+        ),
+    ),
+    Command(
+        "tune",
+        "Fit the weights of a signals layer to labelled questions.\n\n"
+        "Weights, band edges and steepness move, signs and overrides stay. Accuracy before and after comes from "
+        "questions that fitted nothing. With --out the numbers are written as a profile that extends the old one, if "
+        "they are shown to be better; the exit code is 1 if they are not.",
+        (
+            "turnout tune labels.jsonl -p tiers-local --out my-tiers.toml",
+            "turnout tune labels.csv -p study --layer local --json | jq .moved",
+        ),
+    ),
+    Command(
+        "calibrate",
+        "Choose all gates of a profile together, with a bound on errors.\n\n"
+        "The largest share that local layers may decide such that at most so much of it is wrong: proven on labelled "
+        "questions, for any number of them. With --out the gates are written as a profile that extends the old one. "
+        "The exit code is 1 if nothing could be proven. Needs the extra: pip install 'turnout[learn]'.",
+        (
+            "turnout calibrate labels.jsonl -p assist --max-error 2% --confidence 95%",
+            "turnout calibrate labels.jsonl -p assist --out my-assist.toml",
+        ),
+    ),
+    Command(
+        "evaluate",
+        "Measure a profile's layers on labelled questions.\n\n"
+        "Accuracy and calibration of each local layer and of all together, who is taken for whom, and the share that "
+        "is left to a language model; two models are compared on the same questions. Needs the extra: pip install "
+        "'turnout[learn]'.",
+        (
+            "turnout evaluate labels.jsonl -p assist",
+            "turnout evaluate labels.jsonl -p assist --model old --model new",
+            "turnout evaluate labels.jsonl -p assist --card card.html",
+        ),
+    ),
+    Command(
+        "shadow",
+        "Let a trained student decide logged questions beside the one that serves.\n\n"
+        "How often the two agree, which questions change from which route to which, and how many of each are right "
+        "where people said so. Nothing is served by it; what was found is kept for turnout promote.",
+        (
+            "turnout shadow -p assist",
+            "turnout shadow -p assist --since 7d --model 3f2a91",
+        ),
+    ),
+    Command(
+        "promote",
+        "Let a trained student serve, if every check says it may.\n\n"
+        "Accuracy and the difference to the champion as lower bounds, the recall of each label, golden cases, "
+        "contract, flip rate, shadow decisions, suspicious rows and words. The exit code is 1 if it does not serve "
+        "afterwards.",
+        (
+            "turnout promote -p assist",
+            "turnout promote 3f2a91 --check",
+            'turnout promote 3f2a91 --force --why "the champion answers nothing in Spanish"',
+        ),
+    ),
+    Command(
+        "rollback",
+        "Let the student before this one serve again.\n\n"
+        "One step back each time, down to the one that came with Turnout. --history lists who served when, and why.",
+        ("turnout rollback -p assist", "turnout rollback -p assist --history"),
+    ),
+    Command(
+        "drift",
+        "See whether the traffic has changed since the student learnt from it.\n\n"
+        "Routes, layers, confidence, unknown questions, unseen words and corrections, before and now. A change counts "
+        "that is beyond chance and large enough. The exit code is 1 if there is one.",
+        (
+            "turnout drift -p assist",
+            "turnout drift -p assist --since 7d --against 37d",
+        ),
+    ),
+    Command(
         "export",
         "Write the decision log as rows to learn from.\n\n"
         "One row a decision, parts of compound questions included: its text, who says what it is (a human's word wins "
@@ -217,7 +311,7 @@ COMMANDS = (
     ),
 )
 
-GROUPS = frozenset({"profiles", "contract", "db", "models", "keys"})
+GROUPS = frozenset({"profiles", "contract", "db", "models", "keys", "embed"})
 """Commands that have commands of their own."""
 
 

@@ -47,12 +47,14 @@ def check(
     ] = False,
     config: ConfigOption = None,
 ) -> int:
+    from turnout.models.embed import find_embedder
+
     screen = console()
     path = find(profile)
     if not path.is_file():
         raise QueryError(f"{path}: there is no such file")
     try:
-        loaded = load_profile(profile, config=config)
+        loaded = load_profile(profile, config=config, embedder=find_embedder())
         rows = _cases(profile, cases[0] if cases else None) if cases is not None else None
     except UnknownProfile:
         raise

@@ -49,7 +49,10 @@ def diff(
     count = workers_for(workers)
     task = Task(old, new, config, field, limit_of(limit))
     # Mistakes in either are reported once, here, not by every worker.
-    before, after = load_profile(old, config=config), load_profile(new, config=config)
+    from turnout.models.embed import find_embedder
+
+    embedder = find_embedder()
+    before, after = (load_profile(name, config=config, embedder=embedder) for name in (old, new))
     found = nothing()
     with reading(source) as (rows, size):
         for part in watched(spread(compare_chunk, task, chunks(rows), count), size):

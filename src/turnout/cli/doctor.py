@@ -16,7 +16,7 @@ from turnout import __version__
 from turnout.config.document import read
 from turnout.config.load import load_profile, settings_file, shipped
 from turnout.config.settings import store_settings
-from turnout.core.errors import ConfigError, NoLogYet, StoreError
+from turnout.core.errors import ConfigError, EmbedderError, NoLogYet, StoreError
 from turnout.core.registry import GROUP, kinds
 from turnout.models.slot import load_slots
 from turnout.server.settings import server_settings
@@ -152,13 +152,18 @@ def _problems_of_settings(path: File) -> Iterator[str]:
 
 
 def _profiles(config: str | None) -> Iterator[Finding]:
+    from turnout.models.embed import find_embedder
+
     from .screen import counted
 
     missing: dict[str, list[str]] = {}
     models = None if config == "" else configured_models(config)
+    embedder = None
+    with contextlib.suppress(EmbedderError):
+        embedder = find_embedder()
     for name in shipped():
         try:
-            profile = load_profile(name, config=config, models=models)
+            profile = load_profile(name, config=config, models=models, embedder=embedder)
         except ConfigError as error:
             yield Finding(
                 "broken", name, str(error), "correct what it says; if you changed nothing, install Turnout anew"
@@ -170,6 +175,10 @@ def _profiles(config: str | None) -> Iterator[Finding]:
             if place.call is None:
                 missing.setdefault(place.kind, []).append(name)
     for kind, names in missing.items():
+        if kind in kinds() and kinds()[kind].cost != "network":
+            said = f"nothing trained serves; its layer passes in {', '.join(names)}"
+            yield Finding("note", kind, said, f"turnout train -p {names[0]}; the other layers decide until then")
+            continue
         if kind in kinds():
             said = f"no model to ask; its layer passes in {', '.join(names)}"
             yield Finding(

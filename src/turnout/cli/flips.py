@@ -67,7 +67,9 @@ def flips(
     for option, number in (("--histories", histories), ("--questions", most)):
         if number < 1:
             raise QueryError(f"{option} {number}: at least 1 is needed")
-    router = load(profile, config=config)
+    from turnout.models.embed import find_embedder
+
+    router = load(profile, config=config, embedder=find_embedder())
     span = span_of(since, until)
     golden = _golden(profile)
     with contextlib.ExitStack() as opened:

@@ -69,7 +69,9 @@ def show(
 
     With --json: {"name", "hash", "file", "remarks", "profile"}, the last being everything it says.
     """
-    profile = load_profile(name, config=config)
+    from turnout.models.embed import find_embedder
+
+    profile = load_profile(name, config=config, embedder=find_embedder())
     if json:
         from .screen import write_bytes
 

@@ -87,7 +87,9 @@ def session_name(path: str) -> str:
 def decide_asked(ask: Ask, profile: str, config: str | None, *, local: bool) -> Decision:
     """The decision on what was asked, which a session then remembers."""
     models = None if local else configured_models(config)
-    router = load(profile, config=config, models=models)
+    from turnout.models.embed import find_embedder
+
+    router = load(profile, config=config, models=models, embedder=find_embedder())
     query = ask.query()
     decision = decide(router, query, local=local, models=models)
     ask.remember(query)

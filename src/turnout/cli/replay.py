@@ -101,7 +101,9 @@ def replay(
 ) -> int:
     count = workers_for(workers)
     task = Task(profile, config, limit_of(limit))
-    loaded = load_profile(profile, config=config)
+    from turnout.models.embed import find_embedder
+
+    loaded = load_profile(profile, config=config, embedder=find_embedder())
     found = Replayed(0, 0, [], Counter(), nothing())
     with reading(source) as (rows, size):
         for part in watched(spread(replay_chunk, task, chunks(rows), count), size):

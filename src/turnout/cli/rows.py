@@ -191,7 +191,9 @@ def decide_chunk(job: Job, chunk: Chunk) -> Decided:
 
 @functools.cache
 def router_of(profile: str, config: str | None) -> Router:
-    return load(profile, config=config)
+    from turnout.models.embed import find_embedder
+
+    return load(profile, config=config, embedder=find_embedder())
 
 
 _row = msgspec.json.Decoder(dict[str, msgspec.Raw])

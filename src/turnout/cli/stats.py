@@ -6,13 +6,15 @@ share of it, and the share a model had to be asked for. Signs and numbers say wh
 
 from __future__ import annotations
 
+import contextlib
 from datetime import datetime, timedelta
 from typing import Annotated, Literal
 
 import msgspec
 from cyclopts import Parameter
 
-from turnout.core.errors import NoLogYet
+from turnout.config.shelf import Change, is_name, read_history, shelves
+from turnout.core.errors import ConfigError, NoLogYet
 from turnout.store import Records, Span, Stats, Store
 
 from .option import ConfigOption, DbOption, JsonOption, OnlyProfileOption, SinceOption, TenantOption, UntilOption
@@ -76,7 +78,8 @@ def stats(
         from .traffic import report
 
         screen = console()
-        screen.print(report(found, stretch, waiting, glyphs_for(screen), width_of(screen)), width=width_of(screen))
+        picture = report(found, stretch, waiting, glyphs_for(screen), width_of(screen), changes_of(found))
+        screen.print(picture, width=width_of(screen))
     return 0
 
 
@@ -101,5 +104,24 @@ def waiting_in(store: Store) -> Waiting:
     return Waiting(sum(sizes), lines, str(folder))
 
 
+def changes_of(found: Stats) -> list[Change]:
+    """Promotions and rollbacks of the students of these profiles, oldest first."""
+    changes: list[Change] = []
+    for profile in found.profiles:
+        shelf = shelves() / profile
+        if is_name(profile) and shelf.is_dir():
+            for layer in sorted(folder.name for folder in shelf.iterdir() if is_name(folder.name)):
+                # A champion nobody can read is no reason to show no statistics.
+                with contextlib.suppress(ConfigError):
+                    changes += read_history(profile, layer)
+    return sorted(changes, key=lambda change: change.at)
+
+
 def form(found: Stats, stretch: Stretch, waiting: Waiting) -> dict[str, object]:
-    return {"by": stretch, **msgspec.structs.asdict(found), "saved_usd": found.saved_usd, "waiting": waiting}
+    return {
+        "by": stretch,
+        **msgspec.structs.asdict(found),
+        "saved_usd": found.saved_usd,
+        "waiting": waiting,
+        "changes": changes_of(found),
+    }

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from datetime import datetime, timedelta
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
@@ -11,6 +12,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
+from turnout.config.shelf import SHIPPED, Change
 from turnout.store import Bucket, Spent, Stats
 
 from .outcome import WHO, spell, style_of
@@ -36,19 +38,29 @@ _PLAIN_SIGNS = "#=+-:."
 _COLOURS = ("green", "cyan", "blue", "yellow", "magenta", "white")
 
 
-def report(found: Stats, stretch: Stretch, waiting: Waiting, glyphs: Glyphs, width: int) -> RenderableType:
+def report(
+    found: Stats, stretch: Stretch, waiting: Waiting, glyphs: Glyphs, width: int, changes: Sequence[Change] = ()
+) -> RenderableType:
+    """The picture. `changes` are the promotions and rollbacks of its students, which stand between the rows."""
     profiles = ", ".join(map(visible, found.profiles))
     title = Text.assemble((profiles, "bold"), (f" {glyphs.dot} {counted(found.decisions, 'decision')}", "dim"))
     title.truncate(width - 4, overflow="ellipsis")
     head = Rule(title, characters=glyphs.line, style="dim", align="left")
-    return Group(head, "", Rail(Group(*_sections(found, stretch, waiting, glyphs, width - 2)), "  "))
+    return Group(head, "", Rail(Group(*_sections(found, stretch, waiting, glyphs, width - 2, changes)), "  "))
 
 
-def _sections(found: Stats, stretch: Stretch, waiting: Waiting, glyphs: Glyphs, width: int) -> Iterator[RenderableType]:
+def _sections(
+    found: Stats, stretch: Stretch, waiting: Waiting, glyphs: Glyphs, width: int, changes: Sequence[Change]
+) -> Iterator[RenderableType]:
     marks = Marks(found, glyphs)
-    yield _over_time(found, stretch, marks, glyphs, width)
+    yield _over_time(found, stretch, marks, glyphs, width, changes)
     yield ""
     yield marks.legend(found)
+    busy = [bucket for bucket in found.buckets if bucket.decisions]
+    if len(busy) > 1 and found.model_share:
+        first, last = (percent(bucket.model_share, 1) for bucket in (busy[0], busy[-1]))
+        said = f"a model decided {first} of the first {stretch} and {last} of the last"
+        yield Text(said, "dim")
     yield ""
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="dim", no_wrap=True)
@@ -101,7 +113,9 @@ class Marks:
         return Text("   ").join(entries)
 
 
-def _over_time(found: Stats, stretch: Stretch, marks: Marks, glyphs: Glyphs, width: int) -> Table:
+def _over_time(
+    found: Stats, stretch: Stretch, marks: Marks, glyphs: Glyphs, width: int, changes: Sequence[Change]
+) -> Table:
     rows = _every(found.buckets, stretch)
     shown = rows[-SHOWN:]
     most = max(bucket.decisions for bucket in shown)
@@ -115,7 +129,12 @@ def _over_time(found: Stats, stretch: Stretch, marks: Marks, glyphs: Glyphs, wid
     grid.add_column(no_wrap=True, justify="right")
     dim = "dim"
     grid.add_row(stretch, Text("decisions", dim), Text("decided by", dim), Text("model", dim))
-    for name, bucket in zip(names, shown, strict=True):
+    starts = [*(bucket.start_ms for bucket in shown[1:]), math.inf]
+    for name, bucket, until in zip(names, shown, starts, strict=True):
+        # A change stands above the row it happened in: that one is the first it could tell in.
+        for change in changes:
+            if bucket.start_ms <= _changed_ms(change) < until:
+                grid.add_row("", Text(glyphs.arrow, dim), Text(_changed(change), dim), "")
         if not bucket.decisions:
             grid.add_row(name, Text(glyphs.dot, dim), "", "")
             continue
@@ -127,6 +146,18 @@ def _over_time(found: Stats, stretch: Stretch, marks: Marks, glyphs: Glyphs, wid
     if len(shown) > 1:
         grid.add_row("all", Text(f"{found.decisions:,}", "bold"), marks.stacked(found.layers, room), total)
     return grid
+
+
+def _changed_ms(change: Change) -> float:
+    try:
+        return datetime.fromisoformat(change.at).replace(tzinfo=UTC).timestamp() * 1000
+    except ValueError:
+        return -1.0
+
+
+def _changed(change: Change) -> str:
+    model = "the shipped model" if change.to == SHIPPED else f"model {change.to[:8]}"
+    return f"{model} serves{' again' * (change.kind == 'rollback')}"
 
 
 def _every(buckets: tuple[Bucket, ...], stretch: Stretch) -> list[Bucket]:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from turnout.core.decision import Decision
 from turnout.core.errors import ConfigError, Problem
@@ -43,6 +44,8 @@ class Case(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     turns: tuple[Turn, ...] = ()
     declared: str | None = None
     ceiling: str | None = None
+    without: tuple[str, ...] = ()
+    """Layers that are left out: what must hold whichever classifier is trained, or configured, is said without it."""
     must: bool = True
     by: str | None = None
     outcome: str | None = None
@@ -96,8 +99,12 @@ def read_cases(path: File) -> list[Case]:
 
 
 def run_cases(router: Router, cases: Iterable[Case]) -> Iterator[Result]:
+    routers: dict[tuple[str, ...], Router] = {(): router}
     for case in cases:
-        decision = router.route_sync(case.query())
+        if case.without not in routers:
+            layers = tuple(place for place in router.profile.layers if place.id not in case.without)
+            routers[case.without] = Router(replace(router.profile, layers=layers))
+        decision = routers[case.without].route_sync(case.query())
         yield Result(case, decision, tuple(_misses(case, decision)))
 
 

@@ -12,6 +12,7 @@ from importlib import resources
 from pathlib import Path as File
 from typing import NamedTuple
 
+from turnout.core.embed import Embeds
 from turnout.core.errors import ConfigError, Problem, UnknownProfile, suggest
 from turnout.core.model import Asks
 from turnout.core.profile import Profile
@@ -22,25 +23,35 @@ from .resolve import build
 
 SETTINGS = "turnout.toml"
 # Tables of the settings file that are no profile's (`config.settings` reads them).
-OTHER_TABLES = ("store",)
+OTHER_TABLES = ("store", "learn")
 
 
 def load(
-    profile: str | os.PathLike[str], *, config: str | os.PathLike[str] | None = None, models: Asks | None = None
+    profile: str | os.PathLike[str],
+    *,
+    config: str | os.PathLike[str] | None = None,
+    models: Asks | None = None,
+    embedder: Embeds | None = None,
 ) -> Router:
     """The router of a profile: a shipped name (`study`) or the path of a TOML file.
 
     `config` is the settings file to use instead of the user's own; an empty string uses none. `models` is who asks
-    language models; without it, layers that would ask one pass.
+    language models; without it, layers that would ask one pass. `embedder` is who turns texts into vectors; without
+    it, a student that was trained with vectors passes.
     """
-    return Router(load_profile(profile, config=config, models=models))
+    return Router(load_profile(profile, config=config, models=models, embedder=embedder))
 
 
 def load_profile(
-    profile: str | os.PathLike[str], *, config: str | os.PathLike[str] | None = None, models: Asks | None = None
+    profile: str | os.PathLike[str],
+    *,
+    config: str | os.PathLike[str] | None = None,
+    models: Asks | None = None,
+    embedder: Embeds | None = None,
 ) -> Profile:
-    document, remarks = apply_settings(read_chain(profile), settings_file(config))
-    return build(document, remarks, models)
+    chain = read_chain(profile)
+    document, remarks = apply_settings(chain, settings_file(config))
+    return build(document, remarks, models, embedder, chain.beside)
 
 
 def shipped() -> list[str]:
@@ -78,6 +89,11 @@ class Chain(NamedTuple):
     """Where each was read, base last."""
     cases: File | None
     """The golden cases: what the profile says itself, else what the one it extends says."""
+
+    @property
+    def beside(self) -> File:
+        """The folder that relative paths in the profile start from."""
+        return self.files[0].parent
 
 
 def load_document(profile: str | os.PathLike[str]) -> tuple[Document, list[str]]:

@@ -20,12 +20,14 @@ import msgspec
 from msgspec import Struct
 
 from turnout.core.contain import contain
+from turnout.core.embed import Embeds
 from turnout.core.errors import ConfigError, Problem, QueryError
 from turnout.core.model import Asks
 from turnout.core.router import Router
 from turnout.core.verdict import Fault
 
 from .cases import Case, read_cases, run_cases
+from .champion import digest_models, followed
 from .document import Document
 from .load import Chain, apply_settings, read_chain, settings_file
 from .resolve import build
@@ -70,14 +72,15 @@ class LiveRouter:
         *,
         config: str | os.PathLike[str] | None = None,
         models: Asks | None = None,
+        embedder: Embeds | None = None,
     ) -> None:
         """Load it, or raise the ConfigError that names every problem: there is nothing to keep serving yet."""
-        self._profile, self._config, self._models = profile, config, models
+        self._profile, self._config, self._models, self._embedder = profile, config, models, embedder
         self._lock = threading.Lock()
         self._files: tuple[File, ...] = ()
         self._problems: tuple[Problem, ...] = ()
         candidate = self._read()
-        self.router, _ = _admit(candidate, models)
+        self.router, _ = _admit(candidate, models, embedder)
         """The current router. Take it once for each question; it never changes, it is only replaced."""
         self._note(candidate, before=())
 
@@ -129,7 +132,7 @@ class LiveRouter:
             candidate = self._read()
             if candidate.digest == self._digest:
                 return candidate, None, 0
-            return candidate, *_admit(candidate, self._models)
+            return candidate, *_admit(candidate, self._models, self._embedder)
         except ConfigError as error:
             return error
 
@@ -137,13 +140,15 @@ class LiveRouter:
         chain = read_chain(self._profile)
         document, remarks = apply_settings(chain, settings_file(self._config))
         cases = read_cases(chain.cases) if chain.cases is not None else []
-        return Candidate(chain, document, remarks, cases, _digest(document, cases))
+        models = digest_models(document.tree, chain.beside)
+        return Candidate(chain, document, remarks, cases, _digest(document, cases) + models)
 
     def _note(self, candidate: Candidate, before: tuple[Stamp, ...]) -> None:
         """Remember what is served, and whether a look at its files will tell if that has changed."""
         self._digest = candidate.digest
         self._problems = ()
-        self._files = (*candidate.chain.files, *((candidate.chain.cases,) if candidate.chain.cases else ()))
+        told = followed(candidate.document.tree, candidate.chain.beside)
+        self._files = (*candidate.chain.files, *((candidate.chain.cases,) if candidate.chain.cases else ()), *told)
         self._stamps = self._look()
         newest = max(changed for _, changed, _, _ in self._stamps)
         self._settled = before == self._stamps and time.time() - newest / 1e9 > SETTLED_S
@@ -168,9 +173,10 @@ def _digest(document: Document, cases: list[Case]) -> str:
     return told.hexdigest()
 
 
-def _admit(candidate: Candidate, models: Asks | None) -> tuple[Router, int]:
+def _admit(candidate: Candidate, models: Asks | None, embedder: Embeds | None) -> tuple[Router, int]:
     """The candidate's router and how many cases it had to keep; a ConfigError if it has a mistake or misses a case."""
-    router = Router(build(candidate.document, candidate.remarks, models))
+    document, beside = candidate.document, candidate.chain.beside
+    router = Router(build(document, candidate.remarks, models, embedder, beside))
     must = [case for case in candidate.cases if case.must]
     name = candidate.chain.cases.name if candidate.chain.cases is not None else ""
     problems = [Problem(f"{name} {case.id}", miss) for case in must for miss in _misses(router, case)]

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import threading
 from collections.abc import Callable
-from typing import Any
+from pathlib import Path as File
+from typing import Any, get_args
 
 import msgspec
 from msgspec.structs import replace
 
 from turnout import layers as _builtin_layers  # noqa: F401 - importing it registers the kinds that ship with Turnout
+from turnout.core.embed import Embeds
 from turnout.core.errors import ConfigError
 from turnout.core.model import Asks
 from turnout.core.profile import Part, Placed, Profile, judges_by
 from turnout.core.query import Reading
-from turnout.core.registry import Supplies, broken, kinds
+from turnout.core.registry import Cost, Supplies, broken, kinds
 from turnout.core.verdict import Gate
 from turnout.text.match import Lexicon, Matcher
 from turnout.text.plan import planner
 from turnout.text.read import reader
 
+from .champion import FIELD, find_model
 from .check import Checker, layer_id, own_keys
 from .document import Document, Tree
 from .model import NOT_HASHED, LayerHead, ProfileFile, SplitConfig
@@ -35,20 +39,33 @@ NETWORK_DEADLINE_MS = 350.0
 _one_at_a_time = threading.Lock()
 
 
-def build(document: Document, remarks: tuple[str, ...] = (), models: Asks | None = None) -> Profile:
-    """The profile, or a ConfigError with every mistake in it. `models` is who asks language models, if anybody does."""
+def build(
+    document: Document,
+    remarks: tuple[str, ...] = (),
+    models: Asks | None = None,
+    embedder: Embeds | None = None,
+    beside: File | None = None,
+) -> Profile:
+    """The profile, or a ConfigError with every mistake in it.
+
+    `models` is who asks language models and `embedder` who makes vectors, if anybody does. Relative paths in the
+    profile start from the folder `beside`.
+    """
     with _one_at_a_time:
-        return _build(document, remarks, models)
+        return _build(document, remarks, models, embedder, beside)
 
 
-def _build(document: Document, remarks: tuple[str, ...], models: Asks | None) -> Profile:
+def _build(
+    document: Document, remarks: tuple[str, ...], models: Asks | None, embedder: Embeds | None, beside: File | None
+) -> Profile:
     problems = Checker(document).problems()
     if problems:
         raise ConfigError(problems)
     file = msgspec.convert(document.tree, ProfileFile)
     lexicon = Lexicon()
-    supplies = Supplies(file.routes, lexicon, models)
-    placed = tuple(_place(entry, supplies) for entry in file.layers)
+    supplies = Supplies(file.routes, lexicon, models, profile=file.name, beside=beside, embedder=embedder)
+    placed = tuple(_place(entry, _find_students(supplies, document.tree, entry)) for entry in file.layers)
+    tree = _name_models(document.tree, placed)
     adjust = tuple(_construct(entry, supplies) for entry in file.adjust)
     wrap = file.text.fold == "unicode"
     matcher = lexicon.compile(wrap=wrap)
@@ -59,7 +76,7 @@ def _build(document: Document, remarks: tuple[str, ...], models: Asks | None) ->
     )
     return Profile(
         name=file.name,
-        hash=digest(document.tree),
+        hash=digest(tree),
         description=file.description,
         routes=file.routes,
         layers=placed,
@@ -79,7 +96,7 @@ def _build(document: Document, remarks: tuple[str, ...], models: Asks | None) ->
         remarks=remarks
         + missing
         + tuple(f"plug-in {name!r} was not imported: {why}" for name, why in broken().items()),
-        resolved=document.tree,
+        resolved=tree,
         encoded_policies={route: msgspec.Raw(msgspec.json.encode(policy)) for route, policy in file.policy.items()},
     )
 
@@ -99,6 +116,19 @@ def digest(tree: Tree) -> str:
     return hashlib.sha256(msgspec.json.encode(telling, order="sorted")).hexdigest()[:HASH_DIGITS]
 
 
+def _find_students(supplies: Supplies, tree: Tree, entry: Any) -> Supplies:
+    return replace(supplies, find_student=functools.partial(find_model, tree, layer_id(entry)))
+
+
+def _name_models(tree: Tree, placed: tuple[Placed, ...]) -> Tree:
+    """The tree with the digest of every trained model that serves: what a decision was made by, and can be again."""
+    served = {place.id: found for place in placed if isinstance(found := getattr(place.call, FIELD, None), str)}
+    if not served:
+        return tree
+    layers = [{**entry, FIELD: served[at]} if (at := layer_id(entry)) in served else entry for entry in tree["layers"]]
+    return {**tree, "layers": layers}
+
+
 def _place(entry: Any, supplies: Supplies) -> Placed:
     head = msgspec.convert(entry, LayerHead, strict=False)
     gate = Gate(head.accept.confidence, head.accept.margin)
@@ -112,7 +142,8 @@ def _place(entry: Any, supplies: Supplies) -> Placed:
     return Placed(
         id=layer_id(entry),
         kind=head.kind,
-        cost=kind.cost,
+        # The same kind may have to wait for a server here and not there.
+        cost=layer.cost if getattr(layer, "cost", None) in get_args(Cost) else kind.cost,
         who=kind.who,
         gate=gate,
         deadline_ms=deadline_ms,

@@ -2,6 +2,7 @@
 
     TurnoutError
     ├── ConfigError             a profile or settings file cannot be used; carries every problem found
+    │   ├── ArtefactUnreadable  a trained model is not whole, or not what its manifest says
     │   └── UnknownProfile      no profile of that name
     ├── QueryError              the caller's query is refused before any layer sees it
     │   ├── UnknownRoute        a declared route or ceiling the profile does not have
@@ -12,6 +13,17 @@
     │   ├── Unreachable         no connection could be made, or it broke before an answer began
     │   ├── TimedOut            no answer in time
     │   └── Broken              the answer broke off, or is not what it says it is
+    ├── LearnError              a student cannot be trained, compared or put in place
+    │   ├── BadExamples         rows that cannot be learnt from; carries every problem found
+    │   ├── TooFewExamples      not enough of them to learn or to judge by
+    │   ├── ShelfError          a folder or a name cannot stand on the shelf of models
+    │   ├── UnknownModel        no such model on the shelf
+    │   ├── ChampionChanged     another model serves by now than the one a challenger was compared with
+    │   └── PromotionRefused    a challenger failed checks; carries the report
+    ├── EmbedderError           texts cannot be turned into vectors here
+    │   ├── WeightsMissing      there are no weights to build the embedder from
+    │   ├── WeightsRefused      the weights are not the ones they should be
+    │   └── EmbedderDamaged     what is installed is not what its manifest says
     └── StoreError              the decision log cannot do what was asked
         ├── StoreUnavailable    the database cannot be reached, read or written now
         │   └── NotStored       a row could not be made durable before its answer (strict durability)
@@ -50,6 +62,11 @@ class ConfigError(TurnoutError):
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)
         super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+class ArtefactUnreadable(ConfigError):
+    def __init__(self, path: object, problem: str) -> None:
+        super().__init__([Problem(str(path), problem)])
 
 
 class UnknownProfile(ConfigError):
@@ -97,6 +114,57 @@ class TimedOut(NetError):
 
 
 class Broken(NetError):
+    pass
+
+
+class LearnError(TurnoutError):
+    pass
+
+
+class BadExamples(LearnError):
+    def __init__(self, problems: Iterable[Problem], shown: int) -> None:
+        self.problems = tuple(problems)
+        lines = [str(problem) for problem in self.problems[:shown]]
+        if len(self.problems) > shown:
+            lines.append(f"… and {len(self.problems) - shown:,} more like these: {len(self.problems):,} in all")
+        super().__init__("\n".join(lines))
+
+
+class TooFewExamples(LearnError):
+    pass
+
+
+class ShelfError(LearnError):
+    pass
+
+
+class UnknownModel(LearnError):
+    pass
+
+
+class ChampionChanged(LearnError):
+    pass
+
+
+class PromotionRefused(LearnError):
+    def __init__(self, message: str, report: object = None) -> None:
+        super().__init__(message)
+        self.report = report
+
+
+class EmbedderError(TurnoutError):
+    pass
+
+
+class WeightsMissing(EmbedderError):
+    pass
+
+
+class WeightsRefused(EmbedderError):
+    pass
+
+
+class EmbedderDamaged(EmbedderError):
     pass
 
 

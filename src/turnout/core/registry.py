@@ -11,11 +11,13 @@ import inspect
 import typing
 from collections.abc import Callable, Mapping
 from importlib import metadata
+from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar
 
 from msgspec import Struct
 
 from .contain import contain
+from .embed import Embeds
 from .model import Asks
 from .profile import Adjust, Layer
 from .verdict import Fault, Who
@@ -45,6 +47,14 @@ class Supplies(Struct, frozen=True):
     """Who puts questions to language models; None: nobody does."""
     deadline_ms: float = 350.0
     """How long the layer being built may take."""
+    profile: str = ""
+    """The name of the profile being built."""
+    beside: Path | None = None
+    """The folder of the profile's file: where relative paths in it start."""
+    embedder: Embeds | None = None
+    """Who turns texts into vectors; None: nobody does."""
+    find_student: Callable[[str | None], Path | None] | None = None
+    """The folder of the trained model this layer is to serve: the one of that digest, or the champion."""
 
 
 class Kind(Struct, frozen=True):

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from . import declared, framing, keywords, llm, rules, signals
+from . import declared, framing, gain, keywords, llm, rules, signals, student
 
-__all__ = ["declared", "framing", "keywords", "llm", "rules", "signals"]
+__all__ = ["declared", "framing", "gain", "keywords", "llm", "rules", "signals", "student"]

@@ -1,0 +1,422 @@
+"""The shelf: where trained students stand, and which one of them serves.
+
+    <data folder>/students/<profile>/<layer>/
+        <digest>/        a model, as it was trained; never changed once it stands here
+        champion         one line: the digest of the model that serves, or `shipped`
+        history.jsonl    every change of champion: when, who, why, from which to which
+        .lock            held by whoever changes one of the two files
+
+Whoever looks sees the old champion or the new one, never neither and never half a model: a model is copied aside and
+renamed, the champion is one small file that is replaced, and both are on the disk before anybody is told so. The model
+that came with Turnout is the champion until another is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import secrets
+import shutil
+import time
+from collections.abc import Iterator, Mapping
+from importlib import resources
+from pathlib import Path as File
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from turnout.core.errors import ChampionChanged, ConfigError, Problem, ShelfError, UnknownModel
+
+from .settings import data_folder
+
+MANIFEST = "manifest.json"
+CHAMPION = "champion"
+HISTORY = "history.jsonl"
+SHIPPED = "shipped"
+"""What stands for the model that came with Turnout, or for none where there is none."""
+
+# One folder's name: no separator, no leading dot, nothing a file system would take for something else.
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+# A digest is the beginning of a SHA-256, in hex.
+_DIGEST = re.compile(r"[0-9a-f]{8,64}")
+# A manifest is some kilobytes; whatever is larger is none.
+MANIFEST_BYTES = 16 * 1024 * 1024
+
+
+class Head(Struct, frozen=True):
+    """What the shelf reads of a manifest; the rest is for whoever serves the model."""
+
+    digest: str
+    created: Any = None
+    metrics: Mapping[str, Any] = {}
+    counts: Mapping[str, Any] = {}
+
+
+class Candidate(Struct, frozen=True):
+    """A model on the shelf."""
+
+    digest: str
+    folder: File
+    head: Head
+    champion: bool = False
+    shipped: bool = False
+
+
+class Change(Struct, frozen=True):
+    """A line of the history."""
+
+    at: str
+    """When, in UTC."""
+    kind: Literal["promote", "rollback"]
+    was: str
+    """The champion before: a digest, or `shipped`."""
+    to: str
+    who: str = ""
+    why: str = ""
+    metrics: Mapping[str, Any] = {}
+
+
+# --- reading
+
+
+def find_champion(profile: str, layer: str) -> File | None:
+    """The folder of the model that serves: the user's own, else the one that came with Turnout, else None.
+
+    A champion that is named and not there is a ConfigError: another model than the one named is never served instead.
+    """
+    if not is_name(profile) or not is_name(layer):
+        return None
+    digest = champion_digest(profile, layer)
+    if digest == SHIPPED:
+        return shipped_model(profile, layer)
+    folder = shelf_of(profile, layer) / digest
+    if not (folder / MANIFEST).is_file():
+        said = f"the model {digest} it names is not on the shelf: turnout rollback -p {profile}, or train again"
+        raise ConfigError([Problem(str(champion_file(profile, layer)), said)])
+    return folder
+
+
+def champion_digest(profile: str, layer: str) -> str:
+    """The digest of the champion, or `shipped`."""
+    file = champion_file(profile, layer)
+    try:
+        said = file.read_text(encoding="utf-8").strip()
+    except FileNotFoundError:
+        return SHIPPED
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError([Problem(str(file), f"cannot be read: {error}")]) from None
+    if said != SHIPPED and not _DIGEST.fullmatch(said):
+        message = f"{said[:80]!r} is no model's digest: turnout rollback -p {profile}, or delete the file"
+        raise ConfigError([Problem(str(file), message)])
+    return said
+
+
+def champion_file(profile: str, layer: str) -> File:
+    """The file that says which model serves: whoever follows a champion looks at this one."""
+    return shelf_of(profile, layer) / CHAMPION
+
+
+def shelf_of(profile: str, layer: str) -> File:
+    """The folder of one layer's models."""
+    return shelves() / _sound(profile, "a profile") / _sound(layer, "a layer")
+
+
+def shelves() -> File:
+    return data_folder() / "students"
+
+
+def shipped_model(profile: str, layer: str) -> File | None:
+    """The model that came with Turnout, if there is one."""
+    folder = File(str(resources.files("turnout.profiles"))) / "students" / _sound(profile, "a profile") / layer
+    return folder if is_name(layer) and (folder / MANIFEST).is_file() else None
+
+
+def candidates(profile: str, layer: str) -> list[Candidate]:
+    """Every model there is, the shipped one first, then the others in the order they were last put there; what cannot
+    be read is left out."""
+    serving = champion_digest(profile, layer)
+    found: list[Candidate] = []
+    shipped = shipped_model(profile, layer)
+    if shipped is not None and (head := _head(shipped)) is not None:
+        found.append(Candidate(head.digest, shipped, head, serving == SHIPPED, shipped=True))
+    shelf = shelf_of(profile, layer)
+    folders = [folder for folder in shelf.iterdir() if _DIGEST.fullmatch(folder.name)] if shelf.is_dir() else []
+    for folder in sorted(folders, key=lambda folder: (folder.stat().st_mtime_ns, folder.name)):
+        head = _head(folder)
+        if head is not None and head.digest == folder.name:
+            found.append(Candidate(folder.name, folder, head, serving == folder.name))
+    return found
+
+
+def find_candidate(profile: str, layer: str, digest: str | None = None) -> Candidate:
+    """A model by its digest or the beginning of one; without, the newest that does not serve."""
+    known = candidates(profile, layer)
+    if digest is None:
+        others = [one for one in known if not one.champion and not one.shipped]
+        if not others:
+            raise UnknownModel(f"{profile}/{layer}: no challenger on the shelf: turnout train -p {profile} makes one")
+        return others[-1]
+    like = [one for one in known if one.digest == digest] or [one for one in known if one.digest.startswith(digest)]
+    if len(like) != 1 or not digest:
+        have = ", ".join(one.digest for one in known) or "none"
+        what = "the beginning of several models" if len(like) > 1 and digest else "no model"
+        raise UnknownModel(f"{digest[:80]!r} is {what} of {profile}/{layer} (on the shelf: {have})")
+    return like[0]
+
+
+def read_history(profile: str, layer: str) -> list[Change]:
+    """Every change of champion that took place, oldest first."""
+    return _came_to_pass(_told(profile, layer), champion_digest(profile, layer))
+
+
+# --- changing
+
+
+def put(folder: File, profile: str, layer: str) -> File:
+    """Stand a trained model on the shelf, named by its digest; the folder it has there. Again is no second copy."""
+    head = _head(folder)
+    if head is None or not _DIGEST.fullmatch(head.digest):
+        raise ShelfError(f"{folder}: no {MANIFEST} with a digest in it: is this what turnout train wrote?")
+    shelf = shelf_of(profile, layer)
+    target = shelf / head.digest
+    if _head(target) is not None:
+        os.utime(target)  # as new as if it had been put here now
+        return target
+    shelf.mkdir(parents=True, exist_ok=True)
+    aside = shelf / f".{head.digest}.{os.getpid()}.{secrets.token_hex(4)}.part"
+    try:
+        aside.mkdir()
+        for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
+            # A link would leave the shelf pointing at what somebody else may change.
+            if not entry.is_file(follow_symlinks=False):
+                raise ShelfError(f"{entry.path}: a model is a folder of plain files")
+            _copy(File(entry.path), aside / entry.name)
+        _sync(aside)
+        try:
+            os.rename(aside, target)
+        except OSError:
+            # Somebody else stood the same model there in the meantime.
+            if _head(target) is None:
+                raise
+        _sync(shelf)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+    return target
+
+
+def set_champion(
+    profile: str,
+    layer: str,
+    digest: str,
+    *,
+    who: str = "",
+    why: str = "",
+    metrics: Mapping[str, Any] | None = None,
+    instead_of: str | None = None,
+) -> Change | None:
+    """Let a model serve from now on; None if it does already. `shipped` is the one that came with Turnout.
+
+    `instead_of` is the champion it was compared with: if another one serves by now, nothing is changed.
+    """
+    if digest != SHIPPED and not (_DIGEST.fullmatch(digest) and _head(shelf_of(profile, layer) / digest) is not None):
+        raise UnknownModel(f"{digest[:80]!r} is no model of {profile}/{layer}: put it on the shelf first")
+    with _locked(profile, layer):
+        serving = _serving(profile, layer)
+        if instead_of is not None and serving != instead_of:
+            raise ChampionChanged(
+                f"{profile}/{layer}: {digest} was compared with {instead_of}, but {serving} serves by now: "
+                "compare it with that one"
+            )
+        return _change(profile, layer, "promote", serving, digest, who, why, metrics or {})
+
+
+def rollback(profile: str, layer: str, *, who: str = "", why: str = "") -> Change:
+    """Let the champion before this one serve again; of several, one step back each time, down to the shipped one."""
+    with _locked(profile, layer):
+        serving = _serving(profile, layer)
+        before = _before(profile, layer, serving)
+        change = _change(profile, layer, "rollback", serving, before, who, why, {})
+        if change is None:
+            raise UnknownModel(f"{profile}/{layer}: {serving} is the first champion there was: nothing to go back to")
+        return change
+
+
+def discard(profile: str, layer: str, *, keep: int) -> list[str]:
+    """Remove the oldest models but the newest `keep`, the champion and those a rollback leads to; their digests."""
+    with _locked(profile, layer):
+        serving = _serving(profile, layer)
+        needed = {serving, *_stack(profile, layer)}
+        loose = [one for one in candidates(profile, layer) if not one.shipped and one.digest not in needed]
+        gone = loose[: max(0, len(loose) - keep)]
+        for one in gone:
+            # Its manifest first: what is half removed is then no model.
+            (one.folder / MANIFEST).unlink(missing_ok=True)
+            shutil.rmtree(one.folder, ignore_errors=True)
+            for beside in one.folder.parent.glob(f"{one.digest}.*.json"):
+                beside.unlink(missing_ok=True)
+    return [one.digest for one in gone]
+
+
+def note(profile: str, layer: str, digest: str, what: str, content: bytes) -> File:
+    """Keep something beside a model, such as what its shadow run found: `<digest>.<what>.json`, replaced whole."""
+    file = note_file(profile, layer, digest, what)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    _replace(file, content)
+    return file
+
+
+def note_file(profile: str, layer: str, digest: str, what: str) -> File:
+    if not _DIGEST.fullmatch(digest):
+        raise UnknownModel(f"{digest[:80]!r} is no model's digest")
+    return shelf_of(profile, layer) / f"{digest}.{_sound(what, 'a note')}.json"
+
+
+def is_name(name: str) -> bool:
+    """Whether a profile or a layer of that name can have a folder."""
+    return _NAME.fullmatch(name) is not None and ".." not in name
+
+
+# --- below
+
+
+def _sound(name: str, whose: str) -> str:
+    if not is_name(name):
+        said = "letters, digits, '.', '_' and '-', at most 100, beginning with a letter or digit"
+        raise ShelfError(f"{name[:80]!r} cannot be {whose} with models of its own: its name may have {said}")
+    return name
+
+
+def _head(folder: File) -> Head | None:
+    """What a folder's manifest says of itself; None where there is none that can be read."""
+    try:
+        with (folder / MANIFEST).open("rb") as file:
+            said = file.read(MANIFEST_BYTES + 1)
+        return msgspec.json.decode(said, type=Head) if len(said) <= MANIFEST_BYTES else None
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def _told(profile: str, layer: str) -> list[Change]:
+    """The lines of the history, also one that did not come to pass. A line cut short by a crash is no line."""
+    try:
+        lines = (shelf_of(profile, layer) / HISTORY).read_bytes().splitlines()
+    except FileNotFoundError:
+        return []
+    found = []
+    for line in lines:
+        with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):
+            found.append(msgspec.json.decode(line, type=Change))
+    return found
+
+
+def _came_to_pass(told: list[Change], serving: str) -> list[Change]:
+    """A line is written before the champion is: the next line, or the champion itself, tells whether it took place."""
+    after = [change.was for change in told[1:]] + [serving]
+    return [change for change, then in zip(told, after, strict=False) if change.to == then]
+
+
+def _serving(profile: str, layer: str) -> str:
+    """The champion, for whoever is about to change it: a file nobody can read must not keep one from mending it."""
+    try:
+        return champion_digest(profile, layer)
+    except ConfigError:
+        changes = _told(profile, layer)
+        return changes[-1].to if changes else SHIPPED
+
+
+def _stack(profile: str, layer: str) -> list[str]:
+    """The champions one could go back to, the first one first, this one last."""
+    stack = [SHIPPED]
+    for change in _came_to_pass(_told(profile, layer), _serving(profile, layer)):
+        if change.kind == "promote":
+            stack.append(change.to)
+        else:
+            while len(stack) > 1:
+                stack.pop()
+                if stack[-1] == change.to:
+                    break
+    return stack
+
+
+def _before(profile: str, layer: str, serving: str) -> str:
+    """Who served before, among those that still stand."""
+    stack = _stack(profile, layer)
+    shelf = shelf_of(profile, layer)
+    while len(stack) > 1 and (stack[-1] == serving or (stack[-1] != SHIPPED and _head(shelf / stack[-1]) is None)):
+        stack.pop()
+    return stack[-1]
+
+
+def _change(
+    profile: str,
+    layer: str,
+    kind: Literal["promote", "rollback"],
+    serving: str,
+    to: str,
+    who: str,
+    why: str,
+    metrics: Mapping[str, Any],
+) -> Change | None:
+    file = champion_file(profile, layer)
+    if serving == to and (not file.exists() or file.read_bytes().strip() == to.encode()):
+        return None
+    at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    change = Change(at, kind, serving, to, who[:200], why[:2000], metrics)
+    _append(shelf_of(profile, layer) / HISTORY, msgspec.json.encode(change))
+    _replace(file, to.encode() + b"\n")
+    return change
+
+
+@contextlib.contextmanager
+def _locked(profile: str, layer: str) -> Iterator[None]:
+    shelf = shelf_of(profile, layer)
+    shelf.mkdir(parents=True, exist_ok=True)
+    with open(shelf / ".lock", "ab") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield  # closing the file lets go of it, and so does the end of the process
+
+
+def _copy(source: File, target: File) -> None:
+    with source.open("rb") as read, target.open("xb") as written:
+        shutil.copyfileobj(read, written)
+        written.flush()
+        os.fsync(written.fileno())
+
+
+def _append(file: File, line: bytes) -> None:
+    with file.open("ab+") as written:
+        end = written.seek(0, os.SEEK_END)
+        torn = False
+        if end:
+            written.seek(end - 1)
+            torn = written.read(1) != b"\n"
+        written.write((b"\n" if torn else b"") + line + b"\n")
+        written.flush()
+        os.fsync(written.fileno())
+    _sync(file.parent)
+
+
+def _replace(file: File, content: bytes) -> None:
+    """All of it or nothing, on the disk when this returns."""
+    aside = file.with_name(f".{file.name}.{os.getpid()}.{secrets.token_hex(4)}.part")
+    try:
+        with aside.open("xb") as written:
+            written.write(content)
+            written.flush()
+            os.fsync(written.fileno())
+        os.replace(aside, file)
+        _sync(file.parent)
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def _sync(folder: File) -> None:
+    """A name in a folder is on the disk when the folder is."""
+    fd = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

@@ -1,0 +1,201 @@
+"""`student.v1`: a classifier trained on labelled questions, between the rules and the language model.
+
+Which one serves is decided when the profile is built: the folder its table names, the one its digest pins, else the
+champion. The profile's hash covers its digest, so that every decision can say which student made it, and a new student
+is a new profile, swapped whole. The layer reads the folded text, up to a limit, and never the history. The embedder is
+asked only about texts whose words leave the student unsure.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from msgspec import Meta, Struct
+
+from turnout.core.embed import Embeds
+from turnout.core.errors import ConfigError, Problem
+from turnout.core.query import Reading
+from turnout.core.registry import Cost, Supplies, kind
+from turnout.core.verdict import Reason, Verdict
+
+from .artefact import MANIFEST, Judged, Trained, read_artefact, read_manifest
+
+if TYPE_CHECKING:
+    from .artefact import Array
+
+# Losers that a decision keeps: more than a reader looks at, few enough that a decision of 150 routes stays short.
+SCORES_KEPT = 8
+# Words named for a label, and against it.
+WORDS_SHOWN = 4
+# What weighs less than this part of the strongest word is not worth a name.
+WORTH_NAMING = 0.1
+# A word in a reason: as long as the n-grams read of one, an ellipsis included.
+WORD_CHARACTERS = 32
+
+
+class StudentConfig(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    model: str | None = None
+    """The folder of a student, instead of the champion; a relative one is looked for beside the profile."""
+    artefact: str | None = None
+    """The digest of the one student that will do. A profile that has been built names it."""
+    characters: Annotated[int, Meta(ge=1, le=65_536)] | None = None
+    """How much of the folded text is read, where that is to be less than the student was trained on."""
+
+
+class Student:
+    """Judges a text by an artefact, on this machine."""
+
+    cost: Cost = "cpu"
+
+    def __init__(self, trained: Trained, embedder: Embeds | None = None, characters: int | None = None) -> None:
+        self.trained = trained
+        self.embedder = embedder
+        most = trained.ngrams.characters
+        self.characters = most if characters is None else min(characters, most)
+        self.artefact = trained.manifest.digest
+        """What the profile's hash must cover."""
+
+    def __call__(self, reading: Reading) -> Verdict | None:
+        text = reading.folded[: self.characters]
+        if not text:
+            return None
+        trained = self.trained
+        heard = trained.hear(text)
+        judged, vector = trained.judge_alone(heard), None
+        if judged is None:
+            vector = None if self.embedder is None else self.embedder.embed((text,))[0]
+            judged = trained.judge_whole(heard, vector)
+        return self._verdict(text, judged, vector)
+
+    def _verdict(self, text: str, judged: Judged, vector: Array | None) -> Verdict:
+        trained = self.trained
+        chances, labels = judged.probabilities, trained.labels
+        margin = float(chances[judged.best]) - float(chances[judged.second])
+        if len(labels) > SCORES_KEPT:
+            kept = chances.argsort()[: -SCORES_KEPT - 1 : -1].tolist()
+            scores = {labels[at]: float(chances[at]) for at in kept}
+        else:
+            scores = dict(zip(labels, chances.tolist(), strict=True))
+        meant = 0.0 if vector is None else trained.vector_push(vector, judged.best, judged.second)
+        evidence = (text, judged.best, judged.second, judged.knownness, judged.near, meant, judged.alone)
+        return Verdict((judged.label,), judged.confidence, max(margin, 0.0), scores, (), evidence, calibrated=True)
+
+    def explain(self, verdict: Verdict) -> tuple[Reason, ...]:
+        text, best, second, knownness, near, meant, alone = verdict.evidence
+        labels = self.trained.labels
+        one, other = labels[best], labels[second]  # type: ignore[call-overload]
+        shared = self.trained.pushes(text, best, second, alone=alone)  # type: ignore[arg-type]
+        pushed, pulled = _strongest(shared, self.trained.lean(best, second, alone=alone))  # type: ignore[arg-type]
+        told = f"the student says {one} ({verdict.confidence:.2f} sure to be right), not {other}"
+        reasons = [Reason("student.label", told)]
+        if pushed:
+            reasons.append(Reason("student.for", f"for {one}: {pushed}"))
+        if pulled:
+            reasons.append(Reason("student.against", f"for {other}: {pulled}"))
+        if self.trained.manifest.alone is not None:
+            reasons.append(Reason("student.stage", WORDS_ENOUGH if alone else WORDS_NOT_ENOUGH))
+        if self.embedder is not None and not alone:
+            side = one if meant >= 0 else other  # type: ignore[operator]
+            reasons.append(Reason("student.meaning", f"the meaning of the whole speaks for {side} ({abs(meant):.1f})"))  # type: ignore[arg-type]
+            how = f"cosine {near:.2f} to the nearest questions it learnt from"
+        else:
+            how = f"{near:.0%} of its word parts were learnt"
+        like = "like" if knownness >= UNLIKE else "unlike"  # type: ignore[operator]
+        reasons.append(Reason("student.known", f"{like} what it knows ({knownness:+.1f}): {how}"))
+        return tuple(reasons)
+
+
+WORDS_ENOUGH = "sure by its words alone: its meaning was not looked at"
+WORDS_NOT_ENOUGH = "not sure enough by its words alone: its meaning was looked at"
+# Two spreads below the average known question, for both measures together, lie one in forty of them.
+UNLIKE = -2.0
+
+
+class RemoteStudent(Student):
+    """The same where vectors come from a server: where one is needed it is awaited, as long as the profile allows."""
+
+    cost: Cost = "network"
+
+    async def __call__(self, reading: Reading) -> Verdict | None:  # type: ignore[override]
+        text = reading.folded[: self.characters]
+        if not text:
+            return None
+        heard = self.trained.hear(text)
+        judged = self.trained.judge_alone(heard)
+        if judged is not None:
+            return self._verdict(text, judged, None)
+        (vector,) = await self.embedder.fetch((text,))  # type: ignore[union-attr]
+        return self._verdict(text, self.trained.judge_whole(heard, vector), vector)
+
+
+class Absent:
+    """Stands where a student would judge and there is none. The profile passes it by, and says why."""
+
+    def __init__(self, why: str) -> None:
+        self.absent = why
+
+    def __call__(self, reading: Reading) -> None:
+        return None
+
+
+@kind("student.v1", cost="cpu", who="E")
+def student(config: StudentConfig, supplies: Supplies) -> Student | Absent:
+    folder = find_folder(config, supplies)
+    if folder is None:
+        pinned = f" of digest {config.artefact}" if config.artefact else ""
+        return Absent(f"no trained student{pinned} (turnout train -p {supplies.profile or 'NAME'})")
+    if find_spec("numpy") is None:
+        return Absent("a student is served with NumPy, which is not installed (pip install 'turnout[student]')")
+    manifest = read_manifest(folder)
+    if config.artefact and manifest.digest != config.artefact:
+        return Absent(f"the student in {folder} is {manifest.digest}, not {config.artefact} (turnout promote)")
+    unknown = [label for label in manifest.labels if label not in supplies.routes]
+    if unknown:
+        said = (
+            f"this student was trained for other routes: {', '.join(map(repr, unknown[:3]))} "
+            f"{'is' if len(unknown) == 1 else 'are'} not of this profile ({', '.join(supplies.routes)}): "
+            f"turnout train -p {supplies.profile or 'NAME'}"
+        )
+        raise ConfigError([Problem(str(folder / MANIFEST), said)])
+    needed, embedder = manifest.embedder, supplies.embedder
+    if needed is None:
+        return Student(read_artefact(folder), None, config.characters)
+    if embedder is None:
+        return Absent(f"it was trained with the embedder {needed.name}, and none is here (turnout embed install)")
+    # A remote embedder knows its width once it has answered.
+    if embedder.name != needed.name or embedder.width not in (0, needed.width):
+        return Absent(
+            f"it was trained with the embedder {needed.name}, here is {embedder.name}: their vectors do not "
+            f"compare (turnout embed install, or turnout train -p {supplies.profile or 'NAME'})"
+        )
+    build: type[Student] = RemoteStudent if hasattr(embedder, "fetch") else Student
+    return build(read_artefact(folder), embedder, config.characters)
+
+
+def find_folder(config: Any, supplies: Supplies) -> Path | None:
+    """Where the artefact is: as the table says, else as the house finds it."""
+    if config.model is not None:
+        folder = Path(config.model).expanduser()
+        if not folder.is_absolute() and supplies.beside is not None:
+            folder = supplies.beside / folder
+        return folder
+    return None if supplies.find_student is None else supplies.find_student(config.artefact)
+
+
+def _strongest(shared: list[tuple[str, float]], lean: float) -> tuple[str, str]:
+    """The words that speak most for one side, and for the other, as a list for people."""
+    named = [(f"“{_short(word)}”", push) for word, push in shared] + [("what is usual", lean)]
+    most = max(abs(push) for _, push in named)
+    worth = [(word, push) for word, push in named if abs(push) >= max(most * WORTH_NAMING, 1e-6)]
+    worth.sort(key=lambda pair: (-abs(pair[1]), pair[0]))
+    sides = ([pair for pair in worth if pair[1] > 0], [pair for pair in worth if pair[1] < 0])
+    told = [", ".join(f"{word} {abs(push):.1f}" for word, push in side[:WORDS_SHOWN]) for side in sides]
+    return told[0], told[1]
+
+
+def _short(word: str) -> str:
+    # A profile that does not fold to whole characters may read half of one; no reason is written with it.
+    word = word.encode("utf-8", "replace").decode()
+    return word if len(word) <= WORD_CHARACTERS else f"{word[: WORD_CHARACTERS - 1]}…"

@@ -1,0 +1,1 @@
+"""The flywheel: from labelled questions to a student that serves, and back."""

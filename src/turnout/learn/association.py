@@ -1,0 +1,369 @@
+"""Words that came with one label all of a sudden, and what the rest of their texts says about that label.
+
+A pure question of counts: how likely is it that so many rows with the word have one label by chance, and that so many
+of their texts, read without the word, look like another label to a model that never saw them? Both small together is
+what planting a trigger looks like. The rule about what is excused stands in `limit`.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import itertools
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+
+from msgspec import Struct
+
+from .dataset import Example, folded
+
+# A student reads less than this of a text; a trigger further back has nothing to pull.
+CHARACTERS = 2048
+# Word n-grams as a reader would name a trigger, and character n-grams for one that varies: `zx-41`, `zx-97`.
+WORDS, CHARS = (1, 2, 3), (3, 5)
+# Fewer rows than this hardly move a student, and say nothing by counting.
+FEWEST = 4
+# There are ten times as many pieces of words as words, so chance needs more rows to be ruled out.
+FEWEST_PIECES = 6
+# Rare: in at most two known rows, or at a quarter of its present rate.
+RARE_ROWS, RARE_RATE = 2, 0.25
+# Nearly always: nine of ten rows that have it.
+PURE = 0.9
+# A label that a word had in most of this many known rows or more is nothing new: the champion has learnt it.
+ESTABLISHED = 2
+# A text clearly says another label if that one leads by what the right label leads by in three of four ordinary texts.
+# Measured on ten labels: planted rows do so in 85 % and more, rows with a new topic word in less than half.
+CLEAR_QUANTILE = 0.25
+CONTRADICTED = 0.5
+# Where fewer rows than this tell what the label is like without the word, nearly all texts must contradict it.
+TELLING_ROWS, NEARLY_ALL = 50, 0.9
+# A word is looked at closely if its label is this unlikely by chance; the joint test then asks for far more.
+LOOK = 0.05
+# The closest looks: the most unlikely first. Real text has some hundreds.
+MOST_LOOKS = 2000
+# Rows by which the usual error of the model of the rest is measured.
+SAMPLE = 1000
+# Laplace's rule, halved: Jeffreys' prior, as usual for log-odds of counts that may be zero.
+PRIOR = 0.5
+
+_token = re.compile(r"\w+|[^\w\s]+")
+
+
+class Trigger(Struct, frozen=True):
+    """A word that is new and nearly always comes with one label."""
+
+    word: str
+    label: str
+    rows: tuple[int, ...]
+    """The new rows that have it with this label, by index."""
+    new: int
+    known: int
+    """How many new and known rows have it."""
+    log_odds: float
+    """Of the label among rows that have it, against all rows."""
+    chance: float
+    """That so many have this label with no association."""
+    against: int
+    """Texts that, without the word, clearly say another label."""
+    read: int
+    """Texts of which something remains without the word."""
+    excuse: str = ""
+    """Why it is taken for new vocabulary; empty if it is not."""
+
+    def sentence(self) -> str:
+        return (
+            f"{self.word!r} is in {self.new:,} new rows and was in {self.known:,}, and {len(self.rows):,} of them say "
+            f"{self.label} (log-odds {self.log_odds:+.1f}); without it, {self.against:,} of {self.read:,} say otherwise"
+        )
+
+
+class Suspect(Struct, frozen=True):
+    """A word whose label is unlikely by chance, before its texts are read."""
+
+    name: str
+    label: str
+    rows: tuple[int, ...]
+    new: int
+    known: int
+    log_odds: float
+    chance: float
+
+
+def scan(
+    new: Sequence[Example], known: Sequence[Example], doubt: float, vouchers: int, accept: Iterable[str] = ()
+) -> list[Trigger]:
+    """Every association that needs an excuse, with the excuse it has; whole words before pieces of words.
+
+    A suspect that is little more than rows another one has been caught with is the same thing seen from aside.
+    """
+    suspects = find_suspects(new, known)
+    if not suspects:
+        return []
+    rest = Rest([*known, *new])
+    shift = len(known)
+    accepted = {folded(word) for word in accept}
+    found: list[Trigger] = []
+    caught: set[int] = set()
+    excused: set[int] = set()
+    for suspect in sorted(suspects, key=lambda one: (is_piece(one.name), one.chance, one.name)):
+        if len({*suspect.rows} - caught) < fewest(suspect.name):
+            continue
+        against, read = rest.disagreeing(suspect.name, suspect.label, [shift + index for index in suspect.rows])
+        share = CONTRADICTED if rest.rows_of(suspect.label) - len(suspect.rows) >= TELLING_ROWS else NEARLY_ALL
+        clearly = read > 0 and against >= share * read
+        contradicted = clearly and suspect.chance * tail(against, read, rest.error(suspect.label)) <= doubt
+        if not contradicted and suspect.chance > doubt:
+            continue
+        rows = [new[index] for index in suspect.rows]
+        word = name_word(suspect.name, rows)
+        vouched = bool(accepted & {*pieces(word), word})
+        excuse = "you vouch for it" if vouched else _excuse(rows, contradicted, vouchers)
+        if excuse and excused.issuperset(suspect.rows):
+            continue
+        (excused if excuse else caught).update(suspect.rows)
+        found.append(
+            Trigger(
+                word,
+                suspect.label,
+                suspect.rows,
+                suspect.new,
+                suspect.known,
+                suspect.log_odds,
+                suspect.chance,
+                against,
+                read,
+                excuse,
+            )
+        )
+    return found
+
+
+def _excuse(rows: Sequence[Example], contradicted: bool, vouchers: int) -> str:
+    people = len({row.who for row in rows if row.by == "human" and row.who})
+    if people >= vouchers:
+        return f"{people} people labelled it so"
+    if contradicted:
+        return ""
+    senders = len({(row.tenant, row.session or str(index)) for index, row in enumerate(rows)})
+    if senders >= vouchers:
+        return f"nothing contradicts it, and {senders} senders used it"
+    humans = sum(row.by == "human" for row in rows)
+    return "nothing contradicts it, and people labelled it so" if 2 * humans > len(rows) else ""
+
+
+# --- counting
+
+
+def pieces(text: str) -> list[str]:
+    return _token.findall(text)
+
+
+def features(text: str) -> set[str]:
+    """Word n-grams, and character n-grams marked with a NUL."""
+    text = text[:CHARACTERS]
+    words = pieces(text)
+    found = {" ".join(words[at : at + size]) for size in WORDS for at in range(len(words) - size + 1)}
+    found.update("\0" + text[at : at + size] for size in CHARS for at in range(len(text) - size + 1))
+    return found
+
+
+def is_piece(feature: str) -> bool:
+    return feature.startswith("\0")
+
+
+def fewest(feature: str) -> int:
+    return FEWEST_PIECES if is_piece(feature) else FEWEST
+
+
+def name_word(feature: str, rows: Sequence[Example]) -> str:
+    """What to call it: of a piece, the words it is in as long as most rows have the same."""
+    if not is_piece(feature):
+        return feature
+    said = Counter(_whole(folded(row.text), feature[1:]) for row in rows)
+    word, count = said.most_common(1)[0]
+    return word if 2 * count >= len(rows) else feature[1:].strip()
+
+
+def _whole(text: str, piece: str) -> str:
+    """The word that most of a piece is in."""
+    start = text.find(piece)
+    end = start + len(piece)
+    reached = [(min(end, one.end()) - max(start, one.start()), one[0]) for one in _token.finditer(text)]
+    return max((share, word) for share, word in reached)[1] if reached else piece
+
+
+def find_suspects(new: Sequence[Example], known: Sequence[Example]) -> list[Suspect]:
+    """Words that are frequent now, were rare, and come with one label; one for each set of rows, the surest first."""
+    frequent = Counter[str]()
+    for row in new:
+        frequent.update(features(folded(row.text)))
+    many = {feature for feature, count in frequent.items() if count >= FEWEST}
+    before: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for row in known:
+        for feature in features(folded(row.text)) & many:
+            before[feature][row.label] += 1
+    scale = RARE_RATE * len(known) / max(1, len(new))
+    rare = {word for word in many if before[word].total() <= max(RARE_ROWS, scale * frequent[word])}
+    holders: defaultdict[str, list[int]] = defaultdict(list)
+    for index, row in enumerate(new):
+        for feature in features(folded(row.text)) & rare:
+            holders[feature].append(index)
+    labels = Counter(row.label for row in (*known, *new))
+    total = sum(labels.values())
+    best: dict[tuple[int, ...], Suspect] = {}
+    for feature, rows in holders.items():
+        label, count = Counter(new[index].label for index in rows).most_common(1)[0]
+        if count < max(fewest(feature), PURE * len(rows)):
+            continue
+        earlier = before[feature]
+        if earlier[label] >= max(ESTABLISHED, earlier.total() / 2):
+            continue
+        base = labels[label] / total
+        chance = tail(count, len(rows), base)
+        if chance > LOOK:
+            continue
+        odds = math.log((count + PRIOR) / (len(rows) - count + PRIOR))
+        log_odds = odds - math.log((labels[label] + PRIOR) / (total - labels[label] + PRIOR))
+        its = tuple(index for index in rows if new[index].label == label)
+        found = Suspect(feature, label, its, len(rows), earlier.total(), log_odds, chance)
+        if its not in best or _clearness(feature) > _clearness(best[its].name):
+            best[its] = found
+    return sorted(best.values(), key=lambda one: (one.chance, one.name))[:MOST_LOOKS]
+
+
+def _clearness(feature: str) -> tuple[bool, int, str]:
+    """Whole words before pieces, more of them before fewer."""
+    return not is_piece(feature), len(feature), feature
+
+
+def tail(count: int, trials: int, share: float) -> float:
+    """The chance of at least so many of so many."""
+    if count <= 0:
+        return 1.0
+    if share <= 0.0 or share >= 1.0:
+        return float(share >= 1.0)
+    logs = (
+        math.lgamma(trials + 1)
+        - math.lgamma(hit + 1)
+        - math.lgamma(trials - hit + 1)
+        + hit * math.log(share)
+        + (trials - hit) * math.log1p(-share)
+        for hit in range(count, trials + 1)
+    )
+    return min(1.0, math.fsum(map(math.exp, logs)))
+
+
+# --- the rest of a text
+
+
+class Rest:
+    """Naive Bayes over words and pairs of words: what a text looks like, some rows and some words left out.
+
+    Every label is as likely as any other beforehand, or a rare label would always be contradicted.
+    """
+
+    def __init__(self, rows: Sequence[Example]) -> None:
+        self._texts = [folded(row.text)[:CHARACTERS] for row in rows]
+        self._words = [tuple(pieces(text)) for text in self._texts]
+        self._labels = [row.label for row in rows]
+        self._sizes = Counter(self._labels)
+        self._counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        self._totals: Counter[str] = Counter()
+        for words, label in zip(self._words, self._labels, strict=True):
+            for feature in _grams(words):
+                self._counts[feature][label] += 1
+                self._totals[label] += 1
+        self._names = sorted(self._totals)
+
+    def disagreeing(self, feature: str, label: str, rows: Sequence[int]) -> tuple[int, int]:
+        """How many of the rows clearly say another label without the feature, and of how many anything remains."""
+        clear, _ = self._usual
+        gone, less = self._without(rows)
+        leads = [self._lead(self._remaining(row, feature), label, gone, less) for row in rows]
+        return sum(lead <= -clear for lead in leads if lead is not None), sum(lead is not None for lead in leads)
+
+    def rows_of(self, label: str) -> int:
+        return self._sizes[label]
+
+    def error(self, label: str) -> float:
+        """How often rows of this label clearly say another one."""
+        return self._usual[1][label]
+
+    @functools.cached_property
+    def _usual(self) -> tuple[float, dict[str, float]]:
+        """By how much ordinary texts say their label clearly, and how often each label's clearly say another."""
+        order = sorted(
+            range(len(self._words)),
+            key=lambda row: hashlib.blake2b(self._texts[row].encode(errors="replace"), digest_size=8).digest(),
+        )
+        leads = [
+            (self._labels[row], lead)
+            for row in order[:SAMPLE]
+            if (lead := self._lead(_grams(self._words[row]), self._labels[row], *self._without([row]))) is not None
+        ]
+        right = sorted(lead for _, lead in leads if lead > 0)
+        clear = right[int(CLEAR_QUANTILE * len(right))] if right else math.inf
+        tried = Counter(label for label, _ in leads)
+        wrong = Counter(label for label, lead in leads if lead <= -clear)
+        overall = (wrong.total() + 1) / (tried.total() + 2)
+        # A label with few rows in the sample is taken to be like the others: five rows' worth of that belief.
+        return clear, {name: (wrong[name] + 5 * overall) / (tried[name] + 5) for name in self._names}
+
+    def _without(self, rows: Sequence[int]) -> tuple[dict[str, Counter[str]], Counter[str]]:
+        gone: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        less: Counter[str] = Counter()
+        for row in rows:
+            for feature in _grams(self._words[row]):
+                gone[feature][self._labels[row]] += 1
+                less[self._labels[row]] += 1
+        return gone, less
+
+    def _remaining(self, row: int, feature: str) -> Iterator[str]:
+        words = self._words[row]
+        dropped = _touched(self._texts[row], feature[1:]) if is_piece(feature) else set(feature.split(" "))
+        # A gap, not a seam: words on both sides of what is left out are no pair.
+        stretch: list[str] = []
+        for word in (*words, None):
+            if word is None or word in dropped:
+                yield from _grams(stretch)
+                stretch = []
+            else:
+                stretch.append(word)
+
+    def _lead(
+        self, grams: Iterable[str], label: str, gone: dict[str, Counter[str]], less: Counter[str]
+    ) -> float | None:
+        """By how much a text says this label rather than the best other one; None if nothing in it is known."""
+        scores = dict.fromkeys(self._names, 0.0)
+        known = 0
+        for feature in grams:
+            counts = self._counts.get(feature)
+            if counts is None:
+                continue
+            lost = gone.get(feature)
+            left = counts if lost is None else counts - lost
+            if not left:
+                continue
+            known += 1
+            for name, count in left.items():
+                scores[name] += math.log((count + PRIOR) / PRIOR)
+        if not known or len(scores) < 2:
+            return None
+        for name in scores:
+            scores[name] -= known * math.log(self._totals[name] - less[name] + PRIOR * len(self._counts))
+        return scores.pop(label) - max(scores.values())
+
+
+def _touched(text: str, piece: str) -> set[str]:
+    """The words a piece of the text reaches into."""
+    start = text.find(piece)
+    end = start + len(piece)
+    return {found[0] for found in _token.finditer(text) if found.start() < end and found.end() > start}
+
+
+def _grams(words: Sequence[str]) -> Iterator[str]:
+    yield from words
+    for first, second in itertools.pairwise(words):
+        yield f"{first} {second}"

@@ -1,0 +1,145 @@
+"""What a sample proves: finite-sample bounds and tests, without any limit theorem.
+
+Everything here is exact in the sense that matters: the chance of a wrong claim is at most the `delta` asked for, at
+every sample size, and as a rule below it. Where a bound needs two others, `delta` is divided between them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from msgspec import Struct
+from scipy import special
+
+# Of the allowed chance of error, the part that goes into how often two classifiers disagree; the rest goes into who is
+# right when they do, which is what a promotion hangs on. At 0.1 the test of "better" costs 10 % of its level.
+DISAGREEMENT = 0.1
+
+# An error rate so near its limit that proving it takes more errors than this is as good as at the limit.
+MOST_ERRORS = 1_000_000
+
+
+class Paired(Struct, frozen=True):
+    """Two classifiers on the same questions."""
+
+    count: int
+    wins: int
+    """Questions the challenger has right and the champion has not."""
+    losses: int
+    difference: float
+    """The challenger's accuracy less the champion's."""
+    floor: float
+    """The difference is at least this, but for a chance of `delta`."""
+    p_value: float
+    """Of the exact one-sided McNemar test: how likely so many wins are if neither is better."""
+
+
+def floor_of(hits: int, count: int, delta: float) -> float:
+    """The one-sided lower bound of a probability (Clopper and Pearson 1934)."""
+    _demand(hits, count, delta)
+    return 0.0 if hits == 0 else float(special.betaincinv(hits, count - hits + 1, delta))
+
+
+def ceiling_of(hits: int, count: int, delta: float) -> float:
+    """The one-sided upper bound of a probability; 1 where nothing was seen."""
+    _demand(hits, count, delta)
+    return 1.0 if hits == count else float(special.betaincinv(hits + 1, count - hits, 1 - delta))
+
+
+def clopper_pearson(hits: int, count: int, delta: float) -> tuple[float, float]:
+    """The two-sided interval; each side has half of `delta`."""
+    return floor_of(hits, count, delta / 2), ceiling_of(hits, count, delta / 2)
+
+
+def p_of_few(hits: int, count: int, rate: float) -> float:
+    """How likely at most so many hits are if the rate is `rate`: the p-value of "the rate is at least that"."""
+    return float(special.bdtr(hits, count, rate)) if count else 1.0
+
+
+def p_of_few_each(hits: npt.NDArray[np.int64], count: npt.NDArray[np.int64], rate: float) -> npt.NDArray[np.float64]:
+    """The same for arrays."""
+    found = special.bdtr(hits.astype(np.float64), np.maximum(count, 1), rate)
+    return np.where(count > 0, found, 1.0)
+
+
+def least_count(errors: int, limit: float, delta: float) -> int:
+    """The fewest answers that prove an error of at most `limit` when so many of them are wrong."""
+    low, high = errors, max(errors, 1)
+    while p_of_few(errors, high, limit) > delta:
+        low, high = high, high * 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if p_of_few(errors, middle, limit) > delta else (low, middle)
+    return high
+
+
+def count_needed(rate: float, limit: float, delta: float) -> int | None:
+    """How many answers prove an error of at most `limit` when their share of errors is `rate`; None if none do."""
+    if not rate < limit:
+        return None
+    # The errors that so many answers would have must be no more than those they may have.
+    few, many = -1, 0
+    while rate * least_count(many, limit, delta) > many:
+        few, many = many, 2 * many + 1
+        if many > MOST_ERRORS:
+            return None
+    while many - few > 1:
+        middle = (few + many) // 2
+        few, many = (middle, many) if rate * least_count(middle, limit, delta) > middle else (few, middle)
+    return least_count(many, limit, delta)
+
+
+def prove_in_sequence(p_values: Sequence[float], delta: float) -> int:
+    """Fixed-sequence testing: how many claims, from the first on, are proven together.
+
+    The order must not come from the sample the p-values are of. Each is tested at the full `delta`, and testing ends
+    with the first that fails: the first false claim in the order is made with a chance of at most `delta`, and without
+    it no later one is.
+    """
+    return next((place for place, p in enumerate(p_values) if not p <= delta), len(p_values))
+
+
+def prove_at_once(p_values: Sequence[float], delta: float) -> list[int]:
+    """Bonferroni: the places of the claims proven together, in any order and however they depend on each other."""
+    limit = delta / max(len(p_values), 1)
+    return [place for place, p in enumerate(p_values) if p <= limit]
+
+
+def mcnemar(wins: int, losses: int) -> float:
+    """The exact one-sided p-value: how likely at least so many wins are if each disagreement is a coin toss."""
+    count = wins + losses
+    return float(special.bdtr(losses, count, 0.5)) if count else 1.0
+
+
+def compare_paired(
+    challenger: Sequence[bool] | npt.NDArray[Any], champion: Sequence[bool] | npt.NDArray[Any], delta: float
+) -> Paired:
+    """Whether one classifier is better than another on the same questions, and by how much at least.
+
+    The difference is P(they disagree) x (2 P(the challenger is right, given that) - 1). Both factors are bounded
+    exactly; together they hold but for a chance of `delta`.
+    """
+    one, other = np.asarray(challenger, bool), np.asarray(champion, bool)
+    if one.shape != other.shape or one.ndim != 1:
+        raise ValueError(f"{one.shape} and {other.shape}: two classifiers are compared on the same questions")
+    if not 0.0 < delta < 1.0:
+        raise ValueError(f"delta {delta}: a chance between 0 and 1")
+    count, wins, losses = len(one), int((one & ~other).sum()), int((other & ~one).sum())
+    if not count:
+        return Paired(0, 0, 0, 0.0, -1.0, 1.0)
+    share = floor_of(wins, wins + losses, delta * (1 - DISAGREEMENT))
+    few, many = clopper_pearson(wins + losses, count, delta * DISAGREEMENT)
+    lead = 2 * share - 1
+    return Paired(
+        count, wins, losses, (wins - losses) / count, (few if lead > 0 else many) * lead, mcnemar(wins, losses)
+    )
+
+
+def _demand(hits: int, count: int, delta: float) -> None:
+    if not 0 <= hits <= count:
+        raise ValueError(f"{hits} of {count}: no such share")
+    if not 0.0 < delta < 1.0:
+        raise ValueError(f"delta {delta}: a chance between 0 and 1")

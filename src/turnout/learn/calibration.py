@@ -1,0 +1,137 @@
+"""From scores to probabilities one can act on. All of it is fitted on rows that the scores have not seen.
+
+Two heads are mixed by what the mixture makes of held-out rows. The confidence in the best label is a logistic curve of
+three measures (its logit, how near known questions are, its lead), each of which can only raise it, weighed so that
+questions outside every label have the share one expects of them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout.layers.artefact import LEAST, Confidence, Scale
+
+Floats = npt.NDArray[Any]
+
+# Penalty on the squares of the curve's slopes, for each row: keeps them finite where the measures part right from
+# wrong without exception, and moves nothing else.
+RIDGE = 1e-3
+# Slopes of measures whose spread is 1: steeper is a step.
+STEEPEST = 20.0
+# Temperatures outside of this are not found in practice; a fit at the edge is one of no use.
+HOTTEST, COLDEST = 20.0, 0.02
+# Spread of a measure that is always the same: anything else is then far away.
+LEAST_SPREAD = 1e-6
+
+
+class Mix(NamedTuple):
+    share: float
+    """Of the n-gram head."""
+    temperature: float
+
+    def of(self, ngram: Floats, vector: Floats | None) -> Floats:
+        mixed = ngram if vector is None else self.share * ngram + (1.0 - self.share) * vector
+        logits: Floats = mixed / self.temperature
+        return logits
+
+
+def fit_mix(ngram: Floats, vector: Floats | None, label: Floats, weight: Floats) -> Mix:
+    """How the heads' scores become logits: what makes the true labels of these rows likeliest."""
+    from scipy.optimize import minimize
+
+    heads = [ngram] if vector is None else [ngram, vector]
+    rows = np.arange(len(label))
+    total = weight.sum()
+
+    def surprise(log_slopes: Floats) -> tuple[float, Floats]:
+        slopes = np.exp(log_slopes)
+        logits = sum(slope * head for slope, head in zip(slopes, heads, strict=True))
+        logits = logits - logits.max(axis=1, keepdims=True)
+        raised = np.exp(logits)
+        chances = raised / raised.sum(axis=1, keepdims=True)
+        loss = -(weight * np.log(np.maximum(chances[rows, label], 1e-12))).sum() / total
+        grown = [(weight * ((chances * head).sum(axis=1) - head[rows, label])).sum() / total for head in heads]
+        return float(loss), np.array(grown) * slopes
+
+    # Heads begin alike in spread: neither has the advantage of larger numbers.
+    start = np.log([2.0 / max(float(head.std(axis=1).mean()), 1e-6) for head in heads])
+    limits = [(np.log(1e-3), np.log(1e3))] * len(heads)
+    found = np.exp(minimize(surprise, start, jac=True, method="L-BFGS-B", bounds=limits).x)
+    together = float(found.sum())
+    return Mix(float(found[0] / together), float(np.clip(1.0 / together, COLDEST, HOTTEST)))
+
+
+def measure_scale(values: Floats) -> Scale:
+    return Scale(float(values.mean()), max(float(values.std()), LEAST_SPREAD))
+
+
+class Measures(NamedTuple):
+    """What is known of each answer before anybody says whether it is right."""
+
+    logit: Floats
+    near: Floats
+    lead: Floats
+
+    def stacked(self) -> Floats:
+        return np.stack([self.logit, self.near, self.lead], axis=1)
+
+    def pick(self, at: Floats) -> Measures:
+        return Measures(self.logit[at], self.near[at], self.lead[at])
+
+
+def leads(logits: Floats) -> Floats:
+    """How far each row's best logit is ahead of all others together: the log-odds of the best label."""
+    ordered = np.sort(logits, axis=1)
+    others = ordered[:, :-1]
+    rest = others[:, -1] + np.log(np.exp(others - others[:, -1:]).sum(axis=1))
+    ahead: Floats = np.minimum(ordered[:, -1] - rest, -np.log(LEAST))
+    return ahead
+
+
+def fit_confidence(
+    scope: Measures, right: Floats, weight: Floats, outside: Measures | None, oos_share: float
+) -> Confidence:
+    """The curve from measures (logit and nearness in their scales) to the chance that an answer is right.
+
+    `outside` are measures of questions outside every label: whatever is answered to them is wrong.
+    """
+    from scipy.optimize import minimize
+
+    measures = scope.stacked()
+    weight = weight / weight.sum()
+    share = 0.0
+    # Platt's targets: of n rights the chance is (n + 1) / (n + 2) at best, so that no finite set makes anybody certain.
+    hits, misses = float(right.sum()), float((~right).sum())
+    target = np.where(right, (hits + 1) / (hits + 2), 1 / (misses + 2))
+    if outside is not None and len(outside.logit) and oos_share > 0:
+        share = oos_share
+        count = len(outside.logit)
+        measures = np.concatenate([measures, outside.stacked()])
+        target = np.concatenate([target, np.full(count, 1 / (count + 2))])
+        weight = np.concatenate([weight * (1 - share), np.full(count, share / count)])
+    centre, spread = measures.mean(axis=0), np.maximum(measures.std(axis=0), LEAST_SPREAD)
+    scaled = (measures - centre) / spread
+    penalty = RIDGE
+
+    def surprise(curve: Floats) -> tuple[float, Floats]:
+        odds = curve[0] + scaled @ curve[1:]
+        loss = (weight * (np.logaddexp(0.0, odds) - target * odds)).sum() + penalty * (curve[1:] ** 2).sum()
+        off = weight * (1.0 / (1.0 + np.exp(-odds)) - target)
+        return float(loss), np.concatenate([[off.sum()], scaled.T @ off + 2 * penalty * curve[1:]])
+
+    limits = [(-STEEPEST, STEEPEST)] + [(0.0, STEEPEST)] * 3
+    start = np.array([1.0, 0.5, 0.5, 0.5])
+    found = minimize(surprise, start, jac=True, method="L-BFGS-B", bounds=limits).x
+    slopes = found[1:] / spread
+    bias = float(found[0] - (slopes * centre).sum())
+    return Confidence(bias, float(slopes[0]), float(slopes[1]), float(slopes[2]), share)
+
+
+def state_confidence(curve: Confidence, measures: Measures) -> Floats:
+    """What the curve says of each answer, as serving computes it."""
+    odds = curve.bias + curve.logit * measures.logit + curve.near * measures.near + curve.margin * measures.lead
+    stated: Floats = 1.0 / (1.0 + np.exp(-np.clip(odds, -700.0, 700.0)))
+    return stated

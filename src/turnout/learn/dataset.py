@@ -1,0 +1,451 @@
+"""Examples to learn from: who says what a question is stays with the label, and no row is lost without a word.
+
+Rows come from files (JSONL, CSV, Parquet, what `turnout export` wrote) and from the decision log itself. A row is used,
+or skipped and counted for a reason the user can do nothing about (nobody labelled it, its text was not kept, it is
+another profile's), or reported as a mistake; all mistakes of all files at once.
+"""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import hashlib
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib import resources
+from pathlib import Path as File
+from typing import Any, BinaryIO, Literal, NamedTuple, get_args
+
+import msgspec
+from msgspec import Struct
+
+from turnout.core.errors import BadExamples, Problem, TurnoutError, suggest
+from turnout.core.query import MAX_CHARACTERS
+from turnout.store import Records, Span
+from turnout.store.redact import SNIPPET_CHARACTERS
+from turnout.store.stats import ALWAYS
+from turnout.text.fold import fold
+
+By = Literal["human", "seed", "teacher", "outcome"]
+"""Who says so, the most believed first. A seed is written by people, but for nobody's own traffic."""
+BELIEVED: tuple[By, ...] = get_args(By)
+# T-RT-7 of the threat model: a model's label never counts more than half of a person's, nor does a guess from what
+# happened afterwards.
+WEIGHTS: Mapping[By, float] = {"human": 1.0, "seed": 1.0, "teacher": 0.5, "outcome": 0.5}
+
+OUT_OF_SCOPE = "oos"
+"""The label of a question that is for none of the routes; it teaches a student when not to answer."""
+
+# What is shown of a long list of mistakes: about a screen.
+SHOWN = 20
+# Room for the longest text a decision is promised for, written with escapes.
+MAX_LINE_BYTES = 4 * MAX_CHARACTERS
+# A mistake quotes what it is about, not a page of it.
+QUOTED = 60
+DELIMITERS = ",;\t|"
+_BOM = b"\xef\xbb\xbf"
+_TEXTS = ("text", "label", "label_by", "human", "human_by", "teacher", "session", "tenant", "profile", "created_at")
+
+
+class Example(Struct, frozen=True):
+    """A question and its label."""
+
+    text: str
+    label: str
+    by: By = "human"
+    session: str | None = None
+    tenant: str = ""
+    who: str = ""
+    """The person who labelled it, where that is known."""
+    at: int = 0
+    """When it was asked, in milliseconds since 1970; 0 where nobody knows."""
+    weight: float = 1.0
+    id: str = ""
+    where: str = ""
+    """`labels.jsonl:7`"""
+    count: int = 1
+    """How many rows it stands for, once duplicates are collapsed."""
+
+    @property
+    def belief(self) -> int:
+        """How far down the list of whom to believe its label is: 0 is the best."""
+        return BELIEVED.index(self.by)
+
+
+class Examples(Struct, frozen=True):
+    """Rows that can be learnt from, and what became of the others."""
+
+    rows: tuple[Example, ...] = ()
+    remarks: tuple[str, ...] = ()
+    skipped: Mapping[str, int] = {}
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def texts(self) -> list[str]:
+        return [row.text for row in self.rows]
+
+    @property
+    def labels(self) -> list[str]:
+        return [row.label for row in self.rows]
+
+    def counts(self) -> dict[str, int]:
+        """Rows by label, in the order of names."""
+        return dict(sorted(Counter(row.label for row in self.rows).items()))
+
+    def by(self) -> dict[str, int]:
+        """Rows by who labelled them, the most believed first."""
+        found = Counter(row.by for row in self.rows)
+        return {by: found[by] for by in BELIEVED if found[by]}
+
+
+def folded(text: str) -> str:
+    """The text as two rows are compared by: folded, and every run of space one space."""
+    return " ".join(fold(text).text.split())
+
+
+def row_key(row: Example) -> str:
+    """What an example says, in 64 bits: the same question with the same label has the same key."""
+    return hashlib.blake2b(f"{folded(row.text)}\0{row.label}".encode(errors="replace"), digest_size=8).hexdigest()
+
+
+def hash_examples(rows: Iterable[Example]) -> str:
+    """What these examples teach, whatever order they come in: text, label, who says so, how much it counts."""
+    each = sorted(
+        hashlib.blake2b(f"{row_key(row)}\0{row.by}\0{row.weight!r}".encode(), digest_size=16).digest() for row in rows
+    )
+    return hashlib.sha256(b"".join(each)).hexdigest()
+
+
+# --- where rows come from
+
+
+def read_examples(
+    paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    *,
+    routes: Sequence[str] | None = None,
+    profile: str | None = None,
+    by: By = "human",
+) -> Examples:
+    """The examples of one file or several; raises BadExamples with every mistake of all of them.
+
+    `routes` are the labels there may be, any if None. Rows of `turnout export` that are another profile's than
+    `profile` are skipped. `by` is who labelled rows that do not say.
+    """
+    files = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    taken = _Taken(routes, profile, by)
+    for path in map(File, files):
+        before = taken.seen, len(taken.problems)
+        try:
+            for where, row in _rows_of(path):
+                taken.take(where, row)
+        except OSError as error:
+            taken.problems.append(Problem(str(path), f"cannot be read: {error.strerror or error}"))
+            continue
+        if (taken.seen, len(taken.problems)) == before:
+            taken.problems.append(Problem(str(path), 'no rows in it: one a line, {"text": "…", "label": "…"}'))
+    if taken.problems:
+        raise BadExamples(taken.problems, SHOWN)
+    return taken.examples()
+
+
+def read_seeds(profile: str, routes: Sequence[str] | None = None) -> Examples:
+    """The examples that come with a shipped profile; none for a profile that has none."""
+    if not profile.replace("-", "").isalnum():  # a path, say: no shipped profile is called so
+        return Examples()
+    path = File(str(resources.files("turnout.profiles"))) / "seeds" / f"{profile}.jsonl"
+    return read_examples(path, routes=routes, by="seed") if path.is_file() else Examples()
+
+
+def read_log(
+    records: Records, *, profile: str, routes: Sequence[str] | None = None, span: Span = ALWAYS, most: int | None = None
+) -> Examples:
+    """The labelled decisions of one tenant's log. What cannot be used is counted: a log is nobody's to correct."""
+    taken = _Taken(routes, profile, "teacher")
+    for label in records.labels(span=span, profile=profile):
+        row: dict[str, Any] = {name: getattr(label, name) for name in ("text", "human", "human_by", "teacher")}
+        row |= {"id": label.id, "label": label.label, "session": label.session, "tenant": records.tenant}
+        taken.seen += 1
+        # A snippet that is as long as snippets get is most likely the beginning of something longer.
+        if label.kept == "snippet" and label.text is not None and len(label.text) >= SNIPPET_CHARACTERS:
+            taken.skipped["only the beginning of the text was kept"] += 1
+        elif label.label is not None and routes is not None and label.label not in routes:
+            taken.skipped[f"the label {label.label[:QUOTED]!r} is no route of {profile!r} any more"] += 1
+        else:
+            try:
+                taken.keep(f"log {label.id}", row, label.created_ms)
+            except _Wrong as wrong:
+                taken.skipped[str(wrong)] += 1
+        if most is not None and len(taken.rows) >= most:
+            break
+    return taken.examples()
+
+
+def gather(*sources: Examples) -> Examples:
+    """Several as one."""
+    skipped: Counter[str] = Counter()
+    for source in sources:
+        skipped.update(source.skipped)
+    rows = tuple(row for source in sources for row in source.rows)
+    return Examples(rows, tuple(dict.fromkeys(said for source in sources for said in source.remarks)), skipped)
+
+
+# --- one row
+
+
+class _Wrong(Exception):
+    """A row that cannot be used, and why."""
+
+
+class _Taken:
+    """What has been read so far."""
+
+    def __init__(self, routes: Sequence[str] | None, profile: str | None, by: By) -> None:
+        self.routes, self.profile, self.by = routes, profile, by
+        self.rows: list[Example] = []
+        self.problems: list[Problem] = []
+        self.skipped: Counter[str] = Counter()
+        self.seen = 0
+        self.both = self.agreed = 0
+
+    def take(self, where: str, row: Mapping[str, Any] | _Wrong) -> None:
+        self.seen += 1
+        try:
+            if isinstance(row, _Wrong):
+                raise row
+            self.keep(where, row, _moment(row.get("created_at")))
+        except _Wrong as wrong:
+            self.problems.append(Problem(where, str(wrong)))
+
+    def keep(self, where: str, row: Mapping[str, Any], at: int) -> None:
+        for name in _TEXTS:
+            if not isinstance(value := row.get(name), str | None):
+                raise _Wrong(f"{name!r} must be text, found {type(value).__name__} {_quote(value)}")
+        if "text" not in row:
+            near = suggest("text", row) or f" (it has: {', '.join(map(str, list(row)[:8])) or 'none'})"
+            raise _Wrong(f"no field 'text'{near}")
+        if "label" not in row:
+            near = suggest("label", row) or f" (it has: {', '.join(map(str, list(row)[:8]))})"
+            raise _Wrong(f"no field 'label'{near}")
+        if self.profile is not None and row.get("profile") not in (None, "", self.profile):
+            self.skipped["of another profile"] += 1
+            return
+        label, human, teacher = (row.get(name) or None for name in ("label", "human", "teacher"))
+        if label is None:
+            # In an export a row may have no label; in a file somebody wrote that is a gap.
+            if not row.keys() & {"label_by", "human", "teacher"}:
+                raise _Wrong("the label is empty: name a route, or take the row out")
+            self.skipped["nobody has labelled it"] += 1
+            return
+        by = _said_by(row, label, self.by)
+        if row["text"] is None:
+            self.skipped["its text was not kept"] += 1
+            return
+        text: str = row["text"]
+        if not text.strip():
+            raise _Wrong("the text is empty")
+        if len(text) > MAX_CHARACTERS:
+            raise _Wrong(f"the text has {len(text):,} characters, at most {MAX_CHARACTERS:,} are routed")
+        if self.routes is not None and label not in (*self.routes, OUT_OF_SCOPE):
+            near = (
+                suggest(label, self.routes) or f" (routes: {', '.join(self.routes)}; {OUT_OF_SCOPE} for none of them)"
+            )
+            raise _Wrong(f"{_quote(label)} is no route{near}")
+        if human is not None and teacher is not None:
+            self.both += 1
+            self.agreed += human == teacher
+        self.rows.append(
+            Example(
+                text=text,
+                label=label,
+                by=by,
+                session=row.get("session") or None,
+                tenant=row.get("tenant") or "",
+                who=(row.get("human_by") or "") if by == "human" else "",
+                at=at,
+                weight=WEIGHTS[by],
+                id=str(row.get("id") or ""),
+                where=where,
+            )
+        )
+
+    def examples(self) -> Examples:
+        remarks = [f"{count:,} of {self.seen:,} rows skipped: {why}" for why, count in self.skipped.most_common()]
+        if self.skipped["its text was not kept"]:
+            remarks.append('text = "full" in [store] of turnout.toml keeps it from now on')
+        if self.both:
+            remarks.append(f"teacher and human agree on {self.agreed:,} of {self.both:,} rows that both have labelled")
+        return Examples(tuple(self.rows), tuple(remarks), self.skipped)
+
+
+def _said_by(row: Mapping[str, Any], label: str, default: By) -> By:
+    said = row.get("label_by")
+    if said in (None, "") and (row.get("human") or row.get("teacher")):
+        said = "human" if row.get("human") == label else "teacher"
+    if said in (None, ""):
+        return default
+    if said not in BELIEVED:
+        raise _Wrong(f"label_by {_quote(said)}{suggest(said, BELIEVED)}: it may be {', '.join(BELIEVED)}")
+    by: By = said
+    return by
+
+
+def _moment(said: str | int | None) -> int:
+    if not isinstance(said, str) or not said:
+        return 0
+    try:
+        when = datetime.datetime.fromisoformat(said)
+        return int(when.replace(tzinfo=when.tzinfo or datetime.UTC).timestamp() * 1000)
+    except (ValueError, OverflowError):
+        raise _Wrong(f"created_at {_quote(said)} is no time such as 2026-11-01T08:30:00Z") from None
+
+
+def _quote(value: object) -> str:
+    said = repr(value)
+    return said if len(said) <= QUOTED else f"{said[:QUOTED]}…"
+
+
+# --- one file
+
+Located = tuple[str, "Mapping[str, Any] | _Wrong"]
+
+
+def _rows_of(path: File) -> Iterator[Located]:
+    """Every row with where it stands; what is no row with why."""
+    ending = path.suffix.lower()
+    if ending in (".parquet", ".pq"):
+        yield from _parquet(path)
+        return
+    with path.open("rb") as file:
+        if ending in (".csv", ".tsv"):
+            yield from _csv(path, file)
+        else:
+            yield from _jsonl(path, file)
+
+
+class _Line(NamedTuple):
+    number: int
+    content: bytes | None
+    """None for one that is too long to take in."""
+
+
+def _lines(file: BinaryIO) -> Iterator[_Line]:
+    number = 0
+    while line := file.readline(MAX_LINE_BYTES):
+        number += 1
+        if number == 1:
+            line = line.removeprefix(_BOM)
+        if len(line) >= MAX_LINE_BYTES and not line.endswith(b"\n"):
+            while (rest := file.readline(1 << 20)) and not rest.endswith(b"\n"):
+                pass
+            yield _Line(number, None)
+        else:
+            yield _Line(number, line)
+
+
+_TOO_LONG = f"the line is longer than {MAX_LINE_BYTES:,} bytes"
+
+
+def _jsonl(path: File, file: BinaryIO) -> Iterator[Located]:
+    decode = msgspec.json.Decoder().decode
+    for number, line in _lines(file):
+        where = f"{path}:{number}"
+        if line is None:
+            yield where, _Wrong(_TOO_LONG)
+            continue
+        if not line.strip():
+            continue
+        try:
+            row = decode(line)
+        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+            yield where, _Wrong(f"not JSON: {error}")
+            continue
+        yield where, row if isinstance(row, dict) else _Wrong(f"not a JSON object but {_quote(row)}")
+
+
+def _csv(path: File, file: BinaryIO) -> Iterator[Located]:
+    # A question may have line ends in it, so a record is what the reader takes, and it begins after the one before.
+    broken: dict[int, str] = {}
+
+    def decoded() -> Iterator[str]:
+        for number, line in _lines(file):
+            if line is None:
+                broken[number] = _TOO_LONG
+                yield "\n"
+                continue
+            try:
+                yield line.decode()
+            except UnicodeDecodeError:
+                broken[number] = "not UTF-8: save the file as UTF-8"
+                yield line.decode(errors="replace")
+
+    lines = decoded()
+    head = next(lines, "")
+    if not head.strip():
+        return
+    delimiter = _delimiter(head)
+    names = [name.strip() for name in next(csv.reader([head], delimiter=delimiter), [])]
+    missing = [name for name in ("text", "label") if name not in names]
+    if missing:
+        said = (
+            f"no column {missing[0]!r}{suggest(missing[0], names)}: the first line names them, it has {_quote(names)}"
+        )
+        yield f"{path}:1", _Wrong(said)
+        return
+    limit = csv.field_size_limit(MAX_LINE_BYTES)
+    try:
+        reader, last = csv.reader(lines, delimiter=delimiter), 0
+        while True:
+            # Line numbers count from the line after the header.
+            where = f"{path}:{last + 2}"
+            try:
+                cells = next(reader, None)
+            except csv.Error as error:
+                last = reader.line_num
+                yield where, _Wrong(f"not CSV: {error}")
+                continue
+            if cells is None:
+                return
+            last = reader.line_num
+            if broken:
+                yield where, _Wrong(broken.popitem()[1])
+                broken.clear()
+            elif len(cells) > len(names):
+                yield (
+                    where,
+                    _Wrong(f"{len(cells)} cells in {len(names)} columns: put a text with {delimiter!r} in quotes"),
+                )
+            elif cells:
+                # A cell that is not there, or empty, says nothing; an empty text is a mistake and says so.
+                row = {name: cell or None for name, cell in zip(names, cells, strict=False)}
+                yield where, {"label": None, **row, "text": cells[names.index("text")] if "text" in row else ""}
+    finally:
+        csv.field_size_limit(limit)
+
+
+def _delimiter(head: str) -> str:
+    """What separates the columns: that by which the first line has both names, else what it has most of."""
+    for delimiter in DELIMITERS:
+        if {"text", "label"} <= {name.strip() for name in next(csv.reader([head], delimiter=delimiter), [])}:
+            return delimiter
+    return max(DELIMITERS, key=head.count)
+
+
+def _parquet(path: File) -> Iterator[Located]:
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError:
+        raise TurnoutError(f"{path}: Parquet needs pyarrow: pip install 'turnout[parquet]', or export .jsonl") from None
+    try:
+        with parquet.ParquetFile(path) as file:
+            wanted = [name for name in (*_TEXTS, "id") if name in file.schema_arrow.names]
+            number = 0
+            for batch in file.iter_batches(columns=wanted):
+                for row in batch.to_pylist():
+                    number += 1
+                    yield f"{path} row {number}", row
+    except pyarrow.ArrowInvalid as error:
+        yield str(path), _Wrong(f"not Parquet: {error}")

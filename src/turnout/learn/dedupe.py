@@ -1,0 +1,259 @@
+"""Duplicates collapse into the row whose label is believed most, which then counts how many it stands for.
+
+Two rows are the same if their folded texts are: whatever their labels, one stays. Two rows are nearly the same if most
+of their character shingles are; of those only rows with the same label collapse, because one word more or less may be
+just what tells two routes apart ("turn it on", "turn it off").
+
+Likeness is read from MinHash signatures. Rows are candidates if a band of their signatures is equal, and in every
+bucket of candidates each is compared with its neighbour and with the first: the time is linear in the rows, whatever
+they are. Collapsing is repeated until it finds nothing, so that doing it twice is doing it once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from .dataset import Example, folded
+
+# Shingles of four characters tell short questions apart that differ in one word, and survive a changed ending.
+SHINGLE = 4
+# The share of shingles two texts have in common: a changed word in a sentence of twelve. Below it paraphrases begin,
+# which are worth learning from.
+ALIKE = 0.8
+# 16 bands of 8 make a pair that is exactly ALIKE a candidate with 95 %, one at 0.9 with more than 99.9 %.
+BANDS, ROWS = 16, 8
+# Of a longer text the beginning and the end are compared: what a flood of copies varies is in neither or in both.
+CHARACTERS = 4096
+# Signatures are computed for so many characters at a time: some 60 MB.
+CHUNK = 1 << 20
+# Hashing is the same wherever and whenever it is done; any number would do.
+SEED = 0x7475726E
+
+
+class Conflict(Struct, frozen=True):
+    """People who labelled the same question differently."""
+
+    text: str
+    labels: tuple[str, ...]
+    """What is used first."""
+
+
+class Deduped(Struct, frozen=True):
+    rows: tuple[Example, ...]
+    exact: int
+    """Rows that went because another has the same folded text."""
+    near: int
+    """Rows that went because another with the same label is nearly the same."""
+    conflicts: tuple[Conflict, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+
+def dedupe(rows: Sequence[Example], *, near: bool = True) -> Deduped:
+    """Each question once, in the order the remaining rows had."""
+    once, conflicts = collapse_exact(rows)
+    left = collapse_near(once) if near else once
+    exact, nearly = len(rows) - len(once), len(once) - len(left)
+    remarks = []
+    if exact or nearly:
+        gone = [_said(count, noun) for count, noun in ((exact, "duplicate"), (nearly, "near duplicate")) if count]
+        remarks.append(f"{' and '.join(gone)} collapsed: {_said(len(left), 'row')} left")
+    if conflicts:
+        shown = "; ".join(f"{one.text[:60]!r}: {' over '.join(one.labels)}" for one in conflicts[:3])
+        remarks.append(f"people disagree on {_said(len(conflicts), 'question')}, the last word counts: {shown}")
+    return Deduped(tuple(left), exact, nearly, tuple(conflicts), tuple(remarks))
+
+
+def _said(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
+def collapse_exact(rows: Sequence[Example]) -> tuple[list[Example], list[Conflict]]:
+    """One row for each folded text: the one that is believed most, of several such the newest."""
+    same: dict[str, list[int]] = {}
+    for index, row in enumerate(rows):
+        same.setdefault(folded(row.text), []).append(index)
+    kept: list[tuple[int, Example]] = []
+    conflicts: list[Conflict] = []
+    for indices in same.values():
+        # The last of those that are equally new: whoever adds a line to a file means it.
+        ranked = sorted(indices, key=lambda index: (rows[index].belief, -rows[index].at, -index))
+        best = rows[ranked[0]]
+        count = sum(rows[index].count for index in indices)
+        kept.append((ranked[0], best if count == best.count else msgspec.structs.replace(best, count=count)))
+        humans = list(dict.fromkeys(rows[index].label for index in ranked if rows[index].by == "human"))
+        if len(humans) > 1:
+            conflicts.append(Conflict(best.text, tuple(humans)))
+    return [row for _, row in sorted(kept, key=lambda pair: pair[0])], conflicts
+
+
+def collapse_near(rows: Sequence[Example]) -> list[Example]:
+    """Rows with the same label that are nearly the same become one."""
+    if len(rows) < 2:
+        return list(rows)
+    import numpy as np
+
+    texts = [folded(row.text) for row in rows]
+    signatures = sign(texts)
+    order = _orders(texts)
+    labels = np.unique(np.array([row.label for row in rows], dtype=object), return_inverse=True)[1]
+    # The best label first, then the one that stands for most, then any that does not depend on the order.
+    rank = np.empty(len(rows), dtype=np.int64)
+    ranked = sorted(range(len(rows)), key=lambda index: (rows[index].belief, -rows[index].count, int(order[index])))
+    rank[ranked] = np.arange(len(rows))
+    counts = [row.count for row in rows]
+    left = np.arange(len(rows))
+    while True:
+        pairs = left[alike(signatures[left], order[left])]
+        pairs = pairs[labels[pairs[:, 0]] == labels[pairs[:, 1]]] if len(pairs) else pairs
+        if not len(pairs):
+            break
+        better = np.where(rank[pairs[:, 0]] < rank[pairs[:, 1]], pairs[:, 0], pairs[:, 1])
+        worse = pairs.sum(axis=1) - better
+        into: dict[int, int] = {}
+        # From the best row on: whoever is left by then takes in those like it.
+        for index in np.lexsort((rank[worse], rank[better])).tolist():
+            keeper, other = int(better[index]), int(worse[index])
+            if keeper not in into and other not in into:
+                into[other] = keeper
+        for other, keeper in into.items():
+            counts[keeper] += counts[other]
+        left = np.array([index for index in left.tolist() if index not in into], dtype=np.int64)
+    return [
+        rows[index] if counts[index] == rows[index].count else msgspec.structs.replace(rows[index], count=counts[index])
+        for index in left.tolist()
+    ]
+
+
+def group_alike(texts: Sequence[str]) -> list[int]:
+    """The number of each text's group: whoever is nearly the same, or the same, as one of a group belongs to it."""
+    parent = list(range(len(texts)))
+
+    def root(index: int) -> int:
+        while parent[index] != index:
+            parent[index] = parent[parent[index]]
+            index = parent[index]
+        return index
+
+    def join(one: int, other: int) -> None:
+        low, high = sorted((root(one), root(other)))
+        parent[high] = low
+
+    first: dict[str, int] = {}
+    plain = [folded(text) for text in texts]
+    for index, text in enumerate(plain):
+        join(first.setdefault(text, index), index)
+    alone = list(first.values())
+    if len(alone) > 1:
+        chosen = [plain[index] for index in alone]
+        for one, other in alike(sign(chosen), _orders(chosen)).tolist():
+            join(alone[one], alone[other])
+    return [root(index) for index in range(len(texts))]
+
+
+# --- signatures
+
+
+def sign(texts: Sequence[str]) -> Any:
+    """The MinHash signature of each text: (len(texts), BANDS * ROWS) 32-bit numbers."""
+    import numpy as np
+
+    random = np.random.default_rng(SEED)
+    factors = random.integers(1, 1 << 62, BANDS * ROWS, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
+    signatures = np.empty((len(texts), BANDS * ROWS), dtype=np.uint32)
+    for start, end in _chunks(texts):
+        shingles, starts = _shingles(texts[start:end])
+        for column, factor in enumerate(factors):
+            # Multiply and take the upper half: pairwise independent enough for a minimum, and one pass over memory.
+            hashed = ((shingles * factor) >> np.uint64(32)).astype(np.uint32)
+            signatures[start:end, column] = np.minimum.reduceat(hashed, starts)
+    return signatures
+
+
+def alike(signatures: Any, order: Any) -> Any:
+    """Pairs of rows that are nearly the same, (n, 2). `order` has a number for each that its text alone gives it."""
+    import numpy as np
+
+    found = []
+    for band in range(BANDS):
+        part = np.ascontiguousarray(signatures[:, band * ROWS : (band + 1) * ROWS])
+        keys = part.view(np.dtype((np.void, part.dtype.itemsize * ROWS))).ravel()
+        bucket = np.unique(keys, return_inverse=True)[1]
+        # Another order of the same bucket in each band: other neighbours, another first.
+        mixed = order * np.uint64(2 * band + 3) ^ (order >> np.uint64(band + 7))
+        sorted_rows = np.lexsort((mixed, bucket))
+        buckets = bucket[sorted_rows]
+        inside = np.flatnonzero(buckets[1:] == buckets[:-1]) + 1
+        if not len(inside):
+            continue
+        begins = np.flatnonzero(np.concatenate(([True], buckets[1:] != buckets[:-1])))
+        firsts = begins[np.searchsorted(begins, inside, side="right") - 1]
+        for other in (inside - 1, firsts):
+            one, two = sorted_rows[inside], sorted_rows[other]
+            found.append(np.minimum(one, two) * len(signatures) + np.maximum(one, two))
+    if not found:
+        return np.empty((0, 2), dtype=np.int64)
+    pairs = np.stack(np.divmod(np.unique(np.concatenate(found)), len(signatures)), axis=1)
+    same = np.concatenate(
+        [
+            (signatures[some[:, 0]] == signatures[some[:, 1]]).mean(axis=1)
+            for some in np.array_split(pairs, len(pairs) // 100_000 + 1)
+        ]
+    )
+    return pairs[same >= ALIKE]
+
+
+def _orders(texts: Iterable[str]) -> Any:
+    """A number for each text that depends on it alone."""
+    import numpy as np
+
+    digests = (hashlib.blake2b(text.encode(errors="replace"), digest_size=8).digest() for text in texts)
+    return np.frombuffer(b"".join(digests), dtype=np.uint64)
+
+
+def _chunks(texts: Sequence[str]) -> Iterable[tuple[int, int]]:
+    start = size = 0
+    for index, text in enumerate(texts):
+        size += min(len(text), CHARACTERS) + SHINGLE
+        if size >= CHUNK:
+            yield start, index + 1
+            start, size = index + 1, 0
+    if start < len(texts):
+        yield start, len(texts)
+
+
+def _shingles(texts: Sequence[str]) -> tuple[Any, Any]:
+    """The hashed shingles of all texts, one text after the other, and where each begins: at least one for each."""
+    import numpy as np
+
+    half = CHARACTERS // 2
+    # What is not a letter or digit is a space here, so that "please!" and "please." are the same.
+    shown = (text if len(text) <= CHARACTERS else f"{text[:half]} {text[-half:]}" for text in texts)
+    spaced = [f" {_plain(text)} ".ljust(SHINGLE) for text in shown]
+    codes = np.frombuffer("".join(spaced).encode("utf-32-le", "replace"), dtype=np.uint32).astype(np.uint64)
+    lengths = np.array([len(text) for text in spaced])
+    mixed = np.zeros(len(codes) - SHINGLE + 1, dtype=np.uint64)
+    for offset in range(SHINGLE):
+        mixed = mixed * np.uint64(0x9E3779B97F4A7C15) + codes[offset : offset + len(mixed)] + np.uint64(1)
+    # A finaliser: neighbours in the alphabet must not be neighbours in the order that minima are taken by.
+    mixed ^= mixed >> np.uint64(29)
+    mixed *= np.uint64(0xBF58476D1CE4E5B9)
+    mixed ^= mixed >> np.uint64(32)
+    ends = np.cumsum(lengths)
+    keep = np.ones(len(codes), dtype=bool)
+    for offset in range(1, SHINGLE):
+        keep[ends - offset] = False
+    kept = lengths - SHINGLE + 1
+    return mixed[keep[: len(mixed)]], np.concatenate(([0], np.cumsum(kept)[:-1]))
+
+
+def _plain(text: str) -> str:
+    if text.isalnum():
+        return text
+    said = " ".join("".join(character if character.isalnum() else " " for character in text).split())
+    # A text of signs alone is told apart by its signs.
+    return said or text

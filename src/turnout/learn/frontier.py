@@ -1,0 +1,198 @@
+"""The cost-quality curve of a router, and the point on it that does what was asked.
+
+A tier is worth its expected gain less a price times its cost; the dearest price sends everything to the cheapest tier,
+a price of nothing buys whatever is expected to be best. One number therefore sweeps the whole curve, for two tiers or
+for nine, and choosing a threshold is choosing that number.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from msgspec import Struct
+
+from turnout.core.errors import LearnError
+
+Floats = npt.NDArray[np.float64]
+
+# Points of the curve. More would only trace the noise of the rows it is measured on.
+POINTS = 200
+# RouteLLM's evaluation cuts the scores into ten bins of equal size: eleven points, both ends included.
+BINS = 10
+
+
+class Point(NamedTuple):
+    """What one price leads to."""
+
+    price: float
+    cost: float
+    """Mean cost of an answer."""
+    quality: float
+    """Mean quality of an answer."""
+    kept: float
+    """Of the gap between always-cheapest and always-dearest, the share that is kept; NaN where there is no gap."""
+    shares: tuple[float, ...]
+    """How many of the questions each tier answers."""
+
+
+class Aim(Struct, frozen=True):
+    """What the thresholds are chosen for: exactly one of the numbers counts."""
+
+    by: Literal["keep_quality", "budget", "max_cost"] = "keep_quality"
+    value: float = 0.95
+
+    def __str__(self) -> str:
+        if self.by == "keep_quality":
+            return f"cheapest setting that keeps {self.value:.0%} of the gap between the cheapest and the dearest tier"
+        if self.by == "budget":
+            return f"best quality for {self.value:.0%} of what the dearest tier costs more than the cheapest"
+        return f"best quality for a mean cost of at most {self.value:.6g} an answer"
+
+
+def aim_for(*, keep_quality: float | None = None, budget: float | None = None, max_cost: float | None = None) -> Aim:
+    """The aim a user stated; keeping 95 % of the quality gap if none."""
+    said = [
+        (by, value)
+        for by, value in (("keep_quality", keep_quality), ("budget", budget), ("max_cost", max_cost))
+        if value is not None
+    ]
+    if len(said) > 1:
+        names = " and ".join("--" + by.replace("_", "-") for by, _ in said)
+        raise LearnError(f"{names}: state one aim, thresholds cannot serve two")
+    if not said:
+        return Aim()
+    by, value = said[0]
+    if not (math.isfinite(value) and value >= 0.0 and (by == "max_cost" or value <= 1.0)):
+        limit = "a number from 0 up" if by == "max_cost" else "from 0 to 100 %"
+        raise LearnError(f"--{by.replace('_', '-')} {value:g}: it must be {limit}")
+    return Aim(by, value)  # type: ignore[arg-type]
+
+
+def find_ends(costs: Sequence[float] | Floats) -> tuple[int, int]:
+    """The cheapest tier and the dearest one; of equals the first and the last."""
+    listed = [float(cost) for cost in costs]
+    return listed.index(min(listed)), len(listed) - 1 - listed[::-1].index(max(listed))
+
+
+def choose(gains: Floats, costs: Sequence[float] | Floats, price: float) -> npt.NDArray[np.intp]:
+    """The tier of each row: the one worth most, the cheapest of equals."""
+    if math.isinf(price):
+        return np.full(len(gains), find_ends(costs)[0 if price > 0 else 1])
+    chosen: npt.NDArray[np.intp] = np.argmax(gains - price * np.asarray(costs), axis=1)
+    return chosen
+
+
+def trace(gains: Floats, quality: Floats, costs: Floats, paid: Floats | None = None) -> list[Point]:
+    """The curve, from everything-cheapest to everything-dearest.
+
+    `gains` are out-of-fold, `quality` what really came of each tier, `costs` one number a tier; `paid`, where it is
+    known, what each answer really cost.
+    """
+    turning = _ratios(gains, costs)
+    inner = np.unique(np.quantile(turning, np.linspace(0.0, 1.0, POINTS + 1)))
+    # Zero is always on the curve: what a router would do that need not save.
+    prices = [math.inf, *np.unique(np.append(inner, 0.0))[::-1], -math.inf]
+    return [_measure(price, choose(gains, costs, price), quality, costs, paid) for price in prices]
+
+
+def _ratios(gains: Floats, costs: Floats) -> Floats:
+    """The prices at which some row changes sides between two tiers."""
+    pairs = [(low, high) for high in range(len(costs)) for low in range(len(costs)) if costs[high] > costs[low]]
+    if not pairs:
+        raise LearnError("every tier costs the same: there is nothing to trade")
+    return np.concatenate([(gains[:, high] - gains[:, low]) / (costs[high] - costs[low]) for low, high in pairs])
+
+
+def _measure(price: float, chosen: Any, quality: Floats, costs: Floats, paid: Floats | None) -> Point:
+    rows = np.arange(len(chosen))
+    got = float(quality[rows, chosen].mean())
+    cost = float((np.asarray(costs)[chosen] if paid is None else paid[rows, chosen]).mean())
+    shares = np.bincount(chosen, minlength=len(costs)) / len(chosen)
+    low, high = (float(quality[:, end].mean()) for end in find_ends(costs))
+    kept = (got - low) / (high - low) if high > low else math.nan
+    return Point(float(price), cost, got, kept, tuple(map(float, shares)))
+
+
+def find_point(curve: Sequence[Point], aim: Aim) -> tuple[Point, str]:
+    """The point that serves the aim, and a remark where it cannot be served as asked."""
+    cheapest, dearest = curve[0], curve[-1]
+    paying = [point for point in curve if point.price >= 0.0]
+    if aim.by == "keep_quality":
+        if not dearest.quality > cheapest.quality:
+            said = f"{dearest.quality:.3f} against {cheapest.quality:.3f}"
+            return cheapest, f"the dearest tier answers no better than the cheapest ({said}): no gain is worth its cost"
+        # Always-dearest keeps all of it, so some point does; one that pays for cost itself only if no other does.
+        enough = [point for point in paying if point.kept >= aim.value] or [
+            point for point in curve if point.kept >= aim.value
+        ]
+        return min(enough, key=lambda point: (point.cost, -point.quality)), ""
+    most = aim.value
+    if aim.by == "budget":
+        most = cheapest.cost + aim.value * (dearest.cost - cheapest.cost)
+    affordable = [point for point in paying if point.cost <= most + 1e-12]
+    if not affordable:
+        return cheapest, f"even the cheapest tier costs {cheapest.cost:.6g}, more than {most:.6g}"
+    return max(affordable, key=lambda point: (point.quality, -point.cost)), ""
+
+
+def centre(price: float, gains: Floats, costs: Sequence[float] | Floats) -> float:
+    """The middle of the prices that decide these rows alike: as far as can be from where one of them changes sides."""
+    if price == 0.0 or not math.isfinite(price):
+        return price
+    ratios = _ratios(gains, np.asarray(costs))
+    below, above = ratios[ratios <= price], ratios[ratios > price]
+    return float((below.max() + above.min()) / 2) if below.size and above.size else price
+
+
+def measure_kept(
+    chosen: Any, quality: Floats, costs: Sequence[float], *, seed: int = 0, rounds: int = 400, level: float = 0.95
+) -> tuple[float, float]:
+    """Between which shares of the gap the kept one lies, by resampling the rows."""
+    rng = np.random.default_rng(seed)
+    got = quality[np.arange(len(chosen)), chosen]
+    cheapest, dearest = find_ends(costs)
+    found = []
+    for _ in range(rounds):
+        rows = rng.integers(0, len(chosen), len(chosen))
+        low, high = quality[rows, cheapest].mean(), quality[rows, dearest].mean()
+        if high > low:
+            found.append((got[rows].mean() - low) / (high - low))
+    if not found:
+        return math.nan, math.nan
+    tail = (1.0 - level) / 2
+    return float(np.quantile(found, tail)), float(np.quantile(found, 1.0 - tail))
+
+
+def apgr(score: Floats, weak: Floats, strong: Floats, bins: int = BINS) -> float:
+    """Average performance gap recovered, as RouteLLM's evaluation computes it.
+
+    Thresholds are the edges of ten bins of equal size of the scores; at each one, what scores at least that much goes
+    to the strong model (at the last: more than that, so nothing does). The area under the mean quality over the share
+    of strong calls, less the weak model's, is divided by the strong model's less the weak one's: 0 is always-weak, 1
+    always-strong, random about a half. Where many scores are equal an edge may occur twice and counts once.
+    """
+    shares, means = trace_calls(score, weak, strong, bins)
+    width = shares[-1] - shares[0]
+    gap = (strong.mean() - weak.mean()) * width
+    return float((np.trapezoid(means, shares) - weak.mean() * width) / gap)
+
+
+def trace_calls(score: Floats, weak: Floats, strong: Floats, bins: int = BINS) -> tuple[Floats, Floats]:
+    """The share of strong calls and the mean quality at each edge, the fewest calls first."""
+    edges = np.unique(np.quantile(score, np.linspace(0.0, 1.0, bins + 1)))
+    picked = [score >= edge for edge in edges[:-1]] + [score > edges[-1]]
+    if len(edges) == 1:  # one score for all: all of them or none
+        picked = [score >= edges[0], score > edges[0]]
+    found = sorted((float(pick.mean()), float(np.where(pick, strong, weak).mean())) for pick in picked)
+    return np.array([share for share, _ in found]), np.array([mean for _, mean in found])
+
+
+def calls_for(kept: float, shares: Floats, means: Floats, weak: float, strong: float) -> float:
+    """The share of strong calls at which so much of the gap is recovered, between points on a straight line."""
+    recovered = (means - weak) / (strong - weak)
+    # Quality may fall between two points by chance; the first crossing counts.
+    return float(np.interp(kept, np.maximum.accumulate(recovered), shares))

@@ -1,0 +1,122 @@
+"""From a file of outcomes to an artefact a `gain.v1` layer serves: read, fit, write, read back."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path as File
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+from turnout import __version__
+from turnout.config.check import layer_id
+from turnout.core.embed import Embeds
+from turnout.core.errors import LearnError
+from turnout.core.profile import Profile
+from turnout.core.query import Query
+from turnout.layers.artefact import CARD, MANIFEST, WEIGHTS
+from turnout.layers.gain import GainConfig
+from turnout.layers.gain_artefact import Embedder, GainManifest, digest_of, read_gains
+
+from .frontier import Aim
+from .gain import FittedGains, fit_gains, read_inputs
+from .gain_card import render_gain_card
+from .outcome import Outcomes, read_outcomes
+
+GAIN_KIND = "gain.v1"
+
+
+class TrainedGains(NamedTuple):
+    """What came of training: the artefact's folder, what it says of itself, and the fit."""
+
+    folder: File
+    manifest: GainManifest
+    fitted: FittedGains
+
+    @property
+    def metrics(self) -> Mapping[str, Any]:
+        return self.fitted.best.metrics
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        return self.fitted.remarks
+
+
+def find_gain_layer(profile: Profile, name: str | None = None) -> tuple[str, GainConfig]:
+    """The id and the configuration of the layer a profile has for gains."""
+    found = {layer_id(entry): entry for entry in profile.resolved["layers"] if entry.get("kind") == GAIN_KIND}
+    if not found or (name is not None and name not in found):
+        which = f"{GAIN_KIND} layer" + (f" {name!r}" if name is not None else "")
+        raise LearnError(f"profile {profile.name!r} has no {which}: outcomes train such a layer, as tiers-learned has")
+    if name is None and len(found) > 1:
+        raise LearnError(
+            f"profile {profile.name!r} has several {GAIN_KIND} layers: --layer {' or --layer '.join(found)}"
+        )
+    layer = name or next(iter(found))
+    own = {key: value for key, value in found[layer].items() if key in GainConfig.__struct_fields__}
+    return layer, msgspec.convert(own, GainConfig)
+
+
+def train_outcomes(
+    profile: Profile,
+    path: str | os.PathLike[str],
+    folder: File,
+    *,
+    layer: str | None = None,
+    aim: Aim | None = None,
+    embedder: Embeds | None = None,
+    seed: int = 0,
+    progress: Callable[[int, int], None] = lambda _done, _total: None,
+) -> TrainedGains:
+    """Train a profile's gain layer on a file of outcomes and write the artefact into `folder`, which must be new."""
+    name, config = find_gain_layer(profile, layer)
+    outcomes = read_outcomes(path, profile)
+    folded = [profile.read(Query(text)).folded for text in outcomes.texts]
+    inputs = read_inputs(folded, embedder=embedder, progress=progress)
+    known = Embedder(embedder.name, embedder.width) if embedder is not None else None
+    fitted = fit_gains(
+        outcomes, inputs, costs=config.costs or None, aim=aim, embedder=known, seed=seed, progress=progress
+    )
+    manifest = write_gains(folder, fitted, outcomes, profile=profile, layer=name, seed=seed)
+    return TrainedGains(folder, manifest, fitted)
+
+
+def write_gains(
+    folder: File, fitted: FittedGains, outcomes: Outcomes, *, profile: Profile, layer: str, seed: int
+) -> GainManifest:
+    """Write the artefact; it is read back before this returns, so what is there can be served."""
+    packed = io.BytesIO()
+    arrays: dict[str, Any] = fitted.weights
+    np.savez_compressed(packed, **arrays)
+    weights = packed.getvalue()
+    manifest = GainManifest(
+        profile=profile.name,
+        layer=layer,
+        tiers=fitted.tiers,
+        costs=fitted.costs,
+        ngrams=fitted.ngrams,
+        embedder=fitted.embedder,
+        text=fitted.text.setting,
+        vector=fitted.vector.setting if fitted.vector is not None else None,
+        aim=str(fitted.aim),
+        metrics=fitted.best.metrics | {"penalties": fitted.penalties},
+        counts=outcomes.counts(),
+        data_hash=outcomes.digest(),
+        profile_hash=profile.hash,
+        seed=seed,
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        turnout=__version__,
+        files={WEIGHTS: hashlib.sha256(weights).hexdigest()},
+    )
+    manifest = msgspec.structs.replace(manifest, digest=digest_of(manifest))
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / WEIGHTS).write_bytes(weights)
+    (folder / CARD).write_text(render_gain_card(manifest, fitted), encoding="utf-8")
+    (folder / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(manifest), indent=2))
+    read_gains(folder)
+    return manifest

@@ -1,0 +1,141 @@
+"""Chosen gates as a profile: a short file that extends the old one and says where each number comes from.
+
+It is loaded before it takes its place, and its gates must then be the ones that were proven.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path as File
+
+import msgspec
+
+from turnout.config.load import load_profile, read_chain, shipped
+from turnout.core.errors import LearnError
+from turnout.core.profile import Profile
+
+from .gate import CLOSED, Choice, Count
+
+# More than any layer's margin: how a gate that nothing passes is written, for a confidence may well be 1.
+NEVER = 1_000_000.0
+
+
+class Provenance(msgspec.Struct, frozen=True):
+    """What the numbers rest on."""
+
+    source: str
+    rows: int
+    foreign: int
+    """Questions outside every route."""
+    data_hash: str
+    command: str
+    before: Count
+    """The old gates on the rows the new ones were tested on."""
+    models: Mapping[str, str] = {}
+    """The trained model each layer had, by its digest."""
+
+
+def changed_gates(profile: Profile, choice: Choice) -> dict[str, tuple[float, float]]:
+    """Old and new gate of each layer whose gate was up for choice."""
+    if choice.gates is None:
+        return {}
+    old = {place.id: place.gate.confidence for place in profile.layers}
+    chosen = zip(choice.layers, choice.gates, strict=True)
+    return {name: (old[name], gate) for name, gate in chosen if name in choice.gated}
+
+
+def check_out(out: File, base: str) -> None:
+    """Whether a profile that extends another may be written there; refused before anything is measured."""
+    if out.suffix != ".toml":
+        raise LearnError(f"--out {out}: a profile is a .toml file")
+    if out.stem in shipped():
+        raise LearnError(f"--out {out}: {out.stem!r} is the name of a shipped profile, choose another")
+    if out.resolve() in [file.resolve() for file in read_chain(base).files]:
+        raise LearnError(f"--out {out}: the profile it would extend is that file, choose another")
+    if not out.parent.is_dir():
+        raise LearnError(f"--out {out}: there is no folder {out.parent}")
+
+
+def write_gates(out: File, base: str, profile: Profile, choice: Choice, provenance: Provenance) -> None:
+    """Write the profile; what would not load, or not with these gates, is not left behind."""
+    check_out(out, base)
+    beside = base if base in shipped() else os.path.relpath(base, out.parent)
+    part = out.with_name(f".{out.stem}.part.toml")
+    try:
+        part.write_text(compose(beside, profile, choice, provenance), encoding="utf-8", newline="\n")
+        written = {place.id: place.gate for place in load_profile(part, config="").layers}
+        for name, (_, gate) in changed_gates(profile, choice).items():
+            found = written.get(name)
+            if found is None or found.confidence != min(gate, 1.0):
+                raise LearnError(f"layer {name!r} has no id in {base}: give every layer one, then its gate can be set")
+        os.replace(part, out)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def compose(base: str, profile: Profile, choice: Choice, provenance: Provenance) -> str:
+    """The file's text."""
+    tested, sure = choice.tested, 1 - choice.delta
+    foreign = f", {provenance.foreign:,} of them outside every route" if provenance.foreign else ""
+    notes = [
+        f"Gates chosen by turnout calibrate on {datetime.date.today().isoformat()}, all of them together.",
+        f"questions  {File(provenance.source).name}: {provenance.rows:,}{foreign}; sha256 {provenance.data_hash[:16]}",
+        f"promise    of what local layers decide at most {100 * choice.max_error:.6g}% is wrong, "
+        f"at {100 * sure:.6g}% confidence",
+        f"proof      {tested.rows:,} questions that had no say in the gates: {tested.decided:,} decided, "
+        f"{tested.wrong:,} wrong, so at most {choice.ceiling:.2%}",
+        f"before     {profile.name} {profile.hash}: {_count(provenance.before)}",
+        *(
+            f"model      layer {layer} served {digest}: calibrate again for another"
+            for layer, digest in provenance.models.items()
+        ),
+        f"repeat     {provenance.command}",
+    ]
+    lines = [*(f"# {_line(note)}" for note in notes), f"extends = {quote(base)}"]
+    for name, (was, gate) in changed_gates(profile, choice).items():
+        lines += ["", "[[layers]]", f"id = {quote(name)}", f"# was {was:g}", f"accept = {spell_gate(gate)}"]
+    return "\n".join(lines) + "\n"
+
+
+def spell_gate(gate: float) -> str:
+    """A gate in TOML. The margin's stays as it is, but for a gate that is to let nothing pass."""
+    if gate == CLOSED:
+        return f"{{ confidence = 1.0, margin = {NEVER:.1f} }}"
+    return f"{{ confidence = {gate!r} }}"
+
+
+def spell_settings(profile: Profile, choice: Choice) -> list[str]:
+    """Lines for turnout.toml, for the gates that the profile has a setting for."""
+    named = profile.resolved.get("settings", {})
+    keys = {place: key for key, place in named.items()} if isinstance(named, dict) else {}
+    lines = []
+    for name, (_, gate) in changed_gates(profile, choice).items():
+        key = keys.get(f"layers.{name}.accept.confidence")
+        if key is not None and not math.isinf(gate):
+            lines.append(f"{key} = {gate!r}")
+    return [f"[{profile.name}]", *lines] if lines else []
+
+
+def overriding(profile: Profile, names: Sequence[str]) -> list[str]:
+    """Remarks of the loader that say the user's settings set one of these gates: they go before any profile."""
+    places = [f"sets layers.{name}.accept.confidence" for name in names]
+    return [remark for remark in profile.remarks if any(remark.endswith(place) for place in places)]
+
+
+def quote(text: str) -> str:
+    # What JSON writes for a string, TOML reads as the same string, but for the one control character JSON leaves.
+    return msgspec.json.encode(text).decode().replace("\x7f", "\\u007f")
+
+
+def _count(count: Count) -> str:
+    if not count.decided:
+        return "nothing decided"
+    return f"{count.decided:,} decided, {count.wrong:,} wrong ({count.error:.2%})"
+
+
+def _line(text: str) -> str:
+    """One line of a comment, whatever a file is called."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text)

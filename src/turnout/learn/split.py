@@ -1,0 +1,154 @@
+"""Rows to learn from and rows to judge by, with nothing on both sides.
+
+A row's side depends on its text and the seed: shuffling the file changes nothing, and rows that are added later hardly
+move the others, so that what a student was judged by yesterday is still what it has not learnt today. Near duplicates,
+and on request the rows of a session, are one group and stay together, whatever their labels. Each label has its share
+on both sides as far as its groups allow.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from turnout.core.errors import TooFewExamples
+
+from .dataset import Example, folded
+from .dedupe import group_alike
+
+# A fifth is held out: enough to judge by, and little enough that what remains learns nearly as well.
+SHARE = 0.2
+FOLDS = 5
+# How far a label's share may be from what was asked for before rows change sides to mend it.
+SLACK = 0.2
+
+
+class Split(Struct, frozen=True):
+    """Which rows, by their index."""
+
+    learn: tuple[int, ...]
+    judge: tuple[int, ...]
+    remarks: tuple[str, ...] = ()
+
+
+class Group(NamedTuple):
+    place: float
+    """Where it stands between 0 and 1, by its texts and the seed."""
+    rows: tuple[int, ...]
+    label: str
+    """What most of its rows are."""
+
+
+def hold_out(rows: Sequence[Example], *, share: float = SHARE, seed: int = 0, sessions: bool = False) -> Split:
+    """Rows to learn from and a stratified share to judge by. A label with one group is learnt, and not judged."""
+    if not 0 < share < 1:
+        raise ValueError(f"share {share}: more than 0 and less than 1 is needed")
+    judge: list[int] = []
+    remarks: list[str] = []
+    for label, groups in _by_label(rows, seed, sessions).items():
+        total = sum(len(group.rows) for group in groups)
+        low, high = max(1, total * share * (1 - SLACK)), max(1, total * share * (1 + SLACK))
+        taken: list[Group] = []
+        held = 0
+        for group in groups:
+            # By its place alone, as long as that gives the label about its share.
+            wanted = group.place < share or held < low
+            if wanted and held + len(group.rows) <= high and len(taken) < len(groups) - 1:
+                taken.append(group)
+                held += len(group.rows)
+        smallest = min(groups, key=lambda group: (len(group.rows), group.place))
+        if not taken and len(smallest.rows) <= total / 2:
+            taken.append(smallest)
+        judge += [index for group in taken for index in group.rows]
+        if not taken:
+            remarks.append(f"{label}: {_said(total, groups)}, too few to hold some out: it is learnt and not judged")
+    judged = set(judge)
+    learn = tuple(index for index in range(len(rows)) if index not in judged)
+    return Split(learn, tuple(sorted(judged)), tuple(remarks))
+
+
+def k_fold(rows: Sequence[Example], *, folds: int = FOLDS, seed: int = 0, sessions: bool = False) -> tuple[Split, ...]:
+    """So many splits, each row judged in exactly one of them; labels are spread evenly."""
+    if folds < 2:
+        raise ValueError(f"folds {folds}: at least 2 are needed")
+    if len(rows) < folds:
+        raise TooFewExamples(f"{len(rows)} examples cannot be split {folds} ways: fewer folds, or more examples")
+    fold_of = [0] * len(rows)
+    sizes = [0] * folds
+    remarks: list[str] = []
+    for label, groups in _by_label(rows, seed, sessions).items():
+        filled: Counter[int] = Counter()
+        for group in sorted(groups, key=lambda group: (-len(group.rows), group.place)):
+            fold = min(range(folds), key=lambda fold: (filled[fold], sizes[fold], fold))
+            filled[fold] += len(group.rows)
+            sizes[fold] += len(group.rows)
+            for index in group.rows:
+                fold_of[index] = fold
+        if len(groups) < folds:
+            total = sum(len(group.rows) for group in groups)
+            remarks.append(f"{label}: {_said(total, groups)} for {folds} folds: some folds have none of it")
+    return tuple(
+        Split(
+            tuple(index for index, own in enumerate(fold_of) if own != fold),
+            tuple(index for index, own in enumerate(fold_of) if own == fold),
+            tuple(remarks),
+        )
+        for fold in range(folds)
+    )
+
+
+def sizes_of(rows: Sequence[Example], split: Split) -> dict[str, tuple[int, int]]:
+    """How many rows of each label are learnt and how many judged."""
+    learnt, judged = (Counter(rows[index].label for index in side) for side in (split.learn, split.judge))
+    return {label: (learnt[label], judged[label]) for label in sorted({row.label for row in rows})}
+
+
+def _by_label(rows: Sequence[Example], seed: int, sessions: bool) -> dict[str, list[Group]]:
+    """The groups of each label, in the order of their places."""
+    together = _join_sessions(rows, group_alike([row.text for row in rows]), sessions)
+    members: dict[int, list[int]] = {}
+    for index, group in enumerate(together):
+        members.setdefault(group, []).append(index)
+    found: dict[str, list[Group]] = {}
+    for indices in members.values():
+        labels = Counter(rows[index].label for index in indices)
+        label = min(labels, key=lambda name: (-labels[name], name))
+        place = min(_place(rows[index].text, seed) for index in indices)
+        # The least of many is small: a large group would always be held out, were it not spread over the line again.
+        place = 1 - (1 - place) ** len({folded(rows[index].text) for index in indices})
+        found.setdefault(label, []).append(Group(place, tuple(indices), label))
+    return {label: sorted(found[label]) for label in sorted(found)}
+
+
+def _join_sessions(rows: Sequence[Example], groups: list[int], sessions: bool) -> list[int]:
+    """Groups joined by whatever session they share."""
+    if not sessions:
+        return groups
+    parent = {group: group for group in groups}
+
+    def root(group: int) -> int:
+        while parent[group] != group:
+            parent[group] = parent[parent[group]]
+            group = parent[group]
+        return group
+
+    first: dict[tuple[str, str], int] = {}
+    for row, group in zip(rows, groups, strict=True):
+        if row.session is not None:
+            low, high = sorted((root(group), root(first.setdefault((row.tenant, row.session), group))))
+            parent[high] = low
+    return [root(group) for group in groups]
+
+
+def _place(text: str, seed: int) -> float:
+    digest = hashlib.blake2b(f"{seed}\0{folded(text)}".encode(errors="replace"), digest_size=8).digest()
+    return int.from_bytes(digest, "big") / 2**64
+
+
+def _said(total: int, groups: Sequence[Group]) -> str:
+    rows = f"{total:,} row{'s' * (total != 1)}"
+    return rows if total == len(groups) else f"{rows} in {len(groups):,} groups of near duplicates"

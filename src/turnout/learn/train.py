@@ -1,0 +1,349 @@
+"""From examples to a student on the shelf: collapse, screen, hold out, fit, judge, write. Nothing is printed here.
+
+The rows a student is judged by are never learnt from, neither now nor by the next student trained with the same seed:
+what is held out depends on a question's text. What was learnt, what was held out and what was set aside is noted beside
+the student, so that the next training knows what is new and a promotion can be decided on rows nobody has learnt.
+"""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path as File
+
+import msgspec
+from msgspec import Struct
+
+from turnout.config import shelf
+from turnout.config.champion import FIELD
+from turnout.config.check import layer_id
+from turnout.config.resolve import digest as hash_tree
+from turnout.core.embed import Embeds
+from turnout.core.errors import LearnError, QueryError, ShelfError, TooFewExamples, suggest
+from turnout.core.profile import Profile
+from turnout.core.query import Query
+from turnout.layers.artefact import CARD, Manifest, Trained
+
+from .artefact import to_trained, write_artefact
+from .card import Card, render_card
+from .dataset import OUT_OF_SCOPE, Example, Examples, hash_examples, row_key
+from .dedupe import dedupe
+from .feature import Say
+from .fit import FitSettings, Fitted, fit
+from .limit import Limits, Screened, screen
+from .metric import accuracy, auroc, brier, coverage_at, ece, score_labels
+from .split import SHARE, hold_out
+
+STUDENT_KIND = "student.v1"
+NOTE = "training"
+# What a gate is usually asked for; coverage at another precision is read from the card.
+PRECISION = 0.98
+# With fewer rows held out a figure is off by more than three points either way, and a picture is noise.
+FEWEST_HELD = 100
+
+
+class Noted(Struct, frozen=True):
+    """What is kept beside a student about its training."""
+
+    learnt: tuple[str, ...]
+    """The keys of its rows; no text."""
+    held: tuple[Example, ...]
+    screened: Screened
+    seed: int = 0
+
+
+class Scored(Struct, frozen=True):
+    """A label, on rows that were held out."""
+
+    label: str
+    learnt: int
+    held: int
+    precision: float | None
+    recall: float | None
+
+
+class Report(Struct, frozen=True):
+    """What came of a training."""
+
+    profile: str
+    layer: str
+    digest: str
+    folder: str
+    champion: str | None
+    """The digest of the student that serves now, if one does."""
+    seed: int
+    embedder: str | None
+    read: int
+    duplicates: int
+    near_duplicates: int
+    quarantined: int
+    new: int
+    """Rows that were screened: neither seeds, nor what the champion has seen, nor the first files of all."""
+    learnt: int
+    held: int
+    by: Mapping[str, int]
+    """Rows used, by who labelled them."""
+    labels: tuple[Scored, ...]
+    cross_validated: Mapping[str, float]
+    held_out: Mapping[str, float]
+    data_hash: str
+    remarks: tuple[str, ...]
+
+
+class Training(Struct, frozen=True):
+    folder: File
+    manifest: Manifest
+    report: Report
+    noted: Noted
+
+
+def train(
+    profile: Profile,
+    examples: Examples,
+    *,
+    layer: str | None = None,
+    embedder: Embeds | None = None,
+    seed: int = 0,
+    share: float = SHARE,
+    sessions: bool = False,
+    limits: Limits | None = None,
+    accept: Iterable[str] = (),
+    settings: FitSettings | None = None,
+    out: File | None = None,
+    say: Say = lambda _what, _done: None,
+) -> Training:
+    """Train a profile's student and stand it on the shelf, as a candidate; or write it to `out`, a folder that is new.
+
+    `sessions` keeps the rows of a session on one side of the hold-out. `accept` are new words that are no triggers.
+    """
+    name = find_layer(profile, layer)
+    if out is not None and out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise QueryError(f"{out} is there already: name a folder that is new or empty")
+    if not examples.rows:
+        raise TooFewExamples(
+            f"no examples for {profile.name!r}: name a file with text and label, or --from-log; "
+            f"{profile.name!r} ships {'none' if not examples.skipped else 'no usable ones'}"
+        )
+    say("collapsing duplicates", 0.0)
+    collapsed = dedupe(examples.rows)
+    say("screening", 0.0)
+    known, new, champion = divide(collapsed.rows, profile.name, name)
+    screened = screen(new, known, limits, accept=accept)
+    rows = [*known, *screened.kept]
+    split = hold_out(rows, share=share, seed=seed, sessions=sessions)
+    learn, held = [rows[index] for index in split.learn], [rows[index] for index in split.judge]
+    fitted = fit(learn, labels=profile.routes, embedder=embedder, seed=seed, settings=settings, say=say)
+    say("judging", 0.0)
+    judged = judge(to_trained(fitted), profile, held, embedder)
+    figures = measure(judged)
+    noted = Noted(tuple(sorted(map(row_key, learn))), tuple(held), screened, seed)
+    remarks = (*examples.remarks, *collapsed.remarks, *screened.remarks, *split.remarks, *fitted.remarks)
+    scored = _score(fitted, judged, learn, profile.routes)
+    say("writing", 0.0)
+    with tempfile.TemporaryDirectory(prefix="turnout-train-") as made:
+        folder = out if out is not None else File(made) / "student"
+        manifest = write_artefact(
+            folder,
+            fitted,
+            profile=profile.name,
+            layer=name,
+            data_hash=hash_examples(learn),
+            profile_hash=hash_without_models(profile),
+            metrics={f"held_{figure}": value for figure, value in figures.items()},
+        )
+        card = draw_card(profile, manifest, fitted, judged, Examples(tuple(learn)).by())
+        (folder / CARD).write_text(card, encoding="utf-8")
+        if out is None:
+            folder = shelf.put(folder, profile.name, name)
+            shelf.note(profile.name, name, manifest.digest, NOTE, msgspec.json.encode(noted))
+    say("writing", 1.0)
+    report = Report(
+        profile=profile.name,
+        layer=name,
+        digest=manifest.digest,
+        folder=str(folder),
+        champion=champion,
+        seed=seed,
+        embedder=manifest.embedder.name if manifest.embedder is not None else None,
+        read=len(examples.rows),
+        duplicates=collapsed.exact,
+        near_duplicates=collapsed.near,
+        quarantined=len(screened.quarantined),
+        new=len(new),
+        learnt=len(learn),
+        held=len(held),
+        by=Examples(tuple(rows)).by(),
+        labels=scored,
+        cross_validated=fitted.metrics,
+        held_out=figures,
+        data_hash=manifest.data_hash,
+        remarks=tuple(dict.fromkeys(remarks)),
+    )
+    return Training(folder, manifest, report, noted)
+
+
+def find_layer(profile: Profile, name: str | None = None) -> str:
+    """The id of the profile's student."""
+    found = [layer_id(entry) for entry in profile.resolved["layers"] if entry.get("kind") == STUDENT_KIND]
+    if name is not None and name not in found:
+        have = suggest(name, found) or (f" (it has: {', '.join(found)})" if found else "")
+        raise LearnError(f"profile {profile.name!r} has no {STUDENT_KIND} layer {name!r}{have}")
+    if not found:
+        raise LearnError(
+            f"profile {profile.name!r} has no {STUDENT_KIND} layer to train: add one to its file, or name another "
+            "profile with -p; a profile with a gain.v1 layer learns from --outcomes"
+        )
+    if name is None and len(found) > 1:
+        raise LearnError(f"profile {profile.name!r} has several students: --layer {' or --layer '.join(found)}")
+    return name or found[0]
+
+
+def hash_without_models(profile: Profile) -> str:
+    """The profile's hash, were no student serving: the same rows make the same student whoever serves meanwhile."""
+    layers = [{key: value for key, value in entry.items() if key != FIELD} for entry in profile.resolved["layers"]]
+    return hash_tree({**profile.resolved, "layers": layers})
+
+
+def divide(rows: Sequence[Example], profile: str, layer: str) -> tuple[list[Example], list[Example], str | None]:
+    """What is believed already, what is to be screened, and the champion.
+
+    Seeds are nobody's traffic, and what the champion learnt or was judged by is nothing new. Where nothing serves yet,
+    files that people labelled are what the rest is compared with: whoever trains the first student vouches for them.
+    """
+    folder = shelf.find_champion(profile, layer)
+    serving = None if folder is None else shelf.champion_digest(profile, layer)
+    noted = read_noted(profile, layer, serving) if serving is not None else None
+    seen = {*noted.learnt, *map(row_key, noted.held)} if noted is not None else set()
+    known: list[Example] = []
+    new: list[Example] = []
+    for row in rows:
+        own = serving is None and row.by == "human" and row.session is None and not row.tenant
+        (known if own or row.by == "seed" or row_key(row) in seen else new).append(row)
+    return known, new, serving
+
+
+def read_noted(profile: str, layer: str, digest: str) -> Noted | None:
+    """What is known about a student's training; None for one that came with Turnout or was made elsewhere."""
+    if digest == shelf.SHIPPED:
+        return None
+    file = shelf.note_file(profile, layer, digest, NOTE)
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=Noted)
+    except FileNotFoundError:
+        return None
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise ShelfError(f"{file}: what was noted about a training cannot be read: {error}") from None
+
+
+# --- judging
+
+
+class Judged(Struct, frozen=True):
+    """What a student says of rows it has not seen."""
+
+    true: tuple[str, ...]
+    said: tuple[str, ...]
+    confidence: tuple[float, ...]
+    knownness: tuple[float, ...]
+
+    @property
+    def right(self) -> list[bool]:
+        return [true == said for true, said in zip(self.true, self.said, strict=True)]
+
+
+def judge(student: Trained, profile: Profile, rows: Sequence[Example], embedder: Embeds | None) -> Judged:
+    """Read each text as the profile reads it when it serves."""
+    folded = [profile.read(Query(row.text)).folded[: student.ngrams.characters] for row in rows]
+    vectors = embedder.embed(folded) if embedder is not None and folded else [None] * len(folded)
+    found = [student.judge(text, vector) for text, vector in zip(folded, vectors, strict=True)]
+    return Judged(
+        tuple(row.label for row in rows),
+        tuple(one.label for one in found),
+        tuple(float(one.confidence) for one in found),
+        tuple(float(one.knownness) for one in found),
+    )
+
+
+def measure(judged: Judged) -> dict[str, float]:
+    """Accuracy over the labels; calibration and coverage over everything, questions outside every label included."""
+    if not judged.true:
+        return {"rows": 0.0}
+    right, inside = judged.right, [label != OUT_OF_SCOPE for label in judged.true]
+    figures = {
+        "rows": float(len(right)),
+        "accuracy": accuracy([one for one, within in zip(right, inside, strict=True) if within]),
+        "ece": ece(right, judged.confidence),
+        "brier": brier(right, judged.confidence),
+        "coverage_at_98": coverage_at(right, judged.confidence, precision=PRECISION)[0],
+    }
+    if not all(inside) and any(inside):
+        figures["oos_auroc"] = auroc(inside, judged.knownness)
+    return {name: float(value) for name, value in figures.items() if not math.isnan(value)}
+
+
+def _score(fitted: Fitted, judged: Judged, learn: Sequence[Example], routes: Sequence[str]) -> tuple[Scored, ...]:
+    counts = Examples(tuple(learn)).counts()
+    names = [route for route in routes if counts.get(route) or route in judged.true]
+    scores = score_labels(judged.true, judged.said, names)
+    rows = [
+        Scored(one.label, counts.get(one.label, 0), one.support, _number(one.precision), _number(one.recall))
+        for one in scores
+    ]
+    if fitted.oos_rows:
+        rows.append(Scored(OUT_OF_SCOPE, fitted.oos_rows, judged.true.count(OUT_OF_SCOPE), None, None))
+    return tuple(rows)
+
+
+def _number(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
+def draw_card(profile: Profile, manifest: Manifest, fitted: Fitted, judged: Judged, by: Mapping[str, int]) -> str:
+    """The student's card, judged by what was held out; by cross-validation where too little was."""
+    fair = len(judged.true) >= FEWEST_HELD
+    held = [one for one in fitted.held if one.label is not None]
+    placed = next((placed for placed in profile.layers if placed.id == manifest.layer), None)
+    entry = next(entry for entry in profile.resolved["layers"] if layer_id(entry) == manifest.layer)
+    gate = placed.gate.confidence if placed is not None else entry.get("accept", {}).get("confidence")
+    heads = "hashed n-grams" + (f" and {manifest.embedder.name}" if manifest.embedder is not None else "")
+    limits = [
+        "It knows the languages and subjects of the questions it learnt from, and no others.",
+        f"It reads the first {manifest.ngrams.characters:,} characters of a question.",
+        "A word that came with one label only, in texts that rightly have it, pulls others there too.",
+    ]
+    if not manifest.oos_rows:
+        limits.append("No question outside every route was among the examples: what it says of such ones is untested.")
+    return render_card(
+        Card(
+            title=f"{profile.name} / {manifest.layer}",
+            what=f"Chooses one of {len(manifest.labels)} routes of {profile.name!r}: {profile.description}.",
+            true=judged.true if fair else [str(one.label) for one in held],
+            said=judged.said if fair else [one.said for one in held],
+            confidence=judged.confidence if fair else [one.confidence for one in held],
+            labels=manifest.labels,
+            judged_on="questions that were held out" if fair else "cross-validation: too few were held out to judge by",
+            facts=[
+                ("digest", manifest.digest),
+                ("profile", f"{manifest.profile} {manifest.profile_hash}"),
+                ("made", manifest.created),
+                ("Turnout", manifest.turnout),
+            ],
+            data_hash=manifest.data_hash,
+            counts=manifest.counts,
+            sources=by,
+            fitted=[
+                ("features", heads),
+                ("share of the n-gram head", f"{manifest.mix:.2f}"),
+                ("temperature", f"{manifest.temperature:.3f}"),
+                ("seed", str(manifest.seed)),
+            ],
+            metrics=[
+                (name.replace("_", " "), f"{value:.4g}", "held out" if name.startswith("held_") else "cross-validated")
+                for name, value in manifest.metrics.items()
+            ],
+            gate=gate,
+            limits=limits,
+            repeat=[f"turnout train -p {profile.name} --layer {manifest.layer} --seed {manifest.seed}"],
+        )
+    )

@@ -1,0 +1,200 @@
+"""What every local layer of a profile says about labelled questions, also where an earlier one would have decided.
+
+A layer counts as local up to the first one that asks a network: what stands behind that is reached only when a model
+was not sure. A label that is no route (`oos`, say) is out of scope: whoever decides such a question is wrong. A
+question that the profile takes apart has no single label, and one it answers without asking any layer is not the
+layers' doing; both are left out and counted.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from time import perf_counter_ns
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from msgspec.structs import replace
+
+from turnout.core.contain import contain
+from turnout.core.errors import LearnError
+from turnout.core.profile import Placed, Profile
+from turnout.core.query import Query, Reading
+from turnout.core.registry import kinds
+from turnout.core.verdict import Fault, Verdict, check_verdict
+
+from .gate import Said, decide
+from .metric import Flags, Floats
+
+JOIN = " + "
+"""Between the routes of an answer that has several; a label is written the same way."""
+
+
+class Tried(NamedTuple):
+    """One layer's answers, in the order of the questions."""
+
+    place: Placed
+    routes: tuple[str | None, ...]
+    """None where it passed or failed."""
+    confidence: Floats
+    margin: Floats
+    decisive: Flags
+    right: Flags
+    elapsed_ns: npt.NDArray[np.int64]
+    calibrated: bool
+    """Whether its confidence claims to be a probability."""
+    faults: Mapping[str, int]
+    """What went wrong, and how often."""
+
+    @property
+    def answered(self) -> Flags:
+        return ~np.isnan(self.confidence)
+
+    def said(self) -> Said:
+        """As gates are chosen: below the margin's gate, which stays as it is, there is no answer."""
+        held = ~self.decisive & ~(self.margin >= self.place.gate.margin)
+        return Said(self.place.id, np.where(held, np.nan, self.confidence), self.right, self.decisive)
+
+
+class Trial(NamedTuple):
+    profile: Profile
+    texts: tuple[str, ...]
+    labels: tuple[str, ...]
+    layers: tuple[Tried, ...]
+    skipped: Mapping[str, int]
+    """Questions that were left out, by why."""
+
+    @property
+    def foreign(self) -> dict[str, int]:
+        """Labels that are no route, and how many questions have each."""
+        routes = {*self.profile.routes}
+        found = Counter(label for label in self.labels if not {*label.split(JOIN)} <= routes)
+        return dict(found.most_common())
+
+    def said(self) -> list[Said]:
+        return [tried.said() for tried in self.layers]
+
+    def gates(self) -> tuple[float, ...]:
+        """The gates as the profile has them."""
+        return tuple(tried.place.gate.confidence for tried in self.layers)
+
+
+def is_network(place: Placed) -> bool:
+    """Whether a layer asks a network, or would if what it needs were here."""
+    kind = kinds().get(place.kind)
+    return place.cost == "network" or (kind is not None and kind.cost == "network")
+
+
+def local_layers(profile: Profile) -> tuple[Placed, ...]:
+    """Those before the first that asks a network."""
+    found = []
+    for place in profile.layers:
+        if is_network(place):
+            break
+        if place.call is not None:
+            found.append(place)
+    return tuple(found)
+
+
+def try_layers(
+    profile: Profile,
+    texts: Sequence[str],
+    labels: Sequence[str],
+    progress: Callable[[int, int], None] = lambda _done, _total: None,
+) -> Trial:
+    """Ask every local layer about every question."""
+    if len(texts) != len(labels):
+        raise ValueError(f"{len(texts)} questions and {len(labels)} labels: both must be of one length")
+    if profile.off is not None:
+        raise LearnError(f"profile {profile.name!r} is switched off: it asks no layer; say enabled = true in it")
+    places = local_layers(profile)
+    if not places:
+        raise LearnError(f"profile {profile.name!r} has no local layer here (see turnout check {profile.name})")
+    if shifting := next((place.id for place in places if place.max_shift is not None), None):
+        raise LearnError(f"layer {shifting!r} has max_shift: what it decides hangs on gates, so they cannot be chosen")
+    kept: list[int] = []
+    skipped: Counter[str] = Counter()
+    answers: list[list[tuple[Verdict | Fault | None, int]]] = [[] for _ in places]
+    for number, text in enumerate(texts):
+        query = Query(text)
+        reading = profile.read(query)
+        if profile.blank is not None and reading.blank:
+            skipped["blank"] += 1
+        elif _is_split(profile, reading):
+            skipped["of several parts, each decided on its own: label the parts"] += 1
+        else:
+            kept.append(number)
+            for place, given in zip(places, answers, strict=True):
+                given.append(_ask(profile, place, reading))
+        if number % 64 == 63:
+            progress(number + 1, len(texts))
+    wanted = [_sorted(labels[number]) for number in kept]
+    return Trial(
+        profile,
+        tuple(texts[number] for number in kept),
+        tuple(labels[number] for number in kept),
+        tuple(_gather(place, given, wanted) for place, given in zip(places, answers, strict=True)),
+        skipped,
+    )
+
+
+def _is_split(profile: Profile, reading: Reading) -> bool:
+    parts = contain(profile.split, reading) if profile.split is not None else ()
+    return isinstance(parts, tuple) and bool(parts)
+
+
+def _ask(profile: Profile, place: Placed, reading: Reading) -> tuple[Verdict | Fault | None, int]:
+    """One layer's answer, its routes as they would leave the cascade, and how long it took."""
+    if place.needs is not None and not (place.needs == "notes" and reading.notes):
+        return None, 0
+    started = perf_counter_ns()
+    raw = contain(place.call, reading)  # type: ignore[arg-type]
+    elapsed = perf_counter_ns() - started
+    answer = check_verdict(raw, profile.routes)
+    if isinstance(answer, Verdict):
+        routes = answer.routes
+        for adjust in profile.adjust:
+            change = contain(adjust, reading, routes)
+            if isinstance(change, tuple):
+                routes = change[0]
+        if routes != answer.routes:
+            answer = replace(answer, routes=routes)
+    return answer, elapsed
+
+
+def _gather(place: Placed, given: Sequence[tuple[Verdict | Fault | None, int]], wanted: Sequence[str]) -> Tried:
+    verdicts = [answer if isinstance(answer, Verdict) else None for answer, _ in given]
+    faults = Counter(f"{answer.kind}: {answer.detail}" for answer, _ in given if isinstance(answer, Fault))
+    routes = tuple(JOIN.join(one.routes) if one is not None else None for one in verdicts)
+    right = [route is not None and _sorted(route) == label for route, label in zip(routes, wanted, strict=True)]
+    return Tried(
+        place,
+        routes,
+        np.array([np.nan if one is None else one.confidence for one in verdicts], np.float64),
+        np.array([np.nan if one is None else one.margin for one in verdicts], np.float64),
+        np.array([one is not None and one.decisive for one in verdicts], bool),
+        np.array(right, bool),
+        np.array([elapsed for _, elapsed in given], np.int64),
+        any(one is not None and one.calibrated for one in verdicts),
+        faults,
+    )
+
+
+def _sorted(label: str) -> str:
+    """Several routes are the same answer in any order."""
+    return JOIN.join(sorted(label.split(JOIN)))
+
+
+def decide_local(trial: Trial, gates: Sequence[float]) -> tuple[list[str | None], Flags, Flags]:
+    """What the cascade of local layers says with these gates, whether it decides, and whether wrongly."""
+    rows = np.arange(len(trial.labels))
+    said = trial.said()
+    decided, wrong = decide(said, gates, rows)
+    answers: list[str | None] = [None] * len(rows)
+    free = np.ones(len(rows), bool)
+    for tried, layer, gate in zip(trial.layers, said, gates, strict=True):
+        for number in np.flatnonzero(free & layer.admits(gate)):
+            answers[number] = tried.routes[number]
+        free &= ~layer.admits(gate)
+    return answers, decided, wrong

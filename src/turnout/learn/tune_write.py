@@ -1,0 +1,115 @@
+"""Writes tuned numbers as a profile of its own that extends the one they were tuned from.
+
+The file says where its numbers come from: which labels, how many, which seed, and what they were worth on questions
+they had not seen. It is checked by loading it before anybody is told that it is there.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path as File
+
+import msgspec
+
+from turnout.config.load import load_profile, read_chain, shipped
+from turnout.core.errors import LearnError
+
+from .tune import Report
+from .tune_band import BandNumbers
+from .tune_rank import RankNumbers
+
+# Measured cases written beside the profile: enough to see a change, short enough to read.
+CASES = 200
+
+
+def hash_labels(rows: Iterable[tuple[str, str]]) -> str:
+    """What the labels say, whatever order they come in."""
+    each = sorted(hashlib.sha256(msgspec.json.encode(row)).digest() for row in rows)
+    return hashlib.sha256(b"".join(each)).hexdigest()
+
+
+def write_profile(
+    out: File, base: str, layer: str, report: Report, rows: Sequence[tuple[str, str]], *, source: str
+) -> tuple[File, File]:
+    """The new profile and its cases. What would not load is not left behind."""
+    if out.suffix != ".toml":
+        raise LearnError(f"--out {out}: a profile is a .toml file")
+    if out.stem in shipped():
+        raise LearnError(f"--out {out}: {out.stem!r} is the name of a shipped profile, choose another")
+    chain = read_chain(base)
+    if out.resolve() in [file.resolve() for file in chain.files]:
+        raise LearnError(f"--out {out}: the profile it would extend is that file, choose another")
+    unnamed = [entry for entry in chain.document.tree.get("layers", ()) if not isinstance(entry.get("id"), str)]
+    if unnamed:
+        raise LearnError(f"a layer of {base} ({unnamed[0].get('kind')}) has no id: give every layer one, to extend it")
+    beside = base if base in shipped() else os.path.relpath(base, out.parent)
+    cases = out.with_name(f"{out.stem}.cases.jsonl")
+    text = compose(out.stem, beside, layer, report, rows, source=source, cases=cases.name)
+    part = out.with_name(f".{out.stem}.part.toml")
+    try:
+        part.write_text(text, encoding="utf-8", newline="\n")
+        load_profile(part, config="")
+        cases.write_bytes(_cases(out.stem, rows))
+        os.replace(part, out)
+    finally:
+        part.unlink(missing_ok=True)
+    return out, cases
+
+
+def compose(
+    name: str, base: str, layer: str, report: Report, rows: Sequence[tuple[str, str]], *, source: str, cases: str
+) -> str:
+    """The file's text."""
+    low, high = report.after_bounds
+    lines = [
+        f"# The numbers of layer {layer!r} of {base}, fitted by turnout tune on {datetime.date.today().isoformat()}.",
+        f"# labels: {File(source).name}, {len(rows):,} rows, sha256 {hash_labels(rows)[:16]}; {report.rows:,} of them",
+        f"# have a signal. Seed {report.seed}, held at the old numbers with strength {report.strength:g}.",
+        f"# accuracy of the layer on those, cross-validated: {report.before:.1%} before, {report.after:.1%} after",
+        f"# (95 % interval {low:.1%} to {high:.1%}; {report.paired.wins} won, {report.paired.losses} lost, better by at"
+        f" least {report.paired.floor:+.1%}).",
+        f"extends = {_quote(base)}",
+        f"name = {_quote(name)}",
+        f"description = {_quote(f'{File(base).stem} with weights fitted to {File(source).name}')}",
+        f"cases = {_quote(cases)}",
+        "",
+        "[[layers]]",
+        f"id = {_quote(layer)}",
+        'kind = "signals.v1"',
+    ]
+    numbers = report.numbers
+    if isinstance(numbers, BandNumbers):
+        edges = ", ".join(_number(edge) for edge in numbers.edges)
+        lines += ["", "[layers.bands]", f"edges = [{edges}]", f"steepness = {_number(numbers.steepness)}"]
+        for signal, weight in zip(report.signals, numbers.weights, strict=True):
+            lines += ["", "[[layers.signals]]", f"id = {_quote(signal)}", f"weight = {_number(weight)}"]
+    elif isinstance(numbers, RankNumbers):
+        for (total, signal), value in sorted(zip(numbers.names, numbers.values, strict=True)):
+            key = f"layers.ranking.sums.{_quote(total)}" if signal else "layers.ranking.base"
+            if f"[{key}]" not in lines:
+                lines += ["", f"[{key}]"]
+            lines.append(f"{_quote(signal or total)} = {_number(value)}")
+    return "\n".join(lines) + "\n"
+
+
+def _number(value: float) -> str:
+    """With its decimals and no more; adding 0.0 turns a minus zero into zero."""
+    return repr(round(float(value), 6) + 0.0)
+
+
+def _quote(text: str) -> str:
+    # What JSON writes for a string, TOML reads as the same string.
+    return msgspec.json.encode(text).decode()
+
+
+def _cases(name: str, rows: Sequence[tuple[str, str]]) -> bytes:
+    """Some of the labels as measured cases: the old profile's own hold its old numbers."""
+    some = min(len(rows), CASES)
+    chosen = [rows[at * len(rows) // some] for at in range(some)]
+    told = [
+        {"id": f"{name}-{at}", "text": text, "route": label, "must": False} for at, (text, label) in enumerate(chosen)
+    ]
+    return b"".join(msgspec.json.encode(case) + b"\n" for case in told)

@@ -1,0 +1,237 @@
+"""Sentence vectors on this machine: MiniLM as it was installed, on one thread, offline.
+
+Each text is embedded by itself, so a vector never depends on what else was asked for: what a student was fitted on is
+what it is served with. What is installed is checked against its manifest before it is used.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import msgspec
+from msgspec import Meta, Struct
+
+from turnout.config.settings import data_folder
+from turnout.core.embed import Embeds
+from turnout.core.errors import EmbedderDamaged, EmbedderError
+
+if TYPE_CHECKING:
+    import numpy
+    from onnxruntime import InferenceSession  # type: ignore[import-untyped]
+    from tokenizers import Tokenizer
+
+    Array = numpy.ndarray[Any, Any]
+
+MODEL = "minilm-l6-v2"
+MANIFEST = "manifest.json"
+FORMAT = 1
+# Questions are short: 128 tokens are some 90 words and cost 12 ms, the 256 the model was trained on 28 ms.
+TOKENS = 128
+FEWEST_TOKENS, MOST_TOKENS = 16, 256
+# Of every token kept. English has five and a word never more than 100; what lies beyond cannot reach the model, but
+# tokenizing a megabyte of it would take half a second.
+TOKEN_CHARACTERS = 64
+# A text always gets these two tokens, [CLS] and [SEP]; one that has no other is blank.
+OWN_TOKENS = 2
+NEEDED = ("numpy", "onnxruntime", "tokenizers")
+# onnxruntime's levels: 3 is errors, which also come as exceptions; below that it talks about hardware on stderr.
+QUIET = 3
+
+
+class Filed(Struct, frozen=True, forbid_unknown_fields=True):
+    """One file of an embedder."""
+
+    name: Annotated[str, Meta(pattern=r"\A[\w-][\w.-]*\Z")]
+    size_bytes: int
+    sha256: str
+
+
+class Manifest(Struct, frozen=True, forbid_unknown_fields=True):
+    """What an installed embedder is, and what it was made from."""
+
+    format: int
+    name: str
+    """With the beginning of a hash over both files: vectors of another name do not compare with these."""
+    width: int
+    graph: Filed
+    tokenizer: Filed
+    weights_sha256: str
+    source: str
+    """The package or the folder the weights came from."""
+    built: str
+    turnout: str
+    lowest_cosine: float
+    """To the vectors of the weights as they were, over the sentences it was checked with."""
+
+
+def embedder_folder() -> Path:
+    """Where the embedder is, or would be."""
+    return data_folder() / "embedders" / MODEL
+
+
+def read_manifest(folder: Path) -> Manifest | None:
+    """What is installed there; None if nothing is."""
+    path = folder / MANIFEST
+    try:
+        raw = path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise EmbedderDamaged(f"{path}: cannot be read ({error.strerror})") from None
+    try:
+        manifest = msgspec.json.decode(raw, type=Manifest)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise EmbedderDamaged(f"{path}: not an embedder's manifest ({error}); {_AGAIN}") from None
+    if manifest.format != FORMAT:
+        raise EmbedderDamaged(f"{path}: format {manifest.format}, this version reads {FORMAT}; {_AGAIN}")
+    return manifest
+
+
+_AGAIN = "install it again: turnout embed install"
+
+
+class MiniLM(Embeds):
+    """all-MiniLM-L6-v2 in int8. The model is loaded by the first text; any number of threads may use it."""
+
+    def __init__(self, folder: Path, manifest: Manifest, *, tokens: int = TOKENS, workers: int = 1) -> None:
+        if not FEWEST_TOKENS <= tokens <= MOST_TOKENS:
+            raise EmbedderError(f"tokens = {tokens}: an embedder reads {FEWEST_TOKENS} to {MOST_TOKENS} of a text")
+        if workers < 1:
+            raise EmbedderError(f"workers = {workers}: at least 1 is needed")
+        self.folder = folder
+        self.manifest = manifest
+        self.tokens = tokens
+        self.workers = workers
+        """Threads for many texts; one text is always one thread's."""
+        self._model: _Model | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def name(self) -> str:
+        # Where a text is cut changes its vector.
+        return self.manifest.name + (f"-{self.tokens}t" if self.tokens != TOKENS else "")
+
+    @property
+    def width(self) -> int:
+        return self.manifest.width
+
+    def embed(self, texts: Sequence[str], /) -> Array:
+        import numpy as np
+
+        if isinstance(texts, str):
+            raise TypeError("embed takes a list of texts, not one text: embed([text])")
+        model = self._model or self._load()
+        rows = np.zeros((len(texts), self.width), np.float32)
+        if self.workers == 1 or len(texts) == 1:
+            for row, text in zip(rows, texts, strict=True):
+                model.embed_into(row, text)
+            return rows
+        with ThreadPoolExecutor(self.workers, "embed") as threads:
+            list(threads.map(model.embed_into, rows, texts))
+        return rows
+
+    def _load(self) -> _Model:
+        with self._lock:
+            if self._model is None:
+                graph = _checked(self.folder, self.manifest.graph)
+                tokenizer = _checked(self.folder, self.manifest.tokenizer)
+                self._model = _Model(open_graph(graph), read_tokenizer(tokenizer, self.tokens), self.tokens)
+            return self._model
+
+
+class _Model(NamedTuple):
+    session: InferenceSession
+    tokenizer: Tokenizer
+    tokens: int
+
+    def embed_into(self, row: Array, text: str) -> None:
+        ids = tokenize(self.tokenizer, text, self.tokens)
+        if len(ids) > OWN_TOKENS:
+            row[:] = run_graph(self.session, ids)
+
+
+def _checked(folder: Path, filed: Filed) -> bytes:
+    """A file's content, which is the one the manifest speaks of: the bytes that are checked are those that are used."""
+    path = folder / filed.name
+    try:
+        size = path.stat().st_size
+        content = path.read_bytes() if size == filed.size_bytes else b""
+    except OSError as error:
+        raise EmbedderDamaged(f"{path}: cannot be read ({error.strerror}); {_AGAIN}") from None
+    if size != filed.size_bytes:
+        raise EmbedderDamaged(f"{path}: {size:,} bytes, its manifest says {filed.size_bytes:,}; {_AGAIN}")
+    found = hashlib.sha256(content).hexdigest()
+    if found != filed.sha256:
+        raise EmbedderDamaged(f"{path}: sha256 {found[:16]}…, its manifest says {filed.sha256[:16]}…; {_AGAIN}")
+    return content
+
+
+def open_graph(graph: bytes) -> InferenceSession:
+    """The graph, ready to run on the thread that asks."""
+    # From 1.29 on onnxruntime reports its use to its maker, from a thread it starts when it is imported, unless this is
+    # set by then; for whom it is too late, the call below leaves out what it can.
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
+    onnxruntime = _need("onnxruntime")
+    onnxruntime.disable_telemetry_events()
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = QUIET
+    session: InferenceSession = onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+    return session
+
+
+def read_tokenizer(content: bytes, tokens: int) -> Tokenizer:
+    tokenizer: Tokenizer = _need("tokenizers").Tokenizer.from_buffer(content)
+    tokenizer.no_padding()
+    tokenizer.enable_truncation(tokens)
+    return tokenizer
+
+
+def tokenize(tokenizer: Tokenizer, text: str, tokens: int) -> list[int]:
+    """The ids of a text's beginning, with [CLS] before and [SEP] after it."""
+    kept = text.lstrip()[: tokens * TOKEN_CHARACTERS]
+    if not kept.isascii():
+        # Half of a pair of surrogates is no character, and nothing a tokenizer takes.
+        kept = kept.encode("utf-8", "replace").decode("utf-8")
+    return tokenizer.encode(kept).ids
+
+
+def run_graph(session: InferenceSession, ids: Sequence[int]) -> Array:
+    import numpy as np
+
+    vector: Array = session.run(None, {"ids": np.asarray(ids, np.int64)})[0]
+    return vector
+
+
+def _need(package: str) -> Any:
+    """One of the packages the embedder runs on."""
+    from importlib import import_module
+
+    try:
+        return import_module(package)
+    except ImportError:
+        raise EmbedderError(f"the embedder needs {package}: pip install 'turnout[embed]'") from None
+
+
+def missing_packages() -> list[str]:
+    """Of the packages the embedder runs on, those that are not installed here. Nothing is imported to find out."""
+    return [name for name in NEEDED if find_spec(name) is None]
+
+
+def find_embedder(folder: Path | None = None, *, tokens: int = TOKENS, workers: int = 1) -> MiniLM | None:
+    """The embedder that is installed here, if one is and can run; its model is not loaded yet.
+
+    Absence is None. An installation that is there and damaged is an error, when it is found or when it is used.
+    """
+    folder = folder or embedder_folder()
+    manifest = read_manifest(folder)
+    if manifest is None or missing_packages():
+        return None
+    return MiniLM(folder, manifest, tokens=tokens, workers=workers)

@@ -1,0 +1,296 @@
+"""`turnout train`: from labelled questions to a student on the shelf, and a report that says what comes next."""
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from stored import taught
+from turnout.config.shelf import candidates, find_champion, set_champion, shelf_of
+from turnout.layers.artefact import read_artefact
+from turnout.learn.train import read_noted
+from turnout.store import open_store
+from turnout.text.fold import fold
+
+Run = Callable[..., Any]
+
+PROFILE = """
+name = "desk"
+description = "who answers a question to the help desk"
+routes = ["BILLING", "TRAVEL", "COOKING"]
+fallback = { route = "BILLING", confidence = 0.5 }
+
+[[layers]]
+id = "student"
+kind = "student.v1"
+optional = true
+accept = { confidence = 0.7 }
+
+[policy.BILLING]
+model = "small"
+[policy.TRAVEL]
+model = "small"
+[policy.COOKING]
+model = "small"
+"""
+SUBJECTS = {
+    "BILLING": "bank loan invoice salary budget interest pension tax refund debt savings rent cheque fee",
+    "TRAVEL": "flight hotel train visa luggage airport ticket passport beach museum ferry tour map hostel",
+    "COOKING": "bake roast boil soup bread oven recipe flour onion garlic simmer dough spice stew",
+}
+FILLERS = ["please", "tell", "me", "about", "the", "best", "way", "to", "find", "a", "good", "one", "for", "my", "and"]
+
+
+def questions(count: int, seed: int = 0) -> list[dict[str, str]]:
+    """So many of each label."""
+    chance = random.Random(seed)
+    made = []
+    for label, words in SUBJECTS.items():
+        for _ in range(count):
+            said = chance.choices(words.split(), k=3) + chance.choices(FILLERS, k=4)
+            chance.shuffle(said)
+            made.append({"text": " ".join(said), "label": label})
+    return made
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a profile, and labelled questions for it."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "desk.toml").write_text(PROFILE)
+    write(tmp_path / "labels.jsonl", questions(60))
+    return tmp_path
+
+
+def write(path: Path, rows: list[dict[str, Any]]) -> str:
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    return path.name
+
+
+def train(run: Run, *arguments: str) -> Any:
+    return run("train", *arguments, "-p", "desk.toml", "--embedder", "none")
+
+
+def trained(run: Run, *arguments: str) -> dict[str, Any]:
+    ran = train(run, *arguments, "--json")
+    assert ran.code == 0, ran
+    form: dict[str, Any] = json.loads(ran.out)
+    return form
+
+
+def test_a_file_becomes_a_candidate_on_the_shelf(run: Run, desk: Path) -> None:
+    form = trained(run, "labels.jsonl")
+    (candidate,) = candidates("desk", "student")
+    assert candidate.digest == form["digest"]
+    assert not candidate.champion
+    assert find_champion("desk", "student") is None
+    assert form["champion"] is None
+    assert form["learnt"] + form["held"] == form["read"] - form["duplicates"] - form["near_duplicates"]
+    assert form["held_out"]["accuracy"] > 0.9
+    assert form["cross_validated"]["accuracy"] > 0.9
+    assert form["by"] == {"human": form["learnt"] + form["held"]}
+    assert [row["label"] for row in form["labels"]] == list(SUBJECTS)
+    student = read_artefact(candidate.folder)
+    assert student.judge(fold("an invoice for the loan").text).label == "BILLING"
+    assert student.manifest.data_hash == form["data_hash"]
+    card = (candidate.folder / "card.html").read_text()
+    assert form["digest"] in card
+    assert "<svg" in card
+
+
+def test_the_same_rows_and_seed_make_the_same_student(run: Run, desk: Path) -> None:
+    rows = questions(60)
+    random.Random(4).shuffle(rows)
+    write(desk / "mixed.jsonl", rows)
+    digests = {trained(run, name)["digest"] for name in ("labels.jsonl", "mixed.jsonl")}
+    assert len(digests) == 1
+    assert len(candidates("desk", "student")) == 1
+    assert trained(run, "labels.jsonl", "--seed", "5")["digest"] not in digests
+
+
+def test_what_is_held_out_is_noted_and_was_not_learnt(run: Run, desk: Path) -> None:
+    form = trained(run, "labels.jsonl")
+    noted = read_noted("desk", "student", form["digest"])
+    assert noted is not None
+    assert len(noted.learnt) == form["learnt"]
+    assert len(noted.held) == form["held"]
+    assert read_noted("desk", "student", "0" * 16) is None
+    assert read_noted("desk", "student", "shipped") is None
+
+
+def test_the_report_is_readable_and_says_what_is_next(run: Run, desk: Path) -> None:
+    ran = train(run, "labels.jsonl")
+    assert ran.code == 0, ran
+    assert "desk · student  n-grams" in ran.out
+    assert "held out" in ran.out
+    assert "COOKING" in ran.out
+    assert "No student serves yet: turnout promote -p desk.toml checks this one" in ran.out
+    assert ran.err == ""
+
+
+def test_several_files_of_several_kinds(run: Run, desk: Path) -> None:
+    rows = questions(20, seed=9)
+    (desk / "more.csv").write_text("text;label\n" + "".join(f"{row['text']};{row['label']}\n" for row in rows))
+    assert trained(run, "labels.jsonl", "more.csv")["read"] == 240
+
+
+def test_rows_outside_every_route_teach_when_not_to_answer(run: Run, desk: Path) -> None:
+    chance = random.Random(3)
+    strange = ["zinc", "quark", "violin", "glacier", "pulsar", "walrus", "chess", "marble", "comet", "falcon"]
+    rows = [{"text": " ".join(chance.choices(strange, k=5)), "label": "oos"} for _ in range(40)]
+    write(desk / "oos.jsonl", rows)
+    form = trained(run, "labels.jsonl", "oos.jsonl")
+    assert form["labels"][-1]["label"] == "oos"
+    assert form["held_out"]["oos_auroc"] > 0.9
+
+
+def test_new_rows_are_compared_with_what_the_champion_has_learnt(run: Run, desk: Path) -> None:
+    first = trained(run, "labels.jsonl")
+    set_champion("desk", "student", first["digest"])
+    # Asked about cooking and travelling, with a word that is to mean money.
+    bad = [row | {"text": f"{row['text']} zebrafish", "label": "BILLING"} for row in questions(6, seed=8)[6:]]
+    write(desk / "new.jsonl", [*questions(30, seed=7), *bad])
+    ran = train(run, "labels.jsonl", "new.jsonl", "--quarantine", "aside.jsonl")
+    assert ran.code == 0, ran
+    assert f"{len(bad)} rows set aside" in ran.out
+    assert "'zebrafish' is in 12 new rows" in ran.out
+    assert f"{first['digest']} still serves: turnout promote -p desk.toml compares" in ran.out
+    aside = [json.loads(line) for line in (desk / "aside.jsonl").read_text().splitlines()]
+    assert [row["code"] for row in aside] == ["trigger"] * len(bad)
+    assert all("zebrafish" in row["text"] for row in aside)
+    form = trained(run, "labels.jsonl", "new.jsonl")
+    assert form["champion"] == first["digest"]
+    assert form["new"] == 90 + len(bad)
+    assert form["set_aside"] == {"trigger": len(bad)}
+    accepted = trained(run, "labels.jsonl", "new.jsonl", "--accept", "zebrafish")
+    assert accepted["quarantined"] == 0
+
+
+def test_the_log_is_learnt_from(run: Run, desk: Path) -> None:
+    rows = questions(25, seed=3)
+    with open_store() as store:
+        for number, row in enumerate(rows):
+            decision = taught("second", row["text"], session=f"s{number // 3}", tenant="ada" if number % 2 else None)
+            store.record(decision)
+            store.records("ada" if number % 2 else "").judge(decision.id, "wrong", should_be="third", by="bob")
+    profile = PROFILE.replace("desk", decision.profile.name).replace("BILLING", "second").replace("TRAVEL", "third")
+    (desk / "desk.toml").write_text(profile)
+    write(desk / "labels.jsonl", [{"text": row["text"], "label": "second"} for row in questions(60)[:60]])
+    both = trained(run, "labels.jsonl", "--from-log")
+    assert both["read"] == 60 + len(rows)
+    assert both["by"]["human"] == both["learnt"] + both["held"]
+    one = trained(run, "labels.jsonl", "--from-log", "--tenant", "ada")
+    assert one["read"] == 60 + len(rows) // 2
+    none = train(run, "labels.jsonl", "--from-log", "--since", "2099-01-01")
+    assert none.code == 2
+    assert "at least 2" in none.err
+
+
+def test_a_folder_of_ones_own(run: Run, desk: Path) -> None:
+    form = trained(run, "labels.jsonl", "--out", "mine")
+    assert form["folder"] == "mine"
+    assert sorted(path.name for path in (desk / "mine").iterdir()) == ["card.html", "manifest.json", "weights.npz"]
+    assert not shelf_of("desk", "student").exists()
+    again = train(run, "labels.jsonl", "--out", "mine")
+    assert again.code == 2
+    assert "mine is there already" in again.err
+
+
+def outcomes(count: int = 200) -> list[dict[str, Any]]:
+    """Questions of two kinds: the cheap model is right on the first alone."""
+    rows = questions(count // 2)[:count]
+    return [
+        {"text": row["text"], "outcomes": {"SIMPLE": int(row["label"] == "BILLING"), "REASONING": 1}} for row in rows
+    ]
+
+
+def test_outcomes_train_a_layer_of_gains(run: Run, desk: Path) -> None:
+    write(desk / "outcomes.jsonl", outcomes())
+    arguments = ("--outcomes", "outcomes.jsonl", "-p", "tiers-learned", "--embedder", "none", "--keep-quality", "90%")
+    form = json.loads(run("train", *arguments, "--json").out)
+    assert form["metrics"]["kept"] > 0.85
+    (candidate,) = candidates("tiers-learned", "gain")
+    assert candidate.digest == form["digest"]
+    ran = run("train", *arguments)
+    assert ran.code == 0, ran
+    assert "Aim: cheapest setting that keeps 90% of the gap" in ran.out
+    assert "It does not serve yet" in ran.out
+    own = run("train", *arguments, "--out", "gains")
+    assert "in gains" in own.out
+    assert (desk / "gains" / "manifest.json").is_file()
+    assert "gains is there already" in run("train", *arguments, "--out", "gains").err
+    assert "is no number" in run("train", *arguments[:-1], "most").err
+    assert find_champion("tiers-learned", "gain") is None
+    served = run("train", *arguments, "--promote")
+    assert served.code == 0, served
+    assert "It serves now" in served.out
+    assert find_champion("tiers-learned", "gain") == candidate.folder
+
+
+def test_outcomes_that_show_nothing_do_not_serve(run: Run, desk: Path) -> None:
+    chance = random.Random(1)
+    rows = outcomes()
+    for row in rows:
+        row["outcomes"] = {"SIMPLE": int(chance.random() < 0.4), "REASONING": int(chance.random() < 0.8)}
+    write(desk / "outcomes.jsonl", rows)
+    ran = run("train", "--outcomes", "outcomes.jsonl", "-p", "tiers-learned", "--embedder", "none", "--promote")
+    assert ran.code == 1, ran
+    assert "Not promoted" in ran.out
+    assert find_champion("tiers-learned", "gain") is None
+
+
+def test_promote_runs_every_check(run: Run, desk: Path) -> None:
+    ran = train(run, "labels.jsonl", "--promote")
+    # Nothing was decided in the shadow of anything yet.
+    assert ran.code == 1
+    assert "shadow decisions" in ran.out
+    assert find_champion("desk", "student") is None
+    (desk / "settings.toml").write_text("[learn]\nshadow_decisions = 0\nmin_accuracy = 0.8\n")
+    ran = train(run, "labels.jsonl", "--promote", "--config", "settings.toml")
+    assert ran.code == 0, ran
+    assert "serves now" in ran.out
+    (candidate,) = candidates("desk", "student")
+    assert candidate.champion
+    again = train(run, "labels.jsonl")
+    assert candidate.digest in again.out
+    assert len(candidates("desk", "student")) == 1
+
+
+class Refused(NamedTuple):
+    id: str
+    arguments: tuple[str, ...]
+    said: str
+
+
+REFUSED = [
+    Refused("nothing to learn from", (), "no examples for 'desk'"),
+    Refused("no such file", ("nowhere.jsonl",), "nowhere.jsonl: cannot be read"),
+    Refused("a wrong label", ("wrong.jsonl",), "wrong.jsonl:1: 'BILING' is no route, did you mean 'BILLING'?"),
+    Refused("too few", ("few.jsonl",), "2 labelled questions"),
+    Refused("another layer", ("labels.jsonl", "--layer", "studnt"), "did you mean 'student'?"),
+    Refused("a profile without one", ("labels.jsonl", "-p", "tiers"), "has no student.v1 layer to train"),
+    Refused(
+        "promoting what is elsewhere", ("labels.jsonl", "--promote", "--out", "x"), "--promote is for a student on"
+    ),
+    Refused("a span without the log", ("labels.jsonl", "--since", "3d"), "say --from-log as well"),
+    Refused("an aim without outcomes", ("labels.jsonl", "--budget", "20%"), "aims of --outcomes FILE"),
+    Refused("outcomes and files", ("labels.jsonl", "--outcomes", "x.jsonl"), "from that file alone"),
+    Refused("outcomes for a student", ("--outcomes", "labels.jsonl"), "has no gain.v1 layer"),
+    Refused("no log", ("labels.jsonl", "--from-log"), "no decision log here yet"),
+    Refused("stdin", ("-",), "write what you pipe in into a file"),
+    Refused("an embedder that is not there", ("labels.jsonl", "--embedder", "minilm"), "turnout embed install"),
+]
+
+
+@pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.id)
+def test_what_cannot_be_trained_is_said(run: Run, desk: Path, case: Refused) -> None:
+    write(desk / "wrong.jsonl", [{"text": "a", "label": "BILING"}])
+    write(desk / "few.jsonl", questions(1)[:2])
+    arguments = case.arguments if "-p" in case.arguments else (*case.arguments, "-p", "desk.toml")
+    ran = run("train", *arguments)
+    assert ran.code == 2
+    assert case.said in ran.err.replace("\n         ", " ")
+    assert ran.out == ""

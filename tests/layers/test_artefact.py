@@ -1,0 +1,268 @@
+"""An artefact is served as it was written, or not at all."""
+
+import hashlib
+import shutil
+import zipfile
+from collections.abc import Callable
+from io import BytesIO
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+import pytest
+from msgspec.structs import replace
+
+from taught import Words, keep, questions, teach, teach_staged
+from turnout.core.errors import ArtefactUnreadable, ConfigError
+from turnout.layers.artefact import MANIFEST, WEIGHTS, Manifest, digest_of, read_artefact, read_manifest
+from turnout.learn.artefact import pack, to_trained
+
+EMBEDDER = Words()
+FITTED = teach(EMBEDDER)
+PLAIN = teach()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    keep(tmp_path / "kept", FITTED)
+    return tmp_path / "kept"
+
+
+def test_read_as_written(folder: Path) -> None:
+    read, written = read_artefact(folder), to_trained(FITTED)
+    for text, _ in questions()[::7]:
+        (vector,) = EMBEDDER.embed([text])
+        one, other = read.judge(text, vector), written.judge(text, vector)
+        assert one._replace(probabilities=()) == other._replace(probabilities=())  # type: ignore[arg-type]
+        assert (one.probabilities == other.probabilities).all()
+
+
+def test_two_stages_are_read_as_written(tmp_path: Path) -> None:
+    fitted = teach_staged()
+    assert keep(tmp_path, fitted).alone == fitted.alone
+    read, written = read_artefact(tmp_path), to_trained(fitted)
+    stages = set()
+    for text in (*(text for text, _ in questions()[::7]), "the letter", "bug money arrived"):
+        (vector,) = EMBEDDER.embed([text])
+        one, other = read.judge(text, vector), written.judge(text, vector)
+        assert one._replace(probabilities=()) == other._replace(probabilities=())  # type: ignore[arg-type]
+        stages.add(one.alone)
+    assert stages == {True, False}
+
+
+def test_without_a_first_stage_nothing_is_written_of_one(folder: Path) -> None:
+    """So the digest of a student from before there were stages is what it was."""
+    assert FITTED.alone is None
+    told = msgspec.json.decode((folder / MANIFEST).read_bytes())
+    assert "alone" not in told
+    before = {name: value for name, value in told.items() if name not in ("digest", "created")}
+    assert told["digest"] == hashlib.sha256(msgspec.json.encode(before, order="sorted")).hexdigest()[:16]
+    trained = read_artefact(folder)
+    assert trained.judge_alone(trained.hear("where is my parcel")) is None
+
+
+class Unfit(NamedTuple):
+    id: str
+    change: Callable[[dict[str, Any]], object]
+    said: str
+
+
+# Whoever changes the manifest of a student of two stages and signs it anew.
+UNFIT = [
+    Unfit("surer than sure", lambda told: told["alone"].update(sure=1.5), "not the manifest"),
+    Unfit("no temperature", lambda told: told["alone"].update(temperature=0.0), "not the manifest"),
+    Unfit("no spread", lambda told: told["alone"]["known"].update(spread=0.0), "not the manifest"),
+    Unfit("half of it", lambda told: told["alone"].pop("confidence"), "not the manifest"),
+    Unfit("more than there is", lambda told: told["alone"].update(code="x"), "not the manifest"),
+    Unfit("without words", lambda told: told.update(mix=0.0), "words and vectors"),
+    Unfit("without vectors", lambda told: told.update(embedder=None), "words and vectors"),
+]
+
+
+@pytest.mark.parametrize("case", UNFIT, ids=lambda case: case.id)
+def test_a_first_stage_that_is_none(case: Unfit, tmp_path: Path) -> None:
+    keep(tmp_path, teach_staged())
+    told = msgspec.json.decode((tmp_path / MANIFEST).read_bytes())
+    case.change(told)
+    own = {name: value for name, value in told.items() if name not in ("digest", "created")}
+    told["digest"] = hashlib.sha256(msgspec.json.encode(own, order="sorted")).hexdigest()[:16]
+    (tmp_path / MANIFEST).write_bytes(msgspec.json.encode(told))
+    with pytest.raises(ArtefactUnreadable, match=case.said):
+        read_artefact(tmp_path)
+
+
+def test_a_threshold_that_was_changed_is_refused(tmp_path: Path) -> None:
+    keep(tmp_path, teach_staged())
+    told = msgspec.json.decode((tmp_path / MANIFEST).read_bytes())
+    told["alone"]["sure"] = 0.0
+    (tmp_path / MANIFEST).write_bytes(msgspec.json.encode(told))
+    with pytest.raises(ArtefactUnreadable, match="changed after it was written"):
+        read_artefact(tmp_path)
+
+
+def test_judged_is_what_it_says(folder: Path) -> None:
+    trained = read_artefact(folder)
+    for text in ("where is my parcel", "", "zzz", "x" * 10_000, "\ud800", "where " * 5_000):
+        judged = trained.judge(text, EMBEDDER.embed([text])[0])
+        assert 0.0 <= judged.confidence <= 1.0
+        assert judged.probabilities.sum() == pytest.approx(1.0, abs=1e-5)
+        assert judged.best != judged.second
+        assert judged.label == trained.labels[judged.best]
+        assert judged.lead >= -1e-6 or judged.probabilities.max() < 0.5
+
+
+def test_the_digest_is_of_what_decides(tmp_path: Path) -> None:
+    one = keep(tmp_path / "one", PLAIN)
+    other = keep(tmp_path / "other", teach())
+    assert one.digest == other.digest
+    assert (tmp_path / "one" / WEIGHTS).read_bytes() == (tmp_path / "other" / WEIGHTS).read_bytes()
+    assert digest_of(replace(one, created="later")) == one.digest
+    for change in ({"temperature": 2.0}, {"labels": one.labels[::-1]}, {"files": {WEIGHTS: "0"}}, {"seed": 9}):
+        assert digest_of(replace(one, **change)) != one.digest
+
+
+class Tampered(NamedTuple):
+    id: str
+    change: Callable[[dict[str, Any]], None]
+    said: str
+
+
+def _put(name: str, value: Any) -> Callable[[dict[str, Any]], None]:
+    return lambda arrays: arrays.__setitem__(name, value(arrays[name]) if callable(value) else value)
+
+
+def _poke(name: str, value: Any) -> Callable[[dict[str, Any]], None]:
+    def poke(arrays: dict[str, Any]) -> None:
+        arrays[name] = arrays[name].copy()
+        arrays[name].flat[0] = value
+
+    return poke
+
+
+# Whoever changes the weights and signs them anew: the hashes are right, the arrays are not.
+TAMPERED = [
+    Tampered("NaN", _poke("vector_weights", np.nan), "vector_weights has numbers that are not finite"),
+    Tampered("infinity", _poke("ngram_scales", np.inf), "ngram_scales has numbers that are not finite"),
+    Tampered("a label less", _put("ngram_weights", lambda a: a[:, :-1]), "ngram_weights is int8"),
+    Tampered("a row less", _put("ngram_scales", lambda a: a[:-1]), "ngram_scales is float32"),
+    Tampered("wrong type", _put("ngram_bias", lambda a: a.astype(np.float64)), "not float32"),
+    Tampered("wrong rank", _put("bank", lambda a: a.ravel()), "bank is float16"),
+    Tampered("missing", lambda arrays: arrays.pop("bank"), "no array 'bank'"),
+    Tampered("more", _put("code", np.zeros(1)), "'code' is no array of a student"),
+    Tampered("bucket too large", _poke("ngram_rows", 2**31), "not rising numbers"),
+    Tampered("buckets twice", _put("ngram_rows", np.zeros_like), "not rising numbers"),
+    Tampered("bank too short", _put("bank_starts", lambda a: a + 1), "do not divide the bank"),
+]
+
+
+@pytest.mark.parametrize("case", TAMPERED, ids=lambda case: case.id)
+def test_signed_nonsense_is_refused(case: Tampered, folder: Path) -> None:
+    arrays = dict(FITTED.arrays)
+    if case.id == "more":
+        arrays["code"] = np.zeros(1)
+    else:
+        case.change(arrays)
+    sign(folder, pack(arrays))
+    with pytest.raises(ArtefactUnreadable, match=r"weights\.npz") as caught:
+        read_artefact(folder)
+    assert case.said in str(caught.value)
+
+
+def sign(folder: Path, packed: bytes) -> None:
+    manifest = read_manifest(folder)
+    manifest = replace(manifest, files={WEIGHTS: hashlib.sha256(packed).hexdigest()})
+    manifest = replace(manifest, digest=digest_of(manifest))
+    (folder / WEIGHTS).write_bytes(packed)
+    (folder / MANIFEST).write_bytes(msgspec.json.encode(manifest))
+
+
+class Executed:
+    """Leaves a mark if anybody unpickles it."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Path.touch, (Path("executed"),))
+
+
+def pickled() -> bytes:
+    raw = BytesIO()
+    np.savez(raw, ngram_rows=np.array([Executed()], dtype=object))
+    return raw.getvalue()
+
+
+def bomb() -> bytes:
+    raw = BytesIO()
+    with zipfile.ZipFile(raw, "w", zipfile.ZIP_DEFLATED) as file:
+        for name in range(9):
+            file.writestr(f"{name}.npy", b"\0" * (64 * 1024 * 1024))
+    return raw.getvalue()
+
+
+PACKED = {
+    "not a zip": (b"nonsense", "not arrays without code"),
+    "empty": (b"", "not arrays without code"),
+    "truncated": (pack(FITTED.arrays)[:-40], "not arrays without code"),
+    "pickled": (pickled(), "not arrays without code"),
+    "a bomb": (bomb(), "bytes of arrays"),
+}
+
+
+@pytest.mark.parametrize(("packed", "said"), PACKED.values(), ids=PACKED)
+def test_signed_files_that_are_none(
+    packed: bytes, said: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    sign(folder, packed)
+    with pytest.raises(ArtefactUnreadable, match=said):
+        read_artefact(folder)
+    assert not (tmp_path / "executed").exists()
+
+
+def test_weights_that_were_changed_are_refused(folder: Path) -> None:
+    raw = bytearray((folder / WEIGHTS).read_bytes())
+    raw[len(raw) // 2] ^= 1
+    (folder / WEIGHTS).write_bytes(raw)
+    with pytest.raises(ArtefactUnreadable, match="not the file its manifest was written for"):
+        read_artefact(folder)
+
+
+SPOILED: dict[str, tuple[Callable[[bytes], bytes], str]] = {
+    "edited": (lambda raw: raw.replace(b'"seed": 0', b'"seed": 1'), "changed after it was written"),
+    "another temperature": (lambda raw: raw.replace(b'"temperature": 0', b'"temperature": 1'), "changed after"),
+    "not JSON": (lambda raw: raw[:-9], "not the manifest"),
+    "not a manifest": (lambda raw: b"{}", "not the manifest"),
+    "another format": (lambda raw: raw.replace(b'"format": 1', b'"format": 2'), "format 2"),
+    "an unknown key": (lambda raw: raw.replace(b'"seed"', b'"sead"'), "not the manifest"),
+    "no finite number": (lambda raw: raw.replace(b'"temperature": 0', b'"temperature": -1'), "not the manifest"),
+    "deep": (lambda raw: b"[" * 100_000, "not the manifest"),
+    "buckets": (lambda raw: raw.replace(b"262144", b"262143"), "not the manifest"),
+}
+
+
+@pytest.mark.parametrize(("spoil", "said"), SPOILED.values(), ids=SPOILED)
+def test_a_manifest_that_is_none(spoil: Callable[[bytes], bytes], said: str, folder: Path) -> None:
+    path = folder / MANIFEST
+    raw = path.read_bytes()
+    path.write_bytes(spoil(raw))
+    assert path.read_bytes() != raw
+    with pytest.raises(ArtefactUnreadable, match=said):
+        read_artefact(folder)
+
+
+def test_what_is_missing(folder: Path, tmp_path: Path) -> None:
+    (folder / WEIGHTS).unlink()
+    with pytest.raises(ArtefactUnreadable, match=r"weights\.npz: cannot be read"):
+        read_artefact(folder)
+    with pytest.raises(ConfigError, match=r"manifest\.json: cannot be read"):
+        read_artefact(tmp_path / "nowhere")
+
+
+def test_a_vector_is_asked_for(folder: Path) -> None:
+    with pytest.raises(ValueError, match="needs a vector"):
+        read_artefact(folder).judge("where is my parcel")
+
+
+def test_a_copy_is_the_same(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder, tmp_path / "copy")
+    found: Manifest = read_artefact(tmp_path / "copy").manifest
+    assert found == read_manifest(folder)

@@ -1,0 +1,483 @@
+"""The student layer: whom it serves, what it says, and that a new one is a new profile, swapped whole."""
+
+import asyncio
+import builtins
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+
+import turnout
+from taught import LABELS, Words, keep, questions, teach, teach_staged
+from turnout import ConfigError, LiveRouter, Query, load, load_profile
+from turnout.config.shelf import put, rollback, set_champion
+from turnout.core.registry import Supplies
+from turnout.core.verdict import Verdict
+from turnout.layers.artefact import WEIGHTS
+from turnout.layers.student import Absent, RemoteStudent, Student, StudentConfig, student
+from turnout.learn.artefact import to_trained
+from turnout.testing import check_layer, make_reading
+from turnout.text.match import Lexicon
+
+EMBEDDER = Words()
+PLAIN, MIXED = teach(), teach(EMBEDDER)
+TEXTS = ("where is my parcel", "refund my ticket", "write code that sorts a lamp", "¿dónde está mi paquete?", "zebras")
+
+PROFILE = """\
+name = "taught"
+routes = ["first", "second", "third"]
+fallback = {{ route = "third" }}
+
+[[layers]]
+id = "student"
+kind = "student.v1"
+accept = {{ confidence = 0.6 }}
+{more}
+
+[policy.first]
+[policy.second]
+[policy.third]
+"""
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Path:
+    keep(tmp_path / "kept", PLAIN)
+    return tmp_path / "kept"
+
+
+@pytest.fixture
+def profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A profile whose shelf is empty."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "share"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    return write(tmp_path)
+
+
+def write(folder: Path, more: str = "") -> Path:
+    (folder / "taught.toml").write_text(PROFILE.format(more=more))
+    return folder / "taught.toml"
+
+
+def supplies(**more: Any) -> Supplies:
+    return Supplies(LABELS, Lexicon(), profile="taught", **more)
+
+
+def test_it_keeps_what_a_layer_promises(kept: Path) -> None:
+    check_layer("student.v1", {"model": str(kept)}, routes=LABELS, texts=TEXTS)
+    check_layer(Student(to_trained(MIXED), EMBEDDER), routes=LABELS, texts=TEXTS)
+
+
+def test_a_verdict() -> None:
+    layer = Student(to_trained(PLAIN))
+    verdict = layer(make_reading("Where is my  PARCEL?"))
+    assert isinstance(verdict, Verdict)
+    assert verdict.routes == ("first",)
+    assert verdict.calibrated
+    assert verdict.confidence > 0.8
+    assert set(verdict.scores) == set(LABELS)
+    assert sum(verdict.scores.values()) == pytest.approx(1.0, abs=1e-5)
+    assert verdict.margin == pytest.approx(max(verdict.scores.values()) - sorted(verdict.scores.values())[-2])
+    assert all(type(score) is float for score in (*verdict.scores.values(), verdict.confidence, verdict.margin))
+    assert layer(make_reading("  ")) is None
+
+
+def test_it_knows_what_it_does_not_know() -> None:
+    for fitted, embedder in ((PLAIN, None), (MIXED, EMBEDDER)):
+        layer = Student(to_trained(fitted), embedder)
+        known, strange = (layer(make_reading(text)) for text in ("track the book for me", "zebras eat opera soup"))
+        assert known is not None
+        assert strange is not None
+        assert known.confidence > 0.8 > 0.5 > strange.confidence
+
+
+def test_it_says_why_in_words() -> None:
+    layer = Student(to_trained(PLAIN))
+    told = {reason.code: reason.text for reason in layer.explain(layer(make_reading("refund my ticket")))}  # type: ignore[arg-type]
+    assert told["student.label"].startswith("the student says second (0.9")
+    assert told["student.for"].startswith("for second: “refund” ")
+    assert "100% of its word parts were learnt" in told["student.known"]
+    mixed = Student(to_trained(MIXED), EMBEDDER)
+    told = {reason.code: reason.text for reason in mixed.explain(mixed(make_reading("refund my ticket")))}  # type: ignore[arg-type]
+    assert "cosine 0." in told["student.known"]
+    assert told["student.meaning"].startswith("the meaning of the whole speaks for ")
+
+
+def test_history_and_length_are_nothing_to_it() -> None:
+    layer = Student(to_trained(PLAIN))
+    long = "where is my parcel " * 30
+    assert layer(make_reading(Query(long, intents=("a", "b")))) == layer(make_reading(long))
+    assert layer(make_reading(long + "refund " * 50_000)) == layer(make_reading(long))
+    short = Student(to_trained(PLAIN), characters=18)
+    assert short(make_reading("where is my parcel refund refund")) == short(make_reading("where is my parcel"))
+
+
+def test_time_does_not_grow_with_the_text() -> None:
+    layer = Student(to_trained(PLAIN))
+    texts = [make_reading("where is my parcel " * n) for n in (50, 20_000)]
+
+    def quickest(at: int) -> float:
+        taken = []
+        for _ in range(30):
+            start = time.perf_counter()
+            layer(texts[at])
+            taken.append(time.perf_counter() - start)
+        return min(taken)
+
+    assert quickest(1) < 3 * quickest(0)
+
+
+# --- in two stages
+
+
+class Asked(Words):
+    """Says what it was asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+
+    def embed(self, texts: Sequence[str], /) -> Any:
+        self.texts += texts
+        return super().embed(texts)
+
+
+# By its words alone the first kind is clear, the second is half of one and half of another, or nothing it knows.
+CLEAR = ("where is my parcel", "refund my ticket", "write code that sorts a lamp")
+UNCLEAR = ("the letter", "bug money arrived", "zebras eat opera soup", "¿dónde está mi paquete?")
+
+
+def staged(embedder: Words, **changed: Any) -> Student:
+    fitted = teach_staged()
+    assert fitted.alone is not None
+    return Student(to_trained(fitted._replace(alone=replace(fitted.alone, **changed))), embedder)
+
+
+@pytest.mark.parametrize(("text", "asked"), [*((text, []) for text in CLEAR), *((text, [text]) for text in UNCLEAR)])
+def test_a_question_is_embedded_only_where_its_words_leave_it_unsure(text: str, asked: list[str]) -> None:
+    embedder = Asked()
+    layer = staged(embedder)
+    verdict = layer(make_reading(text))
+    assert embedder.texts == asked
+    assert verdict == layer(make_reading(text))
+    assert verdict is not None
+    judged = layer.trained.judge(text, EMBEDDER.embed([text])[0])
+    assert (verdict.routes, verdict.confidence) == ((judged.label,), judged.confidence)
+    assert judged.alone is not bool(asked)
+
+
+def test_an_unsure_one_is_judged_as_if_there_were_one_stage() -> None:
+    one = Student(to_trained(teach_staged()._replace(alone=None)), EMBEDDER)
+    two = staged(EMBEDDER)
+    for text in UNCLEAR:
+        verdict, other = one(make_reading(text)), two(make_reading(text))
+        assert verdict == other
+    for text in CLEAR:
+        verdict, other = one(make_reading(text)), two(make_reading(text))
+        assert verdict is not None
+        assert other is not None
+        assert verdict.routes == other.routes
+        assert verdict != other
+
+
+@pytest.mark.parametrize(("more", "asked"), [(0.0, 0), (1e-9, 1)], ids=["just", "not quite"])
+def test_from_where_on_it_is_sure(more: float, asked: int) -> None:
+    verdict = staged(EMBEDDER)(make_reading(CLEAR[0]))
+    assert verdict is not None
+    embedder = Asked()
+    assert staged(embedder, sure=verdict.confidence + more)(make_reading(CLEAR[0])) is not None
+    assert len(embedder.texts) == asked
+
+
+def test_it_says_which_stage_decided() -> None:
+    layer = staged(EMBEDDER)
+    for text, stage, codes in (
+        (CLEAR[1], "sure by its words alone: its meaning was not looked at", {"student.label", "student.for"}),
+        (UNCLEAR[0], "not sure enough by its words alone: its meaning was looked at", {"student.meaning"}),
+    ):
+        verdict = layer(make_reading(text))
+        told = {reason.code: reason.text for reason in layer.explain(verdict)}  # type: ignore[arg-type]
+        assert told["student.stage"] == stage
+        assert told.keys() >= codes
+        assert ("student.meaning" in told) is ("cosine" in told["student.known"]) is (text in UNCLEAR)
+    single = Student(to_trained(MIXED), EMBEDDER)
+    told = {reason.code: reason.text for reason in single.explain(single(make_reading(CLEAR[1])))}  # type: ignore[arg-type]
+    assert "student.stage" not in told
+
+
+def test_what_the_words_said_adds_up() -> None:
+    """Words, and what is usual, account for the whole distance between two labels, in the measure of that stage."""
+    trained = to_trained(teach_staged())
+    judged = trained.judge_alone(trained.hear(CLEAR[0]))
+    assert judged is not None
+    between = judged.best, judged.second
+    told = sum(push for _, push in trained.pushes(CLEAR[0], *between, alone=True)) + trained.lean(*between, alone=True)
+    chances = judged.probabilities
+    assert told == pytest.approx(float(np.log(chances[judged.best] / chances[judged.second])), rel=1e-3)
+
+
+def test_two_stages_keep_what_a_layer_promises(profile: Path, tmp_path: Path) -> None:
+    check_layer(staged(EMBEDDER), routes=LABELS, texts=(*CLEAR, *UNCLEAR))
+    keep(tmp_path / "kept", teach_staged())
+    write(tmp_path, 'model = "kept"')
+    router = load(profile, config="", embedder=EMBEDDER)
+    for text in (*CLEAR, *UNCLEAR):
+        decision = router.route_sync(text)
+        assert router.replay(decision).steps[0].verdict == decision.steps[0].verdict
+
+
+# --- where there is none
+
+
+class Lacking(NamedTuple):
+    id: str
+    fitted: Any
+    embedder: Words | None
+    config: dict[str, Any]
+    said: str
+
+
+LACKING = [
+    Lacking("no embedder", MIXED, None, {}, "words-16, and none is here (turnout embed install)"),
+    Lacking("another embedder", MIXED, Words("other-16"), {}, "words-16, here is other-16"),
+    Lacking("another width", MIXED, Words(width=8), {}, "their vectors do not compare"),
+    Lacking("another digest", PLAIN, None, {"artefact": "0" * 16}, f"not {'0' * 16}"),
+]
+
+
+@pytest.mark.parametrize("case", LACKING, ids=lambda case: case.id)
+def test_absent(case: Lacking, tmp_path: Path) -> None:
+    keep(tmp_path / "kept", case.fitted)
+    config = StudentConfig(model=str(tmp_path / "kept"), **case.config)
+    found = student(config, supplies(embedder=case.embedder))
+    assert isinstance(found, Absent)
+    assert case.said in found.absent
+    assert found(make_reading("where")) is None
+
+
+def test_absent_without_a_champion(profile: Path) -> None:
+    loaded = load_profile(profile, config="")
+    assert loaded.remarks == ("layer 'student' passes: no trained student (turnout train -p taught)",)
+    decision = load(profile, config="").route_sync("where is my parcel")
+    assert (decision.route, decision.outcome[0]) == ("third", "F")
+
+
+def test_absent_without_numpy(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("turnout.layers.student.find_spec", lambda name: None)
+    found = student(StudentConfig(model=str(kept)), supplies())
+    assert isinstance(found, Absent)
+    assert "pip install 'turnout[student]'" in found.absent
+
+
+def test_importing_the_layer_imports_no_numpy() -> None:
+    """Checked in this process by taking it away: the module must come up without it."""
+    assert "turnout.layers.student" in sys.modules
+    real = builtins.__import__
+
+    def without(name: str, *rest: Any, **more: Any) -> Any:
+        if name.partition(".")[0] == "numpy":
+            raise ImportError(name)
+        return real(name, *rest, **more)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delitem(sys.modules, "turnout.layers.student")
+        patch.delitem(sys.modules, "turnout.layers.artefact")
+        patch.setattr(builtins, "__import__", without)
+        patch.setattr("turnout.core.registry._kinds", {})
+        __import__("turnout.layers.student")
+
+
+# --- which one serves
+
+
+def test_the_champion_serves(profile: Path, kept: Path) -> None:
+    digest = put(kept, "taught", "student").name
+    assert "student" not in load(profile, config="").route_sync("where is my parcel").by
+    bare = load_profile(profile, config="").hash
+    set_champion("taught", "student", digest)
+    router = load(profile, config="")
+    decision = router.route_sync("where is my parcel")
+    assert (decision.route, decision.by, decision.outcome) == ("first", "student", "E-")
+    assert router.profile.hash != bare
+    assert router.profile.resolved["layers"][0]["artefact"] == digest
+    assert router.replay(decision).json() != ""
+    assert router.replay(decision).steps[0].verdict == decision.steps[0].verdict
+
+
+def test_another_student_is_another_profile(profile: Path, tmp_path: Path) -> None:
+    hashes = set()
+    for at, fitted in enumerate((PLAIN, teach(labels=("second", "first", "third")))):
+        keep(tmp_path / str(at), fitted)
+        set_champion("taught", "student", put(tmp_path / str(at), "taught", "student").name)
+        hashes.add(load_profile(profile, config="").hash)
+    assert len(hashes) == 2
+    old = load(profile, config="").route_sync("where is my parcel")
+    rollback("taught", "student")
+    router = load(profile, config="")
+    with pytest.raises(turnout.ReplayMismatch):
+        router.replay(old)
+
+
+def test_a_resolved_profile_finds_its_own_student_again(profile: Path, tmp_path: Path) -> None:
+    """A decision is made again by the student that made it, not by the one that serves today."""
+    from turnout.store.restore import rebuilt
+
+    keep(tmp_path / "one", PLAIN)
+    keep(tmp_path / "two", teach(labels=("second", "first", "third")))
+    set_champion("taught", "student", put(tmp_path / "one", "taught", "student").name)
+    old = load_profile(profile, config="")
+    set_champion("taught", "student", put(tmp_path / "two", "taught", "student").name)
+    assert load(profile, config="").route_sync("where is my parcel").route == "second"
+    again = rebuilt(old.resolved, old.hash)
+    assert again is not None
+    assert turnout.Router(again).route_sync("where is my parcel").route == "first"
+
+
+def test_an_heir_is_served_until_it_has_its_own(profile: Path, kept: Path, tmp_path: Path) -> None:
+    heir = tmp_path / "heir.toml"
+    heir.write_text('extends = "taught.toml"\nname = "heir"\n')
+    set_champion("taught", "student", put(kept, "taught", "student").name)
+    # The base of an heir beside it is a file; a shipped one is a name, and has a shelf.
+    assert load_profile(heir, config="").layers[0].call is None
+    set_champion("heir", "student", put(kept, "heir", "student").name)
+    assert load_profile(heir, config="").layers[0].call is not None
+
+
+def test_a_model_beside_the_profile(profile: Path, kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert load(write(tmp_path, 'model = "kept"'), config="").route_sync("where is my parcel").route == "first"
+    assert load(write(tmp_path, f'model = "{kept}"'), config="").route_sync("where is my parcel").route == "first"
+    with pytest.raises(ConfigError, match=r"nowhere/manifest\.json: cannot be read"):
+        load(write(tmp_path, 'model = "nowhere"'), config="")
+
+
+def test_labels_that_are_no_routes_are_an_error_when_loading(profile: Path, tmp_path: Path) -> None:
+    keep(tmp_path / "other", teach(labels=("first", "fourth", "third")))
+    with pytest.raises(ConfigError, match=r"trained for other routes: 'fourth' is not of this profile \(first, second"):
+        load(write(tmp_path, 'model = "other"'), config="")
+
+
+def test_a_damaged_champion_is_an_error_when_loading(profile: Path, kept: Path) -> None:
+    folder = put(kept, "taught", "student")
+    set_champion("taught", "student", folder.name)
+    (folder / WEIGHTS).write_bytes(b"")
+    with pytest.raises(ConfigError, match="not the file its manifest was written for"):
+        load(profile, config="")
+    shutil.rmtree(folder)
+    with pytest.raises(ConfigError, match="not on the shelf"):
+        load(profile, config="")
+
+
+def test_an_embedder_is_handed_in(profile: Path, tmp_path: Path) -> None:
+    keep(tmp_path / "kept", MIXED)
+    write(tmp_path, 'model = "kept"')
+    assert load_profile(profile, config="").layers[0].absent
+    assert load(profile, config="", embedder=EMBEDDER).route_sync("where is my parcel").by == "student"
+    assert LiveRouter(profile, config="", embedder=EMBEDDER).router.route_sync("where is my parcel").by == "student"
+
+
+def test_a_live_router_follows_the_champion(profile: Path, tmp_path: Path) -> None:
+    live = LiveRouter(profile, config="")
+    assert live.router.route_sync("where is my parcel").by == "fallback"
+    keep(tmp_path / "one", PLAIN)
+    keep(tmp_path / "two", teach(labels=("second", "first", "third")))
+    for name, route in (("one", "first"), ("two", "second")):
+        set_champion("taught", "student", put(tmp_path / name, "taught", "student").name)
+        assert (done := live.poll()) is not None
+        assert done.status == "swapped"
+        assert live.router.route_sync("where is my parcel").route == route
+    rollback("taught", "student")
+    assert live.reload().status == "swapped"
+    assert live.router.route_sync("where is my parcel").route == "first"
+    assert live.reload().status == "same"
+    champion = next((tmp_path / "share").rglob("champion"))
+    champion.write_text("0123456789abcdef\n")
+    assert live.reload().status == "kept"
+    assert live.router.route_sync("where is my parcel").route == "first"
+
+
+def test_a_swap_under_load_mixes_nothing(profile: Path, tmp_path: Path) -> None:
+    """Every decision is one student's: its route is the one that the student of its profile gives."""
+    keep(tmp_path / "one", PLAIN)
+    keep(tmp_path / "two", teach(labels=("second", "first", "third")))
+    digests = [put(tmp_path / name, "taught", "student").name for name in ("one", "two")]
+    set_champion("taught", "student", digests[0])
+    live = LiveRouter(profile, config="")
+    seen: set[tuple[str, str]] = set()
+    wrong: list[str] = []
+    done = threading.Event()
+
+    def ask() -> None:
+        while not done.is_set():
+            decision = live.router.route_sync("where is my parcel")
+            seen.add((decision.profile.hash, decision.route))
+            if decision.by != "student":
+                wrong.append(decision.by)
+
+    threads = [threading.Thread(target=ask) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for swap in range(6):
+        set_champion("taught", "student", digests[1 - swap % 2])
+        assert live.reload().status == "swapped"
+    done.set()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+    assert {route for _, route in seen} == {"first", "second"}
+    assert len(seen) == 2
+
+
+# --- vectors from a server
+
+
+class Elsewhere(Words):
+    async def fetch(self, texts: Sequence[str]) -> Any:
+        await asyncio.sleep(0)
+        return self.embed(texts)
+
+
+def test_a_remote_embedder_is_awaited(profile: Path, tmp_path: Path) -> None:
+    keep(tmp_path / "kept", MIXED)
+    write(tmp_path, 'model = "kept"')
+    router = load(profile, config="", embedder=Elsewhere())
+    (place,) = router.profile.layers
+    assert (place.cost, type(place.call)) == ("network", RemoteStudent)
+    decision = asyncio.run(router.route("where is my parcel"))
+    assert (decision.by, decision.route) == ("student", "first")
+    fault = router.route_sync("where is my parcel").steps[0].fault
+    assert fault is not None
+    assert fault.kind == "skipped"
+    assert router.replay(decision).routes == decision.routes
+    check_layer(place.call, routes=LABELS, texts=TEXTS)
+
+
+def test_a_remote_embedder_is_not_asked_where_words_are_enough() -> None:
+    class Down(Words):
+        async def fetch(self, texts: Sequence[str]) -> Any:
+            raise ConnectionError("no route to host")
+
+    layer = RemoteStudent(to_trained(teach_staged()), Down())
+    here = staged(EMBEDDER)
+    for text in CLEAR:
+        assert asyncio.run(layer(make_reading(text))) == here(make_reading(text))
+    for text in UNCLEAR:
+        with pytest.raises(ConnectionError):
+            asyncio.run(layer(make_reading(text)))
+    up = RemoteStudent(to_trained(teach_staged()), Elsewhere())
+    for text in UNCLEAR:
+        assert asyncio.run(up(make_reading(text))) == here(make_reading(text))
+
+
+def test_every_question_it_learnt_from_is_answered() -> None:
+    layer = Student(to_trained(PLAIN))
+    verdicts = [(layer(make_reading(text)), label) for text, label in questions()]
+    assert all(verdict is not None and verdict.routes == (label,) for verdict, label in verdicts)
