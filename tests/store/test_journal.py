@@ -353,10 +353,16 @@ class TestFork:
         """A child that lives on holds no lock: when the parent dies, others may take over what it left."""
         with stuck(store_url):
             store.record(ask())
+            ours = str(store.journal.spool.folder.resolve())
+
+            def held() -> list[str]:
+                names = {os.readlink(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd") if _is_open(fd)}
+                return [name for name in names if name.startswith(ours) and name.endswith(".spool")]
 
             def child() -> None:
-                held = {os.readlink(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd") if _is_open(fd)}
-                assert not [name for name in held if name.endswith(".spool")]
+                assert held() == []
+
+            assert held(), "here it is open"
 
             in_child(child)
         assert store.flush()
