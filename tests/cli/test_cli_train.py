@@ -13,6 +13,8 @@ from turnout.config.shelf import candidates, find_champion, set_champion, shelf_
 from turnout.layers.artefact import read_artefact
 from turnout.learn.train import read_noted
 from turnout.store import open_store
+from turnout.testing import ScriptedProvider
+from turnout.testing.embed import embeddings
 from turnout.text.fold import fold
 
 Run = Callable[..., Any]
@@ -265,6 +267,36 @@ class Refused(NamedTuple):
     said: str
 
 
+def test_vectors_of_a_server(run: Run, desk: Path) -> None:
+    """Trained with them, and served with them: a question whose words alone are not enough is sent there."""
+    with ScriptedProvider.in_thread(embeddings) as server:
+        slot = f'[models.embedder]\nmodel = "mine/bge-m3"\nbase_url = "{server.base_url}"\n'
+        (desk / "turnout.toml").write_text(slot)
+        told = ("-p", "desk.toml", "--config", "turnout.toml")
+        ran = run("train", "labels.jsonl", *told, "--embedder", "remote", "--json")
+        assert ran.code == 0, ran.err
+        form = json.loads(ran.out)
+        assert form["embedder"] == "remote:bge-m3"
+        set_champion("desk", "student", form["digest"], who="test", why="to serve it")
+        before = server.received
+        ran = run("route", "tell me about an invoice for the loan", *told, "--json", "--no-log")
+        assert ran.code == 0, ran.err
+        decided = json.loads(ran.out)
+        assert (decided["route"], decided["outcome"]) == ("BILLING", "E-")
+        assert server.received > before
+        # Without it the student passes, and the profile says what is missing.
+        ran = run("route", "tell me about an invoice", "-p", "desk.toml", "--local", "--no-log")
+        assert "by fallback" in ran.out
+
+
+def test_hold_out_is_a_share(run: Run, desk: Path) -> None:
+    few, many = (trained(run, "labels.jsonl", "--hold-out", share)["held"] for share in ("10%", "0.4"))
+    assert 0 < few < many
+    for share in ("0", "60%", "half"):
+        ran = train(run, "labels.jsonl", "--hold-out", share)
+        assert (ran.code, "from 1% to 50%" in ran.err) == (2, True)
+
+
 REFUSED = [
     Refused("nothing to learn from", (), "no examples for 'desk'"),
     Refused("no such file", ("nowhere.jsonl",), "nowhere.jsonl: cannot be read"),
@@ -281,6 +313,7 @@ REFUSED = [
     Refused("outcomes for a student", ("--outcomes", "labels.jsonl"), "has no gain.v1 layer"),
     Refused("no log", ("labels.jsonl", "--from-log"), "no decision log here yet"),
     Refused("stdin", ("-",), "write what you pipe in into a file"),
+    Refused("no server for vectors", ("labels.jsonl", "--embedder", "remote"), "turnout models set embedder"),
     Refused("an embedder that is not there", ("labels.jsonl", "--embedder", "minilm"), "turnout embed install"),
 ]
 

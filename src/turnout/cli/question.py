@@ -17,6 +17,7 @@ from turnout.core.query import MAX_CHARACTERS, Query, Turn
 from turnout.core.router import Router
 
 if TYPE_CHECKING:
+    from turnout.core.embed import Embeds
     from turnout.models.ask import Models
 
 STDIN = "\0-"
@@ -87,13 +88,26 @@ def session_name(path: str) -> str:
 def decide_asked(ask: Ask, profile: str, config: str | None, *, local: bool) -> Decision:
     """The decision on what was asked, which a session then remembers."""
     models = None if local else configured_models(config)
-    from turnout.models.embed import find_embedder
-
-    router = load(profile, config=config, models=models, embedder=find_embedder())
+    router = load(profile, config=config, models=models, embedder=_embedder(config, local=local))
     query = ask.query()
     decision = decide(router, query, local=local, models=models)
     ask.remember(query)
     return decision
+
+
+def _embedder(config: str | None, *, local: bool) -> Embeds | None:
+    """Who makes vectors: the server the settings name, if one may be asked; else what is installed here."""
+    from turnout.models.embed import find_embedder
+
+    if local:
+        return find_embedder()
+    try:
+        from turnout.models.remote import choose_embedder
+    except ImportError:
+        return find_embedder()
+    from turnout.models.slot import load_slots
+
+    return choose_embedder(load_slots(config))
 
 
 def configured_models(config: str | None) -> Models | None:

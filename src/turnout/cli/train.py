@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from turnout.learn.limit import Quarantined
     from turnout.learn.train import Report, Training
 
-Embedder = Literal["auto", "none", "minilm"]
+Embedder = Literal["auto", "none", "minilm", "remote"]
 # Rows that were set aside, listed on the screen; --quarantine writes all of them.
 LISTED = 5
 # The profile that ships with a student and its seeds.
@@ -83,7 +83,10 @@ def train(
     ] = None,
     embedder: Annotated[
         Embedder,
-        Parameter(name="--embedder", help="Sentence vectors beside n-grams: where installed, never, or required."),
+        Parameter(
+            name="--embedder",
+            help="Sentence vectors beside n-grams: where installed, never, of MiniLM, or of the slot embedder.",
+        ),
     ] = "auto",
     seed: Annotated[
         int, Parameter(name="--seed", metavar="N", help="Divides the rows; keep it from one training to the next.")
@@ -134,7 +137,7 @@ def train(
     if STDIN in files:
         raise QueryError("examples are read more than once: write what you pipe in into a file, and name that")
     loaded = load_profile(profile, config=config)
-    vectors = _embedder(embedder)
+    vectors = _embedder(embedder, config)
     if outcomes is not None:
         if files or from_log:
             raise QueryError("--outcomes trains from that file alone: leave out other files and --from-log")
@@ -218,14 +221,29 @@ def _is_due(profile: Profile, layer: str, json: bool, db: str | None, config: st
     return found.due
 
 
-def _embedder(choice: Embedder) -> Embeds | None:
+def _embedder(choice: Embedder, config: str | None) -> Embeds | None:
     if choice == "none":
         return None
+    if choice == "remote":
+        return _remote_embedder(config)
     from turnout.models.embed import find_embedder
 
     found = find_embedder()
     if found is None and choice == "minilm":
         raise LearnError("no embedder is installed here: turnout embed install, or --embedder none")
+    return found
+
+
+def _remote_embedder(config: str | None) -> Embeds:
+    try:
+        from turnout.models.remote import remote_embedder
+    except ImportError as error:
+        raise LearnError(f"asking a server for vectors needs {error.name}: pip install 'turnout[serve]'") from None
+    from turnout.models.slot import load_slots
+
+    found = remote_embedder(load_slots(config))
+    if found is None:
+        raise LearnError("no server makes vectors: turnout models set embedder PROVIDER/MODEL, or --embedder minilm")
     return found
 
 

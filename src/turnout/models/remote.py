@@ -20,6 +20,7 @@ from turnout.net.client import Client, Request
 from turnout.net.deadline import Deadline
 from turnout.net.egress import Egress
 
+from .embed import find_embedder
 from .slot import Slot, Slots
 
 if TYPE_CHECKING:
@@ -179,3 +180,11 @@ def remote_embedder(slots: Slots, client: Client | None = None) -> RemoteEmbeds 
     """The embedder of the slot `embedder`, if the configuration has one."""
     slot = slots.find(SLOT)
     return None if slot is None else RemoteEmbeds(slot, client)
+
+
+def choose_embedder(slots: Slots, client: Client | None = None) -> Embeds | None:
+    """The embedder the configuration names, where it can be used; else the one that is installed here, if one is."""
+    slot = slots.find(SLOT)
+    if slot is not None and slot.origin is not None and slot.usable:
+        return RemoteEmbeds(slot, client)
+    return find_embedder()

@@ -14,8 +14,8 @@ from turnout.config.reload import LiveRouter
 from turnout.core.errors import ConfigError, UnknownProfile, suggest
 from turnout.core.router import Router
 from turnout.models.ask import Models
-from turnout.models.embed import find_embedder
 from turnout.models.price import learn
+from turnout.models.remote import choose_embedder
 from turnout.models.slot import load_slots
 from turnout.net.client import Client
 from turnout.net.egress import Egress, Origin
@@ -69,7 +69,8 @@ class House:
         return self.settings.profile or ("tiers" if models.slots.classifier is not None else "tiers-local")
 
     def _load(self, name: str, models: Models) -> LiveRouter:
-        return LiveRouter(name, config=self.config, models=models, embedder=find_embedder())
+        embedder = choose_embedder(models.slots, models.client)
+        return LiveRouter(name, config=self.config, models=models, embedder=embedder)
 
     def router(self, profile: str | None, caller: Caller) -> Router:
         """The router of a profile this server serves and this caller may use."""
