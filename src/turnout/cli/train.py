@@ -17,6 +17,7 @@ from turnout.config.load import load_profile
 from turnout.core.errors import LearnError, QueryError
 from turnout.core.profile import Profile
 
+from .labelled import read_share
 from .option import ConfigOption, DbOption, JsonOption, ProfileOption, SinceOption, UntilOption
 from .question import STDIN
 from .screen import console, counted, glyphs_for, visible, write_bytes
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from turnout.learn.train import Report, Training
 
 Embedder = Literal["auto", "none", "minilm", "remote"]
+# Less than a hundredth says nothing; more than half is missed in learning.
+LEAST_HELD, MOST_HELD = 0.01, 0.5
 # Rows that were set aside, listed on the screen; --quarantine writes all of them.
 LISTED = 5
 # The profile that ships with a student and its seeds.
@@ -248,14 +251,9 @@ def _remote_embedder(config: str | None) -> Embeds:
 
 
 def _kept_back(said: str) -> float:
-    """`10%` and `0.1` are the same."""
-    number = said.strip()
-    try:
-        share = float(number.removesuffix("%")) / (100 if number.endswith("%") else 1)
-    except ValueError:
-        share = 0.0
-    if not 0.01 <= share <= 0.5:
-        raise QueryError(f"--hold-out {said[:40]!r}: from 1% to 50%")
+    share = read_share(said, "--hold-out")
+    if not LEAST_HELD <= share <= MOST_HELD:
+        raise QueryError(f"--hold-out {said[:40]!r}: from {LEAST_HELD:.0%} to {MOST_HELD:.0%}")
     return share
 
 

@@ -37,6 +37,8 @@ from .split import SHARE, hold_out
 
 STUDENT_KIND = "student.v1"
 NOTE = "training"
+# The keys of the rows a student in a folder of its own has learnt; no text.
+LEARNT = "learnt.json"
 # What a gate is usually asked for; coverage at another precision is read from the card.
 PRECISION = 0.98
 # With fewer rows held out a figure is off by more than three points either way, and a picture is noise.
@@ -154,6 +156,8 @@ def train(
         )
         card = draw_card(profile, manifest, fitted, judged, Examples(tuple(learn)).by())
         (folder / CARD).write_text(card, encoding="utf-8")
+        if out is not None:
+            (folder / LEARNT).write_bytes(msgspec.json.encode(noted.learnt))
         if out is None:
             folder = shelf.put(folder, profile.name, name)
             shelf.note(profile.name, name, manifest.digest, NOTE, msgspec.json.encode(noted))
@@ -224,9 +228,9 @@ def divide(rows: Sequence[Example], profile: str, layer: str) -> tuple[list[Exam
 
 
 def read_noted(profile: str, layer: str, digest: str) -> Noted | None:
-    """What is known about a student's training; None for one that came with Turnout or was made elsewhere."""
+    """What is known about a student's training; None for one that was made elsewhere."""
     if digest == shelf.SHIPPED:
-        return None
+        return _read_shipped(profile, layer)
     file = shelf.note_file(profile, layer, digest, NOTE)
     try:
         return msgspec.json.decode(file.read_bytes(), type=Noted)
@@ -234,6 +238,15 @@ def read_noted(profile: str, layer: str, digest: str) -> Noted | None:
         return None
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise ShelfError(f"{file}: what was noted about a training cannot be read: {error}") from None
+
+
+def _read_shipped(profile: str, layer: str) -> Noted | None:
+    """Of the one that came with Turnout: which rows it learnt, so that it is judged by others."""
+    folder = shelf.shipped_model(profile, layer)
+    file = folder / LEARNT if folder is not None else None
+    if file is None or not file.is_file():
+        return None
+    return Noted(tuple(msgspec.json.decode(file.read_bytes(), type=list[str])), (), Screened(()))
 
 
 # --- judging
