@@ -191,10 +191,13 @@ def test_the_log_is_learnt_from(run: Run, desk: Path) -> None:
     assert "at least 2" in none.err
 
 
+FILES = ["card.html", "learnt.json", "manifest.json", "weights.npz"]
+
+
 def test_a_folder_of_ones_own(run: Run, desk: Path) -> None:
     form = trained(run, "labels.jsonl", "--out", "mine")
     assert form["folder"] == "mine"
-    assert sorted(path.name for path in (desk / "mine").iterdir()) == ["card.html", "manifest.json", "weights.npz"]
+    assert sorted(path.name for path in (desk / "mine").iterdir()) == FILES
     assert not shelf_of("desk", "student").exists()
     again = train(run, "labels.jsonl", "--out", "mine")
     assert again.code == 2
