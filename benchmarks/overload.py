@@ -79,7 +79,7 @@ def offer(bench: Bench, contender: Contender, cores: Cores, rate: float, seconds
 
 def measure(bench: Bench, contender: Contender, cores: Cores, times: float) -> Measured:
     bench.load(contender, "JSON", 32, 2)
-    peak = max(median(bench.load(contender, "JSON", count, PEAK_S).rate for _ in range(3)) for count in (16, 40))
+    peak = max(median(bench.load(contender, "JSON", count, PEAK_S).rate for _ in range(3)) for count in (16, 32))
     bench.say(f"peak: {peak:,.0f} requests/s")
     rounds = []
     for number in range(ROUNDS):
@@ -88,8 +88,9 @@ def measure(bench: Bench, contender: Contender, cores: Cores, times: float) -> M
     ended = time.monotonic()
     while offer(bench, contender, cores, peak / 2, 1).answers.keys() != {"200"} and time.monotonic() < ended + 60:
         pass
-    # The last second itself, in which all was well, and the one after it, in which answers are awaited, do not count.
-    return Measured(peak, rounds, max(0.0, time.monotonic() - ended - 2))
+    # The last second itself, in which all was well, and those in which connections are made and answers awaited, do not
+    # count.
+    return Measured(peak, rounds, max(0.0, time.monotonic() - ended - 3))
 
 
 def tables(found: Measured) -> list[Table]:

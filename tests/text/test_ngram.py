@@ -77,9 +77,12 @@ def test_no_more_is_read_than_the_limit() -> None:
 
 def test_time_is_bounded_for_a_megabyte() -> None:
     for text in ("a" * 1_000_000, "word " * 200_000, "!?" * 500_000, "\ud800" * 100_000):
-        start = time.perf_counter()
-        NGRAMS.of(text)
-        assert time.perf_counter() - start < 0.1
+        taken = []
+        for _ in range(3):
+            start = time.process_time()
+            NGRAMS.of(text)
+            taken.append(time.process_time() - start)
+        assert min(taken) < 0.1
 
 
 def test_words_are_told_what_their_parts_weigh() -> None:

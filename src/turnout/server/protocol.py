@@ -35,6 +35,7 @@ class BoundedHead(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._presence = Presence()
+        self._rest_from = 0.0
         self._begin()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -59,18 +60,23 @@ class BoundedHead(HttpToolsProtocol):
         cycle: Any = self.cycle  # None before the first request
         if cycle is not None and not cycle.response_complete:
             return False
+        refusals = _REFUSALS.get(data[: data.find(b"\r") + 1])
         end = data.find(b"\r\n\r\n")
-        found = _ASKED.match(data)
-        length = _LENGTH.search(data, 0, end + 2) if found is not None and end > 0 else None
-        if found is None or length is None or len(data) != end + 4 + int(length[1]):
+        if refusals is None or end < 0 or len(data) != end + 4 + _length(data, end):
             return False
         admission.refused += 1
-        self._unset_keepalive_if_required()
-        self.transport.write(_REFUSALS[found[1] == b"messages"][admission.refused % len(WAITS_S)])
-        self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
+        self.transport.write(refusals[admission.refused % len(WAITS_S)])
+        # Whoever is refused again and again has its timer set once a second, not each time.
+        now = self.loop.time()
+        if now >= self._rest_from:
+            self._rest_from = now + 1.0
+            self._unset_keepalive_if_required()
+            rest = self.timeout_keep_alive + 1.0
+            self.timeout_keep_alive_task = self.loop.call_later(rest, self.timeout_keep_alive_handler)
         return True
 
     def on_message_begin(self) -> None:
+        self._rest_from = 0.0
         super().on_message_begin()
         self._begin()
 
@@ -106,6 +112,25 @@ def _written(form: Format, wait_s: int) -> bytes:
     return f"{head}content-length: {len(body)}\r\n\r\n".encode() + body
 
 
-_ASKED = re.compile(rb"POST /v1/(chat/completions|messages|responses|route) HTTP/1\.1\r\n")
+def _length(data: bytes, end: int) -> int:
+    """What a head says of the body that follows it; nothing that could be one if it does not say."""
+    # As nearly every client writes it; the pattern is for the others, and much slower.
+    at = data.find(b"\r\ncontent-length: ", 0, end)
+    if at < 0:
+        at = data.find(b"\r\nContent-Length: ", 0, end)
+    said = data[at + 18 : data.find(b"\r", at + 18)] if at >= 0 else b""
+    if not said.isdigit():
+        found = _LENGTH.search(data, 0, end + 2)
+        said = found[1] if found is not None else b""
+    return int(said) if 0 < len(said) < 10 else -1
+
+
 _LENGTH = re.compile(rb"\r\ncontent-length: *([0-9]{1,9})\r\n", re.IGNORECASE)
-_REFUSALS = [[_written(FORMATS[wire], wait) for wait in WAITS_S] for wire in ("openai-chat", "anthropic-messages")]
+_WRITTEN: dict[str, list[bytes]] = {
+    wire: [_written(FORMATS[wire], wait) for wait in WAITS_S] for wire in ("openai-chat", "anthropic-messages")
+}
+_REFUSALS = {
+    f"POST /v1/{path} HTTP/1.1\r".encode(): _WRITTEN["anthropic-messages" if path == "messages" else "openai-chat"]
+    for path in ("chat/completions", "messages", "responses", "route")
+}
+"""By the first line of a request, what it is refused with, each wait in turn."""
