@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+import pyarrow
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyarrow import parquet
 
 import past
 from stored import taught
@@ -226,9 +228,7 @@ def test_an_export_keeps_teacher_and_human_apart(tmp_path: Path) -> None:
 
 
 def test_parquet_is_read_as_jsonl_is(tmp_path: Path) -> None:
-    arrow = pytest.importorskip("pyarrow")
-    pytest.importorskip("pyarrow.parquet")
-    arrow.parquet.write_table(arrow.Table.from_pylist(export_rows()), tmp_path / "a.parquet")
+    parquet.write_table(pyarrow.Table.from_pylist(export_rows()), tmp_path / "a.parquet")
     lines = write(tmp_path, "a.jsonl", "\n".join(map(json.dumps, export_rows())))
     one, other = (read_examples(path, routes=ROUTES, profile="mine") for path in (tmp_path / "a.parquet", lines))
     assert [row.where for row in one.rows] == [f"{tmp_path / 'a.parquet'} row {number}" for number in (1, 4)]

@@ -145,7 +145,8 @@ NOT_DIGESTED = ("digest", "created")
 """What may differ between two artefacts that are the same."""
 
 
-def digest_of(manifest: Manifest) -> str:
+def digest_of(manifest: Struct) -> str:
+    """What names an artefact of any kind: the beginning of the SHA-256 of its manifest, but for what may differ."""
     told = {name: value for name, value in msgspec.to_builtins(manifest).items() if name not in NOT_DIGESTED}
     return hashlib.sha256(msgspec.json.encode(told, order="sorted")).hexdigest()[:DIGEST_DIGITS]
 
@@ -317,7 +318,7 @@ def sigmoid(odds: float) -> float:
 def read_manifest(folder: Path) -> Manifest:
     """What a folder says it is, its own digest checked."""
     path = folder / MANIFEST
-    raw = _read(path, MOST_MANIFEST_BYTES)
+    raw = read_file(path, MOST_MANIFEST_BYTES)
     try:
         manifest = msgspec.json.decode(raw, type=Manifest)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError) as error:
@@ -337,16 +338,16 @@ def read_artefact(folder: Path) -> Trained:
     """The student in a folder; an ArtefactUnreadable that says what is wrong with it."""
     manifest = read_manifest(folder)
     path = folder / WEIGHTS
-    raw = _read(path, MOST_BYTES)
+    raw = read_file(path, MOST_BYTES)
     if hashlib.sha256(raw).hexdigest() != manifest.files.get(WEIGHTS):
         raise ArtefactUnreadable(path, "it is not the file its manifest was written for")
-    arrays = _read_arrays(path, raw)
+    arrays = read_arrays(path, raw)
     for problem in check_arrays(manifest, arrays):
         raise ArtefactUnreadable(path, problem)
     return Trained(manifest, arrays)
 
 
-def _read(path: Path, most: int) -> bytes:
+def read_file(path: Path, most: int) -> bytes:
     try:
         with path.open("rb") as file:
             raw = file.read(most + 1)
@@ -357,7 +358,7 @@ def _read(path: Path, most: int) -> bytes:
     return raw
 
 
-def _read_arrays(path: Path, raw: bytes) -> dict[str, Array]:
+def read_arrays(path: Path, raw: bytes) -> dict[str, Array]:
     import numpy as np
 
     try:

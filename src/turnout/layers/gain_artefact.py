@@ -22,16 +22,7 @@ from turnout.core.errors import ArtefactUnreadable
 from turnout.text.ngram import Ngrams
 from turnout.text.shape import NAMES, shape_of
 
-from .artefact import (
-    DIGEST_DIGITS,
-    MANIFEST,
-    MOST_BYTES,
-    MOST_MANIFEST_BYTES,
-    NOT_DIGESTED,
-    WEIGHTS,
-    _read,
-    _read_arrays,
-)
+from .artefact import MANIFEST, MOST_BYTES, MOST_MANIFEST_BYTES, WEIGHTS, digest_of, read_arrays, read_file
 
 KIND: Literal["gain"] = "gain"
 FORMAT = 1
@@ -102,11 +93,6 @@ class GainManifest(Struct, frozen=True):
     """Names the artefact: the beginning of the SHA-256 of all the rest."""
     kind: Literal["gain"] = KIND
     format: int = FORMAT
-
-
-def digest_of(manifest: GainManifest) -> str:
-    told = {name: value for name, value in msgspec.to_builtins(manifest).items() if name not in NOT_DIGESTED}
-    return hashlib.sha256(msgspec.json.encode(told, order="sorted")).hexdigest()[:DIGEST_DIGITS]
 
 
 class Weighed(NamedTuple):
@@ -184,7 +170,7 @@ def read_gains(folder: File) -> Gains:
     """What a folder holds, after every check; ArtefactUnreadable says what is wrong with it."""
     path = folder / MANIFEST
     try:
-        manifest = msgspec.json.decode(_read(path, MOST_MANIFEST_BYTES), type=GainManifest)
+        manifest = msgspec.json.decode(read_file(path, MOST_MANIFEST_BYTES), type=GainManifest)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError) as error:
         raise ArtefactUnreadable(path, f"not what turnout train --outcomes writes: {error}") from None
     if manifest.format != FORMAT:
@@ -192,10 +178,10 @@ def read_gains(folder: File) -> Gains:
     if digest_of(manifest) != manifest.digest:
         raise ArtefactUnreadable(path, f"it was changed after it was written: its digest is not {manifest.digest!r}")
     path = folder / WEIGHTS
-    packed = _read(path, MOST_BYTES)
+    packed = read_file(path, MOST_BYTES)
     if hashlib.sha256(packed).hexdigest() != manifest.files.get(WEIGHTS):
         raise ArtefactUnreadable(path, "it is not the file its manifest was written for")
-    weights = _read_arrays(path, packed)
+    weights = read_arrays(path, packed)
     for problem in _unfit(manifest, weights):
         raise ArtefactUnreadable(path, f"{problem}: train again")
     return Gains(manifest, weights)

@@ -19,9 +19,9 @@ from turnout.core.embed import Embeds
 from turnout.core.errors import LearnError
 from turnout.core.profile import Profile
 from turnout.core.query import Query
-from turnout.layers.artefact import CARD, MANIFEST, WEIGHTS
+from turnout.layers.artefact import CARD, MANIFEST, WEIGHTS, digest_of
 from turnout.layers.gain import GainConfig
-from turnout.layers.gain_artefact import Embedder, GainManifest, digest_of, read_gains
+from turnout.layers.gain_artefact import Embedder, GainManifest, read_gains
 
 from .frontier import Aim
 from .gain import FittedGains, fit_gains, read_inputs

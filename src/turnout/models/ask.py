@@ -72,23 +72,30 @@ class Models:
             slot.origin, slot.path + PATHS[wire], msgspec.json.encode(body), headers=headers, credential=key
         )
         deadline = Deadline.after(prompt.deadline_ms / 1000)
-        breaker = self.breaker(slot)
-        answered = False
-        try:
-            async with await self.client.open(request, deadline.left) as response:
-                raw = await response.read(deadline, deadline.left or 0.001, REPLY_BYTES)
-                if response.status != 200:
-                    raise Broken(f"{slot.id} answered {response.status}")
-            answered = True
-        except NetError as error:
-            breaker.failed()
-            raise type(error)(slot.hide(str(error))) from None
-        finally:
-            if answered:
-                breaker.succeeded()
-            else:
-                breaker.forgive()
+        raw = await exchange(self.client, slot, self.breaker(slot), request, deadline, REPLY_BYTES)
         return _reply(slot, wire, raw)
+
+
+async def exchange(
+    client: Client, slot: Slot, breaker: Breaker, request: Request, deadline: Deadline, limit: int
+) -> bytes:
+    """One attempt at a slot's server, of which its breaker hears; the whole answer. No error it raises has the key."""
+    answered = False
+    try:
+        async with await client.open(request, deadline.left) as response:
+            raw = await response.read(deadline, deadline.left or 0.001, limit)
+            if response.status != 200:
+                raise Broken(f"{slot.id} answered {response.status}")
+        answered = True
+    except NetError as error:
+        breaker.failed()
+        raise type(error)(slot.hide(str(error))) from None
+    finally:
+        if answered:
+            breaker.succeeded()
+        else:
+            breaker.forgive()
+    return raw
 
 
 def _openai(slot: Slot, prompt: Prompt) -> dict[str, Any]:

@@ -14,12 +14,13 @@ import msgspec
 from msgspec import Struct
 
 from turnout.core.embed import Embeds
-from turnout.core.errors import Broken, EmbedderError, NetError, Unreachable
+from turnout.core.errors import Broken, EmbedderError, Unreachable
 from turnout.net.breaker import Breaker
 from turnout.net.client import Client, Request
 from turnout.net.deadline import Deadline
 from turnout.net.egress import Egress
 
+from .ask import exchange
 from .embed import find_embedder
 from .slot import Slot, Slots
 
@@ -126,22 +127,7 @@ class RemoteEmbeds(Embeds):
         key = ("authorization", f"Bearer {slot.key.reveal()}") if slot.key is not None else None
         request = Request(self.origin, slot.path + PATH, body, headers=headers, credential=key)
         deadline = Deadline.after(self.deadline_ms / 1000)
-        answered = False
-        try:
-            async with await client.open(request, deadline.left) as response:
-                raw = await response.read(deadline, deadline.left or 0.001, ANSWER_BYTES)
-                if response.status != 200:
-                    raise Broken(f"{slot.id} answered {response.status}")
-            answered = True
-        except NetError as error:
-            breaker.failed()
-            raise type(error)(slot.hide(str(error))) from None
-        finally:
-            if answered:
-                breaker.succeeded()
-            else:
-                breaker.forgive()
-        return raw
+        return await exchange(client, slot, breaker, request, deadline, ANSWER_BYTES)
 
     def _read(self, raw: bytes, count: int) -> Array:
         """The vectors of an answer, in the order they were asked for."""
