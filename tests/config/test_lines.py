@@ -3,7 +3,6 @@
 import datetime
 import re
 import sys
-import time
 import tomllib
 from collections.abc import Callable, Iterator
 from random import Random
@@ -13,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pace import is_linear
 from turnout.config.lines import DEEPEST, Path, line_of, locate, syntax_line
 
 
@@ -513,15 +513,6 @@ SHAPES: list[tuple[str, Callable[[int], str]]] = [
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape[0])
 def test_time_is_linear(shape: tuple[str, Callable[[int], str]]) -> None:
-    def seconds(source: str) -> float:
-        def once() -> float:
-            start = time.process_time()
-            locate(source)
-            return time.process_time() - start
-
-        return min(once() for _ in range(3))
-
-    # Of 16 times the text a linear reader makes 16 times the work, a quadratic one 256 times; the floor absorbs noise,
-    # and a busy neighbour is unlikely to disturb all of the tries.
-    tries = [(seconds(shape[1](2_000)), seconds(shape[1](32_000))) for _ in range(3)]
-    assert any(large < 64 * max(small, 0.0003) for small, large in tries), tries
+    short, long = shape[1](2_000), shape[1](32_000)
+    # Of 16 times the text a linear reader makes 16 times the work, a quadratic one 256 times.
+    assert is_linear(lambda: locate(short), lambda: locate(long), most=64, grain=0.005)

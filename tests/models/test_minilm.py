@@ -20,6 +20,7 @@ import pytest
 
 from minilm_built import built_minilm, needs_weights
 from minilm_oracle import forward
+from pace import is_within
 from turnout.core.embed import Embeds
 from turnout.core.errors import EmbedderDamaged, EmbedderError, WeightsMissing, WeightsRefused
 from turnout.models import embed, minilm
@@ -205,9 +206,8 @@ def test_a_huge_text_takes_no_longer_than_a_long_one(model: MiniLM) -> None:
     long = "some words of a question " * 400
     (expected,) = model.embed([long])
     huge = long * 1000
-    started = time.process_time()
+    assert is_within(1.0, lambda: model.embed([huge])), "ten million characters"
     (row,) = model.embed([huge])
-    assert time.process_time() - started < 1.0, "ten million characters"
     assert (row == expected).all()
 
 

@@ -22,8 +22,9 @@ from turnout.net.egress import Egress, Origin
 
 T = TypeVar("T")
 HOST = "127.0.0.1"
-# What the promises allow (P9): a connection is gone this long after nobody wants it any more.
-GONE_S = 0.25
+# A connection is gone this long after nobody wants it any more. The promise (P9) is 0.25 s and the soak holds it to
+# that; here other tests share the machine, and a connection that is forgotten stays for good.
+GONE_S = 1.0
 # The machine is shared: no wait in a test may be longer than this, and none is meant to be near it.
 NEVER_S = 10.0
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"

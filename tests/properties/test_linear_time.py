@@ -4,11 +4,11 @@ CPU time, the best of a few runs if need be, compared with itself at half the le
 times what is promised (50 ms for a megabyte of ASCII, 200 ms for anything else), so that a busy machine passes.
 """
 
-import time
 from typing import NamedTuple
 
 import pytest
 
+from pace import quickest
 from turnout import Router
 from turnout.config.load import shipped
 from wild_text import INVISIBLE, SCRIPTS, router, vocabulary
@@ -88,12 +88,7 @@ OTHER = [
 
 
 def seconds(router: Router, text: str, runs: int) -> float:
-    best = float("inf")
-    for _ in range(runs):
-        started = time.process_time()
-        router.route_sync(text)
-        best = min(best, time.process_time() - started)
-    return best
+    return quickest(lambda: router.route_sync(text), tries=runs)
 
 
 @pytest.mark.parametrize("body", [*ASCII, *OTHER], ids=lambda body: body.id)

@@ -87,7 +87,7 @@ class TestLies:
             started = time.monotonic()
             got = send_raw(small.url, head("/v1/chat/completions", "content-length: 2000") + sent)
             assert status_of(got) == 408
-            assert time.monotonic() - started < 2.0
+            assert time.monotonic() - started < 5.0
         assert small.house.admission.active == 0
 
     def test_it_says_it_is_huge(self, small: Served) -> None:
@@ -135,14 +135,14 @@ class TestSlowly:
             started = time.monotonic()
             got = b""
             sock.settimeout(0.02)
-            while not got and time.monotonic() - started < 5.0:
+            while not got and time.monotonic() - started < 10.0:
                 sock.sendall(b" ")
                 try:
                     got = sock.recv(4096)
                 except TimeoutError:
                     continue
         assert status_of(got) == 408
-        assert time.monotonic() - started < 2.0
+        assert time.monotonic() - started < 5.0
 
     def test_many_who_wait_leave_room(self, small: Served, monkeypatch: pytest.MonkeyPatch) -> None:
         """Whoever sends nothing gives its place back."""
@@ -155,7 +155,7 @@ class TestSlowly:
             time.sleep(0.2)
             assert small.house.admission.active >= 50
             assert call(small.url, "GET", "/health").status == 200
-            until = time.monotonic() + 5.0
+            until = time.monotonic() + 10.0
             while small.house.admission.active and time.monotonic() < until:
                 time.sleep(0.02)
             assert small.house.admission.active == 0
@@ -168,7 +168,7 @@ class TestSlowly:
         for _ in range(20):
             with socket.create_connection((str(place.hostname), place.port), 5.0) as sock:
                 sock.sendall(head("/v1/chat/completions", "content-length: 1000") + b"{")
-        until = time.monotonic() + 3.0
+        until = time.monotonic() + 10.0
         while small.house.admission.active and time.monotonic() < until:
             time.sleep(0.02)
         assert small.house.admission.active == 0
@@ -251,7 +251,7 @@ class TestHeaders:
         for sent in (b"", b"GET /health HTTP/1.1\r\n", b"GET /health HTTP/1.1\r\nhost: localhost\r\nx-a: b"):
             started = time.monotonic()
             assert send_raw(small.url, sent) == b""
-            assert time.monotonic() - started < 2.0
+            assert time.monotonic() - started < 5.0
         # Between two requests a connection may rest longer than a head may take.
         place = urlsplit(small.url)
         connection = http.client.HTTPConnection(str(place.hostname), place.port, timeout=5.0)

@@ -1,12 +1,13 @@
 """What a clause does: a table of moods and one of what can and cannot be understood alone; both total and linear."""
 
-import time
+from collections.abc import Callable
 from typing import NamedTuple
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pace import is_linear
 from turnout.text import clause
 from turnout.text.clause import HOLLOW, Mood, begins_with, has_content, judge, leans
 
@@ -160,13 +161,9 @@ def test_words_before_the_clause_change_nothing(words: list[str]) -> None:
 
 @pytest.mark.parametrize("word", ["and", "it", "can", "i", "at", "find", "one", "need", "please", *sorted(HOLLOW)[:3]])
 def test_time_is_linear_in_the_words(word: str) -> None:
-    def seconds(count: int) -> float:
+    def work(count: int) -> Callable[[], object]:
         words = [word] * count
-        start = time.process_time()
-        judge(words)
-        leans(words)
-        return time.process_time() - start
+        return lambda: (judge(words), leans(words))
 
-    short, long = (min(seconds(count) for _ in range(3)) for count in (10_000, 80_000))
-    # Quadratic work would show 64 times; the constant absorbs the clock's grain.
-    assert long < short * 24 + 0.02
+    # Quadratic work would show 64 times.
+    assert is_linear(work(10_000), work(80_000), most=24, grain=0.02)

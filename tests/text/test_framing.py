@@ -1,12 +1,12 @@
 """Discourse framing: found as whole words, taken out of search terms; the two agree on every text."""
 
-import time
 from typing import NamedTuple
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pace import is_within
 from turnout.text.framing import PHRASES, is_framed, strip_framing
 
 
@@ -79,8 +79,5 @@ def test_what_is_found_is_what_is_taken_out(text: str) -> None:
 )
 def test_a_hostile_megabyte_is_read_at_once(unit: str) -> None:
     text = unit * (1_000_000 // len(unit))
-    start = time.process_time()
-    is_framed(text)
-    strip_framing(text)
     # 200 ms each; a busy runner may be three times slower.
-    assert time.process_time() - start < 1.2
+    assert is_within(1.2, lambda: (is_framed(text), strip_framing(text)))

@@ -1,13 +1,12 @@
 """Which questions need the conversation: tables of both kinds, then properties, then hostile input."""
 
-import time
-from collections.abc import Callable
 from typing import NamedTuple, get_args
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from pace import is_linear, is_within
 from turnout.text.fold import fold
 from turnout.text.pointing import ENGLISH, SPANISH, Kind
 from turnout.text.reference import LONG, SENTENCES, WINDOW, find_reference, needs_history
@@ -440,22 +439,16 @@ HOSTILE = [
 SLACK = 3
 
 
-def _seconds(work: Callable[[], object]) -> float:
-    start = time.process_time()
-    work()
-    return time.process_time() - start
-
-
 @pytest.mark.parametrize("before", ["", "Did Nora say he "], ids=["alone", "after-a-question"])
 @pytest.mark.parametrize("unit", HOSTILE, ids=ascii)
 def test_a_hostile_megabyte_is_read_at_once(unit: str, before: str) -> None:
     needs_history("why"), needs_history("¿y eso?")  # compiled once, not on this clock
     text = before + unit * (1_000_000 // len(unit))
-    assert _seconds(lambda: find_reference(text, broad=True)) < 0.2 * SLACK
+    assert is_within(0.2 * SLACK, lambda: find_reference(text, broad=True))
 
 
 @pytest.mark.parametrize("unit", HOSTILE, ids=ascii)
 def test_time_is_linear_in_the_length(unit: str) -> None:
     short, long = (unit * (size // len(unit)) for size in (60_000, 480_000))
-    # Quadratic work would show 64 times; the constant absorbs the clock's grain.
-    assert _seconds(lambda: find_reference(long)) < 24 * _seconds(lambda: find_reference(short)) + 0.05
+    # Quadratic work would show 64 times.
+    assert is_linear(lambda: find_reference(short), lambda: find_reference(long), most=24, grain=0.05)

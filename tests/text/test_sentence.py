@@ -1,7 +1,5 @@
 """Sentence ends: tables of what must and must not be cut, then properties over every chunking, then hostile input."""
 
-import time
-from collections.abc import Callable
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -9,6 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from pace import is_linear, is_within
 from turnout.text.sentence import SentenceStream, compat_limit, compat_split, limit, split
 
 
@@ -308,29 +307,23 @@ COSTLY = ["好。", "? \n", "U.S. (", "\n- a", "\n1. ", "```\n", "\n~~~ ", ". ",
 SLACK = 3
 
 
-def _seconds(work: Callable[[], object]) -> float:
-    start = time.process_time()
-    work()
-    return time.process_time() - start
-
-
 @pytest.mark.parametrize("unit", HOSTILE, ids=repr)
 def test_a_hostile_megabyte_is_split_at_once(unit: str) -> None:
     text = unit * (1_000_000 // len(unit))
-    assert _seconds(lambda: split(text)) < 0.3 * SLACK
+    assert is_within(0.3 * SLACK, lambda: split(text))
 
 
 @pytest.mark.parametrize("unit", HOSTILE + COSTLY, ids=repr)
 def test_a_hostile_stream_of_single_characters_keeps_up(unit: str) -> None:
     text = unit * (100_000 // len(unit))
-    assert _seconds(lambda: _stream(text, list(text), None)) < 1 * SLACK
+    assert is_within(1 * SLACK, lambda: _stream(text, list(text), None))
 
 
 @pytest.mark.parametrize("unit", HOSTILE + COSTLY, ids=repr)
 def test_time_is_linear_in_the_length(unit: str) -> None:
     short, long = (unit * (size // len(unit)) for size in (30_000, 240_000))
-    # Quadratic work would show 64 times; the constant absorbs the clock's grain.
-    assert _seconds(lambda: split(long)) < 24 * _seconds(lambda: split(short)) + 0.05
+    # Quadratic work would show 64 times.
+    assert is_linear(lambda: split(short), lambda: split(long), most=24, grain=0.05)
 
 
 class Seed(NamedTuple):

@@ -1,6 +1,5 @@
 """Compound questions: tables of what is and is not parted, with and without triggers; properties; hostile input."""
 
-import time
 from collections.abc import Callable
 from itertools import pairwise
 from typing import NamedTuple
@@ -9,6 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from pace import is_linear, is_within
 from turnout.text.fold import fold
 from turnout.text.match import Matcher, Phrase
 from turnout.text.split import MOST, WINDOW, split, split_off, triggers
@@ -341,28 +341,20 @@ LIMIT = 0.2
 SLACK = 3
 
 
-def _seconds(work: Callable[[], object]) -> float:
-    start = time.process_time()
-    work()
-    return time.process_time() - start
-
-
 @pytest.mark.parametrize("unit", HOSTILE, ids=repr)
 def test_a_hostile_megabyte_is_parted_at_once(unit: str) -> None:
     text = unit * (1_000_000 // len(unit))
-    # Once is enough: what else the process does meanwhile is not ours.
-    assert any(_seconds(lambda: split(text, hits)) < LIMIT * SLACK for _ in range(3))
+    assert is_within(LIMIT * SLACK, lambda: split(text, hits))
 
 
 @pytest.mark.parametrize("unit", HOSTILE, ids=repr)
 def test_time_is_linear_below_the_window(unit: str) -> None:
-    def seconds(size: int) -> float:
+    def work(size: int) -> Callable[[], object]:
         text = unit * (size // len(unit))
-        return min(_seconds(lambda: [split(text, hits) for _ in range(4)]) for _ in range(3))
+        return lambda: [split(text, hits) for _ in range(4)]
 
-    short, long = seconds(WINDOW // 8), seconds(WINDOW)
-    # Quadratic work would show 64 times; the constant absorbs the clock's grain.
-    assert long < short * 24 + 0.02
+    # Quadratic work would show 64 times.
+    assert is_linear(work(WINDOW // 8), work(WINDOW), most=24, grain=0.02)
 
 
 def test_parts_do_not_depend_on_how_many_there_are() -> None:
