@@ -31,8 +31,10 @@ def verdict_style(step: Step) -> str:
 
 
 def fired(step: Step) -> tuple[Reason, ...]:
-    """The layer's reasons without the gate's own, which is drawn instead."""
-    return tuple(reason for reason in step.reasons if reason.code != "gate.held") if step.verdict is not None else ()
+    """The layer's reasons, and what else it can say; without the gate's own, which is drawn instead."""
+    if step.verdict is None:
+        return ()
+    return tuple(reason for reason in (*step.reasons, *step.details) if reason.code != "gate.held")
 
 
 def details(profile: Profile, step: Step, evidence: Evidence, glyphs: Glyphs, width: int) -> Iterator[RenderableType]:

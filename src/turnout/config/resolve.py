@@ -149,6 +149,7 @@ def _place(entry: Any, supplies: Supplies) -> Placed:
         deadline_ms=deadline_ms,
         call=layer,
         explain=getattr(layer, "explain", None),
+        elaborate=getattr(layer, "elaborate", None),
         held_text=head.held_text,
         max_shift=head.max_shift,
         needs=judges_by(layer),

@@ -14,7 +14,7 @@ from msgspec.structs import force_setattr, replace
 
 from .contain import contain, readable
 from .policy import Policy
-from .profile import Part, Placed, Profile
+from .profile import Explain, Part, Placed, Profile
 from .query import Query
 from .verdict import Fault, Reason, Verdict
 
@@ -47,15 +47,18 @@ class Step(Struct, frozen=True, gc=False):
             return (Reason(f"{place.id}.{self.fault.kind}", self.fault.detail),)
         return ()
 
+    @property
+    def details(self) -> tuple[Reason, ...]:
+        """What else the layer can say of its verdict. Found anew each time: it is not in the log, nor in the JSON."""
+        elaborate = self.place.elaborate
+        return () if self.verdict is None or elaborate is None else _told(self.place, elaborate, self.verdict)
+
 
 def _explain(place: Placed, verdict: Verdict, ended: Ended) -> tuple[Reason, ...]:
     """The reasons a layer gave, those it renders from its evidence, and why its gate held it back if it did."""
     reasons = verdict.reasons
     if place.explain is not None:
-        rendered = contain(place.explain, verdict)
-        if isinstance(rendered, Fault):
-            rendered = (Reason("explain.error", f"{place.id} cannot explain itself: {rendered.detail}"),)
-        reasons += tuple(rendered)
+        reasons += _told(place, place.explain, verdict)
     if ended == "held":
         gate = place.gate
         text = place.held_text or (
@@ -64,6 +67,13 @@ def _explain(place: Placed, verdict: Verdict, ended: Ended) -> tuple[Reason, ...
         )
         reasons += (Reason("gate.held", text.replace("{confidence}", f"{verdict.confidence:.2f}")),)
     return tuple(Reason(reason.code, readable(reason.text)) for reason in reasons)
+
+
+def _told(place: Placed, explain: Explain, verdict: Verdict) -> tuple[Reason, ...]:
+    rendered = contain(explain, verdict)
+    if isinstance(rendered, Fault):
+        return (Reason("explain.error", f"{place.id} cannot explain itself: {rendered.detail}"),)
+    return tuple(rendered)
 
 
 class Decision(Struct, frozen=True, eq=False, gc=False):

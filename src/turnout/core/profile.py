@@ -22,7 +22,8 @@ Share = Annotated[float, Meta(ge=0.0, le=1.0)]
 class Layer(Protocol):
     """Judges a reading; `None` means: not mine.
 
-    A layer may also have `explain(verdict)`, which renders a verdict's evidence when somebody asks.
+    A layer may also have `explain(verdict)`, which renders a verdict's evidence for the log and whoever asks, and
+    `elaborate(verdict)` for what takes longer to find: whoever looks at a decision waits for that, the log does not.
     """
 
     def __call__(self, reading: Reading, /) -> Verdict | Awaitable[Verdict | None] | None: ...
@@ -54,6 +55,9 @@ def judges_by(layer: object) -> Needs | None:
     return said if said in ("declared", "notes") else None
 
 
+Explain = Callable[[Verdict], tuple[Reason, ...]]
+
+
 class Placed(Struct, frozen=True):
     """A layer in its place in a profile. `call` is None where no installed package provides the kind."""
 
@@ -64,7 +68,8 @@ class Placed(Struct, frozen=True):
     gate: Gate
     deadline_ms: float
     call: Layer | None
-    explain: Callable[[Verdict], tuple[Reason, ...]] | None = None
+    explain: Explain | None = None
+    elaborate: Explain | None = None
     held_text: str = ""
     """How people read a verdict of this layer that its gate held back; `{confidence}` stands for the number."""
     absent: str = ""

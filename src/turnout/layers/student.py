@@ -83,17 +83,11 @@ class Student:
         return Verdict((judged.label,), judged.confidence, max(margin, 0.0), scores, (), evidence, calibrated=True)
 
     def explain(self, verdict: Verdict) -> tuple[Reason, ...]:
-        text, best, second, knownness, near, meant, alone = verdict.evidence
+        _, best, second, knownness, near, meant, alone = verdict.evidence
         labels = self.trained.labels
         one, other = labels[best], labels[second]  # type: ignore[call-overload]
-        shared = self.trained.pushes(text, best, second, alone=alone)  # type: ignore[arg-type]
-        pushed, pulled = _strongest(shared, self.trained.lean(best, second, alone=alone))  # type: ignore[arg-type]
         told = f"the student says {one} ({verdict.confidence:.2f} sure to be right), not {other}"
         reasons = [Reason("student.label", told)]
-        if pushed:
-            reasons.append(Reason("student.for", f"for {one}: {pushed}"))
-        if pulled:
-            reasons.append(Reason("student.against", f"for {other}: {pulled}"))
         if self.trained.manifest.alone is not None:
             reasons.append(Reason("student.stage", WORDS_ENOUGH if alone else WORDS_NOT_ENOUGH))
         if self.embedder is not None and not alone:
@@ -105,6 +99,15 @@ class Student:
         like = "like" if knownness >= UNLIKE else "unlike"  # type: ignore[operator]
         reasons.append(Reason("student.known", f"{like} what it knows ({knownness:+.1f}): {how}"))
         return tuple(reasons)
+
+    def elaborate(self, verdict: Verdict) -> tuple[Reason, ...]:
+        """The words that spoke for the label, and those for the next one. Finding them takes longer than judging."""
+        text, best, second, _, _, _, alone = verdict.evidence
+        labels = self.trained.labels
+        shared = self.trained.pushes(text, best, second, alone=alone)  # type: ignore[arg-type]
+        pushed, pulled = _strongest(shared, self.trained.lean(best, second, alone=alone))  # type: ignore[arg-type]
+        told = (("student.for", best, pushed), ("student.against", second, pulled))
+        return tuple(Reason(code, f"for {labels[at]}: {words}") for code, at, words in told if words)  # type: ignore[call-overload]
 
 
 WORDS_ENOUGH = "sure by its words alone: its meaning was not looked at"

@@ -298,7 +298,7 @@ def _answering(place: Placed, answered: Mapping[str, Placed], letters: Mapping[s
     if place.needs == "install" and (was := answered.get(place.id)) is not None:
         who = letters.get(place.id, place.who)
         place = replace(place, cost="network", needs=None, who=who, held_text=was.held_text)
-    return replace(place, explain=None) if place.cost == "network" else place
+    return replace(place, explain=None, elaborate=None) if place.cost == "network" else place
 
 
 def _agree(one: Decision, other: Decision) -> bool:

@@ -18,6 +18,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -245,21 +246,23 @@ class _Examination:
         return not wrong
 
     def _judge_reasons(self, name: str, verdict: Verdict) -> None:
-        explain = self.subject.place.explain
         reasons = verdict.reasons
-        if explain is not None:
+        place = self.subject.place
+        for called, explain in (("explain", place.explain), ("elaborate", place.elaborate)):
+            if explain is None:
+                continue
             before = copy.deepcopy(verdict)
-            told, again = _attempt(lambda: explain(verdict)), _attempt(lambda: explain(verdict))
+            told, again = (_attempt(partial(explain, verdict)) for _ in range(2))
             if told.fault is not None:
-                self.found.add("reasons", f"explain raised {told.fault.detail}", name)
+                self.found.add("reasons", f"{called} raised {told.fault.detail}", name)
                 return
             if not _are_reasons(told.answer):
-                self.found.add("reasons", "explain must return a tuple of Reasons", name)
+                self.found.add("reasons", f"{called} must return a tuple of Reasons", name)
                 return
             if told.answer != again.answer:
                 self.found.add("repeat", "explains differently when asked again", name)
             if _differ(verdict, before):
-                self.found.add("mutates", "explain changed the verdict", name)
+                self.found.add("mutates", f"{called} changed the verdict", name)
             reasons += told.answer
         if not reasons:
             self.found.add("reasons", "a verdict without a reason: give it `reasons`, or the layer an `explain`", name)

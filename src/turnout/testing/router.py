@@ -75,6 +75,7 @@ def place(
         deadline_ms=deadline_ms,
         call=layer,
         explain=getattr(layer, "explain", None),
+        elaborate=getattr(layer, "elaborate", None),
         held_text=held_text,
         needs="install" if layer is None else judges_by(layer),
     )
