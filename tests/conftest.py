@@ -1,7 +1,17 @@
-"""For all tests: what has been imported when they begin stays, so the garbage collector need not look at it again and
-again. A collection in the middle of a test that takes the time would otherwise cost as much as what it measures."""
+"""For all tests.
+
+What has been imported when they begin stays, so the garbage collector need not look at it again and again: a collection
+in the middle of a test that takes the time would otherwise cost as much as what it measures. And a shell that runs them
+in its background has told them to ignore Ctrl-C, which the processes they start must not.
+"""
 
 import gc
+import signal
+
+
+def pytest_configure() -> None:
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_finish() -> None:

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import turnout
+from child import running
 from past import backdate, ms
 from turnout import Query
 from turnout.cli.log import OVERLAP_S, SHORT_ID, Follower, Lines, Wanted
@@ -427,7 +428,7 @@ def test_a_follower_outlasts_a_log_that_is_away(
 
 def test_follow_as_a_process(process: Any, tmp_path: Path) -> None:
     command = [sys.executable, "-W", "error", "-m", "turnout.cli", "log", "--follow", "--json"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as ran:
+    with running(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as ran:
         assert ran.stdout is not None
         assert ran.stderr is not None
         deadline = time.monotonic() + 30

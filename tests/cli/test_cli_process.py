@@ -12,6 +12,7 @@ from typing import NamedTuple
 import pytest
 
 import turnout
+from child import running
 from turnout.config.load import shipped
 from turnout.store import open_store
 
@@ -54,7 +55,7 @@ def test_a_closed_pipe_is_quiet(tmp_path: Path) -> None:
     file = tmp_path / "in.jsonl"
     file.write_text('{"text":"hello"}\n' * 2000)
     command = [sys.executable, "-m", "turnout.cli", "batch", str(file), "--workers", "1"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as ran:
+    with running(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as ran:
         assert ran.stdout is not None
         assert ran.stderr is not None
         ran.stdout.readline()
@@ -143,7 +144,7 @@ def test_an_interrupted_batch_is_quiet_and_leaves_nothing(tmp_path: Path) -> Non
     out = tmp_path / "out.jsonl"
     command = [sys.executable, "-m", "turnout.cli", "batch", "-", "-o", str(out), "--workers", "2"]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen(command, start_new_session=True, **pipes) as ran:
+    with running(command, start_new_session=True, **pipes) as ran:
         assert ran.stdin is not None
         assert ran.stderr is not None
         ran.stdin.write(b'{"text":"hello"}\n' * 5000)
