@@ -19,6 +19,11 @@ from functools import cache
 from importlib.resources import files
 from typing import Literal, NamedTuple, NotRequired, TypedDict
 
+import re2
+
+from .fold import CODEC
+from .match import Search, search_set
+
 # Group chats and subagents of OpenClaw; "any case" is the published rule.
 _PACKED_OPEN = "[chat messages since"
 _PACKED_CURRENT = re.compile(re.escape("[Current message - respond to this]"), re.IGNORECASE | re.ASCII)
@@ -109,6 +114,8 @@ def _cut_system(got: Extracted, system: str) -> Extracted:
 
 def _cut_outside(got: Extracted) -> Extracted:
     blocks = _blocks(got.words, "outside")
+    if not blocks:
+        return got
     starts, ends = [block.start for block in blocks], [block.end for block in blocks]
     pieces = [got.words[a:b] for a, b in zip([0, *ends], [*starts, None], strict=True)]
     return _kept(got, _joined(pieces), _names(blocks))
@@ -116,6 +123,8 @@ def _cut_outside(got: Extracted) -> Extracted:
 
 def _cut_to_inside(got: Extracted) -> Extracted:
     blocks = _blocks(got.words, "inside")
+    if not blocks:
+        return got
     insides = (got.words[block.inner_start : block.inner_end].strip() for block in blocks)
     return _kept(got, "\n".join(filter(None, insides)), _names(blocks))
 
@@ -151,6 +160,8 @@ def _names(blocks: list[_Block]) -> list[str]:
 
 def _blocks(text: str, keep: _Keep) -> list[_Block]:
     """Outermost closed blocks in order. An opening marker inside another block belongs to that block."""
+    if not _marks(keep)(text.encode(*CODEC)):  # as in most messages
+        return []
     wrappers = _wrappers(keep)
     present = [wrapper for wrapper in wrappers[""] if wrapper.close in text]
     for close in dict.fromkeys(_CLOSE_TAG.findall(text)):
@@ -243,6 +254,13 @@ def _wrappers(keep: _Keep) -> dict[str, list[_Wrapper]]:
             wrapper = _wrapper(row)
             found.setdefault(wrapper.close if wrapper.tag else "", []).append(wrapper)
     return found
+
+
+@cache
+def _marks(keep: _Keep) -> Search:
+    """What every message with a block has in it: a closing tag, or an opening marker of a wrapper without one."""
+    literals = (literal for wrapper in _wrappers(keep)[""] for literal in wrapper.opens)
+    return search_set([r"</[\pL\pM\pN_-]+>", *map(re2.escape, literals)])
 
 
 def _rows() -> list[_Row]:

@@ -10,7 +10,7 @@ bare, so a phrase is found beside them.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import re2
@@ -92,26 +92,33 @@ class Lexicon:
         )
 
 
+Search = Callable[[bytes], list[int]]
+"""Finds which patterns of a set a text holds, as ids in any order."""
+
+
+def search_set(sources: Iterable[str]) -> Search:
+    """Look for many RE2 patterns at once."""
+    options = re2.Options()
+    options.max_mem = MEMORY_BYTES
+    options.log_errors = False
+    found: Any = re2.Set.SearchSet(options)
+    for source in sources:
+        found.Add(source)
+    found.Compile()
+    # The wrapper's own `Match` only tells str from bytes, at a sixth of the time of a short scan.
+    search: Search = getattr(found, "_set", found).Match
+    return search
+
+
 class Matcher:
     """One compiled set; `scan` names the patterns found. Without `wrap`, word boundaries are ASCII's."""
 
     def __init__(self, patterns: Sequence[Pattern], *, wrap: bool = True) -> None:
         self.wrap = wrap
-        options = re2.Options()
-        options.max_mem = MEMORY_BYTES
-        options.log_errors = False
-        found: Any = re2.Set.SearchSet(options)
-        for pattern in patterns:
-            found.Add(to_re2(pattern, wrap=wrap))
-        found.Compile()
-        # The wrapper's own `Match` only tells str from bytes, at a sixth of the time of a short scan.
-        self._match = getattr(found, "_set", found).Match
+        self._match = search_set(to_re2(pattern, wrap=wrap) for pattern in patterns)
         # Boundaries can only go wrong where an ASCII letter meets another character, or inside a pattern's own letters.
         self.foreign = any(WRAPPER in to_re2(pattern, wrap=wrap) for pattern in patterns)
-        adjoins: Any = re2.Set.SearchSet(options)
-        adjoins.Add(r"[0-9A-Za-z_][^\x00-\x7f]|[^\x00-\x7f][0-9A-Za-z_]")
-        adjoins.Compile()
-        self._adjoins = adjoins.Match
+        self._adjoins = search_set([r"[0-9A-Za-z_][^\x00-\x7f]|[^\x00-\x7f][0-9A-Za-z_]"])
 
     def scan(self, folded: str) -> tuple[int, ...]:
         """Ids of the patterns found in a folded text, ascending."""
