@@ -21,7 +21,7 @@ from turnout.apps.gateway.gateway import FORMATS, Answer, refusal
 from .auth import header_map
 from .house import House
 from .table import ROUTES, Listener, Route
-from .wire import PRESENCE, Gone, Presence, Receive, Scope, Send, read_body, send_answer
+from .wire import DIRECT, PRESENCE, Gone, Receive, Scope, Send, read_body, send_answer
 
 log = logging.getLogger("turnout.server")
 _NOBODY = None
@@ -136,9 +136,10 @@ class Endpoint:
                     entered = True
                 caller = await house.auth.caller(scope["headers"], admin=route.listener == "admin")
                 caller.must(route.scope)
-                body = await read_body(receive, house.settings.body_bytes, headers.get("content-length"))
+                length = headers.get("content-length")
+                body = await read_body(receive, house.settings.body_bytes, length, scope.get(DIRECT))
                 if route.wire is not None:
-                    status = await self._ask(body, caller, headers, scope[PRESENCE], send)
+                    status = await self._ask(body, caller, headers, scope, send)
                     return
                 answer = await self._plain(caller, body, scope)
         except Refused as refused:
@@ -151,15 +152,13 @@ class Endpoint:
             if status != 499:
                 house.metrics.note(self.path, status, time.monotonic() - started)
         house.metrics.note(self.path, answer.status, time.monotonic() - started)
-        await send_answer(send, answer)
+        await send_answer(send, answer, scope.get(DIRECT))
 
     async def _plain(self, caller: Caller, body: bytes, scope: Scope) -> Answer:
         assert self.route.plain is not None  # noqa: S101 - a row has a handler or a format
         return await self.route.plain(self.house, caller, body, scope.get("path_params", {}))
 
-    async def _ask(
-        self, body: bytes, caller: Caller, headers: Mapping[str, str], presence: Presence, send: Send
-    ) -> int:
+    async def _ask(self, body: bytes, caller: Caller, headers: Mapping[str, str], scope: Scope, send: Send) -> int:
         """A generation: as long as it takes, and not a moment longer than its client is there."""
         wire = self.route.wire
         here = asyncio.current_task()
@@ -175,10 +174,10 @@ class Endpoint:
             answer = await self.house.gateway.handle(wire, body, caller, headers)
             status = answer.status
             asking.discard(here)
-            await send_answer(send, answer)
+            await send_answer(send, answer, scope.get(DIRECT))
 
         try:
-            await presence.unless_gone(work())
+            await scope[PRESENCE].unless_gone(work(), here)
         except asyncio.CancelledError:
             # Only a server that stops takes somebody off the list who has no answer.
             if here in asking or status != 499 or here.uncancel():

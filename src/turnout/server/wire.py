@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from typing import Any, Protocol
 
 from turnout.apps.caller import Refused
 from turnout.apps.gateway.gateway import Answer
@@ -25,16 +25,35 @@ TAKE_S = 30.0
 
 PRESENCE = "turnout.presence"
 """Where a request's scope says whether its client is still there."""
+DIRECT = "turnout.direct"
+"""Where it has the quick way, if there is one."""
 
 
 class Gone(Exception):
     """The client has left."""
 
 
-async def read_body(receive: Receive, limit: int, length: str | None) -> bytes:
+class Quick(Protocol):
+    """Beside ASGI's messages: what is whole is read and written as a whole."""
+
+    def body(self) -> bytes | None:
+        """The whole body, if it has come; it can be had once."""
+        ...
+
+    def answer(self, status: int, headers: Iterable[tuple[bytes, bytes]], body: bytes, /) -> bool:
+        """Write an answer; False if that is not possible now, and nothing was written."""
+        ...
+
+
+async def read_body(receive: Receive, limit: int, length: str | None, quick: Quick | None = None) -> bytes:
     """The whole body, counted while it comes; what its sender says of its length is only a first look."""
     if length is not None and length.isascii() and length.isdigit() and int(length) > limit:
         raise _too_large(limit)
+    whole = quick.body() if quick is not None else None
+    if whole is not None:
+        if len(whole) > limit:
+            raise _too_large(limit)
+        return whole
     parts: list[bytes] = []
     size = 0
     loop = asyncio.get_running_loop()
@@ -63,10 +82,12 @@ def _too_large(limit: int) -> Refused:
     return Refused(413, "request_too_large", f"the body is longer than {limit:,} bytes, which is as much as is taken")
 
 
-async def send_answer(send: Send, answer: Answer) -> None:
+async def send_answer(send: Send, answer: Answer, quick: Quick | None = None) -> None:
     """Write an answer; a stream is closed however it ends."""
     body = answer.body
     if isinstance(body, bytes):
+        if quick is not None and quick.answer(answer.status, answer.headers, body):
+            return
         headers = [*answer.headers, (b"content-length", str(len(body)).encode())]
         await send({"type": "http.response.start", "status": answer.status, "headers": headers})
         await send({"type": "http.response.body", "body": body})
@@ -94,10 +115,8 @@ class Presence:
         for call in self._calls:
             call()
 
-    async def unless_gone(self, work: Awaitable[None]) -> None:
-        """Do the work here; stop it at once when the client leaves."""
-        here = asyncio.current_task()
-        assert here is not None  # noqa: S101 - this is a coroutine
+    async def unless_gone(self, work: Awaitable[None], here: asyncio.Task[Any]) -> None:
+        """Do the work in this task; stop it at once when the client leaves."""
         self._calls.append(here.cancel)
         if self.gone:
             here.cancel()
