@@ -130,6 +130,8 @@ class Slots(Struct, frozen=True):
 
     def by_id(self, ident: str) -> Slot | None:
         """The slot a client names as `provider/model`."""
+        if "/" not in ident:  # `auto` and the tiers, as nearly everybody asks
+            return None
         wanted = ident.casefold()
         return next((slot for slot in self.slots.values() if slot.id.casefold() == wanted), None)
 

@@ -111,7 +111,7 @@ def _head(origin: Origin, request: Request) -> bytes:
     given = _given(request)
     lines = [f"{request.method} {request.path} HTTP/1.1", _standing(origin)]
     lines += [f"{name}: {value}" for name, value in given]
-    if not any(name.lower() == "user-agent" for name, _ in given):
+    if "user-agent" not in [name.lower() for name, _ in given]:
         lines.append("user-agent: turnout")
     if request.body or request.method == "POST":
         lines.append(f"content-length: {len(request.body)}")

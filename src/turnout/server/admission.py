@@ -63,13 +63,19 @@ class Admission:
     def _arrive(self) -> None:
         self.coming = 0
 
-    async def enter(self) -> None:
-        """Take a place; raises Refused if there is none soon. Every `enter` that returns needs a `leave`."""
+    def enter_now(self) -> bool:
+        """Take a place if there is one; raises Refused if there is none soon. Whoever is in must `leave`."""
         refused = self.refusal()
         if refused is not None:
             raise refused
-        if self.active < self.limit:
-            self.active += 1
+        if self.active >= self.limit:
+            return False
+        self.active += 1
+        return True
+
+    async def enter(self) -> None:
+        """Take a place, now or soon; else raises Refused."""
+        if self.enter_now():
             return
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._line.append(turn)

@@ -21,7 +21,7 @@ from turnout.apps.gateway.gateway import FORMATS, Answer, refusal
 from .auth import header_map
 from .house import House
 from .table import ROUTES, Listener, Route
-from .wire import DIRECT, PRESENCE, Gone, Receive, Scope, Send, read_body, send_answer
+from .wire import DIRECT, PRESENCE, Gone, Receive, Scope, Send, read_body, send_answer, take_body, write_answer
 
 log = logging.getLogger("turnout.server")
 _NOBODY = None
@@ -94,8 +94,10 @@ class Outermost:
             started = True
             await send(message)
 
+        methods = self.plain.get(scope["path"])
+        endpoint = methods.methods.get(scope["method"]) if methods is not None else None
         try:
-            await self.plain.get(scope["path"], self.patterns)(scope, receive, sending)
+            await (endpoint or methods or self.patterns)(scope, receive, sending)
         except Exception:
             log.exception("a request failed in a way nobody foresaw")
             if started:
@@ -132,12 +134,15 @@ class Endpoint:
             else:
                 if route.listener == "public":
                     # Whoever looks after the server gets in all the same.
-                    await house.admission.enter()
+                    if not house.admission.enter_now():
+                        await house.admission.enter()
                     entered = True
                 caller = await house.auth.caller(scope["headers"], admin=route.listener == "admin")
                 caller.must(route.scope)
-                length = headers.get("content-length")
-                body = await read_body(receive, house.settings.body_bytes, length, scope.get(DIRECT))
+                limit = house.settings.body_bytes
+                body = take_body(scope.get(DIRECT), limit)
+                if body is None:
+                    body = await read_body(receive, limit, headers.get("content-length"))
                 if route.wire is not None:
                     status = await self._ask(body, caller, headers, scope, send)
                     return
@@ -152,7 +157,8 @@ class Endpoint:
             if status != 499:
                 house.metrics.note(self.path, status, time.monotonic() - started)
         house.metrics.note(self.path, answer.status, time.monotonic() - started)
-        await send_answer(send, answer, scope.get(DIRECT))
+        if not write_answer(scope.get(DIRECT), answer):
+            await send_answer(send, answer)
 
     async def _plain(self, caller: Caller, body: bytes, scope: Scope) -> Answer:
         assert self.route.plain is not None  # noqa: S101 - a row has a handler or a format
@@ -168,16 +174,14 @@ class Endpoint:
         asking.add(here)
         status = 499
 
-        async def work() -> None:
-            nonlocal status
-            self.house.router(None, caller)  # refused where the gateway's profile is none of the caller's
-            answer = await self.house.gateway.handle(wire, body, caller, headers)
-            status = answer.status
-            asking.discard(here)
-            await send_answer(send, answer, scope.get(DIRECT))
-
         try:
-            await scope[PRESENCE].unless_gone(work(), here)
+            with scope[PRESENCE].needed_by(here):
+                self.house.router(None, caller)  # refused where the gateway's profile is none of the caller's
+                answer = await self.house.gateway.handle(wire, body, caller, headers)
+                status = answer.status
+                asking.discard(here)
+                if not write_answer(scope.get(DIRECT), answer):
+                    await send_answer(send, answer)
         except asyncio.CancelledError:
             # Only a server that stops takes somebody off the list who has no answer.
             if here in asking or status != 499 or here.uncancel():

@@ -9,7 +9,7 @@ import secrets
 import time
 from collections import OrderedDict, deque
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard, TypeVar
 
 from turnout.apps.caller import Caller, Purse, Refused
 from turnout.apps.gateway.upstream import PASSED
@@ -53,10 +53,12 @@ class Auth:
 
     async def caller(self, headers: Sequence[tuple[bytes, bytes]], *, admin: bool = False) -> Caller:
         """Who sends these headers."""
-        if self.loopback and not await self._any_keys():
+        now = time.monotonic()
+        if self.loopback and not (self._has_keys[1] if _is_fresh(self._has_keys, now) else await self._any_keys(now)):
             return self._owner if admin else self._anyone
         credential = self._credential(headers)
-        row = await self._find(credential.key_id)
+        cached = self._keys.get(credential.key_id)
+        row = cached[1] if _is_fresh(cached, now) else await self._find(credential.key_id, now)
         proof = hashlib.blake2b(credential.secret.encode(), key=self._once).digest()
         proven = self._proven.get(credential.key_id)
         if proven is None or proven.row is not row or not hmac.compare_digest(proof, proven.proof):
@@ -106,19 +108,12 @@ class Auth:
             raise Refused(401, "invalid_api_key", "this is not a Turnout key (tno_…); see turnout keys")
         return found
 
-    async def _any_keys(self) -> bool:
-        if self.store is None:
-            return False
-        now = time.monotonic()
-        if self._has_keys is None or now - self._has_keys[0] > CACHED_S:
-            self._has_keys = (now, await asyncio.to_thread(self.store.keys.any))
-        return self._has_keys[1]
+    async def _any_keys(self, now: float) -> bool:
+        found = self.store is not None and await asyncio.to_thread(self.store.keys.any)
+        self._has_keys = (now, found)
+        return found
 
-    async def _find(self, key_id: str) -> Key | None:
-        now = time.monotonic()
-        cached = self._keys.get(key_id)
-        if cached is not None and now - cached[0] < CACHED_S:
-            return cached[1]
+    async def _find(self, key_id: str, now: float) -> Key | None:
         row = await asyncio.to_thread(self.store.keys.find, key_id) if self.store is not None else None
         self._keys[key_id] = (now, row)
         self._keys.move_to_end(key_id)
@@ -150,6 +145,13 @@ class Auth:
             said = f"this key may ask {row.per_minute} times a minute: wait {wait:.0f} s"
             raise Refused(429, "rate_limit_exceeded", said, retry_after_s=wait)
         recent.append(now)
+
+
+T = TypeVar("T")
+
+
+def _is_fresh(cached: tuple[float, T] | None, now: float) -> TypeGuard[tuple[float, T]]:
+    return cached is not None and now - cached[0] < CACHED_S
 
 
 def _unknown() -> Refused:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 
 from turnout.apps.caller import Refused
 
@@ -31,8 +32,8 @@ class Guard:
                 421, "invalid_request_error", f"host {host[:80]!r} is not served here: add it to hosts in [server]"
             )
         origin = headers.get("origin")
-        own = (f"http://{host}".casefold(), f"https://{host}".casefold())
-        if origin is not None and origin.casefold() not in self.origins and origin.casefold() not in own:
+        own = f"//{host}".casefold()
+        if origin is not None and origin.casefold() not in (*self.origins, f"http:{own}", f"https:{own}"):
             raise Refused(
                 403,
                 "permission_error",
@@ -47,6 +48,7 @@ class Guard:
 _HOST = re.compile(r"(?:\[([0-9a-f:]*:[0-9a-f:.]*)\]|([0-9a-z._-]+))(?::[0-9]{1,5})?", re.ASCII | re.IGNORECASE)
 
 
+@lru_cache(maxsize=256)
 def host_name(host: str) -> str:
     """The name in a Host header, without its port; empty for what is none."""
     found = _HOST.fullmatch(host)

@@ -45,15 +45,18 @@ class Quick(Protocol):
         ...
 
 
-async def read_body(receive: Receive, limit: int, length: str | None, quick: Quick | None = None) -> bytes:
+def take_body(quick: Quick | None, limit: int) -> bytes | None:
+    """The whole body, if it has come already."""
+    whole = quick.body() if quick is not None else None
+    if whole is not None and len(whole) > limit:
+        raise _too_large(limit)
+    return whole
+
+
+async def read_body(receive: Receive, limit: int, length: str | None) -> bytes:
     """The whole body, counted while it comes; what its sender says of its length is only a first look."""
     if length is not None and length.isascii() and length.isdigit() and int(length) > limit:
         raise _too_large(limit)
-    whole = quick.body() if quick is not None else None
-    if whole is not None:
-        if len(whole) > limit:
-            raise _too_large(limit)
-        return whole
     parts: list[bytes] = []
     size = 0
     loop = asyncio.get_running_loop()
@@ -82,12 +85,16 @@ def _too_large(limit: int) -> Refused:
     return Refused(413, "request_too_large", f"the body is longer than {limit:,} bytes, which is as much as is taken")
 
 
-async def send_answer(send: Send, answer: Answer, quick: Quick | None = None) -> None:
+def write_answer(quick: Quick | None, answer: Answer) -> bool:
+    """Write an answer that is whole at once; False if it is not, or that is not possible now."""
+    body = answer.body
+    return quick is not None and isinstance(body, bytes) and quick.answer(answer.status, answer.headers, body)
+
+
+async def send_answer(send: Send, answer: Answer) -> None:
     """Write an answer; a stream is closed however it ends."""
     body = answer.body
     if isinstance(body, bytes):
-        if quick is not None and quick.answer(answer.status, answer.headers, body):
-            return
         headers = [*answer.headers, (b"content-length", str(len(body)).encode())]
         await send({"type": "http.response.start", "status": answer.status, "headers": headers})
         await send({"type": "http.response.body", "body": body})
@@ -108,23 +115,31 @@ class Presence:
 
     def __init__(self) -> None:
         self.gone = False
-        self._calls: list[Callable[[], object]] = []
+        self.calls: list[Callable[[], object]] = []
 
     def leave(self) -> None:
         self.gone = True
-        for call in self._calls:
+        for call in self.calls:
             call()
 
-    async def unless_gone(self, work: Awaitable[None], here: asyncio.Task[Any]) -> None:
-        """Do the work in this task; stop it at once when the client leaves."""
-        self._calls.append(here.cancel)
-        if self.gone:
-            here.cancel()
-        try:
-            await work
-        except asyncio.CancelledError:
-            # Cancelled by ourselves, the work has ended in order; by anybody else, that is theirs to know.
-            if not self.gone or here.uncancel():
-                raise
-        finally:
-            self._calls.remove(here.cancel)
+    def needed_by(self, task: asyncio.Task[Any]) -> Needed:
+        """What the task does in this context is stopped at once when the client leaves, and ends quietly."""
+        return Needed(self, task)
+
+
+class Needed:
+    __slots__ = ("_presence", "_task")
+
+    def __init__(self, presence: Presence, task: asyncio.Task[Any]) -> None:
+        self._presence = presence
+        self._task = task
+
+    def __enter__(self) -> None:
+        self._presence.calls.append(self._task.cancel)
+        if self._presence.gone:
+            self._task.cancel()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
+        self._presence.calls.remove(self._task.cancel)
+        # Cancelled by ourselves, the work has ended in order; by anybody else, that is theirs to know.
+        return kind is asyncio.CancelledError and self._presence.gone and not self._task.uncancel()

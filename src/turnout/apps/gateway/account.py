@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from turnout.apps.caller import Caller
 from turnout.core.decision import Decision
+from turnout.core.profile import Profile
 from turnout.models.price import Usage, cost_usd
 from turnout.models.slot import Slots
 from turnout.store import Outcome, Store
@@ -19,7 +21,7 @@ from .method import method
 from .wire import TOKEN_CHARACTERS, Asked, decoded
 
 # Of a provider's headers, what a client may see.
-SHOWN = ("retry-after", "x-request-id", "request-id")
+SHOWN = {name: name.encode() for name in ("retry-after", "x-request-id", "request-id")}
 # A streamed token travels in an event of some forty times its size.
 EVENT_FACTOR = 40
 
@@ -59,14 +61,18 @@ class Account:
         """The decision is written down."""
         self.closed = False
 
-    async def record(self) -> None:
-        """Write the decision down, without holding up the others in `strict`. It must be before a stream begins; of an
-        answer in one piece the decision is otherwise written with its outcome, when the account is closed."""
+    @property
+    def must_record(self) -> bool:
+        """Whether the decision is to be written down before anybody is asked: in `strict`, and before a stream begins.
+        Else it is written with its outcome, when the account is closed."""
         store = self.ledger.store
-        if store is None or self.recorded or not (self.asked.stream or store.is_strict):
-            return
-        self.recorded = True
-        await record(store, self.decision)
+        return store is not None and not self.recorded and (self.asked.stream or store.is_strict)
+
+    async def record(self) -> None:
+        """Write the decision down, without holding up the others in `strict`."""
+        if self.ledger.store is not None:
+            self.recorded = True
+            await record(self.ledger.store, self.decision)
 
     def reserve(self, candidates: tuple[Candidate, ...]) -> None:
         """Set aside what the dearest candidate might cost."""
@@ -80,24 +86,24 @@ class Account:
     def headers(self, begun: Begun, attempts: list[Attempt]) -> Headers:
         decision = self.decision
         slot, theirs = begun.candidate.slot, begun.upstream.headers
-        shown = {name: slot.hide(theirs[name]) for name in ("content-type", *SHOWN) if name in theirs}
-        told = {
-            "content-type": "application/json",
-            "x-turnout-decision": decision.id,
-            "x-turnout-route": decision.route,
-            "x-turnout-layer": decision.by,
-            "x-turnout-outcome": decision.outcome,
-            "x-turnout-method": method(decision),
-            "x-turnout-confidence": f"{decision.confidence:.3f}",
-            "x-turnout-model": slot.id,
-            "x-turnout-slot": slot.name,
-            "x-turnout-attempts": str(len(attempts)),
-        }
+        told = [
+            (b"content-type", slot.hide(theirs.get("content-type", "application/json"))),
+            (b"x-turnout-decision", decision.id),
+            (b"x-turnout-route", decision.route),
+            (b"x-turnout-layer", decision.by),
+            (b"x-turnout-outcome", decision.outcome),
+            (b"x-turnout-method", method(decision)),
+            (b"x-turnout-confidence", f"{decision.confidence:.3f}"),
+            (b"x-turnout-model", slot.id),
+            (b"x-turnout-slot", slot.name),
+            (b"x-turnout-attempts", str(len(attempts))),
+        ]
+        told += [(name, slot.hide(theirs[key])) for key, name in SHOWN.items() if key in theirs]
         if self.turned.pinned:
-            told["x-turnout-pinned"] = self.turned.pinned
+            told.append((b"x-turnout-pinned", self.turned.pinned))
         if self.asked.stream:
-            told["cache-control"] = "no-cache"
-        return [(name.encode(), value.encode("latin-1", "replace")) for name, value in (told | shown).items()]
+            told.append((b"cache-control", "no-cache"))
+        return [(name, value.encode("latin-1", "replace")) for name, value in told]
 
     def close(self, ended: Ended, begun: Begun | None, attempts: list[Attempt], *, written: int = 0) -> None:
         if self.closed:
@@ -168,11 +174,15 @@ class Account:
 
     def _baseline(self, usage: Usage) -> float | None:
         """What the dearest slot of the profile would have cost."""
-        profile = self.decision.profile
-        found = {profile.policies[route].model or route.lower() for route in profile.routes}
-        slots = [slot for slot in map(self.ledger.slots.find, found) if slot is not None]
-        costs = [cost for slot in slots if (cost := cost_usd(slot, usage)) is not None]
+        slots = map(self.ledger.slots.find, _slot_names(self.decision.profile))
+        costs = [cost for slot in slots if slot is not None and (cost := cost_usd(slot, usage)) is not None]
         return max(costs, default=None)
+
+
+@lru_cache(maxsize=64)
+def _slot_names(profile: Profile) -> tuple[str, ...]:
+    """The slots a profile's routes name."""
+    return tuple(dict.fromkeys(profile.policies[route].model or route.lower() for route in profile.routes))
 
 
 async def record(store: Store, decision: Decision, *, key_id: str = "", spent_usd: float = 0.0) -> None:

@@ -48,7 +48,7 @@ def choose(
         if slot is None:
             skipped.append(Reason("slot.missing", f"{wanted}: no such slot is configured"))
             continue
-        if any(one.slot.id == slot.id for one in candidates):
+        if slot.id in [one.slot.id for one in candidates]:
             continue
         why = unfit(slot, asked, caller, provider)
         if why is None:
@@ -60,21 +60,24 @@ def choose(
 
 def unfit(slot: Slot, asked: Asked, caller: Caller, provider: str | None = None) -> Reason | None:
     """Why a slot cannot take a request; None if it can."""
-    who = f"{slot.name} ({slot.id})"
+
+    def because(code: str, why: str) -> Reason:
+        return Reason(code, f"{slot.name} ({slot.id}): {why}")
+
     if not slot.usable:
-        return Reason("slot.key", f"{who}: its key is missing, {slot.needs_key} is empty")
+        return because("slot.key", f"its key is missing, {slot.needs_key} is empty")
     if asked.wire not in slot.wires:
-        return Reason("slot.wire", f"{who}: does not speak {asked.wire}, only {', '.join(slot.wires)}")
+        return because("slot.wire", f"does not speak {asked.wire}, only {', '.join(slot.wires)}")
     if provider is not None and slot.provider != provider:
-        return Reason("slot.bound", f"{who}: the conversation carries state only {provider} can read")
+        return because("slot.bound", f"the conversation carries state only {provider} can read")
     if asked.images and not slot.images:
-        return Reason("slot.images", f"{who}: takes no images")
+        return because("slot.images", "takes no images")
     if asked.tools and not slot.tools:
-        return Reason("slot.tools", f"{who}: takes no tools")
+        return because("slot.tools", "takes no tools")
     window = context_of(slot)
     needed = asked.tokens + (asked.max_tokens or ANSWER_TOKENS)
     if window is not None and needed > window:
-        return Reason("slot.window", f"{who}: about {needed:,} tokens do not fit into its {window:,}")
+        return because("slot.window", f"about {needed:,} tokens do not fit into its {window:,}")
     if caller.purse.budget_usd is not None and prices_of(slot) is None:
-        return Reason("slot.price", f"{who}: has no price, and this key has a budget")
+        return because("slot.price", "has no price, and this key has a budget")
     return None

@@ -24,7 +24,7 @@ from turnout.net.retry import RetryBudget
 
 from .choose import Candidate
 from .sse import EVENT_BYTES, Event, Events
-from .upstream import Upstream, open_upstream
+from .upstream import Upstream, answered_here, request_to
 from .wire import UNREADABLE, Asked, Format, Sign
 
 # The request itself is wrong: nobody else would take it either.
@@ -143,7 +143,12 @@ class Exchange:
     async def _ask(self, candidate: Candidate, started: float) -> Begun | Wrong:
         slot, asked = candidate.slot, self.asked
         found: Begun | Wrong
-        upstream = await open_upstream(self.models.client, slot, asked, self.headers)
+        if slot.origin is None:
+            upstream = answered_here(slot, asked)
+        else:
+            request = request_to(slot, slot.origin, asked, self.headers)
+            # An answer in one piece begins when all of it is written.
+            upstream = await self.models.client.open(request, slot.first_token_s if asked.stream else slot.total_s)
         begun = False
         try:
             if upstream.status != 200:

@@ -185,7 +185,8 @@ class Gateway:
         exchange = Exchange(self.models, self.retries, form, asked, headers)
         finished = False
         try:
-            await account.record()
+            if account.must_record:
+                await account.record()
             if not choice.candidates:
                 account.close("refused", None, exchange.attempts)
                 finished = True

@@ -9,8 +9,9 @@ from turnout.core.query import Query
 from turnout.models.demo import respond
 from turnout.models.provider import ANTHROPIC_VERSION, PATHS, credential
 from turnout.models.slot import Slot
-from turnout.net.client import Client, Request
+from turnout.net.client import Request
 from turnout.net.deadline import Deadline
+from turnout.net.egress import Origin
 
 from .wire import Asked
 
@@ -52,18 +53,19 @@ class Demo:
         """Nothing is open."""
 
 
-async def open_upstream(client: Client, slot: Slot, asked: Asked, headers: Mapping[str, str]) -> Upstream:
-    """Send the request to a slot; its answer, once it begins. Raises NetError."""
-    if slot.origin is None:
-        return Demo(respond(asked.wire, slot.name, slot.id, last_words(asked.query), asked.stream), asked.stream)
+def answered_here(slot: Slot, asked: Asked) -> Upstream:
+    """What the demonstration model says."""
+    return Demo(respond(asked.wire, slot.name, slot.id, last_words(asked.query), asked.stream), asked.stream)
+
+
+def request_to(slot: Slot, origin: Origin, asked: Asked, headers: Mapping[str, str]) -> Request:
+    """What a slot's provider is sent."""
     sent = {"content-type": "application/json", "accept": "text/event-stream" if asked.stream else "application/json"}
     sent |= {name: headers[name] for name in PASSED if name in headers}
     if asked.wire == "anthropic-messages":
         sent.setdefault("anthropic-version", ANTHROPIC_VERSION)
     key = credential(asked.wire, slot.provider, slot.key.reveal()) if slot.key is not None else None
-    request = Request(slot.origin, slot.path + PATHS[asked.wire], asked.body(slot.model), headers=sent, credential=key)
-    # An answer in one piece begins when all of it is written.
-    return await client.open(request, slot.first_token_s if asked.stream else slot.total_s)
+    return Request(origin, slot.path + PATHS[asked.wire], asked.body(slot.model), headers=sent, credential=key)
 
 
 def last_words(query: Query) -> str:
