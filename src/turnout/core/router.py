@@ -81,8 +81,12 @@ class Router:
         try:
             place, reading = next(steps)
             while True:
-                left_ms = self.profile.deadline_ms - (perf_counter_ns() - started) / 1e6
-                place, reading = steps.send(await _ask(place, reading, left_ms))
+                if place.cost == "free" or (place.cost == "cpu" and reading.units <= INLINE_UNITS):
+                    answer = _ask_now(place, reading)
+                else:
+                    left_ms = self.profile.deadline_ms - (perf_counter_ns() - started) / 1e6
+                    answer = await _ask(place, reading, left_ms)
+                place, reading = steps.send(answer)
         except StopIteration as stop:
             return _seal(stop.value, started)
 
@@ -387,8 +391,7 @@ def _ask_now(place: Placed, reading: Reading) -> tuple[Answer, int]:
 
 
 async def _ask(place: Placed, reading: Reading, left_ms: float) -> tuple[Answer, int]:
-    if place.cost == "free" or (place.cost == "cpu" and reading.units <= INLINE_UNITS):
-        return _ask_now(place, reading)
+    """For a layer that takes its time: asked beside the event loop, for as long as there is."""
     if left_ms < MIN_LEFT_MS:
         return Fault("timeout", f"not started: {max(left_ms, 0):.0f} ms were left of the deadline"), 0
     started = perf_counter_ns()

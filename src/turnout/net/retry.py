@@ -21,15 +21,8 @@ class RetryBudget:
         self.active = 0
         self.retrying = 0
         self.refused = 0
-
-    @contextmanager
-    def request(self) -> Iterator[None]:
-        """A request is under way."""
-        self.active += 1
-        try:
-            yield
-        finally:
-            self.active -= 1
+        self.request = _Request(self)
+        """A context: while it lasts a request is under way. Any number may be."""
 
     @contextmanager
     def retry(self) -> Iterator[bool]:
@@ -44,3 +37,16 @@ class RetryBudget:
             yield True
         finally:
             self.retrying -= 1
+
+
+class _Request:
+    __slots__ = ("_budget",)
+
+    def __init__(self, budget: RetryBudget) -> None:
+        self._budget = budget
+
+    def __enter__(self) -> None:
+        self._budget.active += 1
+
+    def __exit__(self, *_: object) -> None:
+        self._budget.active -= 1

@@ -88,9 +88,11 @@ class Backend(Protocol):
 
 def grouped(rows: Sequence[Row]) -> Iterable[tuple[str, list[Record]]]:
     """Rows as parameters, each kind with its statement."""
+    kinds: dict[type[Row], list[Record]] = {kind: [] for kind, _ in ADD}
+    for row in rows:
+        kinds[type(row)].append(record(row))
     for kind, statement in ADD:
-        records = [record(row) for row in rows if type(row) is kind]
-        if records:
+        if records := kinds[kind]:
             yield statement, records
 
 
@@ -107,5 +109,4 @@ def record(row: Row) -> Record:
 
 
 def _json(raw: Raw) -> str | None:
-    text = str(raw, "utf-8")
-    return None if text == "null" else text
+    return None if len(raw) == 4 and bytes(raw) == b"null" else str(raw, "utf-8")

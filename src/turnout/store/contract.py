@@ -85,5 +85,7 @@ def check_decision(rules: Sequence[Rule], decision: Decision) -> list[Violation]
 
 
 def check_outcome(rules: Sequence[Rule], routes: Sequence[str], by: str, outcome: Outcome) -> list[Violation]:
+    if not rules:
+        return []
     facts: Mapping[str, Fact] = outcome_facts(by, outcome)
     return list(violations(rules, tuple(routes), facts))

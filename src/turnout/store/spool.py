@@ -341,4 +341,4 @@ def contents(lines: bytes) -> Iterator[bytes | None]:
     for whole in lines.removesuffix(b"\n").split(b"\n"):
         kept = whole.lstrip(b"\0") if whole[:1] == b"\0" else whole
         content = kept[9:]
-        yield content if kept[:9] == b"%08x " % crc32(content) else None
+        yield content if kept.startswith(b"%08x " % crc32(content)) else None

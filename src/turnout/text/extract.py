@@ -15,7 +15,7 @@ import re
 import tomllib
 from bisect import bisect_right
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Literal, NamedTuple, NotRequired, TypedDict
 
@@ -87,8 +87,9 @@ def extract(user_text: str, system_text: str = "") -> Extracted:
     else:
         cut = _cut_outside(_cut_system(got, system))
         # A client may put its own block before the packed history.
-        got = _unpack(cut)
-        packed = got is not cut
+        if cut is not got:
+            got = _unpack(cut)
+            packed = got is not cut
     asked = _cut_to_inside(got)
     return _cut_to_tail(got) if asked is got and not packed and not system else asked
 
@@ -160,7 +161,7 @@ def _names(blocks: list[_Block]) -> list[str]:
 
 def _blocks(text: str, keep: _Keep) -> list[_Block]:
     """Outermost closed blocks in order. An opening marker inside another block belongs to that block."""
-    if not _marks(keep)(text.encode(*CODEC)):  # as in most messages
+    if not _marked(text):
         return []
     wrappers = _wrappers(keep)
     present = [wrapper for wrapper in wrappers[""] if wrapper.close in text]
@@ -256,10 +257,17 @@ def _wrappers(keep: _Keep) -> dict[str, list[_Wrapper]]:
     return found
 
 
+@lru_cache(maxsize=1)
+def _marked(text: str) -> bool:
+    """Whether a text can have a block at all. Most have none, and are asked twice in a row."""
+    return bool(_marks()(text.encode(*CODEC)))
+
+
 @cache
-def _marks(keep: _Keep) -> Search:
+def _marks() -> Search:
     """What every message with a block has in it: a closing tag, or an opening marker of a wrapper without one."""
-    literals = (literal for wrapper in _wrappers(keep)[""] for literal in wrapper.opens)
+    keeps: tuple[_Keep, _Keep] = ("outside", "inside")
+    literals = (literal for keep in keeps for wrapper in _wrappers(keep)[""] for literal in wrapper.opens)
     return search_set([r"</[\pL\pM\pN_-]+>", *map(re2.escape, literals)])
 
 

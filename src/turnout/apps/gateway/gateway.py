@@ -192,7 +192,7 @@ class Gateway:
                 finished = True
                 return _none_fits(form, turned)
             account.reserve(choice.candidates)
-            with self.retries.request():
+            with self.retries.request:
                 found = await exchange.begin(choice.candidates)
             if isinstance(found, Begun):
                 finished = asked.stream
