@@ -66,7 +66,7 @@ def _explain(place: Placed, verdict: Verdict, ended: Ended) -> tuple[Reason, ...
             f"margin {verdict.margin:.2f} (needs {gate.margin:.2f})"
         )
         reasons += (Reason("gate.held", text.replace("{confidence}", f"{verdict.confidence:.2f}")),)
-    return tuple(Reason(reason.code, readable(reason.text)) for reason in reasons)
+    return tuple([one if one.text.isascii() else Reason(one.code, readable(one.text)) for one in reasons])
 
 
 def _told(place: Placed, explain: Explain, verdict: Verdict) -> tuple[Reason, ...]:

@@ -147,7 +147,8 @@ def _find_unsound(verdict: Any, routes: tuple[str, ...]) -> str | None:
         return f"margin {_show(margin)} is not a number from 0 up"
     if type(verdict.reasons) is not tuple or any(type(reason) is not Reason for reason in verdict.reasons):
         return "its reasons are not a tuple of Reason"
-    if not isinstance(verdict.scores, Mapping) or not all(map(_is_number, verdict.scores.values())):
+    scores = verdict.scores
+    if not (type(scores) is dict or isinstance(scores, Mapping)) or not all(map(_is_number, scores.values())):
         return "its scores are not numbers by name"
     if type(verdict.evidence) is not tuple:
         return "its evidence is not a tuple"
@@ -155,7 +156,9 @@ def _find_unsound(verdict: Any, routes: tuple[str, ...]) -> str | None:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if type(value) is float:
+        return math.isfinite(value)
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _show(value: object) -> str:
