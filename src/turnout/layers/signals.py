@@ -68,6 +68,13 @@ class Judged(NamedTuple):
     decisive: bool = False
 
 
+class Stood(NamedTuple):
+    """What each signal counted, and which of them stand at a level, in their order."""
+
+    counts: Counts
+    rungs: list[tuple[int, Rung]]
+
+
 class Described(NamedTuple):
     """The reasons, and in which of them `{n}` stands for the number of which measured signal."""
 
@@ -99,6 +106,7 @@ class Signals:
         told = [scale for index, (of, scale) in self.measured.items() if of == "units" and self._shows_number(index)]
         self.grain: int = min(told, default=UNITS_PER_TOKEN)
         self.verdict = functools.lru_cache(maxsize=KEPT)(self.find_verdict)
+        self.stood = functools.lru_cache(maxsize=KEPT)(self.stand)
         self.judged = functools.lru_cache(maxsize=KEPT)(self.judge)
         self.described = functools.lru_cache(maxsize=KEPT)(self.describe)
 
@@ -142,14 +150,14 @@ class Signals:
         return tuple(filled)
 
     def describe(self, hits: Hits, standing: Standing) -> Described:
-        counts = self.counts(hits, standing)
+        counts, rungs = self.stood(hits, standing)
         words: dict[int, list[str]] = {index: [] for index in counts}
         for hit in hits:
             if hit in self.owner and self.shown[hit]:
                 words[self.owner[hit]].append(self.shown[hit])
         reasons, counted = self.preface(counts, standing)
         silent = True
-        for index, rung in self.standing_rungs(counts):
+        for index, rung in rungs:
             reason = rung.reason
             if self.signals[index].hidden:
                 continue
@@ -169,6 +177,10 @@ class Signals:
     def preface(self, counts: Counts, standing: Standing) -> tuple[list[Reason], list[tuple[int, int]]]:
         """Reasons that come before the signals', as in `Described`."""
         return [], []
+
+    def stand(self, hits: Hits, standing: Standing) -> Stood:
+        counts = self.counts(hits, standing)
+        return Stood(counts, self.standing_rungs(counts))
 
     def counts(self, hits: Hits, standing: Standing) -> Counts:
         """Each signal's number: phrases found, or where the level of a measure starts."""
@@ -210,11 +222,11 @@ class BandSignals(Signals):
         self.overrides = [_Override(override, index) for override in config.overrides]
 
     def judge(self, hits: Hits, standing: Standing) -> Judged:
-        counts = self.counts(hits, standing)
+        counts, rungs = self.stood(hits, standing)
         score = 0.0
         silent = True
         # In the order of the signals: it decides ties at an edge.
-        for index, rung in self.standing_rungs(counts):
+        for index, rung in rungs:
             score += rung.points
             if silent and index not in self.neutral:
                 silent = False
@@ -285,7 +297,7 @@ class RankSignals(Signals):
 
     def judge(self, hits: Hits, standing: Standing) -> Judged:
         ranking = self.ranking
-        on = {self.signals[index].id for index, _ in self.standing_rungs(self.counts(hits, standing))}
+        on = {self.signals[index].id for index, _ in self.stood(hits, standing).rungs}
         sums = {
             name: sum((weight for signal, weight in weights.items() if signal in on), ranking.base.get(name, 0.0))
             for name, weights in ranking.sums.items()

@@ -28,9 +28,9 @@ class Secret:
 
     def hide(self, text: str) -> str:
         """A text of somebody's who was told the secret, without it: not even eight characters of it in a row."""
-        if not any(run in text for run in self._runs):
-            return text
         size = min(RUN, len(self._value))
+        if not self._runs or not any(text[at : at + size] in self._runs for at in range(len(text) - size + 1)):
+            return text
         parts: list[str] = []
         end = 0
         for at in range(len(text) - size + 1):

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import msgspec
 import msgspec.inspect
 from msgspec import Meta, Struct
+from msgspec.structs import force_setattr
 
 from turnout.config.check import conform
 from turnout.config.document import Document, read
@@ -96,11 +97,11 @@ class Slot(Struct, frozen=True):
     first_token_s: float
     idle_s: float
     total_s: float
+    id: str = ""
+    """`provider/model`, by which a client may ask for it."""
 
-    @property
-    def id(self) -> str:
-        """`provider/model`, by which a client may ask for it."""
-        return f"{self.provider}/{self.model}"
+    def __post_init__(self) -> None:
+        force_setattr(self, "id", f"{self.provider}/{self.model}")
 
     @property
     def usable(self) -> bool:

@@ -108,32 +108,29 @@ def _head(origin: Origin, request: Request) -> bytes:
     """The request's first lines; refused if they could be read as more than they are."""
     if not _PATH.fullmatch(request.path):
         raise EgressRefused(f"{request.path[:120]!r} leads away from {origin}: no connection is made")
-    given = _given(request)
-    lines = [f"{request.method} {request.path} HTTP/1.1", _standing(origin)]
-    lines += [f"{name}: {value}" for name, value in given]
-    if "user-agent" not in [name.lower() for name, _ in given]:
-        lines.append("user-agent: turnout")
+    secret = "" if request.credential is None else request.credential[0].lower()
+    head = _standing(origin, request.method, request.path, tuple(request.headers.items()), secret)
+    if request.credential is not None:
+        head += _line(*request.credential)
     if request.body or request.method == "POST":
-        lines.append(f"content-length: {len(request.body)}")
-    head = "\r\n".join(lines)
-    # Each header is one line: the line ends that are there are ours.
-    if head.count("\n") != head.count("\r\n") or head.count("\r") != len(lines) or "\0" in head:
-        wrong = next(name for name, value in given if _BROKEN_LINE.search(name + value))
-        raise ValueError(f"the header {wrong[:40]!r} holds a line end or a NUL")
-    return f"{head}\r\n\r\n".encode()
-
-
-def _given(request: Request) -> list[tuple[str, str]]:
-    """The caller's headers; a credential replaces what is there under its name."""
-    if request.credential is None:
-        return list(request.headers.items())
-    secret = request.credential[0].lower()
-    return [*(one for one in request.headers.items() if one[0].lower() != secret), request.credential]
+        head += f"content-length: {len(request.body)}\r\n"
+    return f"{head}\r\n".encode()
 
 
 @lru_cache(maxsize=256)
-def _standing(origin: Origin) -> str:
-    """What every request to an origin says."""
+def _standing(origin: Origin, method: str, path: str, headers: tuple[tuple[str, str], ...], secret: str) -> str:
+    """What is the same in many requests; a credential, which comes later, replaces what is there under its name."""
     host = f"[{origin.host}]" if ":" in origin.host else origin.host
     place = host if origin.port == PORTS[origin.scheme] else f"{host}:{origin.port}"
-    return f"host: {place}\r\naccept-encoding: identity"
+    lines = [f"{method} {path} HTTP/1.1\r\nhost: {place}\r\naccept-encoding: identity\r\n"]
+    lines += [_line(name, value) for name, value in headers if name.lower() != secret]
+    if "user-agent" not in [secret, *(name.lower() for name, _ in headers)]:
+        lines.append("user-agent: turnout\r\n")
+    return "".join(lines)
+
+
+def _line(name: str, value: str) -> str:
+    """A header, which is one line."""
+    if _BROKEN_LINE.search(name) or _BROKEN_LINE.search(value):
+        raise ValueError(f"the header {name[:40]!r} holds a line end or a NUL")
+    return f"{name}: {value}\r\n"

@@ -43,6 +43,7 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._response: Response | None = None
         self._lost: asyncio.Future[None] | None = None
+        self._alarm: asyncio.TimerHandle | None = None
         self.gone = False
         """Not to be used again: closed, being closed, or spoiled."""
         self.idle_since = 0.0
@@ -67,6 +68,9 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         response, self._response, self._transport = self._response, None, None
         self.gone = True
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
         if self._lost is not None and not self._lost.done():
             self._lost.set_result(None)
         if response is not None:
@@ -79,6 +83,19 @@ class Connection(asyncio.Protocol):
     def write(self, data: bytes | memoryview) -> None:
         if self._transport is not None:
             self._transport.write(data)
+
+    def look_by(self, at: float) -> None:
+        """Have the exchange looked at by then. An alarm that is set for sooner stays: most waits are over long before
+        their time, and setting a new one for each costs more than one that rings for nothing."""
+        if self._alarm is None or at < self._alarm.when():
+            if self._alarm is not None:
+                self._alarm.cancel()
+            self._alarm = asyncio.get_running_loop().call_at(at, self._ring)
+
+    def _ring(self) -> None:
+        self._alarm = None
+        if self._response is not None:
+            self._response.look()
 
     def hold(self, paused: bool) -> None:
         """Let the peer wait until its words are read, or go on."""
@@ -127,6 +144,7 @@ class Response:
         self._parser = httptools.HttpResponseParser(self)
         self._parts: list[bytes] = []
         self._waiter: asyncio.Future[bool] | None = None
+        self._until = 0.0
         self._state: Literal["head", "body", "whole", "failed", "closed"] = "head"
         self._failure: tuple[type[NetError], str] = (Broken, "")
         self._come = 0
@@ -312,14 +330,23 @@ class Response:
         """Until something happens; False if nothing does in time."""
         if wait_s <= 0:
             return False
+        if self._connection is None:  # it was lost this moment, which the caller sees for itself
+            return True
         waiter: asyncio.Future[bool] = self._loop.create_future()
-        self._waiter = waiter
-        timer = self._loop.call_later(wait_s, _set, waiter, False)
+        self._waiter, self._until = waiter, self._loop.time() + wait_s
+        self._connection.look_by(self._until)
         try:
             return await waiter
         finally:
-            timer.cancel()
             self._waiter = None
+
+    def look(self) -> None:
+        """See whether whoever waits has waited long enough."""
+        if self._waiter is not None and self._connection is not None:
+            if self._loop.time() >= self._until:
+                _set(self._waiter, False)
+            else:
+                self._connection.look_by(self._until)
 
     def _wake(self) -> None:
         if self._waiter is not None:

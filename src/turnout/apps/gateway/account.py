@@ -179,7 +179,7 @@ class Account:
         return max(costs, default=None)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=8)
 def _slot_names(profile: Profile) -> tuple[str, ...]:
     """The slots a profile's routes name."""
     return tuple(dict.fromkeys(profile.policies[route].model or route.lower() for route in profile.routes))

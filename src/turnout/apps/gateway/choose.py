@@ -60,24 +60,24 @@ def choose(
 
 def unfit(slot: Slot, asked: Asked, caller: Caller, provider: str | None = None) -> Reason | None:
     """Why a slot cannot take a request; None if it can."""
-
-    def because(code: str, why: str) -> Reason:
-        return Reason(code, f"{slot.name} ({slot.id}): {why}")
-
     if not slot.usable:
-        return because("slot.key", f"its key is missing, {slot.needs_key} is empty")
+        return _because(slot, "slot.key", f"its key is missing, {slot.needs_key} is empty")
     if asked.wire not in slot.wires:
-        return because("slot.wire", f"does not speak {asked.wire}, only {', '.join(slot.wires)}")
+        return _because(slot, "slot.wire", f"does not speak {asked.wire}, only {', '.join(slot.wires)}")
     if provider is not None and slot.provider != provider:
-        return because("slot.bound", f"the conversation carries state only {provider} can read")
+        return _because(slot, "slot.bound", f"the conversation carries state only {provider} can read")
     if asked.images and not slot.images:
-        return because("slot.images", "takes no images")
+        return _because(slot, "slot.images", "takes no images")
     if asked.tools and not slot.tools:
-        return because("slot.tools", "takes no tools")
+        return _because(slot, "slot.tools", "takes no tools")
     window = context_of(slot)
     needed = asked.tokens + (asked.max_tokens or ANSWER_TOKENS)
     if window is not None and needed > window:
-        return because("slot.window", f"about {needed:,} tokens do not fit into its {window:,}")
+        return _because(slot, "slot.window", f"about {needed:,} tokens do not fit into its {window:,}")
     if caller.purse.budget_usd is not None and prices_of(slot) is None:
-        return because("slot.price", "has no price, and this key has a budget")
+        return _because(slot, "slot.price", "has no price, and this key has a budget")
     return None
+
+
+def _because(slot: Slot, code: str, why: str) -> Reason:
+    return Reason(code, f"{slot.name} ({slot.id}): {why}")
