@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from types import TracebackType
-from typing import Literal
+from typing import Any, Literal
 
 import httptools
 
@@ -141,7 +141,8 @@ class Response:
         self._connection: Connection | None = connection
         self._where = where
         self._loop = asyncio.get_running_loop()
-        self._parser = httptools.HttpResponseParser(self)
+        # It refers to us: it goes with the connection, or the collector would have to find both.
+        self._parser: Any = httptools.HttpResponseParser(self)
         self._parts: list[bytes] = []
         self._waiter: asyncio.Future[bool] | None = None
         self._until = 0.0
@@ -184,7 +185,7 @@ class Response:
             self._wake()
 
     def lose(self, error: Exception | None) -> None:
-        self._connection = None
+        self._connection = self._parser = None
         said = said_of(error) if error is not None else "connection closed"
         if self._state == "head":
             self._fail(Unreachable, said if error is not None else "it disconnected before it answered")
@@ -269,7 +270,7 @@ class Response:
         """End it, for whoever is reading it too. A connection whose answer did not come to its end is not reused."""
         if self._connection is not None:
             self._connection.drop()
-            self._connection = None
+            self._connection = self._parser = None
         if self._state != "failed":
             self._state = "closed"
         self._parts.clear()
@@ -356,7 +357,7 @@ class Response:
         self._state, self._failure = "failed", (kind, said)
         if self._connection is not None:
             self._connection.drop()
-            self._connection = None
+            self._connection = self._parser = None
         self._wake()
 
     def _raised(self) -> NetError:
@@ -369,7 +370,7 @@ class Response:
         connection = self._connection
         if self._state != "whole" or connection is None:
             return
-        self._connection = None
+        self._connection = self._parser = None
         if self._held:
             connection.hold(False)
         if self._stray or not self._sent:

@@ -103,6 +103,9 @@ class Outermost:
             if started:
                 raise
             await send_answer(send, _write(None, Refused(500, "api_error", "something failed here; the log says what")))
+        finally:
+            # It refers to the request, which refers to the scope: left there, both would wait for the collector.
+            scope.pop(DIRECT, None)
 
 
 async def _lifespan(receive: Receive, send: Send) -> None:
