@@ -23,6 +23,10 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield found
 
 
+def alive() -> Counter[str]:
+    return Counter(type(one).__qualname__ for one in gc.get_objects() if type(one).__module__.startswith(OURS))
+
+
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 def test_a_request_leaves_no_circle_behind(served: Served, stream: bool) -> None:
     body = json.dumps(chat("hello") | {"stream": stream}).encode()
@@ -30,12 +34,13 @@ def test_a_request_leaves_no_circle_behind(served: Served, stream: bool) -> None
     connection = http.client.HTTPConnection(str(place.hostname), place.port, timeout=20)
     gc.collect()
     gc.disable()
+    before = alive()
     try:
         for _ in range(REQUESTS):
             connection.request("POST", "/v1/chat/completions", body, {"content-type": "application/json"})
             answer = connection.getresponse()
             assert (answer.status, bool(answer.read())) == (200, True)
-        left = Counter(type(one).__qualname__ for one in gc.get_objects() if type(one).__module__.startswith(OURS))
+        left = alive() - before
     finally:
         gc.enable()
         connection.close()
