@@ -1,11 +1,12 @@
 """Five times more than the gateway can do: what is let in is answered, the rest told soon, then all is as before.
 
-The gateway has a core to itself; the provider behind it and the load share the other. First its peak is measured, with
-as many requests at once as serve it best. Then requests come at a steady rate, whatever becomes of them: an open load,
-as the world's is, that does not slow down because the server does (`peers/open_load.py`; its own delays count against
-the server). At the end half the peak is offered, second by second, until nobody is refused.
+The gateway has a core to itself; the provider behind it and the load share the other. Its peak is measured, with as
+many requests at once as serve it best. Then requests come at a steady rate, whatever becomes of them: an open load, as
+the world's is, that does not slow down because the server does (`peers/open_load.py`; its own delays count against the
+server). Machines are not equally fast from one minute to the next, so each round has its own peak, measured just before
+and just after it. At the end half the peak is offered, second by second, until nobody is refused.
 
-    python benchmarks/overload.py             about a minute
+    python benchmarks/overload.py             about a minute and a half
     python benchmarks/overload.py --check     exit code 1 when a target is missed
     python benchmarks/overload.py --times 10  ten times as much
 """
@@ -36,12 +37,14 @@ GOODPUT = 0.80
 REFUSED_MS = 50.0
 RECOVERED_S = 5.0
 
-PEAK_S, OVER_S, ROUNDS = 3, 6, 3
+PEAK_S, OVER_S, ROUNDS = 4, 6, 5
 
 
 class Seen(NamedTuple):
     """What one load saw."""
 
+    peak: float
+    """What the gateway can do at that time."""
     offered: float
     answers: Mapping[str, Mapping[str, float]]
     """By status: `count`, and how long they took."""
@@ -51,22 +54,28 @@ class Seen(NamedTuple):
     def rate(self, status: str, seconds: float) -> float:
         return self.answers.get(status, {}).get("count", 0) / seconds
 
+    def share(self, status: str) -> float:
+        return self.rate(status, OVER_S) / self.peak
+
 
 class Measured(NamedTuple):
-    peak: float
     rounds: list[Seen]
     recovered_s: float
 
     def of(self, status: str, figure: str) -> float:
         return median(one.answers.get(status, {}).get(figure, 0.0) for one in self.rounds)
 
+    def share(self, status: str) -> float:
+        """Of the peak."""
+        return median(one.share(status) for one in self.rounds)
+
+    @property
+    def peak(self) -> float:
+        return median(one.peak for one in self.rounds)
+
     @property
     def offered(self) -> float:
         return median(one.offered for one in self.rounds)
-
-    @property
-    def answered(self) -> float:
-        return median(one.rate("200", OVER_S) for one in self.rounds)
 
 
 def offer(bench: Bench, contender: Contender, cores: Cores, rate: float, seconds: int) -> Seen:
@@ -74,23 +83,27 @@ def offer(bench: Bench, contender: Contender, cores: Cores, rate: float, seconds
     told = [str(contender.port), contender.key, str(bench.bodies["JSON"]), str(rate), str(seconds)]
     ran = subprocess.run([*command, *told], check=True, stdout=subprocess.PIPE)
     said: dict[str, Any] = json.loads(ran.stdout)
-    return Seen(said["sent"] / seconds, said["answers"], said["unsent"], said["broken"])
+    return Seen(0.0, said["sent"] / seconds, said["answers"], said["unsent"], said["broken"])
 
 
 def measure(bench: Bench, contender: Contender, cores: Cores, times: float) -> Measured:
     bench.load(contender, "JSON", 32, 2)
-    peak = max(median(bench.load(contender, "JSON", count, PEAK_S).rate for _ in range(3)) for count in (16, 32))
-    bench.say(f"peak: {peak:,.0f} requests/s")
+    best = max((16, 32), key=lambda count: bench.load(contender, "JSON", count, PEAK_S).rate)
+    before = bench.load(contender, "JSON", best, PEAK_S).rate
     rounds = []
     for number in range(ROUNDS):
-        bench.say(f"round {number + 1} of {ROUNDS}")
-        rounds.append(offer(bench, contender, cores, peak * times, OVER_S))
+        bench.say(f"round {number + 1} of {ROUNDS}; peak: {before:,.0f} requests/s")
+        seen = offer(bench, contender, cores, before * times, OVER_S)
+        after = bench.load(contender, "JSON", best, PEAK_S).rate
+        rounds.append(seen._replace(peak=(before + after) / 2))
+        before = after
+    peak = before
     ended = time.monotonic()
     while offer(bench, contender, cores, peak / 2, 1).answers.keys() != {"200"} and time.monotonic() < ended + 60:
         pass
     # The last second itself, in which all was well, and those in which connections are made and answers awaited, do not
     # count.
-    return Measured(peak, rounds, max(0.0, time.monotonic() - ended - 3))
+    return Measured(rounds, max(0.0, time.monotonic() - ended - 3))
 
 
 def tables(found: Measured) -> list[Table]:
@@ -98,9 +111,11 @@ def tables(found: Measured) -> list[Table]:
     for name, status in (("answered", "200"), ("refused", "503")):
         figures = [found.of(status, figure) for figure in ("p50_ms", "p95_ms", "p99_ms")]
         rate = median(one.rate(status, OVER_S) for one in found.rounds)
-        rows.append([name, f"{rate:,.0f}", f"{rate / found.peak:.2f}", *(f"{figure:.1f}" for figure in figures)])
+        rows.append([name, f"{rate:,.0f}", f"{found.share(status):.2f}", *(f"{figure:.1f}" for figure in figures)])
     note = (
         f"Medians of {ROUNDS} rounds of {OVER_S} s. Peak: {found.peak:,.0f} requests/s; offered: {found.offered:,.0f}. "
+        f"Of the peak: {min(one.share('200') for one in found.rounds):.2f} in the worst round, "
+        f"{max(one.share('200') for one in found.rounds):.2f} in the best. "
         f"Connections broken: {sum(one.broken for one in found.rounds)}; not sent for want of one: "
         f"{sum(one.unsent for one in found.rounds)}."
     )
@@ -109,10 +124,10 @@ def tables(found: Measured) -> list[Table]:
 
 
 def checks(found: Measured, times: float) -> list[Check]:
-    share, offered, refused = found.answered / found.peak, found.offered / found.peak, found.of("503", "p95_ms")
+    share, offered, refused = found.share("200"), found.offered / found.peak, found.of("503", "p95_ms")
     broken = sum(one.broken for one in found.rounds)
     return [
-        Check(f"{times:g}x the peak is offered", f"{offered:.1f}x", offered >= 0.95 * times),
+        Check(f"{times:g}x the peak is offered", f"{offered:.1f}x", offered >= 0.9 * times),
         Check(f"{GOODPUT:.0%} of the peak or more is answered", f"{share:.0%}", share >= GOODPUT),
         Check(f"the rest is refused within {REFUSED_MS:g} ms (p95)", f"{refused:.1f} ms", refused < REFUSED_MS),
         Check("no connection is broken", str(broken), not broken),

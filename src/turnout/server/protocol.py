@@ -28,6 +28,10 @@ HEAD_S = 10.0
 _STATUS = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus}
 # When to come back, in turn: clients that are all told the same come back together.
 WAITS_S = (1, 2, 3)
+# Heads of requests that were refused, to be told again; they hold credentials, and go when there are this many.
+HEADS_KEPT = 1024
+# A longer one is read like any other request's.
+HEAD_BYTES = 4096
 
 
 class BoundedHead(HttpToolsProtocol):
@@ -49,7 +53,8 @@ class BoundedHead(HttpToolsProtocol):
         self._presence.leave()
 
     def data_received(self, data: bytes) -> None:
-        if self.admission is not None and self.admission.is_full and self._refuse(self.admission, data):
+        admission = self.admission
+        if admission is not None and admission.is_full and self._refuse(admission, data):
             return
         # A head is short: of what comes at once only the beginning can be one.
         endless = len(data) > self.limit and self._in_head and data.find(b"\r\n\r\n", 0, self.limit) < 0
@@ -63,11 +68,17 @@ class BoundedHead(HttpToolsProtocol):
     def _refuse(self, admission: Admission, data: bytes) -> bool:
         """Answer a whole request without reading it: one that came in one piece, between two others."""
         cycle: Any = self.cycle  # None before the first request
-        if cycle is not None and not cycle.response_complete:
+        if (cycle is not None and not cycle.response_complete) or (self._in_head and self._come):
             return False
-        refusals = _REFUSALS.get(data[: data.find(b"\r") + 1])
-        end = data.find(b"\r\n\r\n")
-        if refusals is None or end < 0 or len(data) != end + 4 + _length(data, end):
+        # Clients say nearly the same each time: what a head means is looked up more often than it is read.
+        head = data[: data.find(b"\r\n\r\n", 0, HEAD_BYTES) + 4]
+        known = _HEADS.get(head)
+        if known is None:
+            if len(_HEADS) >= HEADS_KEPT:
+                _HEADS.clear()
+            known = _HEADS[head] = _read_head(head)
+        size, refusals = known
+        if len(data) != size:
             return False
         admission.refused += 1
         self.transport.write(refusals[admission.refused % len(WAITS_S)])
@@ -163,6 +174,13 @@ def _written(form: Format, wait_s: int) -> bytes:
     return f"{head}content-length: {len(body)}\r\n\r\n".encode() + body
 
 
+def _read_head(head: bytes) -> tuple[int, list[bytes]]:
+    """How long a request is in all, and what it is refused with; no length for what is not to be refused here."""
+    refusals = _REFUSALS.get(head[: head.find(b"\r") + 1])
+    length = _length(head, len(head) - 4)
+    return (len(head) + length, refusals) if refusals is not None and length >= 0 else (-1, [])
+
+
 def _length(data: bytes, end: int) -> int:
     """What a head says of the body that follows it; nothing that could be one if it does not say."""
     # As nearly every client writes it; the pattern is for the others, and much slower.
@@ -176,6 +194,7 @@ def _length(data: bytes, end: int) -> int:
     return int(said) if 0 < len(said) < 10 else -1
 
 
+_HEADS: dict[bytes, tuple[int, list[bytes]]] = {}
 _LENGTH = re.compile(rb"\r\ncontent-length: *([0-9]{1,9})\r\n", re.IGNORECASE)
 _WRITTEN: dict[str, list[bytes]] = {
     wire: [_written(FORMATS[wire], wait) for wait in WAITS_S] for wire in ("openai-chat", "anthropic-messages")
