@@ -12,8 +12,10 @@ fit then is lost and counted. Nothing is lost silently.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
+import sys
 import threading
 import time
 import weakref
@@ -37,6 +39,8 @@ Durability = Literal["batched", "strict"]
 
 # How long a group is gathered for. What a commit costs is nearly the same for ten rows and for a hundred.
 GATHER_S = 0.05
+# How far the writer steps back in `batched`, in the system's own measure of niceness.
+NICE = 5
 # After a failed write the next one waits, longer each time: a locked database is not helped by being asked.
 FIRST_PAUSE_S, LAST_PAUSE_S = 0.05, 2.0
 # What a power cut may take in `batched`: while rows wait to be committed the spool is synced this often.
@@ -287,6 +291,8 @@ class Journal:
                         self._fail(error)
 
     def _run(self) -> None:
+        if self.durability == "batched":
+            _step_back()
         pause = FIRST_PAUSE_S
         while not (self._stopping and self.spool.backlog == 0):
             try:
@@ -449,6 +455,15 @@ class Journal:
             self._ended = self._ended or last
         for one in waiting:
             one.receipt.set_exception(NotStored(why))
+
+
+def _step_back() -> None:
+    """Let answers go first where both want the same core: their rows are safe already. A quarter of it is left to this
+    thread, more than it needs. Only Linux gives threads a priority of their own."""
+    if sys.platform == "linux":
+        thread = threading.get_native_id()
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, thread, os.getpriority(os.PRIO_PROCESS, thread) + NICE)
 
 
 def _say(sentence: str, said: set[str]) -> None:
