@@ -17,6 +17,9 @@ from typing import Literal
 
 from msgspec import Struct
 
+# What ends within so long of each other is counted together: memory does not grow with the traffic.
+MOMENT_S = 0.01
+
 State = Literal["closed", "open", "half-open"]
 
 
@@ -29,12 +32,21 @@ class BreakerSettings(Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     open_at_most_s: float = 300.0
 
 
+class _Moment(Struct, gc=False):
+    """What ended at about the same time."""
+
+    at: float
+    seen: int = 0
+    failed: int = 0
+
+
 class Breaker:
     def __init__(self, settings: BreakerSettings = BreakerSettings(), now: Callable[[], float] = monotonic) -> None:  # noqa: B008 - frozen
         self.settings = settings
         self._now = now
-        self._recent: deque[tuple[float, bool]] = deque()
-        self._failed = 0
+        self._recent: deque[_Moment] = deque()
+        self._seen = self._failed = 0
+        """In all the moments together."""
         self._in_a_row = 0
         self._opened = 0
         self._since: float | None = None
@@ -68,8 +80,8 @@ class Breaker:
             self._note(failed=False)
         elif self._probing is not None:
             self._since = self._probing = None
-            self._opened = self._in_a_row = self._failed = 0
-            self._recent.clear()
+            self._opened = self._in_a_row = 0
+            self._forget()
 
     def failed(self) -> None:
         if self._since is not None:
@@ -78,8 +90,8 @@ class Breaker:
             return
         self._in_a_row += 1
         self._note(failed=True)
-        settings, seen = self.settings, len(self._recent)
-        often = seen >= settings.at_least and self._failed >= settings.share * seen
+        settings = self.settings
+        often = self._seen >= settings.at_least and self._failed >= settings.share * self._seen
         if self._in_a_row >= settings.in_a_row or often:
             self._trip()
 
@@ -93,11 +105,20 @@ class Breaker:
         self._probing = None
 
     def _note(self, *, failed: bool) -> None:
-        now = self._now()
-        if self._recent and now < self._recent[-1][0]:
-            self._recent.clear()
-            self._failed = 0
-        self._recent.append((now, failed))
+        now, recent = self._now(), self._recent
+        if recent and now < recent[-1].at:
+            self._forget()
+        if not recent or now - recent[-1].at >= MOMENT_S:
+            recent.append(_Moment(now))
+        recent[-1].seen += 1
+        recent[-1].failed += failed
+        self._seen += 1
         self._failed += failed
-        while self._recent[0][0] < now - self.settings.window_s:
-            self._failed -= self._recent.popleft()[1]
+        while recent[0].at < now - self.settings.window_s:
+            old = recent.popleft()
+            self._seen -= old.seen
+            self._failed -= old.failed
+
+    def _forget(self) -> None:
+        self._recent.clear()
+        self._seen = self._failed = 0

@@ -27,6 +27,7 @@ from .spool import line
 
 _encode = msgspec.json.Encoder().encode
 _rows: msgspec.json.Decoder[Row] = msgspec.json.Decoder(Row)
+_many: msgspec.json.Decoder[list[Row]] = msgspec.json.Decoder(list[Row])
 
 
 class Known(NamedTuple):
@@ -172,6 +173,14 @@ def entry(row: Row) -> bytes:
 def read_entry(content: bytes) -> Row:
     """The row of a line's content; raises DecodeError for what is none."""
     return _rows.decode(content)
+
+
+def read_entries(contents: Sequence[bytes]) -> list[Row]:
+    """The rows of many lines, read in one go; raises DecodeError if one of them is none."""
+    rows = _many.decode(b"[" + b",".join(contents) + b"]")
+    if len(rows) != len(contents):
+        raise msgspec.DecodeError("a line of more than one row")
+    return rows
 
 
 def asked_text(query: Query) -> str:

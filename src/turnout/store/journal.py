@@ -31,7 +31,7 @@ from turnout.core.decision import Decision
 from turnout.core.errors import NotStored
 
 from .backend import Backend, Unwritable
-from .entry import Scribe, read_entry
+from .entry import Scribe, read_entries, read_entry
 from .row import Row
 from .spool import CLOSED, Spool, contents, line
 
@@ -364,20 +364,14 @@ class Journal:
         if not lines:
             return False
         start = self.spool.taken
-        rows: list[Row] = []
-        told: list[bytes] = []
+        found = list(contents(lines))
+        told = [content for content in found if content is not None]
+        torn = len(found) - len(told)
         refused: list[tuple[bytes, Exception]] = []
-        torn = 0
-        for content in contents(lines):
-            if content is None:
-                torn += 1
-                continue
-            try:
-                rows.append(read_entry(content))
-            except DecodeError as error:
-                refused.append((content, error))
-            else:
-                told.append(content)
+        try:
+            rows = read_entries(told)
+        except DecodeError:  # one by one, to see which
+            rows, told, refused = _read_apart(told)
         written = self._write(rows, told)
         refused += written.refused
         # Only now, when the whole batch has been dealt with: what is tried again is set aside once.
@@ -455,6 +449,21 @@ class Journal:
             self._ended = self._ended or last
         for one in waiting:
             one.receipt.set_exception(NotStored(why))
+
+
+def _read_apart(contents: Iterable[bytes]) -> tuple[list[Row], list[bytes], list[tuple[bytes, Exception]]]:
+    """The rows that can be read, what they were told in, and what cannot be."""
+    rows: list[Row] = []
+    told: list[bytes] = []
+    refused: list[tuple[bytes, Exception]] = []
+    for content in contents:
+        try:
+            rows.append(read_entry(content))
+        except DecodeError as error:
+            refused.append((content, error))
+        else:
+            told.append(content)
+    return rows, told, refused
 
 
 def _step_back() -> None:

@@ -21,7 +21,8 @@ CACHED_S = 300.0
 # The shortest prompt providers cache.
 CACHED_TOKENS = 1024
 REMEMBERED_S = 3600.0
-CONVERSATIONS = 50_000
+# Each costs half a kilobyte, and going beyond what a processor's cache holds slows every request down.
+CONVERSATIONS = 20_000
 # What an answer is assumed to be, for comparing two models on the same turn.
 ANSWER_TOKENS = 500
 
