@@ -377,8 +377,13 @@ class Journal:
         # Only now, when the whole batch has been dealt with: what is tried again is set aside once.
         if refused:
             self._set_aside(refused)
+        if torn:
+            log.warning("%s lines of the spool were torn and are lost", torn)
+        if self._outage:
+            self._outage.clear()
+            log.warning("%s takes rows again", self.backend.where)
         with self._counting:
-            # Together: whoever sees that a row is taken finds it counted.
+            # Last, and together: whoever sees that a row is taken finds it counted, and the log complete.
             self.spool.release(len(lines))
             self._counts.committed += written.committed
             self._counts.repeated += written.repeated
@@ -389,12 +394,7 @@ class Journal:
             done = [waiting for waiting in self._waiting if waiting.end <= taken]
             if done:
                 self._waiting = [waiting for waiting in self._waiting if waiting.end > taken]
-        if torn:
-            log.warning("%s lines of the spool were torn and are lost", torn)
         _answer(done, self._refused)
-        if self._outage:
-            self._outage.clear()
-            log.warning("%s takes rows again", self.backend.where)
         return True
 
     def _write(self, rows: Sequence[Row], told: Sequence[bytes]) -> Written:
