@@ -81,7 +81,8 @@ def outcome_facts(by: str, outcome: Outcome) -> dict[str, Fact]:
 
 
 def check_decision(rules: Sequence[Rule], decision: Decision) -> list[Violation]:
-    return list(violations(rules, decision.routes, decision_facts(decision)))
+    spoken = [rule for rule in rules if rule.applies(decision.routes, decision.by)]
+    return list(violations(spoken, decision.routes, decision_facts(decision))) if spoken else []
 
 
 def check_outcome(rules: Sequence[Rule], routes: Sequence[str], by: str, outcome: Outcome) -> list[Violation]:
