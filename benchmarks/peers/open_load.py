@@ -53,9 +53,11 @@ class Client(asyncio.Protocol):
             self.load.idle.append(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.load.broken += 1
+        # A server may close what has been idle for long; what it closes while somebody waits for an answer is broken.
         if self in self.load.idle:
             self.load.idle.remove(self)
+        else:
+            self.load.broken += 1
 
 
 class Load:

@@ -50,6 +50,31 @@ def test_batched_rows_arrive_by_themselves(store: Store, store_url: str) -> None
     until(lambda: select(store_url, COUNT) == [(1,)])
 
 
+class TestBusy:
+    """While the process says that it has no time to spare, rows stay in the spool, synced; but not for ever."""
+
+    def test_commits_wait_and_readers_do_not(self, opened: Callable[..., Store]) -> None:
+        store = opened()
+        store.journal.is_busy = lambda: True
+        for _ in range(3):
+            store.record(ask())
+        time.sleep(0.3)
+        assert store.counts().committed == 0
+        assert len(list(store.records().decisions())) == 3, "whoever reads finds what was recorded"
+        store.record(ask())
+        store.journal.is_busy = lambda: False
+        until(lambda: store.counts().backlog_bytes == 0)
+
+    def test_not_beyond_a_quarter_of_the_spool(
+        self, opened: Callable[..., Store], store_url: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        store = opened()
+        store.journal.is_busy = lambda: True
+        monkeypatch.setattr(journal_module, "SPARED", 1 / store.journal.spool.limit_bytes)
+        store.record(ask())
+        until(lambda: select(store_url, COUNT) == [(1,)])
+
+
 class TestStrict:
     def test_committed_before_it_returns(self, opened: Callable[..., Store], store_url: str) -> None:
         store = opened(durability="strict")

@@ -54,6 +54,11 @@ class Admission:
         # A line is for a moment's crowd; while the loop is behind, waiting in it would only make that worse.
         return self.room < self.limit or len(self._line) >= self.waiting
 
+    @property
+    def is_short(self) -> bool:
+        """Whether there is less room than usual: the event loop is behind, or was a moment ago."""
+        return self.room < self.limit
+
     def expect(self, loop: asyncio.AbstractEventLoop) -> None:
         """Somebody comes in with the loop's next turn: without counting them all who come at once would be let in."""
         if not self.coming:

@@ -50,6 +50,8 @@ class House:
         self.guard = Guard(settings)
         self.auth = Auth(store, read_pepper(), loopback=settings.loopback)
         self.admission = Admission(settings.requests, settings.waiting, settings.wait_s, settings.lag_s)
+        if store is not None:
+            store.journal.is_busy = lambda: self.admission.is_short
         self.metrics = Metrics()
         self._live: dict[str, LiveRouter] = {}
         self.profile = self._auto(self.models)

@@ -39,6 +39,8 @@ Durability = Literal["batched", "strict"]
 
 # How long a group is gathered for. What a commit costs is nearly the same for ten rows and for a hundred.
 GATHER_S = 0.05
+# So much of the spool may fill up before a busy process has to find the time for commits.
+SPARED = 0.25
 # How far the writer steps back in `batched`, in the system's own measure of niceness.
 NICE = 5
 # After a failed write the next one waits, longer each time: a locked database is not helped by being asked.
@@ -110,6 +112,8 @@ class Journal:
         self.spool = spool
         self.scribe = scribe
         self.durability = durability
+        self.is_busy: Callable[[], bool] = lambda: False
+        """Asked by the thread: whether the process has no time to spare just now. Commits wait then, in bounds."""
         self._chore = chore
         """What the thread does a little of when there is nothing to write; it says whether there is more to do."""
         self._counts = Counts()
@@ -322,7 +326,10 @@ class Journal:
     def _gather(self) -> None:
         """Let rows come together, unless somebody waits for one or a batch is full. They are safe meanwhile."""
         until = time.monotonic() + GATHER_S
-        while not (self._hurry.wait(SYNC_EVERY_S) or self.spool.behind or time.monotonic() >= until):
+        while not self._hurry.wait(SYNC_EVERY_S):
+            spared = self.is_busy() and self.spool.backlog < self.spool.limit_bytes * SPARED
+            if not spared and (self.spool.behind or time.monotonic() >= until):
+                return
             self._sync()
 
     def _rest(self) -> None:
