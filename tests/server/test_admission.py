@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from turnout.apps.caller import Refused
-from turnout.server.admission import LEAST, Admission
+from turnout.server.admission import LEAST, MOMENT, Admission
 
 
 def admission(limit: int = 100, waiting: int = 0, lag_s: float = 0.02) -> Admission:
@@ -105,3 +105,16 @@ def test_it_measures_the_loop_it_runs_on() -> None:
         watching.cancel()
 
     asyncio.run(main())
+
+
+def test_it_is_refusing_while_somebody_is_refused_and_a_moment_longer() -> None:
+    room = admission()
+    look(room, 3.0, 50)
+    assert not room.is_refusing, "a busy machine alone refuses nobody"
+    room.refused += 1
+    look(room, 0.0, 1)
+    assert room.is_refusing
+    look(room, 0.0, MOMENT - 1)
+    assert room.is_refusing
+    look(room, 0.0, 1)
+    assert not room.is_refusing

@@ -23,6 +23,10 @@ SHRINKING, GROWING = 0.8, 1.05
 LEAST = 48
 
 
+# Looks without a refusal until nobody is said to be refused any more: half a second.
+MOMENT = 25
+
+
 class Admission:
     def __init__(self, limit: int, waiting: int, wait_s: float, lag_s: float) -> None:
         self.limit = limit
@@ -35,6 +39,9 @@ class Admission:
         self.coming = 0
         """Heads that were read since the loop last turned: whoever sent them has not entered yet, and will."""
         self.refused = 0
+        self._refused_before = 0
+        self._refusing = 0
+        """Looks that are left of the moment after a refusal."""
         self.lag = 0.0
         """How far the event loop is behind, seconds; kept by `watch`."""
         self.draining = False
@@ -55,9 +62,9 @@ class Admission:
         return self.room < self.limit or len(self._line) >= self.waiting
 
     @property
-    def is_short(self) -> bool:
-        """Whether there is less room than usual: the event loop is behind, or was a moment ago."""
-        return self.room < self.limit
+    def is_refusing(self) -> bool:
+        """Whether somebody was refused a moment ago."""
+        return self._refusing > 0
 
     def expect(self, loop: asyncio.AbstractEventLoop) -> None:
         """Somebody comes in with the loop's next turn: without counting them all who come at once would be let in."""
@@ -122,6 +129,8 @@ class Admission:
 
     def measure(self, late: float) -> None:
         """Take note of a waking that was so many seconds late, and make room accordingly."""
+        self._refusing = MOMENT if self.refused > self._refused_before else max(0, self._refusing - 1)
+        self._refused_before = self.refused
         # One pause is no overload: somebody's long prompt, a collection of garbage. Several in a row are.
         self.lag += (late - self.lag) * (RISING if late > self.lag else FALLING)
         if self.lag >= self.lag_s:

@@ -51,7 +51,7 @@ class House:
         self.auth = Auth(store, read_pepper(), loopback=settings.loopback)
         self.admission = Admission(settings.requests, settings.waiting, settings.wait_s, settings.lag_s)
         if store is not None:
-            store.journal.is_busy = lambda: self.admission.is_short
+            store.journal.is_busy = lambda: self.admission.is_refusing
         self.metrics = Metrics()
         self._live: dict[str, LiveRouter] = {}
         self.profile = self._auto(self.models)
