@@ -129,7 +129,7 @@ def checks(found: Measured, times: float) -> list[Check]:
     share, offered, refused = found.share("200"), found.offered / found.peak, found.of("503", "p95_ms")
     broken = sum(one.broken for one in found.rounds)
     return [
-        Check(f"{times:g}x the peak is offered", f"{offered:.1f}x", offered >= 0.9 * times),
+        Check(f"{times:g}x the peak is offered", f"{offered:.1f}x", offered >= 0.95 * times),
         Check(f"{GOODPUT:.0%} of the peak or more is answered", f"{share:.0%}", share >= GOODPUT),
         Check(f"the rest is refused within {REFUSED_MS:g} ms (p95)", f"{refused:.1f} ms", refused < REFUSED_MS),
         Check("no connection is broken", str(broken), not broken),

@@ -24,7 +24,6 @@ from .table import ROUTES, Listener, Route
 from .wire import DIRECT, PRESENCE, Gone, Receive, Scope, Send, read_body, send_answer, take_body, write_answer
 
 log = logging.getLogger("turnout.server")
-_NOBODY = None
 
 
 def application(house: House, listener: Listener = "public") -> Any:
