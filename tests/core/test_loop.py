@@ -144,6 +144,10 @@ class TestHeld:
         for part in ("confidence 0.69", "needs 0.70", "margin 0.10", "needs 0.20"):
             assert part in held.text
 
+    def test_a_margin_that_nobody_asks_for_is_not_spoken_of(self) -> None:
+        decision = decide(place(says("dear", 0.689, 0.1), "one", gate=Gate(0.7)))
+        assert decision.steps[0].reasons[-1].text == "below the gate: confidence 0.69 (needs 0.70)"
+
     def test_a_profile_may_word_it(self) -> None:
         text = "ambiguous (conf={confidence}), ask on"
         decision = decide(place(says("dear", 0.5), "one", gate=Gate(0.7), held_text=text))

@@ -57,6 +57,27 @@ def test_an_explain_that_raises_does_not_take_the_decision_down() -> None:
     assert decision.json()
 
 
+class Speechless:
+    def __repr__(self) -> str:
+        raise RuntimeError("no")
+
+
+@pytest.mark.parametrize(
+    "told", [None, 7, "words", (None,), ("words",), [Speechless()], Speechless(), (Reason("toy.x", 5),), {"toy.x": "y"}]
+)
+def test_an_explain_that_returns_no_reasons_is_an_error_of_its_own(told: Any) -> None:
+    given = Verdict(("second",), 0.9, reasons=(Reason("toy.given", "half a character: \ud800"),))
+    decision = decide(ScriptedLayer([given], explain=lambda verdict: told))
+    assert [reason.code for reason in decision.reasons] == ["toy.given", "explain.error"]
+    assert decision.reasons[1].text.startswith("one cannot explain itself: ")
+    assert decision.json()
+
+
+def test_an_explain_may_return_a_list() -> None:
+    decision = decide(ScriptedLayer([GOOD], explain=lambda verdict: [Reason("toy.x", "x")]))
+    assert decision.reasons == (Reason("toy.x", "x"),)
+
+
 def test_two_layers_with_one_verdict_explain_it_each_in_its_way() -> None:
     verdict = Verdict(("second",), 0.1, evidence=(1,))
     one = ScriptedLayer([verdict], explain=lambda verdict: (Reason("one.saw", "x"),))

@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
+import msgspec
 import pytest
 
 from stored import ask, select, stuck
@@ -22,7 +23,8 @@ from turnout.store import Outcome, Store, open_store
 from turnout.store import journal as journal_module
 from turnout.store import postgres as postgres_module
 from turnout.store import sqlite as sqlite_module
-from turnout.store.spool import line
+from turnout.store.entry import read_entry
+from turnout.store.spool import contents, line
 
 # No integer column of either database holds it.
 TOO_LARGE = 2**70
@@ -179,11 +181,12 @@ class TestPoison:
         with stuck(store_url):
             store.record(decision := ask())
             store.journal.put(line(b"[]"))  # whole, and no row
+            store.journal.put(line(b'["l",null,"",null,null,1,"Hi",null,"full",null,{"id":"x"}]'))  # nor is this
             store.settle(decision, Outcome(attempts=TOO_LARGE))
             until(lambda: store.counts().failures >= 3)
             assert not (folder / journal_module.REJECTED).exists()
         assert store.flush()
-        assert len(self.rejected(store)) == store.counts().rejected == 2
+        assert len(self.rejected(store)) == store.counts().rejected == 3
         assert len(list(store.records().decisions())) == 1
 
     def test_strict_says_so(self, opened: Callable[..., Store]) -> None:
@@ -193,6 +196,14 @@ class TestPoison:
             store.settle(decision, Outcome(attempts=TOO_LARGE))
         store.record(ask())
         assert store.counts().rejected == 1
+
+
+def test_a_row_of_an_earlier_version_is_taken_from_the_spool(store: Store) -> None:
+    decision = ask()
+    (content,) = contents(store.journal.scribe.decision(decision))
+    assert content is not None
+    store.journal.put(line(msgspec.json.encode(read_entry(content))))  # as it was written before: column by column
+    assert msgspec.json.decode(store.records().get(decision.id).body) == decision.to_dict()
 
 
 def test_a_torn_line_is_counted(store: Store) -> None:

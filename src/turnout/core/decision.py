@@ -6,6 +6,7 @@ so an explained decision costs no more than a few microseconds. Ids and timings 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -16,7 +17,7 @@ from .contain import contain, readable
 from .policy import Policy
 from .profile import Explain, Part, Placed, Profile
 from .query import Query
-from .verdict import Fault, Reason, Verdict
+from .verdict import Fault, Reason, Verdict, VerdictForm
 
 Ended = Literal["accepted", "held", "passed", "timeout", "error", "invalid", "breaker", "skipped"]
 
@@ -40,7 +41,7 @@ class Step(Struct, frozen=True, gc=False):
             kept = verdict._explained
             # Kept with the place it was rendered for: another layer may have returned the same verdict.
             if kept is None or kept[0] is not place or kept[1] != self.ended:
-                kept = (place, self.ended, _explain(place, verdict, self.ended))
+                kept = (place, self.ended, _told(place, place.explain, verdict, self.ended))
                 force_setattr(verdict, "_explained", kept)
             return kept[2]
         if self.fault is not None:
@@ -50,30 +51,49 @@ class Step(Struct, frozen=True, gc=False):
     @property
     def details(self) -> tuple[Reason, ...]:
         """What else the layer can say of its verdict. Found anew each time: it is not in the log, nor in the JSON."""
-        elaborate = self.place.elaborate
-        return () if self.verdict is None or elaborate is None else _told(self.place, elaborate, self.verdict)
+        elaborate, verdict = self.place.elaborate, self.verdict
+        return () if verdict is None or elaborate is None else _told(self.place, elaborate, verdict)
 
 
-def _explain(place: Placed, verdict: Verdict, ended: Ended) -> tuple[Reason, ...]:
-    """The reasons a layer gave, those it renders from its evidence, and why its gate held it back if it did."""
-    reasons = verdict.reasons
-    if place.explain is not None:
-        reasons += _told(place, place.explain, verdict)
+def _told(place: Placed, explain: Explain | None, verdict: Verdict, ended: str = "") -> tuple[Reason, ...]:
+    """What `explain` makes of a verdict. Of one that has `ended` somehow: the reasons it came with, too, and why its
+    gate held it back if it did."""
+    reasons = verdict.reasons if ended else ()
+    if explain is not None:
+        told = contain(explain, verdict)
+        reasons += told if type(told) is tuple else _untold(place, told)
     if ended == "held":
-        gate = place.gate
-        text = place.held_text or (
-            f"below the gate: confidence {{confidence}} (needs {gate.confidence:.2f}), "
-            f"margin {verdict.margin:.2f} (needs {gate.margin:.2f})"
-        )
-        reasons += (Reason("gate.held", text.replace("{confidence}", f"{verdict.confidence:.2f}")),)
-    return tuple([one if one.text.isascii() else Reason(one.code, readable(one.text)) for one in reasons])
+        gate, sure = place.gate, f"{verdict.confidence:.2f}"
+        if place.held_text:
+            text = place.held_text.replace("{confidence}", sure)
+        else:
+            text = f"below the gate: confidence {sure} (needs {gate.confidence:.2f})"
+            if gate.margin:
+                text = f"{text}, margin {verdict.margin:.2f} (needs {gate.margin:.2f})"
+        reasons += (Reason("gate.held", text),)
+    for one in reasons:
+        if type(one) is not Reason or type(one.text) is not str or not one.text.isascii():
+            return tuple(map(functools.partial(_readable, place), reasons))
+    return reasons
 
 
-def _told(place: Placed, explain: Explain, verdict: Verdict) -> tuple[Reason, ...]:
-    rendered = contain(explain, verdict)
-    if isinstance(rendered, Fault):
-        return (Reason("explain.error", f"{place.id} cannot explain itself: {rendered.detail}"),)
-    return tuple(rendered)
+def _untold(place: Placed, told: object) -> tuple[Any, ...]:
+    """What is left of an explanation that is not a tuple of reasons."""
+    if isinstance(told, list):
+        return tuple(told)
+    detail = told.detail if isinstance(told, Fault) else f"returned {_shown(told)}, not reasons"
+    return (Reason("explain.error", f"{place.id} cannot explain itself: {detail}"),)
+
+
+def _readable(place: Placed, reason: object) -> Reason:
+    """The reason as it can be written down."""
+    if type(reason) is Reason and isinstance(reason.text, str):
+        return Reason(reason.code, readable(reason.text))
+    return Reason("explain.error", f"{place.id} cannot explain itself: {_shown(reason)} is not a reason")
+
+
+def _shown(value: object) -> str:
+    return readable(str(contain(repr, value))[:80])
 
 
 class Decision(Struct, frozen=True, eq=False, gc=False):
@@ -173,13 +193,16 @@ class Decision(Struct, frozen=True, eq=False, gc=False):
 
     def json(self) -> bytes:
         """The documented JSON form."""
-        return _encode(self._form())
+        return _encode(self.form())
 
-    def _form(self) -> DecisionForm:
+    def form(self) -> DecisionForm:
+        """What the JSON form is written from."""
         profile, chosen = self.profile, self.chosen
         best = chosen if chosen is not None else self.held
         verdict = best.verdict if best is not None else None
         role, text, then = _WHOLE if self.part is None else _part_form(self.part)
+        # Before the reasons: a verdict that has been explained is known for one that its layer keeps and gives again.
+        trace = [step.encoded or _step_form(step, chosen) for step in self.steps]
         return DecisionForm(
             self.id,
             profile.name,
@@ -194,8 +217,8 @@ class Decision(Struct, frozen=True, eq=False, gc=False):
             self.reasons,
             profile.encoded_policies[self.routes[0]] if len(self.routes) == 1 else Raw(_encode(self.policy)),
             verdict.scores if verdict is not None else {},
-            [step.encoded or _step_form(step, chosen) for step in self.steps],
-            [part._form() for part in self.parts] if self.parts else [],
+            trace,
+            [part.form() for part in self.parts] if self.parts else [],
             self.elapsed_ns / 1000,
             role,
             text,
@@ -211,8 +234,7 @@ class StepForm(Struct, frozen=True, omit_defaults=True, gc=False):
     ended: Ended
     elapsed_us: float
     gate: Raw | None = None
-    verdict: Raw | None = None
-    """A `VerdictForm`, for a layer that had a verdict."""
+    verdict: VerdictForm | Raw | None = None
     reasons: tuple[Reason, ...] | None = None
     """Given where they are not among the decision's own already: the losers' of a decision that a layer made."""
 
@@ -258,6 +280,9 @@ def _step_form(step: Step, chosen: Step | None) -> StepForm:
     if verdict is None:
         reasons = None if step.fault is None else step.reasons
         return StepForm(place.id, place.kind, step.ended, step.elapsed_ns / 1000, reasons=reasons)
+    form: VerdictForm | Raw | None = verdict._encoded
+    if form is None and verdict._explained is None:
+        form = VerdictForm(verdict.routes, verdict.confidence, verdict.margin, verdict.scores, verdict.decisive)
     # A fallback's reasons are those of the layers it fell back from.
     reasons = None if chosen is None or step is chosen else step.reasons
     return StepForm(
@@ -266,7 +291,7 @@ def _step_form(step: Step, chosen: Step | None) -> StepForm:
         step.ended,
         step.elapsed_ns / 1000,
         place.gate._encoded or place.gate.encoded,
-        verdict._encoded or verdict.encoded,
+        form or verdict.encoded,
         reasons,
     )
 

@@ -193,13 +193,15 @@ class Trained:
         self._np = np
         rows = arrays["ngram_rows"]
         # One row more than there are: where every n-gram that was never seen leads, and nothing stands.
-        self._row = np.full(manifest.ngrams.buckets, len(rows), np.int32)
-        self._row[rows] = np.arange(len(rows), dtype=np.int32)
+        # As narrow as it can be: a decision looks at some hundred places of it, and memory is what that costs.
+        narrow = np.uint16 if len(rows) < 1 << 16 else np.int32
+        self._row = np.full(manifest.ngrams.buckets, len(rows), narrow)
+        self._row[rows] = np.arange(len(rows), dtype=narrow)
         self._weights = np.concatenate([arrays["ngram_weights"], np.zeros((1, len(self.labels)), np.int8)])
         share = manifest.mix / manifest.temperature
         scales = np.concatenate([arrays["ngram_scales"], np.zeros(1, np.float32)])
         self._scales = np.ascontiguousarray(scales * np.float32(share))
-        self._known = np.append(np.ones(len(rows), np.float32), np.float32(0))
+        self._unknown = len(rows)
         rest = (1.0 - manifest.mix) / manifest.temperature
         self._bias = self._ngram_bias = (arrays["ngram_bias"] * share).astype(np.float32)
         # From the mixture's measure to that of the n-gram head by itself.
@@ -225,7 +227,7 @@ class Trained:
             return Heard(np.zeros(len(self.labels), np.float32), 0.0)
         rows = self._row[np.array(buckets, np.intp)]
         given = np.array(values, np.float32)
-        known = float((given * given) @ self._known[rows])
+        known = float((given * given) @ (rows < self._unknown).astype(np.float32))
         return Heard((given * self._scales[rows]) @ self._weights[rows].astype(np.float32), known)
 
     def judge_alone(self, heard: Heard) -> Judged | None:

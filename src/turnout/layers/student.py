@@ -51,6 +51,8 @@ class Student:
 
     def __init__(self, trained: Trained, embedder: Embeds | None = None, characters: int | None = None) -> None:
         self.trained = trained
+        self.labels = trained.labels
+        self.staged = trained.manifest.alone is not None
         self.embedder = embedder
         most = trained.ngrams.characters
         self.characters = most if characters is None else min(characters, most)
@@ -83,22 +85,22 @@ class Student:
         return Verdict((judged.label,), judged.confidence, max(margin, 0.0), scores, (), evidence, calibrated=True)
 
     def explain(self, verdict: Verdict) -> tuple[Reason, ...]:
-        _, best, second, knownness, near, meant, alone = verdict.evidence
-        labels = self.trained.labels
-        one, other = labels[best], labels[second]  # type: ignore[call-overload]
-        told = f"the student says {one} ({verdict.confidence:.2f} sure to be right), not {other}"
-        reasons = [Reason("student.label", told)]
-        if self.trained.manifest.alone is not None:
-            reasons.append(Reason("student.stage", WORDS_ENOUGH if alone else WORDS_NOT_ENOUGH))
-        if self.embedder is not None and not alone:
-            side = one if meant >= 0 else other  # type: ignore[operator]
-            reasons.append(Reason("student.meaning", f"the meaning of the whole speaks for {side} ({abs(meant):.1f})"))  # type: ignore[arg-type]
-            how = f"cosine {near:.2f} to the nearest questions it learnt from"
+        evidence: tuple[Any, ...] = verdict.evidence
+        _, best, second, knownness, near, meant, alone = evidence
+        one, other = self.labels[best], self.labels[second]
+        label = f"the student says {one} ({verdict.confidence:.2f} sure to be right), not {other}"
+        like = "like" if knownness >= UNLIKE else "unlike"
+        if alone or self.embedder is None:
+            known = f"{like} what it knows ({knownness:+.1f}): {near:.0%} of its word parts were learnt"
+            around: tuple[Reason, ...] = ()
         else:
-            how = f"{near:.0%} of its word parts were learnt"
-        like = "like" if knownness >= UNLIKE else "unlike"  # type: ignore[operator]
-        reasons.append(Reason("student.known", f"{like} what it knows ({knownness:+.1f}): {how}"))
-        return tuple(reasons)
+            how = f"cosine {near:.2f} to the nearest questions it learnt from"
+            known = f"{like} what it knows ({knownness:+.1f}): {how}"
+            side = one if meant >= 0 else other
+            around = (Reason("student.meaning", f"the meaning of the whole speaks for {side} ({abs(meant):.1f})"),)
+        if self.staged:
+            around = (WORDS_ENOUGH if alone else WORDS_NOT_ENOUGH, *around)
+        return (Reason("student.label", label), *around, Reason("student.known", known))
 
     def elaborate(self, verdict: Verdict) -> tuple[Reason, ...]:
         """The words that spoke for the label, and those for the next one. Finding them takes longer than judging."""
@@ -110,8 +112,8 @@ class Student:
         return tuple(Reason(code, f"for {labels[at]}: {words}") for code, at, words in told if words)  # type: ignore[call-overload]
 
 
-WORDS_ENOUGH = "sure by its words alone: its meaning was not looked at"
-WORDS_NOT_ENOUGH = "not sure enough by its words alone: its meaning was looked at"
+WORDS_ENOUGH = Reason("student.stage", "sure by its words alone: its meaning was not looked at")
+WORDS_NOT_ENOUGH = Reason("student.stage", "not sure enough by its words alone: its meaning was looked at")
 # Two spreads below the average known question, for both measures together, lie one in forty of them.
 UNLIKE = -2.0
 

@@ -17,27 +17,28 @@ from msgspec.structs import astuple
 from turnout.core.contract import Rule, Violation
 from turnout.core.decision import Decision
 from turnout.core.ident import new_id
+from turnout.core.profile import Profile
 from turnout.core.query import Query
 
 from .contract import check_decision, check_outcome, decided_rules
 from .mask import writable
 from .redact import Level, digest, encode, keep, name, redact_body, redact_extra, writable_json
-from .row import NOTHING, BreachRow, DecisionRow, Outcome, OutcomeRow, ProfileRow, ReplyRow, Row
+from .row import NOTHING, BreachRow, LoggedRow, Outcome, OutcomeRow, ProfileRow, ReplyRow, Row
 from .spool import line
 
 _encode = msgspec.json.Encoder().encode
-_rows: msgspec.json.Decoder[Row] = msgspec.json.Decoder(Row)
-_many: msgspec.json.Decoder[list[Row]] = msgspec.json.Decoder(list[Row])
+_rows: msgspec.json.Decoder[Row | LoggedRow] = msgspec.json.Decoder(Row | LoggedRow)
+_many: msgspec.json.Decoder[list[Row | LoggedRow]] = msgspec.json.Decoder(list[Row | LoggedRow])
 
 
 class Known(NamedTuple):
     """What is worth knowing of a profile before its next decision."""
 
     rules: tuple[Rule, ...]
-    taught: bool
-    """It has layers that ask a model."""
-    routes: dict[tuple[str, ...], str]
-    """The JSON of the routes seen so far."""
+    teachers: tuple[int, ...]
+    """Which of its layers ask a model. A decision's steps are its layers in order, as far as it had to go."""
+    spoken: dict[tuple[tuple[str, ...], str], tuple[Rule, ...]]
+    """The rules that speak of certain routes when a certain layer has chosen them, as far as seen."""
 
 
 class Subject(NamedTuple):
@@ -57,61 +58,56 @@ class Scribe:
     def __init__(self, level: Level, key: bytes) -> None:
         self.level = level
         self.key = key
-        self.spooled: set[str] = set()
-        """Profiles that are in the spool already, by hash; the journal adds to it once an append has succeeded."""
         self._known: dict[str, Known] = {}
 
-    def decision(self, decision: Decision) -> bytes:
-        """The lines of a decision and its parts, after those of a profile that is new here."""
-        profile = decision.profile
-        known = self._known.get(profile.hash)
-        if known is None:
-            taught = any(place.cost == "network" for place in profile.layers)
-            known = self._known[profile.hash] = Known(decided_rules(profile.contract), taught, {})
+    def decision(self, decision: Decision, parent: str | None = None) -> bytes:
+        """The lines of a decision and its parts."""
+        known = self._known.get(decision.profile.hash) or self._know(decision.profile)
+        query, steps, level = decision.query, decision.steps, self.level
+        text = query.text or asked_text(query)
+        tenant = name(query.tenant) if query.tenant else ""
+        session = None if query.session is None else name(query.session)
+        teacher: str | None = None
+        """What a model said, used or not."""
+        for at in known.teachers:
+            if at < len(steps) and teacher is None and (verdict := steps[at].verdict) is not None:
+                teacher = verdict.routes[0]
+        asked, body, hashed = NOTHING, NOTHING, None
+        if level == "full":
+            kept: str | None = text if text.isascii() and "\0" not in text else writable(text)
+            if query.turns or query.attachments or query.declared is not None or query.ceiling is not None:
+                asked = Raw(encode(query))
+            # Encoded with its row: a form of its own would be copied once more.
+            body = decision.form()  # type: ignore[assignment]
+        else:
+            kept, hashed = keep(text, level), None if level == "off" else digest(text, tenant, self.key)
+            body = Raw(redact_body(decision.json(), level))
         now = time.time_ns() // 1_000_000
-        lines = self._lines(decision, None, known, now)
-        if profile.hash not in self.spooled:
-            lines = entry(ProfileRow(profile.hash, profile.name, Raw(encode(profile.resolved)), now)) + lines
+        content = _encode(LoggedRow(parent, tenant, session, teacher, now, kept, hashed, level, asked, body))
+        # A byte is found much faster than six.
+        if b"\\" in content:
+            content = writable_json(content)
+        lines = line(content)
+        if known.rules:
+            end = (decision.routes, decision.by)
+            rules = known.spoken.get(end)
+            if rules is None:
+                rules = known.spoken[end] = tuple(rule for rule in known.rules if rule.applies(*end))
+            if rules and (broken := check_decision(rules, decision)):
+                lines += breaches(decision.id, tenant, decision.profile.name, broken, "decision")
+        for part in decision.parts:
+            lines += self.decision(part, decision.id)
         return lines
 
-    def _lines(self, decision: Decision, parent: str | None, known: Known, now: int) -> bytes:
-        query, profile, level = decision.query, decision.profile, self.level
-        text = asked_text(query)
-        tenant = name(query.tenant) if query.tenant else ""
-        body = writable_json(decision.json())
-        routes = known.routes.get(decision.routes)
-        if routes is None:
-            routes = known.routes[decision.routes] = _encode(decision.routes).decode()
-        full = level == "full"
-        row = DecisionRow(
-            decision.id,
-            parent,
-            tenant,
-            None if query.session is None else name(query.session),
-            profile.name,
-            profile.hash,
-            decision.routes[0],
-            routes,
-            decision.confidence,
-            decision.by,
-            decision.outcome,
-            _teacher(decision) if known.taught else None,
-            decision.elapsed_ns / 1000,
-            now,
-            writable(text) if full else keep(text, level),
-            None if full or level == "off" else digest(text, tenant, self.key),
-            level,
-            _asked(query) if full else NOTHING,
-            Raw(body if full else redact_body(body, level)),
-        )
-        lines = line(_encode(row))
-        if known.rules:
-            broken = check_decision(known.rules, decision)
-            if broken:
-                lines += breaches(decision.id, tenant, profile.name, broken, "decision")
-        for part in decision.parts:
-            lines += self._lines(part, decision.id, known, now)
-        return lines
+    def profile(self, profile: Profile) -> bytes:
+        """The line of a profile."""
+        resolved = Raw(encode(profile.resolved))
+        return entry(ProfileRow(profile.hash, profile.name, resolved, time.time_ns() // 1_000_000))
+
+    def _know(self, profile: Profile) -> Known:
+        teachers = tuple(at for at, place in enumerate(profile.layers) if place.cost == "network")
+        known = self._known[profile.hash] = Known(decided_rules(profile.contract), teachers, {})
+        return known
 
     def outcome(self, subject: Subject, told: Outcome) -> bytes:
         """The lines of an outcome, and of what in it breaks the contract."""
@@ -172,7 +168,8 @@ def entry(row: Row) -> bytes:
 
 def read_entry(content: bytes) -> Row:
     """The row of a line's content; raises DecodeError for what is none."""
-    return _rows.decode(content)
+    row = _rows.decode(content)
+    return row.whole() if isinstance(row, LoggedRow) else row
 
 
 def read_entries(contents: Sequence[bytes]) -> list[Row]:
@@ -180,7 +177,7 @@ def read_entries(contents: Sequence[bytes]) -> list[Row]:
     rows = _many.decode(b"[" + b",".join(contents) + b"]")
     if len(rows) != len(contents):
         raise msgspec.DecodeError("a line of more than one row")
-    return rows
+    return [row.whole() if isinstance(row, LoggedRow) else row for row in rows]
 
 
 def asked_text(query: Query) -> str:
@@ -188,18 +185,3 @@ def asked_text(query: Query) -> str:
     if query.text or not query.turns:
         return query.text
     return next((turn.text for turn in reversed(query.turns) if turn.role == "user"), "")
-
-
-def _asked(query: Query) -> Raw:
-    """The whole query, where its text is not all of it."""
-    if query.turns or query.attachments or query.declared is not None or query.ceiling is not None:
-        return Raw(encode(query))
-    return NOTHING
-
-
-def _teacher(decision: Decision) -> str | None:
-    """What a model said, used or not."""
-    for step in decision.steps:
-        if step.place.cost == "network" and step.verdict is not None:
-            return step.verdict.routes[0]
-    return None

@@ -116,6 +116,8 @@ class Journal:
         """Asked by the thread: whether the process has no time to spare just now. Commits wait then, in bounds."""
         self._chore = chore
         """What the thread does a little of when there is nothing to write; it says whether there is more to do."""
+        self._profiles: set[str] = set()
+        """Those that are in the spool or in the database already, by hash."""
         self._counts = Counts()
         self._counting = threading.Lock()
         self._waiting: list[Waiting] = []
@@ -138,24 +140,18 @@ class Journal:
         """Where in the spool rows were that no database takes, and why: a caller may ask a moment later."""
         _forget_after_fork(self)
 
-    def record(self, decision: Decision) -> None:
-        """Write a decision down; returns when it is as durable as was asked for.
-
-        In `batched` nothing a disk or a database does makes this raise: what cannot be written is counted. In `strict`
-        it raises NotStored. A journal that is closed is the program's mistake: ValueError.
-        """
-        done = self.append(decision)
-        if done is not None:
-            done.result()
-
     def append(self, decision: Decision, after: bytes = b"") -> Future[None] | None:
-        """As `record`, without waiting: in `strict`, a future to wait for before answering. The rows that come `after`
-        the decision go with it, in one write."""
+        """Write a decision down. In `strict`, a future to wait for before answering; otherwise the row is in the spool
+        or counted as lost. The rows that come `after` the decision go with it, in one write."""
         lines = self.scribe.decision(decision) + after
-        end = self._spool(lines)
-        if isinstance(end, int):
-            # Only now: a profile that did not fit into the spool goes with the next decision that does.
-            self.scribe.spooled.add(decision.profile.hash)
+        if decision.profile.hash in self._profiles:
+            end = self._spool(lines)
+        else:
+            lines = self.scribe.profile(decision.profile) + lines
+            end = self._spool(lines)
+            if isinstance(end, int):
+                # Only now: a profile that did not fit into the spool goes with the next decision that does.
+                self._profiles.add(decision.profile.hash)
         return self._receipt(len(lines), end) if self.durability == "strict" else None
 
     def put(self, lines: bytes) -> None:
@@ -440,7 +436,7 @@ class Journal:
         _say(f"{error} (routing goes on; rows wait in the spool)", self._outage)
         self._fail_waiting(str(error))
         # Another database may stand there when this is over: it is told of the profiles again.
-        self.scribe.spooled.clear()
+        self._profiles.clear()
         self._sync()
 
     def _sync(self) -> None:

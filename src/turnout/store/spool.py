@@ -100,8 +100,9 @@ class Spool:
 
     def append(self, lines: bytes) -> int:
         """Write lines at the end; the position after them. Raises OSError, and then nothing was written."""
+        size = len(lines)
         with self._lock:
-            if self.written - self.taken + len(lines) > self.limit_bytes:
+            if self.written - self.taken + size > self.limit_bytes:
                 raise OSError(errno.EDQUOT, f"the spool holds {self.limit_bytes:,} bytes, its limit", str(self.folder))
             segment = self._active
             if segment is None or segment.size >= SEGMENT_BYTES:
@@ -109,14 +110,14 @@ class Spool:
             # At a known place: what an interrupted or failed call has left there is written over, not counted.
             try:
                 count = os.pwrite(segment.fd, lines, segment.size)
-                if count != len(lines):
-                    count = _finish(segment, lines, count)
+                if count != size:
+                    _finish(segment, lines, count)
             except OSError as error:
                 raise OSError(error.errno, error.strerror, str(self.folder)) from None
-            segment.size += count
-            self.written += count
+            segment.size += size
             self.appends += 1
-            return self.written
+            self.written = end = self.written + size
+            return end
 
     def _open(self) -> Segment:
         if self._closed:
@@ -320,7 +321,7 @@ def _close(fd: int) -> None:
         os.close(fd)
 
 
-def _finish(segment: Segment, lines: bytes, count: int) -> int:
+def _finish(segment: Segment, lines: bytes, count: int) -> None:
     """Write the rest of what was written in part, which tells why it was; take it back if that does not succeed."""
     try:
         while count < len(lines):
@@ -329,7 +330,6 @@ def _finish(segment: Segment, lines: bytes, count: int) -> int:
         with contextlib.suppress(OSError):
             os.ftruncate(segment.fd, segment.size)
         raise
-    return count
 
 
 def line(content: bytes) -> bytes:

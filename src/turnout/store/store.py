@@ -58,8 +58,14 @@ class Store:
         return self.journal.durability == "strict"
 
     def record(self, decision: Decision) -> None:
-        """Write a decision down, as durably as the store was opened for."""
-        self.journal.record(decision)
+        """Write a decision down; returns when it is as durable as the store was opened for.
+
+        In `batched` nothing a disk or a database does makes this raise: what cannot be written is counted. In `strict`
+        it raises NotStored. A store that is closed is the program's mistake: ValueError.
+        """
+        done = self.journal.append(decision)
+        if done is not None:
+            done.result()
 
     def append(self, decision: Decision, *, key_id: str = "", spent_usd: float = 0.0) -> Future[None] | None:
         """As `record`, for those who must not block: in `strict`, what to wait for before answering. What a key spent

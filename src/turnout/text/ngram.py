@@ -52,15 +52,13 @@ class Ngrams(Struct, frozen=True, forbid_unknown_fields=True):
         if not found:
             return [], []
         mask, (low, high), chars = self.buckets - 1, self.words, self.chars
-        counts: dict[int, int] = {}
-        get = counts.get
+        fell: list[int] = []
         for word in found:
-            for bucket in _inside(word, chars, mask):
-                counts[bucket] = get(bucket, 0) + 1
+            fell += _inside(word, chars, mask)
         for size in range(low, high + 1):
-            for bucket in _runs(found, size, mask):
-                counts[bucket] = get(bucket, 0) + 1
-        if len(counts) == sum(counts.values()):
+            fell += _runs(found, size, mask)
+        counts = Counter(fell)
+        if len(counts) == len(fell):
             length = 1.0 / sqrt(len(counts))
             return list(counts), [length] * len(counts)
         values = [1.0 if count == 1 else 1.0 + log(count) for count in counts.values()]
