@@ -12,6 +12,7 @@ from besieged import Got, besieged, call, chat, forget, id_of, make_key, setting
 from serving import Served, serving
 from stored import select
 from turnout.apps.caller import Purse, Refused
+from turnout.server import auth
 from turnout.testing import Received, Reply, ScriptedProvider
 
 # A call of 100 tokens in and 100 out costs a tenth of a cent.
@@ -192,6 +193,23 @@ def test_a_restart_forgets_nothing(tmp_path: Path) -> None:
         f"sqlite:///{tmp_path}/first/turnout.db", "select count(*), count(distinct decision_id) from spending"
     )
     assert rows == [(5, 5)]
+
+
+def test_two_processes_share_a_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the other one has booked is noticed when the key is looked up again."""
+    monkeypatch.setattr(auth, "CACHED_S", 0.2)
+    with besieged(tmp_path / "shared", prices=PRICES) as (one, provider):
+        provider.default = Reply("ok", usage=(100, 100))
+        key = make_key(one.store, budget_usd=4.2 * CALL_USD)
+        forget(one)
+        with serving(tmp_path / "shared", settings(provider, prices=PRICES)) as two:
+            assert [ask(served, key).status for served in (one, two, one, two)] == [200] * 4
+            for served in (one, two):
+                served.store.flush()
+            time.sleep(0.3)
+            assert [ask(served, key).status for served in (one, two)] == [402, 402]
+            assert spent(one, key) == pytest.approx(4 * CALL_USD)
+    assert provider.received == 4
 
 
 def test_a_model_without_a_price_is_not_for_budgets(tmp_path: Path) -> None:

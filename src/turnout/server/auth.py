@@ -18,7 +18,7 @@ from turnout.store.keys import Key
 
 from .key import SCOPES, Credential, digest, read_credential
 
-# A revoked key stops working within this time.
+# Within this time a revoked key stops working, and what other processes have booked on a key is noticed.
 CACHED_S = 30.0
 CACHED_KEYS = 10_000
 MINUTE_S = 60.0
@@ -122,14 +122,13 @@ class Auth:
         return row
 
     async def _purse(self, row: Key) -> Purse:
-        purse = self._purses.get(row.id)
-        if purse is None or (purse.budget_usd is None and row.budget_usd is not None):
-            spent = 0.0
-            if row.budget_usd is not None and self.store is not None:
-                spent = await asyncio.to_thread(self.store.keys.spent, row.id)
-            purse = self._purses.setdefault(row.id, Purse(row.budget_usd, spent))
-            if purse.budget_usd is None:
-                purse.spent_usd = max(purse.spent_usd, spent)  # it had no budget, so nobody had looked
+        """The key's money, held against the store's rows whenever the key is looked up: other processes spend, too, and
+        what this one has booked and not yet written down is in its purse alone."""
+        spent = 0.0
+        if row.budget_usd is not None and self.store is not None:
+            spent = await asyncio.to_thread(self.store.keys.spent, row.id)
+        purse = self._purses.setdefault(row.id, Purse())
+        purse.spent_usd = max(purse.spent_usd, spent)
         purse.budget_usd = row.budget_usd
         return purse
 
