@@ -156,6 +156,22 @@ class TestWhatAKeyMayDo:
         assert ask(served, low, model="turnout/simple").status == 200
         assert ask(served, low, model="fake/simple").status == 200
 
+    def test_above_a_ceiling_nothing_is_declared(self, pair: Pair) -> None:
+        """What the key forbids is refused; what the request itself limits is clamped, with a reason."""
+        served, _ = pair
+        key = make_key(served.store, ceiling="MEDIUM")
+
+        def declare(**fields: str) -> Any:
+            return call(served.url, "POST", "/v1/route", {"text": "hi", "profile": "tiers"} | fields, key=key)
+
+        for fields in ({}, {"ceiling": "REASONING"}):
+            got = declare(declared="COMPLEX", **fields)
+            assert got.status == 403
+            assert "'COMPLEX' is above this key's ceiling MEDIUM" in got.json["error"]["message"]
+        assert declare(declared="MEDIUM").json["route"] == "MEDIUM"
+        clamped = declare(declared="MEDIUM", ceiling="SIMPLE").json
+        assert (clamped["route"], clamped["outcome"]) == ("SIMPLE", "Dk")
+
     def test_a_ceiling_holds_when_models_fail(self, pair: Pair) -> None:
         """The chain of fallbacks ends at the ceiling."""
         served, provider = pair

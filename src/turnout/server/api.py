@@ -103,6 +103,9 @@ async def _decide(house: House, caller: Caller, asked: RouteBody, profile: str |
         decision = await router.route(query)
     except QueryError as error:
         raise Refused(422, "invalid_request_error", str(error)) from None
+    if decision.outcome == "Dk" and ceiling != asked.ceiling:
+        said = f"{asked.declared!r} is above this key's ceiling {ceiling}: declare a lower route, or none"
+        raise Refused(403, "permission_error", said)
     spent = classifier_usd(decision) or 0.0
     caller.purse.settle(0.0, spent)
     if house.store is not None:
