@@ -138,7 +138,8 @@ class TestReceipts:
         store = opened(durability="strict")
         good, bad = decisions(2)
         store.journal.backend = Poisoned(store.backend, [bad.id])
-        asked = [(lines := store.journal.scribe.decision(one), store.journal._spool(lines)) for one in (good, bad)]
+        written = [store.journal.scribe.decision(one) for one in (good, bad)]
+        asked = [(lines, store.journal.spool.append(lines)) for lines in written]
         assert store.flush(SOON_S)
         kept, refused = (store.journal._receipt(len(lines), end) for lines, end in asked)
         assert kept.result(0) is None

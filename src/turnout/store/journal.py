@@ -144,15 +144,11 @@ class Journal:
         """Write a decision down. In `strict`, a future to wait for before answering; otherwise the row is in the spool
         or counted as lost. The rows that come `after` the decision go with it, in one write."""
         lines = self.scribe.decision(decision) + after
-        if decision.profile.hash in self._profiles:
-            end = self._spool(lines)
-        else:
-            lines = self.scribe.profile(decision.profile) + lines
-            end = self._spool(lines)
-            if isinstance(end, int):
-                # Only now: a profile that did not fit into the spool goes with the next decision that does.
-                self._profiles.add(decision.profile.hash)
-        return self._receipt(len(lines), end) if self.durability == "strict" else None
+        profile = decision.profile
+        if profile.hash not in self._profiles:
+            self._profiles.add(profile.hash)
+            lines = self.scribe.profile(profile) + lines
+        return self.post(lines)
 
     def put(self, lines: bytes) -> None:
         """Write other rows, as durable as decisions are."""
@@ -162,30 +158,29 @@ class Journal:
 
     def post(self, lines: bytes) -> Future[None] | None:
         """As `put`, without waiting."""
-        end = self._spool(lines)
-        return self._receipt(len(lines), end) if self.durability == "strict" else None
-
-    def _spool(self, lines: bytes) -> int | OSError:
-        """Where the lines end in the spool; the error if they are not in it."""
+        if self._closed:
+            raise ValueError(CLOSED)
+        end: int | OSError
         try:
-            if self._closed:
-                raise ValueError(CLOSED)
             end = self.spool.append(lines)
         except OSError as error:
             self._lose(error)
-            return error
-        if self._idle:
-            self._start()
-            self._wake.set()
-        if self._lost_at is not None:
-            self._calm()
-        return end
+            end = error
+        else:
+            if self._idle:
+                self._start()
+                self._wake.set()
+            if self._lost_at is not None:
+                self._calm()
+        return self._receipt(len(lines), end) if self.durability == "strict" else None
 
     def _lose(self, error: OSError) -> None:
         with self._counting:
             self._counts.lost += 1
             self._counts.last_error = str(error)
             first, self._lost_at = self._lost_at is None, time.monotonic()
+        # One may have been among what is lost: each goes again with the next decision.
+        self._profiles.clear()
         if first:
             log.warning("a decision is not logged: %s (routing goes on; what is lost is counted)", error)
 
