@@ -107,9 +107,24 @@ def test_it_says_why_in_words() -> None:
     assert told["student.for"].startswith("for second: “refund” ")
     assert "100% of its word parts were learnt" in told["student.known"]
     mixed = Student(to_trained(MIXED), EMBEDDER)
-    told = {reason.code: reason.text for reason in mixed.explain(mixed(make_reading("refund my ticket")))}  # type: ignore[arg-type]
+    verdict = mixed(make_reading("refund my ticket"))
+    told = {reason.code: reason.text for reason in (*mixed.explain(verdict), *mixed.elaborate(verdict))}  # type: ignore[arg-type]
     assert "cosine 0." in told["student.known"]
     assert told["student.meaning"].startswith("the meaning of the whole speaks for ")
+
+
+def test_what_is_unlike_anything_learnt_is_a_reason() -> None:
+    """Where a question is like the others, only those who look closer are told so."""
+    layer = Student(to_trained(PLAIN))
+    for text, told, closer in (
+        ("refund my ticket", ["student.label"], ["student.for", "student.known"]),
+        ("zebras eat opera soup", ["student.label", "student.known"], ["student.for"]),
+    ):
+        verdict = layer(make_reading(text))
+        assert verdict is not None
+        assert [reason.code for reason in layer.explain(verdict)] == told
+        assert [reason.code for reason in layer.elaborate(verdict) if reason.code != "student.against"] == closer
+    assert layer.explain(verdict)[1].text.startswith("unlike what it knows (-")
 
 
 def test_history_and_length_are_nothing_to_it() -> None:
@@ -198,7 +213,7 @@ def test_it_says_which_stage_decided() -> None:
         (UNCLEAR[0], "not sure enough by its words alone: its meaning was looked at", {"student.meaning"}),
     ):
         verdict = layer(make_reading(text))
-        told = {reason.code: reason.text for reason in layer.explain(verdict)}  # type: ignore[arg-type]
+        told = {reason.code: reason.text for reason in (*layer.explain(verdict), *layer.elaborate(verdict))}  # type: ignore[arg-type]
         assert told["student.stage"] == stage
         assert told.keys() >= codes
         assert ("student.meaning" in told) is ("cosine" in told["student.known"]) is (text in UNCLEAR)

@@ -89,27 +89,34 @@ class Student:
         _, best, second, knownness, near, meant, alone = evidence
         one, other = self.labels[best], self.labels[second]
         label = f"the student says {one} ({verdict.confidence:.2f} sure to be right), not {other}"
-        like = "like" if knownness >= UNLIKE else "unlike"
-        if alone or self.embedder is None:
-            known = f"{like} what it knows ({knownness:+.1f}): {near:.0%} of its word parts were learnt"
-            around: tuple[Reason, ...] = ()
-        else:
-            how = f"cosine {near:.2f} to the nearest questions it learnt from"
-            known = f"{like} what it knows ({knownness:+.1f}): {how}"
-            side = one if meant >= 0 else other
-            around = (Reason("student.meaning", f"the meaning of the whole speaks for {side} ({abs(meant):.1f})"),)
+        reasons: tuple[Reason, ...] = (Reason("student.label", label),)
         if self.staged:
-            around = (WORDS_ENOUGH if alone else WORDS_NOT_ENOUGH, *around)
-        return (Reason("student.label", label), *around, Reason("student.known", known))
+            reasons += (WORDS_ENOUGH if alone else WORDS_NOT_ENOUGH,)
+        if self.embedder is not None and not alone:
+            said = f"the meaning of the whole speaks for {one if meant >= 0 else other} ({abs(meant):.1f})"
+            reasons += (Reason("student.meaning", said),)
+        if knownness < UNLIKE:
+            reasons += (self._known(knownness, near, alone),)
+        return reasons
 
     def elaborate(self, verdict: Verdict) -> tuple[Reason, ...]:
-        """The words that spoke for the label, and those for the next one. Finding them takes longer than judging."""
-        text, best, second, _, _, _, alone = verdict.evidence
-        labels = self.trained.labels
-        shared = self.trained.pushes(text, best, second, alone=alone)  # type: ignore[arg-type]
-        pushed, pulled = _strongest(shared, self.trained.lean(best, second, alone=alone))  # type: ignore[arg-type]
+        """How well it knows such questions, where that is no news, and the words that spoke for the label and for the
+        next one: finding them takes longer than judging."""
+        evidence: tuple[Any, ...] = verdict.evidence
+        text, best, second, knownness, near, _, alone = evidence
+        shared = self.trained.pushes(text, best, second, alone=alone)
+        pushed, pulled = _strongest(shared, self.trained.lean(best, second, alone=alone))
         told = (("student.for", best, pushed), ("student.against", second, pulled))
-        return tuple(Reason(code, f"for {labels[at]}: {words}") for code, at, words in told if words)  # type: ignore[call-overload]
+        spoke = tuple(Reason(code, f"for {self.labels[at]}: {words}") for code, at, words in told if words)
+        return spoke if knownness < UNLIKE else (*spoke, self._known(knownness, near, alone))
+
+    def _known(self, knownness: float, near: float, alone: bool) -> Reason:
+        if alone or self.embedder is None:
+            how = f"{near:.0%} of its word parts were learnt"
+        else:
+            how = f"cosine {near:.2f} to the nearest questions it learnt from"
+        like = "unlike" if knownness < UNLIKE else "like"
+        return Reason("student.known", f"{like} what it knows ({knownness:+.1f}): {how}")
 
 
 WORDS_ENOUGH = Reason("student.stage", "sure by its words alone: its meaning was not looked at")
