@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from taught import Words, keep, questions, teach, teach_staged
 from turnout.core.errors import ArtefactUnreadable, ConfigError
+from turnout.layers import artefact
 from turnout.layers.artefact import MANIFEST, WEIGHTS, Manifest, digest_of, read_artefact, read_manifest
 from turnout.learn.artefact import pack, to_trained
 
@@ -34,8 +35,7 @@ def test_read_as_written(folder: Path) -> None:
     for text, _ in questions()[::7]:
         (vector,) = EMBEDDER.embed([text])
         one, other = read.judge(text, vector), written.judge(text, vector)
-        assert one._replace(probabilities=()) == other._replace(probabilities=())  # type: ignore[arg-type]
-        assert (one.probabilities == other.probabilities).all()
+        assert one == other
 
 
 def test_two_stages_are_read_as_written(tmp_path: Path) -> None:
@@ -46,7 +46,7 @@ def test_two_stages_are_read_as_written(tmp_path: Path) -> None:
     for text in (*(text for text, _ in questions()[::7]), "the letter", "bug money arrived"):
         (vector,) = EMBEDDER.embed([text])
         one, other = read.judge(text, vector), written.judge(text, vector)
-        assert one._replace(probabilities=()) == other._replace(probabilities=())  # type: ignore[arg-type]
+        assert one == other
         stages.add(one.alone)
     assert stages == {True, False}
 
@@ -106,10 +106,25 @@ def test_judged_is_what_it_says(folder: Path) -> None:
     for text in ("where is my parcel", "", "zzz", "x" * 10_000, "\ud800", "where " * 5_000):
         judged = trained.judge(text, EMBEDDER.embed([text])[0])
         assert 0.0 <= judged.confidence <= 1.0
-        assert judged.probabilities.sum() == pytest.approx(1.0, abs=1e-5)
+        assert sum(judged.probabilities) == pytest.approx(1.0, abs=1e-5)
         assert judged.best != judged.second
         assert judged.label == trained.labels[judged.best]
-        assert judged.lead >= -1e-6 or judged.probabilities.max() < 0.5
+        assert judged.lead >= -1e-6 or max(judged.probabilities) < 0.5
+
+
+def test_few_labels_and_many_are_weighed_alike(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    few = read_artefact(folder)
+    monkeypatch.setattr(artefact, "FEW", 0)
+    many = read_artefact(folder)
+    assert isinstance(many.judge("", EMBEDDER.embed([""])[0]).probabilities, np.ndarray)
+    for text in (*(text for text, _ in questions()), "", "zzz", "x" * 10_000, "where " * 5_000):
+        one, other = (trained.judge(text, EMBEDDER.embed([text])[0]) for trained in (few, many))
+        assert (one.label, one.best, one.second) == (other.label, other.best, other.second)
+        assert list(one.probabilities) == pytest.approx(other.probabilities.tolist(), abs=1e-6)  # type: ignore[union-attr]
+        for number in ("confidence", "knownness", "near", "logit", "lead"):
+            assert getattr(one, number) == pytest.approx(getattr(other, number), rel=1e-4, abs=1e-5)
+        pairs = zip(few.pushes(text, 0, 1), many.pushes(text, 0, 1), strict=True)
+        assert all(mine == (word, pytest.approx(push, abs=1e-5)) for mine, (word, push) in pairs)
 
 
 def test_the_digest_is_of_what_decides(tmp_path: Path) -> None:

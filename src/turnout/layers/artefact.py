@@ -42,6 +42,8 @@ MOST_BYTES = 512 * 1024 * 1024
 MOST_MANIFEST_BYTES = 4 * 1024 * 1024
 # The least that others may add up to: e to the power of -30, of which float32 still knows six digits.
 LEAST = 1e-13
+# With no more labels than this, what NumPy takes to be called is longer than the arithmetic.
+FEW = 8
 # More routes than anybody has; the two heads are sized by it.
 MOST_LABELS = 10_000
 
@@ -159,8 +161,8 @@ class Judged(NamedTuple):
     """The probability that the label is right, out-of-scope questions counted."""
     knownness: float
     """How much it is like what was learnt, 0 for the average known question; the higher, the more."""
-    probabilities: Array
-    """Of each label, should one of them be right."""
+    probabilities: Array | list[float]
+    """Of each label, should one of them be right; a list where labels are few."""
     best: int
     second: int
     near: float
@@ -197,10 +199,14 @@ class Trained:
         narrow = np.uint16 if len(rows) < 1 << 16 else np.int32
         self._row = np.full(manifest.ngrams.buckets, len(rows), narrow)
         self._row[rows] = np.arange(len(rows), dtype=narrow)
-        self._weights = np.concatenate([arrays["ngram_weights"], np.zeros((1, len(self.labels)), np.int8)])
         share = manifest.mix / manifest.temperature
-        scales = np.concatenate([arrays["ngram_scales"], np.zeros(1, np.float32)])
-        self._scales = np.ascontiguousarray(scales * np.float32(share))
+        self._weights = np.concatenate([arrays["ngram_weights"], np.zeros((1, len(self.labels)), np.int8)])
+        scales = np.concatenate([arrays["ngram_scales"], np.zeros(1, np.float32)]) * np.float32(share)
+        self._scales: Array | None = np.ascontiguousarray(scales)
+        self._few = len(self.labels) <= FEW
+        if self._few:
+            # Ready to be added up: four bytes a weight instead of one.
+            self._weights, self._scales = self._weights.astype(np.float32) * scales[:, None], None
         self._unknown = len(rows)
         rest = (1.0 - manifest.mix) / manifest.temperature
         self._bias = self._ngram_bias = (arrays["ngram_bias"] * share).astype(np.float32)
@@ -228,6 +234,8 @@ class Trained:
         rows = self._row[np.array(buckets, np.intp)]
         given = np.array(values, np.float32)
         known = float((given * given) @ (rows < self._unknown).astype(np.float32))
+        if self._scales is None:
+            return Heard(given @ self._weights[rows], known)
         return Heard((given * self._scales[rows]) @ self._weights[rows].astype(np.float32), known)
 
     def judge_alone(self, heard: Heard) -> Judged | None:
@@ -254,15 +262,10 @@ class Trained:
         return self._decide(logits, near, abstention, self.manifest.confidence)
 
     def _decide(self, logits: Array, near: float, abstention: Abstention, confidence: Confidence) -> Judged:
-        np = self._np
-        best = int(logits.argmax())
-        logit = float(logits[best])
-        raised = np.exp(logits - logit)
-        probabilities = raised / raised.sum()
-        raised[best] = 0.0
-        second = int(raised.argmax())
+        weighed = _weigh_few(logits.tolist()) if self._few else _weigh(self._np, logits)
+        best, second, logit, probabilities, others = weighed
         # Where the best is so far ahead that the others add up to nothing, a float has no more to say either.
-        lead = -log(max(float(raised.sum()), LEAST))
+        lead = -log(max(others, LEAST))
         z_logit, z_near = abstention.logit.of(logit), abstention.near.of(near)
         knownness = z_logit + abstention.near_weight * z_near
         odds = confidence.bias + confidence.logit * z_logit + confidence.near * z_near + confidence.margin * lead
@@ -278,7 +281,9 @@ class Trained:
             return []
         rows = self._row[np.array(buckets, np.intp)]
         apart = self._weights[rows, best].astype(np.float32) - self._weights[rows, second].astype(np.float32)
-        each = np.array(values, np.float32) * self._scales[rows] * apart
+        each = np.array(values, np.float32) * apart
+        if self._scales is not None:
+            each = each * self._scales[rows]
         if alone:
             each = each * self._by_itself
         told = dict(zip(buckets, each.tolist(), strict=True))
@@ -294,6 +299,38 @@ class Trained:
         if self._vector_weights is None:
             return 0.0
         return float(vector @ (self._vector_weights[:, best] - self._vector_weights[:, second]))
+
+
+class Weighed(NamedTuple):
+    """Logits, made comparable."""
+
+    best: int
+    second: int
+    logit: float
+    """The best one's."""
+    probabilities: Array | list[float]
+    others: float
+    """What all the others are together, where the best is 1."""
+
+
+def _weigh(np: Any, logits: Array) -> Weighed:
+    best = int(logits.argmax())
+    logit = float(logits[best])
+    raised = np.exp(logits - logit)
+    probabilities = raised / raised.sum()
+    raised[best] = 0.0
+    return Weighed(best, int(raised.argmax()), logit, probabilities, float(raised.sum()))
+
+
+def _weigh_few(logits: list[float]) -> Weighed:
+    """The same. To call NumPy takes longer than this."""
+    logit = max(logits)
+    best = logits.index(logit)
+    raised = [exp(one - logit) for one in logits]
+    whole = sum(raised)
+    probabilities = [one / whole for one in raised]
+    raised[best] = 0.0
+    return Weighed(best, raised.index(max(raised)), logit, probabilities, sum(raised))
 
 
 def nearness(bank: Array, starts: Sequence[int], logits: Array, vector: Array, labels: int, nearest: int = 5) -> float:

@@ -20,13 +20,13 @@ from turnout.core.query import Reading
 from turnout.core.registry import Cost, Supplies, kind
 from turnout.core.verdict import Reason, Verdict
 
-from .artefact import MANIFEST, Judged, Trained, read_artefact, read_manifest
+from .artefact import FEW, MANIFEST, Judged, Trained, read_artefact, read_manifest
 
 if TYPE_CHECKING:
     from .artefact import Array
 
 # Losers that a decision keeps: more than a reader looks at, few enough that a decision of 150 routes stays short.
-SCORES_KEPT = 8
+SCORES_KEPT = FEW
 # Words named for a label, and against it.
 WORDS_SHOWN = 4
 # What weighs less than this part of the strongest word is not worth a name.
@@ -73,13 +73,14 @@ class Student:
 
     def _verdict(self, text: str, judged: Judged, vector: Array | None) -> Verdict:
         trained = self.trained
-        chances, labels = judged.probabilities, trained.labels
+        chances: Any = judged.probabilities
+        labels = trained.labels
         margin = float(chances[judged.best]) - float(chances[judged.second])
         if len(labels) > SCORES_KEPT:
             kept = chances.argsort()[: -SCORES_KEPT - 1 : -1].tolist()
             scores = {labels[at]: float(chances[at]) for at in kept}
         else:
-            scores = dict(zip(labels, chances.tolist(), strict=True))
+            scores = dict(zip(labels, chances, strict=True))
         meant = 0.0 if vector is None else trained.vector_push(vector, judged.best, judged.second)
         evidence = (text, judged.best, judged.second, judged.knownness, judged.near, meant, judged.alone)
         return Verdict((judged.label,), judged.confidence, max(margin, 0.0), scores, (), evidence, calibrated=True)
