@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import NamedTuple
 
 import pytest
 from msgspec.structs import replace
 
 from stored import ask, taught
+from turnout import Router, Verdict
 from turnout.core.errors import StoreError, UnknownDecision
 from turnout.store import Label, Outcome, Store
+from turnout.testing import ScriptedLayer, make_profile, place
 
 
 def label(store: Store) -> Label:
@@ -138,3 +141,14 @@ def test_of_a_decision_that_is_not_ours(store: Store) -> None:
     with pytest.raises(UnknownDecision):
         store.records("other").judge(decision.id, "right", by="me")
     assert store.records("acme").feedback(decision.id) == []
+
+
+def test_a_model_that_comes_later_is_a_teacher_as_well(store: Store) -> None:
+    """A classifier may be named while a server runs: the profile and its hash stay what they are."""
+    verdict = Verdict(("second",), 0.9)
+    asking = make_profile([place(ScriptedLayer([verdict]), "model", cost="network")])
+    unasked = replace(asking, layers=(place(None, "model"),))
+    for profile in (unasked, asking):
+        store.record(asyncio.run(Router(profile).route("hello")))
+    assert unasked.hash == asking.hash
+    assert [row.teacher for row in store.records().decisions()] == ["second", None]

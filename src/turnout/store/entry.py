@@ -35,8 +35,6 @@ class Known(NamedTuple):
     """What is worth knowing of a profile before its next decision."""
 
     rules: tuple[Rule, ...]
-    teachers: tuple[int, ...]
-    """Which of its layers ask a model. A decision's steps are its layers in order, as far as it had to go."""
     spoken: dict[tuple[tuple[str, ...], str], tuple[Rule, ...]]
     """The rules that speak of certain routes when a certain layer has chosen them, as far as seen."""
 
@@ -63,18 +61,13 @@ class Scribe:
     def decision(self, decision: Decision, parent: str | None = None) -> bytes:
         """The lines of a decision and its parts."""
         known = self._known.get(decision.profile.hash) or self._know(decision.profile)
-        query, steps, level = decision.query, decision.steps, self.level
+        query, level = decision.query, self.level
         text = query.text or asked_text(query)
         tenant = name(query.tenant) if query.tenant else ""
         session = None if query.session is None else name(query.session)
-        teacher: str | None = None
-        """What a model said, used or not."""
-        for at in known.teachers:
-            if at < len(steps) and teacher is None and (verdict := steps[at].verdict) is not None:
-                teacher = verdict.routes[0]
         asked, body, hashed = NOTHING, NOTHING, None
         if level == "full":
-            kept: str | None = text if text.isascii() and "\0" not in text else writable(text)
+            kept: str | None = writable(text)
             if query.turns or query.attachments or query.declared is not None or query.ceiling is not None:
                 asked = Raw(encode(query))
             # Encoded with its row: a form of its own would be copied once more.
@@ -82,12 +75,9 @@ class Scribe:
         else:
             kept, hashed = keep(text, level), None if level == "off" else digest(text, tenant, self.key)
             body = Raw(redact_body(decision.json(), level))
-        now = time.time_ns() // 1_000_000
-        content = _encode(LoggedRow(parent, tenant, session, teacher, now, kept, hashed, level, asked, body))
-        # A byte is found much faster than six.
-        if b"\\" in content:
-            content = writable_json(content)
-        lines = line(content)
+        teacher, now = _teacher(decision), time.time_ns() // 1_000_000
+        row = LoggedRow(parent, tenant, session, teacher, now, kept, hashed, level, asked, body)
+        lines = line(writable_json(_encode(row)))
         if known.rules:
             end = (decision.routes, decision.by)
             rules = known.spoken.get(end)
@@ -105,8 +95,7 @@ class Scribe:
         return entry(ProfileRow(profile.hash, profile.name, resolved, time.time_ns() // 1_000_000))
 
     def _know(self, profile: Profile) -> Known:
-        teachers = tuple(at for at, place in enumerate(profile.layers) if place.cost == "network")
-        known = self._known[profile.hash] = Known(decided_rules(profile.contract), teachers, {})
+        known = self._known[profile.hash] = Known(decided_rules(profile.contract), {})
         return known
 
     def outcome(self, subject: Subject, told: Outcome) -> bytes:
@@ -185,3 +174,11 @@ def asked_text(query: Query) -> str:
     if query.text or not query.turns:
         return query.text
     return next((turn.text for turn in reversed(query.turns) if turn.role == "user"), "")
+
+
+def _teacher(decision: Decision) -> str | None:
+    """What a model said, used or not. Asked of the steps: profiles of one hash differ in which models are there."""
+    for step in decision.steps:
+        if step.verdict is not None and step.place.cost == "network":
+            return step.verdict.routes[0]
+    return None

@@ -70,7 +70,8 @@ def name(text: str) -> str:
 
 def writable_json(form: bytes) -> bytes:
     """JSON without NUL: PostgreSQL takes the escape into a column and then cannot read the column."""
-    return _NUL.sub(rb"\1\\ufffd", form) if b"\\u0000" in form else form
+    # A byte is found much faster than six.
+    return _NUL.sub(rb"\1\\ufffd", form) if b"\\" in form and b"\\u0000" in form else form
 
 
 def encode(value: object) -> bytes:
