@@ -661,7 +661,7 @@ def test_glossary_has_the_words() -> None:
     nouns = "Query Layer Verdict Gate Decision Policy Profile Provider Source Store Reading"
     others = "route held outcome fallback kind signal rule driver evidence fold hit note station trace margin"
     logged = "journal spool records breach teacher durability"
-    served = "slot pin caller purse breaker wire pepper"
+    served = "slot pin caller budget breaker wire pepper"
     assert {*nouns.split(), *others.split(), *logged.split(), *served.split()} <= words
     assert {"redaction level", "commit gate", "switch guard", "stand-in"} <= words
 

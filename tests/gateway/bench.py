@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from turnout import Router, load
-from turnout.apps.caller import Caller, Purse
+from turnout.apps.caller import Budget, Caller
 from turnout.apps.gateway.gateway import Answer, Gateway
 from turnout.models.ask import Models
 from turnout.models.provider import WIRES, Wire
@@ -23,13 +23,13 @@ from turnout.testing import ScriptedProvider
 
 TIERS = ("simple", "medium", "complex", "reasoning")
 PRICES = dict(zip(TIERS, (1.0, 2.0, 4.0, 8.0), strict=True))
-ANYONE = Caller("", "", frozenset(("ask",)), Purse())
+ANYONE = Caller("", "", frozenset(("ask",)), Budget())
 HELLO = "hello"
 PROOF = "Prove the theorem formally, step by step, and derive the proof."
 
 
 def caller(**fields: Any) -> Caller:
-    return Caller(**({"key_id": "k", "tenant": "", "scopes": frozenset(("ask",)), "purse": Purse()} | fields))
+    return Caller(**({"key_id": "k", "tenant": "", "scopes": frozenset(("ask",)), "budget": Budget()} | fields))
 
 
 class Told(NamedTuple):

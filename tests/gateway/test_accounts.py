@@ -12,7 +12,7 @@ import pytest
 
 from gateway.bench import HELLO, PROOF, Bench, bench_of, caller, request
 from turnout import load
-from turnout.apps.caller import Purse
+from turnout.apps.caller import Budget
 from turnout.models.provider import WIRES, Wire
 from turnout.models.slot import Prices
 from turnout.testing import Fault, Received, Reply, ScriptedProvider
@@ -91,29 +91,29 @@ def test_the_baseline_is_the_dearest_slot_wherever_it_is(tmp_path: Path) -> None
     asyncio.run(scenario())
 
 
-def test_a_purse_is_reserved_from_and_settled(tmp_path: Path) -> None:
+def test_a_budget_is_reserved_from_and_settled(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with bench_of(tmp_path) as bench:
             bench.providers["medium"].default = Reply(usage=(1000, 100))
-            purse = Purse(1.0)
-            rich = caller(purse=purse)
+            budget = Budget(1.0)
+            rich = caller(budget=budget)
             for wire in WIRES:
                 for stream in (False, True):
                     await bench.ask("medium", wire=wire, who=rich, stream=stream)
             # One of the six, OpenAI's stream, was not told and is estimated.
-            assert purse.spent_usd == pytest.approx(0.015, abs=0.002)
-            assert purse.reserved_usd == 0.0
+            assert budget.spent_usd == pytest.approx(0.015, abs=0.002)
+            assert budget.reserved_usd == 0.0
             for broken in (Reply(status=500), Reply("no", status=400)):
                 for tier in ("medium", "complex"):
                     bench.providers[tier].default = broken
-                spent = purse.spent_usd
+                spent = budget.spent_usd
                 await bench.ask("medium", who=rich)
-                assert (purse.spent_usd, purse.reserved_usd) == (spent, 0.0)
+                assert (budget.spent_usd, budget.reserved_usd) == (spent, 0.0)
             bench.forget()
             for limit in (-1_000_000, 0):
-                told = await bench.ask("medium", who=caller(purse=Purse(0.001)), max_tokens=limit)
+                told = await bench.ask("medium", who=caller(budget=Budget(0.001)), max_tokens=limit)
                 assert told.status == 402, "a limit below nothing makes no call cheap"
-            poor = await bench.ask("medium", who=caller(purse=Purse(0.0001)))
+            poor = await bench.ask("medium", who=caller(budget=Budget(0.0001)))
             assert (poor.status, bench.asked) == (402, [])
 
     asyncio.run(scenario())
@@ -166,7 +166,7 @@ PATHS = [
     Way("wrong", "failed", Reply("x", status=400)),
     Way("failed", "failed", Reply(status=500), True),
     Way("cut", "failed", Reply("a b c d", fault=Fault("cut", "after_delta", 3), chunk_delay_s=0.02), True),
-    Way("poor", "refused", Reply(), False, {"purse": Purse(1e-9)}),
+    Way("poor", "refused", Reply(), False, {"budget": Budget(1e-9)}),
     Way("left-at-once", "cancelled", leave_at_once),
     Way("left-before-the-first-piece", "cancelled", leave_before_the_first_piece),
     Way("left-midway", "cancelled", leave_midway),
@@ -282,8 +282,8 @@ def test_deciding_is_paid_for_by_the_key(tmp_path: Path) -> None:
             classifier = {"model": "tiny-co/tiny", "base_url": model.base_url, "prices": CLASSIFIER_PRICES}
             async with bench_of(tmp_path, "tiers", classifier=classifier) as bench:
                 bench.providers["medium"].default = Reply(usage=(1000, 0))
-                purse = Purse(1.0)
-                await bench.ask("auto", UNSURE, who=caller(purse=purse))
-                assert purse.spent_usd == pytest.approx(0.01 + 0.002)
+                budget = Budget(1.0)
+                await bench.ask("auto", UNSURE, who=caller(budget=budget))
+                assert budget.spent_usd == pytest.approx(0.01 + 0.002)
 
     asyncio.run(scenario())

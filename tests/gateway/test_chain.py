@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from gateway.bench import HELLO, PROOF, TIERS, Bench, bench_of, caller
-from turnout.apps.caller import Purse
+from turnout.apps.caller import Budget
 from turnout.models.secret import SecretPlace
 from turnout.testing import Fault, Reply
 
@@ -262,7 +262,7 @@ def test_a_slot_that_cannot_is_skipped(tmp_path: Path, case: Skipped) -> None:
 def test_a_key_with_a_budget_needs_prices(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with bench_of(tmp_path, simple={"prices": None}) as bench:
-            told = await bench.ask("simple", who=caller(purse=Purse(1.0)))
+            told = await bench.ask("simple", who=caller(budget=Budget(1.0)))
             assert [one["code"] for one in bench.outcome(told).extra["skipped"]] == ["slot.price"]
             told = await bench.ask("simple")
             happened = bench.outcome(told)

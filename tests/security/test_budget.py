@@ -11,7 +11,7 @@ import pytest
 from besieged import Got, besieged, call, chat, forget, id_of, make_key, settings
 from serving import Served, serving
 from stored import select
-from turnout.apps.caller import Purse, Refused
+from turnout.apps.caller import Budget, Refused
 from turnout.server import auth
 from turnout.testing import Received, Reply, ScriptedProvider
 
@@ -79,14 +79,14 @@ def test_many_at_once(pair: tuple[Served, ScriptedProvider], stream: bool) -> No
     for thread in threads:
         thread.join()
     assert set(found) <= {200, 402, 503}
-    purse = served.house.auth._purses[id_of(key)]
+    budget = served.house.auth._budgets[id_of(key)]
     until = time.monotonic() + 10.0
-    while purse.reserved_usd > 1e-9 and time.monotonic() < until:
+    while budget.reserved_usd > 1e-9 and time.monotonic() < until:
         time.sleep(0.01)  # a stream is settled when its last byte has been sent
     assert spent(served, key) <= 10 * CALL_USD + 1e-9
     assert spent(served, key) >= 8 * CALL_USD, "and what there is can be used"
-    assert purse.reserved_usd == pytest.approx(0.0)
-    assert purse.spent_usd == pytest.approx(spent(served, key))
+    assert budget.reserved_usd == pytest.approx(0.0)
+    assert budget.spent_usd == pytest.approx(spent(served, key))
 
 
 def test_more_than_was_asked_for(pair: tuple[Served, ScriptedProvider]) -> None:
@@ -131,27 +131,27 @@ def test_absurd_limits_make_no_room(pair: tuple[Served, ScriptedProvider], token
     for thread in threads:
         thread.start()
     time.sleep(0.1)
-    purse = served.house.auth._purses.get(id_of(key))
-    assert purse is None or (purse.reserved_usd >= 0 and (purse.left_usd or 0) <= 3 * CALL_USD)
+    budget = served.house.auth._budgets.get(id_of(key))
+    assert budget is None or (budget.reserved_usd >= 0 and (budget.left_usd or 0) <= 3 * CALL_USD)
     for thread in threads:
         thread.join()
-    assert purse is None or purse.reserved_usd == pytest.approx(0.0)
+    assert budget is None or budget.reserved_usd == pytest.approx(0.0)
 
 
-def test_a_purse() -> None:
-    purse = Purse(1.0)
-    assert purse.reserve(-5.0) == 0.0
-    assert purse.left_usd == 1.0
-    assert purse.reserve(1.0) == 1.0
+def test_a_budget() -> None:
+    budget = Budget(1.0)
+    assert budget.reserve(-5.0) == 0.0
+    assert budget.left_usd == 1.0
+    assert budget.reserve(1.0) == 1.0
     with pytest.raises(Refused) as caught:
-        purse.reserve(0.0)
+        budget.reserve(0.0)
     assert caught.value.status == 402
-    purse.settle(1.0, 1.5)
-    assert purse.left_usd == 0.0
+    budget.settle(1.0, 1.5)
+    assert budget.left_usd == 0.0
     with pytest.raises(Refused, match="is spent"):
-        purse.check()
-    Purse().check()
-    assert Purse().reserve(10.0) == 10.0
+        budget.check()
+    Budget().check()
+    assert Budget().reserve(10.0) == 10.0
 
 
 def test_failures_cost_nothing_and_hold_nothing(pair: tuple[Served, ScriptedProvider]) -> None:
@@ -162,9 +162,9 @@ def test_failures_cost_nothing_and_hold_nothing(pair: tuple[Served, ScriptedProv
         provider.default = reply
         assert ask(served, key).status >= 400
     provider.default = Reply("ok", usage=(100, 100))
-    purse = served.house.auth._purses[id_of(key)]
-    assert purse.reserved_usd == pytest.approx(0.0)
-    assert purse.spent_usd == 0.0
+    budget = served.house.auth._budgets[id_of(key)]
+    assert budget.reserved_usd == pytest.approx(0.0)
+    assert budget.spent_usd == 0.0
     assert ask(served, key).status in (200, 502)
 
 

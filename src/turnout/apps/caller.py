@@ -17,7 +17,7 @@ class Refused(TurnoutError):
         self.retry_after_s = retry_after_s
 
 
-class Purse:
+class Budget:
     """Money a key may spend: reserved before a call, settled after it, so that no burst can overspend."""
 
     def __init__(self, budget_usd: float | None = None, spent_usd: float = 0.0) -> None:
@@ -65,7 +65,7 @@ class Caller(Struct, frozen=True, eq=False):
     key_id: str
     tenant: str
     scopes: frozenset[str]
-    purse: Purse
+    budget: Budget
     ceiling: str | None = None
     """The dearest route it may have."""
     may_force: bool = True

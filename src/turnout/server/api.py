@@ -97,7 +97,7 @@ async def _decide(house: House, caller: Caller, asked: RouteBody, profile: str |
         order = router.profile.routes
         if ceiling is None or (ceiling in order and order.index(ceiling) > order.index(caller.ceiling)):
             ceiling = caller.ceiling
-    caller.purse.check()
+    caller.budget.check()
     query = Query(asked.text, turns, asked.attachments, asked.declared, ceiling, asked.session, caller.tenant or None)
     try:
         decision = await router.route(query)
@@ -107,7 +107,7 @@ async def _decide(house: House, caller: Caller, asked: RouteBody, profile: str |
         said = f"{asked.declared!r} is above this key's ceiling {ceiling}: declare a lower route, or none"
         raise Refused(403, "permission_error", said)
     spent = classifier_usd(decision) or 0.0
-    caller.purse.settle(0.0, spent)
+    caller.budget.settle(0.0, spent)
     if house.store is not None:
         await record(house.store, decision, key_id=caller.key_id, spent_usd=spent)
     return decision.json()

@@ -195,7 +195,7 @@ class Endpoint:
         return status
 
 
-_OPEN = Caller("", "", frozenset(), purse=None)  # type: ignore[arg-type]
+_OPEN = Caller("", "", frozenset(), budget=None)  # type: ignore[arg-type]
 
 
 def _write(route: Route | None, refused: Refused) -> Answer:

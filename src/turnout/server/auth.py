@@ -11,7 +11,7 @@ from collections import OrderedDict, deque
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeGuard, TypeVar
 
-from turnout.apps.caller import Caller, Purse, Refused
+from turnout.apps.caller import Budget, Caller, Refused
 from turnout.apps.gateway.upstream import PASSED
 from turnout.store import Store
 from turnout.store.keys import Key
@@ -45,10 +45,10 @@ class Auth:
         self._once = secrets.token_bytes(32)
         """Keys the digests of secrets that are kept in memory; it is this process's own and never leaves it."""
         self._proven: dict[str, Proven] = {}
-        self._purses: dict[str, Purse] = {}
+        self._budgets: dict[str, Budget] = {}
         self._recent: dict[str, deque[float]] = {}
-        self._anyone = Caller("", "", frozenset(SCOPES) - {"admin"}, Purse())
-        self._owner = Caller("", "", frozenset(SCOPES), Purse())
+        self._anyone = Caller("", "", frozenset(SCOPES) - {"admin"}, Budget())
+        self._owner = Caller("", "", frozenset(SCOPES), Budget())
         self._has_keys: tuple[float, bool] | None = None
 
     async def caller(self, headers: Sequence[tuple[bytes, bytes]], *, admin: bool = False) -> Caller:
@@ -78,7 +78,7 @@ class Auth:
             key_id=row.id,
             tenant=row.tenant,
             scopes=frozenset(row.scopes),
-            purse=await self._purse(row),
+            budget=await self._budget(row),
             ceiling=row.ceiling,
             may_force=row.may_force,
             profiles=None if row.profiles is None else frozenset(row.profiles),
@@ -121,16 +121,16 @@ class Auth:
             self._keys.popitem(last=False)
         return row
 
-    async def _purse(self, row: Key) -> Purse:
+    async def _budget(self, row: Key) -> Budget:
         """The key's money, held against the store's rows whenever the key is looked up: other processes spend, too, and
-        what this one has booked and not yet written down is in its purse alone."""
+        what this one has booked and not yet written down is in its budget alone."""
         spent = 0.0
         if row.budget_usd is not None and self.store is not None:
             spent = await asyncio.to_thread(self.store.keys.spent, row.id)
-        purse = self._purses.setdefault(row.id, Purse())
-        purse.spent_usd = max(purse.spent_usd, spent)
-        purse.budget_usd = row.budget_usd
-        return purse
+        budget = self._budgets.setdefault(row.id, Budget())
+        budget.spent_usd = max(budget.spent_usd, spent)
+        budget.budget_usd = row.budget_usd
+        return budget
 
     def _limit_rate(self, row: Key) -> None:
         if row.per_minute is None:

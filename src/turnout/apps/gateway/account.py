@@ -76,12 +76,12 @@ class Account:
 
     def reserve(self, candidates: tuple[Candidate, ...]) -> None:
         """Set aside what the dearest candidate might cost."""
-        if self.caller.purse.budget_usd is None:
+        if self.caller.budget.budget_usd is None:
             return
         answers = max(1, decoded(self.asked.fields, "n", int, 1))
         usage = Usage(self.asked.tokens, (self.asked.max_tokens or ANSWER_TOKENS) * answers)
         worst = max(cost_usd(candidate.slot, usage) or 0.0 for candidate in candidates)
-        self.reserved_usd = self.caller.purse.reserve(worst + (classifier_usd(self.decision) or 0.0))
+        self.reserved_usd = self.caller.budget.reserve(worst + (classifier_usd(self.decision) or 0.0))
 
     def headers(self, begun: Begun, attempts: list[Attempt]) -> Headers:
         decision = self.decision
@@ -114,7 +114,7 @@ class Account:
         cost = cost_usd(slot, usage) if slot is not None and usage is not None else None
         deciding = classifier_usd(self.decision)
         spent = (cost or 0.0) + (deciding or 0.0)
-        self.caller.purse.settle(self.reserved_usd, spent)
+        self.caller.budget.settle(self.reserved_usd, spent)
         if begun is not None and slot is not None and ended == "answered":
             conversations, asked = self.ledger.conversations, self.asked
             tokens = asked.tokens if usage is None else usage.input_tokens + usage.output_tokens

@@ -99,7 +99,7 @@ class Gateway:
     async def _decide(self, asked: Asked, caller: Caller) -> Turned:
         router = self.router()
         profile = router.profile
-        caller.purse.check()
+        caller.budget.check()
         if caller.ceiling is not None and caller.ceiling not in profile.routes:
             said = f"this key's ceiling {caller.ceiling} is no tier of the profile {profile.name}: use another key"
             raise Refused(403, "permission_error", said)
