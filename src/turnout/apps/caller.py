@@ -26,6 +26,10 @@ class Budget:
         self.reserved_usd = 0.0
 
     @property
+    def is_limited(self) -> bool:
+        return self.budget_usd is not None
+
+    @property
     def left_usd(self) -> float | None:
         if self.budget_usd is None:
             return None

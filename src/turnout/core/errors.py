@@ -98,7 +98,8 @@ class ReplayMismatch(TurnoutError):
 
 
 class NetError(TurnoutError):
-    pass
+    was_sent = False
+    """The request had been sent: the other side may work on it, and charge for it."""
 
 
 class EgressRefused(NetError):

@@ -1,10 +1,12 @@
 """What tokens cost. The list comes with a library and is read offline; a slot's own prices go before it.
 
-A model nobody knows has no price. That is `None` all the way to the log, never zero.
+A model that is not listed has no price. That is `None` all the way to the log, never zero.
 """
 
 from __future__ import annotations
 
+import math
+from decimal import Decimal
 from functools import lru_cache
 
 from msgspec import Struct
@@ -12,6 +14,12 @@ from msgspec import Struct
 from .slot import Prices, Slot, Slots
 
 MILLION = 1_000_000
+# More tokens than any exchange has; what a provider reports above it is a mistake or an attack, and stays countable.
+MOST_TOKENS = 1_000_000_000
+# Below this every model has one price; some charge more for a longer prompt, from 128,000 tokens on.
+FLAT_TOKENS = 100_000
+# Prices of longer prompts are looked up in steps, rounded up.
+STEP_TOKENS = 10_000
 
 
 class Usage(Struct, frozen=True, gc=False):
@@ -21,37 +29,65 @@ class Usage(Struct, frozen=True, gc=False):
     output_tokens: int = 0
     cached_tokens: int = 0
     """Of the input, read from the provider's prompt cache."""
+    cache_write_tokens: int = 0
+    """Of the input, stored in the provider's prompt cache for five minutes."""
+    cache_write_1h_tokens: int = 0
+    """Of the input, stored there for an hour."""
+    final: bool = False
+    """It is the count of the whole answer; else of what was written when it was told."""
+
+    @property
+    def is_told(self) -> bool:
+        return bool(self.input_tokens or self.output_tokens)
+
+
+def token_count(value: object) -> int:
+    """A number of tokens as somebody else states it: whatever that is, a count that can be calculated with."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return 0
+    if isinstance(value, float):
+        value = int(min(max(value, 0.0), MOST_TOKENS)) if math.isfinite(value) else 0
+    return min(max(value, 0), MOST_TOKENS)
 
 
 def cost_usd(slot: Slot, usage: Usage) -> float | None:
-    """What an exchange cost; None if nobody knows the model's price."""
-    prices = prices_of(slot)
+    """What an exchange cost; None if the model has no known price."""
+    prices = prices_of(slot, usage.input_tokens)
     if prices is None:
         return None
-    cached_price = prices.input_usd if prices.cached_input_usd is None else prices.cached_input_usd
-    cached = min(usage.cached_tokens, usage.input_tokens)
-    fresh = usage.input_tokens - cached
-    return (fresh * prices.input_usd + cached * cached_price + usage.output_tokens * prices.output_usd) / MILLION
+    left = usage.input_tokens
+    cached = min(usage.cached_tokens, left)
+    left -= cached
+    written = min(usage.cache_write_tokens, left)
+    left -= written
+    written_1h = min(usage.cache_write_1h_tokens, left)
+    left -= written_1h
+    total = left * prices.input_usd + cached * prices.cached_usd + usage.output_tokens * prices.output_usd
+    return (total + written * prices.write_usd + written_1h * prices.write_1h_usd) / MILLION
 
 
 def learn(slots: Slots) -> None:
-    """Look every model up now: the list takes a third of a second to load, which nobody should wait for later."""
+    """Look every model up now: the list takes a third of a second to load, which no request should wait for."""
     for slot in slots.slots.values():
         context_of(slot)
         prices_of(slot)
 
 
-def prices_of(slot: Slot) -> Prices | None:
-    return slot.prices if slot.prices is not None else _listed(slot.provider, slot.model)[0]
+def prices_of(slot: Slot, input_tokens: int = 0) -> Prices | None:
+    """The prices of a prompt of so many tokens."""
+    if slot.prices is not None:
+        return slot.prices
+    size = 1000 if input_tokens <= FLAT_TOKENS else -(-input_tokens // STEP_TOKENS) * STEP_TOKENS
+    return _listed(slot.provider, slot.model, size)[0]
 
 
 def context_of(slot: Slot) -> int | None:
-    """How many tokens fit into the model, if anybody knows."""
-    return slot.context_tokens if slot.context_tokens is not None else _listed(slot.provider, slot.model)[1]
+    """How many tokens fit into the model, if that is known."""
+    return slot.context_tokens if slot.context_tokens is not None else _listed(slot.provider, slot.model, 1000)[1]
 
 
 @lru_cache(maxsize=512)
-def _listed(provider: str, model: str) -> tuple[Prices | None, int | None]:
+def _listed(provider: str, model: str, size: int) -> tuple[Prices | None, int | None]:
     if provider == "demo":
         return Prices(0.0, 0.0), None
     try:
@@ -59,18 +95,19 @@ def _listed(provider: str, model: str) -> tuple[Prices | None, int | None]:
         from genai_prices import calc_price
     except ImportError:
         return None, None
-    # The list has tiers for long prompts; a thousand tokens is well within the first of them.
-    thousand = 1000
+
+    def total(**tokens: int) -> Decimal:
+        return calc_price(Tokens(input_tokens=size, **tokens), model_ref=model, provider_id=provider).total_price
+
     try:
-        read = calc_price(Tokens(input_tokens=thousand), model_ref=model, provider_id=provider)
-        written = calc_price(Tokens(output_tokens=thousand), model_ref=model, provider_id=provider)
-        cached = calc_price(
-            Tokens(input_tokens=thousand, cache_read_tokens=thousand), model_ref=model, provider_id=provider
+        window = getattr(calc_price(Tokens(), model_ref=model, provider_id=provider).model, "context_window", None)
+        read, scale = total(), Decimal(MILLION) / size
+        prices = Prices(
+            input_usd=float(read * scale),
+            output_usd=float((total(output_tokens=size) - read) * scale),
+            cached_input_usd=float(total(cache_read_tokens=size) * scale),
+            cache_write_usd=float(total(cache_write_tokens=size) * scale),
         )
     except LookupError:
         return None, None
-    scale = MILLION / thousand
-    prices = Prices(
-        float(read.total_price) * scale, float(written.total_price) * scale, float(cached.total_price) * scale
-    )
-    return prices, getattr(read.model, "context_window", None)
+    return prices, window

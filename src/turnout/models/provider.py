@@ -20,16 +20,21 @@ class Provider(Struct, frozen=True):
     env: str | None
     """The environment variable its key is usually in; None: it needs none."""
     wires: tuple[Wire, ...] = CHAT
+    chat_limit: str = "max_tokens"
+    """The member of a chat completion that limits its answer. OpenAI renamed its own; others took the new name or not,
+    and a name a provider does not know limits nothing."""
 
+
+NEW_LIMIT = "max_completion_tokens"
 
 PROVIDERS: dict[str, Provider] = {
     "anthropic": Provider("https://api.anthropic.com/v1", "ANTHROPIC_API_KEY", ("anthropic-messages", "openai-chat")),
-    "openai": Provider("https://api.openai.com/v1", "OPENAI_API_KEY", ("openai-chat", "openai-responses")),
+    "openai": Provider("https://api.openai.com/v1", "OPENAI_API_KEY", ("openai-chat", "openai-responses"), NEW_LIMIT),
     "google": Provider("https://generativelanguage.googleapis.com/v1beta/openai", "GEMINI_API_KEY"),
     "mistral": Provider("https://api.mistral.ai/v1", "MISTRAL_API_KEY"),
-    "groq": Provider("https://api.groq.com/openai/v1", "GROQ_API_KEY"),
+    "groq": Provider("https://api.groq.com/openai/v1", "GROQ_API_KEY", chat_limit=NEW_LIMIT),
     "deepseek": Provider("https://api.deepseek.com/v1", "DEEPSEEK_API_KEY"),
-    "xai": Provider("https://api.x.ai/v1", "XAI_API_KEY"),
+    "xai": Provider("https://api.x.ai/v1", "XAI_API_KEY", chat_limit=NEW_LIMIT),
     "openrouter": Provider("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
     "ollama": Provider("http://127.0.0.1:11434/v1", None),
     "vllm": Provider("http://127.0.0.1:8000/v1", None),
@@ -46,6 +51,17 @@ PATHS: dict[Wire, str] = {
 
 # Anthropic wants the version of its interface named; this is the only one there has been since June 2023.
 ANTHROPIC_VERSION = "2023-06-01"
+
+
+def limit_field(wire: Wire, provider: str) -> str:
+    """The member of a request that limits how long the answer may be."""
+    match wire:
+        case "anthropic-messages":
+            return "max_tokens"
+        case "openai-responses":
+            return "max_output_tokens"
+        case "openai-chat":
+            return PROVIDERS[provider].chat_limit if provider in PROVIDERS else "max_tokens"
 
 
 def credential(wire: Wire, provider: str, key: str) -> tuple[str, str]:

@@ -45,6 +45,22 @@ class Prices(Struct, frozen=True, forbid_unknown_fields=True):
     input_usd: Price
     output_usd: Price
     cached_input_usd: Price | None = None
+    cache_write_usd: Price | None = None
+    """Input that the provider stores in its prompt cache; by default 1.25 times the input price, as with Anthropic."""
+    cache_write_1h_usd: Price | None = None
+    """The same for an hour; by default twice the input price."""
+
+    @property
+    def cached_usd(self) -> float:
+        return self.input_usd if self.cached_input_usd is None else self.cached_input_usd
+
+    @property
+    def write_usd(self) -> float:
+        return 1.25 * self.input_usd if self.cache_write_usd is None else self.cache_write_usd
+
+    @property
+    def write_1h_usd(self) -> float:
+        return 2.0 * self.input_usd if self.cache_write_1h_usd is None else self.cache_write_1h_usd
 
 
 class SlotFile(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -60,6 +76,11 @@ class SlotFile(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tr
     private: bool = False
     """Its host may resolve to a private address."""
     context_tokens: Annotated[int, Meta(gt=0)] | None = None
+    max_output_tokens: Annotated[int, Meta(gt=0)] | None = None
+    """The longest answer the model can give: what a request without a limit is given under a budget."""
+    hosted_tools_usd: Price | None = None
+    """The most that tools run by the provider (web search, code) may cost in one request. Without it, requests that
+    use them are refused under a budget: no limit of ours bounds what they cost."""
     images: bool = True
     tools: bool = True
     structured: bool = False
@@ -90,6 +111,8 @@ class Slot(Struct, frozen=True):
     """Where a key should be and is not; empty if the slot can be used."""
     wires: tuple[Wire, ...]
     context_tokens: int | None
+    max_output_tokens: int | None
+    hosted_tools_usd: float | None
     images: bool
     tools: bool
     structured: bool
@@ -221,6 +244,8 @@ def make_slot(name: str, file: SlotFile) -> Slot:
         needs_key=place.place if place is not None and key is None else "",
         wires=file.wires or (row.wires if row is not None else WIRES[:1]),
         context_tokens=file.context_tokens,
+        max_output_tokens=file.max_output_tokens,
+        hosted_tools_usd=file.hosted_tools_usd,
         images=file.images,
         tools=file.tools,
         structured=file.structured,

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from turnout.core.errors import Broken, EgressRefused, TimedOut, Unreachable
+from turnout.core.errors import Broken, EgressRefused, NetError, TimedOut, Unreachable
 
 from .connection import HEADER_BYTES, Connection, Response, said_of
 from .deadline import Deadline
@@ -76,6 +76,9 @@ class Client:
             if not await response.send(head, request.body, deadline):
                 raise TimedOut(f"{where}: no answer within {wait_s:g} s")
             begun = response.headers.get("content-encoding", "").strip().lower() in PLAIN
+        except NetError as error:
+            error.was_sent = True
+            raise
         finally:
             if not begun:
                 response.close()

@@ -1,12 +1,25 @@
-"""A retry budget: however bad things are, retries stay a small share of the requests under way.
+"""When a provider may be asked again, and how often that is done.
 
-Without one, a provider that fails makes every client ask twice, just when it can least bear it.
+However bad things are, retries stay a small share of the requests under way. Without such a budget a provider that
+fails makes every client ask twice, just when it can least bear it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+# Further than this no client waits; a header may say anything.
+LONGEST_S = 86_400.0
+
+
+def read_retry_after(value: str) -> float | None:
+    """The seconds a `retry-after` header asks for; None if it states no number. A date is not read: clocks differ."""
+    text = value.strip()
+    if not text.isascii() or not text.replace(".", "", 1).isdecimal():
+        return None
+    # More digits than these say no more: it is too far off to wait for.
+    return min(float(text[:32]), LONGEST_S)
 
 
 class RetryBudget:

@@ -7,23 +7,24 @@ import time
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
+from msgspec.structs import replace
+
 from turnout.apps.caller import Caller
 from turnout.core.decision import Decision
 from turnout.core.profile import Profile
 from turnout.models.price import Usage, cost_usd
-from turnout.models.slot import Slots
+from turnout.models.slot import Slot, Slots
 from turnout.store import Outcome, Store
 
-from .choose import ANSWER_TOKENS, Candidate, Choice
+from .choose import Choice
 from .conversation import Conversations
 from .exchange import Attempt, Begun
 from .method import method
-from .wire import TOKEN_CHARACTERS, Asked, decoded
+from .spend import Bound, bound, may_think_unseen
+from .wire import Asked
 
 # Of a provider's headers, what a client may see.
 SHOWN = {name: name.encode() for name in ("retry-after", "x-request-id", "request-id")}
-# A streamed token travels in an event of some forty times its size.
-EVENT_FACTOR = 40
 
 Headers = list[tuple[bytes, bytes]]
 Ended = Literal["answered", "refused", "failed", "cancelled"]
@@ -56,7 +57,12 @@ class Account:
         self.decision = turned.decision
         self.caller = caller
         self.started = time.monotonic()
-        self.reserved_usd = 0.0
+        self.held: Bound | None = None
+        """What is reserved for the attempt under way; None without a budget, and between attempts."""
+        self.attempted: Slot | None = None
+        """Who was asked last."""
+        self.lost_usd = 0.0
+        """What attempts without an answer may have cost."""
         self.recorded = False
         """The decision is written down."""
         self.closed = False
@@ -74,14 +80,38 @@ class Account:
             self.recorded = True
             await record(self.ledger.store, self.decision)
 
-    def reserve(self, candidates: tuple[Candidate, ...]) -> None:
-        """Set aside what the dearest candidate might cost."""
-        if self.caller.budget.budget_usd is None:
-            return
-        answers = max(1, decoded(self.asked.fields, "n", int, 1))
-        usage = Usage(self.asked.tokens, (self.asked.max_tokens or ANSWER_TOKENS) * answers)
-        worst = max(cost_usd(candidate.slot, usage) or 0.0 for candidate in candidates)
-        self.reserved_usd = self.caller.budget.reserve(worst + (classifier_usd(self.decision) or 0.0))
+    def hold(self, slot: Slot) -> Bound | None:
+        """Reserve the most an attempt at this slot can cost; refused if the budget does not afford it."""
+        budget = self.caller.budget
+        left = budget.left_usd
+        if left is None:
+            return None
+        most = bound(self.asked, slot, self._remembered, left)
+        budget.reserve(most.usd)
+        self.held, self.attempted = most, slot
+        return most
+
+    def release(self, lost_usd: float = 0.0) -> None:
+        """An attempt has ended without an answer, and may have cost something all the same."""
+        if self.held is not None:
+            self.caller.budget.settle(self.held.usd, lost_usd)
+            self.lost_usd += lost_usd
+            self.held = None
+
+    def unseen_usd(self, slot: Slot) -> float:
+        """What an attempt may be billed at most of which nothing was relayed."""
+        if self.held is None:
+            return 0.0
+        all_of_it = not self.asked.stream or may_think_unseen(self.asked, slot)
+        return self.held.usd if all_of_it else self.held.input_usd
+
+    @property
+    def _remembered(self) -> int | None:
+        """The tokens of the answer this request follows, if it was given here."""
+        if not self.asked.extras.follows:
+            return None
+        pin = self.ledger.conversations.get(self.caller.tenant, self.asked.conversation)
+        return pin.tokens if pin is not None else None
 
     def headers(self, begun: Begun, attempts: list[Attempt]) -> Headers:
         decision = self.decision
@@ -105,16 +135,18 @@ class Account:
             told.append((b"cache-control", "no-cache"))
         return [(name, value.encode("latin-1", "replace")) for name, value in told]
 
-    def close(self, ended: Ended, begun: Begun | None, attempts: list[Attempt], *, written: int = 0) -> None:
+    def close(self, ended: Ended, begun: Begun | None, attempts: list[Attempt]) -> None:
         if self.closed:
             return
         self.closed = True
         slot = begun.candidate.slot if begun is not None else None
-        usage, estimated = self._usage(begun, written)
+        usage, estimated = self._usage(ended, begun)
         cost = cost_usd(slot, usage) if slot is not None and usage is not None else None
         deciding = classifier_usd(self.decision)
-        spent = (cost or 0.0) + (deciding or 0.0)
-        self.caller.budget.settle(self.reserved_usd, spent)
+        booked = self._booked(cost, begun, estimated)
+        spent = self.lost_usd + booked + (deciding or 0.0)
+        self.caller.budget.settle(self.held.usd if self.held is not None else 0.0, booked + (deciding or 0.0))
+        self.held = None
         if begun is not None and slot is not None and ended == "answered":
             conversations, asked = self.ledger.conversations, self.asked
             tokens = asked.tokens if usage is None else usage.input_tokens + usage.output_tokens
@@ -139,6 +171,7 @@ class Account:
         extra |= {"skipped": self.turned.choice.skipped} if self.turned.choice.skipped else {}
         extra |= {"pinned": self.turned.pinned} if self.turned.pinned else {}
         extra |= {"estimated_tokens": True} if estimated else {}
+        extra |= {"lost_usd": self.lost_usd} if self.lost_usd else {}
         # In `strict` nobody waits for this one: the decision is committed, and what is lost is counted.
         self.ledger.store.close_account(
             self.decision,
@@ -161,16 +194,35 @@ class Account:
             decided=self.recorded,
         )
 
-    def _usage(self, begun: Begun | None, written: int) -> tuple[Usage | None, bool]:
-        """The provider's count; where it gave none, an estimate, and said to be one."""
+    def _usage(self, ended: Ended, begun: Begun | None) -> tuple[Usage | None, bool]:
+        """The provider's count; where it gave none of the whole answer, an estimate, and said to be one."""
         if begun is None:
             return None, False
-        if begun.usage.input_tokens or begun.usage.output_tokens:
-            return begun.usage, False
-        said = (
-            written // (TOKEN_CHARACTERS * EVENT_FACTOR) if self.asked.stream else len(begun.first) // TOKEN_CHARACTERS
-        )
-        return Usage(self.asked.tokens, max(1, said)), True
+        told = begun.usage
+        if told.final or (told.is_told and ended == "answered"):
+            return told, False
+        written = max(1, told.output_tokens, begun.written)
+        return replace(told, input_tokens=told.input_tokens or self.asked.tokens, output_tokens=written), True
+
+    def _booked(self, cost: float | None, begun: Begun | None, estimated: bool) -> float:
+        """What is booked on the key: what the provider counted. Where it did not, what we counted, and no more than was
+        reserved."""
+        if self.held is None:
+            return cost or 0.0
+        if begun is None:
+            # The client left while an attempt was under way.
+            return self.unseen_usd(self.attempted) if self.attempted is not None else 0.0
+        slot = begun.candidate.slot
+        hosted = slot.hosted_tools_usd or 0.0 if self.asked.extras.hosted else 0.0
+        if not estimated:
+            return (cost or 0.0) + hosted
+        if may_think_unseen(self.asked, slot):
+            return self.held.usd
+        if not begun.usage.input_tokens:
+            # The input was estimated, too, and is booked as it was reserved.
+            written = cost_usd(slot, Usage(0, max(1, begun.usage.output_tokens, begun.written)))
+            cost = self.held.input_usd + (written or 0.0)
+        return min(self.held.usd, (cost or 0.0) + hosted)
 
     def _baseline(self, usage: Usage) -> float | None:
         """What the dearest slot of the profile would have cost."""

@@ -12,32 +12,51 @@ from turnout.core.query import Turn
 from turnout.models.price import Usage
 from turnout.models.provider import Wire
 
-from .wire import Asked, Sign, asked, decoded, error_object, members
+from .wire import (
+    Asked,
+    Extras,
+    Sign,
+    asked,
+    count_at,
+    decoded,
+    error_object,
+    has,
+    hosted_tool,
+    members,
+    mentions,
+    read_count,
+    read_usage,
+    said,
+)
+
+# Members that are billed otherwise than by the listed price of a token.
+UNPRICED = ("audio", "prediction", "search_parameters", "web_search_options", "plugins", "models", "extra_body")
+# What a `service_tier` may be without costing more than the list says.
+TIERS = ("auto", "default", "flex", "standard")
 
 
 class Part(Struct):
     type: str = "text"
     text: str = ""
+    image_url: Raw = Raw(b"")
+    file: Raw = Raw(b"")
+    file_id: str | None = None
+    file_url: str | None = None
+
+    @property
+    def is_picture(self) -> bool:
+        return self.type in ("image_url", "input_image", "image")
+
+    @property
+    def is_unseen(self) -> bool:
+        """Its provider has what it stands for; a picture has a price of its own wherever it is."""
+        return not self.is_picture and bool(self.file_id or self.file_url or has(self.file, "file_id"))
 
 
 class Message(Struct):
     role: str
     content: str | list[Part] | None = None
     tool_calls: Raw = Raw(b"null")
-
-
-class Detail(Struct):
-    cached_tokens: int | None = 0
-
-
-class Tokens(Struct):
-    prompt_tokens: int | None = 0
-    completion_tokens: int | None = 0
-    prompt_tokens_details: Detail | None = None
-
-
-class Body(Struct):
-    usage: Tokens | None = None
 
 
 class Delta(Struct):
@@ -52,15 +71,15 @@ class Delta(Struct):
 
 class Choice(Struct):
     delta: Delta | None = None
-    finish_reason: str | None = None
+    finish_reason: Any = None
 
 
 class Chunk(Struct):
-    choices: list[Choice] = []
+    choices: list[Choice] | None = None
+    usage: Raw = Raw(b"null")
     error: Any = None
 
 
-_body = msgspec.json.Decoder(Body)
 _chunk = msgspec.json.Decoder(Chunk)
 
 
@@ -75,23 +94,26 @@ class Chat:
         if not messages:
             raise Refused(400, "invalid_request_error", "messages: a chat completion needs at least one message")
         turns = [Turn("system" if m.role == "developer" else m.role, text_of(m.content)) for m in messages]
-        images = sum(
-            part.type in ("image_url", "input_image", "image")
-            for message in messages
-            if isinstance(message.content, list)
-            for part in message.content
-        )
+        parts = [part for message in messages if isinstance(message.content, list) for part in message.content]
         # Which of the two counts is the provider's to say.
-        limit = max(decoded(fields, name, int, 0) for name in ("max_completion_tokens", "max_tokens")) or None
+        limit = max(read_count(fields, name) or 0 for name in ("max_completion_tokens", "max_tokens")) or None
         return asked(
             self.wire,
             fields,
             turns,
             fresh=messages[-1].role == "user",
-            images=images,
+            images=sum(part.is_picture for part in parts),
+            pictures=(part.image_url for part in parts if part.is_picture),
             bound=any(bytes(message.tool_calls) != b"null" for message in messages),
-            size=len(fields["messages"]) + len(fields.get("tools", b"")),
             max_tokens=limit,
+            extras=Extras(
+                choices=read_count(fields, "n") or 1,
+                unseen=any(part.is_unseen for part in parts),
+                thinks=thinks(fields),
+                usage=decoded(fields, "stream_options", StreamOptions, StreamOptions()).include_usage,
+                hosted=hosted_tool(fields, ("function", "custom")),
+                unpriced=mentions(fields, UNPRICED) or audio(parts) or faster(fields),
+            ),
         )
 
     def error(self, status: int, kind: str, message: str, decision: str) -> bytes:
@@ -108,7 +130,7 @@ class Chat:
         chunk = _chunk.decode(data)
         if chunk.error is not None:
             return "error"
-        for choice in chunk.choices:
+        for choice in chunk.choices or ():
             delta = choice.delta
             if choice.finish_reason or (delta is not None and any(msgspec.structs.astuple(delta))):
                 return "delta"
@@ -120,11 +142,49 @@ class Chat:
     def usage(self, data: bytes, so_far: Usage) -> Usage:
         if b'"usage"' not in data:
             return so_far
-        told = _body.decode(data).usage
+        chunk = _chunk.decode(data)
+        told = read_usage(chunk.usage)
         if told is None:
             return so_far
-        cached = told.prompt_tokens_details.cached_tokens if told.prompt_tokens_details is not None else 0
-        return Usage(told.prompt_tokens or 0, told.completion_tokens or 0, cached or 0)
+        read = count_at(told, "prompt_tokens")
+        # Some count a model's thoughts in the total alone.
+        written = max(count_at(told, "completion_tokens"), count_at(told, "total_tokens") - read)
+        # Some tell in every chunk how far they are.
+        final = not chunk.choices or any(choice.finish_reason for choice in chunk.choices)
+        return Usage(read, written, count_at(told, "prompt_tokens_details", "cached_tokens"), final=final)
+
+    def written(self, name: bytes, data: bytes) -> int:
+        if not data or data == b"[DONE]":
+            return 0
+        deltas = [choice.delta for choice in _chunk.decode(data).choices or () if choice.delta is not None]
+        return sum(said(value) for delta in deltas for value in msgspec.structs.astuple(delta))
+
+    def is_usage(self, data: bytes) -> bool:
+        if b'"usage"' not in data:
+            return False
+        chunk = _chunk.decode(data)
+        return not chunk.choices and read_usage(chunk.usage) is not None
+
+
+class StreamOptions(Struct):
+    include_usage: bool = False
+
+
+def thinks(fields: dict[str, Raw]) -> bool:
+    """Whether the request itself asks the model to think."""
+    effort = fields.get("reasoning_effort", Raw(b"null"))
+    return bytes(effort) not in (b"null", b'"none"') or bool(mentions(fields, ("reasoning", "thinking")))
+
+
+def audio(parts: list[Part]) -> str:
+    """Sound has prices of its own."""
+    return next((part.type for part in parts if "audio" in part.type or "video" in part.type), "")
+
+
+def faster(fields: dict[str, Raw]) -> str:
+    """A service that costs more than the list says."""
+    tier = decoded(fields, "service_tier", str, "auto")
+    return "" if tier in TIERS else f"service_tier {tier[:40]!r}"
 
 
 def text_of(content: str | list[Part] | None) -> str:

@@ -1,8 +1,8 @@
 """Which slots may answer, in which order, and why each of the others may not.
 
 The chain is the policy's. A slot is skipped, with a reason, when it does not speak the client's format, lacks its key,
-cannot take images or tools, is too small for the prompt, is above the caller's ceiling, has no price while the caller
-has a budget, or belongs to another provider than the one whose signed state the conversation carries.
+cannot take images or tools, is too small for the prompt, is above the caller's ceiling, has no bound on its price while
+the caller has a budget, or belongs to another provider than the one whose signed state the conversation carries.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from typing import NamedTuple
 from turnout.apps.caller import Caller
 from turnout.core.profile import Profile
 from turnout.core.verdict import Reason
-from turnout.models.price import context_of, prices_of
+from turnout.models.price import context_of
 from turnout.models.slot import Slot, Slots
 
+from .spend import unbounded
 from .wire import Asked
 
 # What an answer may need where the client does not say.
@@ -74,9 +75,7 @@ def unfit(slot: Slot, asked: Asked, caller: Caller, provider: str | None = None)
     needed = asked.tokens + (asked.max_tokens or ANSWER_TOKENS)
     if window is not None and needed > window:
         return _because(slot, "slot.window", f"about {needed:,} tokens do not fit into its {window:,}")
-    if caller.budget.budget_usd is not None and prices_of(slot) is None:
-        return _because(slot, "slot.price", "has no price, and this key has a budget")
-    return None
+    return unbounded(asked, slot) if caller.budget.is_limited else None
 
 
 def _because(slot: Slot, code: str, why: str) -> Reason:

@@ -182,7 +182,7 @@ class Gateway:
     ) -> Answer:
         decision, choice = turned.decision, turned.choice
         account = Account(Ledger(self.store, self.slots, self.conversations), asked, turned, caller)
-        exchange = Exchange(self.models, self.retries, form, asked, headers)
+        exchange = Exchange(self.models, self.retries, form, asked, headers, account)
         finished = False
         try:
             if account.must_record:
@@ -191,7 +191,6 @@ class Gateway:
                 account.close("refused", None, exchange.attempts)
                 finished = True
                 return _none_fits(form, turned)
-            account.reserve(choice.candidates)
             with self.retries.request:
                 found = await exchange.begin(choice.candidates)
             if isinstance(found, Begun):
@@ -246,8 +245,12 @@ def _forces(router: Router, model: str) -> bool:
 def _none_fits(form: Format, turned: Turned) -> Answer:
     told = "; ".join(reason.text for reason in turned.choice.skipped) or "no slot is configured for it"
     said = f"no model can take this request: {told}"
-    too_long = any(reason.code == "slot.window" for reason in turned.choice.skipped)
-    status, kind = (413, "context_length_exceeded") if too_long else (503, "no_model_available")
+    codes = {reason.code for reason in turned.choice.skipped}
+    status, kind = 503, "no_model_available"
+    if "slot.window" in codes:
+        status, kind = 413, "context_length_exceeded"
+    elif "slot.unpriced" in codes:
+        status, kind = 403, "permission_error"
     return _error(form, status, kind, said, turned.decision)
 
 

@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from turnout.apps.caller import Refused
 from turnout.core.query import Turn
-from turnout.models.price import Usage
+from turnout.models.price import MOST_TOKENS, Usage
 from turnout.models.provider import Wire
 
-from .wire import Asked, Sign, asked, decoded, members
+from .wire import (
+    Asked,
+    Extras,
+    Sign,
+    asked,
+    count_at,
+    decoded,
+    has,
+    hosted_tool,
+    members,
+    mentions,
+    read_count,
+    read_usage,
+    said,
+)
 
 # What Anthropic calls an error of each status.
 KINDS = {
@@ -29,10 +45,17 @@ KINDS = {
 }
 
 
+# Tools that are named by type and yet run at the client.
+AT_THE_CLIENT = ("custom", "bash_", "text_editor_", "computer_", "memory_")
+# Members that are billed otherwise than by the listed price of a token.
+UNPRICED = ("speed", "inference_geo")
+
+
 class Block(Struct):
     type: str = "text"
     text: str = ""
     content: Any = None
+    source: Raw = Raw(b"")
 
 
 class Message(Struct):
@@ -40,23 +63,24 @@ class Message(Struct):
     content: str | list[Block] = ""
 
 
-class Tokens(Struct):
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    cache_read_input_tokens: int | None = None
-    cache_creation_input_tokens: int | None = None
-
-
 class Start(Struct):
-    usage: Tokens | None = None
+    usage: Raw = Raw(b"null")
 
 
 class Body(Struct):
-    usage: Tokens | None = None
+    usage: Raw = Raw(b"null")
     message: Start | None = None
 
 
+class Piece(Struct):
+    """An event with words of the model's: the start of a block, or more of it."""
+
+    delta: Any = None
+    content_block: Any = None
+
+
 _body = msgspec.json.Decoder(Body)
+_piece = msgspec.json.Decoder(Piece)
 _BOUND = ("thinking", "redacted_thinking", "tool_use", "server_tool_use", "mcp_tool_use")
 
 
@@ -79,9 +103,16 @@ class Messages:
             turns,
             fresh=last.role == "user" and bool(words(last.content)),
             images=sum(map(pictures, blocks)),
+            pictures=(one for block in blocks for one in picture_data(block)),
             bound=any(block.type in _BOUND for block in blocks),
-            size=len(fields["messages"]) + len(fields.get("tools", b"")) + len(fields.get("system", b"")),
-            max_tokens=decoded(fields, "max_tokens", int),
+            max_tokens=read_count(fields, "max_tokens"),
+            extras=Extras(
+                unseen=any(map(is_unseen, blocks)),
+                caches="cache_control" in fields or any(has(raw, "cache_control") for raw in fields.values()),
+                thinks=bool(mentions(fields, ("thinking",))) and not has(fields["thinking"], "disabled"),
+                hosted=hosted_tool(fields, AT_THE_CLIENT) or mentions(fields, ("mcp_servers", "container")),
+                unpriced=mentions(fields, UNPRICED),
+            ),
         )
 
     def error(self, status: int, kind: str, message: str, decision: str) -> bytes:
@@ -115,14 +146,44 @@ class Messages:
         if b'"usage"' not in data:
             return so_far
         body = _body.decode(data)
-        told = body.usage or (body.message.usage if body.message is not None else None)
+        told = read_usage(body.usage if body.message is None else body.message.usage)
         if told is None:
             return so_far
-        read = told.input_tokens
-        cached = told.cache_read_input_tokens or 0
-        whole = so_far.input_tokens if read is None else read + cached + (told.cache_creation_input_tokens or 0)
-        written = so_far.output_tokens if told.output_tokens is None else told.output_tokens
-        return Usage(whole, written, cached or so_far.cached_tokens)
+        # The last word is at a stream's end or in an answer that is whole; what a stream begins with is only a start.
+        final = body.message is None and told.get("output_tokens") is not None
+        written = count_at(told, "output_tokens") if "output_tokens" in told else so_far.output_tokens
+        if told.get("input_tokens") is None:
+            return replace(so_far, output_tokens=written, final=final)
+        cached = count_at(told, "cache_read_input_tokens")
+        stored = count_at(told, "cache_creation_input_tokens")
+        hour = min(stored, count_at(told, "cache_creation", "ephemeral_1h_input_tokens"))
+        whole = min(count_at(told, "input_tokens") + cached + stored, MOST_TOKENS)
+        return Usage(whole, written, cached, stored - hour, hour, final)
+
+    def written(self, name: bytes, data: bytes) -> int:
+        if name not in (b"content_block_delta", b"content_block_start"):
+            return 0
+        piece = _piece.decode(data)
+        return said(piece.delta) + said(piece.content_block)
+
+    def is_usage(self, data: bytes) -> bool:
+        return False
+
+
+def picture_data(block: Block) -> Iterator[Raw | str]:
+    """The images a block is or, as a tool's result, has."""
+    if block.type == "image":
+        yield block.source
+    for one in block.content if isinstance(block.content, list) else ():
+        source = one.get("source") if isinstance(one, dict) and one.get("type") == "image" else None
+        data = source.get("data") if isinstance(source, dict) else None
+        if isinstance(data, str):
+            yield data
+
+
+def is_unseen(block: Block) -> bool:
+    """Whether a block stands for something its provider has or fetches."""
+    return block.type not in ("image", "text") and (has(block.source, "file") or has(block.source, "url"))
 
 
 def pictures(block: Block) -> int:

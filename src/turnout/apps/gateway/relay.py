@@ -30,7 +30,7 @@ class Relay:
         self.live = live
         self.ended: Ended = "cancelled"
         self.usage = begun.usage
-        self.written = len(begun.first)
+        self.written = begun.written
         self._pieces = self._relay()
         live.add(begun.upstream)
 
@@ -41,9 +41,8 @@ class Relay:
         await self._pieces.aclose()
         self.live.discard(self.begun.upstream)
         self.begun.upstream.close()
-        self.account.close(
-            self.ended, self.begun._replace(usage=self.usage), self.exchange.attempts, written=self.written
-        )
+        begun = self.begun._replace(usage=self.usage, written=self.written)
+        self.account.close(self.ended, begun, self.exchange.attempts)
 
     async def _relay(self) -> AsyncGenerator[bytes, None]:
         slot = self.begun.candidate.slot
@@ -70,10 +69,11 @@ class Relay:
                 try:
                     sign = read_sign(self.form, event)
                     self.usage = self.form.usage(event.data, self.usage)
+                    self.written += self.form.written(event.name, event.data)
                 except UNREADABLE:
                     last = "half"
                     break
-                out += event.raw
+                out += self.exchange.relayed(event)
                 if sign in ("end", "error"):
                     # Whatever a provider sends after its last event is not part of the answer.
                     last = sign
@@ -82,7 +82,6 @@ class Relay:
                 # Settled before the last event is sent: a client that leaves upon it has had its answer.
                 self.ended = "answered" if last == "end" else "failed"
             if out:
-                self.written += len(out)
                 yield out
             if last == "half":
                 raise Broken(f"{slot.id}: an event of the stream is not JSON")

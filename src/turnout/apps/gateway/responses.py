@@ -6,15 +6,34 @@ import re
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from turnout.apps.caller import Refused
 from turnout.core.query import Turn
 from turnout.models.price import Usage
 from turnout.models.provider import Wire
 
-from .chat import Part, text_of
-from .wire import Asked, Sign, asked, decoded, error_object, members
+from .chat import Part, audio, faster, text_of
+from .wire import (
+    Asked,
+    Extras,
+    Sign,
+    asked,
+    count_at,
+    decoded,
+    error_object,
+    hosted_tool,
+    members,
+    mentions,
+    read_count,
+    read_usage,
+    said,
+)
+
+# Tools that are named by type and yet run at the client.
+AT_THE_CLIENT = ("function", "custom", "local_shell", "shell", "apply_patch", "computer")
+# Members that are billed otherwise than by the listed price of a token, or when there is nobody to see it.
+UNPRICED = ("background", "plugins", "models", "extra_body", "search_parameters")
 
 
 class Item(Struct):
@@ -24,26 +43,21 @@ class Item(Struct):
     encrypted_content: str | None = None
 
 
-class Detail(Struct):
-    cached_tokens: int | None = 0
-
-
-class Tokens(Struct):
-    input_tokens: int | None = 0
-    output_tokens: int | None = 0
-    input_tokens_details: Detail | None = None
-
-
 class Done(Struct):
-    usage: Tokens | None = None
+    usage: Raw = Raw(b"null")
 
 
 class Body(Struct):
-    usage: Tokens | None = None
+    usage: Raw = Raw(b"null")
     response: Done | None = None
 
 
+class Piece(Struct):
+    delta: Any = None
+
+
 _body = msgspec.json.Decoder(Body)
+_piece = msgspec.json.Decoder(Piece)
 _PRELUDE = (b"response.created", b"response.in_progress", b"response.queued", b"response.content_part.added")
 # A response's own id; those of its items begin otherwise.
 _STORED = re.compile(rb'"id"\s*:\s*"(resp_[A-Za-z0-9_-]{1,200})"')
@@ -69,10 +83,19 @@ class Responses:
             fields,
             turns,
             fresh=bool(items) and items[-1].role == "user",
-            images=sum(part.type == "input_image" for part in parts),
+            images=sum(part.is_picture for part in parts),
+            pictures=(part.image_url for part in parts if part.is_picture),
             bound=bool(follows) or any(item.type not in ("message", "") for item in items),
-            size=len(fields["input"]) + len(fields.get("tools", b"")),
-            max_tokens=decoded(fields, "max_output_tokens", int),
+            max_tokens=read_count(fields, "max_output_tokens"),
+            extras=Extras(
+                follows=bool(follows),
+                unseen=bool(mentions(fields, ("conversation", "prompt")))
+                or any(part.is_unseen for part in parts)
+                or any(item.type == "item_reference" for item in items),
+                thinks=bool(mentions(fields, ("reasoning",))),
+                hosted=hosted_tool(fields, AT_THE_CLIENT),
+                unpriced=mentions(fields, UNPRICED) or audio(parts) or faster(fields),
+            ),
             follows=follows,
         )
 
@@ -102,8 +125,15 @@ class Responses:
         if b'"usage"' not in data:
             return so_far
         body = _body.decode(data)
-        told = body.usage or (body.response.usage if body.response is not None else None)
+        told = read_usage(body.usage if body.response is None else body.response.usage)
         if told is None:
             return so_far
-        cached = told.input_tokens_details.cached_tokens if told.input_tokens_details is not None else 0
-        return Usage(told.input_tokens or 0, told.output_tokens or 0, cached or 0)
+        read = count_at(told, "input_tokens")
+        written = max(count_at(told, "output_tokens"), count_at(told, "total_tokens") - read)
+        return Usage(read, written, count_at(told, "input_tokens_details", "cached_tokens"), final=True)
+
+    def written(self, name: bytes, data: bytes) -> int:
+        return said(_piece.decode(data).delta) if name.endswith(b".delta") else 0
+
+    def is_usage(self, data: bytes) -> bool:
+        return False

@@ -58,14 +58,16 @@ def answered_here(slot: Slot, asked: Asked) -> Upstream:
     return Demo(respond(asked.wire, slot.name, slot.id, last_words(asked.query), asked.stream), asked.stream)
 
 
-def request_to(slot: Slot, origin: Origin, asked: Asked, headers: Mapping[str, str]) -> Request:
+def request_to(
+    slot: Slot, origin: Origin, asked: Asked, headers: Mapping[str, str], added: Mapping[str, object]
+) -> Request:
     """What a slot's provider is sent."""
     sent = {"content-type": "application/json", "accept": "text/event-stream" if asked.stream else "application/json"}
     sent |= {name: headers[name] for name in PASSED if name in headers}
     if asked.wire == "anthropic-messages":
         sent.setdefault("anthropic-version", ANTHROPIC_VERSION)
     key = credential(asked.wire, slot.provider, slot.key.reveal()) if slot.key is not None else None
-    return Request(origin, slot.path + PATHS[asked.wire], asked.body(slot.model), headers=sent, credential=key)
+    return Request(origin, slot.path + PATHS[asked.wire], asked.body(slot.model, added), headers=sent, credential=key)
 
 
 def last_words(query: Query) -> str:

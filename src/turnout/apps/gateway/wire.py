@@ -1,13 +1,15 @@
 """What the gateway needs to know of a wire format, and what every format's request becomes.
 
 A body passes through untouched but for its `model`: it is taken apart only one level deep, and everything that is not
-looked at stays the bytes it was.
+looked at stays the bytes it was. Under a budget two members may be added, a limit and a stream's usage (`spend`).
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable, Mapping
 from functools import cache
+from types import MappingProxyType
 from typing import Any, Literal, Protocol
 
 import msgspec
@@ -15,20 +17,53 @@ from msgspec import Raw, Struct
 
 from turnout.apps.caller import Refused
 from turnout.core.query import MAX_CHARACTERS, Query, Turn
-from turnout.models.price import Usage
+from turnout.models.price import MOST_TOKENS, Usage, token_count
 from turnout.models.provider import Wire
 
 MESSAGES = 4096
 # Characters of English per token, about: for checks before a provider has counted.
 TOKEN_CHARACTERS = 4
+_LETTERS = bytes(range(ord("a"), ord("z") + 1))
 # What an image costs a model to look at, about (a 1092 x 1092 picture with Anthropic).
 IMAGE_TOKENS = 1600
+
+# The members of a request that a model reads.
+INPUT: Mapping[Wire, tuple[str, ...]] = {
+    "openai-chat": ("messages", "tools", "functions", "response_format", "tool_choice"),
+    "anthropic-messages": ("messages", "system", "tools", "output_format", "output_config"),
+    "openai-responses": ("input", "instructions", "tools", "text", "prompt"),
+}
 
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What reading JSON raises: not JSON or not of the type it must have, not UTF-8, nested without end."""
 
 Sign = Literal["prelude", "delta", "error", "end", "other"]
 """What an event of a stream is: before the first delta, a delta, the news of a failure, the last one, or in between."""
+
+
+# Strings of an event that no model wrote.
+WORDLESS = frozenset(("id", "type", "index", "signature"))
+
+
+class Extras(Struct, frozen=True):
+    """What of a request changes its price."""
+
+    choices: int = 1
+    """How many answers it asks for."""
+    follows: bool = False
+    """It names an earlier answer instead of repeating what came before."""
+    unseen: bool = False
+    """It names other input that its provider keeps: a file, a stored prompt, a conversation."""
+    caches: bool = False
+    """It asks for its input to be cached, which costs more than reading it."""
+    thinks: bool = False
+    """It asks for thoughts, which are billed as output whether or not they are shown."""
+    usage: bool = False
+    """It asks for a stream's usage."""
+    hosted: str = ""
+    """A tool its provider runs, and charges for."""
+    unpriced: str = ""
+    """Something that is billed otherwise than by the tokens of the price list."""
 
 
 class Asked(Struct, frozen=True):
@@ -48,13 +83,16 @@ class Asked(Struct, frozen=True):
     """It carries what only the provider that made it can read: signed thoughts, tool calls, a stored response."""
     tokens: int
     """Of the input, about."""
+    pictures: tuple[Raw | str, ...]
+    """Its images, as they stand in the body."""
     max_tokens: int | None
     conversation: str
     """The same for every turn of a conversation."""
+    extras: Extras
 
-    def body(self, model: str) -> bytes:
+    def body(self, model: str, added: Mapping[str, object] = MappingProxyType({})) -> bytes:
         """The request for another model."""
-        return msgspec.json.encode({**self.fields, "model": model})
+        return msgspec.json.encode({**self.fields, **added, "model": model})
 
 
 class Format(Protocol):
@@ -87,6 +125,14 @@ class Format(Protocol):
         """The tokens an answer or an event speaks of; those so far if it speaks of none."""
         ...
 
+    def written(self, name: bytes, data: bytes) -> int:
+        """Tokens of the model's own words in an event, counted and rounded up: text, thoughts, a tool's arguments."""
+        ...
+
+    def is_usage(self, data: bytes) -> bool:
+        """Whether an event is there only to tell the usage."""
+        ...
+
 
 _members = msgspec.json.Decoder(dict[str, Raw])
 # Made once for each of the few types there are: working a type out takes longer than reading it.
@@ -112,6 +158,74 @@ def decoded(fields: dict[str, Raw], name: str, kind: Any, default: Any = None) -
         raise Refused(400, "invalid_request_error", f"{name}: {error}") from None
 
 
+def read_count(fields: dict[str, Raw], name: str) -> int | None:
+    """A number of tokens or answers the client states; None if it states none, or none that counts anything. How large
+    it may be is the provider's to say, so an absurd one is only made small enough to calculate with."""
+    value = decoded(fields, name, int | float | None)
+    if value is None or not value > 0:
+        return None
+    return int(min(value, MOST_TOKENS))
+
+
+def has(raw: Raw, word: str) -> bool:
+    """Whether a JSON text has this string, as a name or a value, somewhere in it."""
+    return f'"{word}"'.encode() in memoryview(raw).tobytes()
+
+
+def mentions(fields: dict[str, Raw], names: Iterable[str]) -> str:
+    """The first of these members that is there and says something."""
+    silent = (b"null", b"false", b"[]", b"{}", b'""')
+    return next((name for name in names if name in fields and bytes(fields[name]) not in silent), "")
+
+
+def hosted_tool(fields: dict[str, Raw], ours: tuple[str, ...]) -> str:
+    """The type of the first tool that does not run at the client: not declared by it, nor one of `ours`."""
+    if "tools" not in fields:
+        return ""
+    types = [tool.type for tool in decoded(fields, "tools", list[ToolType], [])]
+    return next((kind for kind in types if kind and not kind.startswith(ours)), "")
+
+
+class ToolType(Struct):
+    type: str | None = None
+
+
+def read_usage(raw: Raw) -> dict[str, Any] | None:
+    """The usage an answer tells; None if it tells none that can be read. Whatever it says, the answer is not lost."""
+    try:
+        told = _decoder(Any).decode(raw)
+    except UNREADABLE:
+        return None
+    return told if isinstance(told, dict) else None
+
+
+def count_at(told: Mapping[str, Any], *names: str) -> int:
+    """A number of tokens in a usage, wherever it stands."""
+    value: Any = told
+    for name in names:
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return token_count(value)
+
+
+def said(value: Any) -> int:
+    """Tokens of the words in a part of a delta, wherever they stand in it."""
+    match value:
+        case str():
+            return most_tokens(value)
+        case list():
+            return sum(map(said, value))
+        case dict():
+            return sum(said(one) for key, one in value.items() if key not in WORDLESS)
+    return 0
+
+
+def most_tokens(text: bytes | Raw | str) -> int:
+    """As many tokens as a text has, or more. Words of small letters come in tokens of some four; what else there is,
+    signs, digits, capitals, spaces and each byte of other scripts, may be a token of its own."""
+    raw = text.encode("utf-8", "replace") if isinstance(text, str) else bytes(text)
+    return max(-(-len(raw) // TOKEN_CHARACTERS), len(raw.translate(None, _LETTERS)))
+
+
 def named_model(fields: dict[str, Raw]) -> str:
     model: str = decoded(fields, "model", str, "")
     if not model:
@@ -126,9 +240,10 @@ def asked(
     *,
     fresh: bool,
     images: int,
+    pictures: Iterable[Raw | str],
     bound: bool,
-    size: int,
     max_tokens: int | None,
+    extras: Extras,
     follows: str = "",
 ) -> Asked:
     """What the three formats have in common. `follows` names the conversation, where its earlier turns are not sent."""
@@ -141,6 +256,8 @@ def asked(
     first = next((turn.text for turn in turns if turn.role == "user"), "")
     system = "\n".join(turn.text for turn in turns if turn.role == "system")
     key: str = decoded(fields, "prompt_cache_key", str, "") if "prompt_cache_key" in fields else ""
+    pictures = tuple(pictures)
+    size = max(0, sum(len(fields.get(name, b"")) for name in INPUT[wire]) - sum(map(len, pictures)))
     digest = hashlib.blake2b(f"{key}\0{system}\0{first}".encode("utf-8", "replace"), digest_size=16).hexdigest()
     return Asked(
         wire=wire,
@@ -153,9 +270,10 @@ def asked(
         tools="tools" in fields and bytes(fields["tools"]) not in (b"null", b"[]"),
         bound=bound,
         tokens=size // TOKEN_CHARACTERS + images * IMAGE_TOKENS,
-        # A negative limit is the provider's to refuse; here it must not make a call look cheap.
-        max_tokens=max_tokens if max_tokens is not None and max_tokens > 0 else None,
+        pictures=pictures,
+        max_tokens=max_tokens,
         conversation=follows or digest,
+        extras=extras,
     )
 
 

@@ -1,0 +1,62 @@
+"""How long an answer each family of models can give, and whether it thinks without saying what.
+
+Facts from the providers' model pages. A slot's own `max_output_tokens` goes before them; a family that is not here gets
+a limit that every chat model in use accepts.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+from .slot import Slot
+
+# The shortest maximum among the chat models that are still served.
+COMMON_TOKENS = 4096
+
+
+class Family(NamedTuple):
+    pattern: str
+    max_output_tokens: int
+    thinks: bool = False
+    """It thinks before it answers, bills that as output, and does not say all of it."""
+
+
+# The first that matches counts. A name may begin with the maker's, as OpenRouter spells it.
+FAMILIES = (
+    Family(r"claude-opus-4[-.][678]", 128_000),
+    Family(r"claude-opus-4[-.]5", 64_000),
+    Family(r"claude-opus-4", 32_000),
+    Family(r"claude-(sonnet|haiku)-4|claude-3[-.]7", 64_000),
+    Family(r"claude-3[-.]5", 8192),
+    Family(r"claude", 4096),
+    Family(r"gpt-5.*chat", 16_384),
+    Family(r"gpt-5", 128_000, thinks=True),
+    Family(r"gpt-4\.1", 32_768),
+    Family(r"gpt-4o|chatgpt-4o", 16_384),
+    Family(r"o1-mini", 65_536, thinks=True),
+    Family(r"o1-preview", 32_768, thinks=True),
+    Family(r"o[1-9]", 100_000, thinks=True),
+    Family(r"gemini-(2\.5|[3-9])", 65_535, thinks=True),
+    Family(r"gemini", 8192),
+    Family(r"deepseek-(reasoner|r1)", 32_768),
+    Family(r"deepseek", 8192),
+    Family(r"grok-(3-mini|4)", 16_384, thinks=True),
+)
+OTHERS = Family("", COMMON_TOKENS)
+
+
+@lru_cache(maxsize=512)
+def _family(model: str) -> Family:
+    name = model.rpartition("/")[2].lower()
+    return next((family for family in FAMILIES if re.match(family.pattern, name)), OTHERS)
+
+
+def max_output_tokens(slot: Slot) -> int:
+    return slot.max_output_tokens if slot.max_output_tokens is not None else _family(slot.model).max_output_tokens
+
+
+def thinks_silently(slot: Slot) -> bool:
+    """Whether it may bill output that no stream shows."""
+    return _family(slot.model).thinks
