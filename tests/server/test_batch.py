@@ -161,7 +161,7 @@ def test_batches_leave_room_for_others(tmp_path: Path) -> None:
         retry: list[str] = []
 
         def client(number: int) -> None:
-            got = call(served.url, "POST", "/v1/route/batch", batch(4, f"{VAGUE} of {number}"), timeout=30.0)
+            got = call(served.url, "POST", "/v1/route/batch", batch(6, f"{VAGUE} of {number}"), timeout=30.0)
             statuses.append(got.status)
             retry.extend([got.headers["retry-after"]] if got.status == 503 else [])
 
@@ -169,11 +169,11 @@ def test_batches_leave_room_for_others(tmp_path: Path) -> None:
         for thread in threads:
             thread.start()
         time.sleep(0.5)
-        for _ in range(5):
+        for _ in range(3):
             started = time.monotonic()
             got = call(served.url, "POST", "/v1/chat/completions", chat("hello"))
             assert got.status == 200, got
-            assert time.monotonic() - started < 0.4
+            assert time.monotonic() - started < 0.5
         admission = served.house.admission
         assert admission.batches == admission.most_batches == PLACES // 2
         for thread in threads:
