@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from besieged import besieged, call, forget, id_of, make_key
+from besieged import besieged, call, chat, forget, id_of, make_key
 from faults.asking import connect
 from faults.test_gateway_leave import SOON_S, eventually
 from serving import Served
@@ -92,13 +92,14 @@ def test_a_batch_stops_when_its_client_has_gone(pair: Pair, tmp_path: Path) -> N
     assert served.house.admission.batches == 0
 
 
-@pytest.mark.parametrize("path", ["/v1/route", "/v1/route/batch"])
+@pytest.mark.parametrize("path", ["/v1/route", "/v1/route/batch", "/v1/chat/completions"])
 def test_a_model_is_told_at_once(pair: Pair, tmp_path: Path, path: str) -> None:
     served, provider = pair
     key = make_key(served.store, budget_usd=1.0)
     forget(served)
     provider.default = Reply(fault=Fault("stall", "before_headers"))
-    body = {"text": VAGUE.format(number=0)} if path == "/v1/route" else batch(60)
+    text = VAGUE.format(number=0)
+    body = {"/v1/route": {"text": text}, "/v1/route/batch": batch(60)}.get(path, chat(text))
     left_at = leave(served, provider, sent(path, body, key), after=1)
     eventually(lambda: provider.requests[0].closed_at is not None, "the classifier is told")
     closed_at = provider.requests[0].closed_at
