@@ -320,6 +320,34 @@ class TestWhereALayerRuns:
             assert decision.steps[0].reasons[0].code == "llm.skipped"
             assert (layer.calls, decision.outcome) == ([], "F-")
 
+    def test_a_network_layer_is_asked_if_it_is_admitted(self) -> None:
+        """Who calls may keep one from being asked, and say why; local layers are never in question."""
+        one, two, local = ScriptedNetworkLayer([GOOD]), ScriptedNetworkLayer([GOOD]), ScriptedLayer([None])
+        layers = [place(local, "local"), place(one, "one", cost="network"), place(two, "two", cost="network")]
+        router, seen = make_router(layers), []
+
+        def admit(asked: Placed, query: Query) -> str:
+            seen.append((asked.id, query.text))
+            return "too expensive" if asked.id == "one" else ""
+
+        decision = asyncio.run(router.route("x", admit=admit))
+        assert [step.ended for step in decision.steps] == ["passed", "skipped", "accepted"]
+        assert [(reason.code, reason.text) for reason in decision.steps[1].reasons] == [
+            ("one.skipped", "too expensive")
+        ]
+        assert (seen, one.calls, decision.outcome) == ([("one", "x"), ("two", "x")], [], "R-")
+        assert router.replay(decision) == decision
+
+    def test_what_admission_raises_ends_the_routing(self) -> None:
+        layer = ScriptedNetworkLayer([GOOD])
+
+        def admit(asked: Placed, query: Query) -> str:
+            raise LookupError("no money")
+
+        with pytest.raises(LookupError, match="no money"):
+            asyncio.run(make_router([place(layer, "llm", cost="network")]).route("x", admit=admit))
+        assert layer.calls == []
+
     def test_sync_works_inside_a_running_loop(self) -> None:
         async def inside() -> Decision:
             return make_router([ScriptedLayer([GOOD])]).route_sync("x")

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
+import time
+from collections import deque
+
+from msgspec import Struct, field
 
 from turnout.core.errors import TurnoutError
+
+MINUTE_S = 60.0
 
 
 class Refused(TurnoutError):
@@ -63,6 +68,28 @@ class Budget:
         self.spent_usd += spent_usd
 
 
+class Rate:
+    """How often a key may ask: within any minute, so many decisions, alone or in a batch."""
+
+    def __init__(self, per_minute: int | None = None) -> None:
+        self.per_minute = per_minute
+        self.recent: deque[float] = deque()
+
+    def count(self) -> None:
+        """One more; refused, and not counted, where that is too many."""
+        if self.per_minute is None:
+            return
+        now = time.monotonic()
+        recent = self.recent
+        while recent and now - recent[0] >= MINUTE_S:
+            recent.popleft()
+        if len(recent) >= self.per_minute:
+            wait = MINUTE_S - (now - recent[0]) if recent else MINUTE_S
+            said = f"this key may ask {self.per_minute} times a minute: wait {wait:.0f} s"
+            raise Refused(429, "rate_limit_exceeded", said, retry_after_s=wait)
+        recent.append(now)
+
+
 class Caller(Struct, frozen=True, eq=False):
     """One authenticated caller."""
 
@@ -76,6 +103,8 @@ class Caller(Struct, frozen=True, eq=False):
     """It may name a tier itself."""
     profiles: frozenset[str] | None = None
     """The profiles it may use; None: all."""
+    rate: Rate = field(default_factory=Rate)
+    """What it has asked lately. A request counts when it is authenticated, a batch's further questions one by one."""
 
     def must(self, scope: str) -> None:
         if scope not in self.scopes:

@@ -19,6 +19,19 @@ class Prompt(Struct, frozen=True):
     """The shape of a reply, for models that can be held to one."""
 
 
+class Demand(Struct, frozen=True):
+    """The most that a layer puts to a model about one question, and has answered."""
+
+    slot: str
+    prose_bytes: int
+    """The instruction and what surrounds the question."""
+    text_bytes: int
+    """The user's text."""
+    max_tokens: int
+    schema_bytes: int = 0
+    """The shape of the reply, for models that can be held to one."""
+
+
 class Reply(Struct, frozen=True):
     text: str
     model: str

@@ -24,6 +24,7 @@ class Layer(Protocol):
 
     A layer may also have `explain(verdict)`, which renders a verdict's evidence for the log and whoever asks, and
     `elaborate(verdict)` for what takes longer to find: whoever looks at a decision waits for that, the log does not.
+    One that asks a model has `demand(query)`, the most it may ask about it, so that a key's budget can pay for it.
     """
 
     def __call__(self, reading: Reading, /) -> Verdict | Awaitable[Verdict | None] | None: ...

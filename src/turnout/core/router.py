@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Awaitable, Generator, Iterator
+from collections.abc import Awaitable, Callable, Generator, Iterator
 from time import perf_counter_ns
 from typing import Any, NamedTuple
 
@@ -27,6 +27,9 @@ from .verdict import Answer, Fault, How, Reason, Verdict, check_verdict
 
 Steps = Generator[tuple[Placed, Reading], tuple[Answer, int], Decision]
 """Yields (layer, reading), is sent (answer, nanoseconds it took), returns the decision."""
+
+Admit = Callable[[Placed, Query], str]
+"""Whether a network layer may be asked about a query: why not, or nothing."""
 
 # A layer is not started with less than this left of the deadline: it could not finish, only make us late.
 MIN_LEFT_MS = 20.0
@@ -74,15 +77,22 @@ class Router:
     def __repr__(self) -> str:
         return f"Router({self.profile!r})"
 
-    async def route(self, query: str | Query) -> Decision:
-        """Decide, asking network layers too. Every valid query gets a decision, within the profile's deadline."""
+    async def route(self, query: str | Query, *, admit: Admit | None = None) -> Decision:
+        """Decide, asking network layers too. Every valid query gets a decision, within the profile's deadline.
+
+        `admit` is called before a network layer is: the layer is skipped if it says why, and whatever it raises ends
+        the routing.
+        """
         started = perf_counter_ns()
         steps = self.steps(self.accept(query))
+        answer: tuple[Answer, int]
         try:
             place, reading = next(steps)
             while True:
                 if place.cost == "free" or (place.cost == "cpu" and reading.units <= INLINE_UNITS):
                     answer = _ask_now(place, reading)
+                elif admit is not None and place.cost == "network" and (why := admit(place, reading.query)):
+                    answer = Fault("skipped", why), 0
                 else:
                     left_ms = self.profile.deadline_ms - (perf_counter_ns() - started) / 1e6
                     answer = await _ask(place, reading, left_ms)

@@ -14,12 +14,12 @@ from collections.abc import Callable, Mapping
 from time import monotonic
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, json
 from msgspec.structs import replace
 
 from turnout.core.errors import NetError, TimedOut
-from turnout.core.model import Asks, Prompt
-from turnout.core.query import Reading
+from turnout.core.model import Asks, Demand, Prompt
+from turnout.core.query import Query, Reading
 from turnout.core.registry import Supplies, kind
 from turnout.core.verdict import Fault, Reason, Verdict
 from turnout.text.reference import needs_history
@@ -30,6 +30,8 @@ from .reply import Said, read_label, read_labels, read_object
 HASTE = 0.97
 # A reason given by a model is its own text; a trace is no place for an essay.
 NO_TURNS = "(no prior turns)"
+# What a character takes in UTF-8 at most, and what makes an intent an item of a list.
+UTF8_BYTES, LISTED = 4, len("- \n")
 _FENCE = re.compile("={5,}")
 
 
@@ -110,6 +112,18 @@ class Llm:
         verdict = self._verdict(said, reply.model, reply.cost_usd)
         self._keep(key, verdict)
         return verdict
+
+    def demand(self, query: Query) -> Demand:
+        """The most that is sent about a query, and the longest reply."""
+        texts = (query.text, *(turn.text for turn in query.turns))
+        shown = query.intents[-self.config.history :] if self.config.history else ()
+        return Demand(
+            self.config.model or self.config.slot,
+            prose_bytes=len(self.system.encode()) + len(fenced("", shown=self.config.history > 0)),
+            text_bytes=_most_bytes(texts, self.config.characters) + sum(_most_bytes((one,)) + LISTED for one in shown),
+            max_tokens=self.config.max_tokens,
+            schema_bytes=0 if self.schema is None else len(json.encode(self.schema)),
+        )
 
     def _history(self, reading: Reading) -> tuple[str, ...]:
         """The session's intents, where the question points back at all; else nothing that could sway it."""
@@ -201,6 +215,13 @@ def fenced(text: str, history: tuple[str, ...] = (), *, shown: bool = False) -> 
 def _unfenced(text: str) -> str:
     """The text without anything that a model could take for a fence, guessed or not."""
     return _FENCE.sub("====", text)
+
+
+def _most_bytes(texts: tuple[str, ...], characters: int | None = None) -> int:
+    """How long these can be in UTF-8, or so many characters of them; told without reading them."""
+    size = sum(map(len, texts))
+    whole = size if characters is None else min(size, characters)
+    return whole if all(text.isascii() for text in texts) else UTF8_BYTES * whole
 
 
 def reply_schema(config: LlmConfig, routes: tuple[str, ...]) -> dict[str, Any] | None:

@@ -8,8 +8,10 @@ behind: room shrinks quickly then, and grows back slowly.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 from collections import deque
+from collections.abc import Iterator
 
 from turnout.apps.caller import Refused
 
@@ -36,6 +38,8 @@ class Admission:
         self.room = float(limit)
         """How many are let in just now."""
         self.active = 0
+        self.batches = 0
+        """Of those that are active, how many decide a whole batch."""
         self.coming = 0
         """Heads that were read since the loop last turned: whoever sent them has not entered yet, and will."""
         self.refused = 0
@@ -114,6 +118,24 @@ class Admission:
                 return
         self.active -= 1
 
+    @property
+    def most_batches(self) -> int:
+        """How many batches there may be at once: half of the room there always is, so that other requests find a place
+        however many batches come, even while room is small."""
+        return max(1, min(self.limit, LEAST) // 2)
+
+    @contextlib.contextmanager
+    def batch(self) -> Iterator[None]:
+        """Decide a batch in the place one has; raises Refused while there are as many batches as there may be."""
+        if self.batches >= self.most_batches:
+            said = f"{self.batches} batches are under way, as many as are taken at once: try again, or ask one by one"
+            raise self._refuse(said)
+        self.batches += 1
+        try:
+            yield
+        finally:
+            self.batches -= 1
+
     def _leave_line(self, turn: asyncio.Future[None]) -> None:
         """Who has given up waiting keeps nobody out."""
         if turn in self._line:
@@ -139,7 +161,9 @@ class Admission:
             self.room = min(self.limit, self.room * GROWING)
 
     def _full(self) -> Refused:
+        return self._refuse(f"{self.active} requests are under way and {len(self._line)} wait: try again")
+
+    def _refuse(self, said: str) -> Refused:
         self.refused += 1
         wait = random.uniform(1.0, 3.0)  # noqa: S311 - spreads clients out, keeps no secret
-        said = f"{self.active} requests are under way and {len(self._line)} wait: try again"
         return Refused(503, "overloaded_error", said, retry_after_s=wait)

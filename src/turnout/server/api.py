@@ -10,7 +10,8 @@ import msgspec
 from msgspec import Meta, Raw, Struct
 
 from turnout.apps.caller import Caller, Refused
-from turnout.apps.gateway.account import classifier_usd, record
+from turnout.apps.deciding import decide, spent_usd
+from turnout.apps.gateway.account import record
 from turnout.apps.gateway.gateway import Answer
 from turnout.apps.gateway.wire import UNREADABLE
 from turnout.core.errors import QueryError, StoreError, UnknownDecision
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from .house import House
 
 BATCH = 1000
+# How long a batch may keep the event loop to itself: others get their turn in between.
+TURN_S = 0.001
 
 
 class TurnBody(Struct, forbid_unknown_fields=True):
@@ -54,6 +57,7 @@ class FeedbackBody(Struct, forbid_unknown_fields=True):
     should_be: str | None = None
     note: Annotated[str, Meta(max_length=2000)] = ""
     by: Annotated[str, Meta(max_length=200)] = ""
+    """Who says so, where no key does."""
 
 
 def read(body: bytes, kind: Any) -> Any:
@@ -74,17 +78,24 @@ async def route(house: House, caller: Caller, body: bytes, path: Mapping[str, st
 
 
 async def route_batch(house: House, caller: Caller, body: bytes, path: Mapping[str, str]) -> Answer:
-    asked: BatchBody = read(body, BatchBody)
-    found: list[Raw | dict[str, Any]] = []
-    for one in asked.queries:
-        try:
-            found.append(Raw(await _decide(house, caller, one, one.profile or asked.profile)))
-        except Refused as refused:
-            found.append({"error": {"type": refused.kind, "message": str(refused)}})
-        # A thousand decisions take some ten milliseconds: others get their turn in between.
-        if len(found) % 64 == 0:
-            await asyncio.sleep(0)
-    return answer({"decisions": found})
+    """Each question is decided as if it had been asked alone: it counts against the key's rate and budget, and what is
+    refused of it is said in its place."""
+    clock = asyncio.get_running_loop().time
+    with house.admission.batch():
+        asked: BatchBody = read(body, BatchBody)
+        found: list[Raw | dict[str, Any]] = []
+        turn = clock() + TURN_S
+        for number, one in enumerate(asked.queries):
+            try:
+                if number:  # the first was counted with the request
+                    caller.rate.count()
+                found.append(Raw(await _decide(house, caller, one, one.profile or asked.profile)))
+            except Refused as refused:
+                found.append({"error": {"type": refused.kind, "message": str(refused)}})
+            if clock() >= turn:
+                await asyncio.sleep(0)
+                turn = clock() + TURN_S
+        return answer({"decisions": found})
 
 
 async def _decide(house: House, caller: Caller, asked: RouteBody, profile: str | None) -> bytes:
@@ -97,17 +108,16 @@ async def _decide(house: House, caller: Caller, asked: RouteBody, profile: str |
         order = router.profile.routes
         if ceiling is None or (ceiling in order and order.index(ceiling) > order.index(caller.ceiling)):
             ceiling = caller.ceiling
-    caller.budget.check()
     query = Query(asked.text, turns, asked.attachments, asked.declared, ceiling, asked.session, caller.tenant or None)
     try:
-        decision = await router.route(query)
+        decision = await decide(router, query, caller, house.models.slots, house.store)
     except QueryError as error:
         raise Refused(422, "invalid_request_error", str(error)) from None
+    spent = spent_usd(decision, house.models.slots)
+    caller.budget.settle(0.0, spent)
     if decision.outcome == "Dk" and ceiling != asked.ceiling:
         said = f"{asked.declared!r} is above this key's ceiling {ceiling}: declare a lower route, or none"
         raise Refused(403, "permission_error", said)
-    spent = classifier_usd(decision) or 0.0
-    caller.budget.settle(0.0, spent)
     if house.store is not None:
         await record(house.store, decision, key_id=caller.key_id, spent_usd=spent)
     return decision.json()
@@ -141,7 +151,7 @@ async def feedback(house: House, caller: Caller, body: bytes, path: Mapping[str,
     def judge() -> Any:
         found = records.get(given.decision)
         verdict = given.verdict or ("right" if given.should_be == found.route else "wrong")
-        by = given.by or caller.key_id or "anonymous"
+        by = caller.key_id or given.by or "anonymous"
         return records.judge(found.id, verdict, should_be=given.should_be, by=by, note=given.note)
 
     try:

@@ -54,14 +54,14 @@ class Methods:
             return
         allowed = ", ".join(self.methods)
         refused = Refused(405, "invalid_request_error", f"{scope['method']} is not for this path: use {allowed}")
-        answer = _write(next(iter(self.methods.values())).route, refused)
+        answer = _write(scope, refused)
         await send_answer(send, answer._replace(headers=[*answer.headers, (b"allow", allowed.encode())]))
 
 
 class NotFound:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            await send_answer(send, _write(None, Refused(404, "not_found_error", "no such path (see /openapi.json)")))
+            await send_answer(send, _write(scope, Refused(404, "not_found_error", "no such path (see /openapi.json)")))
 
 
 class Outermost:
@@ -84,7 +84,7 @@ class Outermost:
         route = self.limited.get(scope["path"])
         if route is not None and (refused := self.house.admission.refusal()) is not None:
             self.house.metrics.note(route.path, refused.status, 0.0)
-            await send_answer(send, _write(route, refused))
+            await send_answer(send, _write(scope, refused))
             return
         started = False
 
@@ -101,7 +101,8 @@ class Outermost:
             log.exception("a request failed in a way nobody foresaw")
             if started:
                 raise
-            await send_answer(send, _write(None, Refused(500, "api_error", "something failed here; the log says what")))
+            said = "something failed here; the log says what"
+            await send_answer(send, _write(scope, Refused(500, "api_error", said)))
         finally:
             # It refers to the request, which refers to the scope: left there, both would wait for the collector.
             scope.pop(DIRECT, None)
@@ -150,7 +151,7 @@ class Endpoint:
                     return
                 answer = await self._plain(caller, body, scope)
         except Refused as refused:
-            answer = _write(route, refused)
+            answer = _write(scope, refused)
         except Gone:
             return
         finally:
@@ -163,8 +164,17 @@ class Endpoint:
             await send_answer(send, answer)
 
     async def _plain(self, caller: Caller, body: bytes, scope: Scope) -> Answer:
-        assert self.route.plain is not None  # noqa: S101 - a row has a handler or a format
-        return await self.route.plain(self.house, caller, body, scope.get("path_params", {}))
+        """A handler's answer. One that may ask models is stopped when its client leaves: what it has decided by then it
+        has written down, and nothing more is paid for."""
+        handler, params = self.route.plain, scope.get("path_params", {})
+        assert handler is not None  # noqa: S101 - a row has a handler or a format
+        if not self.route.asks:
+            return await handler(self.house, caller, body, params)
+        here = asyncio.current_task()
+        assert here is not None  # noqa: S101 - this runs in a task
+        with scope[PRESENCE].needed_by(here):
+            return await handler(self.house, caller, body, params)
+        raise Gone
 
     async def _ask(self, body: bytes, caller: Caller, headers: Mapping[str, str], scope: Scope, send: Send) -> int:
         """A generation: as long as it takes, and not a moment longer than its client is there."""
@@ -198,7 +208,15 @@ class Endpoint:
 _OPEN = Caller("", "", frozenset(), budget=None)  # type: ignore[arg-type]
 
 
-def _write(route: Route | None, refused: Refused) -> Answer:
-    """A refusal in the format the route's clients read."""
-    style = route.style if route is not None else "openai"
-    return refusal(FORMATS["anthropic-messages" if style == "anthropic" else "openai-chat"], refused)
+def _write(scope: Scope, refused: Refused) -> Answer:
+    """A refusal in the format the client reads."""
+    return refusal(FORMATS["anthropic-messages" if _is_anthropic(scope) else "openai-chat"], refused)
+
+
+def _is_anthropic(scope: Scope) -> bool:
+    """Whether a client of Anthropic's asks: by the path, whatever becomes of it, and where both kinds of client ask the
+    same path, by the header that theirs always send. Nothing but the form of an error depends on it."""
+    path = f"{scope['path']}/"
+    if path.startswith("/v1/messages/"):
+        return True
+    return path.startswith("/v1/models/") and any(name == b"anthropic-version" for name, _ in scope["headers"])

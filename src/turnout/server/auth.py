@@ -7,11 +7,11 @@ import hashlib
 import hmac
 import secrets
 import time
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeGuard, TypeVar
 
-from turnout.apps.caller import Budget, Caller, Refused
+from turnout.apps.caller import Budget, Caller, Rate, Refused
 from turnout.apps.gateway.upstream import PASSED
 from turnout.store import Store
 from turnout.store.keys import Key
@@ -21,7 +21,6 @@ from .key import SCOPES, Credential, digest, read_credential
 # Within this time a revoked key stops working, and what other processes have booked on a key is noticed.
 CACHED_S = 30.0
 CACHED_KEYS = 10_000
-MINUTE_S = 60.0
 _NOBODY = "0" * 64
 
 
@@ -46,7 +45,7 @@ class Auth:
         """Keys the digests of secrets that are kept in memory; it is this process's own and never leaves it."""
         self._proven: dict[str, Proven] = {}
         self._budgets: dict[str, Budget] = {}
-        self._recent: dict[str, deque[float]] = {}
+        self._rates: dict[str, Rate] = {}
         self._anyone = Caller("", "", frozenset(SCOPES) - {"admin"}, Budget())
         self._owner = Caller("", "", frozenset(SCOPES), Budget())
         self._has_keys: tuple[float, bool] | None = None
@@ -65,7 +64,7 @@ class Auth:
             proven = await self._prove(credential, row, proof)
         if not proven.row.is_valid(time.time_ns() // 1_000_000):
             raise _unknown()
-        self._limit_rate(proven.row)
+        proven.caller.rate.count()
         return proven.caller
 
     async def _prove(self, credential: Credential, row: Key | None, proof: bytes) -> Proven:
@@ -82,6 +81,7 @@ class Auth:
             ceiling=row.ceiling,
             may_force=row.may_force,
             profiles=None if row.profiles is None else frozenset(row.profiles),
+            rate=self._rate(row),
         )
         if len(self._proven) >= CACHED_KEYS:
             self._proven.clear()
@@ -132,18 +132,11 @@ class Auth:
         budget.budget_usd = row.budget_usd
         return budget
 
-    def _limit_rate(self, row: Key) -> None:
-        if row.per_minute is None:
-            return
-        now = time.monotonic()
-        recent = self._recent.setdefault(row.id, deque())
-        while recent and now - recent[0] >= MINUTE_S:
-            recent.popleft()
-        if len(recent) >= row.per_minute:
-            wait = MINUTE_S - (now - recent[0])
-            said = f"this key may ask {row.per_minute} times a minute: wait {wait:.0f} s"
-            raise Refused(429, "rate_limit_exceeded", said, retry_after_s=wait)
-        recent.append(now)
+    def _rate(self, row: Key) -> Rate:
+        """What the key has asked lately, however often it is looked up again."""
+        rate = self._rates.setdefault(row.id, Rate())
+        rate.per_minute = row.per_minute
+        return rate
 
 
 T = TypeVar("T")

@@ -29,19 +29,19 @@ class Route(NamedTuple):
     wire: Literal["openai-chat", "anthropic-messages", "openai-responses"] | None = None
     """A format of the gateway's, instead of a handler."""
     listener: Listener = "public"
-    style: Literal["openai", "anthropic"] = "openai"
-    """How errors are written before the request is understood."""
+    asks: bool = False
+    """Its handler may ask models: it is stopped when its client leaves, as every answer of the gateway is."""
 
 
 ROUTES: tuple[Route, ...] = (
     Route("POST", "/v1/chat/completions", "ask", wire="openai-chat"),
-    Route("POST", "/v1/messages", "ask", wire="anthropic-messages", style="anthropic"),
-    Route("POST", "/v1/messages/count_tokens", "ask", models.count_tokens, style="anthropic"),
+    Route("POST", "/v1/messages", "ask", wire="anthropic-messages"),
+    Route("POST", "/v1/messages/count_tokens", "ask", models.count_tokens),
     Route("POST", "/v1/responses", "ask", wire="openai-responses"),
     Route("GET", "/v1/models", "ask", models.list_models),
     Route("GET", "/v1/models/{id:path}", "ask", models.show_model),
-    Route("POST", "/v1/route", "route", api.route),
-    Route("POST", "/v1/route/batch", "route", api.route_batch),
+    Route("POST", "/v1/route", "route", api.route, asks=True),
+    Route("POST", "/v1/route/batch", "route", api.route_batch, asks=True),
     Route("GET", "/v1/decisions/{id}", "decisions:read", api.decision),
     Route("POST", "/v1/feedback", "feedback:write", api.feedback),
     Route("GET", "/openapi.json", "", admin.openapi),

@@ -99,8 +99,9 @@ class Store:
         if query.session is not None:
             self.journal.put(self.journal.scribe.reply(query.tenant or "", query.session, decision.id, role, text))
 
-    def spend(self, decision: Decision, key_id: str, amount_usd: float) -> None:
-        """Write down what a key spent on a decision; the same decision is never paid for twice."""
+    def spend(self, decision: Decision | str, key_id: str, amount_usd: float) -> None:
+        """Write down what a key spent on a decision, or on what has an id of its own and did not become one; the same
+        id is never paid for twice."""
         self.journal.put(_spending(decision, key_id, amount_usd))
 
     @property
@@ -149,11 +150,12 @@ def _subject(decision: Decision) -> Subject:
     return Subject(decision.id, whose, profile.name, profile.contract, decision.routes, decision.by)
 
 
-def _spending(decision: Decision, key_id: str, spent_usd: float) -> bytes:
+def _spending(decision: Decision | str, key_id: str, spent_usd: float) -> bytes:
     """The line of what a key spent, if there is a key and it spent anything."""
     if not key_id or not spent_usd:
         return b""
-    return entry(SpendRow(decision.id, key_id, spent_usd, time.time_ns() // 1_000_000))
+    ident = decision if isinstance(decision, str) else decision.id
+    return entry(SpendRow(ident, key_id, spent_usd, time.time_ns() // 1_000_000))
 
 
 def open_store(

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from turnout.apps.caller import Caller, Refused
+from turnout.apps.deciding import decide
 from turnout.core.decision import Decision
 from turnout.core.errors import QueryError
 from turnout.core.ident import new_id
@@ -114,7 +115,8 @@ class Gateway:
             return self._passed_through(profile, query, asked, caller, named)
         if not asked.fresh and pin is not None and pin.route in profile.routes and not _forces(router, asked.model):
             return self._continued(profile, query, asked, caller, pin)
-        decision = await router.route(replace(query, declared=asked.model))
+        query = replace(query, declared=asked.model)
+        decision = await decide(router, query, caller, self.slots, self.store)
         if decision.outcome[0] == "D" and not caller.may_force:
             raise Refused(
                 403, "permission_error", f"this key may not choose a tier itself: ask for `auto`, not {asked.model!r}"
