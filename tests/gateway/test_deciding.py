@@ -154,7 +154,7 @@ class TestDecide:
             decision = await decide(router, Query(VAGUE), caller(budget=Budget(budget_usd)), slots, None)
             assert provider.received == asked
             assert (decision.by == "llm") is bool(asked)
-            assert spent_usd(decision, slots) == 0.0
+            assert spent_usd(decision, slots) is None
             reasons = {reason.code: reason.text for step in decision.steps for reason in step.reasons}
             assert ("has no known price, and this key has a budget" in reasons.get("llm.skipped", "")) is not bool(
                 asked
@@ -200,7 +200,7 @@ class TestSpent:
             place = next(place for place in router.profile.layers if place.cost == "network")
             worst = worst_usd(place, Query(VAGUE), slots)
             assert provider.received == 1
-            assert spent_usd(decision, slots) == pytest.approx(worst if billed is None else billed)
+            assert (spent_usd(decision, slots) or 0.0) == pytest.approx(worst if billed is None else billed)
 
         with_model(use, reply)
 

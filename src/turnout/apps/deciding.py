@@ -80,17 +80,19 @@ def worst_usd(place: Placed, query: Query, slots: Slots) -> float | None:
     return cost_usd(slot, Usage(read, most.max_tokens))
 
 
-def spent_usd(decision: Decision, slots: Slots) -> float:
-    """What it cost to decide: what the models said, and of one that did not say, the most it can have been. A model
-    without a known price adds nothing."""
+def spent_usd(decision: Decision, slots: Slots) -> float | None:
+    """What it cost to decide: what the models said, and of one that did not say, the most it can have been. None if no
+    model with a known price was asked."""
     asked = [(whole.query, step) for whole in (decision, *decision.parts) for step in whole.steps]
-    return sum(_step_usd(step, query, slots) for query, step in asked if step.place.cost == "network")
+    costs = [_step_usd(step, query, slots) for query, step in asked if step.place.cost == "network"]
+    known = [cost for cost in costs if cost is not None]
+    return sum(known) if known else None
 
 
-def _step_usd(step: Step, query: Query, slots: Slots) -> float:
+def _step_usd(step: Step, query: Query, slots: Slots) -> float | None:
     said = step.verdict or step.fault
     told = said.evidence[1:2] if said is not None else ()
     if told and isinstance(told[0], float):
         return told[0]
     unanswered = step.ended == "timeout" and step.elapsed_ns > 0
-    return worst_usd(step.place, query, slots) or 0.0 if unanswered or told == (None,) else 0.0
+    return worst_usd(step.place, query, slots) if unanswered or told == (None,) else None

@@ -113,7 +113,7 @@ async def _decide(house: House, caller: Caller, asked: RouteBody, profile: str |
         decision = await decide(router, query, caller, house.models.slots, house.store)
     except QueryError as error:
         raise Refused(422, "invalid_request_error", str(error)) from None
-    spent = spent_usd(decision, house.models.slots)
+    spent = spent_usd(decision, house.models.slots) or 0.0
     caller.budget.settle(0.0, spent)
     if decision.outcome == "Dk" and ceiling != asked.ceiling:
         said = f"{asked.declared!r} is above this key's ceiling {ceiling}: declare a lower route, or none"

@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple
 from msgspec.structs import replace
 
 from turnout.apps.caller import Caller
+from turnout.apps.deciding import spent_usd
 from turnout.core.decision import Decision
 from turnout.core.profile import Profile
 from turnout.models.price import Usage, cost_usd
@@ -57,6 +58,8 @@ class Account:
         self.decision = turned.decision
         self.caller = caller
         self.started = time.monotonic()
+        self.deciding_usd = spent_usd(self.decision, ledger.slots)
+        caller.budget.settle(0.0, self.deciding_usd or 0.0)
         self.held: Bound | None = None
         """What is reserved for the attempt under way; None without a budget, and between attempts."""
         self.attempted: Slot | None = None
@@ -142,10 +145,8 @@ class Account:
         slot = begun.candidate.slot if begun is not None else None
         usage, estimated = self._usage(ended, begun)
         cost = cost_usd(slot, usage) if slot is not None and usage is not None else None
-        deciding = classifier_usd(self.decision)
         booked = self._booked(cost, begun, estimated)
-        spent = self.lost_usd + booked + (deciding or 0.0)
-        self.caller.budget.settle(self.held.usd if self.held is not None else 0.0, booked + (deciding or 0.0))
+        self.caller.budget.settle(self.held.usd if self.held is not None else 0.0, booked)
         self.held = None
         if begun is not None and slot is not None and ended == "answered":
             conversations, asked = self.ledger.conversations, self.asked
@@ -184,13 +185,13 @@ class Account:
                 output_tokens=usage.output_tokens if usage is not None else None,
                 cost_usd=cost,
                 baseline_usd=self._baseline(usage) if usage is not None else None,
-                classifier_usd=deciding,
+                classifier_usd=self.deciding_usd,
                 fallback=fallback,
                 elapsed_ms=(time.monotonic() - self.started) * 1000,
                 extra=extra,
             ),
             key_id=self.caller.key_id,
-            spent_usd=spent,
+            spent_usd=(self.deciding_usd or 0.0) + self.lost_usd + booked,
             decided=self.recorded,
         )
 
@@ -242,14 +243,3 @@ async def record(store: Store, decision: Decision, *, key_id: str = "", spent_us
     done = store.append(decision, key_id=key_id, spent_usd=spent_usd)
     if done is not None:
         await asyncio.wrap_future(done)
-
-
-def classifier_usd(decision: Decision) -> float | None:
-    """What deciding cost: the sum over the models that were asked; None if no price is known, or none was asked."""
-    costs = [
-        said.evidence[1]
-        for step in decision.steps
-        if step.place.cost == "network" and (said := step.verdict or step.fault) is not None and len(said.evidence) > 1
-    ]
-    known = [cost for cost in costs if isinstance(cost, float)]
-    return sum(known) if known else None
