@@ -149,7 +149,9 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
         serving(folder, SETTINGS % (bad.base_url, good.base_url)) as served,
     ):
         # Dozens of failures are the point here, and that every one of them is tried again which may be.
-        served.house.models.breakers["bad/one"] = Breaker(BreakerSettings(in_a_row=10**6, at_least=10**6))
+        models = served.house.models
+        lasting = Breaker(BreakerSettings(in_a_row=10**6, at_least=10**6))
+        models.breakers[models.slots.slots["simple"].endpoint] = lasting
         served.house.gateway.retries.floor = 100
         yield Bench(served, folder, bad, good)
 

@@ -1,6 +1,6 @@
 """How one of our own questions is put to a model: a classifier call, in the OpenAI or Anthropic wire format.
 
-One attempt, one deadline, one breaker per slot. The user's text is data: it stands in the user turn, fenced, and never
+One attempt, one deadline, one breaker per endpoint. The user's text is data: it stands in the user turn, fenced, and never
 in the system role. What comes back is text; whether it is an answer is for the layer that asked to say.
 """
 
@@ -19,7 +19,7 @@ from turnout.net.deadline import Deadline
 
 from .price import Usage, cost_usd
 from .provider import ANTHROPIC_VERSION, PATHS, Wire, credential
-from .slot import Slot, Slots
+from .slot import Endpoint, Slot, Slots
 
 # An answer to a classification is a few dozen tokens; anything near this is not one.
 REPLY_BYTES = 256 * 1024
@@ -31,7 +31,7 @@ class Models:
     def __init__(self, slots: Slots, client: Client) -> None:
         self.slots = slots
         self.client = client
-        self.breakers: dict[str, Breaker] = {}
+        self.breakers: dict[Endpoint, Breaker] = {}
 
     def filled_with(self, slots: Slots) -> Models:
         """Other models in the slots; what is known of each model's health is kept."""
@@ -52,9 +52,9 @@ class Models:
         return found is not None and not self.breaker(found).allows()
 
     def breaker(self, slot: Slot) -> Breaker:
-        found = self.breakers.get(slot.id)
+        found = self.breakers.get(slot.endpoint)
         if found is None:
-            found = self.breakers[slot.id] = Breaker()
+            found = self.breakers[slot.endpoint] = Breaker()
         return found
 
     async def ask(self, name: str, prompt: Prompt) -> Reply:

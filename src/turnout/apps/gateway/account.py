@@ -124,10 +124,11 @@ class Account:
                 )
         if self.ledger.store is None:
             return
-        chosen = self.turned.choice.candidates[0].slot.id if self.turned.choice.candidates else None
+        chosen = self.turned.choice.candidates[0].slot if self.turned.choice.candidates else None
         fallback = None
-        if slot is not None and slot.id != chosen:
-            fallback = f"{chosen} did not answer"
+        if slot is not None and chosen is not None and slot.endpoint != chosen.endpoint:
+            # Two slots may have one model in two places: then only the slot's name tells which.
+            fallback = f"{chosen.id}{f' ({chosen.name})' if chosen.id == slot.id else ''} did not answer"
         elif (
             slot is not None
             and begun is not None

@@ -73,7 +73,7 @@ def _key(tenant: str, conversation: str) -> bytes:
 def staying_saves(here: Slot, there: Slot, cached: int, tokens: int) -> bool:
     """Whether one more turn is cheaper where the prompt is cached than where it is not."""
     stay, move = prices_of(here), prices_of(there)
-    if stay is None or move is None or here.id == there.id:
+    if stay is None or move is None or here.endpoint == there.endpoint:
         return False
     reread = stay.input_usd if stay.cached_input_usd is None else stay.cached_input_usd
     cached = min(cached, tokens)

@@ -7,7 +7,7 @@ a stream that breaks, a provider that never answers.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from typing import NamedTuple
 
@@ -109,8 +109,8 @@ class Gateway:
         bound = pin.provider if pin is not None and asked.bound else None
         session = self._session(asked, caller)
         query = replace(asked.query, tenant=caller.tenant or None, session=session, ceiling=caller.ceiling)
-        named = self.slots.by_id(asked.model)
-        if named is not None:
+        named = self.slots.all_by_id(asked.model)
+        if named:
             return self._passed_through(profile, query, asked, caller, named)
         if not asked.fresh and pin is not None and pin.route in profile.routes and not _forces(router, asked.model):
             return self._continued(profile, query, asked, caller, pin)
@@ -135,13 +135,18 @@ class Gateway:
         key = self.store.journal.scribe.key if self.store is not None else b""
         return digest(asked.conversation, caller.tenant, key)
 
-    def _passed_through(self, profile: Profile, query: Query, asked: Asked, caller: Caller, slot: Slot) -> Turned:
-        """The client names a configured model: it gets that one, or a refusal."""
-        route = next((name for name in profile.routes if profile.policies[name].model == slot.name), None)
+    def _passed_through(
+        self, profile: Profile, query: Query, asked: Asked, caller: Caller, named: Sequence[Slot]
+    ) -> Turned:
+        """The client names a configured model: it gets the first slot with it that it may have and that can take the
+        request, or a refusal."""
         order = profile.routes
-        if not caller.may_force or _is_above(profile, route, caller):
-            raise Refused(403, "permission_error", f"this key may not choose {slot.id} itself: ask for `auto`")
-        why = unfit(slot, asked, caller)
+        routes = {slot.name: _route_of(profile, slot) for slot in named}
+        allowed = [slot for slot in named if caller.may_force and not _is_above(profile, routes[slot.name], caller)]
+        if not allowed:
+            raise Refused(403, "permission_error", f"this key may not choose {named[0].id} itself: ask for `auto`")
+        slot = next((one for one in allowed if unfit(one, asked, caller) is None), allowed[0])
+        route, why = routes[slot.name], unfit(slot, asked, caller)
         told = Reason("gateway.passthrough", f"the caller named the model {slot.id}; no tier was chosen")
         decision = _made(profile, query, route or order[-1], 1.0, "passthrough", "D-", told)
         candidates = (Candidate(route or order[-1], slot),) if why is None else ()
@@ -172,7 +177,7 @@ class Gateway:
         slot = self.slots.find(pin.slot)
         if slot is None or unfit(slot, asked, caller) is not None:
             return choice
-        rest = tuple(one for one in choice.candidates if one.slot.id != slot.id)
+        rest = tuple(one for one in choice.candidates if one.slot.endpoint != slot.endpoint)
         return Choice((Candidate(pin.route, slot), *rest), choice.skipped)
 
     # --- answering
@@ -227,6 +232,11 @@ def _is_above(profile: Profile, route: str | None, caller: Caller) -> bool:
     """Whether a route is dearer than the caller's ceiling; one that is no tier is."""
     order = profile.routes
     return caller.ceiling is not None and (route not in order or order.index(route) > order.index(caller.ceiling))
+
+
+def _route_of(profile: Profile, slot: Slot) -> str | None:
+    """The tier a slot serves."""
+    return next((name for name in profile.routes if profile.policies[name].model == slot.name), None)
 
 
 def _made(
