@@ -160,7 +160,7 @@ async def _said(models: Models, name: str) -> tuple[bool, str]:
     try:
         reply = await models.ask(name, Prompt("Answer with the one word: ready", "ready?", 16, PATIENCE_MS))
     except NetError as error:
-        return False, str(error)
+        return False, str(error.__cause__ or error)
     took = (time.monotonic() - started) * 1000
     return True, f"{slot.id} answered {reply.text[:40]!r} in {took:.0f} ms"
 

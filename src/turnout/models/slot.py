@@ -7,6 +7,7 @@ there all the same and says so: it is skipped with that reason, never silently.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, NamedTuple
 
@@ -126,6 +127,17 @@ class Slot(Struct, frozen=True):
     def hide(self, text: str) -> str:
         """What its provider said, without the key it was sent."""
         return self.key.hide(text) if self.key is not None else text
+
+    def conceal(self, text: str) -> str:
+        """What its provider said, fit for a client: without the key, and without where the provider is."""
+        text = self.hide(text)
+        if self.origin is None or self.origin.host not in text.casefold():
+            return text
+        host = re.escape(self.origin.host)
+        # A name of one label is a word as well: it is a place where an address is, or a port.
+        plain = "." in self.origin.host or ":" in self.origin.host
+        place = rf"(?:https?://)?\[?{host}\]?(?::\d+)?" if plain else rf"https?://{host}(?::\d+)?|{host}:\d+"
+        return re.sub(rf"(?<![\w.-])(?:{place})(?![\w-])", "the provider", text, flags=re.IGNORECASE)
 
 
 class Slots(Struct, frozen=True):

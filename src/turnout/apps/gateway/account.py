@@ -87,7 +87,7 @@ class Account:
         decision = self.decision
         slot, theirs = begun.candidate.slot, begun.upstream.headers
         told = [
-            (b"content-type", slot.hide(theirs.get("content-type", "application/json"))),
+            (b"content-type", slot.conceal(theirs.get("content-type", "application/json"))),
             (b"x-turnout-decision", decision.id),
             (b"x-turnout-route", decision.route),
             (b"x-turnout-layer", decision.by),
@@ -98,7 +98,7 @@ class Account:
             (b"x-turnout-slot", slot.name),
             (b"x-turnout-attempts", str(len(attempts))),
         ]
-        told += [(name, slot.hide(theirs[key])) for key, name in SHOWN.items() if key in theirs]
+        told += [(name, slot.conceal(theirs[key])) for key, name in SHOWN.items() if key in theirs]
         if self.turned.pinned:
             told.append((b"x-turnout-pinned", self.turned.pinned))
         if self.asked.stream:

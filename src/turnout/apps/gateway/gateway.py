@@ -23,6 +23,7 @@ from turnout.core.router import Router
 from turnout.core.verdict import Reason
 from turnout.models.ask import Models
 from turnout.models.provider import Wire
+from turnout.models.refusal import Refusal
 from turnout.models.slot import Slot, Slots
 from turnout.net.retry import RetryBudget
 from turnout.store import Store
@@ -264,10 +265,12 @@ def _none_fits(form: Format, turned: Turned) -> Answer:
 def _failed(form: Format, found: Wrong | None, decision: Decision, exchange: Exchange) -> Answer:
     attempts = exchange.attempts
     if found is not None:
-        return _error(form, found.status, "invalid_request_error", found.message, decision)
+        refusal = found.refusal
+        said = refusal.message or "the provider refused the request without saying why"
+        return _error(form, refusal.status, "invalid_request_error", said, decision, refusal)
     statuses = {attempt.status for attempt in attempts}
     endings = {attempt.ended for attempt in attempts}
-    tried = "; ".join(f"{attempt.model}: {attempt.detail or attempt.ended}" for attempt in attempts)
+    tried = "; ".join(exchange.told)
     if statuses == {429}:
         busy = _error(form, 429, "rate_limit_exceeded", f"every model is busy: {tried}", decision)
         if exchange.retry_after_s is not None:
@@ -278,6 +281,8 @@ def _failed(form: Format, found: Wrong | None, decision: Decision, exchange: Exc
     return _error(form, 502, "upstream_error", f"no model answered: {tried}", decision)
 
 
-def _error(form: Format, status: int, kind: str, message: str, decision: Decision) -> Answer:
+def _error(
+    form: Format, status: int, kind: str, message: str, decision: Decision, refusal: Refusal | None = None
+) -> Answer:
     headers = [(b"content-type", b"application/json"), (b"x-turnout-decision", decision.id.encode())]
-    return Answer(status, headers, form.error(status, kind, message, decision.id))
+    return Answer(status, headers, form.error(status, kind, message, decision.id, refusal))

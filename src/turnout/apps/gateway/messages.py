@@ -11,6 +11,7 @@ from turnout.apps.caller import Refused
 from turnout.core.query import Turn
 from turnout.models.price import Usage
 from turnout.models.provider import Wire
+from turnout.models.refusal import Refusal
 
 from .wire import Asked, Sign, asked, decoded, members
 
@@ -84,8 +85,10 @@ class Messages:
             max_tokens=decoded(fields, "max_tokens", int),
         )
 
-    def error(self, status: int, kind: str, message: str, decision: str) -> bytes:
+    def error(self, status: int, kind: str, message: str, decision: str, refusal: Refusal | None = None) -> bytes:
         told = KINDS.get(status, "api_error" if status >= 500 else "invalid_request_error")
+        if refusal is not None and refusal.kind:
+            told = refusal.kind
         error: dict[str, Any] = {"type": "error", "error": {"type": told, "message": message}}
         return msgspec.json.encode(error | ({"request_id": decision} if decision else {}))
 
