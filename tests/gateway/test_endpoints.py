@@ -97,7 +97,7 @@ def test_a_prompt_is_cached_in_one_place(tmp_path: Path) -> None:
     assert not staying_saves(here, slot("c", "http://127.0.0.1:1/v1", prices=prices), 50_000, 50_100)
 
     async def scenario() -> None:
-        # One id for the last two tiers: the conversation that began with the dear one goes on there.
+        # One id for the last two tiers: the conversation that began with the more expensive one goes on there.
         same: dict[str, Any] = {tier: {"model": "one-co/one", "prices": prices} for tier in ("simple", "reasoning")}
         async with bench_of(tmp_path, **same) as bench:
             bench.providers["reasoning"].default = Reply("so", usage=(50_000, 10))

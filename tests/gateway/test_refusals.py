@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -93,7 +94,21 @@ def test_every_row_of_the_table_has_its_reason_and_its_test() -> None:
         assert (found.ends == "here", found.counts) == (row.plain == "client", row.opens)
 
 
-def test_five_that_name_what_is_not_there_move_nobody(tmp_path: Path) -> None:
+def test_the_documentation_has_the_table() -> None:
+    page = (Path(__file__).parents[2] / "docs/reference/models.md").read_text("utf-8")
+    section = page.partition("### Whose fault a status is")[2].partition("\n## ")[0]
+    written = {}
+    for line in section.splitlines():
+        first, who, counted, *_ = [cell.strip() for cell in line.strip("|").split("|")] + [""] * 3
+        ends = "if named" if "if the request names" in who else "here" if who == "the client" else "next"
+        if first.startswith("another"):
+            continue
+        written |= {int(found): (ends, counted.startswith("yes")) for found in re.findall(r"\d{3}", first)}
+    listed = {status: (row.ends, row.counts) for status, row in STATUSES.items() if status < 500 or not row.counts}
+    assert {status: written[status] for status in listed} == listed
+
+
+def test_five_that_name_what_is_not_there_move_no_neighbour(tmp_path: Path) -> None:
     """One tenant's made-up ids sent all tenants to a model ten times the price."""
 
     async def scenario() -> None:
@@ -238,7 +253,7 @@ def test_what_a_provider_says_of_its_place_is_not_passed_on(tmp_path: Path) -> N
     asyncio.run(scenario())
 
 
-def test_where_nobody_answers_is_for_the_operator(tmp_path: Path) -> None:
+def test_where_a_silent_provider_is_is_for_the_operator(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with bench_of(tmp_path) as bench:
             for provider in bench.providers.values():

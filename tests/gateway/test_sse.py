@@ -17,7 +17,7 @@ from turnout.core.errors import Broken
 def plainly(stream: bytes) -> list[tuple[bytes, bytes]]:
     """The events of a stream that is all here, read as the standard says it: one line after the other.
 
-    A stream that ends within an event has no such event. What has neither name nor data is nothing to anybody.
+    A stream that ends within an event has no such event. What has neither name nor data is no event.
     """
     lines = re.split(rb"\r\n|\n|\r", stream)
     found: list[tuple[bytes, bytes]] = []
@@ -69,7 +69,7 @@ def test_any_line_ends_cut_anywhere_are_the_same_events(stream: bytes, places: l
 
 @pytest.mark.parametrize("ends", [b"\n\r\n", b"\n\n", b"\r\r", b"\r\n\r\n", b"\r\n\n", b"\n\r", b"\r\n\r"])
 def test_a_blank_line_ends_an_event_at_once(ends: bytes) -> None:
-    """Whoever waits for the next byte may wait for minutes."""
+    """The next byte may not come for minutes."""
     events = Events()
     (found,) = events.feed(b"data: here" + ends)
     assert (found.data, found.raw) == (b"here", b"data: here" + ends)
