@@ -64,6 +64,16 @@ class TestList:
         assert (first["usable"], first["prices"], first["wires"]) == (True, None, ["openai-chat"])
         assert (second["usable"], second["needs_key"]) == (False, "$OPENAI_API_KEY")
 
+    def test_one_model_in_two_places_is_told_apart(self, run: Run, tmp_path: Path) -> None:
+        file = tmp_path / "two.toml"
+        slot = '[models.%s]\nmodel = "mine/small"\nbase_url = "http://127.0.0.1:%d/v1"\n'
+        file.write_text(slot % ("simple", 4001) + slot % ("medium", 4001))
+        assert "127.0.0.1" not in run("models", "list", "--config", str(file)).out, "one place under two names"
+        file.write_text(slot % ("simple", 4001) + slot % ("medium", 4002))
+        ran = run("models", "list", "--config", str(file))
+        assert "http://127.0.0.1:4001/v1" in ran.out
+        assert "http://127.0.0.1:4002/v1" in ran.out
+
     def test_mistakes_have_file_and_line(self, run: Run, tmp_path: Path) -> None:
         (tmp_path / "bad.toml").write_text(
             '[models.simple]\nmodel = "openai/x"\nkey = "sk-abc"\n[models.main]\nmodle = "x/y"\n'

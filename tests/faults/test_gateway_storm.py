@@ -59,9 +59,10 @@ def test_retries_stay_a_small_share(tmp_path: Path, case: Case) -> None:
         ScriptedProvider.in_thread(case.reply) as second,
         serving(tmp_path, SETTINGS % (first.base_url, second.base_url)) as served,
     ):
-        for name in ("first/one", "second/two"):
+        models = served.house.models
+        for slot in models.slots.slots.values():
             # Breakers would spare the providers nearly all of it: this is what is sent without them.
-            served.house.models.breakers[name] = Breaker(BreakerSettings(in_a_row=10**6, at_least=10**6))
+            models.breakers[slot.endpoint] = Breaker(BreakerSettings(in_a_row=10**6, at_least=10**6))
         found = [got for some in asyncio.run(everybody(served.url)) for got in some]
         assert {got.status for got in found} == {case.status}
         asked = first.received + second.received

@@ -117,7 +117,9 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         kept.keep("", name, "SIMPLE", slot("here", DEAR), 0.9, 10)
     kept.keep("", "b", "SIMPLE", slot("here", DEAR), 0.9, 10)
     kept.keep("", "e", "SIMPLE", slot("here", DEAR), 0.9, 10)
-    assert [key[1] for key in kept._pins] == ["d", "b", "e"], "the one not used for longest goes"
+    assert [name for name in "abcde" if kept.get("", name) is not None] == ["b", "d", "e"]
+    kept.keep("", "f", "SIMPLE", slot("here", DEAR), 0.9, 10)
+    assert [name for name in "abcdef" if kept.get("", name) is not None] == ["b", "e", "f"], "the oldest goes"
 
 
 # --- which requests belong together

@@ -164,6 +164,34 @@ def test_a_breaker_is_the_models_own() -> None:
     asyncio.run(scenario())
 
 
+@pytest.mark.parametrize("status", [400, 403, 404, 409, 413, 422])
+def test_what_the_question_provokes_opens_no_breaker(status: int) -> None:
+    """The classifier reads every tenant's text, and its breaker may be a tier's as well."""
+
+    async def scenario() -> None:
+        async with asked() as (models, provider):
+            provider.default = Reply("your text is refused", status=status)
+            for _ in range(6):
+                with pytest.raises(Broken, match=f"tiny-co/tiny answered {status}"):
+                    await models.ask("classifier", PROMPT)
+            assert not models.is_open("classifier")
+
+    asyncio.run(scenario())
+
+
+def test_an_error_says_which_model_and_its_cause_says_where() -> None:
+    async def scenario() -> None:
+        async with asked() as (models, provider):
+            for fault, said in (("reset", "could not be reached"), ("stall", "did not answer in time")):
+                provider.default = Reply(fault=Fault(fault))  # type: ignore[arg-type]
+                with pytest.raises(NetError) as told:
+                    await models.ask("classifier", PROMPT)
+                assert str(told.value) == f"tiny-co/tiny {said}"
+                assert "127.0.0.1" in str(told.value.__cause__)
+
+    asyncio.run(scenario())
+
+
 def test_a_caller_that_goes_away_blames_nobody() -> None:
     async def scenario() -> None:
         async with asked() as (models, provider):

@@ -68,14 +68,17 @@ def _draw(slots: Slots) -> None:
 
     screen = console()
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim", show_edge=False)
-    for title in ("slot", "model", "speaks", "$/M in, out", "state"):
+    # Where a model is told only where its name does not tell it: two slots have it in two places.
+    placed = len({slot.id for slot in slots.slots.values()}) < len({slot.endpoint for slot in slots.slots.values()})
+    for title in ("slot", "model", *(("where",) if placed else ()), "speaks", "$/M in, out", "state"):
         table.add_column(title, overflow="fold", no_wrap=title in ("slot", "model"))
     for name, slot in slots.slots.items():
         prices = prices_of(slot)
         cost = "unknown" if prices is None else f"{prices.input_usd:g}, {prices.output_usd:g}"
         state = Text("ready", "green") if slot.usable else Text("no key", "yellow")
         speaks = ", ".join(wire.partition("-")[2] for wire in slot.wires)
-        table.add_row(Text(visible(name), "bold"), visible(slot.id), speaks, cost, state)
+        where = (visible(f"{slot.origin or 'here'}{slot.path}"),) if placed else ()
+        table.add_row(Text(visible(name), "bold"), visible(slot.id), *where, speaks, cost, state)
     screen.print(Rail(table, ""), width=width_of(screen))
     lacking = {slot.needs_key: None for slot in slots.slots.values() if not slot.usable}
     if lacking:
@@ -157,7 +160,7 @@ async def _said(models: Models, name: str) -> tuple[bool, str]:
     try:
         reply = await models.ask(name, Prompt("Answer with the one word: ready", "ready?", 16, PATIENCE_MS))
     except NetError as error:
-        return False, str(error)
+        return False, str(error.__cause__ or error)
     took = (time.monotonic() - started) * 1000
     return True, f"{slot.id} answered {reply.text[:40]!r} in {took:.0f} ms"
 

@@ -7,6 +7,7 @@ while, so the same question is not paid for twice.
 
 from __future__ import annotations
 
+import hashlib
 import re
 import secrets
 from collections import OrderedDict
@@ -80,14 +81,14 @@ class Llm:
         self.system = system_prompt(config, supplies.routes)
         self.schema = reply_schema(config, supplies.routes)
         self._now = now
-        self._kept: OrderedDict[tuple[str, ...], tuple[float, Verdict]] = OrderedDict()
+        self._kept: OrderedDict[bytes, tuple[float, Verdict]] = OrderedDict()
 
     async def __call__(self, reading: Reading) -> Verdict | Fault | None:
         if not reading.folded:
             return None
         history = self._history(reading)
         # Everything the reply may depend on; a tenant never gets an answer another tenant's question was given.
-        key = (reading.query.tenant or "", reading.folded[: 4 * self.config.characters], *history)
+        key = _key(reading.query.tenant or "", reading.folded[: 4 * self.config.characters], *history)
         kept = self._kept.get(key)
         if kept is not None and self._now() - kept[0] < self.config.cache_s:
             self._kept.move_to_end(key)
@@ -149,13 +150,22 @@ class Llm:
         scores = dict.fromkeys(said.routes, confidence)
         return Verdict(said.routes, confidence, confidence, scores, tuple(reasons), evidence=(model, cost))
 
-    def _keep(self, key: tuple[str, ...], verdict: Verdict) -> None:
+    def _keep(self, key: bytes, verdict: Verdict) -> None:
         if not self.config.cache_entries:
             return
         self._kept[key] = (self._now(), verdict)
         self._kept.move_to_end(key)
         while len(self._kept) > self.config.cache_entries:
             self._kept.popitem(last=False)
+
+
+def _key(*names: str) -> bytes:
+    """What a reply is kept under: as short as a digest, however long the names are."""
+    told = hashlib.blake2b(digest_size=16)
+    for name in names:
+        raw = name.encode("utf-8", "surrogatepass")
+        told.update(b"%d:%b" % (len(raw), raw))
+    return told.digest()
 
 
 class Absent:

@@ -1,7 +1,7 @@
 """How one of our own questions is put to a model: a classifier call, in the OpenAI or Anthropic wire format.
 
-One attempt, one deadline, one breaker per slot. The user's text is data: it stands in the user turn, fenced, and never
-in the system role. What comes back is text; whether it is an answer is for the layer that asked to say.
+One attempt, one deadline, one breaker per endpoint. The user's text is data: it stands in the user turn, fenced, and
+never in the system role. What comes back is text; whether it is an answer is for the layer that asked to say.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from turnout.net.deadline import Deadline
 
 from .price import Usage, cost_usd
 from .provider import ANTHROPIC_VERSION, PATHS, Wire, credential
-from .slot import Slot, Slots
+from .refusal import NoAnswer, judge, read_refusal, told
+from .slot import Endpoint, Slot, Slots
 
 # An answer to a classification is a few dozen tokens; anything near this is not one.
 REPLY_BYTES = 256 * 1024
@@ -31,7 +32,7 @@ class Models:
     def __init__(self, slots: Slots, client: Client) -> None:
         self.slots = slots
         self.client = client
-        self.breakers: dict[str, Breaker] = {}
+        self.breakers: dict[Endpoint, Breaker] = {}
 
     def filled_with(self, slots: Slots) -> Models:
         """Other models in the slots; what is known of each model's health is kept."""
@@ -52,13 +53,14 @@ class Models:
         return found is not None and not self.breaker(found).allows()
 
     def breaker(self, slot: Slot) -> Breaker:
-        found = self.breakers.get(slot.id)
+        found = self.breakers.get(slot.endpoint)
         if found is None:
-            found = self.breakers[slot.id] = Breaker()
+            found = self.breakers[slot.endpoint] = Breaker()
         return found
 
     async def ask(self, name: str, prompt: Prompt) -> Reply:
-        """Put a question to the slot; raises NetError."""
+        """Put a question to the slot; raises NetError, which names no place: it becomes part of a decision. Its cause
+        does."""
         slot = self._find(name)
         if slot is None or slot.origin is None:
             raise Broken(f"no model fills the slot {name!r}")
@@ -72,7 +74,10 @@ class Models:
             slot.origin, slot.path + PATHS[wire], msgspec.json.encode(body), headers=headers, credential=key
         )
         deadline = Deadline.after(prompt.deadline_ms / 1000)
-        raw = await exchange(self.client, slot, self.breaker(slot), request, deadline, REPLY_BYTES)
+        try:
+            raw = await exchange(self.client, slot, self.breaker(slot), request, deadline, REPLY_BYTES)
+        except NetError as error:
+            raise type(error)(told(slot.id, error)) from error
         return _reply(slot, wire, raw)
 
 
@@ -81,14 +86,17 @@ async def exchange(
 ) -> bytes:
     """One attempt at a slot's server, of which its breaker hears; the whole answer. No error it raises has the key."""
     answered = False
+    counts = True
     try:
         async with await client.open(request, deadline.left) as response:
             raw = await response.read(deadline, deadline.left or 0.001, limit)
             if response.status != 200:
-                raise Broken(f"{slot.id} answered {response.status}")
+                counts = judge(read_refusal(response.status, raw), slot.model).counts
+                raise NoAnswer(f"{slot.id} answered {response.status}")
         answered = True
     except NetError as error:
-        breaker.failed()
+        if counts:
+            breaker.failed()
         raise type(error)(slot.hide(str(error))) from None
     finally:
         if answered:

@@ -7,8 +7,9 @@ there all the same and says so: it is skipped with that reason, never silently.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 import msgspec.inspect
@@ -96,6 +97,16 @@ class SlotFile(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tr
 SLOT_TYPE = msgspec.inspect.type_info(SlotFile)
 
 
+class Endpoint(NamedTuple):
+    """What is asked: two slots with one are one, and share a breaker; two with one id and two URLs or keys are two."""
+
+    id: str
+    origin: Origin | None
+    path: str
+    account: str
+    """Where its key is from: each account has limits of its own."""
+
+
 class Slot(Struct, frozen=True):
     """A slot, ready to be used."""
 
@@ -120,11 +131,17 @@ class Slot(Struct, frozen=True):
     first_token_s: float
     idle_s: float
     total_s: float
+    account: str = ""
+    """Where its key is from; empty if it needs none."""
     id: str = ""
     """`provider/model`, by which a client may ask for it."""
 
     def __post_init__(self) -> None:
         force_setattr(self, "id", f"{self.provider}/{self.model}")
+
+    @property
+    def endpoint(self) -> Endpoint:
+        return Endpoint(self.id, self.origin, self.path, self.account)
 
     @property
     def usable(self) -> bool:
@@ -133,6 +150,17 @@ class Slot(Struct, frozen=True):
     def hide(self, text: str) -> str:
         """What its provider said, without the key it was sent."""
         return self.key.hide(text) if self.key is not None else text
+
+    def conceal(self, text: str) -> str:
+        """What its provider said, fit for a client: without the key, and without where the provider is."""
+        text = self.hide(text)
+        if self.origin is None or self.origin.host not in text.casefold():
+            return text
+        host = re.escape(self.origin.host)
+        # A name of one label is a word as well: it is a place where an address is, or a port.
+        plain = "." in self.origin.host or ":" in self.origin.host
+        place = rf"(?:https?://)?\[?{host}\]?(?::\d+)?" if plain else rf"https?://{host}(?::\d+)?|{host}:\d+"
+        return re.sub(rf"(?<![\w.-])(?:{place})(?![\w-])", "the provider", text, flags=re.IGNORECASE)
 
 
 class Slots(Struct, frozen=True):
@@ -152,12 +180,17 @@ class Slots(Struct, frozen=True):
             name = STAND_INS[name]
         return self.slots[name]
 
-    def by_id(self, ident: str) -> Slot | None:
-        """The slot a client names as `provider/model`."""
+    def all_by_id(self, ident: str) -> list[Slot]:
+        """The slots a client names as `provider/model`, in the order they are configured in."""
         if "/" not in ident:  # `auto` and the tiers, as nearly everybody asks
-            return None
+            return []
         wanted = ident.casefold()
-        return next((slot for slot in self.slots.values() if slot.id.casefold() == wanted), None)
+        return [slot for slot in self.slots.values() if slot.id.casefold() == wanted]
+
+    def by_id(self, ident: str) -> Slot | None:
+        """The first of them that has its key; else the first."""
+        found = self.all_by_id(ident)
+        return next((slot for slot in found if slot.usable), found[0] if found else None)
 
     @property
     def classifier(self) -> Slot | None:
@@ -253,4 +286,5 @@ def make_slot(name: str, file: SlotFile) -> Slot:
         first_token_s=file.first_token_s,
         idle_s=file.idle_s,
         total_s=file.total_s,
+        account=place.place if place is not None else "",
     )

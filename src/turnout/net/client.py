@@ -25,6 +25,8 @@ CONNECT_S = 2.0
 CONNECTIONS = 512
 # Answers are asked for as they are: what is small on the wire and huge in memory is not inflated at all.
 PLAIN = frozenset(("", "identity"))
+# What requests have in common is kept if it is as short as it nearly always is: some of it is a client's to choose.
+KEPT_CHARACTERS = 2048
 _PATH = re.compile(r"/[\x21\x22\x24-\x7e]*")
 _BROKEN_LINE = re.compile(r"[\x00\r\n]")
 
@@ -112,7 +114,9 @@ def _head(origin: Origin, request: Request) -> bytes:
     if not _PATH.fullmatch(request.path):
         raise EgressRefused(f"{request.path[:120]!r} leads away from {origin}: no connection is made")
     secret = "" if request.credential is None else request.credential[0].lower()
-    head = _standing(origin, request.method, request.path, tuple(request.headers.items()), secret)
+    headers = tuple(request.headers.items())
+    is_short = sum(len(name) + len(value) for name, value in headers) <= KEPT_CHARACTERS
+    head = (_kept if is_short else _standing)(origin, request.method, request.path, headers, secret)
     if request.credential is not None:
         head += _line(*request.credential)
     if request.body or request.method == "POST":
@@ -120,7 +124,6 @@ def _head(origin: Origin, request: Request) -> bytes:
     return f"{head}\r\n".encode()
 
 
-@lru_cache(maxsize=256)
 def _standing(origin: Origin, method: str, path: str, headers: tuple[tuple[str, str], ...], secret: str) -> str:
     """What is the same in many requests; a credential, which comes later, replaces what is there under its name."""
     host = f"[{origin.host}]" if ":" in origin.host else origin.host
@@ -130,6 +133,9 @@ def _standing(origin: Origin, method: str, path: str, headers: tuple[tuple[str, 
     if "user-agent" not in [secret, *(name.lower() for name, _ in headers)]:
         lines.append("user-agent: turnout\r\n")
     return "".join(lines)
+
+
+_kept = lru_cache(maxsize=256)(_standing)
 
 
 def _line(name: str, value: str) -> str:

@@ -16,6 +16,7 @@ from turnout.apps.gateway.gateway import Answer
 from turnout.apps.gateway.wire import UNREADABLE
 from turnout.core.errors import QueryError, StoreError, UnknownDecision
 from turnout.core.query import Query, Turn
+from turnout.store import Outcome
 
 if TYPE_CHECKING:
     from .house import House
@@ -131,7 +132,7 @@ async def decision(house: House, caller: Caller, body: bytes, path: Mapping[str,
         told = found.to_dict() | {"question": found.question, "created_ms": found.created_ms, "session": found.session}
         outcome = records.outcome(found.id)
         return told | {
-            "happened": None if outcome is None else msgspec.to_builtins(outcome),
+            "happened": None if outcome is None else _happened(outcome),
             "feedback": msgspec.to_builtins(records.feedback(found.id)),
             "violations": msgspec.to_builtins(records.breaches(decision=found.id)),
         }
@@ -140,6 +141,16 @@ async def decision(house: House, caller: Caller, body: bytes, path: Mapping[str,
         return answer(await asyncio.to_thread(look))
     except UnknownDecision as error:
         raise Refused(404, "not_found_error", str(error)) from None
+
+
+def _happened(outcome: Outcome) -> Any:
+    """An outcome as a tenant may read it: what an attempt's detail tells of a provider's place is the operator's."""
+    told = msgspec.to_builtins(outcome)
+    attempts = outcome.extra.get("attempts")
+    if isinstance(attempts, list):
+        shown = [{**one, "detail": ""} if isinstance(one, dict) and "detail" in one else one for one in attempts]
+        told["extra"] = {**told["extra"], "attempts": shown}
+    return told
 
 
 async def feedback(house: House, caller: Caller, body: bytes, path: Mapping[str, str]) -> Answer:

@@ -48,8 +48,16 @@ class Guard:
 _HOST = re.compile(r"(?:\[([0-9a-f:]*:[0-9a-f:.]*)\]|([0-9a-z._-]+))(?::[0-9]{1,5})?", re.ASCII | re.IGNORECASE)
 
 
-@lru_cache(maxsize=256)
+# A name has 253 characters at most, and its port six.
+HOST_CHARACTERS = 259
+
+
 def host_name(host: str) -> str:
     """The name in a Host header, without its port; empty for what is none."""
+    return _host_name(host) if len(host) <= HOST_CHARACTERS else ""
+
+
+@lru_cache(maxsize=256)
+def _host_name(host: str) -> str:
     found = _HOST.fullmatch(host)
     return (found[1] or found[2]).casefold() if found is not None else ""

@@ -35,6 +35,9 @@ _TAIL_CHARS = 500
 # Three or more of one sign at the start of a line; a line of backticks with a backtick further on is inline code.
 _FENCE = re.compile(r"^ {0,3}(`{3,}+|~{3,}+)([^`\n]*)$", re.MULTILINE)
 
+# A text as long as this is not kept for when it is asked about again: it costs little more to look twice.
+KEPT_CHARACTERS = 65_536
+
 _CLOSE_TAG = re.compile(r"</[\w-]+>")
 # An opening tag behind its name, not closed in itself. Possessive: a run without ">" is read once.
 _TAG_REST = re.compile(r"(?:\s[^<>]*+(?<!/))?>")
@@ -161,7 +164,8 @@ def _names(blocks: list[_Block]) -> list[str]:
 
 def _blocks(text: str, keep: _Keep) -> list[_Block]:
     """Outermost closed blocks in order. An opening marker inside another block belongs to that block."""
-    if not _marked(text):
+    marked = _last_marked(text) if len(text) <= KEPT_CHARACTERS else _is_marked(text)
+    if not marked:
         return []
     wrappers = _wrappers(keep)
     present = [wrapper for wrapper in wrappers[""] if wrapper.close in text]
@@ -257,10 +261,12 @@ def _wrappers(keep: _Keep) -> dict[str, list[_Wrapper]]:
     return found
 
 
-@lru_cache(maxsize=1)
-def _marked(text: str) -> bool:
+def _is_marked(text: str) -> bool:
     """Whether a text can have a block at all. Most have none, and are asked twice in a row."""
     return bool(_marks()(text.encode(*CODEC)))
+
+
+_last_marked = lru_cache(maxsize=1)(_is_marked)
 
 
 @cache

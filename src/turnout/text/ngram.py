@@ -54,7 +54,7 @@ class Ngrams(Struct, frozen=True, forbid_unknown_fields=True):
         mask, (low, high), chars = self.buckets - 1, self.words, self.chars
         fell: list[int] = []
         for word in found:
-            fell += _inside(word, chars, mask)
+            fell += _inside(word[:LONGEST_WORD], chars, mask)
         for size in range(low, high + 1):
             fell += _runs(found, size, mask)
         counts = Counter(fell)
@@ -71,7 +71,7 @@ class Ngrams(Struct, frozen=True, forbid_unknown_fields=True):
         mask, (low, high), chars = self.buckets - 1, self.words, self.chars
         fell: list[tuple[int, tuple[str, ...]]] = []
         for word in found:
-            fell += [(bucket, (word,)) for bucket in _inside(word, chars, mask)]
+            fell += [(bucket, (word,)) for bucket in _inside(word[:LONGEST_WORD], chars, mask)]
         for size in range(low, high + 1):
             runs = enumerate(_runs(found, size, mask))
             fell += [(bucket, tuple(found[start : start + size])) for start, bucket in runs]
@@ -108,5 +108,5 @@ def _parts(padded: str, chars: Span) -> list[str]:
 
 @functools.lru_cache(maxsize=KEPT_WORDS)
 def _inside(word: str, chars: Span, mask: int) -> tuple[int, ...]:
-    """The buckets of the n-grams inside one word."""
-    return tuple(crc32(part.encode("utf-8", "replace")) & mask for part in _parts(f" {word[:LONGEST_WORD]} ", chars))
+    """The buckets of the n-grams inside one word, or inside as much of it as is read."""
+    return tuple(crc32(part.encode("utf-8", "replace")) & mask for part in _parts(f" {word} ", chars))

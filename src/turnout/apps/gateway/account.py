@@ -120,7 +120,7 @@ class Account:
         decision = self.decision
         slot, theirs = begun.candidate.slot, begun.upstream.headers
         told = [
-            (b"content-type", slot.hide(theirs.get("content-type", "application/json"))),
+            (b"content-type", slot.conceal(theirs.get("content-type", "application/json"))),
             (b"x-turnout-decision", decision.id),
             (b"x-turnout-route", decision.route),
             (b"x-turnout-layer", decision.by),
@@ -131,7 +131,7 @@ class Account:
             (b"x-turnout-slot", slot.name),
             (b"x-turnout-attempts", str(len(attempts))),
         ]
-        told += [(name, slot.hide(theirs[key])) for key, name in SHOWN.items() if key in theirs]
+        told += [(name, slot.conceal(theirs[key])) for key, name in SHOWN.items() if key in theirs]
         if self.turned.pinned:
             told.append((b"x-turnout-pinned", self.turned.pinned))
         if self.asked.stream:
@@ -157,10 +157,11 @@ class Account:
                 )
         if self.ledger.store is None:
             return
-        chosen = self.turned.choice.candidates[0].slot.id if self.turned.choice.candidates else None
+        chosen = self.turned.choice.candidates[0].slot if self.turned.choice.candidates else None
         fallback = None
-        if slot is not None and slot.id != chosen:
-            fallback = f"{chosen} did not answer"
+        if slot is not None and chosen is not None and slot.endpoint != chosen.endpoint:
+            # Two slots may have one model in two places: then only the slot's name tells which.
+            fallback = f"{chosen.id}{f' ({chosen.name})' if chosen.id == slot.id else ''} did not answer"
         elif (
             slot is not None
             and begun is not None

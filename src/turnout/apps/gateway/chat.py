@@ -11,6 +11,7 @@ from turnout.apps.caller import Refused
 from turnout.core.query import Turn
 from turnout.models.price import Usage
 from turnout.models.provider import Wire
+from turnout.models.refusal import Refusal
 
 from .wire import (
     Asked,
@@ -116,8 +117,8 @@ class Chat:
             ),
         )
 
-    def error(self, status: int, kind: str, message: str, decision: str) -> bytes:
-        return msgspec.json.encode({"error": error_object(kind, message, decision)})
+    def error(self, status: int, kind: str, message: str, decision: str, refusal: Refusal | None = None) -> bytes:
+        return msgspec.json.encode({"error": error_object(kind, message, decision, refusal)})
 
     def error_event(self, kind: str, message: str, decision: str) -> bytes:
         return b"data: " + msgspec.json.encode({"error": error_object(kind, message, decision)}) + b"\n\n"

@@ -49,7 +49,7 @@ def choose(
         if slot is None:
             skipped.append(Reason("slot.missing", f"{wanted}: no such slot is configured"))
             continue
-        if slot.id in [one.slot.id for one in candidates]:
+        if slot.endpoint in [one.slot.endpoint for one in candidates]:
             continue
         why = unfit(slot, asked, caller, provider)
         if why is None:

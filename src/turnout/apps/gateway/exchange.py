@@ -11,33 +11,35 @@ import asyncio
 import random
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import suppress
 from typing import NamedTuple, Protocol
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from turnout.apps.caller import Refused
-from turnout.core.errors import Broken, NetError, TimedOut, Unreachable
+from turnout.core.errors import NetError, TimedOut, Unreachable
 from turnout.models.ask import Models
 from turnout.models.price import Usage
+from turnout.models.refusal import NoAnswer, Refusal, Status, judge, read_refusal, told
 from turnout.models.slot import Slot
 from turnout.net.deadline import Deadline
 from turnout.net.retry import RetryBudget, read_retry_after
 
 from .choose import Candidate
+from .named import names_something
 from .spend import Bound, additions
 from .sse import EVENT_BYTES, Event, Events
 from .upstream import Upstream, answered_here, request_to
 from .wire import UNREADABLE, Asked, Format, Sign, most_tokens
 
-# The request itself is wrong: nobody else would take it either.
-FINAL = frozenset((400, 405, 406, 411, 413, 414, 415, 422))
 # A provider that says when to come back is asked again, if that is soon.
 SOON_S = 2.0
 BACKOFF_S = (0.05, 0.2)
-# An error's text that is shown to the client whose request it is about.
+# How much of a refusal is read, and for how long: it is a sentence.
 ERROR_BYTES = 64 * 1024
-ERROR_CHARACTERS = 2000
+ERROR_S = 2.0
 # What breaks sooner was not worked on: a connection that had been closed, a proxy that refuses.
 WORKED_S = 1.0
 # What is kept until the first delta: a response's first events may repeat the whole request.
@@ -84,11 +86,10 @@ class Begun(NamedTuple):
 
 
 class Wrong(NamedTuple):
-    """The request is wrong, says whoever was asked."""
+    """The request is wrong, says the provider that was asked."""
 
     candidate: Candidate
-    status: int
-    message: str
+    refusal: Refusal
 
 
 class Costs(Protocol):
@@ -126,6 +127,9 @@ class Exchange:
         self.asked = asked
         self.headers = headers
         self.attempts: list[Attempt] = []
+        """For the operator."""
+        self.told: list[str] = []
+        """What the client hears of those that failed."""
         self.retry_after_s: float | None = None
         """The soonest that one of those who were busy asked to be asked again."""
         self.hides_usage = False
@@ -141,6 +145,7 @@ class Exchange:
             # The last one is tried whatever its breaker says: refusing for certain is worse than perhaps failing.
             if not allowed and number + 1 < len(candidates):
                 self._note(candidate, "breaker", time.monotonic(), detail="it has failed too often; skipped for now")
+                self.told.append(f"{candidate.slot.id} has failed too often and is skipped for now")
                 continue
             found = await self._try(candidate, probe=probe)
             wait = _retry_after(found) if isinstance(found, NetError) else None
@@ -165,21 +170,26 @@ class Exchange:
         try:
             most = self.costs.hold(slot)
             found = await self._ask(candidate, started, most)
-            finished = True
-            breaker.succeeded()
-            if isinstance(found, Wrong):
+            if isinstance(found, Begun):
+                finished = True
+                breaker.succeeded()
+            else:
                 self.costs.release()
         except Refused as refused:
             self._note(candidate, "budget", started, detail=str(refused))
+            self.told.append(f"{slot.id}: {refused}")
             return refused
         except NetError as error:
-            finished = True
-            breaker.failed()
+            # What the request itself may have provoked says nothing of how the provider is.
+            finished = not isinstance(error, _Refused) or error.counts
+            if finished:
+                breaker.failed()
             worked = error.was_sent and time.monotonic() - started >= WORKED_S
             self.costs.release(self.costs.unseen_usd(slot) if worked else 0.0)
-            if not isinstance(error, _Status):
+            if not isinstance(error, _Refused) or not error.status:
                 ended = {TimedOut: "timeout", Unreachable: "unreachable"}.get(type(error), "broken")
                 self._note(candidate, ended, started, detail=str(error))
+            self.told.append(candidate.slot.conceal(told(candidate.slot.id, error)))
             return error
         finally:
             if not finished and probe:
@@ -203,12 +213,11 @@ class Exchange:
                 found = await self._refused(candidate, upstream, started)
             elif asked.stream:
                 found = await self._first_delta(candidate, upstream, started)
-                begun = True
             else:
                 found = await self._whole(candidate, upstream, Deadline(started + slot.total_s))
-                begun = True
+            begun = isinstance(found, Begun)
         except NetError as error:
-            error.was_sent = not isinstance(error, _Status)
+            error.was_sent = not isinstance(error, _Refused)
             raise
         finally:
             if not begun:
@@ -219,39 +228,61 @@ class Exchange:
     async def _refused(self, candidate: Candidate, upstream: Upstream, started: float) -> Wrong:
         status = upstream.status
         slot = candidate.slot
-        if status in FINAL:
-            raw = await upstream.read(Deadline.after(5.0), 5.0)
-            return Wrong(candidate, status, slot.hide(_message(raw[:ERROR_BYTES])))
+        raw = b""
+        if 400 <= status < 500:
+            # A status is known even where its sentence breaks off. A server that fails may never end it.
+            with suppress(NetError):
+                raw = await upstream.read(Deadline.after(ERROR_S), ERROR_S)
+        refusal = read_refusal(status, raw[:ERROR_BYTES])
+        verdict = self._judged(candidate, refusal)
+        if verdict.ends == "here":
+            return Wrong(candidate, _shown(refusal, slot))
         wait = read_retry_after(upstream.headers.get("retry-after", ""))
         if wait is not None:
             self.retry_after_s = wait if self.retry_after_s is None else min(wait, self.retry_after_s)
-        self._note(candidate, "status", started, status=status, detail=f"{slot.id} answered {status}")
-        raise _Status(f"{slot.id} answered {status}", status, wait)
+        detail = f"{slot.id} answered {status}" + (f" ({refusal.code})" if refusal.code is not None else "")
+        self._note(candidate, "status", started, status=status, detail=detail)
+        raise _Refused(detail, verdict.counts, status, wait)
 
-    async def _whole(self, candidate: Candidate, upstream: Upstream, deadline: Deadline) -> Begun:
+    def _judged(self, candidate: Candidate, refusal: Refusal) -> Status:
+        model = candidate.slot.model
+        verdict = judge(refusal, model)
+        if verdict.ends == "next" and refusal.is_told and judge(refusal, model, names=True).ends == "here":
+            return judge(refusal, model, names=names_something(self.asked.fields))
+        return verdict
+
+    def _error_inside(self, candidate: Candidate, raw: bytes, detail: str) -> Wrong:
+        """An error in an answer of status 200: the request's, or raised as the provider's."""
+        refusal = read_refusal(200, raw[:ERROR_BYTES])
+        verdict = self._judged(candidate, refusal)
+        if verdict.ends == "here":
+            return Wrong(candidate, _shown(refusal, candidate.slot))
+        raise _Refused(detail, verdict.counts)
+
+    async def _whole(self, candidate: Candidate, upstream: Upstream, deadline: Deadline) -> Begun | Wrong:
         slot = candidate.slot
         kind = upstream.headers.get("content-type", "")
         if "json" not in kind:
-            raise Broken(f"{slot.id} answered {kind or 'something without a type'} instead of JSON")
+            raise NoAnswer(f"{slot.id} answered {kind or 'something without a type'} instead of JSON")
         raw = await upstream.read(deadline, slot.total_s)
         try:
             fields = _whole.decode(raw)
             usage = self.form.usage(raw, Usage())
         except UNREADABLE as error:
-            raise Broken(f"{slot.id} answered JSON that ends early or is none ({error})") from None
+            raise NoAnswer(f"{slot.id} answered JSON that ends early or is none ({error})") from None
         if bytes(fields.get("error", b"null")) != b"null":
-            raise Broken(f"{slot.id} answered 200 and an error")
+            return self._error_inside(candidate, raw, f"{slot.id} answered 200 and an error")
         upstream.close()
         stored = self.form.stored_as(raw)
         return Begun(
             candidate, upstream, raw, Events(), None, usage, ended=True, stored=stored, written=most_tokens(raw)
         )
 
-    async def _first_delta(self, candidate: Candidate, upstream: Upstream, started: float) -> Begun:
+    async def _first_delta(self, candidate: Candidate, upstream: Upstream, started: float) -> Begun | Wrong:
         slot = candidate.slot
         kind = upstream.headers.get("content-type", "")
         if "event-stream" not in kind:
-            raise Broken(f"{slot.id} answered {kind or 'something without a type'} instead of a stream")
+            raise NoAnswer(f"{slot.id} answered {kind or 'something without a type'} instead of a stream")
         events, held, usage, written = Events(), bytearray(), Usage(), 0
         chunks = upstream.chunks(slot.idle_s, Deadline(started + slot.total_s))
         first = Deadline(started + slot.first_token_s)
@@ -265,7 +296,7 @@ class Exchange:
             if chunk == b"":
                 raise TimedOut(f"{slot.id}: no first token within {slot.first_token_s:g} s")
             if chunk is None:
-                raise Broken(f"{slot.id}: the stream ended before it said anything")
+                raise NoAnswer(f"{slot.id}: the stream ended before it said anything")
             go = ended = False
             for event in events.feed(chunk):
                 try:
@@ -273,10 +304,10 @@ class Exchange:
                     usage = self.form.usage(event.data, usage)
                     written += self.form.written(event.name, event.data)
                 except UNREADABLE:
-                    raise Broken(f"{slot.id}: an event of the stream is not JSON") from None
+                    raise NoAnswer(f"{slot.id}: an event of the stream is not JSON") from None
                 if sign == "error":
                     # After a delta too, as long as that has not been passed on.
-                    raise Broken(f"{slot.id}: the stream began with an error")
+                    return self._error_inside(candidate, event.data, f"{slot.id}: the stream began with an error")
                 held += self.relayed(event)
                 go = go or sign in ("delta", "end")
                 if sign == "end":
@@ -287,7 +318,7 @@ class Exchange:
                 stored = self.form.stored_as(said)
                 return Begun(candidate, upstream, said, events, chunks, usage, ended, stored, written)
             if len(held) > HELD_BYTES:
-                raise Broken(f"{slot.id}: {HELD_BYTES:,} bytes and no first token")
+                raise NoAnswer(f"{slot.id}: {HELD_BYTES:,} bytes and no first token")
 
     def relayed(self, event: Event) -> bytes:
         """What the client is sent of an event: all of it, unless only we asked for it."""
@@ -306,11 +337,12 @@ def read_sign(form: Format, event: Event) -> Sign:
     return form.sign(event.name, event.data)
 
 
-class _Status(Broken):
-    """An answer that is none, by its status; noted when it was seen."""
+class _Refused(NoAnswer):
+    """A refusal that the next candidate may not share. One by its status was noted when it was seen."""
 
-    def __init__(self, message: str, status: int, retry_after_s: float | None) -> None:
+    def __init__(self, message: str, counts: bool, status: int = 0, retry_after_s: float | None = None) -> None:
         super().__init__(message)
+        self.counts = counts
         self.status = status
         self.retry_after_s = retry_after_s
 
@@ -320,18 +352,18 @@ def _retry_after(error: NetError) -> float | None:
 
     Where nothing was said yet, a moment by chance, so that not everybody comes back at once; else when it says.
     """
-    if isinstance(error, _Status):
+    if isinstance(error, _Refused):
         soon = error.status in (429, 503) and error.retry_after_s is not None and error.retry_after_s <= SOON_S
         return error.retry_after_s if soon else None
     return random.uniform(*BACKOFF_S) if isinstance(error, Unreachable) else None  # noqa: S311 - no secret
 
 
-def _message(raw: bytes) -> str:
-    """What a provider says is wrong with a request, from its own error object."""
-    try:
-        body = msgspec.json.decode(raw)
-        error = body.get("error", body) if isinstance(body, dict) else {}
-        said = error.get("message") if isinstance(error, dict) else error
-    except UNREADABLE:
-        said = None
-    return str(said)[:ERROR_CHARACTERS] if said else "the provider refused the request without saying why"
+def _shown(refusal: Refusal, slot: Slot) -> Refusal:
+    """A refusal as its client may read it."""
+
+    def conceal(name: str | None) -> str | None:
+        return None if name is None else slot.conceal(name)
+
+    code = conceal(refusal.code) if isinstance(refusal.code, str) else refusal.code
+    message, kind, param = slot.conceal(refusal.message), conceal(refusal.kind), conceal(refusal.param)
+    return replace(refusal, message=message, kind=kind, code=code, param=param)

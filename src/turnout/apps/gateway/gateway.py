@@ -7,7 +7,7 @@ a stream that breaks, a provider that never answers.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from typing import NamedTuple
 
@@ -24,6 +24,7 @@ from turnout.core.router import Router
 from turnout.core.verdict import Reason
 from turnout.models.ask import Models
 from turnout.models.provider import Wire
+from turnout.models.refusal import Refusal
 from turnout.models.slot import Slot, Slots
 from turnout.net.retry import RetryBudget
 from turnout.store import Store
@@ -110,8 +111,8 @@ class Gateway:
         bound = pin.provider if pin is not None and asked.bound else None
         session = self._session(asked, caller)
         query = replace(asked.query, tenant=caller.tenant or None, session=session, ceiling=caller.ceiling)
-        named = self.slots.by_id(asked.model)
-        if named is not None:
+        named = self.slots.all_by_id(asked.model)
+        if named:
             return self._passed_through(profile, query, asked, caller, named)
         if not asked.fresh and pin is not None and pin.route in profile.routes and not _forces(router, asked.model):
             return self._continued(profile, query, asked, caller, pin)
@@ -137,13 +138,18 @@ class Gateway:
         key = self.store.journal.scribe.key if self.store is not None else b""
         return digest(asked.conversation, caller.tenant, key)
 
-    def _passed_through(self, profile: Profile, query: Query, asked: Asked, caller: Caller, slot: Slot) -> Turned:
-        """The client names a configured model: it gets that one, or a refusal."""
-        route = next((name for name in profile.routes if profile.policies[name].model == slot.name), None)
+    def _passed_through(
+        self, profile: Profile, query: Query, asked: Asked, caller: Caller, named: Sequence[Slot]
+    ) -> Turned:
+        """The client names a configured model: it gets the first slot with it that it may have and that can take the
+        request, or a refusal."""
         order = profile.routes
-        if not caller.may_force or _is_above(profile, route, caller):
-            raise Refused(403, "permission_error", f"this key may not choose {slot.id} itself: ask for `auto`")
-        why = unfit(slot, asked, caller)
+        routes = {slot.name: _route_of(profile, slot) for slot in named}
+        allowed = [slot for slot in named if caller.may_force and not _is_above(profile, routes[slot.name], caller)]
+        if not allowed:
+            raise Refused(403, "permission_error", f"this key may not choose {named[0].id} itself: ask for `auto`")
+        slot = next((one for one in allowed if unfit(one, asked, caller) is None), allowed[0])
+        route, why = routes[slot.name], unfit(slot, asked, caller)
         told = Reason("gateway.passthrough", f"the caller named the model {slot.id}; no tier was chosen")
         decision = _made(profile, query, route or order[-1], 1.0, "passthrough", "D-", told)
         candidates = (Candidate(route or order[-1], slot),) if why is None else ()
@@ -174,7 +180,7 @@ class Gateway:
         slot = self.slots.find(pin.slot)
         if slot is None or unfit(slot, asked, caller) is not None:
             return choice
-        rest = tuple(one for one in choice.candidates if one.slot.id != slot.id)
+        rest = tuple(one for one in choice.candidates if one.slot.endpoint != slot.endpoint)
         return Choice((Candidate(pin.route, slot), *rest), choice.skipped)
 
     # --- answering
@@ -230,6 +236,11 @@ def _is_above(profile: Profile, route: str | None, caller: Caller) -> bool:
     return caller.ceiling is not None and (route not in order or order.index(route) > order.index(caller.ceiling))
 
 
+def _route_of(profile: Profile, slot: Slot) -> str | None:
+    """The tier a slot serves."""
+    return next((name for name in profile.routes if profile.policies[name].model == slot.name), None)
+
+
 def _made(
     profile: Profile, query: Query, route: str, confidence: float, by: str, outcome: str, why: Reason
 ) -> Decision:
@@ -259,10 +270,12 @@ def _none_fits(form: Format, turned: Turned) -> Answer:
 def _failed(form: Format, found: Wrong | None, decision: Decision, exchange: Exchange) -> Answer:
     attempts = exchange.attempts
     if found is not None:
-        return _error(form, found.status, "invalid_request_error", found.message, decision)
+        refusal = found.refusal
+        said = refusal.message or "the provider refused the request without saying why"
+        return _error(form, refusal.status, "invalid_request_error", said, decision, refusal)
     statuses = {attempt.status for attempt in attempts}
     endings = {attempt.ended for attempt in attempts}
-    tried = "; ".join(f"{attempt.model}: {attempt.detail or attempt.ended}" for attempt in attempts)
+    tried = "; ".join(exchange.told)
     if statuses == {429}:
         busy = _error(form, 429, "rate_limit_exceeded", f"every model is busy: {tried}", decision)
         if exchange.retry_after_s is not None:
@@ -273,6 +286,8 @@ def _failed(form: Format, found: Wrong | None, decision: Decision, exchange: Exc
     return _error(form, 502, "upstream_error", f"no model answered: {tried}", decision)
 
 
-def _error(form: Format, status: int, kind: str, message: str, decision: Decision) -> Answer:
+def _error(
+    form: Format, status: int, kind: str, message: str, decision: Decision, refusal: Refusal | None = None
+) -> Answer:
     headers = [(b"content-type", b"application/json"), (b"x-turnout-decision", decision.id.encode())]
-    return Answer(status, headers, form.error(status, kind, message, decision.id))
+    return Answer(status, headers, form.error(status, kind, message, decision.id, refusal))

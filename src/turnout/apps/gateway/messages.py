@@ -13,6 +13,7 @@ from turnout.apps.caller import Refused
 from turnout.core.query import Turn
 from turnout.models.price import MOST_TOKENS, Usage
 from turnout.models.provider import Wire
+from turnout.models.refusal import Refusal
 
 from .wire import (
     Asked,
@@ -115,8 +116,10 @@ class Messages:
             ),
         )
 
-    def error(self, status: int, kind: str, message: str, decision: str) -> bytes:
+    def error(self, status: int, kind: str, message: str, decision: str, refusal: Refusal | None = None) -> bytes:
         told = KINDS.get(status, "api_error" if status >= 500 else "invalid_request_error")
+        if refusal is not None and refusal.kind:
+            told = refusal.kind
         error: dict[str, Any] = {"type": "error", "error": {"type": told, "message": message}}
         return msgspec.json.encode(error | ({"request_id": decision} if decision else {}))
 

@@ -12,6 +12,7 @@ from turnout.apps.caller import Refused
 from turnout.core.query import Turn
 from turnout.models.price import Usage
 from turnout.models.provider import Wire
+from turnout.models.refusal import Refusal
 
 from .chat import Part, audio, faster, text_of
 from .wire import (
@@ -99,8 +100,8 @@ class Responses:
             follows=follows,
         )
 
-    def error(self, status: int, kind: str, message: str, decision: str) -> bytes:
-        return msgspec.json.encode({"error": error_object(kind, message, decision)})
+    def error(self, status: int, kind: str, message: str, decision: str, refusal: Refusal | None = None) -> bytes:
+        return msgspec.json.encode({"error": error_object(kind, message, decision, refusal)})
 
     def error_event(self, kind: str, message: str, decision: str) -> bytes:
         # Flat as the reference has it, and nested as the servers send it: the SDK raises only for the second.

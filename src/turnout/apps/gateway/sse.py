@@ -10,7 +10,8 @@ from turnout.core.errors import Broken
 # The largest event a provider sends is a whole response in one piece, images included; ten megabytes is an attack.
 EVENT_BYTES = 8 * 1024 * 1024
 
-_END = re.compile(rb"\r\n\r\n|\n\n|\r\r")
+# A line's end and a blank line's. Atomic: the two halves of one CRLF are never taken for two ends.
+_END = re.compile(rb"(?>\r\n|\n|\r)(?>\r\n|\n|\r)")
 
 
 class Event(NamedTuple):
@@ -21,24 +22,37 @@ class Event(NamedTuple):
 
 
 class Events:
-    """Cuts a stream into events. A line may end with LF, CRLF or CR; so may the stream be cut anywhere."""
+    """Cuts a stream into events. Each line may end with LF, CRLF or CR, and the stream may be cut anywhere.
+
+    A CR ends its line at once, since nothing may follow it for minutes. If an LF does, it is the rest of that line end:
+    an event without name and data, so that all of them together are the stream byte for byte.
+    """
 
     def __init__(self) -> None:
         self._rest = bytearray()
         """What has come of an event that has not ended."""
+        self._ended_with_cr = False
+        """The last event did, and nothing has come since."""
 
     def feed(self, chunk: bytes) -> list[Event]:
+        if not chunk:
+            return []
+        found = []
+        if self._ended_with_cr and chunk.startswith(b"\n"):
+            found.append(Event(b"", b"", b"\n"))
+            chunk = chunk[1:]
+        self._ended_with_cr = False
         # Only what is new is searched, with the three bytes an end may have begun in: a long event takes linear time.
         searched = max(0, len(self._rest) - 3)
         data: bytes | bytearray = chunk
         if self._rest:
             self._rest += chunk
             data = self._rest
-        found = []
         start = 0
         for end in _END.finditer(data, searched):
             found.append(read_event(bytes(data[start : end.end()])))
             start = end.end()
+        self._ended_with_cr = 0 < start == len(data) and data.endswith(b"\r")
         if data is chunk:
             self._rest += chunk[start:]
         else:
@@ -50,8 +64,8 @@ class Events:
 
 def read_event(raw: bytes) -> Event:
     """The name and data of one event; a comment has neither."""
-    if raw.startswith(b"data: ") and raw.endswith(b"\n\n") and raw.count(b"\n") == 2:  # nearly all of them
-        return Event(b"", raw[6:-2].rstrip(b"\r"), raw)
+    if raw.startswith(b"data: ") and raw.count(b"\n") == 2 and b"\r" not in raw:  # nearly all of them
+        return Event(b"", raw[6:-2], raw)
     name, data = b"", []
     for line in raw.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n"):
         field, _, value = line.partition(b":")

@@ -19,6 +19,7 @@ from turnout.apps.caller import Refused
 from turnout.core.query import MAX_CHARACTERS, Query, Turn
 from turnout.models.price import MOST_TOKENS, Usage, token_count
 from turnout.models.provider import Wire
+from turnout.models.refusal import Refusal
 
 MESSAGES = 4096
 # Characters of English per token, about: for checks before a provider has counted.
@@ -104,8 +105,8 @@ class Format(Protocol):
         """The request; raises Refused for what no provider would take."""
         ...
 
-    def error(self, status: int, kind: str, message: str, decision: str) -> bytes:
-        """An error as a client of this format expects it."""
+    def error(self, status: int, kind: str, message: str, decision: str, refusal: Refusal | None = None) -> bytes:
+        """An error as a client of this format expects it; a provider's with the names the provider gave it."""
         ...
 
     def error_event(self, kind: str, message: str, decision: str) -> bytes:
@@ -277,7 +278,9 @@ def asked(
     )
 
 
-def error_object(kind: str, message: str, decision: str) -> dict[str, Any]:
+def error_object(kind: str, message: str, decision: str, refusal: Refusal | None = None) -> dict[str, Any]:
     """The inside of an OpenAI error; the decision's id lets an operator find out more than a client is told."""
     told = f"{message} (decision {decision})" if decision else message
+    if refusal is not None and refusal.is_told:
+        return {"message": told, "type": refusal.kind or kind, "param": refusal.param, "code": refusal.code}
     return {"message": told, "type": kind, "param": None, "code": kind}
