@@ -72,11 +72,11 @@ class Account:
         """Write the decision down, without holding up the others in `strict`."""
         if self.ledger.store is not None:
             self.recorded = True
-            await record(self.ledger.store, self.decision)
+            await record(self.ledger.store, self.decision, key_id=self.caller.key_id)
 
     def reserve(self, candidates: tuple[Candidate, ...]) -> None:
         """Set aside what the dearest candidate might cost."""
-        if self.caller.budget.budget_usd is None:
+        if not self.caller.budget.is_limited:
             return
         answers = max(1, decoded(self.asked.fields, "n", int, 1))
         usage = Usage(self.asked.tokens, (self.asked.max_tokens or ANSWER_TOKENS) * answers)

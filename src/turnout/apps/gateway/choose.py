@@ -74,7 +74,7 @@ def unfit(slot: Slot, asked: Asked, caller: Caller, provider: str | None = None)
     needed = asked.tokens + (asked.max_tokens or ANSWER_TOKENS)
     if window is not None and needed > window:
         return _because(slot, "slot.window", f"about {needed:,} tokens do not fit into its {window:,}")
-    if caller.budget.budget_usd is not None and prices_of(slot) is None:
+    if caller.budget.is_limited and prices_of(slot) is None:
         return _because(slot, "slot.price", "has no price, and this key has a budget")
     return None
 
