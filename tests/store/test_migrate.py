@@ -53,7 +53,9 @@ def build(url: str, steps: list[Migration]) -> None:
 def schema(url: str) -> list[tuple[Any, ...]]:
     """All that there is in a database, but for its rows."""
     if url.startswith("sqlite"):
-        found = select(url, "select type, name, sql from sqlite_master where name not like 'sqlite_stat%' order by 1, 2")
+        found = select(
+            url, "select type, name, sql from sqlite_master where name not like 'sqlite_stat%' order by 1, 2"
+        )
         return [(kind, name, re.sub(r"\s+", " ", text or "").lower()) for kind, name, text in found]
     columns = select(
         url,

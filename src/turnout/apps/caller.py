@@ -70,8 +70,8 @@ class Limits(Struct, frozen=True):
 
 
 class Tally:
-    """What was spent in a period; it begins again when the next period does. A clock that is put back opens none that is
-    over."""
+    """What was spent in a period; it begins again when the next period does. A clock that is put back opens no period
+    that is over."""
 
     def __init__(self, period: Period, now_s: float, spent_usd: float = 0.0) -> None:
         self.period = period

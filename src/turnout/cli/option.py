@@ -91,6 +91,10 @@ TenantOption = Annotated[
         metavar="NAME",
     ),
 ]
+KeyOption = Annotated[
+    str | None,
+    Parameter(name="--key", help="Only what this key asked for: its id, as turnout keys list shows it.", metavar="ID"),
+]
 AskedByOption = Annotated[
     str | None, Parameter(name="--tenant", help="Whose question it is, for the decision log.", metavar="NAME")
 ]

@@ -98,6 +98,11 @@ class Keys:
         values: dict[str, Value] = {"id": key_id, "since_ms": since_ms}
         return float(self._backend.read(sql.SPENT_BY_KEY, values)[0][0] or 0.0)
 
+    def own_tenants(self) -> list[str]:
+        """The keys that are their own tenant and have asked for something."""
+        self._settle(1.0)
+        return [row[0] for row in self._backend.read(sql.OWN_TENANTS, {})]
+
     def use(
         self, *, span: Span = ALWAYS, profile: str | None = None, tenant: str | None = None, key: str | None = None
     ) -> list[KeyUse]:

@@ -560,6 +560,11 @@ where not exists (
 )
 """
 
+# Keys that are their own tenant, and have asked for something.
+OWN_TENANTS = """
+select id from keys where tenant = id and exists (select 1 from decisions d where d.tenant = keys.id) order by id
+"""
+
 SPENT_BY_KEY = """
 select sum(amount_usd) from spending where key_id = :id and created_ms >= :since_ms
 """

@@ -68,8 +68,8 @@ class Store:
             done.result()
 
     def append(self, decision: Decision, *, key_id: str = "", spent_usd: float = 0.0) -> Future[None] | None:
-        """As `record`, for those who must not block: in `strict`, what to wait for before answering. Which key asked for
-        the decision and what it spent on it go with it."""
+        """As `record`, for those who must not block: in `strict`, what to wait for before answering. Which key asked
+        for the decision and what it spent on it go with it."""
         return self.journal.append(decision, _spending(decision, key_id, spent_usd), key_id=key_id)
 
     def settle(self, decision: Decision | str, outcome: Outcome, *, tenant: str = "") -> None:
