@@ -62,7 +62,7 @@ class Wanted(NamedTuple):
     outcome: str | None
     session: str | None
     contains: str | None
-    key: str | None
+    key: str | None = None
 
     def read(self, records: Records, *, above: str = FIRST, oldest_first: bool = False) -> Iterator[Logged]:
         return records.decisions(**self._asdict(), above=above, oldest_first=oldest_first)

@@ -127,9 +127,10 @@ class Auth:
     async def _budget(self, row: Key) -> Budget:
         """The key's money, held against the store's rows whenever the key is looked up: other processes spend, too, and
         what this one has booked and not yet written down is in its budget alone."""
-        limits, now, spent = Limits(row.budget_usd, row.budget_day_usd, row.budget_month_usd), self.clock(), {}
-        for period in PERIODS if self.store is not None else ():
-            if limits.of(period) is not None:
+        limits = Limits(row.budget_usd, row.budget_day_usd, row.budget_month_usd)
+        now, spent = self.clock(), {}
+        for period in PERIODS:
+            if limits.of(period) is not None and self.store is not None:
                 since_ms = round(period.start(now) * 1000)
                 spent[period] = await asyncio.to_thread(self.store.keys.spent, row.id, since_ms)
         budget = self._budgets.setdefault(row.id, Budget(clock=self.clock))
