@@ -103,8 +103,8 @@ class Spent(NamedTuple):
         ),
         Spent(
             Limits(day=1.0, month=1.0),
-            "this key's budget of $1.0000 a month is spent: it renews at 2026-04-01 00:00 UTC; wait for that, raise the "
-            "budget, or use another key",
+            "this key's budget of $1.0000 a month is spent: it renews at 2026-04-01 00:00 UTC; wait for that, raise "
+            "the budget, or use another key",
             17.5 * DAY_S,
         ),
         Spent(
@@ -129,7 +129,9 @@ def test_a_refusal_says_which_budget_is_spent_and_when_it_renews(case: Spent) ->
 def test_a_call_too_expensive_for_the_rest_of_a_day_may_wait_for_the_next() -> None:
     budget = Budget(day_usd=1.0, clock=Clock())
     budget.settle(0.0, 0.75)
-    with pytest.raises(Refused, match=r"a day has \$0.2500 left and this call may cost \$0.5000: it renews at") as later:
+    with pytest.raises(
+        Refused, match=r"a day has \$0.2500 left and this call may cost \$0.5000: it renews at"
+    ) as later:
         budget.reserve(0.5)
     assert later.value.retry_after_s == DAY_S / 2
     with pytest.raises(Refused, match=r"may cost \$2.0000: raise the budget, or ask for fewer tokens") as never:

@@ -115,7 +115,8 @@ def left_out(store: Store, tenant: str, key: str | None) -> str:
     if not own:
         return ""
     ids = ", ".join(own[:3]) + ", …" * (len(own) > 3)
-    return f"without what {counted(len(own), 'key')} asked for, as {ids}: --tenant ID shows one's, stats --by key all"
+    keys = counted(len(own), "key")
+    return f"Not included: what {keys} without a tenant asked for ({ids}). --tenant ID shows it, stats --by key sums it up."
 
 
 def row_form(row: Logged) -> dict[str, Any]:
