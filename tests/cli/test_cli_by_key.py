@@ -65,7 +65,7 @@ def test_what_the_log_leaves_out_is_said(keyed: tuple[str, str, str], run: Run) 
     out = run("log").out
     assert "mine" in out
     assert "question 0" not in out
-    said = f"Not included: what 1 key without a tenant asked for ({keyed[2]}). --tenant ID shows it, stats --by key"
+    said = f"Not included: what 1 key without a tenant asked for ({keyed[2]}). --tenant ID shows it"
     assert said in " ".join(out.split())
     assert "question 1 of key c" in run("log", "--tenant", keyed[2]).out
     assert "Not included" not in run("log", "--tenant", "t").out + run("log", "--key", keyed[2]).out

@@ -386,8 +386,7 @@ def _valid(keys: Sequence[Key]) -> list[str]:
 def open_up(*, db: DbOption = None, config: ConfigOption = None) -> int:
     """Delete the keys when none is valid any more, so that this machine needs none.
 
-    A server on loopback then takes requests without a key, from everybody on this machine. One that other machines can
-    reach still takes none. What the keys decided and spent stays in the log.
+    A server on loopback then takes requests from everybody on this machine; what the keys asked for stays in the log.
     """
     from .screen import console, counted
     from .stored import reading_log

@@ -86,7 +86,8 @@ TenantOption = Annotated[
     str,
     Parameter(
         name="--tenant",
-        help="Whose decisions; without it, those of queries that named nobody.",
+        help="Whose decisions: a tenant's, or those of a key that has none, by its id; without it, what no key and no "
+        "tenant asked for.",
         show_default=False,
         metavar="NAME",
     ),

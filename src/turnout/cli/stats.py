@@ -56,7 +56,7 @@ class Waiting(msgspec.Struct, frozen=True):
 def stats(
     *,
     by: Annotated[
-        Stretch | Literal["key"] | None,
+        Literal["hour", "day", "week", "key"] | None,
         Parameter(name="--by", help="One row an hour, day or week, by default as it fits; `key`: who spent what."),
     ] = None,
     profile: OnlyProfileOption = None,

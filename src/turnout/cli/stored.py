@@ -115,8 +115,8 @@ def left_out(store: Store, tenant: str, key: str | None) -> str:
     if not own:
         return ""
     ids = ", ".join(own[:3]) + ", …" * (len(own) > 3)
-    keys = counted(len(own), "key")
-    return f"Not included: what {keys} without a tenant asked for ({ids}). --tenant ID shows it, stats --by key sums it up."
+    said = f"Not included: what {counted(len(own), 'key')} without a tenant asked for ({ids})."
+    return f"{said} --tenant ID shows it, turnout stats --by key sums it up."
 
 
 def row_form(row: Logged) -> dict[str, Any]:
