@@ -9,10 +9,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from besieged import besieged, call, chat, forget, id_of, make_key, send_raw, settings, status_of
 from serving import Served
 from turnout.apps.caller import Refused
+from turnout.cli import main
 from turnout.core.errors import ConfigError
 from turnout.server import auth as auth_module
 from turnout.server.serve import check_exposure
@@ -76,6 +78,86 @@ class TestRevocation:
         served.store.keys.revoke(id_of(old))
         forget(served)
         assert (ask(served, old).status, ask(served, new).status) == (401, 200)
+
+
+class TestChange:
+    def test_at_once_after_a_reload(self, pair: Pair) -> None:
+        served, _ = pair
+        key, admin = make_key(served.store), make_key(served.store, scopes=("admin",))
+        assert ask(served, key).status == 200
+        row = served.store.keys.find(id_of(key))
+        assert row is not None
+        assert served.store.keys.update(replace(row, scopes=("route",)))
+        assert call(served.admin, "POST", "/admin/reload", key=admin).status == 200
+        assert ask(served, key).status == 403
+        assert served.store.keys.update(row)
+        assert call(served.admin, "POST", "/admin/reload", key=admin).status == 200
+        assert ask(served, key).status == 200
+
+    @pytest.mark.parametrize(
+        ("change", "status"),
+        [
+            ({"scopes": ("route",)}, 403),
+            ({"profiles": ("study",)}, 403),
+            ({"per_minute": 1}, 429),
+            ({"budget_usd": 0.0}, 402),
+            ({"budget_day_usd": 0.0}, 402),
+            ({"budget_month_usd": 0.0}, 402),
+            ({"expires_ms": 1}, 401),
+            ({"name": "another"}, 200),
+        ],
+        ids=lambda value: next(iter(value)) if isinstance(value, dict) else str(value),
+    )
+    def test_within_half_a_minute(
+        self, pair: Pair, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any], status: int
+    ) -> None:
+        served, _ = pair
+        key = make_key(served.store)
+        assert ask(served, key).status == 200
+        row = served.store.keys.find(id_of(key))
+        assert row is not None
+        assert served.store.keys.update(replace(row, **change))
+        assert ask(served, key).status == 200, "as it was looked up"
+        real = time.monotonic
+
+        class Later:
+            time_ns = staticmethod(time.time_ns)
+
+            @staticmethod
+            def monotonic() -> float:
+                return real() + 30.001
+
+        monkeypatch.setattr(auth_module, "time", Later)
+        if status == 429:
+            assert ask(served, key).status == 200
+        assert ask(served, key).status == status
+
+
+def test_the_way_back_to_a_machine_without_keys(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """By the commands that are documented, beside a running server: revoking closes it, opening is another step."""
+    with besieged(tmp_path / "back") as (served, _):
+        db = ("--db", str(tmp_path / "back" / "turnout.db"))
+        first = call(served.url, "POST", "/v1/chat/completions", chat())
+        assert first.status == 200
+        assert main(("keys", "create", "alice", *db)) == 0
+        key = capsys.readouterr().out.split()[0]
+        forget(served)
+        assert (call(served.url, "GET", "/v1/models").status, ask(served, key).status) == (401, 200)
+        assert main(("keys", "open", *db)) == 2
+        forget(served)
+        assert call(served.url, "GET", "/v1/models").status == 401, "a valid key keeps it closed"
+        assert main(("keys", "revoke", id_of(key), *db)) == 0
+        assert "turnout keys open" in capsys.readouterr().out
+        forget(served)
+        assert (call(served.url, "GET", "/v1/models").status, ask(served, key).status) == (401, 401)
+        assert main(("keys", "open", *db)) == 0
+        forget(served)
+        again = call(served.url, "POST", "/v1/chat/completions", chat())
+        assert again.status == 200
+        rows = {row.id for row in served.store.records("").decisions()}
+        assert rows == {got.headers["x-turnout-decision"] for got in (first, again)}, "not what the key asked for"
+        served.house.auth.loopback = False
+        assert call(served.url, "GET", "/v1/models").status == 401, "beyond loopback nothing is open"
 
 
 def test_the_rate_is_limited(pair: Pair) -> None:

@@ -2,22 +2,25 @@
 
 import random
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from besieged import besieged, call, chat, forget, make_key
+from besieged import besieged, call, chat, forget, id_of, make_key
 from serving import Served
 
-# One of them has no name: that is a tenant like the others, not one that sees all.
-TENANTS = ("a", "b", "", "a'; --", "A", "a ")
+# Keys made without a tenant are their own, each of them: neither sees the other, and none sees all.
+WITHOUT = ("(no tenant)", "(no tenant either)")
+TENANTS = ("a", "b", *WITHOUT, "a'; --", "A", "a ")
 
 
 @pytest.fixture(scope="module")
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, dict[str, str]]]:
     with besieged(tmp_path_factory.mktemp("walls")) as (served, _):
         scopes = ("ask", "route", "decisions:read", "feedback:write", "admin")
-        keys = {tenant: make_key(served.store, tenant=tenant, scopes=scopes) for tenant in TENANTS}
+        tenants = {name: "" if name in WITHOUT else name for name in TENANTS}
+        keys = {name: make_key(served.store, tenant=tenant, scopes=scopes) for name, tenant in tenants.items()}
         forget(served)
         yield served, keys
 
@@ -82,13 +85,45 @@ def test_an_answer_says_nothing_of_what_is_not_ones_own(house: tuple[Served, dic
     assert there.body.replace(ident.encode(), b"") == not_there.body.replace(never.encode(), b"")
 
 
-def test_a_conversation_is_one_tenants(house: tuple[Served, dict[str, str]]) -> None:
+@pytest.mark.parametrize("pair", [("a", "b"), WITHOUT], ids=["tenants", "keys without one"])
+def test_a_conversation_is_one_tenants(house: tuple[Served, dict[str, str]], pair: tuple[str, str]) -> None:
     """The same words of two tenants are two conversations."""
     served, keys = house
+    one, other = (keys[name] for name in pair)
     hard = "Prove formally, step by step, that the algorithm terminates; derive the theorem and its proof. " * 30
-    assert call(served.url, "POST", "/v1/chat/completions", chat(hard), key=keys["a"]).status == 200
+    assert call(served.url, "POST", "/v1/chat/completions", chat(hard), key=one).status == 200
     again = chat() | {"messages": [{"role": "user", "content": hard}, {"role": "assistant", "content": "so"}]}
-    mine = call(served.url, "POST", "/v1/chat/completions", again, key=keys["a"])
-    theirs = call(served.url, "POST", "/v1/chat/completions", again, key=keys["b"])
+    mine = call(served.url, "POST", "/v1/chat/completions", again, key=one)
+    theirs = call(served.url, "POST", "/v1/chat/completions", again, key=other)
     assert mine.headers.get("x-turnout-pinned") == "turn"
     assert "x-turnout-pinned" not in theirs.headers
+
+
+def test_sessions_of_keys_without_a_tenant_are_apart(house: tuple[Served, dict[str, str]]) -> None:
+    """And none of it is among the rows of the machine's own, that no key asked for."""
+    served, keys = house
+    made = {name: set(make(served, keys[name], 11)) for name in WITHOUT}
+    for name in WITHOUT:
+        records = served.store.records(id_of(keys[name]))
+        listed = {row.id for row in records.decisions()}
+        assert made[name] <= listed
+        assert not listed & (set.union(*made.values()) - made[name])
+        assert {row.key_id for row in records.decisions()} == {id_of(keys[name])}
+        assert {row.id for row in records.decisions(session="shared")} < listed
+        assert records.turns("shared")
+    assert list(served.store.records("").decisions()) == []
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("durability", ["batched", "strict"])
+def test_every_row_knows_its_key(tmp_path: Path, durability: str, stream: bool) -> None:
+    """Whether it is written before the answer or with it; rows that no key asked for say so."""
+    with besieged(tmp_path / "rows", server=f'[store]\ndurability = "{durability}"') as (served, _):
+        call(served.url, "POST", "/v1/chat/completions", chat(stream=stream))
+        key = make_key(served.store, tenant="acme")
+        forget(served)
+        made = make(served, key, 1)
+        got = call(served.url, "POST", "/v1/chat/completions", chat(stream=stream), key=key)
+        made.append(got.headers["x-turnout-decision"])
+        assert {row.id for row in served.store.records("acme").decisions(key=id_of(key))} == set(made)
+        assert [row.key_id for row in served.store.records().decisions()] == [""]

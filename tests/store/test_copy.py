@@ -252,6 +252,7 @@ def make_older(file: Path) -> None:
             connection.execute(f"drop {kind} {name}")
         for table in ("keys", "spending"):
             connection.execute(f"drop table {table}")
+        connection.execute("alter table decisions drop column key_id")
         connection.execute("delete from schema_version where number > 1")
         connection.commit()
 

@@ -16,7 +16,7 @@ import psycopg
 import pytest
 
 from stored import TABLES, ask, everything, select
-from turnout.core.errors import SchemaTooNew, StoreDamaged, StoreError, StoreUnavailable
+from turnout.core.errors import SchemaTooNew, StoreDamaged, StoreError, StoreUnavailable, UnknownDecision
 from turnout.store import Store, open_store, sql
 from turnout.store.migrate import Migration, migrations
 from turnout.store.store import bring_up, connect
@@ -53,7 +53,9 @@ def build(url: str, steps: list[Migration]) -> None:
 def schema(url: str) -> list[tuple[Any, ...]]:
     """All that there is in a database, but for its rows."""
     if url.startswith("sqlite"):
-        found = select(url, "select type, name, sql from sqlite_master order by 1, 2")
+        found = select(
+            url, "select type, name, sql from sqlite_master where name not like 'sqlite_stat%' order by 1, 2"
+        )
         return [(kind, name, re.sub(r"\s+", " ", text or "").lower()) for kind, name, text in found]
     columns = select(
         url,
@@ -154,6 +156,44 @@ class TestUpgrade:
             assert {breach.rule for breach in store.records("acme").breaches()} == {"RC-01", "RC-02", "RC-04", "RC-05b"}
             store.record(decision := ask())
             assert store.records().get(decision.id).question == "Define entropy"
+
+    def test_rows_belong_to_the_key_that_wrote_them(self, store_url: str) -> None:
+        """A key without a tenant becomes its own, with what it paid for. What no key wrote stays the operator's."""
+        held = self.load(store_url, 4)
+        ids = {row[14]: row[0] for row in held["decisions"] if row[1] is None}
+        compound = "What is the weather tomorrow and who won the match yesterday?"
+        hers, his, local = ids[compound], ids["Define entropy"], ids["a question a model was asked"]
+        key = "insert into keys select {0}, digest, name, '', scopes, profiles, ceiling, may_force, budget_usd, "
+        key += "per_minute, created_ms, expires_ms, revoked_ms from keys where id = 'k1'"
+        run(
+            store_url,
+            key.format("'anna'"),
+            key.format("'bert'"),
+            f"insert into spending values ('{hers}', 'anna', 0.5, 1), ('{his}', 'bert', 0.5, 1)",  # noqa: S608
+        )
+        with open_store(store_url) as store:
+            assert {key.id: key.tenant for key in store.keys.all()} == {"k1": "acme", "anna": "anna", "bert": "bert"}
+            assert store.tenants() == {"": 1, "acme": 1, "anna": 1, "bert": 1}
+            anna, bert = store.records("anna"), store.records("bert")
+            for records, ident, others in ((anna, hers, (his, local)), (bert, his, (hers, local))):
+                assert records.get(ident).key_id == records.tenant
+                assert records.outcome(ident) is not None
+                assert records.feedback(ident)
+                for other in others:
+                    with pytest.raises(UnknownDecision):
+                        records.get(other)
+                    assert records.outcome(other) is None
+                    assert records.feedback(other) == []
+            parts = anna.parts(hers)
+            assert len(parts) == 2
+            assert {part.key_id for part in parts} == {"anna"}
+            assert [turn.role for turn in anna.turns("s")] == ["user", "assistant"]
+            assert store.records().turns("s") == ()
+            assert (store.records().get("last").id, store.records().get("last").key_id) == (local, "")
+            assert store.records("acme").get("last").key_id == "k1"
+            whose = "(select tenant from decisions d where d.id = decision_id)"
+            for table in ("outcomes", "feedback", "breaches", "replies"):
+                assert select(store_url, f"select 1 from {table} where tenant <> {whose}") == []  # noqa: S608
 
     @pytest.mark.parametrize("number", range(NEWEST + 1))
     def test_ends_where_a_new_one_begins(self, store_url: str, number: int, tmp_path: Path, request: Any) -> None:

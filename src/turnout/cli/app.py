@@ -99,12 +99,13 @@ COMMANDS = (
     ),
     Command(
         "keys",
-        "Make, list or revoke the keys of a server.\n\n"
+        "Make, list, change or revoke the keys of a server.\n\n"
         "On one machine none is needed. As soon as there is one, every request needs one.",
         (
             "turnout keys create alice",
             "turnout keys create ci --tenant ci --ceiling MEDIUM --budget-usd 5 --days 30",
             "turnout keys list",
+            "turnout keys update 4k2m9x0c7q1z --budget-day-usd 2 --remove ceiling",
             "turnout keys revoke 4k2m9x0c7q1z",
         ),
     ),
@@ -117,6 +118,7 @@ COMMANDS = (
             "turnout log",
             "turnout log --follow",
             "turnout log --since 2h --outcome 'F?' --text refund",
+            "turnout log --key 4k2m9x0c7q1z",
             "turnout log --json -n 1000 | jq -r .route",
         ),
     ),
@@ -132,7 +134,12 @@ COMMANDS = (
         "See who decides, how fast and for how much.\n\n"
         "Shares of each layer over time and the share a model was asked for, routes, outcomes, latency, and spending "
         "where the log knows it.",
-        ("turnout stats", "turnout stats --since 7d --by day -p tiers", "turnout stats --json | jq .model_share"),
+        (
+            "turnout stats",
+            "turnout stats --since 7d --by day -p tiers",
+            "turnout stats --by key --since 30d",
+            "turnout stats --json | jq .model_share",
+        ),
     ),
     Command(
         "feedback",

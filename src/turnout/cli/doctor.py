@@ -233,5 +233,6 @@ def _keys(config: str | None) -> Finding:
     if not found:
         return Finding("ok", "keys", "none: a server takes requests from this machine only")
     if not valid:
-        return Finding("note", "keys", f"{counted(len(found), 'key')}, none of them valid", "turnout keys create NAME")
+        advice = "turnout keys create NAME, or turnout keys open to need none on this machine"
+        return Finding("note", "keys", f"{counted(len(found), 'key')}, none of them valid", advice)
     return Finding("ok", "keys", f"{counted(valid, 'valid key')} of {len(found)}")

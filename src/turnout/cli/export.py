@@ -18,7 +18,7 @@ from turnout.store import Label
 from .option import ConfigOption, DbOption, OnlyProfileOption, SinceOption, TenantOption, UntilOption
 from .question import STDIN
 from .screen import complain, console, counted
-from .stored import nothing_there, reading_log, span_of
+from .stored import left_out, nothing_there, reading_log, span_of
 from .stream import progressing, writing
 
 Kind = Literal["jsonl", "parquet"]
@@ -82,7 +82,10 @@ def export(
                 if seen["rows"] == limit:
                     break
         empty = "" if seen["rows"] else nothing_there(store, records)
+        without = left_out(store, tenant, None)
     _summarise(seen, empty)
+    if without and not empty:
+        complain(without)
     return 0
 
 

@@ -32,10 +32,10 @@ def feedback(
     db: DbOption = None,
     config: ConfigOption = None,
 ) -> int:
-    from .stored import reading_log
+    from .stored import reading_log, records_with
 
     with reading_log(db, config) as store:
-        records = store.records(tenant)
+        records = records_with(store, tenant, ident)
         found = records.get(ident)
         routes = routes_of(records, found)
         said = judge(records, found, word, routes, by=by or user(), note=note)

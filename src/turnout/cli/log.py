@@ -16,10 +16,19 @@ from turnout.core.errors import NoLogYet, QueryError, StoreUnavailable, UnknownD
 from turnout.store import Logged, Records, Span
 from turnout.store.records import FIRST, PAGE
 
-from .option import ConfigOption, DbOption, JsonOption, OnlyProfileOption, SinceOption, TenantOption, UntilOption
+from .option import (
+    ConfigOption,
+    DbOption,
+    JsonOption,
+    KeyOption,
+    OnlyProfileOption,
+    SinceOption,
+    TenantOption,
+    UntilOption,
+)
 from .outcome import HOW, WHO, style_of
 from .screen import Glyphs, complain, console, glyphs_for, visible, write_bytes
-from .stored import nothing_there, reading_log, row_form, span_of, unread
+from .stored import left_out, nothing_there, reading_log, records_of, row_form, span_of, unread
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -53,6 +62,7 @@ class Wanted(NamedTuple):
     outcome: str | None
     session: str | None
     contains: str | None
+    key: str | None = None
 
     def read(self, records: Records, *, above: str = FIRST, oldest_first: bool = False) -> Iterator[Logged]:
         return records.decisions(**self._asdict(), above=above, oldest_first=oldest_first)
@@ -77,22 +87,25 @@ def log(
     since: SinceOption = None,
     until: UntilOption = None,
     tenant: TenantOption = "",
+    key: KeyOption = None,
     json: JsonOption = False,
     db: DbOption = None,
     config: ConfigOption = None,
 ) -> int:
     if limit < 0:
         raise QueryError(f"--limit {limit}: a number from 0 up")
-    wanted = Wanted(span_of(since, until), profile, by, route, _letters(outcome), _session(session), text)
+    wanted = Wanted(span_of(since, until), profile, by, route, _letters(outcome), _session(session), text, key)
     try:
         with reading_log(db, config, create=follow) as store:
-            records = store.records(tenant)
+            records = records_of(store, tenant, key)
             follower = Follower(records, wanted) if follow else None
             rows = list(islice(wanted.read(records), limit))[::-1]
             write = _writer(rows, json=json)
             if limit and not rows and follower is None and not json:
                 print(nothing_there(store, records))
             write(rows)
+            if rows and not json and (said := left_out(store, tenant, key)):
+                console().print(said, style="dim")
             if follower is not None:
                 follower.seen.update(row.id for row in rows)
                 while True:

@@ -86,10 +86,15 @@ TenantOption = Annotated[
     str,
     Parameter(
         name="--tenant",
-        help="Whose decisions; without it, those of queries that named nobody.",
+        help="Whose decisions: a tenant's, or those of a key that has none, by its id; without it, what no key and no "
+        "tenant asked for.",
         show_default=False,
         metavar="NAME",
     ),
+]
+KeyOption = Annotated[
+    str | None,
+    Parameter(name="--key", help="Only what this key asked for: its id, as turnout keys list shows it.", metavar="ID"),
 ]
 AskedByOption = Annotated[
     str | None, Parameter(name="--tenant", help="Whose question it is, for the decision log.", metavar="NAME")

@@ -17,7 +17,7 @@ from .option import ConfigOption, DbOption, DecisionArgument, JsonOption, Tenant
 from .render import picture
 from .screen import Glyphs, console, counted, glyphs_for, visible, width_of, write_bytes
 from .shape import Rail
-from .stored import clock, dollars, reading_log, row_form, unread
+from .stored import clock, dollars, reading_log, records_with, row_form, unread
 
 
 class Story(NamedTuple):
@@ -51,7 +51,7 @@ def show(
     config: ConfigOption = None,
 ) -> int:
     with reading_log(db, config) as store:
-        story = tell(store.records(tenant), ident)
+        story = tell(records_with(store, tenant, ident), ident)
     if json:
         write_bytes(msgspec.json.encode(story.form()))
         return 0
@@ -93,6 +93,7 @@ def aftermath(story: Story, glyphs: Glyphs) -> Table:
 def _logged(row: Logged, glyphs: Glyphs) -> Iterator[Text]:
     facts = [clock(row.created_ms), row.id]
     facts += [f"tenant {visible(row.tenant)}"] if row.tenant else []
+    facts += [f"key {visible(row.key_id)}"] if row.key_id else []
     facts += [f"session {visible(row.session)}"] if row.session else []
     facts += [unread(row, glyphs.dots)] if row.question is None else []
     yield Text(f" {glyphs.dot} ").join(map(Text, facts))

@@ -16,10 +16,20 @@ from cyclopts import Parameter
 from turnout.config.shelf import Change, is_name, read_history, shelves
 from turnout.core.errors import ConfigError, NoLogYet
 from turnout.store import Records, Span, Stats, Store
+from turnout.store.keys import KeyUse
 
-from .option import ConfigOption, DbOption, JsonOption, OnlyProfileOption, SinceOption, TenantOption, UntilOption
+from .option import (
+    ConfigOption,
+    DbOption,
+    JsonOption,
+    KeyOption,
+    OnlyProfileOption,
+    SinceOption,
+    TenantOption,
+    UntilOption,
+)
 from .screen import console, glyphs_for, width_of, write_bytes
-from .stored import nothing_there, reading_log, span_of
+from .stored import left_out, nothing_there, reading_log, records_of, span_of
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
@@ -46,12 +56,14 @@ class Waiting(msgspec.Struct, frozen=True):
 def stats(
     *,
     by: Annotated[
-        Stretch | None, Parameter(name="--by", help="One row an hour, day or week; as it fits unless told.")
+        Literal["hour", "day", "week", "key"] | None,
+        Parameter(name="--by", help="One row an hour, day or week, by default as it fits; `key`: who spent what."),
     ] = None,
     profile: OnlyProfileOption = None,
     since: SinceOption = None,
     until: UntilOption = None,
     tenant: TenantOption = "",
+    key: KeyOption = None,
     json: JsonOption = False,
     db: DbOption = None,
     config: ConfigOption = None,
@@ -59,12 +71,17 @@ def stats(
     span = span_of(since, until)
     try:
         with reading_log(db, config) as store:
-            records = store.records(tenant)
+            records = records_of(store, tenant, key)
+            if by == "key":
+                used = store.keys.use(span=span, profile=profile, tenant=tenant or None, key=key)
+                return _by_key(used, nothing_there(store, records) if not used else "", json=json)
             stretch = by or fitting(records, span, profile)
             shift = shift_of(stretch)
-            found = records.stats(span=span, profile=profile, bucket_ms=STRETCHES[stretch], shift_ms=shift)
+            bucket = STRETCHES[stretch]
+            found = records.stats(span=span, profile=profile, key=key, bucket_ms=bucket, shift_ms=shift)
             waiting = waiting_in(store)
             empty = "" if found.decisions else nothing_there(store, records)
+            without = left_out(store, tenant, key)
     except NoLogYet as nothing:
         if json:
             raise
@@ -80,6 +97,22 @@ def stats(
         screen = console()
         picture = report(found, stretch, waiting, glyphs_for(screen), width_of(screen), changes_of(found))
         screen.print(picture, width=width_of(screen))
+        if without:
+            screen.print(without, style="dim")
+    return 0
+
+
+def _by_key(used: list[KeyUse], empty: str, *, json: bool) -> int:
+    """Who spent what, over all tenants."""
+    if json:
+        write_bytes(msgspec.json.encode({"by": "key", "keys": used}))
+    elif empty:
+        print(empty)
+    else:
+        from .traffic import by_key
+
+        screen = console()
+        screen.print(by_key(used), width=width_of(screen))
     return 0
 
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
 
 from turnout.config.settings import store_settings, store_url
-from turnout.core.errors import NoLogYet, TurnoutError
+from turnout.core.errors import NoLogYet, TurnoutError, UnknownDecision, suggest
 from turnout.store import Logged, Records, Span, Store, open_store
 from turnout.store.sqlite import Sqlite
 from turnout.store.stats import FOREVER_MS
@@ -81,6 +81,42 @@ def nothing_there(store: Store, records: Records) -> str:
     whose = f"of tenant {records.tenant!r}" if records.tenant else "without a tenant"
     others = ", ".join(f"{visible(name) or '(none)'} ({count:,})" for name, count in tenants.items())
     return f"no decisions {whose}; there are decisions of {others}: name one with --tenant"
+
+
+def records_of(store: Store, tenant: str, key: str | None) -> Records:
+    """What `--tenant` and `--key` name. A key's rows are its tenant's, so a key is enough; one that was deleted is
+    known by what it left in the log."""
+    if key is None:
+        return store.records(tenant)
+    row = store.keys.find(key)
+    whose = {row.tenant} if row is not None else {use.tenant for use in store.keys.use(key=key)} if key else set()
+    if not whose:
+        known = [one.id for one in store.keys.all()]
+        raise TurnoutError(f"--key {key[:80]!r}: there is no such key{suggest(key, known)} (see turnout keys list)")
+    if tenant and tenant not in whose:
+        raise TurnoutError(f"--key {key} is of tenant {whose.pop()!r}, not {tenant[:80]!r}: leave out --tenant")
+    return store.records(whose.pop())
+
+
+def records_with(store: Store, tenant: str, ident: str) -> Records:
+    """Where one decision is: with the tenant named; where none is, perhaps with a key that is its own tenant."""
+    records = store.records(tenant)
+    if not tenant and ident != "last":
+        for whose in ("", *store.keys.own_tenants()):
+            with suppress(UnknownDecision):
+                store.records(whose).get(ident)
+                return store.records(whose)
+    return records
+
+
+def left_out(store: Store, tenant: str, key: str | None) -> str:
+    """What a list without a tenant does not show, and how to see it; empty if that is nothing."""
+    own = store.keys.own_tenants() if not tenant and key is None else []
+    if not own:
+        return ""
+    ids = ", ".join(own[:3]) + ", …" * (len(own) > 3)
+    said = f"Not included: what {counted(len(own), 'key')} without a tenant asked for ({ids})."
+    return f"{said} --tenant ID shows it, turnout stats --by key sums it up."
 
 
 def row_form(row: Logged) -> dict[str, Any]:

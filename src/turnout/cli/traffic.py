@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+from rich import box
 from rich.console import Group, RenderableType
 from rich.rule import Rule
 from rich.table import Table
@@ -14,6 +15,7 @@ from rich.text import Text
 
 from turnout.config.shelf import SHIPPED, Change
 from turnout.store import Bucket, Spent, Stats
+from turnout.store.keys import KeyUse
 
 from .outcome import WHO, spell, style_of
 from .render import elapsed
@@ -271,6 +273,22 @@ def _by_model(spent: tuple[Spent, ...], glyphs: Glyphs) -> Table:
         rest = ranked[LISTED:]
         grid.add_row(Text(f"and {len(rest)} more", dim), f"{sum(one.answers for one in rest):,}", "", "")
     return grid
+
+
+def by_key(used: Sequence[KeyUse]) -> RenderableType:
+    """A row for each key: how often it asked, for how much, and when last."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim", show_edge=False)
+    table.add_column("key", no_wrap=True)
+    for title in ("name", "tenant"):
+        table.add_column(title, overflow="fold")
+    for title in ("decisions", "spent", "last"):
+        table.add_column(title, justify="right", no_wrap=True)
+    for use in used:
+        own = "(its own)" if use.id == use.tenant else visible(use.tenant)
+        when = datetime.fromtimestamp(use.last_ms / 1000).strftime("%Y-%m-%d %H:%M")
+        row = (use.id or "(none)", visible(use.name), own if use.id else visible(use.tenant))
+        table.add_row(*row, f"{use.decisions:,}", dollars(use.spent_usd), when)
+    return Rail(table, "")
 
 
 def _waiting(waiting: Waiting) -> Iterator[Text]:

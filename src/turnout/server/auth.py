@@ -8,10 +8,10 @@ import hmac
 import secrets
 import time
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeGuard, TypeVar
 
-from turnout.apps.caller import Budget, Caller, Rate, Refused
+from turnout.apps.caller import PERIODS, Budget, Caller, Limits, Rate, Refused
 from turnout.apps.gateway.upstream import PASSED
 from turnout.store import Store
 from turnout.store.keys import Key
@@ -36,10 +36,13 @@ class Proven(NamedTuple):
 class Auth:
     """Knows keys. `open` is a server on loopback that has none: everybody on this machine may ask."""
 
-    def __init__(self, store: Store | None, pepper: bytes, *, loopback: bool) -> None:
+    def __init__(
+        self, store: Store | None, pepper: bytes, *, loopback: bool, clock: Callable[[], float] = time.time
+    ) -> None:
         self.store = store
         self.pepper = pepper
         self.loopback = loopback
+        self.clock = clock
         self._keys: OrderedDict[str, tuple[float, Key | None]] = OrderedDict()
         self._once = secrets.token_bytes(32)
         """Keys the digests of secrets that are kept in memory; it is this process's own and never leaves it."""
@@ -124,12 +127,14 @@ class Auth:
     async def _budget(self, row: Key) -> Budget:
         """The key's money, held against the store's rows whenever the key is looked up: other processes spend, too, and
         what this one has booked and not yet written down is in its budget alone."""
-        spent = 0.0
-        if row.budget_usd is not None and self.store is not None:
-            spent = await asyncio.to_thread(self.store.keys.spent, row.id)
-        budget = self._budgets.setdefault(row.id, Budget())
-        budget.spent_usd = max(budget.spent_usd, spent)
-        budget.budget_usd = row.budget_usd
+        limits = Limits(row.budget_usd, row.budget_day_usd, row.budget_month_usd)
+        now, spent = self.clock(), {}
+        for period in PERIODS:
+            if limits.of(period) is not None and self.store is not None:
+                since_ms = round(period.start(now) * 1000)
+                spent[period] = await asyncio.to_thread(self.store.keys.spent, row.id, since_ms)
+        budget = self._budgets.setdefault(row.id, Budget(clock=self.clock))
+        budget.renew(limits, spent, now)
         return budget
 
     def _rate(self, row: Key) -> Rate:

@@ -100,7 +100,7 @@ def record(row: Row) -> Record:
     """A row's fields as a database takes them: JSON as text."""
     fields = astuple(row)
     if type(row) is DecisionRow:
-        return (*fields[:-2], _json(row.asked), _json(row.body))
+        return (*fields[:-3], _json(row.asked), _json(row.body), row.key_id)
     if type(row) is OutcomeRow:
         return (*fields[:-3], _json(row.sources), _json(row.extra), row.created_ms)
     if type(row) is ProfileRow:

@@ -58,8 +58,8 @@ class Scribe:
         self.key = key
         self._known: dict[str, Known] = {}
 
-    def decision(self, decision: Decision, parent: str | None = None) -> bytes:
-        """The lines of a decision and its parts."""
+    def decision(self, decision: Decision, parent: str | None = None, *, key_id: str = "") -> bytes:
+        """The lines of a decision and its parts; `key_id` is the key that asked for it."""
         known = self._known.get(decision.profile.hash) or self._know(decision.profile)
         query, level = decision.query, self.level
         text = query.text or asked_text(query)
@@ -76,7 +76,7 @@ class Scribe:
             kept, hashed = keep(text, level), None if level == "off" else digest(text, tenant, self.key)
             body = Raw(redact_body(decision.json(), level))
         teacher, now = _teacher(decision), time.time_ns() // 1_000_000
-        row = LoggedRow(parent, tenant, session, teacher, now, kept, hashed, level, asked, body)
+        row = LoggedRow(parent, tenant, session, teacher, now, kept, hashed, level, asked, body, key_id)
         lines = line(writable_json(_encode(row)))
         if known.rules:
             end = (decision.routes, decision.by)
@@ -86,7 +86,7 @@ class Scribe:
             if rules and (broken := check_decision(rules, decision)):
                 lines += breaches(decision.id, tenant, decision.profile.name, broken, "decision")
         for part in decision.parts:
-            lines += self.decision(part, decision.id)
+            lines += self.decision(part, decision.id, key_id=key_id)
         return lines
 
     def profile(self, profile: Profile) -> bytes:

@@ -140,10 +140,10 @@ class Journal:
         """Where in the spool rows were that no database takes, and why: a caller may ask a moment later."""
         _forget_after_fork(self)
 
-    def append(self, decision: Decision, after: bytes = b"") -> Future[None] | None:
+    def append(self, decision: Decision, after: bytes = b"", *, key_id: str = "") -> Future[None] | None:
         """Write a decision down. In `strict`, a future to wait for before answering; otherwise the row is in the spool
         or counted as lost. The rows that come `after` the decision go with it, in one write."""
-        lines = self.scribe.decision(decision) + after
+        lines = self.scribe.decision(decision, key_id=key_id) + after
         profile = decision.profile
         if profile.hash not in self._profiles:
             self._profiles.add(profile.hash)

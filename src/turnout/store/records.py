@@ -61,6 +61,8 @@ class Logged(Struct, frozen=True):
     """The whole query, where the text is kept in full."""
     body: str
     """The decision's JSON form, as it was."""
+    key_id: str = ""
+    """The key that asked; empty where none did."""
 
     def to_dict(self) -> dict[str, Any]:
         """The documented JSON form of the decision."""
@@ -207,6 +209,7 @@ class Records:
         route: str | None = None,
         outcome: str | None = None,
         session: str | None = None,
+        key: str | None = None,
         contains: str | None = None,
         below: str = LAST,
         above: str = FIRST,
@@ -217,7 +220,7 @@ class Records:
         `outcome` is two letters with `?` for any: `L?`, `?t`. `contains` finds text without regard to case.
         """
         statement = sql.DECISIONS_UP if oldest_first else sql.DECISIONS_DOWN
-        filters: dict[str, Value] = {"profile": profile, "decided_by": by}
+        filters: dict[str, Value] = {"profile": profile, "decided_by": by, "key_id": key}
         filters["session"] = None if session is None else name(session)
         needle = contains.casefold() if contains else ""
         while True:
@@ -340,13 +343,19 @@ class Records:
     # --- over all
 
     def stats(
-        self, *, span: Span = ALWAYS, profile: str | None = None, bucket_ms: int = 86_400_000, shift_ms: int = 0
+        self,
+        *,
+        span: Span = ALWAYS,
+        profile: str | None = None,
+        key: str | None = None,
+        bucket_ms: int = 86_400_000,
+        shift_ms: int = 0,
     ) -> Stats:
         """Shares per layer over time, latency, spending.
 
         Buckets are counted from 1970, in UTC; with a shift they begin so much earlier: days of another time zone.
         """
-        return gather(self._read, span, profile, bucket_ms, shift_ms)
+        return gather(self._read, span, {"profile": profile, "key_id": key}, bucket_ms, shift_ms)
 
     def labels(self, *, span: Span = ALWAYS, profile: str | None = None) -> Iterator[Label]:
         """Every decision as an example, oldest first; parts of compound questions are examples of their own."""

@@ -47,6 +47,8 @@ class DecisionRow(Struct, array_like=True, frozen=True, gc=False, tag="d"):
     """The whole query, where it says more than its text; else `NOTHING`."""
     body: Raw
     """The decision's documented JSON form."""
+    key_id: str = ""
+    """The key that asked; empty where none did."""
 
 
 class LoggedRow(Struct, array_like=True, frozen=True, gc=False, tag="l"):
@@ -62,6 +64,7 @@ class LoggedRow(Struct, array_like=True, frozen=True, gc=False, tag="l"):
     kept: str
     asked: Raw
     body: Raw
+    key_id: str = ""
 
     def whole(self) -> DecisionRow:
         """The table's row; raises DecodeError where the body is not a decision's."""
@@ -86,6 +89,7 @@ class LoggedRow(Struct, array_like=True, frozen=True, gc=False, tag="l"):
             self.kept,
             self.asked,
             self.body,
+            self.key_id,
         )
 
 

@@ -18,10 +18,10 @@ on conflict do nothing
 ADD_DECISION = """
 insert into decisions (
   id, parent_id, tenant, session, profile, profile_hash, route, routes, confidence, decided_by, outcome, teacher,
-  elapsed_us, created_ms, question, digest, kept, asked, body
+  elapsed_us, created_ms, question, digest, kept, asked, body, key_id
 ) values (
   ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
-  ?, ?, ?, ?, ?, ?, ?, ?
+  ?, ?, ?, ?, ?, ?, ?, ?, ?
 )
 on conflict do nothing
 """
@@ -60,14 +60,14 @@ where d.tenant = :tenant and d.id = :decision_id
 
 DECISION = """
 select id, parent_id, tenant, session, profile, profile_hash, route, routes, confidence, decided_by, outcome, teacher,
-  elapsed_us, created_ms, question, digest, kept, asked, body
+  elapsed_us, created_ms, question, digest, kept, asked, body, key_id
 from decisions
 where tenant = :tenant and id = :id
 """
 
 PARTS = """
 select id, parent_id, tenant, session, profile, profile_hash, route, routes, confidence, decided_by, outcome, teacher,
-  elapsed_us, created_ms, question, digest, kept, asked, body
+  elapsed_us, created_ms, question, digest, kept, asked, body, key_id
 from decisions
 where tenant = :tenant and parent_id = :id
 order by id
@@ -76,7 +76,7 @@ order by id
 # Newest first, from below a given id; the caller asks again with the last id it saw.
 DECISIONS_DOWN = """
 select id, parent_id, tenant, session, profile, profile_hash, route, routes, confidence, decided_by, outcome, teacher,
-  elapsed_us, created_ms, question, digest, kept, asked, body
+  elapsed_us, created_ms, question, digest, kept, asked, body, key_id
 from decisions
 where tenant = :tenant
   and parent_id is null
@@ -87,6 +87,7 @@ where tenant = :tenant
   and (cast(:profile as text) is null or profile = :profile)
   and (cast(:decided_by as text) is null or decided_by = :decided_by)
   and (cast(:session as text) is null or session = :session)
+  and (cast(:key_id as text) is null or key_id = :key_id)
 order by id desc
 limit :most
 """
@@ -94,7 +95,7 @@ limit :most
 # Oldest first, from above a given id: what a follower or an export reads.
 DECISIONS_UP = """
 select id, parent_id, tenant, session, profile, profile_hash, route, routes, confidence, decided_by, outcome, teacher,
-  elapsed_us, created_ms, question, digest, kept, asked, body
+  elapsed_us, created_ms, question, digest, kept, asked, body, key_id
 from decisions
 where tenant = :tenant
   and parent_id is null
@@ -105,6 +106,7 @@ where tenant = :tenant
   and (cast(:profile as text) is null or profile = :profile)
   and (cast(:decided_by as text) is null or decided_by = :decided_by)
   and (cast(:session as text) is null or session = :session)
+  and (cast(:key_id as text) is null or key_id = :key_id)
 order by id
 limit :most
 """
@@ -229,6 +231,7 @@ where tenant = :tenant
   and created_ms >= :since_ms
   and created_ms < :until_ms
   and (cast(:profile as text) is null or profile = :profile)
+  and (cast(:key_id as text) is null or key_id = :key_id)
 group by (created_ms + :shift_ms) / :bucket_ms, profile, decided_by, outcome, route
 order by 1, 2, 3, 4, 5
 """
@@ -242,6 +245,7 @@ where tenant = :tenant
   and created_ms >= :since_ms
   and created_ms < :until_ms
   and (cast(:profile as text) is null or profile = :profile)
+  and (cast(:key_id as text) is null or key_id = :key_id)
 order by elapsed_us
 limit 1 offset :place
 """
@@ -261,6 +265,7 @@ where o.tenant = :tenant
   and d.created_ms >= :since_ms
   and d.created_ms < :until_ms
   and (cast(:profile as text) is null or d.profile = :profile)
+  and (cast(:key_id as text) is null or d.key_id = :key_id)
 group by o.slot, o.model, o.ended
 order by coalesce(o.slot, ''), coalesce(o.model, ''), o.ended
 """
@@ -409,7 +414,7 @@ select hash, name, resolved, created_ms from profiles where hash > :above order 
 
 ALL_DECISIONS = """
 select id, parent_id, tenant, session, profile, profile_hash, route, routes, confidence, decided_by, outcome, teacher,
-  elapsed_us, created_ms, question, digest, kept, asked, body
+  elapsed_us, created_ms, question, digest, kept, asked, body, key_id
 from decisions
 where id > :above
 order by id
@@ -487,14 +492,14 @@ select 1 from keys limit 1
 
 KEY = """
 select id, digest, name, tenant, scopes, profiles, ceiling, may_force, budget_usd, per_minute, created_ms, expires_ms,
-  revoked_ms
+  revoked_ms, budget_day_usd, budget_month_usd
 from keys
 where id = :id
 """
 
 KEYS = """
 select id, digest, name, tenant, scopes, profiles, ceiling, may_force, budget_usd, per_minute, created_ms, expires_ms,
-  revoked_ms
+  revoked_ms, budget_day_usd, budget_month_usd
 from keys
 order by created_ms, id
 """
@@ -502,24 +507,24 @@ order by created_ms, id
 ADD_KEY = """
 insert into keys (
   id, digest, name, tenant, scopes, profiles, ceiling, may_force, budget_usd, per_minute, created_ms, expires_ms,
-  revoked_ms
+  revoked_ms, budget_day_usd, budget_month_usd
 ) values (
   :id, :digest, :name, :tenant, :scopes, :profiles, :ceiling, :may_force, :budget_usd, :per_minute, :created_ms,
-  :expires_ms, :revoked_ms
+  :expires_ms, :revoked_ms, :budget_day_usd, :budget_month_usd
 )
 """
 
 COPY_KEY = """
 insert into keys (
   id, digest, name, tenant, scopes, profiles, ceiling, may_force, budget_usd, per_minute, created_ms, expires_ms,
-  revoked_ms
-) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+  revoked_ms, budget_day_usd, budget_month_usd
+) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 on conflict do nothing
 """
 
 ALL_KEYS = """
 select id, digest, name, tenant, scopes, profiles, ceiling, may_force, budget_usd, per_minute, created_ms, expires_ms,
-  revoked_ms
+  revoked_ms, budget_day_usd, budget_month_usd
 from keys
 where id > :above
 order by id
@@ -538,8 +543,46 @@ REVOKE_KEY = """
 update keys set revoked_ms = :revoked_ms where id = :id and revoked_ms is null
 """
 
+UPDATE_KEY = """
+update keys
+set name = :name, scopes = :scopes, profiles = :profiles, ceiling = :ceiling, may_force = :may_force,
+  budget_usd = :budget_usd, budget_day_usd = :budget_day_usd, budget_month_usd = :budget_month_usd,
+  per_minute = :per_minute, expires_ms = :expires_ms
+where id = :id and revoked_ms is null
+"""
+
+# All of them or none: one that is still valid keeps them all.
+DELETE_KEYS = """
+delete from keys
+where not exists (
+  select 1 from keys valid
+  where valid.revoked_ms is null and (valid.expires_ms is null or valid.expires_ms > :now_ms)
+)
+"""
+
+# Keys that are their own tenant, and have asked for something.
+OWN_TENANTS = """
+select id from keys where tenant = id and exists (select 1 from decisions d where d.tenant = keys.id) order by id
+"""
+
 SPENT_BY_KEY = """
-select sum(amount_usd) from spending where key_id = :id
+select sum(amount_usd) from spending where key_id = :id and created_ms >= :since_ms
+"""
+
+# What each key's decisions cost; of those that no key asked for, what is known of their answers.
+KEY_USE = """
+select d.key_id, d.tenant, count(*), max(d.created_ms),
+  sum(case when d.key_id <> '' then coalesce(s.amount_usd, 0) else o.cost_usd + coalesce(o.classifier_usd, 0) end)
+from decisions d
+left join spending s on s.decision_id = d.id
+left join outcomes o on o.decision_id = d.id and o.tenant = d.tenant
+where d.parent_id is null
+  and d.created_ms >= :since_ms
+  and d.created_ms < :until_ms
+  and (cast(:profile as text) is null or d.profile = :profile)
+  and (cast(:tenant as text) is null or d.tenant = :tenant)
+  and (cast(:key_id as text) is null or d.key_id = :key_id)
+group by d.key_id, d.tenant
 """
 
 ADD_SPENDING = """

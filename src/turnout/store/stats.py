@@ -86,9 +86,13 @@ class Stats(Struct, frozen=True):
 
 
 def gather(
-    read: Callable[..., list[Record]], span: Span, profile: str | None, bucket_ms: int, shift_ms: int = 0
+    read: Callable[..., list[Record]],
+    span: Span,
+    only: Mapping[str, str | None],
+    bucket_ms: int,
+    shift_ms: int = 0,
 ) -> Stats:
-    rows = read(sql.TRAFFIC, **span.values(), profile=profile, bucket_ms=bucket_ms, shift_ms=shift_ms)
+    rows = read(sql.TRAFFIC, **span.values(), **only, bucket_ms=bucket_ms, shift_ms=shift_ms)
     layers: Counter[str] = Counter()
     routes: Counter[str] = Counter()
     profiles: Counter[str] = Counter()
@@ -107,7 +111,7 @@ def gather(
     if total:
         places = {f"p{percent}": -(-total * percent // 100) - 1 for percent in PERCENTILES} | {"max": total - 1}
         for name, place in places.items():
-            found = read(sql.LATENCY_AT, **span.values(), profile=profile, place=place)
+            found = read(sql.LATENCY_AT, **span.values(), **only, place=place)
             latency |= {name: found[0][0]} if found else {}
     return Stats(
         total,
@@ -121,7 +125,7 @@ def gather(
             for number, seen in sorted(buckets.items())
         ),
         latency,
-        tuple(Spent(*row) for row in read(sql.SPENT, **span.values(), profile=profile)),
+        tuple(Spent(*row) for row in read(sql.SPENT, **span.values(), **only)),
         {layer: letter for (layer, letter), _ in reversed(letters.most_common())},
     )
 

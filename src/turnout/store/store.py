@@ -68,9 +68,9 @@ class Store:
             done.result()
 
     def append(self, decision: Decision, *, key_id: str = "", spent_usd: float = 0.0) -> Future[None] | None:
-        """As `record`, for those who must not block: in `strict`, what to wait for before answering. What a key spent
-        on the decision goes with it."""
-        return self.journal.append(decision, _spending(decision, key_id, spent_usd))
+        """As `record`, for those who must not block: in `strict`, what to wait for before answering. Which key asked
+        for the decision and what it spent on it go with it."""
+        return self.journal.append(decision, _spending(decision, key_id, spent_usd), key_id=key_id)
 
     def settle(self, decision: Decision | str, outcome: Outcome, *, tenant: str = "") -> None:
         """Write down what happened after a decision, which is named by itself or by its id and tenant.
@@ -91,7 +91,7 @@ class Store:
         """Write down in one go what happened after a decision and what a key spent on it; unless it is `decided`
         already, the decision too. Never blocks: in `strict`, what to wait for."""
         lines = self.journal.scribe.outcome(_subject(decision), outcome) + _spending(decision, key_id, spent_usd)
-        return self.journal.post(lines) if decided else self.journal.append(decision, lines)
+        return self.journal.post(lines) if decided else self.journal.append(decision, lines, key_id=key_id)
 
     def reply(self, decision: Decision, text: str, *, role: str = "assistant") -> None:
         """Write down what was answered in the decision's session."""

@@ -57,7 +57,8 @@ def dump(path: Path, number: int) -> Iterator[str]:
             old.execute(sql.ADD_APPLIED, applied)
         there = {name for (name,) in old.execute("select name from sqlite_master where type = 'table'")}
         for table in there.intersection(TABLES):
-            for row in filled.execute(f"select * from {table}"):  # noqa: S608
+            columns = ", ".join(row[1] for row in old.execute(f"pragma table_info({table})"))
+            for row in filled.execute(f"select {columns} from {table}"):  # noqa: S608
                 old.execute(f"insert into {table} values ({', '.join('?' * len(row))})", row)  # noqa: S608
         old.commit()
         yield from old.iterdump()

@@ -81,7 +81,7 @@ class Account:
         """Write the decision down, without holding up the others in `strict`."""
         if self.ledger.store is not None:
             self.recorded = True
-            await record(self.ledger.store, self.decision)
+            await record(self.ledger.store, self.decision, key_id=self.caller.key_id)
 
     def hold(self, slot: Slot) -> Bound | None:
         """Reserve the most an attempt at this slot can cost; refused if the budget does not afford it."""
