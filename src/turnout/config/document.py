@@ -70,7 +70,7 @@ def parse(spelled: str) -> Path:
 
 
 def read(path: File) -> Document:
-    """One file. Whatever it holds, and whatever it is: a document, or a ConfigError that says what is wrong and where."""
+    """One file. Whatever it is and whatever it holds: a document, or a ConfigError that says what is wrong."""
     return from_source(read_source(path, MOST_BYTES), path.name)
 
 
@@ -97,8 +97,8 @@ def from_source(source: str, name: str) -> Document:
         at = syntax_line(error)
         message = re.sub(r" \(at [^()]*\)$", "", str(error))
         raise ConfigError([Problem(f"{name}:{at[0]}" if at else name, f"not valid TOML: {message}")]) from None
-    except ValueError as error:  # a number of thousands of digits, say
-        raise ConfigError([Problem(name, f"not valid TOML: {error}")]) from None
+    except ValueError:  # what Python says of it is for programmers
+        raise ConfigError([Problem(name, "not valid TOML: it has a number of thousands of digits")]) from None
     except RecursionError:
         raise ConfigError([Problem(name, "not valid TOML: nested too deeply")]) from None
     lines = locate(source)

@@ -1,7 +1,7 @@
 """A secret that does not show itself: not in a repr, a log line, JSON or a traceback's locals as text.
 
-No error is raised where a key's bytes are at hand: what is wrong with them is a value, and whoever raises has only that.
-A UnicodeDecodeError, for one, carries all that it could not decode.
+No error is raised where a key's bytes are at hand: what is wrong with them is a value, and the code that raises has
+only that. A UnicodeDecodeError, for one, carries all that it could not decode.
 """
 
 from __future__ import annotations

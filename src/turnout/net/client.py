@@ -77,10 +77,8 @@ class Client:
             connection = await self._connect(connections, origin, deadline.within(CONNECT_S), wait_s)
         if request.credential is not None and not request.plain_http and is_exposed(origin, connection.address):
             connection.drop()
-            raise EgressRefused(
-                f"{where} leads to {connection.address}, a public address: a key is not sent there over http; use https, "
-                "or set plain_http = true if that is meant"
-            )
+            said = f"{where} leads to {connection.address}, a public address: a key is not sent there over http"
+            raise EgressRefused(f"{said}; use https, or set plain_http = true if that is meant")
         response = Response(connection, where)
         begun = False
         try:

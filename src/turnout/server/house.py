@@ -35,8 +35,9 @@ log = logging.getLogger("turnout.server")
 # After a reload, requests that began before it may still connect where their own settings say. Longer than any waits
 # for its first token, unless told otherwise.
 BEFORE_S = 60.0
-# How often the files are looked at.
+# How often the files are looked at; those that take long to read less often, so that a tenth of the time goes there.
 LOOK_S = 1.0
+IDLE_SHARE = 9.0
 # Problems in one line of the log; /admin/reload lists all.
 SAID = 8
 
@@ -135,8 +136,7 @@ class House:
             if fresh := sorted(found - said):
                 _warn(fresh)
             said = found
-            # Settings that take long to refuse are looked at less often: at most a tenth of the time goes there.
-            pause_s = max(LOOK_S, 9 * (time.monotonic() - began))
+            pause_s = max(LOOK_S, IDLE_SHARE * (time.monotonic() - began))
 
     async def reload(self) -> dict[str, Any]:
         """Read slots, profiles and keys again; what cannot be used is reported, and what was there stays."""

@@ -52,6 +52,10 @@ def digest(secret: str, pepper: bytes) -> str:
     return hmac.digest(pepper, secret.encode(), "sha256").hex()
 
 
+def pepper_file() -> Path:
+    return data_folder() / "pepper"
+
+
 def read_pepper() -> bytes:
     """What digests are keyed with: `TURNOUT_PEPPER`, else a file made once in the user's data folder."""
     named = os.environ.get("TURNOUT_PEPPER")
@@ -60,7 +64,7 @@ def read_pepper() -> bytes:
             raise ConfigError([Problem("TURNOUT_PEPPER", "needs at least 16 characters; unset it to have one made")])
         # Bytes that are not UTF-8 are as good as others, and an error about them would carry all of it.
         return named.encode("utf-8", "surrogateescape")
-    path: Path = data_folder() / "pepper"
+    path = pepper_file()
     if not os.path.lexists(path):
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         new = path.with_name(f"pepper.{secrets.token_hex(4)}")

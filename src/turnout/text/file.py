@@ -1,7 +1,7 @@
 """One way to read a file that somebody else wrote: it ends, it is bounded, and every way to fail is an OSError.
 
-A pipe without a writer would be waited for without end, a device such as /dev/zero has no end, and a name may hold a NUL.
-Whoever reads a file in this way has one kind of error to expect, whose `strerror` is a few words for people.
+Opening a pipe waits for a writer that may never come, a device such as /dev/zero has no end, a name may hold a NUL.
+Code that reads a file in this way has one kind of error to expect, whose `strerror` is a few words for people.
 """
 
 from __future__ import annotations
