@@ -27,6 +27,9 @@ from turnout.server.settings import server_settings
 from .option import ConfigOption
 from .question import configured_models
 
+# Of the name of a user's own profile.
+SUBJECT_CHARACTERS = 24
+
 
 class Finding(NamedTuple):
     state: Literal["ok", "note", "broken"]
@@ -204,12 +207,13 @@ def _own_profiles(config: str | None) -> Iterator[Finding]:
     for name in dict.fromkeys((*((settings.profile,) if settings.profile else ()), *settings.profiles)):
         if name in shipped():
             continue
+        subject = os.path.basename(name)[:SUBJECT_CHARACTERS]  # a whole path would leave no room for what is said of it
         try:
             profile = LiveRouter(name, config=config, models=configured_models(config)).router.profile
         except ConfigError as error:
-            yield Finding("broken", name, str(error), "correct what it says, or take it out of [server]")
+            yield Finding("broken", subject, str(error), "correct what it says, or take it out of [server]")
         else:
-            yield Finding("ok", name, "\n".join([f"as [server] says, {profile.hash}", *profile.remarks]))
+            yield Finding("ok", subject, "\n".join([f"as [server] says, {profile.hash}", *profile.remarks]))
 
 
 def _secrets() -> Iterator[Finding]:
