@@ -242,12 +242,15 @@ def _options(url: str) -> Mapping[str, Any]:
     head, _, query = url.partition("?")
     if "@" in query or head.count("@") > 1 or "@" in head.partition("://")[2].partition("/")[2]:
         raise ValueError("in a password, @ : / ? # and % are written %40 %3A %2F %3F %23 and %25")
-    try:
-        return conninfo_to_dict(url)
-    except psycopg.Error:
-        pass
-    # Not in the handler: what PostgreSQL's library says quotes the part it does not understand.
-    raise ValueError("a sign in it is not escaped, or an option is not known")
+    said: Mapping[str, Any] | None = None
+    # What PostgreSQL's library says quotes the part it does not understand, and must not be carried along.
+    with contextlib.suppress(psycopg.Error):
+        said = conninfo_to_dict(url)
+    if said is None:
+        raise ValueError("a sign in it is not escaped, or an option is not known")
+    if not re.fullmatch(r"[0-9,]*", str(said.get("port") or "")):
+        raise ValueError("its port is no number")
+    return said
 
 
 def identity(url: str) -> str:

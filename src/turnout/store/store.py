@@ -232,8 +232,9 @@ def _postgres(url: str) -> tuple[Backend, Path]:
     except ValueError as error:
         # Python's own message for a host with odd characters quotes the password before it.
         why = str(error) if "netloc" not in str(error) else "its host has characters no host has"
-        said = f"this is no address of a database ({why}): postgresql://USER@HOST:PORT/DATABASE"
-        raise ConfigError([Problem("store.url", said)]) from None
+    # Not in the handler, so that the error is not carried along.
+    said = f"this is no address of a database ({why}): postgresql://USER@HOST:PORT/DATABASE"
+    raise ConfigError([Problem("store.url", said)])
 
 
 def bring_up(backend: Backend, *, migrate: bool = True) -> list[Migration]:
