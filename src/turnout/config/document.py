@@ -88,9 +88,9 @@ def read_source(path: File, most: int) -> str:
 
 
 def from_source(source: str, name: str) -> Document:
-    if deep := _DEEP_KEY.search(source):
-        at = source.count("\n", 0, deep.start(1)) + 1
-        raise ConfigError([Problem(f"{name}:{at}", f"nested too deeply: {DEEPEST} levels or more")])
+    if long_key := _DEEP_KEY.search(source):
+        line = source.count("\n", 0, long_key.start(1)) + 1
+        raise ConfigError([Problem(f"{name}:{line}", f"nested too deeply: {DEEPEST} levels or more")])
     try:
         tree = tomllib.loads(source)
     except tomllib.TOMLDecodeError as error:
