@@ -205,3 +205,24 @@ def test_a_caller_that_goes_away_blames_nobody() -> None:
             assert not models.is_open("classifier")
 
     asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("meant", [False, True])
+def test_a_key_is_not_sent_to_a_public_address_over_http(monkeypatch: pytest.MonkeyPatch, meant: bool) -> None:
+    """Whatever the name was when the settings were read: where it leads is known when the connection is there."""
+    monkeypatch.setenv("ASKED_KEY", KEY)
+
+    async def scenario() -> None:
+        async with asked(key=SecretPlace(env="ASKED_KEY"), plain_http=meant) as (models, provider):
+            monkeypatch.setattr("turnout.net.egress.is_public", lambda address: True)
+            if meant:
+                await models.ask("classifier", PROMPT)
+                assert provider.requests[0].headers["authorization"] == f"Bearer {KEY}"
+            else:
+                with pytest.raises(NetError, match="could not be reached") as told:
+                    await models.ask("classifier", PROMPT)
+                assert "a key is not sent there over http" in str(told.value.__cause__)
+                assert KEY not in f"{told.value} {told.value.__cause__}"
+                assert provider.received == 0
+
+    asyncio.run(scenario())

@@ -264,3 +264,21 @@ def test_nobody_is_there() -> None:
                 await embedder.fetch(["a"])
 
     asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("meant", [False, True])
+def test_a_key_is_not_sent_to_a_public_address_over_http(monkeypatch: pytest.MonkeyPatch, meant: bool) -> None:
+    monkeypatch.setenv("EMBED_KEY", KEY)
+
+    async def scenario() -> None:
+        async with served(key=SecretPlace(env="EMBED_KEY"), plain_http=meant) as (embedder, provider):
+            monkeypatch.setattr("turnout.net.egress.is_public", lambda address: True)
+            if meant:
+                await embedder.fetch(TEXTS)
+                assert provider.requests[0].headers["authorization"] == f"Bearer {KEY}"
+            else:
+                with pytest.raises(NetError, match="a key is not sent there over http"):
+                    await embedder.fetch(TEXTS)
+                assert provider.received == 0
+
+    asyncio.run(scenario())

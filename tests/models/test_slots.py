@@ -92,6 +92,66 @@ def test_a_key_with_spaces_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     assert HIDDEN not in str(told.value)
 
 
+# --- a key that others could read
+
+
+class Exposed(NamedTuple):
+    id: str
+    url: str
+    refused: bool
+    more: str = ""
+
+
+EXPOSED = [
+    Exposed("a-public-name", "http://llm.example.org/v1", True),
+    Exposed("a-public-name-and-port", "http://llm.example.org:8443/v1", True),
+    Exposed("a-public-address", "http://93.184.216.34/v1", True),
+    Exposed("a-public-address-of-ipv6", "http://[2606:4700:4700::1111]/v1", True),
+    Exposed("one-that-only-begins-like-localhost", "http://localhost.example.org/v1", True),
+    Exposed("one-that-only-begins-like-loopback", "http://127.0.0.1.example.org/v1", True),
+    Exposed("https", "https://llm.example.org/v1", False),
+    Exposed("loopback", "http://127.0.0.1:8000/v1", False),
+    Exposed("loopback-of-ipv6", "http://[::1]:8000/v1", False),
+    Exposed("localhost", "http://localhost:8000/v1", False),
+    Exposed("a-private-address", "http://10.1.2.3/v1", False),
+    Exposed("marked-as-private", "http://llm.internal/v1", False, "private = true"),
+    Exposed("marked-as-private-and-public", "http://93.184.216.34/v1", True, "private = true"),
+    Exposed("marked-as-meant", "http://llm.example.org/v1", False, "plain_http = true"),
+    Exposed("marked-as-not-meant", "http://llm.example.org/v1", True, "plain_http = false"),
+]
+
+
+@pytest.mark.parametrize("slot", ["simple", "classifier", "embedder"])
+@pytest.mark.parametrize("case", EXPOSED, ids=lambda case: case.id)
+def test_a_key_over_plain_http_is_refused_unless_marked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: Exposed, slot: str
+) -> None:
+    """Also one that is not there yet: it would be refused on the day that it is."""
+    text = f'[models.{slot}]\nmodel = "mine/x"\nbase_url = "{case.url}"\n{case.more}\n'
+    assert load_slots(settings(tmp_path, text)).slots[slot].key is None, "without a key anything goes"
+    text += 'key = { env = "SOME_KEY" }\n'
+    for value in ("", HIDDEN):
+        monkeypatch.setenv("SOME_KEY", value)
+        if not case.refused:
+            assert load_slots(settings(tmp_path, text)).slots[slot].plain_http == ("plain_http = true" in case.more)
+            continue
+        (said,) = problems(tmp_path, text)
+        assert said.startswith(f"turnout.toml:1 models.{slot}: its key would go to http://")
+        assert "unencrypted: use https, private = true" in said
+        assert "plain_http = true" in said
+        assert HIDDEN not in said
+
+
+def test_a_slot_is_not_changed_into_one_that_is_refused(tmp_path: Path) -> None:
+    text = '[models.simple]\nmodel = "mine/x"\nbase_url = "https://a.example"\nkey = { env = "SOME_KEY" }\n'
+    config = settings(tmp_path, text)
+    with pytest.raises(ConfigError, match=r"its key would go to http://a\.example:80 unencrypted"):
+        set_slot("simple", "mine/x", "http://a.example", config)
+    assert Path(config).read_text(encoding="utf-8") == text
+    set_slot("simple", "mine/x", "https://b.example", config)
+    assert str(load_slots(config).slots["simple"].origin) == "https://b.example:443"
+
+
 # --- what is filled in
 
 

@@ -243,6 +243,28 @@ class TestNames:
         assert names.asked == ["llm.internal"]
         assert watch.tried == ["127.0.0.1"]
 
+    @pytest.mark.parametrize("idle", [False, True])
+    def test_a_key_goes_to_no_public_address_over_http(
+        self, names: Names, monkeypatch: pytest.MonkeyPatch, idle: bool
+    ) -> None:
+        """A name that was said to be private, and is not: without a key it may be asked, with one it is not."""
+        names.say("llm.internal", ["127.0.0.1"])
+        monkeypatch.setattr("turnout.net.egress.is_public", lambda address: True)
+
+        async def main() -> None:
+            async with serving(polite) as server:
+                origin = Origin("http", "llm.internal", server.port, private=True)
+                async with client_for(origin) as client:
+                    if idle:
+                        assert await ask(client, origin) == b"ok"
+                    with pytest.raises(EgressRefused, match=r"127\.0\.0\.1, a public address.*plain_http = true"):
+                        await ask(client, origin, credential=KEY)
+                    assert not any(request.all(KEY[0]) for request in server.requests)
+                    assert await ask(client, origin, credential=KEY, plain_http=True) == b"ok"
+                assert server.requests[-1].all(KEY[0]) == [KEY[1]]
+
+        run(main())
+
     def test_localhost(self) -> None:
         async def main() -> None:
             async with serving(polite) as server:

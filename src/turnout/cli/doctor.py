@@ -14,15 +14,21 @@ from typing import Literal, NamedTuple
 
 from turnout import __version__
 from turnout.config.document import read
+from turnout.config.learning import learn_settings
 from turnout.config.load import load_profile, settings_file, shipped
+from turnout.config.reload import LiveRouter
 from turnout.config.settings import store_settings
 from turnout.core.errors import ConfigError, EmbedderError, NoLogYet, StoreError
 from turnout.core.registry import GROUP, kinds
 from turnout.models.slot import load_slots
+from turnout.server.key import pepper_file, read_pepper
 from turnout.server.settings import server_settings
 
 from .option import ConfigOption
 from .question import configured_models
+
+# Of the name of a user's own profile.
+SUBJECT_CHARACTERS = 24
 
 
 class Finding(NamedTuple):
@@ -79,7 +85,9 @@ def _examine(config: str | None) -> Iterator[Finding]:
     broken = settings.state == "broken"
     yield from _profiles("" if broken else config)
     yield _server()
+    yield from _secrets()
     if not broken:
+        yield from _own_profiles(config)
         yield from _slots(config)
         yield _keys(config)
 
@@ -137,7 +145,7 @@ def _problems_of_settings(path: File) -> Iterator[str]:
     except ConfigError as error:
         yield str(error)
         return
-    for reads in (load_slots, server_settings, store_settings):
+    for reads in (load_slots, server_settings, store_settings, learn_settings):
         try:
             reads(path)
         except ConfigError as error:
@@ -159,8 +167,10 @@ def _profiles(config: str | None) -> Iterator[Finding]:
     missing: dict[str, list[str]] = {}
     models = None if config == "" else configured_models(config)
     embedder = None
-    with contextlib.suppress(EmbedderError):
+    try:
         embedder = find_embedder()
+    except EmbedderError as error:
+        yield Finding("broken", "embedder", str(error), "turnout embed install")
     for name in shipped():
         try:
             profile = load_profile(name, config=config, models=models, embedder=embedder)
@@ -189,6 +199,31 @@ def _profiles(config: str | None) -> Iterator[Finding]:
         yield Finding(
             "note", kind, said, f"install the package that provides {kind}, or leave it: decisions stay local"
         )
+
+
+def _own_profiles(config: str | None) -> Iterator[Finding]:
+    """The profiles that [server] names, as a server would serve them: with their golden cases."""
+    settings = server_settings(config)
+    for name in dict.fromkeys((*((settings.profile,) if settings.profile else ()), *settings.profiles)):
+        if name in shipped():
+            continue
+        subject = os.path.basename(name)[:SUBJECT_CHARACTERS]  # a whole path would leave no room for what is said of it
+        try:
+            profile = LiveRouter(name, config=config, models=configured_models(config)).router.profile
+        except ConfigError as error:
+            yield Finding("broken", subject, str(error), "correct what it says, or take it out of [server]")
+        else:
+            yield Finding("ok", subject, "\n".join([f"as [server] says, {profile.hash}", *profile.remarks]))
+
+
+def _secrets() -> Iterator[Finding]:
+    """What the digests of keys are made with, if that is there; nothing is made by looking."""
+    if os.environ.get("TURNOUT_PEPPER") is None and not os.path.lexists(pepper_file()):
+        return
+    try:
+        read_pepper()
+    except ConfigError as error:
+        yield Finding("broken", "pepper", str(error), "restore it from a backup, or make new keys")
 
 
 def _server() -> Finding:
@@ -226,7 +261,7 @@ def _keys(config: str | None) -> Finding:
             found = store.keys.all()
     except NoLogYet:
         found = []
-    except StoreError as error:
+    except (StoreError, ConfigError) as error:
         return Finding("broken", "log", str(error), "turnout db verify says more")
     now = time.time_ns() // 1_000_000
     valid = sum(key.is_valid(now) for key in found)

@@ -7,12 +7,14 @@ the profile it extends, so that an heir is served by the same student until it h
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path as File
 from typing import Any
 
 from turnout.core.errors import ConfigError
 from turnout.core.registry import kinds
+from turnout.text.file import read_bytes
 
 from .check import layer_id
 from .document import Tree
@@ -57,7 +59,7 @@ def followed(tree: Tree, beside: File | None) -> tuple[File, ...]:
 
 def digest_models(tree: Tree, beside: File | None) -> str:
     """Identifies the models that serve, by what their manifests say; empty where there are none."""
-    from .shelf import MANIFEST
+    from .shelf import MANIFEST, MANIFEST_BYTES
 
     told = hashlib.sha256()
     some = False
@@ -68,8 +70,8 @@ def digest_models(tree: Tree, beside: File | None) -> str:
         some = True
         told.update(f"{layer}\0{folder}\0".encode("utf-8", "surrogatepass"))
         try:
-            told.update((folder / MANIFEST).read_bytes())
-        except (OSError, ValueError):
+            told.update(read_bytes(folder / MANIFEST, MANIFEST_BYTES))
+        except OSError:
             told.update(b"unreadable")
     return told.hexdigest() if some else ""
 
@@ -77,7 +79,7 @@ def digest_models(tree: Tree, beside: File | None) -> str:
 def _folder(tree: Tree, layer: str, entry: Mapping[str, Any], beside: File | None) -> File | None:
     named = entry.get("model")
     if isinstance(named, str):
-        return (beside or File()) / File(named).expanduser()
+        return (beside or File()) / os.path.expanduser(named)
     pinned = entry.get(FIELD)
     return find_model(tree, layer, pinned if isinstance(pinned, str) else None)
 
@@ -85,7 +87,8 @@ def _folder(tree: Tree, layer: str, entry: Mapping[str, Any], beside: File | Non
 def _takers(tree: Tree) -> Iterator[tuple[str, Mapping[str, Any]]]:
     entries = tree.get("layers")
     for entry in entries if isinstance(entries, list) else ():
-        kind = kinds().get(entry.get("kind")) if isinstance(entry, dict) else None  # type: ignore[arg-type]
+        named = entry.get("kind") if isinstance(entry, dict) else None
+        kind = kinds().get(named) if isinstance(named, str) else None
         if kind is not None and FIELD in kind.config.__struct_fields__:
             yield layer_id(entry), entry
 

@@ -17,6 +17,7 @@ import msgspec
 import re2
 from msgspec import Struct, inspect
 
+from turnout.core.conceal import CREDENTIAL, conceal
 from turnout.core.contain import contain
 from turnout.core.contract import OBSERVED, Rule, violations
 from turnout.core.errors import Problem, suggest
@@ -32,8 +33,7 @@ Found = tuple[Path, str]
 UNKNOWN_KEY = "unknown key"
 
 _NAMES = {"str": "a string", "int": "a whole number", "float": "a number", "bool": "true or false", "dict": "a table"}
-# Shapes of credentials that providers hand out. A profile is shared and hashed; a secret in it is a leak.
-_SECRET = re.compile(r"\b(?:sk-[\w-]{16,}|AIza[\w-]{30,}|gh[pousr]_\w{30,}|xox[abpr]-[\w-]{10,}|AKIA[0-9A-Z]{16})")
+# A profile is shared and hashed; a secret in it is a leak.
 _SECRET_KEY = re.compile(r"(?:^|_)(?:api_?key|secret|token|password)$", re.IGNORECASE)
 
 
@@ -47,7 +47,7 @@ def conform(value: Any, wanted: inspect.Type, path: Path = ()) -> Iterator[Found
         case inspect.LiteralType(values=values):
             if value not in values:
                 allowed = ", ".join(repr(item) for item in values)
-                yield path, f"{value!r} is not allowed{suggest(str(value), map(str, values))} (one of {allowed})"
+                yield path, f"{_show(value)} is not allowed{suggest(str(value), map(str, values))} (one of {allowed})"
         case inspect.DictType(value_type=item) if isinstance(value, dict):
             for key, entry in value.items():
                 yield from conform(entry, item, (*path, key))
@@ -130,7 +130,8 @@ def _show(value: object) -> str:
     # Python refuses to write out integers of thousands of digits.
     if isinstance(value, int) and value.bit_length() > 256:
         return "a number of that many digits"
-    text = repr(value)
+    # Before it is cut: half a credential does not look like one.
+    text = conceal(repr(value))
     return text if len(text) <= 40 else f"{text[:37]}…"
 
 
@@ -322,7 +323,7 @@ def _secrets(value: object, path: Path) -> Iterator[Found]:
             yield from _secrets(entry, (*path, i))
     elif isinstance(value, str):
         named = bool(path) and isinstance(path[-1], str) and _SECRET_KEY.search(path[-1])
-        if named or _SECRET.search(value):
+        if named or CREDENTIAL.search(value):
             yield path, 'looks like a secret: write { env = "NAME" } or { file = "path" } instead'
 
 

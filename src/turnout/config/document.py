@@ -9,15 +9,25 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path as File
 from typing import Any, NamedTuple, NoReturn
 
 from turnout.core.errors import ConfigError, Problem, suggest
+from turnout.text.file import read_bytes, reason_of
 
 from .lines import DEEPEST, Path, line_of, locate, syntax_line
 
 Tree = dict[str, Any]
+
+# The largest profile that ships has 10 KB; 50,000 phrases have one megabyte, and tomllib reads some two in a second.
+MOST_BYTES = 4 * 1024 * 1024
+# Of a path in a message: names in a file may be as long as the file.
+SHOWN_CHARACTERS = 200
+# Python writes out whole numbers of 4,300 digits, 14,284 bits, and no longer ones.
+LONGEST_BITS = 14_000
+# tomllib takes time quadratic in the parts of a key: minutes for half a million of them.
+_DEEP_KEY = re.compile(rf"""^[ \t\[]*((?:(?:[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*\.[ \t]*){{{DEEPEST}}})""", re.MULTILINE)
 
 
 class Place(NamedTuple):
@@ -43,6 +53,7 @@ class Document(NamedTuple):
 
     def problem(self, path: Path, message: str) -> Problem:
         name = spell(path)
+        name = name if len(name) <= SHOWN_CHARACTERS else f"{name[:SHOWN_CHARACTERS]}…"
         return Problem(f"{self.place(path)} {name}" if name else str(self.place(path)), message)
 
 
@@ -59,32 +70,53 @@ def parse(spelled: str) -> Path:
 
 
 def read(path: File) -> Document:
-    """One file. Unreadable or not TOML: a ConfigError that says where."""
+    """One file. Whatever it is and whatever it holds: a document, or a ConfigError that says what is wrong."""
+    return from_source(read_source(path, MOST_BYTES), path.name)
+
+
+def read_source(path: File, most: int) -> str:
+    """The text of a file, its lines ended by \\n."""
     try:
-        source = path.read_text(encoding="utf-8-sig")  # some editors put a mark in front
+        raw = read_bytes(path, most)
+    except OSError as error:
+        raise ConfigError([Problem(str(path), f"cannot be read: {reason_of(error)}")]) from None
+    try:
+        source = raw.decode("utf-8-sig")  # some editors put a mark in front
     except UnicodeDecodeError as error:
         raise ConfigError([Problem(path.name, f"not UTF-8 text (byte {error.start}): save it as UTF-8")]) from None
-    except (OSError, ValueError) as error:  # ValueError: a name with a NUL in it
-        reason = getattr(error, "strerror", None) or error
-        raise ConfigError([Problem(str(path), f"cannot be read: {reason}")]) from None
-    return from_source(source, path.name)
+    return source.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def from_source(source: str, name: str) -> Document:
+    if long_key := _DEEP_KEY.search(source):
+        line = source.count("\n", 0, long_key.start(1)) + 1
+        raise ConfigError([Problem(f"{name}:{line}", f"nested too deeply: {DEEPEST} levels or more")])
     try:
         tree = tomllib.loads(source)
     except tomllib.TOMLDecodeError as error:
         at = syntax_line(error)
         message = re.sub(r" \(at [^()]*\)$", "", str(error))
         raise ConfigError([Problem(f"{name}:{at[0]}" if at else name, f"not valid TOML: {message}")]) from None
-    except ValueError as error:  # a number of thousands of digits, say
-        raise ConfigError([Problem(name, f"not valid TOML: {error}")]) from None
+    except ValueError:  # what Python says of it is for programmers
+        raise ConfigError([Problem(name, "not valid TOML: it has a number of thousands of digits")]) from None
     except RecursionError:
         raise ConfigError([Problem(name, "not valid TOML: nested too deeply")]) from None
     lines = locate(source)
+    if huge := next(_huge(tree, ()), None):
+        where = f"{name}:{line_of(lines, huge)} {spell(huge)}"
+        raise ConfigError([Problem(where, "a number of that many digits: TOML has whole numbers of 64 bits")])
     if deep := next((path for path in lines if len(path) >= DEEPEST), None):
         raise ConfigError([Problem(f"{name}:{lines[deep]}", f"nested too deeply: {DEEPEST} levels or more")])
     return Document(tree, {path: Place(name, line_of(lines, path)) for path in lines}, name)
+
+
+def _huge(value: object, path: Path) -> Iterator[Path]:
+    """Where numbers stand that Python refuses to write out, and so cannot be hashed or shown."""
+    if isinstance(value, dict | list) and len(path) < DEEPEST:
+        for key, entry in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _huge(entry, (*path, key))
+    elif isinstance(value, int) and value.bit_length() > LONGEST_BITS:
+        yield path
 
 
 def extend(base: Document, over: Document) -> Document:

@@ -106,13 +106,13 @@ def read_chain(profile: str | os.PathLike[str]) -> Chain:
     """Every file of a profile, each read once."""
     chain: list[Document] = []
     files: list[File] = []
-    seen: list[File] = []
+    seen: list[str] = []
     cases: File | None = None
     path = find(profile)
     while True:
         document = read(path)
         files.append(path)
-        seen.append(path.resolve())
+        seen.append(os.path.realpath(path))
         chain.append(document)
         named = document.tree.get("cases")
         if cases is None and isinstance(named, str):
@@ -126,7 +126,7 @@ def read_chain(profile: str | os.PathLike[str]) -> Chain:
             path = find(base, path.parent)
         except UnknownProfile as error:
             raise ConfigError([document.problem(("extends",), str(error))]) from None
-        if path.resolve() in seen:
+        if os.path.realpath(path) in seen:
             raise ConfigError([document.problem(("extends",), f"{base!r} extends this file in turn: break the circle")])
     merged = chain.pop()
     names = [str(merged.tree.get("name", ""))]
@@ -144,8 +144,9 @@ def settings_file(config: str | os.PathLike[str] | None = None) -> File | None:
     if named:
         return File(named)
     home = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
-    path = File(home).expanduser() / "turnout" / SETTINGS
-    return path if path.is_file() else None
+    path = File(os.path.expanduser(home)) / "turnout" / SETTINGS
+    # Unlike the methods of a path, these fail for no reason a file system or a user's home can give.
+    return path if os.path.isfile(path) else None
 
 
 def _meant(name: str) -> str:

@@ -78,9 +78,15 @@ class LiveRouter:
         self._profile, self._config, self._models, self._embedder = profile, config, models, embedder
         self._lock = threading.Lock()
         self._files: tuple[File, ...] = ()
-        self._problems: tuple[Problem, ...] = ()
-        candidate = self._read()
-        self.router, _ = _admit(candidate, models, embedder)
+        self._digest = ""
+        self.problems: tuple[Problem, ...] = ()
+        """What is wrong with the files now, so that they are not what is served."""
+        found = self._try()
+        if isinstance(found, ConfigError):
+            raise found
+        candidate, router, _ = found
+        assert router is not None  # noqa: S101 - no candidate is the same as none
+        self.router = router
         """The current router. Take it once for each question; it never changes, it is only replaced."""
         self._note(candidate, before=())
 
@@ -97,7 +103,7 @@ class LiveRouter:
         with self._lock:
             if self._settled and self._look() == self._stamps:
                 return None
-            before = self._problems
+            before = self.problems
             done = self._reload()
             news = done.problems != before if done.status == "kept" else done.status == "swapped"
             return done if news else None
@@ -112,19 +118,23 @@ class LiveRouter:
 
     def _reload(self) -> Reloaded:
         before = self._look()
-        # A plug-in may fail in any way while its layer is built; the profile being served must not notice.
-        found = contain(self._judge)
+        found = self._try()
         serving = self.router.profile.hash
-        if isinstance(found, Fault):
-            found = ConfigError([Problem(os.fspath(self._profile), f"cannot be built: {found.detail}")])
         if isinstance(found, ConfigError):
-            self._problems, self._settled = found.problems, False
+            self.problems, self._settled = found.problems, False
             return Reloaded("kept", serving, found.problems)
         candidate, router, held = found
         if router is not None:
             self.router = router
         self._note(candidate, before)
         return Reloaded("same" if router is None else "swapped", self.router.profile.hash, held=held)
+
+    def _try(self) -> tuple[Candidate, Router | None, int] | ConfigError:
+        """As `_judge`. A plug-in may fail in any way while its layer is built; what is being served must not notice."""
+        found: tuple[Candidate, Router | None, int] | ConfigError | Fault = contain(self._judge)
+        if isinstance(found, Fault):
+            return ConfigError([Problem(os.fspath(self._profile), f"cannot be built: {found.detail}")])
+        return found
 
     def _judge(self) -> tuple[Candidate, Router | None, int] | ConfigError:
         """The candidate and its router, None where nothing has changed; or what is wrong with it."""
@@ -146,7 +156,7 @@ class LiveRouter:
     def _note(self, candidate: Candidate, before: tuple[Stamp, ...]) -> None:
         """Remember what is served, and whether a look at its files will tell if that has changed."""
         self._digest = candidate.digest
-        self._problems = ()
+        self.problems = ()
         told = followed(candidate.document.tree, candidate.chain.beside)
         self._files = (*candidate.chain.files, *((candidate.chain.cases,) if candidate.chain.cases else ()), *told)
         self._stamps = self._look()

@@ -98,5 +98,5 @@ def store_url(url: str | None = None, settings: StoreSettings | None = None) -> 
 def data_folder() -> Path:
     """Where this system wants a user's data."""
     if sys.platform == "darwin":
-        return Path("~/Library/Application Support/turnout").expanduser()
-    return Path(os.environ.get("XDG_DATA_HOME") or "~/.local/share").expanduser() / "turnout"
+        return Path(os.path.expanduser("~/Library/Application Support/turnout"))
+    return Path(os.path.expanduser(os.environ.get("XDG_DATA_HOME") or "~/.local/share")) / "turnout"

@@ -29,6 +29,7 @@ import msgspec
 from msgspec import Struct
 
 from turnout.core.errors import ChampionChanged, ConfigError, Problem, ShelfError, UnknownModel
+from turnout.text.file import read_bytes, reason_of
 
 from .settings import data_folder
 
@@ -44,6 +45,8 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _DIGEST = re.compile(r"[0-9a-f]{8,64}")
 # A manifest is some kilobytes; whatever is larger is none.
 MANIFEST_BYTES = 16 * 1024 * 1024
+# The file that names the champion is one line.
+CHAMPION_BYTES = 4096
 
 
 class Head(Struct, frozen=True):
@@ -93,7 +96,7 @@ def find_champion(profile: str, layer: str) -> File | None:
     if digest == SHIPPED:
         return shipped_model(profile, layer)
     folder = shelf_of(profile, layer) / digest
-    if not (folder / MANIFEST).is_file():
+    if not os.path.isfile(folder / MANIFEST):
         said = f"the model {digest} it names is not on the shelf: turnout rollback -p {profile}, or train again"
         raise ConfigError([Problem(str(champion_file(profile, layer)), said)])
     return folder
@@ -103,11 +106,11 @@ def champion_digest(profile: str, layer: str) -> str:
     """The digest of the champion, or `shipped`."""
     file = champion_file(profile, layer)
     try:
-        said = file.read_text(encoding="utf-8").strip()
+        said = read_bytes(file, CHAMPION_BYTES).decode("utf-8", "replace").strip()
     except FileNotFoundError:
         return SHIPPED
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError([Problem(str(file), f"cannot be read: {error}")]) from None
+    except OSError as error:
+        raise ConfigError([Problem(str(file), f"cannot be read: {reason_of(error)}")]) from None
     if said != SHIPPED and not _DIGEST.fullmatch(said):
         message = f"{said[:80]!r} is no model's digest: turnout rollback -p {profile}, or delete the file"
         raise ConfigError([Problem(str(file), message)])
@@ -143,8 +146,7 @@ def candidates(profile: str, layer: str) -> list[Candidate]:
     if shipped is not None and (head := _head(shipped)) is not None:
         found.append(Candidate(head.digest, shipped, head, serving == SHIPPED, shipped=True))
     shelf = shelf_of(profile, layer)
-    folders = [folder for folder in shelf.iterdir() if _DIGEST.fullmatch(folder.name)] if shelf.is_dir() else []
-    for folder in sorted(folders, key=lambda folder: (folder.stat().st_mtime_ns, folder.name)):
+    for folder in _models_of(shelf):
         head = _head(folder)
         if head is not None and head.digest == folder.name:
             found.append(Candidate(folder.name, folder, head, serving == folder.name))
@@ -282,6 +284,21 @@ def is_name(name: str) -> bool:
 # --- below
 
 
+def _models_of(shelf: File) -> list[File]:
+    """The folders of a shelf that may be models, the oldest first; one that goes while we look was none."""
+    dated: list[tuple[int, str, File]] = []
+    try:
+        names = [name for name in os.listdir(shelf) if _DIGEST.fullmatch(name)]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise ConfigError([Problem(str(shelf), f"cannot be read: {reason_of(error)}")]) from None
+    for name in names:
+        with contextlib.suppress(OSError):
+            dated.append((os.stat(shelf / name).st_mtime_ns, name, shelf / name))
+    return [folder for _, _, folder in sorted(dated)]
+
+
 def _sound(name: str, whose: str) -> str:
     if not is_name(name):
         said = "letters, digits, '.', '_' and '-', at most 100, beginning with a letter or digit"
@@ -292,9 +309,7 @@ def _sound(name: str, whose: str) -> str:
 def _head(folder: File) -> Head | None:
     """What a folder's manifest says of itself; None where there is none that can be read."""
     try:
-        with (folder / MANIFEST).open("rb") as file:
-            said = file.read(MANIFEST_BYTES + 1)
-        return msgspec.json.decode(said, type=Head) if len(said) <= MANIFEST_BYTES else None
+        return msgspec.json.decode(read_bytes(folder / MANIFEST, MANIFEST_BYTES), type=Head)
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
 

@@ -42,6 +42,8 @@ import difflib
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from .conceal import conceal
+
 
 class TurnoutError(Exception):
     """Base of every error Turnout raises on purpose."""
@@ -60,7 +62,8 @@ class Problem(NamedTuple):
 
 class ConfigError(TurnoutError):
     def __init__(self, problems: Iterable[Problem]) -> None:
-        self.problems = tuple(problems)
+        # A message quotes what stands in a file, and a key that was written there by mistake must not be passed on.
+        self.problems = tuple(Problem(conceal(where), conceal(message)) for where, message in problems)
         super().__init__("\n".join(str(problem) for problem in self.problems))
 
 

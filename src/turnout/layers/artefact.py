@@ -23,6 +23,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from turnout.core.errors import ArtefactUnreadable
+from turnout.text.file import read_bytes, reason_of
 from turnout.text.ngram import Ngrams
 
 if TYPE_CHECKING:
@@ -388,13 +389,9 @@ def read_artefact(folder: Path) -> Trained:
 
 def read_file(path: Path, most: int) -> bytes:
     try:
-        with path.open("rb") as file:
-            raw = file.read(most + 1)
-    except (OSError, ValueError) as error:
-        raise ArtefactUnreadable(path, f"cannot be read: {getattr(error, 'strerror', None) or error}") from None
-    if len(raw) > most:
-        raise ArtefactUnreadable(path, f"larger than {most:,} bytes")
-    return raw
+        return read_bytes(path, most)
+    except OSError as error:
+        raise ArtefactUnreadable(path, f"cannot be read: {reason_of(error)}") from None
 
 
 def read_arrays(path: Path, raw: bytes) -> dict[str, Array]:

@@ -8,6 +8,7 @@ asked only about texts whose words leave the student unsure.
 
 from __future__ import annotations
 
+import os
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -190,7 +191,7 @@ def student(config: StudentConfig, supplies: Supplies) -> Student | Absent:
 def find_folder(config: Any, supplies: Supplies) -> Path | None:
     """Where the artefact is: as the table says, else as the house finds it."""
     if config.model is not None:
-        folder = Path(config.model).expanduser()
+        folder = Path(os.path.expanduser(config.model))
         if not folder.is_absolute() and supplies.beside is not None:
             folder = supplies.beside / folder
         return folder

@@ -71,7 +71,12 @@ class Models:
             headers["anthropic-version"] = ANTHROPIC_VERSION
         key = credential(wire, slot.provider, slot.key.reveal()) if slot.key is not None else None
         request = Request(
-            slot.origin, slot.path + PATHS[wire], msgspec.json.encode(body), headers=headers, credential=key
+            slot.origin,
+            slot.path + PATHS[wire],
+            msgspec.json.encode(body),
+            headers=headers,
+            credential=key,
+            plain_http=slot.plain_http,
         )
         deadline = Deadline.after(prompt.deadline_ms / 1000)
         try:

@@ -13,10 +13,11 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+from turnout.config.document import MOST_BYTES, from_source, read_source
 from turnout.config.load import SETTINGS, settings_file
 from turnout.core.errors import ConfigError, Problem
 
-from .slot import DEFAULT_TIERS, SlotFile, make_slot
+from .slot import DEFAULT_TIERS, SlotFile, make_slot, read_table
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*\Z")
 _TABLE = re.compile(r"\s*\[")
@@ -30,19 +31,21 @@ def set_slot(slot: str, model: str, base_url: str | None, config: str | os.PathL
         raise ConfigError([Problem(f"models.{slot}", f"model {model!r} has characters no model's name has")])
     make_slot(slot, SlotFile(model, base_url=base_url))
     file = settings_file(config) or _default_file()
-    text = file.read_text(encoding="utf-8") if file.exists() else ""
-    try:
-        before = _slots(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError([Problem(str(file), f"is not TOML: {error}")]) from None
+    text = read_source(file, MOST_BYTES) if os.path.lexists(file) else ""
+    from_source(text, file.name)
+    before = _slots(text)
     told = {"model": model} | ({"base_url": base_url} if base_url is not None else {})
     wanted = dict(before) if before else {name: {"model": tier} for name, tier in DEFAULT_TIERS.items()}
-    kept = {key: value for key, value in before.get(slot, {}).items() if key not in ("model", "base_url")}
+    held = before.get(slot)
+    held = held if isinstance(held, dict) else {}
+    kept = {key: value for key, value in held.items() if key not in ("model", "base_url")}
     wanted[slot] = kept | told
     changed = edited(text, slot, told, fresh=not before)
     if not _says(changed, wanted):
         said = f"models.{slot} is written in a way this command cannot change: change it there, to {told}"
         raise ConfigError([Problem(str(file), said)])
+    document = from_source(changed, file.name)
+    read_table(document, {slot: document.tree["models"][slot]})  # with what it keeps, its key above all
     file.parent.mkdir(parents=True, exist_ok=True)
     new = file.with_name(file.name + ".new")
     new.write_text(changed, encoding="utf-8")
@@ -103,4 +106,4 @@ def _says(text: str, slots: dict[str, Any]) -> bool:
 
 def _default_file() -> Path:
     home = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
-    return Path(home).expanduser() / "turnout" / SETTINGS
+    return Path(os.path.expanduser(home)) / "turnout" / SETTINGS

@@ -21,6 +21,7 @@ from msgspec import Meta, Struct
 from turnout.config.settings import data_folder
 from turnout.core.embed import Embeds
 from turnout.core.errors import EmbedderDamaged, EmbedderError
+from turnout.text.file import read_bytes, reason_of
 
 if TYPE_CHECKING:
     import numpy
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 MODEL = "minilm-l6-v2"
 MANIFEST = "manifest.json"
+# It has under a kilobyte.
+MANIFEST_BYTES = 64 * 1024
 FORMAT = 1
 # Questions are short: 128 tokens are some 90 words and cost 12 ms, the 256 the model was trained on 28 ms.
 TOKENS = 128
@@ -80,11 +83,11 @@ def read_manifest(folder: Path) -> Manifest | None:
     """What is installed there; None if nothing is."""
     path = folder / MANIFEST
     try:
-        raw = path.read_bytes()
+        raw = read_bytes(path, MANIFEST_BYTES)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise EmbedderDamaged(f"{path}: cannot be read ({error.strerror})") from None
+        raise EmbedderDamaged(f"{path}: cannot be read ({reason_of(error)}); {_AGAIN}") from None
     try:
         manifest = msgspec.json.decode(raw, type=Manifest)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -162,9 +165,9 @@ def _checked(folder: Path, filed: Filed) -> bytes:
     path = folder / filed.name
     try:
         size = path.stat().st_size
-        content = path.read_bytes() if size == filed.size_bytes else b""
+        content = read_bytes(path, size) if size == filed.size_bytes else b""
     except OSError as error:
-        raise EmbedderDamaged(f"{path}: cannot be read ({error.strerror}); {_AGAIN}") from None
+        raise EmbedderDamaged(f"{path}: cannot be read ({reason_of(error)}); {_AGAIN}") from None
     if size != filed.size_bytes:
         raise EmbedderDamaged(f"{path}: {size:,} bytes, its manifest says {filed.size_bytes:,}; {_AGAIN}")
     found = hashlib.sha256(content).hexdigest()

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 from msgspec import Struct
 
-from turnout.core.errors import Broken, NetError, TimedOut, Unreachable
+from turnout.core.errors import Broken, EgressRefused, NetError, TimedOut, Unreachable
 
 # An error's text that is shown to the client whose request it is about.
 MESSAGE_CHARACTERS = 2000
@@ -164,4 +164,6 @@ def told(model: str, error: NetError) -> str:
         return str(error)
     if isinstance(error, TimedOut):
         return f"{model} did not answer in time"
-    return f"{model} could not be reached" if isinstance(error, Unreachable) else f"{model} broke off its answer"
+    # What the egress guard refuses is no connection either; why is the operator's to know.
+    reached = not isinstance(error, Unreachable | EgressRefused)
+    return f"{model} broke off its answer" if reached else f"{model} could not be reached"

@@ -125,7 +125,9 @@ class RemoteEmbeds(Embeds):
         body = msgspec.json.encode({"model": slot.model, "input": texts, "encoding_format": "float"})
         headers = {"content-type": "application/json", "accept": "application/json"}
         key = ("authorization", f"Bearer {slot.key.reveal()}") if slot.key is not None else None
-        request = Request(self.origin, slot.path + PATH, body, headers=headers, credential=key)
+        request = Request(
+            self.origin, slot.path + PATH, body, headers=headers, credential=key, plain_http=slot.plain_http
+        )
         deadline = Deadline.after(self.deadline_ms / 1000)
         return await exchange(client, slot, breaker, request, deadline, ANSWER_BYTES)
 

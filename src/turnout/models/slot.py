@@ -20,7 +20,7 @@ from turnout.config.check import conform
 from turnout.config.document import Document, read
 from turnout.config.load import settings_file
 from turnout.core.errors import ConfigError, EgressRefused, Problem, suggest
-from turnout.net.egress import Origin, origin_of
+from turnout.net.egress import Origin, is_exposed, origin_of
 
 from .provider import PROVIDERS, WIRES, Wire
 from .secret import Secret, SecretPlace
@@ -76,6 +76,8 @@ class SlotFile(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tr
     """The wire formats it speaks."""
     private: bool = False
     """Its host may resolve to a private address."""
+    plain_http: bool = False
+    """Its key may go to a public address over http, where others can read it."""
     context_tokens: Annotated[int, Meta(gt=0)] | None = None
     max_output_tokens: Annotated[int, Meta(gt=0)] | None = None
     """The longest answer the model can give: what a request without a limit is given under a budget."""
@@ -133,6 +135,8 @@ class Slot(Struct, frozen=True):
     total_s: float
     account: str = ""
     """Where its key is from; empty if it needs none."""
+    plain_http: bool = False
+    """Its key may go to a public address over http."""
     id: str = ""
     """`provider/model`, by which a client may ask for it."""
 
@@ -215,10 +219,10 @@ def load_slots(config: str | os.PathLike[str] | None = None) -> Slots:
             return Slots(slots)
         return Slots({name: make_slot(name, SlotFile("demo/demo")) for name in DEFAULT_TIERS}, demo=True)
     assert document is not None  # noqa: S101 - a table comes from a document
-    return Slots(_read_table(document, table))
+    return Slots(read_table(document, table))
 
 
-def _read_table(document: Document, table: Any) -> dict[str, Slot]:
+def read_table(document: Document, table: Any) -> dict[str, Slot]:
     if not isinstance(table, dict):
         raise ConfigError([document.problem(("models",), "must be a table of slots: [models.simple]")])
     problems: list[Problem] = []
@@ -227,7 +231,8 @@ def _read_table(document: Document, table: Any) -> dict[str, Slot]:
         if isinstance(entry, str):
             entry = {"model": entry}  # noqa: PLW2901 - the short way to write the same
         key = entry.get("key") if isinstance(entry, dict) else None
-        if isinstance(key, str):
+        # Whatever it is instead of a place may be the key itself, and is not shown.
+        if key is not None and not (isinstance(key, dict) and all(isinstance(value, str) for value in key.values())):
             said = 'a key does not belong in a file: key = { env = "NAME" } or { file = "PATH" }'
             problems.append(document.problem(("models", name, "key"), said))
             continue
@@ -266,6 +271,12 @@ def make_slot(name: str, file: SlotFile) -> Slot:
     place = file.key
     if place is None and row is not None and row.env is not None and file.base_url is None:
         place = SecretPlace(env=row.env)
+    if place is not None and origin is not None and not file.plain_http and is_exposed(origin):
+        said = (
+            f"its key would go to {origin} unencrypted: use https, private = true for a host of your own network, or "
+            "plain_http = true if that is meant"
+        )
+        raise ConfigError([Problem(where, said)])
     key = place.read(where) if place is not None else None
     return Slot(
         name=name,
@@ -287,4 +298,5 @@ def make_slot(name: str, file: SlotFile) -> Slot:
         idle_s=file.idle_s,
         total_s=file.total_s,
         account=place.place if place is not None else "",
+        plain_http=file.plain_http,
     )

@@ -15,7 +15,7 @@ from turnout.core.errors import Broken, EgressRefused, NetError, TimedOut, Unrea
 
 from .connection import HEADER_BYTES, Connection, Response, said_of
 from .deadline import Deadline
-from .egress import PORTS, Egress, Origin
+from .egress import PORTS, Egress, Origin, is_exposed
 from .pool import Closed, Pool
 
 __all__ = ["HEADER_BYTES", "Client", "Request", "Response"]
@@ -41,6 +41,11 @@ class Request(NamedTuple):
     headers: Mapping[str, str] = {}
     credential: tuple[str, str] | None = None
     """A header's name and value."""
+    plain_http: bool = False
+    """The credential may go to a public address unencrypted."""
+
+    def __repr__(self) -> str:
+        return f"Request({self.method} {self.origin}{self.path}, {len(self.body)} bytes)"
 
 
 class Client:
@@ -72,6 +77,10 @@ class Client:
         connection = connections.take_idle(origin)
         if connection is None:
             connection = await self._connect(connections, origin, deadline.within(CONNECT_S), wait_s)
+        if request.credential is not None and not request.plain_http and is_exposed(origin, connection.address):
+            connection.drop()
+            said = f"{where} leads to {connection.address}, a public address: a key is not sent there over http"
+            raise EgressRefused(f"{said}; use https, or set plain_http = true if that is meant")
         response = Response(connection, where)
         begun = False
         try:

@@ -47,6 +47,8 @@ class Connection(asyncio.Protocol):
         self.gone = False
         """Not to be used again: closed, being closed, or spoiled."""
         self.idle_since = 0.0
+        self.address = ""
+        """Where it leads, as the pool has checked it."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport  # type: ignore[assignment]

@@ -15,6 +15,7 @@ from ipaddress import IPv6Address, ip_address
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from turnout.core.conceal import conceal
 from turnout.core.errors import EgressRefused
 
 from .address import Address, embedded, is_metadata, is_public
@@ -45,9 +46,14 @@ PORTS = {"http": 80, "https": 443}
 
 def origin_of(url: str, *, private: bool = False) -> Origin:
     """The origin a configured URL leads to."""
+    # Before anything quotes a part of it: what stands before an @ or after a ? may be a password or a key.
+    if "@" in url:
+        raise EgressRefused("a credential does not belong in an address: use the slot's key (in a path, @ is %40)")
+    if "?" in url or "#" in url:
+        raise EgressRefused(f"{_host_of(url)!r}: its address ends before the ? or #; a key goes into the slot's key")
     odd = _ODD.search(url)
     if odd is not None:
-        raise EgressRefused(f"{url[:120]!r}: {odd[0]!r} has no place in an address; an international name is xn--…")
+        raise EgressRefused(f"{_host_of(url)!r}: {odd[0]!r} has no place in an address; an international name is xn--…")
     try:
         parts = urlsplit(url)
         host, port = (parts.hostname or "").removesuffix("."), parts.port
@@ -55,11 +61,9 @@ def origin_of(url: str, *, private: bool = False) -> Origin:
             # IPv6 has many honest spellings; this is the one that is kept.
             host = str(ip_address(host))
     except ValueError as error:
-        raise EgressRefused(f"{url[:120]!r} is not an address: {error}") from None
-    if "@" in parts.netloc:
-        raise EgressRefused(f"{host}: a credential does not belong in an address; use the slot's key")
+        raise EgressRefused(f"{_host_of(url)!r} is not an address: {error}") from None
     if parts.scheme not in PORTS or not _PLACE.fullmatch(parts.netloc) or port == 0:
-        raise EgressRefused(f"{url[:120]!r} is not an http or https address")
+        raise EgressRefused(f"{_host_of(url)!r} is not an http or https address")
     address = _plain(host)
     # Whoever writes 127.0.0.1 or localhost into a configuration means this machine; whoever wraps it up does not say.
     named = host == "localhost" or host.endswith(".localhost")
@@ -105,6 +109,25 @@ class Egress:
             raise EgressRefused(f"{host}:{port} is not in the configuration: no connection is made")
         _check(ip_address(address.partition("%")[0]), found)
         return address
+
+
+def _host_of(url: str) -> str:
+    """A URL as it may be shown: without its path, which may hold a credential."""
+    found = re.match(r"(?:[A-Za-z]+://)?[^/?#]{0,100}", url)
+    return conceal(found[0]) if found is not None else ""
+
+
+def is_exposed(origin: Origin, address: str | None = None) -> bool:
+    """Whether others can read what is sent there: over http, to an address that is not of our own network's.
+
+    Without an address, as far as the origin tells: a name marked as private may still lead anywhere.
+    """
+    if origin.scheme == "https":
+        return False
+    try:
+        return is_public(ip_address((address or origin.host).partition("%")[0]))
+    except ValueError:
+        return not origin.private
 
 
 def _plain(host: str) -> Address | None:

@@ -133,6 +133,7 @@ class Pool:
             except OSError as error:  # TimeoutError is one
                 failed = error if str(error) else failed  # a TimeoutError says nothing
                 continue
+            connection.address = address
             if address != addresses[0]:
                 # The one that answers is the first to be tried next time.
                 addresses.remove(address)

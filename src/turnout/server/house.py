@@ -5,18 +5,20 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import time
 from typing import Any
 
 from turnout.apps.caller import Caller, Refused
 from turnout.apps.gateway.gateway import Gateway
 from turnout.config.load import settings_file, shipped
 from turnout.config.reload import LiveRouter
-from turnout.core.errors import ConfigError, UnknownProfile, suggest
+from turnout.core.contain import readable
+from turnout.core.errors import ConfigError, EmbedderError, Problem, UnknownProfile, suggest
 from turnout.core.router import Router
 from turnout.models.ask import Models
 from turnout.models.price import learn
 from turnout.models.remote import choose_embedder
-from turnout.models.slot import load_slots
+from turnout.models.slot import Slots, load_slots
 from turnout.net.client import Client
 from turnout.net.egress import Egress, Origin
 from turnout.store import Store
@@ -33,6 +35,11 @@ log = logging.getLogger("turnout.server")
 # After a reload, requests that began before it may still connect where their own settings say. Longer than any waits
 # for its first token, unless told otherwise.
 BEFORE_S = 60.0
+# How often the files are looked at; those that take long to read less often, so that a tenth of the time goes there.
+LOOK_S = 1.0
+IDLE_SHARE = 9.0
+# Problems in one line of the log; /admin/reload lists all.
+SAID = 8
 
 
 class House:
@@ -54,6 +61,8 @@ class House:
             store.journal.is_busy = lambda: self.admission.is_refusing
         self.metrics = Metrics()
         self._live: dict[str, LiveRouter] = {}
+        self._refused: dict[str, str] = {}
+        """What was last said of profiles that a request has asked for and that cannot be used."""
         self.profile = self._auto(self.models)
         self._live[self.profile] = self._load(self.profile, self.models)
         self._stamp = _stamp(config)
@@ -91,6 +100,12 @@ class House:
                 live = self._live.setdefault(name, self._load(name, self.models))
             except UnknownProfile as error:
                 raise Refused(404, "not_found_error", str(error)) from None
+            except (ConfigError, EmbedderError) as error:
+                if self._refused.get(name) != str(error):
+                    self._refused[name] = str(error)
+                    _warn([readable(str(error))], f"the profile {name!r} cannot be served")
+                said = f"the profile {name!r} cannot be used: the server's log says what is wrong with it"
+                raise Refused(503, "not_available", said) from None
         return live.router
 
     def stored(self) -> Store:
@@ -102,27 +117,43 @@ class House:
         self._tasks = [asyncio.create_task(self.admission.watch()), asyncio.create_task(self._watch())]
 
     async def _watch(self) -> None:
-        """Profiles are served as their files say, from the moment these are sound."""
+        """Profiles are served as their files say, from the moment these are sound. What is wrong is said once."""
+        said: set[str] = set()
+        wrong: list[str] = []
+        pause_s = LOOK_S
         while True:
-            await asyncio.sleep(1.0)
+            await asyncio.sleep(pause_s)
+            began = time.monotonic()
             changed = self._stamp != (stamp := _stamp(self.config))
             for live in list(self._live.values()):
                 done = await asyncio.to_thread(live.poll)
                 changed = changed or (done is not None and done.status == "swapped")
-            if changed:
+            # What is wrong may be in any file that the settings name: once they were refused, they are tried again.
+            if changed or wrong:
                 self._stamp = stamp
-                await self.reload()
+                wrong = (await self._reload()).get("problems", [])
+            found = {*wrong, *(readable(str(problem)) for live in self._live.values() for problem in live.problems)}
+            if fresh := sorted(found - said):
+                _warn(fresh)
+            said = found
+            pause_s = max(LOOK_S, IDLE_SHARE * (time.monotonic() - began))
 
     async def reload(self) -> dict[str, Any]:
         """Read slots, profiles and keys again; what cannot be used is reported, and what was there stays."""
+        told = await self._reload()
+        if "problems" in told:
+            _warn(told["problems"])
+        return told
+
+    async def _reload(self) -> dict[str, Any]:
         self.auth.forget()
         async with self._reloading:
             try:
                 models, live = await self._read_again()
             except ConfigError as error:
-                problems = [str(problem) for problem in error.problems]
-                log.warning("the settings cannot be used, the old ones stay: %s", "; ".join(problems))
-                return {"status": "kept", "problems": problems}
+                return {"status": "kept", "problems": [readable(str(problem)) for problem in error.problems]}
+            except EmbedderError as error:
+                return {"status": "kept", "problems": [readable(str(error))]}
             return self._put_up(models, live)
 
     async def _read_again(self) -> tuple[Models, dict[str, LiveRouter]]:
@@ -131,6 +162,7 @@ class House:
             stamp = _stamp(self.config)
             try:
                 slots = await asyncio.to_thread(load_slots, self.config)
+                _demand_keys(self.models.slots, slots)
                 await asyncio.to_thread(learn, slots)
                 models = self.models.filled_with(slots)
                 names = {*self._live, self._auto(models)}
@@ -177,11 +209,28 @@ class House:
             await asyncio.to_thread(self.store.close)
 
 
+def _demand_keys(old: Slots, new: Slots) -> None:
+    """A key that was there and is gone is a mistake while a server runs, not a slot without one."""
+    problems = [
+        Problem(f"models.{name}", f"its key is gone: {slot.needs_key} is missing or empty")
+        for name, slot in new.slots.items()
+        if slot.needs_key and (was := old.slots.get(name)) is not None and was.key is not None
+        if (was.id, was.origin) == (slot.id, slot.origin)
+    ]
+    if problems:
+        raise ConfigError(problems)
+
+
+def _warn(problems: list[str], what: str = "the settings cannot be used, the old ones stay") -> None:
+    more = f"; and {len(problems) - SAID:,} more" if len(problems) > SAID else ""
+    log.warning("%s: %s%s", what, "; ".join(problems[:SAID]), more)
+
+
 def _stamp(config: str | os.PathLike[str] | None) -> tuple[int, int, int]:
     """Tells whether the settings file has changed."""
     file = settings_file(config)
     try:
         found = os.stat(file) if file is not None else None
-    except OSError:
+    except (OSError, ValueError):
         found = None
     return (found.st_mtime_ns, found.st_size, found.st_ino) if found is not None else (0, -1, 0)

@@ -14,10 +14,14 @@ from typing import NamedTuple
 
 from turnout.config.settings import data_folder
 from turnout.core.errors import ConfigError, Problem
+from turnout.text.file import read_bytes, reason_of
 
 PREFIX = "tno"
 _SHAPE = re.compile(rf"{PREFIX}_([0-9a-z]{{12}})_([A-Za-z0-9_-]{{43}})\Z")
 _ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+# Of the file with the pepper, which has 64 characters.
+MOST_BYTES = 4096
 
 SCOPES = ("ask", "route", "decisions:read", "feedback:write", "admin")
 
@@ -48,15 +52,20 @@ def digest(secret: str, pepper: bytes) -> str:
     return hmac.digest(pepper, secret.encode(), "sha256").hex()
 
 
+def pepper_file() -> Path:
+    return data_folder() / "pepper"
+
+
 def read_pepper() -> bytes:
     """What digests are keyed with: `TURNOUT_PEPPER`, else a file made once in the user's data folder."""
     named = os.environ.get("TURNOUT_PEPPER")
     if named is not None:
         if len(named.strip()) < 16:
             raise ConfigError([Problem("TURNOUT_PEPPER", "needs at least 16 characters; unset it to have one made")])
-        return named.encode()
-    path: Path = data_folder() / "pepper"
-    if not path.exists():
+        # Bytes that are not UTF-8 are as good as others, and an error about them would carry all of it.
+        return named.encode("utf-8", "surrogateescape")
+    path = pepper_file()
+    if not os.path.lexists(path):
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         new = path.with_name(f"pepper.{secrets.token_hex(4)}")
         with os.fdopen(os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
@@ -67,7 +76,11 @@ def read_pepper() -> bytes:
             pass
         finally:
             new.unlink()
-    pepper = path.read_text(encoding="ascii").strip()
-    if len(pepper) < 16:
+    try:
+        pepper = read_bytes(path, MOST_BYTES).strip()
+    except OSError as error:
+        said = f"cannot be read: {reason_of(error)}; every key depends on it: restore it"
+        raise ConfigError([Problem(str(path), said)]) from None
+    if len(pepper) < 16 or not pepper.isascii():
         raise ConfigError([Problem(str(path), "is empty or damaged: every key depends on it; restore it")])
-    return pepper.encode()
+    return pepper

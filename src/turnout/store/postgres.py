@@ -17,6 +17,7 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.types.string import TextLoader
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
+from turnout.core.conceal import HIDDEN
 from turnout.core.errors import StoreUnavailable
 
 from . import sql
@@ -49,7 +50,8 @@ class Postgres:
     def __init__(self, url: str) -> None:
         self.where = without_password(url)
         _quiet()
-        said = conninfo_to_dict(url)
+        said = _options(url)
+        self._password = str(said.get("password") or "")
         self._made: type[_Connection] = type("_Made", (_Connection,), {})
         self._pool = ConnectionPool(
             url,
@@ -156,10 +158,14 @@ class Postgres:
                 yield connection
         except (psycopg.Error, PoolTimeout, PoolClosed) as error:
             if _is_about_a_row(error):
-                raise Unwritable(f"{self.where}: {_first_line(error)}") from error
+                raise Unwritable(f"{self.where}: {self._said(error)}") from error
             # The pool says how long it has tried; the connection it could not make says why.
             why = self._made.failed if isinstance(error, PoolTimeout) and self._made.failed else error
-            raise StoreUnavailable(f"{self.where}: {_first_line(why)}") from error
+            raise StoreUnavailable(f"{self.where}: {self._said(why)}") from error
+
+    def _said(self, error: BaseException) -> str:
+        said = _first_line(error)
+        return said.replace(self._password, HIDDEN) if self._password else said
 
 
 class _Connection(psycopg.Connection[Any]):
@@ -226,6 +232,25 @@ def without_password(url: str) -> str:
     options = [(key, value) for key, value in parse_qsl(query) if "password" not in key]
     shown = re.sub(r"(://[^:/@]*):.*@", r"\1@", head, count=1, flags=re.DOTALL)
     return f"{shown}?{urlencode(options, safe='/')}" if options else shown
+
+
+def _options(url: str) -> Mapping[str, Any]:
+    """What a URL says, as PostgreSQL's library reads it; a ValueError without a word of the URL where it does not.
+
+    A password with an unescaped sign in it is read as a part of the host, and then named in every error.
+    """
+    head, _, query = url.partition("?")
+    if "@" in query or head.count("@") > 1 or "@" in head.partition("://")[2].partition("/")[2]:
+        raise ValueError("in a password, @ : / ? # and % are written %40 %3A %2F %3F %23 and %25")
+    said: Mapping[str, Any] | None = None
+    # What PostgreSQL's library says quotes the part it does not understand, and must not be carried along.
+    with contextlib.suppress(psycopg.Error):
+        said = conninfo_to_dict(url)
+    if said is None:
+        raise ValueError("a sign in it is not escaped, or an option is not known")
+    if not re.fullmatch(r"[0-9,]*", str(said.get("port") or "")):
+        raise ValueError("its port is no number")
+    return said
 
 
 def identity(url: str) -> str:

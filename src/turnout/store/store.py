@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 import secrets
 import time
 from concurrent.futures import Future
@@ -202,11 +203,14 @@ def connect(url: str) -> tuple[Backend, Path]:
     if not url:
         raise ConfigError([Problem("store.url", "the environment variable it names is empty: set it, or name a path")])
     scheme, found, _ = url.partition("://")
+    if not found and url.startswith(("postgres:", "postgresql:")):
+        said = "a database's address has two slashes: postgresql://USER@HOST:PORT/DATABASE"
+        raise ConfigError([Problem("store.url", said)])
     if not found:
-        path = Path(url).expanduser()
+        path = Path(os.path.expanduser(url))
     elif scheme == "sqlite":
         parts = urlsplit(url)
-        path = Path(unquote(parts.path.removeprefix("/"))).expanduser()
+        path = Path(os.path.expanduser(unquote(parts.path.removeprefix("/"))))
         if parts.netloc or not path.name:
             said = f"{url!r} names no file: sqlite:///PATH has three slashes, four if the path begins with one"
             raise ConfigError([Problem("store.url", said)])
@@ -228,8 +232,11 @@ def _postgres(url: str) -> tuple[Backend, Path]:
         folder = hashlib.sha256(identity(url).encode()).hexdigest()[:16]
         return Postgres(url), data_folder() / "spool" / folder
     except ValueError as error:
-        said = f"this is no address of a database ({error}): postgresql://USER@HOST:PORT/DATABASE"
-        raise ConfigError([Problem("store.url", said)]) from None
+        # Python's own message for a host with odd characters quotes the password before it.
+        why = str(error) if "netloc" not in str(error) else "its host has characters no host has"
+    # Not in the handler, so that the error is not carried along.
+    said = f"this is no address of a database ({why}): postgresql://USER@HOST:PORT/DATABASE"
+    raise ConfigError([Problem("store.url", said)])
 
 
 def bring_up(backend: Backend, *, migrate: bool = True) -> list[Migration]:

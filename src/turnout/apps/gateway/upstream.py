@@ -67,7 +67,8 @@ def request_to(
     if asked.wire == "anthropic-messages":
         sent.setdefault("anthropic-version", ANTHROPIC_VERSION)
     key = credential(asked.wire, slot.provider, slot.key.reveal()) if slot.key is not None else None
-    return Request(origin, slot.path + PATHS[asked.wire], asked.body(slot.model, added), headers=sent, credential=key)
+    path, body = slot.path + PATHS[asked.wire], asked.body(slot.model, added)
+    return Request(origin, path, body, headers=sent, credential=key, plain_http=slot.plain_http)
 
 
 def last_words(query: Query) -> str:

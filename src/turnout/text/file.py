@@ -1,0 +1,38 @@
+"""One way to read a file that somebody else wrote: it ends, it is bounded, and every way to fail is an OSError.
+
+Opening a pipe waits for a writer that may never come, a device such as /dev/zero has no end, a name may hold a NUL.
+Code that reads a file in this way has one kind of error to expect, whose `strerror` is a few words for people.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+DEVNULL = Path(os.devnull)
+
+
+def read_bytes(path: Path, most: int) -> bytes:
+    """The content of a regular file of at most `most` bytes. `/dev/null` is an empty file, as everybody uses it."""
+    try:
+        with open(path, "rb", opener=_open) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode) and path != DEVNULL:
+                raise OSError(errno.EINVAL, "Not a regular file")
+            content = file.read(most + 1)
+    except ValueError as error:  # a name with a NUL in it
+        raise OSError(errno.EINVAL, str(error)) from None
+    if len(content) > most:
+        raise OSError(errno.EFBIG, f"Larger than {most:,} bytes")
+    return content
+
+
+def _open(path: str, flags: int) -> int:
+    # Without O_NONBLOCK, opening a pipe waits until somebody writes to it.
+    return os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY)
+
+
+def reason_of(error: OSError) -> str:
+    """Why a file cannot be read, without its name."""
+    return error.strerror or str(error) or type(error).__name__
