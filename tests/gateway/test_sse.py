@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import itertools
 import re
-import time
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as some
 
+from pace import is_linear
 from turnout.apps.gateway.sse import EVENT_BYTES, Events
 from turnout.core.errors import Broken
 
@@ -77,14 +77,12 @@ def test_a_blank_line_ends_an_event_at_once(ends: bytes) -> None:
 
 @pytest.mark.parametrize("piece", [b"\r\n", b"\r", b"\n", b"x\r\n"], ids=repr)
 def test_a_long_event_takes_linear_time(piece: bytes) -> None:
-    def seconds(size: int) -> float:
-        events, started = Events(), time.perf_counter()
+    def feed(size: int) -> None:
+        events = Events()
         for _ in range(size):
             events.feed(b"data: 0123456789" + piece)
-        return time.perf_counter() - started
 
-    small = min(seconds(2_000) for _ in range(3))
-    assert min(seconds(16_000) for _ in range(3)) < 8 * small * 4
+    assert is_linear(lambda: feed(2_000), lambda: feed(16_000), most=24.0, grain=0.002)
 
 
 def test_an_event_without_end_is_refused() -> None:
