@@ -12,7 +12,7 @@ from turnout.core.query import Turn
 from turnout.models.price import Usage
 from turnout.models.provider import Wire
 
-from .wire import Asked, Sign, asked, decoded, error_object, members
+from .wire import MESSAGES, Asked, Sign, asked, check_count, decoded, error_object, members
 
 
 class Part(Struct):
@@ -74,6 +74,7 @@ class Chat:
         messages: list[Message] = decoded(fields, "messages", list[Message], [])
         if not messages:
             raise Refused(400, "invalid_request_error", "messages: a chat completion needs at least one message")
+        check_count("messages", len(messages), MESSAGES)
         turns = [Turn("system" if m.role == "developer" else m.role, text_of(m.content)) for m in messages]
         images = sum(
             part.type in ("image_url", "input_image", "image")
@@ -83,6 +84,7 @@ class Chat:
         )
         # Which of the two counts is the provider's to say.
         limit = max(decoded(fields, name, int, 0) for name in ("max_completion_tokens", "max_tokens")) or None
+        decoded(fields, "n", int)
         return asked(
             self.wire,
             fields,

@@ -12,7 +12,7 @@ from turnout.core.query import Turn
 from turnout.models.price import Usage
 from turnout.models.provider import Wire
 
-from .wire import Asked, Sign, asked, decoded, members
+from .wire import MESSAGES, Asked, Sign, asked, check_count, decoded, members
 
 # What Anthropic calls an error of each status.
 KINDS = {
@@ -68,6 +68,7 @@ class Messages:
         messages: list[Message] = decoded(fields, "messages", list[Message], [])
         if not messages:
             raise Refused(400, "invalid_request_error", "messages: at least one message is required")
+        check_count("messages", len(messages), MESSAGES)
         system = decoded(fields, "system", str | list[Block], "")
         turns = [Turn("system", words(system))] if system else []
         turns += [Turn(message.role, words(message.content)) for message in messages]

@@ -14,7 +14,7 @@ from turnout.models.price import Usage
 from turnout.models.provider import Wire
 
 from .chat import Part, text_of
-from .wire import Asked, Sign, asked, decoded, error_object, members
+from .wire import MESSAGES, Asked, Sign, asked, check_count, decoded, error_object, members, name_in
 
 
 class Item(Struct):
@@ -59,11 +59,12 @@ class Responses:
             raise Refused(400, "invalid_request_error", "input: a response needs some")
         given = decoded(fields, "input", str | list[Item], "")
         items = [Item(role="user", content=given)] if isinstance(given, str) else given
+        check_count("input items", len(items), MESSAGES)
         system = decoded(fields, "instructions", str, "")
         turns = [Turn("system", system)] if system else []
         turns += [Turn("system" if i.role == "developer" else i.role, text_of(i.content)) for i in items if i.role]
         parts = [part for item in items if isinstance(item.content, list) for part in item.content]
-        follows: str = decoded(fields, "previous_response_id", str, "")
+        follows = name_in(fields, "previous_response_id")
         return asked(
             self.wire,
             fields,
