@@ -12,7 +12,7 @@ from turnout.core.query import Turn
 from turnout.models.price import Usage
 from turnout.models.provider import Wire
 
-from .wire import MESSAGES, Asked, Sign, asked, check_count, decoded, error_object, members
+from .wire import MESSAGES, Asked, Count, Sign, asked, check_count, decoded, error_object, members, prepare
 
 
 class Part(Struct):
@@ -62,6 +62,7 @@ class Chunk(Struct):
 
 _body = msgspec.json.Decoder(Body)
 _chunk = msgspec.json.Decoder(Chunk)
+prepare(list[Message])
 
 
 class Chat:
@@ -83,8 +84,8 @@ class Chat:
             for part in message.content
         )
         # Which of the two counts is the provider's to say.
-        limit = max(decoded(fields, name, int, 0) for name in ("max_completion_tokens", "max_tokens")) or None
-        decoded(fields, "n", int)
+        limit = max(decoded(fields, name, Count, 0) for name in ("max_completion_tokens", "max_tokens")) or None
+        decoded(fields, "n", Count)
         return asked(
             self.wire,
             fields,

@@ -12,7 +12,7 @@ from turnout.core.query import Turn
 from turnout.models.price import Usage
 from turnout.models.provider import Wire
 
-from .wire import MESSAGES, Asked, Sign, asked, check_count, decoded, members
+from .wire import MESSAGES, Asked, Count, Sign, asked, check_count, decoded, members, prepare
 
 # What Anthropic calls an error of each status.
 KINDS = {
@@ -57,6 +57,7 @@ class Body(Struct):
 
 
 _body = msgspec.json.Decoder(Body)
+prepare(list[Message], str | list[Block])
 _BOUND = ("thinking", "redacted_thinking", "tool_use", "server_tool_use", "mcp_tool_use")
 
 
@@ -82,7 +83,7 @@ class Messages:
             images=sum(map(pictures, blocks)),
             bound=any(block.type in _BOUND for block in blocks),
             size=len(fields["messages"]) + len(fields.get("tools", b"")) + len(fields.get("system", b"")),
-            max_tokens=decoded(fields, "max_tokens", int),
+            max_tokens=decoded(fields, "max_tokens", Count),
         )
 
     def error(self, status: int, kind: str, message: str, decision: str) -> bytes:

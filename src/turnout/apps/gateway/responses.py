@@ -14,7 +14,7 @@ from turnout.models.price import Usage
 from turnout.models.provider import Wire
 
 from .chat import Part, text_of
-from .wire import MESSAGES, Asked, Sign, asked, check_count, decoded, error_object, members, name_in
+from .wire import MESSAGES, Asked, Count, Sign, asked, check_count, decoded, error_object, members, name_in, prepare
 
 
 class Item(Struct):
@@ -44,6 +44,7 @@ class Body(Struct):
 
 
 _body = msgspec.json.Decoder(Body)
+prepare(str | list[Item])
 _PRELUDE = (b"response.created", b"response.in_progress", b"response.queued", b"response.content_part.added")
 # A response's own id; those of its items begin otherwise.
 _STORED = re.compile(rb'"id"\s*:\s*"(resp_[A-Za-z0-9_-]{1,200})"')
@@ -73,7 +74,7 @@ class Responses:
             images=sum(part.type == "input_image" for part in parts),
             bound=bool(follows) or any(item.type not in ("message", "") for item in items),
             size=len(fields["input"]) + len(fields.get("tools", b"")),
-            max_tokens=decoded(fields, "max_output_tokens", int),
+            max_tokens=decoded(fields, "max_output_tokens", Count),
             follows=follows,
         )
 

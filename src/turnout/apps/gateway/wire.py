@@ -9,10 +9,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from functools import cache
-from typing import Any, Literal, Protocol
+from typing import Annotated, Any, Literal, Protocol
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Meta, Raw, Struct
 
 from turnout.apps.caller import Refused
 from turnout.core.aside import INLINE
@@ -28,6 +28,8 @@ TEXT_BYTES = MAX_CHARACTERS
 NAME_CHARACTERS = 512
 # Of what a decoder says is wrong: it repeats what it found, however long that is.
 SAID_CHARACTERS = 300
+# A number of tokens or answers beyond this is a mistake; below, what is too many is the provider's to say.
+Count = Annotated[int, Meta(ge=-1_000_000_000, le=1_000_000_000)]
 # Characters of English per token, about: for checks before a provider has counted.
 TOKEN_CHARACTERS = 4
 # What an image costs a model to look at, about (a 1092 x 1092 picture with Anthropic).
@@ -103,8 +105,18 @@ class Format(Protocol):
 
 
 _members = msgspec.json.Decoder(dict[str, Raw])
-# Made once for each of the few types there are: working a type out takes longer than reading it.
+# Made once for each of the few types there are: working a type out takes longer than reading it. And made when the
+# formats are imported, before there are threads: msgspec does not work out one type for two at once.
 _decoder = cache(msgspec.json.Decoder)
+
+
+def prepare(*kinds: Any) -> None:
+    """Make the decoders of these types."""
+    for kind in kinds:
+        _decoder(kind)
+
+
+prepare(str, bool, Count, list[Raw])
 
 
 def members(body: bytes) -> dict[str, Raw]:
