@@ -102,7 +102,7 @@ NAMES = [
     Case("feedback-decision", FEEDBACK, partial(member, FEEDBACK, "decision", '"', "x", '"', ""), 422),
     Case("chat-cache-key", CHAT, partial(member, CHAT, "prompt_cache_key", '"', "x", '"', ""), 400),
     Case("responses-previous", RESPONSES, partial(member, RESPONSES, "previous_response_id", '"', "x", '"', ""), 400),
-    Case("chat-role", CHAT, lambda: question(CHAT, messages=[{"role": "r" * SIZE, "content": "a"}]), 200),
+    Case("chat-role", CHAT, lambda: question(CHAT, messages=[{"role": "r" * (SIZE - 200), "content": "a"}]), 400),
 ]
 NUMBERS = [
     Case("chat-digits", CHAT, partial(member, CHAT, "max_completion_tokens", "1", "0", "", ""), 400),

@@ -26,6 +26,7 @@ BATCH = 1000
 TURN_S = 0.01
 
 Name = Annotated[str, Meta(max_length=200)]
+"""Of a profile, a route, a session: as long as the log keeps one."""
 
 
 class TurnBody(Struct, forbid_unknown_fields=True):

@@ -77,9 +77,13 @@ def writable_json(form: bytes) -> bytes:
 def encode(value: object) -> bytes:
     """The value as JSON that every database can hold."""
     try:
-        return writable_json(msgspec.json.encode(value))
+        form = msgspec.json.encode(value)
     except UnicodeEncodeError:
-        return writable_json(msgspec.json.encode(_each_text(msgspec.to_builtins(value), writable)))
+        form = b""
+    if form and b"\\u0000" not in form:
+        return form
+    # In a text they are replaced much faster than in its JSON form.
+    return writable_json(msgspec.json.encode(_each_text(msgspec.to_builtins(value), writable)))
 
 
 def redact_body(body: bytes, level: Level) -> bytes:

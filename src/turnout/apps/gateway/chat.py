@@ -12,7 +12,7 @@ from turnout.core.query import Turn
 from turnout.models.price import Usage
 from turnout.models.provider import Wire
 
-from .wire import MESSAGES, Asked, Count, Sign, asked, check_count, decoded, error_object, members, prepare
+from .wire import MESSAGES, Asked, Count, Name, Sign, asked, check_count, decoded, error_object, members, prepare
 
 
 class Part(Struct):
@@ -21,7 +21,7 @@ class Part(Struct):
 
 
 class Message(Struct):
-    role: str
+    role: Name
     content: str | list[Part] | None = None
     tool_calls: Raw = Raw(b"null")
 

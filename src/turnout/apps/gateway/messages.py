@@ -12,7 +12,7 @@ from turnout.core.query import Turn
 from turnout.models.price import Usage
 from turnout.models.provider import Wire
 
-from .wire import MESSAGES, Asked, Count, Sign, asked, check_count, decoded, members, prepare
+from .wire import MESSAGES, Asked, Count, Name, Sign, asked, check_count, decoded, members, prepare
 
 # What Anthropic calls an error of each status.
 KINDS = {
@@ -36,7 +36,7 @@ class Block(Struct):
 
 
 class Message(Struct):
-    role: str
+    role: Name
     content: str | list[Block] = ""
 
 

@@ -14,12 +14,25 @@ from turnout.models.price import Usage
 from turnout.models.provider import Wire
 
 from .chat import Part, text_of
-from .wire import MESSAGES, Asked, Count, Sign, asked, check_count, decoded, error_object, members, name_in, prepare
+from .wire import (
+    MESSAGES,
+    Asked,
+    Count,
+    Name,
+    Sign,
+    asked,
+    check_count,
+    decoded,
+    error_object,
+    members,
+    name_in,
+    prepare,
+)
 
 
 class Item(Struct):
     type: str = "message"
-    role: str = ""
+    role: Name = ""
     content: str | list[Part] | None = None
     encrypted_content: str | None = None
 

@@ -28,6 +28,7 @@ TEXT_BYTES = MAX_CHARACTERS
 NAME_CHARACTERS = 512
 # Of what a decoder says is wrong: it repeats what it found, however long that is.
 SAID_CHARACTERS = 300
+Name = Annotated[str, Meta(max_length=NAME_CHARACTERS)]
 # A number of tokens or answers beyond this is a mistake; below, what is too many is the provider's to say.
 Count = Annotated[int, Meta(ge=-1_000_000_000, le=1_000_000_000)]
 # Characters of English per token, about: for checks before a provider has counted.
