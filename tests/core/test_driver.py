@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from turnout import Decision, Gate, Query, Reading, Router, Verdict, load
+from turnout.core.aside import INLINE
 from turnout.core.profile import Placed
-from turnout.core.router import INLINE_UNITS
 from turnout.testing import (
     PassLayer,
     ScriptedLayer,
@@ -25,7 +25,7 @@ from turnout.testing import (
 )
 
 GOOD = Verdict(("second",), 0.9)
-LONG = "x" * (INLINE_UNITS + 1)
+LONG = "x" * (INLINE + 1)
 # What the promise allows on top of a deadline, for the best of some tries: the machine is shared, the code is not.
 SLACK_MS = 20.0
 # No try may be worse than this, whatever else the machine does.

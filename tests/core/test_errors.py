@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import pytest
 
+from pace import is_within
 from turnout.core import errors
 from turnout.core.errors import (
     ConfigError,
@@ -43,6 +44,13 @@ def test_suggest(case: Case) -> None:
 
 def test_suggest_is_quick_on_hostile_words() -> None:
     assert suggest("a" * 20_000, [f"route{i}" for i in range(50)]) == ""
+    # Nothing is compared beyond what could be a name: 30 MB took 14 seconds.
+    assert is_within(0.05, lambda: suggest("SIMPLE" * 5_000_000, ["SIMPLE", "MEDIUM"]))
+
+
+def test_a_message_repeats_the_beginning_of_a_value() -> None:
+    for error in (UnknownRoute("ceiling", "x" * 10**6, ["A"]), UnknownProfile("x" * 10**6, ["a"])):
+        assert len(str(error)) < 400
 
 
 def test_a_config_error_carries_every_problem() -> None:

@@ -7,17 +7,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pace import is_within
 from stored import ask, everything, select, stuck
 from turnout import Decision, Query, Reason, Turn, Verdict
 from turnout.core.profile import Part
 from turnout.core.query import Reading
 from turnout.store import LEVELS, Outcome, Store, open_store
 from turnout.store.mask import mask
-from turnout.store.redact import SNIPPET_CHARACTERS, digest, keep, snippet
+from turnout.store.redact import SNIPPET_CHARACTERS, digest, encode, keep, snippet, writable_json
 from turnout.testing import ScriptedLayer, ScriptedNetworkLayer, make_router, place
 from wild_text import texts
 
@@ -339,3 +341,20 @@ class TestMask:
         """No pattern may go back over what it has read: a megabyte of what each one begins with."""
         for text in ("1 " * 500_000, "a.b" * 300_000, "sk-" * 300_000, "eyJ" * 300_000, "-----BEGIN " * 90_000):
             mask(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["\0", "\\u0000", "\\\0", "\\\\u0000", "\\\\\0", "a\0\\u0000\0b", "\\" * 7 + "\0", "\ud800\0\\"],
+    ids=range(8),
+)
+def test_a_nul_is_replaced_and_what_only_looks_like_one_is_not(text: str) -> None:
+    wanted = text.replace("\0", "\ufffd").replace("\ud800", "\ufffd")
+    assert msgspec.json.decode(encode({"a": [text]})) == {"a": [wanted]}
+    if "\ud800" not in text:
+        assert msgspec.json.decode(writable_json(msgspec.json.encode([text]))) == [wanted]
+
+
+def test_millions_of_nuls_take_no_longer_than_other_characters() -> None:
+    text = "\0\\" * 1_000_000
+    assert is_within(0.5, lambda: encode(Query(text)))

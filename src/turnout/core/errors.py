@@ -44,6 +44,11 @@ from typing import NamedTuple
 
 from .conceal import conceal
 
+# Characters of the longest word that is compared with the names there are.
+MISSPELT = 200
+# Characters of a caller's own value that a message repeats.
+SHOWN = 80
+
 
 class TurnoutError(Exception):
     """Base of every error Turnout raises on purpose."""
@@ -76,7 +81,7 @@ class UnknownProfile(ConfigError):
     def __init__(self, name: str, known: Iterable[str]) -> None:
         known = tuple(known)
         message = f"no such profile{suggest(name, known)} (known: {', '.join(known)}; or the path of a .toml file)"
-        super().__init__([Problem(repr(name), message)])
+        super().__init__([Problem(repr(name[:SHOWN]), message)])
 
 
 class QueryError(TurnoutError):
@@ -87,7 +92,7 @@ class UnknownRoute(QueryError):
     def __init__(self, role: str, name: str, routes: Iterable[str]) -> None:
         routes = tuple(routes)
         super().__init__(
-            f"{role} {name[:80]!r} is not a route of this profile{suggest(name, routes)}: {', '.join(routes)}"
+            f"{role} {name[:SHOWN]!r} is not a route of this profile{suggest(name, routes)}: {', '.join(routes)}"
         )
 
 
@@ -204,7 +209,7 @@ class StoreDamaged(StoreError):
 class UnknownDecision(StoreError):
     def __init__(self, ident: str, tenant: str) -> None:
         whose = f" of tenant {tenant!r}" if tenant else ""
-        super().__init__(f"no decision {ident[:80]!r}{whose} (see turnout log)")
+        super().__init__(f"no decision {ident[:SHOWN]!r}{whose} (see turnout log)")
 
 
 class TextNotKept(StoreError):
@@ -213,6 +218,9 @@ class TextNotKept(StoreError):
 
 def suggest(word: str, known: Iterable[str]) -> str:
     """`, did you mean 'x'?` when something close is known, else nothing."""
+    # Comparing takes a thousand times as long as reading, and what is so long is no name that was misspelt.
+    if len(word) > MISSPELT:
+        return ""
     # 0.6 is difflib's own default cut-off; short names need the case-blind comparison to be of use.
     lowered = {name.lower(): name for name in known}
     close = difflib.get_close_matches(word.lower(), lowered, n=1)

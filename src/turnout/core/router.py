@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from msgspec import ValidationError, convert, to_builtins
 from msgspec.structs import force_setattr, replace
 
+from .aside import INLINE
 from .contain import contain, to_fault
 from .decision import Decision, Step, idle_step
 from .errors import QueryError, QueryTooLarge, ReplayMismatch, UnknownRoute
@@ -33,8 +34,6 @@ Admit = Callable[[Placed, Query], str]
 
 # A layer is not started with less than this left of the deadline: it could not finish, only make us late.
 MIN_LEFT_MS = 20.0
-# Above this many UTF-16 units a `cpu` layer would hold the event loop noticeably and is moved to a thread.
-INLINE_UNITS = 32_768
 
 _FAULT_LETTER: dict[str, How] = {"timeout": "t", "error": "e", "invalid": "i", "breaker": "x", "skipped": "-"}
 # Which mishap a fallback is named after when there were several: the one an operator should look at first.
@@ -84,21 +83,23 @@ class Router:
         the routing.
         """
         started = perf_counter_ns()
-        steps = self.steps(self.accept(query))
-        answer: tuple[Answer, int]
-        try:
-            place, reading = next(steps)
-            while True:
-                if place.cost == "free" or (place.cost == "cpu" and reading.units <= INLINE_UNITS):
-                    answer = _ask_now(place, reading)
-                elif admit is not None and place.cost == "network" and (why := admit(place, reading.query)):
-                    answer = Fault("skipped", why), 0
-                else:
-                    left_ms = self.profile.deadline_ms - (perf_counter_ns() - started) / 1e6
-                    answer = await _ask(place, reading, left_ms)
-                place, reading = steps.send(answer)
-        except StopIteration as stop:
-            return _seal(stop.value, started)
+        query = self.accept(query)
+        steps = self.steps(query)
+        # A long text is read beside the event loop, and judged there by what takes its time.
+        short = _size(query) <= INLINE
+        answer: tuple[Answer, int] | None = None
+        while True:
+            step = _advance(steps, answer) if short else await asyncio.to_thread(_advance, steps, answer)
+            if isinstance(step, Decision):
+                return _seal(step, started)
+            place, reading = step
+            if place.cost == "free" or (place.cost == "cpu" and short):
+                answer = _ask_now(place, reading)
+            elif admit is not None and place.cost == "network" and (why := admit(place, reading.query)):
+                answer = Fault("skipped", why), 0
+            else:
+                left_ms = self.profile.deadline_ms - (perf_counter_ns() - started) / 1e6
+                answer = await _ask(place, reading, left_ms)
 
     def route_sync(self, query: str | Query) -> Decision:
         """Decide with local layers only; a network layer is skipped."""
@@ -118,7 +119,7 @@ class Router:
             if len(query.text) <= MAX_CHARACTERS:
                 return query
         query = _check_types(query)
-        size = len(query.text) + sum(len(turn.text) for turn in query.turns)
+        size = _size(query)
         if size > MAX_CHARACTERS:
             raise QueryTooLarge(size, MAX_CHARACTERS)
         profile = self.profile
@@ -341,6 +342,19 @@ def _recorded(decision: Decision) -> dict[str, Iterator[Answer]]:
             if step.place.cost == "network":
                 answers.setdefault(step.place.id, []).append(step.verdict or step.fault)
     return {layer: iter(found) for layer, found in answers.items()}
+
+
+def _size(query: Query) -> int:
+    return len(query.text) + sum(len(turn.text) for turn in query.turns)
+
+
+def _advance(steps: Steps, answer: tuple[Answer, int] | None) -> tuple[Placed, Reading] | Decision:
+    """The next layer to ask, or the decision: what a generator raises at its end cannot leave a thread."""
+    try:
+        return steps.send(answer)  # type: ignore[arg-type]
+    except StopIteration as stop:
+        decision: Decision = stop.value
+        return decision
 
 
 def _check_types(query: object) -> Query:

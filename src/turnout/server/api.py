@@ -13,7 +13,8 @@ from turnout.apps.caller import Caller, Refused
 from turnout.apps.deciding import decide, spent_usd
 from turnout.apps.gateway.account import record
 from turnout.apps.gateway.gateway import Answer
-from turnout.apps.gateway.wire import UNREADABLE
+from turnout.apps.gateway.wire import MESSAGES, UNREADABLE, check_text, told
+from turnout.core.aside import aside
 from turnout.core.errors import QueryError, StoreError, UnknownDecision
 from turnout.core.query import Query, Turn
 from turnout.store import Outcome
@@ -25,9 +26,12 @@ BATCH = 1000
 # How long a batch may keep the event loop to itself: others get their turn in between.
 TURN_S = 0.001
 
+Name = Annotated[str, Meta(max_length=200)]
+"""Of a profile, a route, a session: as long as the log keeps one."""
+
 
 class TurnBody(Struct, forbid_unknown_fields=True):
-    role: str
+    role: Name
     text: str
 
 
@@ -35,37 +39,43 @@ class RouteBody(Struct, forbid_unknown_fields=True, omit_defaults=True):
     """A question to decide."""
 
     text: str = ""
-    turns: tuple[TurnBody, ...] = ()
+    turns: Annotated[tuple[TurnBody, ...], Meta(max_length=MESSAGES)] = ()
     attachments: tuple[str, ...] = ()
-    declared: str | None = None
-    ceiling: str | None = None
-    session: Annotated[str, Meta(max_length=200)] | None = None
-    profile: str | None = None
+    declared: Name | None = None
+    ceiling: Name | None = None
+    session: Name | None = None
+    profile: Name | None = None
 
 
 class BatchBody(Struct, forbid_unknown_fields=True):
     """Questions to decide, in order."""
 
     queries: Annotated[list[RouteBody], Meta(min_length=1, max_length=BATCH)]
-    profile: str | None = None
+    profile: Name | None = None
 
 
 class FeedbackBody(Struct, forbid_unknown_fields=True):
     """A human's word on a decision."""
 
-    decision: str
+    decision: Name
     verdict: Literal["right", "wrong"] | None = None
-    should_be: str | None = None
+    should_be: Name | None = None
     note: Annotated[str, Meta(max_length=2000)] = ""
-    by: Annotated[str, Meta(max_length=200)] = ""
+    by: Name = ""
     """Who says so, where no key does."""
 
 
-def read(body: bytes, kind: Any) -> Any:
+# Made before there are threads: msgspec works a type out when it first meets it, and not for two at once.
+_DECODERS: Mapping[type, msgspec.json.Decoder[Any]] = {
+    kind: msgspec.json.Decoder(kind) for kind in (RouteBody, BatchBody, FeedbackBody)
+}
+
+
+async def read(body: bytes, kind: type) -> Any:
     try:
-        return msgspec.json.decode(body, type=kind)
+        return await aside(len(body), _DECODERS[kind].decode, body)
     except UNREADABLE as error:
-        raise Refused(422, "invalid_request_error", str(error)) from None
+        raise Refused(422, "invalid_request_error", told(error)) from None
 
 
 def answer(value: object, status: int = 200) -> Answer:
@@ -74,7 +84,7 @@ def answer(value: object, status: int = 200) -> Answer:
 
 
 async def route(house: House, caller: Caller, body: bytes, path: Mapping[str, str]) -> Answer:
-    asked: RouteBody = read(body, RouteBody)
+    asked: RouteBody = await read(body, RouteBody)
     return answer(await _decide(house, caller, asked, asked.profile))
 
 
@@ -83,7 +93,7 @@ async def route_batch(house: House, caller: Caller, body: bytes, path: Mapping[s
     refused of it is said in its place."""
     clock = asyncio.get_running_loop().time
     with house.admission.batch():
-        asked: BatchBody = read(body, BatchBody)
+        asked: BatchBody = await read(body, BatchBody)
         found: list[Raw | dict[str, Any]] = []
         turn = clock() + TURN_S
         for number, one in enumerate(asked.queries):
@@ -100,8 +110,9 @@ async def route_batch(house: House, caller: Caller, body: bytes, path: Mapping[s
 
 
 async def _decide(house: House, caller: Caller, asked: RouteBody, profile: str | None) -> bytes:
-    router = house.router(profile, caller)
+    router = await house.router_of(profile, caller)
     turns = tuple(Turn(turn.role, turn.text) for turn in asked.turns)
+    check_text((Turn("user", asked.text), *turns), 422)
     if asked.declared is not None and not caller.may_force:
         raise Refused(403, "permission_error", "this key may not declare a route itself")
     ceiling = asked.ceiling
@@ -154,7 +165,7 @@ def _happened(outcome: Outcome) -> Any:
 
 
 async def feedback(house: House, caller: Caller, body: bytes, path: Mapping[str, str]) -> Answer:
-    given: FeedbackBody = read(body, FeedbackBody)
+    given: FeedbackBody = await read(body, FeedbackBody)
     if given.verdict is None and given.should_be is None:
         raise Refused(422, "invalid_request_error", "say a verdict (right or wrong), or which route it should_be")
     records = house.stored().records(caller.tenant)

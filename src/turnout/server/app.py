@@ -17,9 +17,11 @@ from starlette.routing import Router as Paths
 
 from turnout.apps.caller import Caller, Refused
 from turnout.apps.gateway.gateway import FORMATS, Answer, refusal
+from turnout.core.aside import aside
 
 from .auth import header_map
 from .house import House
+from .structure import check_structure
 from .table import ROUTES, Listener, Route
 from .wire import DIRECT, PRESENCE, Gone, Receive, Scope, Send, read_body, send_answer, take_body, write_answer
 
@@ -146,6 +148,7 @@ class Endpoint:
                 body = take_body(scope.get(DIRECT), limit)
                 if body is None:
                     body = await read_body(receive, limit, headers.get("content-length"))
+                await aside(len(body), check_structure, body)
                 if route.wire is not None:
                     status = await self._ask(body, caller, headers, scope, send)
                     return
@@ -188,7 +191,7 @@ class Endpoint:
 
         try:
             with scope[PRESENCE].needed_by(here):
-                self.house.router(None, caller)  # refused where the gateway's profile is none of the caller's
+                self.house.router(caller)  # refused where the gateway's profile is none of the caller's
                 answer = await self.house.gateway.handle(wire, body, caller, headers)
                 status = answer.status
                 asking.discard(here)

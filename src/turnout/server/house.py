@@ -13,7 +13,7 @@ from turnout.apps.gateway.gateway import Gateway
 from turnout.config.load import settings_file, shipped
 from turnout.config.reload import LiveRouter
 from turnout.core.contain import readable
-from turnout.core.errors import ConfigError, EmbedderError, Problem, UnknownProfile, suggest
+from turnout.core.errors import SHOWN, ConfigError, EmbedderError, Problem, UnknownProfile, suggest
 from turnout.core.router import Router
 from turnout.models.ask import Models
 from turnout.models.price import learn
@@ -83,30 +83,39 @@ class House:
         embedder = choose_embedder(models.slots, models.client)
         return LiveRouter(name, config=self.config, models=models, embedder=embedder)
 
-    def router(self, profile: str | None, caller: Caller) -> Router:
-        """The router of a profile this server serves and this caller may use."""
+    def router(self, caller: Caller) -> Router:
+        """The gateway's router, where its profile is one this caller may use."""
+        return self._live[self._named(None, caller)].router
+
+    async def router_of(self, profile: str | None, caller: Caller) -> Router:
+        """The router of a profile this server serves and this caller may use, built when it is first asked for."""
+        name = self._named(profile, caller)
+        if name not in self._live:
+            async with self._reloading:
+                try:
+                    live = await asyncio.to_thread(self._load, name, self.models)
+                except UnknownProfile as error:
+                    raise Refused(404, "not_found_error", str(error)) from None
+                except (ConfigError, EmbedderError) as error:
+                    if self._refused.get(name) != str(error):
+                        self._refused[name] = str(error)
+                        _warn([readable(str(error))], f"the profile {name!r} cannot be served")
+                    said = f"the profile {name!r} cannot be used: the server's log says what is wrong with it"
+                    raise Refused(503, "not_available", said) from None
+                self._live.setdefault(name, live)
+        return self._live[name].router
+
+    def _named(self, profile: str | None, caller: Caller) -> str:
         name = profile or self.profile
-        live = self._live.get(name)
-        if live is None:
+        if name not in self._live:
             # Looked for among the files only once: every request comes by here.
             known = (*shipped(), *self.settings.profiles, self.profile)
             if name not in known:
-                said = f"no profile {name[:80]!r} is served here{suggest(name, known)}: {', '.join(known)}"
+                said = f"no profile {name[:SHOWN]!r} is served here{suggest(name, known)}: {', '.join(known)}"
                 raise Refused(404, "not_found_error", said)
         if caller.profiles is not None and name not in caller.profiles:
             raise Refused(403, "permission_error", f"this key may not use the profile {name!r}")
-        if live is None:
-            try:
-                live = self._live.setdefault(name, self._load(name, self.models))
-            except UnknownProfile as error:
-                raise Refused(404, "not_found_error", str(error)) from None
-            except (ConfigError, EmbedderError) as error:
-                if self._refused.get(name) != str(error):
-                    self._refused[name] = str(error)
-                    _warn([readable(str(error))], f"the profile {name!r} cannot be served")
-                said = f"the profile {name!r} cannot be used: the server's log says what is wrong with it"
-                raise Refused(503, "not_available", said) from None
-        return live.router
+        return name
 
     def stored(self) -> Store:
         if self.store is None:

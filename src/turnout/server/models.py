@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from turnout.apps.caller import Caller, Refused
 from turnout.apps.gateway.gateway import FORMATS, Answer
+from turnout.core.aside import aside
 
 from .api import answer
 
@@ -43,5 +44,5 @@ def _shape(name: str) -> dict[str, Any]:
 
 async def count_tokens(house: House, caller: Caller, body: bytes, path: Mapping[str, str]) -> Answer:
     """An estimate: the provider that would count is not chosen yet."""
-    asked = FORMATS["anthropic-messages"].read(body)
+    asked = await aside(len(body), FORMATS["anthropic-messages"].read, body)
     return answer({"input_tokens": max(1, asked.tokens)})

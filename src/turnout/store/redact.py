@@ -12,7 +12,6 @@ follow the same level. Nothing is masked when a row is read, because whatever wa
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Callable
 from typing import Any, Literal, get_args
 
@@ -31,9 +30,6 @@ WINDOW_CHARACTERS, EDGE_CHARACTERS = 240, 80
 DIGEST_BYTES = 16
 # PostgreSQL indexes at most 2,704 bytes: two such names of four bytes a character, and an id.
 NAME_CHARACTERS = 200
-
-# Not after a backslash of the text's own: that is how JSON writes the words `\u0000`.
-_NUL = re.compile(rb"(?<!\\)((?:\\\\)*)\\u0000")
 
 
 def snippet(text: str) -> str:
@@ -71,15 +67,23 @@ def name(text: str) -> str:
 def writable_json(form: bytes) -> bytes:
     """JSON without NUL: PostgreSQL takes the escape into a column and then cannot read the column."""
     # A byte is found much faster than six.
-    return _NUL.sub(rb"\1\\ufffd", form) if b"\\" in form and b"\\u0000" in form else form
+    if b"\\" not in form or b"\\u0000" not in form:
+        return form
+    # A backslash of the text's own is written as two, and `\\u0000` after it is four letters and no escape. JSON holds
+    # no byte zero itself, so that one stands for the two meanwhile: ten times quicker than a pattern.
+    return form.replace(b"\\\\", b"\0").replace(b"\\u0000", b"\\ufffd").replace(b"\0", b"\\\\")
 
 
 def encode(value: object) -> bytes:
     """The value as JSON that every database can hold."""
     try:
-        return writable_json(msgspec.json.encode(value))
+        form = msgspec.json.encode(value)
     except UnicodeEncodeError:
-        return writable_json(msgspec.json.encode(_each_text(msgspec.to_builtins(value), writable)))
+        form = b""
+    if form and b"\\u0000" not in form:
+        return form
+    # In a text they are replaced much faster than in its JSON form.
+    return writable_json(msgspec.json.encode(_each_text(msgspec.to_builtins(value), writable)))
 
 
 def redact_body(body: bytes, level: Level) -> bytes:

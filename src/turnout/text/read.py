@@ -10,6 +10,12 @@ from .extract import extract
 from .fold import Folded, fold, fold_ascii, fold_javascript
 from .match import Matcher
 
+# Characters. Beyond them the beginning and the end tell what a text is about, and the work stops growing.
+LONGEST = 2**20
+# Characters on either side of where they meet that tell whether both are still there.
+SEAM = 64
+
+_WINDOW = ("scan.window",)
 FOLDS: dict[str, Callable[[str], Folded]] = {"unicode": fold, "javascript": fold_javascript}
 
 
@@ -22,21 +28,36 @@ def reader(matcher: Matcher, *, fold_name: str, unwrap: bool) -> Callable[[Query
     def read(query: Query) -> Reading:
         words = query.text
         notes: tuple[str, ...] = ()
+        system = seam = ""
+        between = 0
         if query.turns and not words:
             words, system = own_words(query)
-            if unwrap:
-                words, notes = extract(words, system)
+        if len(words) > LONGEST:
+            words, seam, between = _ends(words)
+        if query.turns and not query.text and unwrap:
+            words, notes = extract(words, system)
+            # What was between the ends may have been no words of the user's either.
+            between = between if seam in words else 0
         # Most text is ASCII: it goes from folding to scanning as bytes.
         if fast and words.isascii():
             seen = fold_ascii(words)
             bare = seen.strip()
-            return Reading(query, words, bare.decode(), len(seen), scan_ascii(bare), notes)
+            notes += _WINDOW if seam else ()
+            return Reading(query, words, bare.decode(), len(seen) + between, scan_ascii(bare), notes)
         folded = to_folded(words)
-        if folded.windowed:
-            notes += ("scan.window",)
-        return Reading(query, words, folded.text, folded.units, scan(folded.text), notes)
+        if folded.windowed or seam:
+            notes += _WINDOW
+        return Reading(query, words, folded.text, folded.units + between, scan(folded.text), notes)
 
     return read
+
+
+def _ends(text: str) -> tuple[str, str, int]:
+    """The beginning and the end of a text, on lines of their own; what is around their seam; and how many units of
+    UTF-16 were between them, invisible ones included."""
+    half = LONGEST // 2
+    ends = f"{text[:half]}\n{text[-half:]}"
+    return ends, ends[half - SEAM : half + SEAM], len(text[half:-half].encode("utf-16-le", "surrogatepass")) // 2
 
 
 def own_words(query: Query) -> tuple[str, str]:

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from turnout.apps.caller import Caller
 from turnout.apps.deciding import spent_usd
+from turnout.core.aside import aside
 from turnout.core.decision import Decision
 from turnout.core.profile import Profile
 from turnout.models.price import Usage, cost_usd
@@ -72,10 +73,11 @@ class Account:
 
     @property
     def must_record(self) -> bool:
-        """Whether the decision is to be written down before anybody is asked: in `strict`, and before a stream begins.
-        Else it is written with its outcome, when the account is closed."""
+        """Whether the decision is to be written down before anybody is asked: in `strict`, before a stream begins, and
+        where its text is long, for which there is a thread. Else it is written with its outcome, at the end."""
         store = self.ledger.store
-        return store is not None and not self.recorded and (self.asked.stream or store.is_strict)
+        early = self.asked.stream or self.asked.is_long or (store is not None and store.is_strict)
+        return store is not None and not self.recorded and early
 
     async def record(self) -> None:
         """Write the decision down, without holding up the others in `strict`."""
@@ -241,6 +243,7 @@ def _slot_names(profile: Profile) -> tuple[str, ...]:
 
 async def record(store: Store, decision: Decision, *, key_id: str = "", spent_usd: float = 0.0) -> None:
     """Write a decision down before it is answered, without holding up the others in `strict`."""
-    done = store.append(decision, key_id=key_id, spent_usd=spent_usd)
+    size = len(decision.query.text) + sum(len(turn.text) for turn in decision.query.turns)
+    done = await aside(size, store.append, decision, key_id=key_id, spent_usd=spent_usd)
     if done is not None:
         await asyncio.wrap_future(done)

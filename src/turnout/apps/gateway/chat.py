@@ -14,10 +14,13 @@ from turnout.models.provider import Wire
 from turnout.models.refusal import Refusal
 
 from .wire import (
+    MESSAGES,
     Asked,
     Extras,
+    Name,
     Sign,
     asked,
+    check_count,
     count_at,
     decoded,
     error_object,
@@ -25,6 +28,7 @@ from .wire import (
     hosted_tool,
     members,
     mentions,
+    prepare,
     read_count,
     read_usage,
     said,
@@ -55,7 +59,7 @@ class Part(Struct):
 
 
 class Message(Struct):
-    role: str
+    role: Name
     content: str | list[Part] | None = None
     tool_calls: Raw = Raw(b"null")
 
@@ -82,6 +86,7 @@ class Chunk(Struct):
 
 
 _chunk = msgspec.json.Decoder(Chunk)
+prepare(list[Message])
 
 
 class Chat:
@@ -94,6 +99,7 @@ class Chat:
         messages: list[Message] = decoded(fields, "messages", list[Message], [])
         if not messages:
             raise Refused(400, "invalid_request_error", "messages: a chat completion needs at least one message")
+        check_count("messages", len(messages), MESSAGES)
         turns = [Turn("system" if m.role == "developer" else m.role, text_of(m.content)) for m in messages]
         parts = [part for message in messages if isinstance(message.content, list) for part in message.content]
         # Which of the two counts is the provider's to say.

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from turnout.apps.caller import Caller, Refused
 from turnout.apps.deciding import decide
+from turnout.core.aside import aside
 from turnout.core.decision import Decision
 from turnout.core.errors import QueryError
 from turnout.core.ident import new_id
@@ -83,7 +84,7 @@ class Gateway:
         """Answer one request; every refusal in the client's own format."""
         form = FORMATS[wire]
         try:
-            asked = form.read(body)
+            asked = await aside(len(body), form.read, body)
             turned = await self._decide(asked, caller)
             return await self._answer(form, asked, turned, caller, headers)
         except Refused as refused:

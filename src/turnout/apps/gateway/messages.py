@@ -16,16 +16,20 @@ from turnout.models.provider import Wire
 from turnout.models.refusal import Refusal
 
 from .wire import (
+    MESSAGES,
     Asked,
     Extras,
+    Name,
     Sign,
     asked,
+    check_count,
     count_at,
     decoded,
     has,
     hosted_tool,
     members,
     mentions,
+    prepare,
     read_count,
     read_usage,
     said,
@@ -60,7 +64,7 @@ class Block(Struct):
 
 
 class Message(Struct):
-    role: str
+    role: Name
     content: str | list[Block] = ""
 
 
@@ -82,6 +86,7 @@ class Piece(Struct):
 
 _body = msgspec.json.Decoder(Body)
 _piece = msgspec.json.Decoder(Piece)
+prepare(list[Message], str | list[Block])
 _BOUND = ("thinking", "redacted_thinking", "tool_use", "server_tool_use", "mcp_tool_use")
 
 
@@ -93,6 +98,7 @@ class Messages:
         messages: list[Message] = decoded(fields, "messages", list[Message], [])
         if not messages:
             raise Refused(400, "invalid_request_error", "messages: at least one message is required")
+        check_count("messages", len(messages), MESSAGES)
         system = decoded(fields, "system", str | list[Block], "")
         turns = [Turn("system", words(system))] if system else []
         turns += [Turn(message.role, words(message.content)) for message in messages]

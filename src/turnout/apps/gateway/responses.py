@@ -16,16 +16,21 @@ from turnout.models.refusal import Refusal
 
 from .chat import Part, audio, faster, text_of
 from .wire import (
+    MESSAGES,
     Asked,
     Extras,
+    Name,
     Sign,
     asked,
+    check_count,
     count_at,
     decoded,
     error_object,
     hosted_tool,
     members,
     mentions,
+    name_in,
+    prepare,
     read_count,
     read_usage,
     said,
@@ -39,7 +44,7 @@ UNPRICED = ("background", "plugins", "models", "extra_body", "search_parameters"
 
 class Item(Struct):
     type: str = "message"
-    role: str = ""
+    role: Name = ""
     content: str | list[Part] | None = None
     encrypted_content: str | None = None
 
@@ -59,6 +64,7 @@ class Piece(Struct):
 
 _body = msgspec.json.Decoder(Body)
 _piece = msgspec.json.Decoder(Piece)
+prepare(str | list[Item])
 _PRELUDE = (b"response.created", b"response.in_progress", b"response.queued", b"response.content_part.added")
 # A response's own id; those of its items begin otherwise.
 _STORED = re.compile(rb'"id"\s*:\s*"(resp_[A-Za-z0-9_-]{1,200})"')
@@ -74,11 +80,12 @@ class Responses:
             raise Refused(400, "invalid_request_error", "input: a response needs some")
         given = decoded(fields, "input", str | list[Item], "")
         items = [Item(role="user", content=given)] if isinstance(given, str) else given
+        check_count("input items", len(items), MESSAGES)
         system = decoded(fields, "instructions", str, "")
         turns = [Turn("system", system)] if system else []
         turns += [Turn("system" if i.role == "developer" else i.role, text_of(i.content)) for i in items if i.role]
         parts = [part for item in items if isinstance(item.content, list) for part in item.content]
-        follows: str = decoded(fields, "previous_response_id", str, "")
+        follows = name_in(fields, "previous_response_id")
         return asked(
             self.wire,
             fields,

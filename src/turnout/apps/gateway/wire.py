@@ -10,18 +10,29 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from functools import cache
 from types import MappingProxyType
-from typing import Any, Literal, Protocol
+from typing import Annotated, Any, Literal, Protocol
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Meta, Raw, Struct
 
 from turnout.apps.caller import Refused
+from turnout.core.aside import INLINE
 from turnout.core.query import MAX_CHARACTERS, Query, Turn
-from turnout.models.price import MOST_TOKENS, Usage, token_count
+from turnout.models.price import Usage, token_count
 from turnout.models.provider import Wire
 from turnout.models.refusal import Refusal
 
-MESSAGES = 4096
+MESSAGES = 5000
+TOOLS = 512
+# Of all messages together, in UTF-8.
+TEXT_BYTES = MAX_CHARACTERS
+# Of a name: a model's, a conversation's. The longest that providers give are some hundred characters.
+NAME_CHARACTERS = 512
+# Of what a decoder says is wrong: it repeats what it found, however long that is.
+SAID_CHARACTERS = 300
+Name = Annotated[str, Meta(max_length=NAME_CHARACTERS)]
+# A number of tokens or answers beyond this is a mistake; below, what is too many is the provider's to say.
+Count = Annotated[int, Meta(ge=-1_000_000_000, le=1_000_000_000)]
 # Characters of English per token, about: for checks before a provider has counted.
 TOKEN_CHARACTERS = 4
 _LETTERS = bytes(range(ord("a"), ord("z") + 1))
@@ -91,6 +102,11 @@ class Asked(Struct, frozen=True):
     """The same for every turn of a conversation."""
     extras: Extras
 
+    @property
+    def is_long(self) -> bool:
+        """Whether writing down what it says takes so long that others would wait for it."""
+        return sum(len(turn.text) for turn in self.query.turns) > INLINE
+
     def body(self, model: str, added: Mapping[str, object] = MappingProxyType({})) -> bytes:
         """The request for another model."""
         return msgspec.json.encode({**self.fields, **added, "model": model})
@@ -136,8 +152,18 @@ class Format(Protocol):
 
 
 _members = msgspec.json.Decoder(dict[str, Raw])
-# Made once for each of the few types there are: working a type out takes longer than reading it.
+# Made once for each of the few types there are: working a type out takes longer than reading it. And made when the
+# formats are imported, before there are threads: msgspec does not work out one type for two at once.
 _decoder = cache(msgspec.json.Decoder)
+
+
+def prepare(*kinds: Any) -> None:
+    """Make the decoders of these types."""
+    for kind in kinds:
+        _decoder(kind)
+
+
+prepare(str, bool, Count, list[Raw])
 
 
 def members(body: bytes) -> dict[str, Raw]:
@@ -145,7 +171,7 @@ def members(body: bytes) -> dict[str, Raw]:
     try:
         return _members.decode(body)
     except UNREADABLE as error:
-        raise Refused(400, "invalid_request_error", f"the body is not a JSON object: {error}") from None
+        raise Refused(400, "invalid_request_error", f"the body is not a JSON object: {told(error)}") from None
 
 
 def decoded(fields: dict[str, Raw], name: str, kind: Any, default: Any = None) -> Any:
@@ -156,16 +182,43 @@ def decoded(fields: dict[str, Raw], name: str, kind: Any, default: Any = None) -
     try:
         return _decoder(kind).decode(raw)
     except UNREADABLE as error:
-        raise Refused(400, "invalid_request_error", f"{name}: {error}") from None
+        raise Refused(400, "invalid_request_error", f"{name}: {told(error)}") from None
+
+
+def told(error: Exception) -> str:
+    """What a decoder says, without the whole of a value that it quotes."""
+    said = str(error)
+    return said if len(said) <= SAID_CHARACTERS else f"{said[:SAID_CHARACTERS]}…"
+
+
+def name_in(fields: dict[str, Raw], name: str) -> str:
+    """A member that names something; empty if it is not there."""
+    found: str = decoded(fields, name, str, "")
+    if len(found) > NAME_CHARACTERS:
+        said = f"{name}: a name of {len(found):,} characters; at most {NAME_CHARACTERS} are taken"
+        raise Refused(400, "invalid_request_error", said)
+    return found
+
+
+def check_count(name: str, count: int, most: int) -> None:
+    """Refuse a list that is longer than is taken."""
+    if count > most:
+        raise Refused(413, "invalid_request_error", f"{count:,} {name}; at most {most:,} are taken: send fewer")
+
+
+def check_text(turns: Iterable[Turn], status: int) -> None:
+    """Refuse more text than is taken: in bytes, which is what it costs to read it and to write it down."""
+    size = sum(len(turn.text) if turn.text.isascii() else len(turn.text.encode()) for turn in turns)
+    if size > TEXT_BYTES:
+        said = f"the text is {size:,} bytes long in UTF-8; at most {TEXT_BYTES:,} are taken: shorten it"
+        raise Refused(status, "invalid_request_error", said)
 
 
 def read_count(fields: dict[str, Raw], name: str) -> int | None:
-    """A number of tokens or answers the client states; None if it states none, or none that counts anything. How large
-    it may be is the provider's to say, so an absurd one is only made small enough to calculate with."""
-    value = decoded(fields, name, int | float | None)
-    if value is None or not value > 0:
-        return None
-    return int(min(value, MOST_TOKENS))
+    """A number of tokens or answers the client states; None if it states none, or none that counts anything: that is
+    the provider's to refuse, and must not make a call look cheap."""
+    value: int | None = decoded(fields, name, Count)
+    return value if value is not None and value > 0 else None
 
 
 def has(raw: Raw, word: str) -> bool:
@@ -228,7 +281,7 @@ def most_tokens(text: bytes | Raw | str) -> int:
 
 
 def named_model(fields: dict[str, Raw]) -> str:
-    model: str = decoded(fields, "model", str, "")
+    model = name_in(fields, "model")
     if not model:
         raise Refused(400, "invalid_request_error", "model: name one, or `auto` to let Turnout choose")
     return model
@@ -248,15 +301,12 @@ def asked(
     follows: str = "",
 ) -> Asked:
     """What the three formats have in common. `follows` names the conversation, where its earlier turns are not sent."""
-    if len(turns) > MESSAGES:
-        raise Refused(413, "invalid_request_error", f"{len(turns):,} messages; at most {MESSAGES:,} are taken")
-    characters = sum(len(turn.text) for turn in turns)
-    if characters > MAX_CHARACTERS:
-        said = f"the messages have {characters:,} characters; at most {MAX_CHARACTERS:,} are taken"
-        raise Refused(413, "invalid_request_error", said)
+    tools: list[Raw] = decoded(fields, "tools", list[Raw], [])
+    check_count("tools", len(tools), TOOLS)
+    check_text(turns, 413)
     first = next((turn.text for turn in turns if turn.role == "user"), "")
     system = "\n".join(turn.text for turn in turns if turn.role == "system")
-    key: str = decoded(fields, "prompt_cache_key", str, "") if "prompt_cache_key" in fields else ""
+    key = name_in(fields, "prompt_cache_key")
     pictures = tuple(pictures)
     size = max(0, sum(len(fields.get(name, b"")) for name in INPUT[wire]) - sum(map(len, pictures)))
     digest = hashlib.blake2b(f"{key}\0{system}\0{first}".encode("utf-8", "replace"), digest_size=16).hexdigest()
@@ -268,7 +318,7 @@ def asked(
         query=Query(turns=tuple(turns)),
         fresh=fresh,
         images=images,
-        tools="tools" in fields and bytes(fields["tools"]) not in (b"null", b"[]"),
+        tools=bool(tools),
         bound=bound,
         tokens=size // TOKEN_CHARACTERS + images * IMAGE_TOKENS,
         pictures=pictures,

@@ -1,0 +1,63 @@
+"""Of a very long text the beginning and the end are read: the work stops growing, and the decision says so."""
+
+from typing import NamedTuple
+
+import pytest
+
+from pace import is_within
+from turnout import Query, Turn
+from turnout.text.match import Lexicon, Phrase
+from turnout.text.read import LONGEST, reader
+
+LEXICON = Lexicon()
+WORD = LEXICON.add(Phrase(("needle",)), "test.needle")
+READ = reader(LEXICON.compile(), fold_name="unicode", unwrap=True)
+
+
+class Case(NamedTuple):
+    id: str
+    unit: str
+    units: int = 1
+    """Of UTF-16, for one character."""
+
+
+CASES = [Case("ascii", "x"), Case("accents", "é"), Case("han", "熵"), Case("emoji", "😀", 2)]
+
+
+def around(unit: str, length: int, at: int) -> str:
+    """A text of that length with the word at that place."""
+    return unit * at + " needle " + unit * (length - at - len(" needle "))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_the_ends_of_a_long_text_are_read_and_all_of_it_counts(case: Case) -> None:
+    length = LONGEST + 1000
+    for at, found in ((5, True), (length - 100, True), (length // 2, False)):
+        text = around(case.unit, length, at)
+        reading = READ(Query(text))
+        assert (WORD in reading.hits) is found
+        assert "scan.window" in reading.notes
+        # A line end between the two is one unit more.
+        assert reading.units == len(text.encode("utf-16-le")) // 2 + 1
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_up_to_there_all_of_it_is_read(case: Case) -> None:
+    reading = READ(Query(around(case.unit, LONGEST, LONGEST // 2)))
+    assert reading.hits == (WORD,)
+    assert reading.notes == ()
+
+
+def test_what_a_client_wraps_around_the_words_does_not_count_however_long_it_is() -> None:
+    packed = "[chat messages since your last reply]\n" + "x" * (2 * LONGEST)
+    text = f"{packed}\n[Current message - respond to this]\nthe needle, please"
+    reading = READ(Query(turns=(Turn("user", text),)))
+    assert reading.words == "the needle, please"
+    assert reading.units == len(reading.words)
+    assert reading.notes == ("extract.packed", "scan.window")
+
+
+@pytest.mark.parametrize("unit", ["x", "\ufdfa", "р" + "aypal ", "<a></a>", "a" + "\u0301" * 40, "\u200b"])
+def test_the_longest_text_takes_no_longer_than_what_is_read_of_it(unit: str) -> None:
+    query = Query(turns=(Turn("user", unit * (16 * LONGEST // len(unit))),))
+    assert is_within(1.5, lambda: READ(query), tries=3)
