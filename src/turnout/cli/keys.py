@@ -91,9 +91,9 @@ def create(
         first = not store.keys.any()
         store.keys.add(key)
     if json:
-        from .screen import write_bytes
+        from .screen import write_json
 
-        write_bytes(msgspec.json.encode({"id": key.id, "key": spell(credential), "name": name, "tenant": tenant}))
+        write_json(msgspec.json.encode({"id": key.id, "key": spell(credential), "name": name, "tenant": tenant}))
         return 0
     from .screen import console
 
@@ -125,12 +125,12 @@ def list_keys(*, json: JsonOption = False, db: DbOption = None, config: ConfigOp
     """List the keys, what each may do and what it has spent."""
     found = _all(db, config)
     if json:
-        from .screen import write_bytes
+        from .screen import write_json
 
         rows = [msgspec.to_builtins(key) | {"spent_usd": spent} for key, spent in found]
         for row in rows:
             del row["digest"]
-        write_bytes(msgspec.json.encode(rows))
+        write_json(msgspec.json.encode(rows))
         return 0
     if not found:
         from .screen import console

@@ -15,7 +15,7 @@ from turnout.config.shelf import SHIPPED, shipped_model
 from turnout.core.errors import LearnError
 
 from .option import ConfigOption, JsonOption, ProfileOption
-from .screen import console, counted, glyphs_for, visible, write_bytes
+from .screen import console, counted, glyphs_for, visible, write_json
 from .stream import progressing
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def promote(
             progress=progress,
         )
     if json:
-        write_bytes(msgspec.json.encode(form(found)))
+        write_json(msgspec.json.encode(form(found)))
     else:
         print_promotion(console(), found, asked=not check)
     return 0 if found.promoted or (check and found.passed) else 1

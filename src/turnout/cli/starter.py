@@ -18,6 +18,7 @@ from turnout.config.document import from_source
 from turnout.config.resolve import build
 from turnout.config.write import toml_key, toml_text, toml_value
 from turnout.core.router import Router
+from turnout.text.control import escape_json
 
 from .propose import Example, Proposal, propose
 
@@ -77,7 +78,7 @@ def make_starter(name: str, examples: Sequence[Example], cases_file: str) -> Sta
         cases.append(Case(ident, example.route, text=example.text, must=holds, why=why))
         if not holds:
             missed.append(Missed(example, decided))
-    lines = "".join(f"{msgspec.json.encode(case).decode()}\n" for case in cases)
+    lines = "".join(f"{escape_json(msgspec.json.encode(case)).decode()}\n" for case in cases)
     return Starter(profile, lines, routes, proposals, tuple(missed))
 
 

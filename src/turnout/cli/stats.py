@@ -18,7 +18,7 @@ from turnout.core.errors import ConfigError, NoLogYet
 from turnout.store import Records, Span, Stats, Store
 
 from .option import ConfigOption, DbOption, JsonOption, OnlyProfileOption, SinceOption, TenantOption, UntilOption
-from .screen import console, glyphs_for, width_of, write_bytes
+from .screen import console, glyphs_for, width_of, write_json
 from .stored import nothing_there, reading_log, span_of
 
 HOUR_MS = 3_600_000
@@ -71,7 +71,7 @@ def stats(
         print(nothing)
         return 0
     if json:
-        write_bytes(msgspec.json.encode(form(found, stretch, waiting)))
+        write_json(msgspec.json.encode(form(found, stretch, waiting)))
     elif empty:
         print(empty)
     else:

@@ -13,7 +13,7 @@ from turnout.config import shelf
 from turnout.core.errors import LearnError, QueryError
 from turnout.core.profile import Profile
 
-from .screen import console, glyphs_for, visible, write_bytes
+from .screen import console, glyphs_for, visible, write_json
 from .stream import progressing
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def train_from_outcomes(
         serves = True
     if json:
         form = msgspec.to_builtins(found.manifest) | {"folder": str(folder), "remarks": found.remarks}
-        write_bytes(msgspec.json.encode(form | {"serves": serves}))
+        write_json(msgspec.json.encode(form | {"serves": serves}))
     else:
         _print(found, folder)
         _print_next(found, promote, serves=serves, on_shelf=out is None)

@@ -17,6 +17,7 @@ import msgspec
 from turnout.config.load import load_profile, read_chain, shipped
 from turnout.config.write import toml_comment, toml_key, toml_text, toml_value
 from turnout.core.errors import LearnError
+from turnout.text.control import escape_json
 
 from .tune import Report
 from .tune_band import BandNumbers
@@ -111,4 +112,4 @@ def _cases(name: str, rows: Sequence[tuple[str, str]]) -> bytes:
     told = [
         {"id": f"{name}-{at}", "text": text, "route": label, "must": False} for at, (text, label) in enumerate(chosen)
     ]
-    return b"".join(msgspec.json.encode(case) + b"\n" for case in told)
+    return b"".join(escape_json(msgspec.json.encode(case)) + b"\n" for case in told)
