@@ -148,7 +148,9 @@ def train(
         from .train_outcome import Aimed, train_from_outcomes
 
         aimed = Aimed(keep_quality, budget, max_cost)
-        return train_from_outcomes(loaded, outcomes, layer, vectors, seed, out, aimed, promote=promote, json=json)
+        return train_from_outcomes(
+            loaded, profile, outcomes, layer, vectors, seed, out, aimed, promote=promote, json=json, config=config
+        )
     if keep_quality is not None or budget is not None or max_cost is not None:
         raise QueryError("--keep-quality, --budget and --max-cost are aims of --outcomes FILE: name one")
     try:

@@ -78,7 +78,7 @@ def read_arrays(path: Path, raw: bytes, check: Check) -> dict[str, Array]:
     except _Unfit as error:
         raise ArtefactUnreadable(path, str(error)) from None
     except _DAMAGED as error:
-        raise ArtefactUnreadable(path, f"not arrays without code: {error or type(error).__name__}") from None
+        raise ArtefactUnreadable(path, f"not arrays without code: {str(error) or type(error).__name__}") from None
 
 
 class _Unfit(Exception):
