@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -229,10 +230,50 @@ def test_outcomes_train_a_layer_of_gains(run: Run, desk: Path) -> None:
     assert "gains is there already" in run("train", *arguments, "--out", "gains").err
     assert "is no number" in run("train", *arguments[:-1], "most").err
     assert find_champion("tiers-learned", "gain") is None
-    served = run("train", *arguments, "--promote")
+    assert "turnout promote -p tiers-learned --layer gain checks it" in ran.out
+
+
+def test_outcomes_are_promoted_by_the_checks_of_every_promotion(run: Run, desk: Path) -> None:
+    write(desk / "outcomes.jsonl", outcomes())
+    (desk / "settings.toml").write_text("[learn]\nshadow_decisions = 0\n")
+    arguments = ("--outcomes", "outcomes.jsonl", "-p", "tiers-learned", "--embedder", "none", "--keep-quality", "90%")
+    refused = run("train", *arguments, "--promote")
+    # It pays, and nothing was decided in the shadow of anything yet.
+    assert refused.code == 1, refused
+    assert "shadow decisions  none" in refused.out
+    assert "(shadow_decisions" in refused.out, "where the limit is set"
+    assert "not promoted: 1 of 5 checks failed" in refused.out
+    assert find_champion("tiers-learned", "gain") is None
+    served = run("train", *arguments, "--promote", "--config", "settings.toml", "--json")
     assert served.code == 0, served
-    assert "It serves now" in served.out
+    form = json.loads(served.out)
+    assert form["serves"]
+    assert form["promotion"]["promoted"]
+    checks = {check["check"] for check in form["promotion"]["checks"]}
+    assert checks == {"quality kept", "golden cases", "contract", "flip rate", "shadow decisions"}
+    (candidate,) = candidates("tiers-learned", "gain")
     assert find_champion("tiers-learned", "gain") == candidate.folder
+    assert candidate.champion
+
+
+def test_outcomes_that_break_a_golden_case_do_not_serve(run: Run, desk: Path) -> None:
+    """It pays, and would serve but for that: each check refuses by itself, and only --force overrules it."""
+    write(desk / "outcomes.jsonl", outcomes())
+    (desk / "settings.toml").write_text("[learn]\nshadow_decisions = 0\n")
+    (desk / "mine.toml").write_text('extends = "tiers-learned"\nname = "mine"\ncases = "mine.jsonl"\n')
+    text = next(row["text"] for row in outcomes() if row["outcomes"]["SIMPLE"])
+    write(desk / "mine.jsonl", [{"id": "mine-1", "text": text, "route": "COMPLEX"}])
+    arguments = ("--outcomes", "outcomes.jsonl", "-p", "mine.toml", "--embedder", "none", "--keep-quality", "90%")
+    ran = run("train", *arguments, "--promote", "--config", "settings.toml", "--json")
+    assert ran.code == 1, ran
+    form = json.loads(ran.out)
+    assert not form["serves"]
+    (failed,) = [check for check in form["promotion"]["checks"] if not check["passed"]]
+    assert (failed["check"], failed["value"], failed["setting"]) == ("golden cases", "1 missed", "cases in the profile")
+    assert find_champion("mine", "gain") is None
+    forced = run("promote", "-p", "mine.toml", "--layer", "gain", "--config", "settings.toml", "--force")
+    assert forced.code == 0, forced
+    assert "with 1 failed check" in forced.out
 
 
 def test_outcomes_that_show_nothing_do_not_serve(run: Run, desk: Path) -> None:
@@ -243,7 +284,8 @@ def test_outcomes_that_show_nothing_do_not_serve(run: Run, desk: Path) -> None:
     write(desk / "outcomes.jsonl", rows)
     ran = run("train", "--outcomes", "outcomes.jsonl", "-p", "tiers-learned", "--embedder", "none", "--promote")
     assert ran.code == 1, ran
-    assert "Not promoted" in ran.out
+    assert "not promoted: " in ran.out
+    assert re.search(r"quality kept +-?[\d.]+% +> ", ran.out)
     assert find_champion("tiers-learned", "gain") is None
 
 

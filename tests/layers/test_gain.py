@@ -14,8 +14,9 @@ from toml_router import router_of
 from turnout.core.errors import ConfigError
 from turnout.core.query import Query
 from turnout.core.registry import Supplies
+from turnout.layers.artefact import digest_of
 from turnout.layers.gain import Gain, GainConfig, gain
-from turnout.layers.gain_artefact import Curve, Embedder, GainManifest, Setting, digest_of, read_gains
+from turnout.layers.gain_artefact import Curve, Embedder, GainManifest, Setting, read_gains
 from turnout.testing import check_layer
 from turnout.text.match import Lexicon
 from turnout.text.ngram import Ngrams

@@ -20,7 +20,7 @@ from turnout.learn.association import Trigger
 from turnout.learn.dataset import By, Example
 from turnout.learn.limit import Quarantined, Screened
 from turnout.learn.probe import new_words, probe
-from turnout.learn.promote import Evidence, Promotion, answerer, examine, examine_gains, place_of, promote
+from turnout.learn.promote import GOVERNED, Evidence, Promotion, answerer, examine, examine_gains, place_of, promote
 from turnout.learn.shadow import Shadow
 from turnout.testing import make_router, place
 
@@ -232,6 +232,26 @@ GAINS = [
 @pytest.mark.parametrize(("metrics", "expected"), GAINS)
 def test_a_model_of_gains_must_pay(metrics: dict[str, Any], expected: set[str]) -> None:
     assert failed(examine_gains(evidence(metrics=metrics, rows=[]), B, A, SETTINGS)) == expected
+
+
+def test_every_failed_check_names_where_its_limit_is_set() -> None:
+    found = look(cross_validated=(1, 1000), new=worse(KNOWN, 2), shadow=None, screened=None)
+    assert len(found.checks) == 10
+    assert {check.check for check in found.checks} <= set(GOVERNED)
+    assert len(found.failed) >= 5
+    with pytest.raises(PromotionRefused) as caught:
+        promote(found, shelf.Candidate(B, Path(), shelf.Head(B)))
+    for check in found.failed:
+        assert check.check in str(caught.value)
+        assert check.setting in str(caught.value)
+    fields = LearnSettings.__struct_fields__
+    named = [setting.split()[0] for setting in GOVERNED.values() if setting.endswith("[learn]")]
+    assert set(named) <= set(fields)
+
+
+def test_a_model_of_gains_runs_in_the_shadow_first() -> None:
+    paying = {"kept_low": 0.8, "cost_share": 0.5}
+    assert failed(examine_gains(evidence(metrics=paying, rows=[], shadow=None), B, A, SETTINGS)) == {"shadow decisions"}
 
 
 def test_questions_for_no_route_count_where_they_are_let_through() -> None:

@@ -2,6 +2,7 @@
 stays: signs, sums, rising edges, overrides."""
 
 import math
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -228,6 +229,16 @@ def test_the_file_loads_and_decides_by_the_new_numbers(tmp_path: Path) -> None:
     said = out.read_text(encoding="utf-8")
     for told in (hash_labels(rows)[:16], "300 rows", "Seed 0", f"{report.after:.1%} after"):
         assert told in said
+
+
+def test_names_with_any_character(tmp_path: Path) -> None:
+    base, rows, report = make(tmp_path)
+    odd = base.rename(tmp_path / "b\x7f\u2028\x85.toml")
+    source = "labels\x7f\n[x]\u2028.jsonl"
+    out, cases = write_profile(tmp_path / "o\x7f.toml", str(odd), "signals", report, rows, source=source)
+    found = tomllib.loads(out.read_text(encoding="utf-8"))
+    assert (found["extends"], found["name"], found["cases"]) == (odd.name, "o\x7f", cases.name)
+    assert turnout.load_profile(out, config="").name == "o\x7f"
 
 
 def test_a_shipped_profile_is_extended_by_name(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from turnout.core.profile import Profile
 
 from .labelled import ModelOption, ask_layers, load_serving, models_of, read_labelled, read_share, remarks_of, told
 from .option import ConfigOption, JsonOption, ProfileOption
-from .screen import Glyphs, console, counted, glyphs_for, visible, width_of, write_bytes
+from .screen import Glyphs, console, counted, glyphs_for, visible, width_of, write_json
 from .shape import Rail, bar
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def calibrate(
         written = out
     cost = cost_of(loaded, trial, config)
     if json:
-        write_bytes(msgspec.json.encode(_form(loaded, choice, provenance, cost, written)))
+        write_json(msgspec.json.encode(_form(loaded, choice, provenance, cost, written)))
     else:
         _print(loaded, trial, choice, provenance, cost, written, [*remarks_of(trial, examples)], asked=out)
     return 0 if choice.gates is not None else 1

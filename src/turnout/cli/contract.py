@@ -15,7 +15,7 @@ from turnout.store.report import report as rule_reports
 
 from .app import epilogue
 from .option import ConfigOption, DbOption, JsonOption, OnlyProfileOption, SinceOption, TenantOption, UntilOption
-from .screen import Glyphs, console, counted, glyphs_for, visible, write_bytes
+from .screen import Glyphs, console, counted, glyphs_for, visible, write_json
 from .stored import clock, nothing_there, reading_log, span_of
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def report(
         empty = "" if checked or found else nothing_there(store, records)
     broken = sum(one.violations for one in found)
     if json:
-        write_bytes(msgspec.json.encode({"decisions": checked, "violations": broken, "rules": found}))
+        write_json(msgspec.json.encode({"decisions": checked, "violations": broken, "rules": found}))
     elif empty:
         print(empty)
     else:

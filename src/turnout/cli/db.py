@@ -20,7 +20,7 @@ from turnout.store.store import bring_up, connect
 
 from .app import epilogue
 from .option import ConfigOption, DbOption, JsonOption
-from .screen import console, counted, glyphs_for, visible, write_bytes
+from .screen import console, counted, glyphs_for, visible, write_json
 from .stored import quiet
 from .stream import progressing
 
@@ -217,7 +217,7 @@ def info(*, json: JsonOption = False, db: DbOption = None, config: ConfigOption 
         "text_days": settings.text_days,
     }
     if json:
-        write_bytes(msgspec.json.encode({**found, "settings": kept}))
+        write_json(msgspec.json.encode({**found, "settings": kept}))
         return 0
     from rich.table import Table
     from rich.text import Text

@@ -16,7 +16,7 @@ from turnout.core.query import Query
 from .compare import Change, Compared, Pair, Side, nothing, report
 from .option import ConfigOption, FieldOption, JsonOption, LimitOption, WorkersOption, no_folder
 from .rows import KEPT_ERRORS, Chunk, chunks, encode_id, read_row, router_of, spread, text_of
-from .screen import Glyphs, console, glyphs_for, say, visible, write_bytes
+from .screen import Glyphs, console, glyphs_for, say, visible, write_json
 from .stream import reading, watched, workers_for
 
 LISTED = 20
@@ -60,7 +60,7 @@ def diff(
     if json:
         policies = policy_changes(before, after)
         heads = {"old": _head(before), "new": _head(after)}
-        write_bytes(msgspec.json.encode({**heads, "policies": policies, **found.form()}))
+        write_json(msgspec.json.encode({**heads, "policies": policies, **found.form()}))
     else:
         _print(before, after, found)
     return 1 if found.errors else 0

@@ -13,7 +13,7 @@ from turnout.store import Span
 
 from .option import ConfigOption, DbOption, JsonOption, ProfileOption, SinceOption, TenantOption
 from .promote import PROMOTED, LayerOption, embedder_here, needing_learn
-from .screen import console, counted, glyphs_for, visible, write_bytes
+from .screen import console, counted, glyphs_for, visible, write_json
 from .stored import moment, reading_log
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def drift(
     judge = judge_of(router, name) if digest is not None else None
     found = compare(before, recent, judge=judge, judged_by=digest or "")
     if json:
-        write_bytes(msgspec.json.encode({**msgspec.to_builtins(found), "drifted": found.drifted, "since_ms": begin}))
+        write_json(msgspec.json.encode({**msgspec.to_builtins(found), "drifted": found.drifted, "since_ms": begin}))
     else:
         _print(console(), own, found, begin, LEAST)
     return 1 if found.drifted else 0

@@ -40,9 +40,9 @@ def list_embedders(*, json: JsonOption = False) -> int:
     lacking = missing_packages()
     if manifest is None:
         if json:
-            from .screen import write_bytes
+            from .screen import write_json
 
-            write_bytes(b"[]")
+            write_json(b"[]")
         else:
             console().print(NOTHING, soft_wrap=True)
         return 0
@@ -51,10 +51,10 @@ def list_embedders(*, json: JsonOption = False) -> int:
     embedder = MiniLM(folder, manifest)
     p50_ms = None if lacking else _measure(embedder)
     if json:
-        from .screen import write_bytes
+        from .screen import write_json
 
         row = msgspec.to_builtins(manifest) | {"folder": str(folder), "missing": lacking, "p50_ms": p50_ms}
-        write_bytes(msgspec.json.encode([row]))
+        write_json(msgspec.json.encode([row]))
         return 0
     _draw(embedder, p50_ms)
     if lacking:
@@ -139,9 +139,9 @@ def install_embedder(
         embedder = install(folder, trust=trust, tell=tell)
     manifest = embedder.manifest
     if json:
-        from .screen import write_bytes
+        from .screen import write_json
 
-        write_bytes(msgspec.json.encode(msgspec.to_builtins(manifest) | {"folder": str(embedder.folder)}))
+        write_json(msgspec.json.encode(msgspec.to_builtins(manifest) | {"folder": str(embedder.folder)}))
         return 0
     size = manifest.graph.size_bytes + manifest.tokenizer.size_bytes
     say = console().print
@@ -176,10 +176,10 @@ def embed_text(
         raise QueryError("a blank text has no direction: give it a word")
     nearness = [float(vectors[0] @ vector) for vector in vectors[1:]]
     if json:
-        from .screen import write_bytes
+        from .screen import write_json
 
         near = [{"text": other, "cosine": cosine} for other, cosine in zip(others, nearness, strict=True)]
-        write_bytes(msgspec.json.encode({"embedder": embedder.name, "vector": vectors[0].tolist(), "near": near}))
+        write_json(msgspec.json.encode({"embedder": embedder.name, "vector": vectors[0].tolist(), "near": near}))
         return 0
     say = console().print
     if not others:

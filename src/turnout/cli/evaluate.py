@@ -13,7 +13,7 @@ from turnout.core.profile import Profile
 
 from .labelled import ask_layers, load_serving, models_of, read_labelled, remarks_of, told
 from .option import ConfigOption, JsonOption, ProfileOption
-from .screen import Glyphs, console, counted, glyphs_for, visible, width_of, write_bytes
+from .screen import Glyphs, console, counted, glyphs_for, visible, width_of, write_json
 from .shape import Rail
 from .stream import writing
 
@@ -85,7 +85,7 @@ def evaluate(
     if json:
         forms = [_form(loaded, one, trial) for loaded, one, trial in zip(profiles, found, trials, strict=True)]
         paired = {"layer": compared[0], "cascade": compared[1]} if compared else None
-        write_bytes(msgspec.json.encode({"evaluations": forms, "compared": paired, "card": card}))
+        write_json(msgspec.json.encode({"evaluations": forms, "compared": paired, "card": card}))
         return 0
     screen = console()
     for loaded, one, trial in zip(profiles, found, trials, strict=True):

@@ -33,9 +33,9 @@ def explain(
 
     decision = decide_asked(Ask(text, declare, ceiling, turns, session), profile, config, local=local)
     if json:
-        from .screen import write_bytes
+        from .screen import write_json
 
-        write_bytes(decision.json())
+        write_json(decision.json())
         return 0
     from .render import picture
     from .screen import console, glyphs_for, width_of

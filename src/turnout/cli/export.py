@@ -14,6 +14,7 @@ from cyclopts import Parameter
 
 from turnout.core.errors import QueryError, TurnoutError
 from turnout.store import Label
+from turnout.text.control import escape_json
 
 from .option import ConfigOption, DbOption, OnlyProfileOption, SinceOption, TenantOption, UntilOption
 from .question import STDIN
@@ -130,7 +131,7 @@ class Lines:
         pass
 
     def add(self, row: dict[str, Any]) -> None:
-        self._file.write(self._encode(row) + b"\n")
+        self._file.write(escape_json(self._encode(row)) + b"\n")
 
 
 class Groups:

@@ -42,9 +42,9 @@ def feedback(
     if json:
         import msgspec
 
-        from .screen import write_bytes
+        from .screen import write_json
 
-        write_bytes(msgspec.json.encode(said))
+        write_json(msgspec.json.encode(said))
         return 0
     _print(found, said, routes)
     return 0

@@ -27,7 +27,7 @@ from .option import (
     UntilOption,
 )
 from .rows import chunks, read_row, text_of
-from .screen import Glyphs, console, counted, glyphs_for, visible, write_bytes
+from .screen import Glyphs, console, counted, glyphs_for, visible, write_json
 from .stored import reading_log, span_of
 from .stream import progressing, reading
 
@@ -93,7 +93,7 @@ def flips(
         noted = note_flips(store.journal, router.profile, tenant, questions, found.found) if store is not None else 0
     if json:
         head = {"profile": router.profile.name, "profile_hash": router.profile.hash, "source": where, "seed": seed}
-        write_bytes(msgspec.json.encode({**head, **_form(found), "noted": noted}))
+        write_json(msgspec.json.encode({**head, **_form(found), "noted": noted}))
     else:
         _print_flips(console(), router, found, where, histories, noted)
     return 1 if found.alone.flips else 0

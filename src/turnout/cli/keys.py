@@ -116,9 +116,9 @@ def create(
         first = not store.keys.any()
         store.keys.add(key)
     if json:
-        from .screen import write_bytes
+        from .screen import write_json
 
-        write_bytes(msgspec.json.encode({"id": key.id, "key": spell(credential), "name": name, "tenant": key.tenant}))
+        write_json(msgspec.json.encode({"id": key.id, "key": spell(credential), "name": name, "tenant": key.tenant}))
         return 0
     from .screen import console
 
@@ -282,7 +282,7 @@ def _print_keys(found: Sequence[tuple[Key, Spent]], *, json: bool) -> None:
     if not json:
         _draw(found)
         return
-    from .screen import write_bytes
+    from .screen import write_json
 
     rows = []
     for key, spent in found:
@@ -290,7 +290,7 @@ def _print_keys(found: Sequence[tuple[Key, Spent]], *, json: bool) -> None:
         row["spent_usd"] = row.pop("spent_total_usd")
         del row["digest"]
         rows.append(row)
-    write_bytes(msgspec.json.encode(rows))
+    write_json(msgspec.json.encode(rows))
 
 
 def _draw(found: Sequence[tuple[Key, Spent]]) -> None:

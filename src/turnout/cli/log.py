@@ -27,7 +27,7 @@ from .option import (
     UntilOption,
 )
 from .outcome import HOW, WHO, style_of
-from .screen import Glyphs, complain, console, glyphs_for, visible, write_bytes
+from .screen import Glyphs, complain, console, glyphs_for, visible, write_json
 from .stored import left_out, nothing_there, reading_log, records_of, row_form, span_of, unread
 
 if TYPE_CHECKING:
@@ -187,11 +187,11 @@ def _writer(rows: list[Logged], *, json: bool) -> Callable[[Iterable[Logged]], N
     """What writes rows: as JSON, or as lines of a table that begins with these."""
     if json:
 
-        def write_json(rows: Iterable[Logged]) -> None:
+        def write_lines(rows: Iterable[Logged]) -> None:
             for row in rows:
-                write_bytes(msgspec.json.encode(row_form(row)))
+                write_json(msgspec.json.encode(row_form(row)))
 
-        return write_json
+        return write_lines
 
     screen = console()
     table = Lines(rows, glyphs_for(screen), screen.width if screen.is_terminal else None)

@@ -32,9 +32,9 @@ def list_models(*, json: JsonOption = False, config: ConfigOption = None) -> int
 
     slots = load_slots(config)
     if json:
-        from .screen import write_bytes
+        from .screen import write_json
 
-        write_bytes(msgspec.json.encode([_row(slot) for slot in slots.slots.values()]))
+        write_json(msgspec.json.encode([_row(slot) for slot in slots.slots.values()]))
         return 0
     _draw(slots)
     return 0

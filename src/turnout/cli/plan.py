@@ -35,11 +35,11 @@ def plan(
     config: ConfigOption = None,
 ) -> int:
     from .question import Ask, decide_asked
-    from .screen import console, glyphs_for, width_of, write_bytes
+    from .screen import console, glyphs_for, width_of, write_json
 
     decision = decide_asked(Ask(text, turns=turns), profile, config, local=local)
     if json:
-        write_bytes(decision.json())
+        write_json(decision.json())
         return 0
     screen = console()
     screen.print(tree(decision, glyphs_for(screen)), width=width_of(screen))

@@ -20,7 +20,7 @@ def list_profiles(*, json: JsonOption = False) -> int:
     """List the profiles that ship with Turnout."""
     trees = {name: load_document(name)[0].tree for name in shipped()}
     if json:
-        from .screen import write_bytes
+        from .screen import write_json
 
         rows = [
             {
@@ -31,7 +31,7 @@ def list_profiles(*, json: JsonOption = False) -> int:
             }
             for name, tree in trees.items()
         ]
-        write_bytes(msgspec.json.encode(rows))
+        write_json(msgspec.json.encode(rows))
         return 0
     from rich import box
     from rich.table import Table
@@ -73,10 +73,10 @@ def show(
 
     profile = load_profile(name, config=config, embedder=find_embedder())
     if json:
-        from .screen import write_bytes
+        from .screen import write_json
 
         whole = {"name": profile.name, "hash": profile.hash, "file": str(find(name)), "remarks": profile.remarks}
-        write_bytes(msgspec.json.encode({**whole, "profile": profile.resolved}))
+        write_json(msgspec.json.encode({**whole, "profile": profile.resolved}))
         return 0
     from .profile_page import page
     from .screen import console, glyphs_for, width_of

@@ -15,14 +15,14 @@ from turnout.config.shelf import SHIPPED, shipped_model
 from turnout.core.errors import LearnError
 
 from .option import ConfigOption, JsonOption, ProfileOption
-from .screen import console, counted, glyphs_for, visible, write_bytes
+from .screen import console, counted, glyphs_for, visible, write_json
 from .stream import progressing
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from turnout.core.embed import Embeds
-    from turnout.learn.promote import Promotion
+    from turnout.learn.promote import Check, Promotion
     from turnout.learn.shadow import Shadow
 
 # The profile that ships with a student.
@@ -64,11 +64,31 @@ def promote(
     json: JsonOption = False,
     config: ConfigOption = None,
 ) -> int:
+    found = hold(profile, digest, layer=layer, accept=accept, config=config, check=check, force=force, why=why)
+    if json:
+        write_json(msgspec.json.encode(form(found)))
+    else:
+        print_promotion(console(), found, asked=not check)
+    return 0 if found.promoted or (check and found.passed) else 1
+
+
+def hold(
+    profile: str,
+    digest: str | None,
+    *,
+    layer: str | None = None,
+    accept: tuple[str, ...] = (),
+    config: str | None = None,
+    check: bool = False,
+    force: bool = False,
+    why: str = "",
+) -> Promotion:
+    """The one way to let a model serve: held against the champion by every check that applies to it."""
     with needing_learn():
         from turnout.config.learning import learn_settings
         from turnout.learn.contest import contend
     with progressing("checks") as progress:
-        found = contend(
+        return contend(
             profile,
             settings=learn_settings(config),
             layer=layer,
@@ -82,11 +102,6 @@ def promote(
             why=why,
             progress=progress,
         )
-    if json:
-        write_bytes(msgspec.json.encode(form(found)))
-    else:
-        print_promotion(console(), found, asked=not check)
-    return 0 if found.promoted or (check and found.passed) else 1
 
 
 @contextlib.contextmanager
@@ -134,7 +149,7 @@ def print_promotion(screen: Console, found: Promotion, *, asked: bool) -> None:
     glyphs = glyphs_for(screen)
     head = Text.assemble((f"{visible(found.profile)} {visible(found.layer)}", "bold"), f"  {found.challenger}")
     screen.print(head.append(f" against {champion_name(found)}", "dim"), soft_wrap=True)
-    rows = [Row(one.check, one.value, one.limit, one.passed, one.why) for one in found.checks]
+    rows = [Row(one.check, one.value, one.limit, one.passed, _why(one)) for one in found.checks]
     screen.print(Rail(draw_checks(rows, glyphs), "  "))
     failed = len(found.failed)
     if found.promoted:
@@ -145,3 +160,8 @@ def print_promotion(screen: Console, found: Promotion, *, asked: bool) -> None:
     else:
         told = f"{failed} of {len(found.checks)} checks failed"
         screen.print(Text(f"not promoted: {told}" if asked else f"it may not serve: {told}", "bold red"))
+
+
+def _why(check: Check) -> str:
+    """What a check means; where it failed, also where its limit is set."""
+    return check.why if check.passed else f"{check.why} ({check.setting})"

@@ -25,7 +25,7 @@ from .diff import LISTED, limit_of
 from .option import DEFAULT_PROFILE, ConfigOption, JsonOption, LimitOption, ProfileOption, WorkersOption
 from .question import UNREADABLE
 from .rows import KEPT_ERRORS, Chunk, chunks, encode_id, read_row, router_of, spread
-from .screen import console, counted, write_bytes
+from .screen import console, counted, write_json
 from .stream import reading, watched, workers_for
 
 
@@ -109,7 +109,7 @@ def replay(
         for part in watched(spread(replay_chunk, task, chunks(rows), count), size):
             found = found.plus(part, task.limit)
     if json:
-        write_bytes(msgspec.json.encode(_form(loaded, found)))
+        write_json(msgspec.json.encode(_form(loaded, found)))
     else:
         _print(loaded, found)
     return 1 if found.differing or found.other.errors else 0

@@ -14,7 +14,7 @@ from turnout.core.errors import LearnError
 
 from .option import ConfigOption, JsonOption, ProfileOption
 from .promote import PROMOTED, LayerOption, who_is_it
-from .screen import console, glyphs_for, visible, write_bytes
+from .screen import console, glyphs_for, visible, write_json
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -40,7 +40,7 @@ def rollback(
     changes = shelf.read_history(name, own)
     serving = shelf.champion_digest(name, own)
     if json:
-        write_bytes(msgspec.json.encode({"profile": name, "layer": own, "champion": serving, "changes": changes}))
+        write_json(msgspec.json.encode({"profile": name, "layer": own, "champion": serving, "changes": changes}))
         return 0
     screen = console()
     if change is not None:

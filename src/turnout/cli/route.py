@@ -54,9 +54,9 @@ def route(
 
 def _print(decision: Decision, *, json: bool) -> None:
     if json:
-        from .screen import write_bytes
+        from .screen import write_json
 
-        write_bytes(decision.json())
+        write_json(decision.json())
     else:
         from .render import summary
         from .screen import console, glyphs_for

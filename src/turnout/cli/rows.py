@@ -23,6 +23,7 @@ from turnout.config.load import load
 from turnout.core.errors import QueryError, TurnoutError, suggest
 from turnout.core.query import Query
 from turnout.core.router import Router
+from turnout.text.control import escape_json
 
 from .question import UNREADABLE, why_unreadable
 
@@ -186,7 +187,9 @@ def decide_chunk(job: Job, chunk: Chunk) -> Decided:
         if job.with_text:
             head += b'"text":%b,' % msgspec.json.encode(text)
         output.append(b'%b"decision":%b}\n' % (head, decision.json()))
-    return Decided(b"".join(output), Tally(len(chunk.lines), errors, routes, outcomes, messages), chunk.size)
+    return Decided(
+        escape_json(b"".join(output)), Tally(len(chunk.lines), errors, routes, outcomes, messages), chunk.size
+    )
 
 
 @functools.cache

@@ -9,9 +9,10 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from turnout.config.schema import profile_schema
+from turnout.text.control import escape_json
 
 from .question import STDIN
-from .screen import console, visible, write_bytes
+from .screen import console, visible, write_json
 
 
 def schema(
@@ -21,11 +22,11 @@ def schema(
         Parameter(name=("--out", "-o"), help="Where it goes; `-` is stdout.", show_default=False, metavar="FILE"),
     ] = STDIN,
 ) -> int:
-    text = json.dumps(profile_schema(), indent=2, ensure_ascii=False)
+    encoded = escape_json(json.dumps(profile_schema(), indent=2, ensure_ascii=False).encode())
     if out == STDIN:
-        write_bytes(text.encode())
+        write_json(encoded)
         return 0
-    File(out).write_text(f"{text}\n", encoding="utf-8", newline="\n")
+    File(out).write_bytes(encoded + b"\n")
     screen = console()
     screen.print(f"{visible(out)} is written. Make this the first line of a profile beside it:", soft_wrap=True)
     screen.print(f"#:schema ./{visible(File(out).name)}", soft_wrap=True)

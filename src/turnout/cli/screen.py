@@ -11,6 +11,8 @@ import os
 import sys
 from typing import TYPE_CHECKING, NamedTuple
 
+from turnout.text.control import BIDI, SEPARATORS, escape_json
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -19,13 +21,12 @@ MAX_WIDTH = 100
 # Below this nothing can be aligned; the terminal wraps what it must.
 MIN_WIDTH = 40
 
-_BIDI = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 _SHOWN: dict[int, int | str] = {
     **{code: 0x2400 + code for code in range(0x20)},
     0x0A: "↵",
     0x09: " ",
     0x7F: 0x2421,
-    **dict.fromkeys((*range(0x80, 0xA0), *map(ord, _BIDI), 0x2028, 0x2029, *range(0xD800, 0xE000)), "\ufffd"),
+    **dict.fromkeys((*range(0x80, 0xA0), *map(ord, BIDI + SEPARATORS), *range(0xD800, 0xE000)), "\ufffd"),
 }
 
 
@@ -71,10 +72,10 @@ def complain(message: str) -> None:
     print("turnout:", "\n         ".join(lines), file=sys.stderr)
 
 
-def write_bytes(data: bytes) -> None:
-    """A line of JSON to stdout, as it is."""
+def write_json(encoded: bytes) -> None:
+    """A line of JSON to stdout, in which no text can steer what shows it."""
     sys.stdout.flush()
-    sys.stdout.buffer.write(data + b"\n")
+    sys.stdout.buffer.write(escape_json(encoded) + b"\n")
     sys.stdout.buffer.flush()
 
 

@@ -11,7 +11,7 @@ from turnout.core.errors import LearnError, QueryError
 
 from .option import ConfigOption, DbOption, JsonOption, ProfileOption, SinceOption, TenantOption, UntilOption
 from .promote import PROMOTED, LayerOption, champion_name, embedder_here, needing_learn
-from .screen import console, counted, glyphs_for, visible, write_bytes
+from .screen import console, counted, glyphs_for, visible, write_json
 from .stored import reading_log, span_of
 from .stream import progressing
 
@@ -74,7 +74,7 @@ def shadow(
     keep(found)
     if json:
         shares = {"agreement": found.agreement, "old_accuracy": found.old.accuracy, "new_accuracy": found.new.accuracy}
-        write_bytes(msgspec.json.encode({**msgspec.to_builtins(found), **shares, "needed": needed}))
+        write_json(msgspec.json.encode({**msgspec.to_builtins(found), **shares, "needed": needed}))
     else:
         _print(console(), found, differences, needed)
     return 0

@@ -15,7 +15,7 @@ from turnout.store.restore import restore
 
 from .option import ConfigOption, DbOption, DecisionArgument, JsonOption, TenantOption
 from .render import picture
-from .screen import Glyphs, console, counted, glyphs_for, visible, width_of, write_bytes
+from .screen import Glyphs, console, counted, glyphs_for, visible, width_of, write_json
 from .shape import Rail
 from .stored import clock, dollars, reading_log, records_with, row_form, unread
 
@@ -53,7 +53,7 @@ def show(
     with reading_log(db, config) as store:
         story = tell(records_with(store, tenant, ident), ident)
     if json:
-        write_bytes(msgspec.json.encode(story.form()))
+        write_json(msgspec.json.encode(story.form()))
         return 0
     screen = console()
     glyphs, width = glyphs_for(screen), width_of(screen)

@@ -6,7 +6,6 @@ before anything is written, so a phrase that does not do what was hoped for show
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -17,7 +16,9 @@ import msgspec
 from turnout.config.cases import Case
 from turnout.config.document import from_source
 from turnout.config.resolve import build
+from turnout.config.write import toml_key, toml_text, toml_value
 from turnout.core.router import Router
+from turnout.text.control import escape_json
 
 from .propose import Example, Proposal, propose
 
@@ -25,8 +26,6 @@ from .propose import Example, Proposal, propose
 # of another route beats a leaning one; two telling phrases of two routes are a tie, which the fallback decides.
 TELLING, LEANING = 0.6, 0.3
 CONFIDENCE, MARGIN = 0.65, 0.25
-
-_bare_key = re.compile(r"[A-Za-z0-9_-]+").fullmatch
 
 DEMONSTRATION = (
     Example("What are your opening hours?", "general"),
@@ -79,7 +78,7 @@ def make_starter(name: str, examples: Sequence[Example], cases_file: str) -> Sta
         cases.append(Case(ident, example.route, text=example.text, must=holds, why=why))
         if not holds:
             missed.append(Missed(example, decided))
-    lines = "".join(f"{msgspec.json.encode(case).decode()}\n" for case in cases)
+    lines = "".join(f"{escape_json(msgspec.json.encode(case)).decode()}\n" for case in cases)
     return Starter(profile, lines, routes, proposals, tuple(missed))
 
 
@@ -96,19 +95,6 @@ def slugs(routes: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def quote(text: str) -> str:
-    """A TOML string. JSON's escapes are TOML's, but for the one control character JSON leaves as it is."""
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def _key(name: str) -> str:
-    return name if _bare_key(name) else quote(name)
-
-
-def _list(texts: Iterable[str]) -> str:
-    return f"[{', '.join(map(quote, texts))}]"
-
-
 def _profile(
     name: str, routes: tuple[str, ...], fallback: str, proposals: dict[str, Proposal], cases_file: str
 ) -> Iterable[str]:
@@ -121,21 +107,21 @@ def _profile(
 #
 # Help while you type: run `turnout schema -o profile.schema.json`, then make this the first line of the file:
 #   #:schema ./profile.schema.json
-name = {quote(name)}
+name = {toml_text(name)}
 description = "describe in one sentence what is decided here"
-routes = {_list(routes)}
+routes = {toml_value(routes)}
 # ordered = true       # the routes stand from cheapest to dearest, so a caller may be given a ceiling
-cases = {quote(cases_file)}
+cases = {toml_text(cases_file)}
 
 # When no layer is sure. Choose the route that does least harm.
-fallback = {{ route = {quote(fallback)}, confidence = 0.5 }}
-# blank = {{ route = {quote(fallback)} }}    # what a blank question gets, without asking any layer
+fallback = {{ route = {toml_text(fallback)}, confidence = 0.5 }}
+# blank = {{ route = {toml_text(fallback)} }}    # what a blank question gets, without asking any layer
 
 # 1. A caller may name a route; that settles it.
 [[layers]]
 id = "declared"
 kind = "declared.v1"
-# aliases = {{ {_key(f"{ids[routes[0]]}-questions")} = {quote(routes[0])} }}
+# aliases = {{ {toml_key(f"{ids[routes[0]]}-questions")} = {toml_text(routes[0])} }}
 
 # 2. What must hold whatever the words below say. The first rule that matches decides.
 # [[layers]]
@@ -144,7 +130,7 @@ kind = "declared.v1"
 #
 # [[layers.rules]]
 # id = "sure"
-# route = {quote(routes[0])}
+# route = {toml_text(routes[0])}
 # when = {{ any = ["a phrase", "one phrase|with its forms"], none = ["but not with this one"] }}
 # text = "how people read it"
 
@@ -163,22 +149,22 @@ accept = {{ confidence = {CONFIDENCE}, margin = {MARGIN} }}
         for suffix, weight, phrases in _lists(proposals[route]):
             signals = True
             ident = f"{ids[route]}{suffix}"
-            sums[route].append(f"{_key(ident)} = {weight}")
-            yield f"[[layers.signals]]\nid = {quote(ident)}\nwords = {_list(phrases)}\n"
+            sums[route].append(f"{toml_key(ident)} = {weight}")
+            yield f"[[layers.signals]]\nid = {toml_text(ident)}\nwords = {toml_value(phrases)}\n"
         if not sums[route]:
-            yield f"# No phrase was found for {_key(route)}: a signal of its own goes here.\n"
+            yield f"# No phrase was found for {toml_key(route)}: a signal of its own goes here.\n"
     if not signals:
         yield "signals = []\n"
     yield "# What each list adds to its route. The highest sum wins; two alike are a tie, which passes no gate."
     yield "[layers.ranking.sums]"
-    yield from (f"{_key(ids[route])} = {{ {', '.join(sums[route])} }}" for route in routes if sums[route])
+    yield from (f"{toml_key(ids[route])} = {{ {', '.join(sums[route])} }}" for route in routes if sums[route])
     yield "\n[layers.ranking.routes]"
     for route in routes:
-        terms = f"{{ add = 1.0, of = {quote(ids[route])} }}" if sums[route] else ""
-        yield f"{_key(route)} = [{terms}]"
+        terms = f"{{ add = 1.0, of = {toml_text(ids[route])} }}" if sums[route] else ""
+        yield f"{toml_key(route)} = [{terms}]"
     yield "\n# What each route means to whoever acts on the decision. A key that is left out is not governed."
     for number, route in enumerate(routes):
-        yield f"[policy.{_key(route)}]"
+        yield f"[policy.{toml_key(route)}]"
         yield from _OPTIONS if number == 0 else ()
         yield ""
 

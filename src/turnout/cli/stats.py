@@ -28,7 +28,7 @@ from .option import (
     TenantOption,
     UntilOption,
 )
-from .screen import console, glyphs_for, width_of, write_bytes
+from .screen import console, glyphs_for, width_of, write_json
 from .stored import left_out, nothing_there, reading_log, records_of, span_of
 
 HOUR_MS = 3_600_000
@@ -88,7 +88,7 @@ def stats(
         print(nothing)
         return 0
     if json:
-        write_bytes(msgspec.json.encode(form(found, stretch, waiting)))
+        write_json(msgspec.json.encode(form(found, stretch, waiting)))
     elif empty:
         print(empty)
     else:
@@ -105,7 +105,7 @@ def stats(
 def _by_key(used: list[KeyUse], empty: str, *, json: bool) -> int:
     """Who spent what, over all tenants."""
     if json:
-        write_bytes(msgspec.json.encode({"by": "key", "keys": used}))
+        write_json(msgspec.json.encode({"by": "key", "keys": used}))
     elif empty:
         print(empty)
     else:

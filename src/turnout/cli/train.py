@@ -16,11 +16,12 @@ from turnout.config.learning import learn_settings
 from turnout.config.load import load_profile
 from turnout.core.errors import LearnError, QueryError
 from turnout.core.profile import Profile
+from turnout.text.control import escape_json
 
 from .labelled import read_share
 from .option import ConfigOption, DbOption, JsonOption, ProfileOption, SinceOption, UntilOption
 from .question import STDIN
-from .screen import console, counted, glyphs_for, visible, write_bytes
+from .screen import console, counted, glyphs_for, visible, write_json
 from .stored import reading_log, span_of
 from .stream import writing
 
@@ -147,7 +148,9 @@ def train(
         from .train_outcome import Aimed, train_from_outcomes
 
         aimed = Aimed(keep_quality, budget, max_cost)
-        return train_from_outcomes(loaded, outcomes, layer, vectors, seed, out, aimed, promote=promote, json=json)
+        return train_from_outcomes(
+            loaded, profile, outcomes, layer, vectors, seed, out, aimed, promote=promote, json=json, config=config
+        )
     if keep_quality is not None or budget is not None or max_cost is not None:
         raise QueryError("--keep-quality, --budget and --max-cost are aims of --outcomes FILE: name one")
     try:
@@ -181,7 +184,7 @@ def train(
     if quarantine is not None:
         _write_quarantine(quarantine, aside)
     if json:
-        write_bytes(_form(training))
+        write_json(_form(training))
     else:
         _print(training.report, aside, quarantine)
         if not promote:
@@ -218,7 +221,7 @@ def _is_due(profile: Profile, layer: str, json: bool, db: str | None, config: st
         drifted = partial(find_drift, store, profile.name, layer)
         found = is_due(store, profile.name, learn_settings(config), layer=layer, drifted=drifted)
     if json and not found:
-        write_bytes(msgspec.json.encode(found))
+        write_json(msgspec.json.encode(found))
     elif not json:
         console().print(f"{'due' if found else 'not due'}: {visible(str(found))}", soft_wrap=True)
     return found.due
@@ -322,7 +325,8 @@ def _write_quarantine(out: str, aside: Sequence[Quarantined]) -> None:
                 "human_by": one.row.who or None,
             }
             row |= {"session": one.row.session, "tenant": one.row.tenant or None, "code": one.code}
-            file.write(msgspec.json.encode(row | {"reason": one.reason, "from": one.row.where}) + b"\n")
+            line = msgspec.json.encode(row | {"reason": one.reason, "from": one.row.where})
+            file.write(escape_json(line) + b"\n")
 
 
 def _form(training: Training) -> bytes:

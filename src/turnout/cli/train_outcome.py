@@ -13,12 +13,15 @@ from turnout.config import shelf
 from turnout.core.errors import LearnError, QueryError
 from turnout.core.profile import Profile
 
-from .screen import console, glyphs_for, visible, write_bytes
+from .promote import form as promotion_form
+from .promote import hold, print_promotion
+from .screen import console, glyphs_for, visible, write_json
 from .stream import progressing
 
 if TYPE_CHECKING:
     from turnout.core.embed import Embeds
     from turnout.learn.gain_write import TrainedGains
+    from turnout.learn.promote import Promotion
 
 
 class Aimed(NamedTuple):
@@ -31,6 +34,7 @@ class Aimed(NamedTuple):
 
 def train_from_outcomes(
     profile: Profile,
+    name: str,
     source: str,
     layer: str | None,
     embedder: Embeds | None,
@@ -40,7 +44,10 @@ def train_from_outcomes(
     *,
     promote: bool,
     json: bool,
+    config: str | None,
 ) -> int:
+    """Train, and let it serve if that was asked for and every check of `turnout promote` says it may; `name` is the
+    profile as it stands on the command line."""
     try:
         from turnout.learn.frontier import aim_for
         from turnout.learn.gain_write import train_outcomes
@@ -56,23 +63,23 @@ def train_from_outcomes(
         )
         if out is None:
             folder = shelf.put(folder, profile.name, found.manifest.layer)
-    serves = False
-    if promote and pays(found.metrics):
-        shelf.set_champion(profile.name, found.manifest.layer, found.manifest.digest, why="turnout train --promote")
-        serves = True
+    held: Promotion | None = None
+    if promote:
+        layer, why = found.manifest.layer, "turnout train --promote"
+        held = hold(name, found.manifest.digest, layer=layer, config=config, why=why)
+    serves = held is not None and held.promoted
     if json:
         form = msgspec.to_builtins(found.manifest) | {"folder": str(folder), "remarks": found.remarks}
-        write_bytes(msgspec.json.encode(form | {"serves": serves}))
+        report = {"promotion": promotion_form(held)} if held is not None else {}
+        write_json(msgspec.json.encode(form | {"serves": serves} | report))
     else:
         _print(found, folder)
-        _print_next(found, promote, serves=serves, on_shelf=out is None)
+        if held is not None:
+            console().print()
+            print_promotion(console(), held, asked=True)
+        else:
+            _print_next(found, on_shelf=out is None)
     return 0 if serves or not promote else 1
-
-
-def pays(metrics: Mapping[str, Any]) -> bool:
-    """Whether it is shown to keep more of the quality gap than sending as many questions to the dear tier by lot."""
-    low, share = metrics.get("kept_low"), metrics.get("cost_share")
-    return low is not None and share is not None and low > share
 
 
 def number(option: str, said: str | None) -> float | None:
@@ -113,15 +120,10 @@ def _print(found: TrainedGains, folder: File) -> None:
     screen.print(f"{manifest.digest} in {visible(str(folder))}", soft_wrap=True)
 
 
-def _print_next(found: TrainedGains, promote: bool, *, serves: bool, on_shelf: bool) -> None:
-    low, share = found.metrics.get("kept_low"), found.metrics.get("cost_share")
-    if serves:
-        said = f"It serves now (turnout rollback -p {visible(found.manifest.profile)} goes back)."
-    elif promote:
-        numbers = f" ({low:.1%} against {share:.1%})" if low is not None and share is not None else ""
-        said = f"Not promoted: it is not shown to beat a lottery of the same cost{numbers}. More outcomes would tell."
-    elif on_shelf:
-        said = "It does not serve yet: --promote lets it, if it is shown to beat a lottery of the same cost."
+def _print_next(found: TrainedGains, *, on_shelf: bool) -> None:
+    if on_shelf:
+        name, layer = visible(found.manifest.profile), visible(found.manifest.layer)
+        said = f"It does not serve yet: turnout promote -p {name} --layer {layer} checks it and lets it serve."
     else:
         said = "Nothing serves it: without --out it is stood on the shelf, and --promote lets it serve."
     console().print(said, soft_wrap=True)

@@ -13,7 +13,7 @@ from turnout.config.load import load_profile
 from turnout.core.errors import LearnError, QueryError
 
 from .option import DEFAULT_PROFILE, ConfigOption, JsonOption, ProfileOption
-from .screen import console, counted, glyphs_for, visible, write_bytes
+from .screen import console, counted, glyphs_for, visible, write_json
 from .stream import progressing
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def tune(
             "moved": moved,
             "written": str(written) if written else None,
         }
-        write_bytes(msgspec.json.encode(form))
+        write_json(msgspec.json.encode(form))
     else:
         _print(loaded.name, place.id, report, moved, written, asked=out)
     return 0 if report.is_better or written is not None else 1

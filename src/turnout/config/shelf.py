@@ -322,7 +322,7 @@ def _told(profile: str, layer: str) -> list[Change]:
         return []
     found = []
     for line in lines:
-        with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):
+        with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             found.append(msgspec.json.decode(line, type=Change))
     return found
 

@@ -73,8 +73,12 @@ class ConfigError(TurnoutError):
 
 
 class ArtefactUnreadable(ConfigError):
-    def __init__(self, path: object, problem: str) -> None:
-        super().__init__([Problem(str(path), problem)])
+    # What a decoder says of a stranger's file may quote the file: one line of it, and not all.
+    MOST_CHARACTERS = 400
+
+    def __init__(self, path: object, problem: str, step: str = "train again, or copy the whole folder again") -> None:
+        said = " ".join("".join(letter if letter.isprintable() else " " for letter in problem).split())
+        super().__init__([Problem(str(path), f"{said[: self.MOST_CHARACTERS]}: {step}")])
 
 
 class UnknownProfile(ConfigError):

@@ -11,13 +11,10 @@ the shape that follows from the manifest, every number is finite. Judging is Num
 from __future__ import annotations
 
 import hashlib
-import zipfile
-import zlib
 from collections.abc import Mapping, Sequence
-from io import BytesIO
 from math import exp, log
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
@@ -25,6 +22,8 @@ from msgspec import Meta, Struct
 from turnout.core.errors import ArtefactUnreadable
 from turnout.text.file import read_bytes, reason_of
 from turnout.text.ngram import Ngrams
+
+from .npz import MOST_BYTES, Form, read_arrays
 
 if TYPE_CHECKING:
     import numpy
@@ -37,8 +36,6 @@ WEIGHTS = "weights.npz"
 CARD = "card.html"
 # Hex digits of SHA-256 that name an artefact, as many as name a profile.
 DIGEST_DIGITS = 16
-# What is read into memory at most. The largest student of 200 labels and a million n-grams stays under half of it.
-MOST_BYTES = 512 * 1024 * 1024
 # A manifest has some lines for each label.
 MOST_MANIFEST_BYTES = 4 * 1024 * 1024
 # The least that others may add up to: e to the power of -30, of which float32 still knows six digits.
@@ -47,9 +44,11 @@ LEAST = 1e-13
 FEW = 8
 # More routes than anybody has; the two heads are sized by it.
 MOST_LABELS = 10_000
+# A float32 holds eight powers of ten more, so that no sum over a text is infinite.
+LARGEST = 1e30
 
 Finite = Annotated[float, Meta(gt=-1e30, lt=1e30)]
-Positive = Annotated[float, Meta(gt=0.0, lt=1e30)]
+Positive = Annotated[float, Meta(gt=1e-30, lt=1e30)]
 Share = Annotated[float, Meta(ge=0.0, le=1.0)]
 Count = Annotated[int, Meta(ge=0)]
 
@@ -220,6 +219,13 @@ class Trained:
             self._bank = arrays["bank"].astype(np.float32)
             self._starts = [int(start) for start in arrays["bank_starts"]]
 
+    def largest(self) -> float:
+        """The largest number a logit is added up from; infinite where one is no number."""
+        np = self._np
+        used = (self._weights, self._scales, self._bias, self._ngram_bias, self._vector_weights, self._by_itself)
+        most = [float(np.abs(of).max(initial=0)) for of in used if of is not None and of.dtype != np.int8]
+        return max(most) if np.isfinite(most).all() else float("inf")
+
     def judge(self, folded: str, vector: Array | None = None) -> Judged:
         """What this student makes of a folded text. One of vectors looks at this vector where words are not enough."""
         heard = self.hear(folded)
@@ -355,18 +361,32 @@ def sigmoid(odds: float) -> float:
 # --- reading
 
 
+M = TypeVar("M", bound=Struct)
+
+
+def read_as(path: Path, form: type[M], what: str) -> M:
+    """A manifest of this form, its digest checked: any artefact begins with one."""
+    raw = read_file(path, MOST_MANIFEST_BYTES)
+    try:
+        manifest: Any = msgspec.json.decode(raw, type=form)
+        digest = digest_of(manifest)
+    # OverflowError: a number that is read and cannot be written.
+    except (msgspec.MsgspecError, ValueError, RecursionError, OverflowError) as error:
+        raise ArtefactUnreadable(path, f"not {what}: {error}") from None
+    if manifest.format != FORMAT:
+        raise ArtefactUnreadable(
+            path, f"format {manifest.format}, this version of Turnout reads {FORMAT}", "train again"
+        )
+    if digest != manifest.digest:
+        raise ArtefactUnreadable(path, f"it was changed after it was written, its digest is not {manifest.digest!r}")
+    found: M = manifest
+    return found
+
+
 def read_manifest(folder: Path) -> Manifest:
     """What a folder says it is, its own digest checked."""
     path = folder / MANIFEST
-    raw = read_file(path, MOST_MANIFEST_BYTES)
-    try:
-        manifest = msgspec.json.decode(raw, type=Manifest)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError) as error:
-        raise ArtefactUnreadable(path, f"not the manifest of a student: {error}") from None
-    if manifest.format != FORMAT:
-        raise ArtefactUnreadable(path, f"format {manifest.format}, this version of Turnout reads {FORMAT}: train again")
-    if digest_of(manifest) != manifest.digest:
-        raise ArtefactUnreadable(path, f"it was changed after it was written: its digest is not {manifest.digest!r}")
+    manifest = read_as(path, Manifest, "the manifest of a student")
     if len(set(manifest.labels)) < len(manifest.labels):
         raise ArtefactUnreadable(path, "a label stands in it twice")
     if manifest.alone is not None and (manifest.embedder is None or manifest.mix <= 0):
@@ -376,45 +396,41 @@ def read_manifest(folder: Path) -> Manifest:
 
 def read_artefact(folder: Path) -> Trained:
     """The student in a folder; an ArtefactUnreadable that says what is wrong with it."""
+    import numpy as np
+
     manifest = read_manifest(folder)
     path = folder / WEIGHTS
-    raw = read_file(path, MOST_BYTES)
-    if hashlib.sha256(raw).hexdigest() != manifest.files.get(WEIGHTS):
-        raise ArtefactUnreadable(path, "it is not the file its manifest was written for")
-    arrays = read_arrays(path, raw)
+    raw = read_weights(path, manifest.files)
+    arrays = read_arrays(path, raw, lambda forms: check_forms(manifest, forms))
     for problem in check_arrays(manifest, arrays):
         raise ArtefactUnreadable(path, problem)
-    return Trained(manifest, arrays)
+    with np.errstate(all="ignore"):
+        trained = Trained(manifest, arrays)
+    if trained.largest() > LARGEST:
+        raise ArtefactUnreadable(path, f"with its temperature, a weight is beyond {LARGEST:g}")
+    return trained
+
+
+def read_weights(path: Path, files: Mapping[str, str]) -> bytes:
+    """The weights, which are those the manifest names."""
+    raw = read_file(path, MOST_BYTES)
+    if hashlib.sha256(raw).hexdigest() != files.get(WEIGHTS):
+        raise ArtefactUnreadable(path, "it is not the file its manifest was written for")
+    return raw
 
 
 def read_file(path: Path, most: int) -> bytes:
+    """A file of at most so many bytes: what is larger, or is no file but a pipe or a device, is not begun with."""
     try:
         return read_bytes(path, most)
     except OSError as error:
         raise ArtefactUnreadable(path, f"cannot be read: {reason_of(error)}") from None
 
 
-def read_arrays(path: Path, raw: bytes) -> dict[str, Array]:
-    import numpy as np
-
-    try:
-        # What is packed small may be large unpacked: look before unpacking.
-        with zipfile.ZipFile(BytesIO(raw)) as packed:
-            size = sum(entry.file_size for entry in packed.infolist())
-        if size > MOST_BYTES:
-            raise ArtefactUnreadable(path, f"{size:,} bytes of arrays; {MOST_BYTES:,} are read at most")
-        with np.load(BytesIO(raw), allow_pickle=False) as found:
-            return {name: found[name] for name in found.files}
-    except (OSError, ValueError, KeyError, EOFError, NotImplementedError, zipfile.BadZipFile, zlib.error) as error:
-        raise ArtefactUnreadable(path, f"not arrays without code: {error}") from None
-
-
-def check_arrays(manifest: Manifest, arrays: Mapping[str, Array]) -> list[str]:
-    """What is wrong with the weights of a student that says this of itself."""
-    import numpy as np
-
+def check_forms(manifest: Manifest, forms: Mapping[str, Form]) -> list[str]:
+    """What is wrong with arrays of these forms for a student that says this of itself."""
     labels = len(manifest.labels)
-    rows = len(arrays.get("ngram_rows", ()))
+    rows = next(iter(forms["ngram_rows"].shape), 0) if "ngram_rows" in forms else 0
     wanted: dict[str, tuple[str, tuple[int | None, ...]]] = {
         "ngram_rows": ("uint32", (None,)),
         "ngram_weights": ("int8", (rows, labels)),
@@ -428,25 +444,51 @@ def check_arrays(manifest: Manifest, arrays: Mapping[str, Array]) -> list[str]:
             "bank": ("float16", (None, manifest.embedder.width)),
             "bank_starts": ("uint32", (labels + 1,)),
         }
-    problems = [f"it has no array {name!r}" for name in wanted if name not in arrays]
-    problems += [f"{name!r} is no array of a student" for name in arrays if name not in wanted]
+    return compare_forms(forms, wanted, "a student")
+
+
+def compare_forms(
+    forms: Mapping[str, Form], wanted: Mapping[str, tuple[str, tuple[int | None, ...]]], what: str
+) -> list[str]:
+    """What is missing, unknown, or not of the type and shape that is wanted; None is any length."""
+    problems = [f"it has no array {name!r}" for name in wanted if name not in forms]
+    problems += [f"{name!r} is no array of {what}" for name in forms if name not in wanted]
     if problems:
         return problems
     for name, (dtype, shape) in wanted.items():
-        array = arrays[name]
-        same = len(shape) == array.ndim and all(n in (None, m) for n, m in zip(shape, array.shape, strict=True))
-        if array.dtype != dtype or not same:
+        form = forms[name]
+        same = len(shape) == len(form.shape) and all(n in (None, m) for n, m in zip(shape, form.shape, strict=True))
+        if form.dtype != dtype or not same:
             like = " x ".join("any" if size is None else str(size) for size in shape)
-            problems.append(f"{name} is {array.dtype} {array.shape}, not {dtype} of {like}")
-        elif array.dtype.kind == "f" and not np.isfinite(array).all():
-            problems.append(f"{name} has numbers that are not finite")
+            problems.append(f"{name} is {form.dtype} {form.shape}, not {dtype} of {like}")
+    return problems
+
+
+def check_arrays(manifest: Manifest, arrays: Mapping[str, Array]) -> list[str]:
+    """What is wrong with the weights of a student that says this of itself."""
+    import numpy as np
+
+    forms = {name: Form(array.dtype.name, array.shape) for name, array in arrays.items()}
+    problems = check_forms(manifest, forms) or check_numbers(arrays)
     if problems:
         return problems
     found = arrays["ngram_rows"]
-    if rows and (int(found.max()) >= manifest.ngrams.buckets or (np.diff(found.astype(np.int64)) <= 0).any()):
+    if len(found) and (int(found.max()) >= manifest.ngrams.buckets or (np.diff(found.astype(np.int64)) <= 0).any()):
         problems.append(f"ngram_rows are not rising numbers under {manifest.ngrams.buckets}")
     if manifest.embedder is not None:
         starts = arrays["bank_starts"].astype(np.int64)
         if starts[0] != 0 or starts[-1] != len(arrays["bank"]) or (np.diff(starts) < 0).any():
             problems.append("bank_starts do not divide the bank among the labels")
     return problems
+
+
+def check_numbers(arrays: Mapping[str, Array]) -> list[str]:
+    """Which arrays have numbers that cannot be added up."""
+    import numpy as np
+
+    floats = {name: array for name, array in arrays.items() if array.dtype.kind == "f"}
+    problems = [f"{name} has numbers that are not finite" for name, of in floats.items() if not np.isfinite(of).all()]
+    if problems:
+        return problems
+    largest = {name: float(abs(of).max(initial=0)) for name, of in floats.items()}
+    return [f"{name} has numbers beyond {LARGEST:g}" for name, most in largest.items() if most > LARGEST]

@@ -9,25 +9,36 @@ machine without the embedder decides by what it can see.
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Mapping
 from pathlib import Path as File
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
-import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from turnout.core.errors import ArtefactUnreadable
 from turnout.text.ngram import Ngrams
 from turnout.text.shape import NAMES, shape_of
 
-from .artefact import MANIFEST, MOST_BYTES, MOST_MANIFEST_BYTES, WEIGHTS, digest_of, read_arrays, read_file
+from .artefact import (
+    FORMAT,
+    MANIFEST,
+    MOST_LABELS,
+    WEIGHTS,
+    Finite,
+    check_numbers,
+    compare_forms,
+    read_as,
+    read_weights,
+)
+from .npz import Form, read_arrays
 
 KIND: Literal["gain"] = "gain"
-FORMAT = 1
 # What an embedder is given of a text: far more than the tokens it reads, far less than a page-long paste.
 EMBEDDED_CHARACTERS = 2000
+
+# A part of a text's shape that hardly varies is divided by 1 in training: nothing there is divided by less than this.
+LEAST_SCALE = 1e-9
 
 Head = Literal["ngram", "shape", "vector"]
 HEADS: tuple[Head, ...] = ("ngram", "shape", "vector")
@@ -37,14 +48,14 @@ class Embedder(Struct, frozen=True):
     """Whose vectors the weights were fitted to."""
 
     name: str
-    width: int
+    width: Annotated[int, Meta(ge=1, le=16_384)]
 
 
 class Curve(Struct, frozen=True):
     """The chance that a tier does as well as any, from how much the best of them is expected to gain over it."""
 
-    bias: float
-    slope: float
+    bias: Finite
+    slope: Finite
 
     def at(self, regret: float) -> float:
         # Beyond 30 the sigmoid is 0 or 1 to the last digit shown.
@@ -55,11 +66,11 @@ class Curve(Struct, frozen=True):
 class Setting(Struct, frozen=True):
     """How the heads are mixed and from where on a step up pays."""
 
-    heads: Mapping[Head, float]
+    heads: Mapping[Head, Finite]
     """How much each head counts."""
-    offsets: tuple[float, ...]
+    offsets: tuple[Finite, ...]
     """What is added for each tier."""
-    price: float
+    price: Finite
     """The gain that one unit of cost must bring."""
     confidence: tuple[Curve, ...]
     """For each tier."""
@@ -68,9 +79,9 @@ class Setting(Struct, frozen=True):
 class GainManifest(Struct, frozen=True):
     profile: str
     layer: str
-    tiers: tuple[str, ...]
+    tiers: Annotated[tuple[str, ...], Meta(max_length=MOST_LABELS)]
     """Cheapest first."""
-    costs: tuple[float, ...]
+    costs: tuple[Finite, ...]
     """What an answer of each tier costs, on average."""
     ngrams: Ngrams
     embedder: Embedder | None
@@ -169,28 +180,39 @@ class Gains:
 def read_gains(folder: File) -> Gains:
     """What a folder holds, after every check; ArtefactUnreadable says what is wrong with it."""
     path = folder / MANIFEST
-    try:
-        manifest = msgspec.json.decode(read_file(path, MOST_MANIFEST_BYTES), type=GainManifest)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError) as error:
-        raise ArtefactUnreadable(path, f"not what turnout train --outcomes writes: {error}") from None
-    if manifest.format != FORMAT:
-        raise ArtefactUnreadable(path, f"format {manifest.format}, this version of Turnout reads {FORMAT}: train again")
-    if digest_of(manifest) != manifest.digest:
-        raise ArtefactUnreadable(path, f"it was changed after it was written: its digest is not {manifest.digest!r}")
+    manifest = read_as(path, GainManifest, "what turnout train --outcomes writes")
+    for problem in _unfit(manifest):
+        raise ArtefactUnreadable(path, problem)
     path = folder / WEIGHTS
-    packed = read_file(path, MOST_BYTES)
-    if hashlib.sha256(packed).hexdigest() != manifest.files.get(WEIGHTS):
-        raise ArtefactUnreadable(path, "it is not the file its manifest was written for")
-    weights = read_arrays(path, packed)
-    for problem in _unfit(manifest, weights):
-        raise ArtefactUnreadable(path, f"{problem}: train again")
+    raw = read_weights(path, manifest.files)
+    weights = read_arrays(path, raw, lambda forms: _check_forms(manifest, forms))
+    problems = check_numbers(weights)
+    if not problems and (weights["shape_scale"] < LEAST_SCALE).any():
+        problems.append(f"shape_scale has numbers under {LEAST_SCALE:g}")
+    for problem in problems:
+        raise ArtefactUnreadable(path, problem)
     return Gains(manifest, weights)
 
 
-def _unfit(manifest: GainManifest, weights: Mapping[str, Any]) -> list[str]:
+def _unfit(manifest: GainManifest) -> list[str]:
     """What does not fit together."""
-    import numpy as np
+    tiers = len(manifest.tiers)
+    problems = []
+    if tiers < 2 or len(manifest.costs) != tiers:
+        problems.append(f"{tiers} tiers with {len(manifest.costs)} costs")
+    if len(set(manifest.tiers)) < tiers:
+        problems.append("a tier stands in it twice")
+    for name, setting in (("text", manifest.text), ("vector", manifest.vector)):
+        if setting is None:
+            continue
+        if len(setting.offsets) != tiers or len(setting.confidence) != tiers:
+            problems.append(f"setting {name} is not for {tiers} tiers")
+        if "vector" in setting.heads and (name == "text" or manifest.embedder is None):
+            problems.append(f"setting {name} asks for vectors")
+    return problems
 
+
+def _check_forms(manifest: GainManifest, forms: Mapping[str, Form]) -> list[str]:
     tiers = len(manifest.tiers)
     shapes: dict[str, tuple[int, ...]] = {
         "ngram": (manifest.ngrams.buckets, tiers),
@@ -202,20 +224,4 @@ def _unfit(manifest: GainManifest, weights: Mapping[str, Any]) -> list[str]:
     }
     if manifest.embedder is not None:
         shapes |= {"vector": (manifest.embedder.width, tiers), "vector_bias": (tiers,)}
-    problems = [f"{name} is missing" for name in shapes if name not in weights]
-    problems += [
-        f"{name} has shape {weights[name].shape}, {shape} is needed"
-        for name, shape in shapes.items()
-        if name in weights and weights[name].shape != shape
-    ]
-    problems += [f"{name} has numbers that are none" for name, of in weights.items() if not np.isfinite(of).all()]
-    if tiers < 2 or len(manifest.costs) != tiers:
-        problems.append(f"{tiers} tiers with {len(manifest.costs)} costs")
-    for name, setting in (("text", manifest.text), ("vector", manifest.vector)):
-        if setting is None:
-            continue
-        if len(setting.offsets) != tiers or len(setting.confidence) != tiers:
-            problems.append(f"setting {name} is not for {tiers} tiers")
-        if "vector" in setting.heads and (name == "text" or manifest.embedder is None):
-            problems.append(f"setting {name} asks for vectors")
-    return problems
+    return compare_forms(forms, {name: ("float32", shape) for name, shape in shapes.items()}, "gains")

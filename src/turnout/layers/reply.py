@@ -6,6 +6,7 @@ an answer in the agreed form, or it is invalid and the cascade goes on without i
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -14,8 +15,41 @@ import msgspec
 
 _THOUGHT = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
 _FENCE = re.compile(r"\A```[\w-]*\s*\n?(.*?)\n?```\s*\Z", re.DOTALL)
-# What may stand around a name that is the whole answer.
-_AROUND = " \t\r\n\"'`*.,:;!()[]"
+# What may stand before and after a name that is the whole answer. `!x` means "not x", and `[ ]` is a box left empty.
+_BEFORE = " \t\r\n\"'`*.,:;()[]"
+_AFTER = _BEFORE + "!"
+_EMPTY_BOX = re.compile(r"\[\s*\]")
+# Signs that set a name off from the words beside it and say nothing about it.
+_SETTING_OFF = str.maketrans({**dict.fromkeys('"`*()[]“”„«»', None), "’": "'", "⇒": "→"})
+
+_NAME = "\0"
+_NOUN = "(?:answer|tier|class|category|label|route|classification|level|mode|choice|type|name|verdict|result)"
+_THING = "(?:question|prompt|request|message|text|query|task|problem|input|one)"
+_THIS = f"(?:this|that|it|(?:this|that|the) {_THING})"
+_BEST = "(?:(?:final|best|correct|right|chosen|appropriate) )?"
+_IS = "(?:'s| is| would be| should be)"
+_VERB = (
+    f"(?:choose|chose|pick|select|say|answer|go with|(?:classify|label|rate) {_THIS} as|put {_THIS} (?:in|into|under))"
+)
+# The sentences that state a name, from its first word to its last. A list of what turns a sentence into its opposite
+# ("not", "anything but", "hardly", in any language) would never be complete; this one need not be.
+_states = re.compile(
+    r"(?:(?:sure|ok|okay|certainly|of course)[,.!:]* )?(?:as you ask, )?(?:[-•>→]+ ?|#+ )?"
+    rf"(?:(?:(?:my|the|its) )?{_BEST}{_NOUN}(?: (?:for|of) {_THIS})?(?: ?[:=→]|{_IS}:?) ?"
+    rf"|i(?: would|'d| will|'ll)? {_VERB}:? (?:(?:a|an|the) )?"
+    rf"|{_THIS}(?:{_IS}(?: classified as)?| belongs (?:to|in)| falls (?:under|into)):? (?:(?:a|an|the) )?)?"
+    rf"{_NAME}(?:[ ,:;./-]*(?:yes, )?{_NAME})*"
+    rf"(?: (?:{_NOUN}|{_THING}))?(?: here)?(?: is (?:my|the) {_BEST}{_NOUN})?(?:, (?:i think|no doubt about it))?"
+    r"[ .,:;!←]*"
+).fullmatch
+# What beside an object, or in a list, says that the answer is not one: a denial, a doubt, a choice, an echo.
+_DOUBTS = re.compile(
+    r"\b(?:not|no|never|none|neither|nor|cannot|without|except|but|or|either|unless|if|instead|rather|maybe|perhaps|"
+    r"probably|possibly|might|could|unsure|wrong|incorrect|false)\b|n['’]t\b|\?|={5}",
+    re.IGNORECASE,
+)
+# A name that is in no list of ours: one word.
+_word = re.compile(r"[\w-]+").fullmatch
 
 
 class Said(NamedTuple):
@@ -33,26 +67,30 @@ def without_thought(text: str) -> str:
 
 
 def read_label(text: str, names: Mapping[str, str]) -> Said | None:
-    """Exactly one name: as the whole reply, else as the only one among its words. `names` are case-folded."""
+    """Exactly one name: as the whole reply, else in a sentence that states it. `names` are case-folded."""
     text = without_thought(text)
-    exact = names.get(text.strip(_AROUND).casefold())
-    if exact is not None:
-        return Said((exact,))
-    found = {route for name, route in names.items() if _has_word(text.casefold(), name)}
-    return Said((found.pop(),)) if len(found) == 1 else None
+    route = _named(text, names) or _stated(text, names)
+    return Said((route,)) if route is not None else None
 
 
 def read_labels(text: str, names: Mapping[str, str], most: int) -> Said | None:
-    """One name or several, in a list. Names nobody knows are dropped; more than `most` is no answer."""
+    """One name or several, in a list. Names nobody knows are dropped; words that are no name, or more than `most`
+    names, are no answer."""
     parts = re.split(r"[,;\n+]|\band\b", without_thought(text))
-    found = [names.get(part.strip(_AROUND + "-•").casefold()) for part in parts]
-    routes = tuple(dict.fromkeys(route for route in found if route is not None))
-    return Said(routes) if 0 < len(routes) <= most else None
+    routes: dict[str, None] = {}
+    for part in parts:
+        route = _named(part.lstrip(" \t-•"), names)
+        bare = part.strip(_BEFORE + "-•")
+        if route is not None:
+            routes[route] = None
+        elif bare and (not _word(bare) or _DOUBTS.search(bare)):
+            return None
+    return Said(tuple(routes)) if 0 < len(routes) <= most else None
 
 
 def read_object(text: str, names: Mapping[str, str]) -> Said | None:
     """A JSON object with `mode` and `confidence`. A sureness that is none counts as no sureness at all."""
-    form = _object(without_thought(text))
+    form = _object(without_thought(text), names)
     if form is None:
         return None
     named = next((form[key] for key in ("mode", "route", "label") if key in form), None)
@@ -65,16 +103,46 @@ def read_object(text: str, names: Mapping[str, str]) -> Said | None:
     return Said((route,), float(min(1.0, max(0.0, number))), reason[:200] if isinstance(reason, str) else "")
 
 
-def _object(text: str) -> dict[str, Any] | None:
-    """The reply as an object; else the first span that is one."""
-    for candidate in (text, _first_span(text)):
+def _named(text: str, names: Mapping[str, str]) -> str | None:
+    """The route whose name is the whole text."""
+    return None if _EMPTY_BOX.search(text) else names.get(text.lstrip(_BEFORE).rstrip(_AFTER).casefold())
+
+
+def _stated(text: str, names: Mapping[str, str]) -> str | None:
+    """The one route that a sentence states."""
+    sentence = " ".join(text.casefold().split())
+    found = [name for name in names if _has_word(sentence, name)]
+    if len({names[name] for name in found}) != 1 or _NAME in sentence or _EMPTY_BOX.search(sentence):
+        return None
+    for name in sorted(found, key=len, reverse=True):
+        sentence = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", _NAME, sentence)
+    return names[found[0]] if _states(sentence.translate(_SETTING_OFF).strip()) else None
+
+
+def _object(text: str, names: Mapping[str, str]) -> dict[str, Any] | None:
+    """The reply as an object; else the first span that is one, where the words around it do not speak against it."""
+    span = _first_span(text)
+    around = text.replace(span, " ", 1)
+    for candidate in (text, span):
         try:
             form = msgspec.json.decode(candidate)
         except (msgspec.DecodeError, UnicodeError, RecursionError):
             continue
         if isinstance(form, dict):
-            return form
+            doubted = _DOUBTS.search(around) or _names_one(around, names)
+            return None if doubted or _says_twice(candidate) else form
     return None
+
+
+def _names_one(text: str, names: Mapping[str, str]) -> bool:
+    lowered = text.casefold()
+    return any(_has_word(lowered, name) for name in names)
+
+
+def _says_twice(text: str) -> bool:
+    """Whether an object has a key twice: which of its values is meant, no parser can say."""
+    pairs = json.loads(text, object_pairs_hook=list, parse_int=str)
+    return len({key for key, _ in pairs}) < len(pairs)
 
 
 def _first_span(text: str) -> str:

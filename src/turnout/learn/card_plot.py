@@ -9,6 +9,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from turnout.text.control import BIDI
+
 from .metric import Bin, Confusion, Curve
 
 # Half the width of a card, so that text in the picture has the size it says.
@@ -28,9 +30,7 @@ STEADY = 20
 NAME_CHARACTERS = 24
 
 # What XML cannot hold, and what would turn the reading direction around.
-_unfit = re.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
-)
+_unfit = re.compile(f"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f{BIDI}\ud800-\udfff\ufffe\uffff]")
 
 
 def safe(text: str) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path as File
 import msgspec
 
 from turnout.config.load import load_profile, read_chain, shipped
+from turnout.config.write import toml_comment, toml_key, toml_text, toml_value
 from turnout.core.errors import LearnError
 from turnout.core.profile import Profile
 
@@ -94,17 +95,17 @@ def compose(base: str, profile: Profile, choice: Choice, provenance: Provenance)
         ),
         f"repeat     {provenance.command}",
     ]
-    lines = [*(f"# {_line(note)}" for note in notes), f"extends = {quote(base)}"]
+    lines = [*map(toml_comment, notes), f"extends = {toml_text(base)}"]
     for name, (was, gate) in changed_gates(profile, choice).items():
-        lines += ["", "[[layers]]", f"id = {quote(name)}", f"# was {was:g}", f"accept = {spell_gate(gate)}"]
+        lines += ["", "[[layers]]", f"id = {toml_text(name)}", f"# was {was:g}", f"accept = {spell_gate(gate)}"]
     return "\n".join(lines) + "\n"
 
 
 def spell_gate(gate: float) -> str:
     """A gate in TOML. The margin's stays as it is, but for a gate that is to let nothing pass."""
     if gate == CLOSED:
-        return f"{{ confidence = 1.0, margin = {NEVER:.1f} }}"
-    return f"{{ confidence = {gate!r} }}"
+        return toml_value({"confidence": 1.0, "margin": NEVER})
+    return toml_value({"confidence": gate})
 
 
 def spell_settings(profile: Profile, choice: Choice) -> list[str]:
@@ -115,8 +116,8 @@ def spell_settings(profile: Profile, choice: Choice) -> list[str]:
     for name, (_, gate) in changed_gates(profile, choice).items():
         key = keys.get(f"layers.{name}.accept.confidence")
         if key is not None and not math.isinf(gate):
-            lines.append(f"{key} = {gate!r}")
-    return [f"[{profile.name}]", *lines] if lines else []
+            lines.append(f"{toml_key(key)} = {toml_value(gate)}")
+    return [f"[{toml_key(profile.name)}]", *lines] if lines else []
 
 
 def overriding(profile: Profile, names: Sequence[str]) -> list[str]:
@@ -125,17 +126,7 @@ def overriding(profile: Profile, names: Sequence[str]) -> list[str]:
     return [remark for remark in profile.remarks if any(remark.endswith(place) for place in places)]
 
 
-def quote(text: str) -> str:
-    # What JSON writes for a string, TOML reads as the same string, but for the one control character JSON leaves.
-    return msgspec.json.encode(text).decode().replace("\x7f", "\\u007f")
-
-
 def _count(count: Count) -> str:
     if not count.decided:
         return "nothing decided"
     return f"{count.decided:,} decided, {count.wrong:,} wrong ({count.error:.2%})"
-
-
-def _line(text: str) -> str:
-    """One line of a comment, whatever a file is called."""
-    return "".join(letter if letter.isprintable() else "?" for letter in text)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from turnout.config.cases import Case, run_cases
 from turnout.config.learning import LearnSettings
@@ -47,6 +48,24 @@ class Check(Struct, frozen=True):
     passed: bool
     why: str = ""
     """What it means, and where it failed what to do."""
+    setting: str = ""
+    """Where the limit is set."""
+
+
+# Who may change what a check asks for, and where.
+GOVERNED = {
+    "cross-validated accuracy": "min_accuracy in [learn]",
+    "held-out accuracy": "max_loss in [learn]",
+    "errors past the gate": "max_loss in [learn]",
+    "recall of each label": "max_label_loss in [learn]",
+    "golden cases": "cases in the profile",
+    "contract": "contract in the profile",
+    "flip rate": "RC-03: history changes no route",
+    "shadow decisions": "shadow_decisions in [learn]",
+    "quarantined rows": "max_quarantined in [learn]",
+    "trigger probe": "max_trigger_effect in [learn]",
+    "quality kept": "the aim it was trained for: --keep-quality, --budget or --max-cost",
+}
 
 
 class Promotion(Struct, frozen=True):
@@ -133,7 +152,8 @@ def examine_gains(
     settings: LearnSettings,
     progress: Callable[[int, int], None] = lambda *_: None,
 ) -> Promotion:
-    """The same for a model of what dearer routes gain: it has no labels to be right about, but must pay."""
+    """The same for a model of what more expensive routes gain. It has no labels, so that none of the checks of labels
+    applies: accuracy, recall, and what is planted for a label. In their place it must pay; the others hold as ever."""
     return _run(
         evidence,
         challenger,
@@ -143,6 +163,7 @@ def examine_gains(
         lambda: _cases(evidence),
         lambda: [_contract(evidence)],
         lambda: [_flips(evidence)],
+        lambda: [_shadow(evidence, champion, settings)],
     )
 
 
@@ -155,7 +176,7 @@ def _run(
 ) -> Promotion:
     checks: list[Check] = []
     for number, step in enumerate(steps, 1):
-        checks += step()
+        checks += [replace(check, setting=GOVERNED[check.check]) for check in step()]
         progress(number, len(steps))
     return Promotion(evidence.new.profile.name, evidence.layer, challenger, champion, tuple(checks))
 
@@ -168,7 +189,7 @@ def promote(
         count = len(found.failed)
         raise PromotionRefused(
             f"{found.challenger} was not promoted, {count} check{'s' * (count != 1)} failed: "
-            + "; ".join(f"{check.check} ({check.value}, needs {check.limit})" for check in found.failed),
+            + "; ".join(f"{one.check} ({one.value}, needs {one.limit}; {one.setting})" for one in found.failed),
             found,
         )
     forced = force and not found.passed

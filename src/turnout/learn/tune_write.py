@@ -15,7 +15,9 @@ from pathlib import Path as File
 import msgspec
 
 from turnout.config.load import load_profile, read_chain, shipped
+from turnout.config.write import toml_comment, toml_key, toml_text, toml_value
 from turnout.core.errors import LearnError
+from turnout.text.control import escape_json
 
 from .tune import Report
 from .tune_band import BandNumbers
@@ -64,20 +66,23 @@ def compose(
 ) -> str:
     """The file's text."""
     low, high = report.after_bounds
-    lines = [
-        f"# The numbers of layer {layer!r} of {base}, fitted by turnout tune on {datetime.date.today().isoformat()}.",
-        f"# labels: {File(source).name}, {len(rows):,} rows, sha256 {hash_labels(rows)[:16]}; {report.rows:,} of them",
-        f"# have a signal. Seed {report.seed}, held at the old numbers with strength {report.strength:g}.",
-        f"# accuracy of the layer on those, cross-validated: {report.before:.1%} before, {report.after:.1%} after",
-        f"# (95 % interval {low:.1%} to {high:.1%}; {report.paired.wins} won, {report.paired.losses} lost, better by at"
+    notes = [
+        f"The numbers of layer {layer!r} of {base}, fitted by turnout tune on {datetime.date.today().isoformat()}.",
+        f"labels: {File(source).name}, {len(rows):,} rows, sha256 {hash_labels(rows)[:16]}; {report.rows:,} of them",
+        f"have a signal. Seed {report.seed}, held at the old numbers with strength {report.strength:g}.",
+        f"accuracy of the layer on those, cross-validated: {report.before:.1%} before, {report.after:.1%} after",
+        f"(95 % interval {low:.1%} to {high:.1%}; {report.paired.wins} won, {report.paired.losses} lost, better by at"
         f" least {report.paired.floor:+.1%}).",
-        f"extends = {_quote(base)}",
-        f"name = {_quote(name)}",
-        f"description = {_quote(f'{File(base).stem} with weights fitted to {File(source).name}')}",
-        f"cases = {_quote(cases)}",
+    ]
+    lines = [
+        *map(toml_comment, notes),
+        f"extends = {toml_text(base)}",
+        f"name = {toml_text(name)}",
+        f"description = {toml_text(f'{File(base).stem} with weights fitted to {File(source).name}')}",
+        f"cases = {toml_text(cases)}",
         "",
         "[[layers]]",
-        f"id = {_quote(layer)}",
+        f"id = {toml_text(layer)}",
         'kind = "signals.v1"',
     ]
     numbers = report.numbers
@@ -85,24 +90,19 @@ def compose(
         edges = ", ".join(_number(edge) for edge in numbers.edges)
         lines += ["", "[layers.bands]", f"edges = [{edges}]", f"steepness = {_number(numbers.steepness)}"]
         for signal, weight in zip(report.signals, numbers.weights, strict=True):
-            lines += ["", "[[layers.signals]]", f"id = {_quote(signal)}", f"weight = {_number(weight)}"]
+            lines += ["", "[[layers.signals]]", f"id = {toml_text(signal)}", f"weight = {_number(weight)}"]
     elif isinstance(numbers, RankNumbers):
         for (total, signal), value in sorted(zip(numbers.names, numbers.values, strict=True)):
-            key = f"layers.ranking.sums.{_quote(total)}" if signal else "layers.ranking.base"
+            key = f"layers.ranking.sums.{toml_key(total)}" if signal else "layers.ranking.base"
             if f"[{key}]" not in lines:
                 lines += ["", f"[{key}]"]
-            lines.append(f"{_quote(signal or total)} = {_number(value)}")
+            lines.append(f"{toml_key(signal or total)} = {_number(value)}")
     return "\n".join(lines) + "\n"
 
 
 def _number(value: float) -> str:
     """With its decimals and no more; adding 0.0 turns a minus zero into zero."""
-    return repr(round(float(value), 6) + 0.0)
-
-
-def _quote(text: str) -> str:
-    # What JSON writes for a string, TOML reads as the same string.
-    return msgspec.json.encode(text).decode()
+    return toml_value(round(float(value), 6) + 0.0)
 
 
 def _cases(name: str, rows: Sequence[tuple[str, str]]) -> bytes:
@@ -112,4 +112,4 @@ def _cases(name: str, rows: Sequence[tuple[str, str]]) -> bytes:
     told = [
         {"id": f"{name}-{at}", "text": text, "route": label, "must": False} for at, (text, label) in enumerate(chosen)
     ]
-    return b"".join(msgspec.json.encode(case) + b"\n" for case in told)
+    return b"".join(escape_json(msgspec.json.encode(case)) + b"\n" for case in told)

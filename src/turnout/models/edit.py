@@ -6,7 +6,6 @@ same settings but for this slot. A file written in a way that the edit does not 
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import tomllib
@@ -15,6 +14,7 @@ from typing import Any
 
 from turnout.config.document import MOST_BYTES, from_source, read_source
 from turnout.config.load import SETTINGS, settings_file
+from turnout.config.write import toml_text, toml_value
 from turnout.core.errors import ConfigError, Problem
 
 from .slot import DEFAULT_TIERS, SlotFile, make_slot, read_table
@@ -56,8 +56,9 @@ def set_slot(slot: str, model: str, base_url: str | None, config: str | os.PathL
 def edited(text: str, slot: str, told: dict[str, str], *, fresh: bool) -> str:
     """The settings with this slot. The first slot a user names brings the default tiers along: naming one must not
     take the others away."""
-    lines = text.splitlines()
-    pairs = [f"{key} = {_quoted(value)}" for key, value in told.items()]
+    # Not `splitlines`: it would cut a string in two at U+0085 or U+2028, which end no line in TOML.
+    lines = text.removesuffix("\n").split("\n") if text else []
+    pairs = [f"{key} = {toml_text(value)}" for key, value in told.items()]
     head = _find(lines, rf'\s*\[\s*models\s*\.\s*(["\']?){slot}\1\s*\]\s*(?:#.*)?\Z')
     if head is not None:
         end = _end(lines, head)
@@ -66,11 +67,11 @@ def edited(text: str, slot: str, told: dict[str, str], *, fresh: bool) -> str:
     table = _find(lines, r"\s*\[\s*models\s*\]\s*(?:#.*)?\Z")
     short = _find(lines, rf"\s*{slot}\s*=", table + 1, _end(lines, table)) if table is not None else None
     if short is not None:
-        value = _quoted(told["model"]) if len(told) == 1 else f"{{ {', '.join(pairs)} }}"
+        value = toml_value(told["model"] if len(told) == 1 else told)
         return "\n".join([*lines[:short], f"{slot} = {value}", *lines[short + 1 :]]) + "\n"
     others = {name: tier for name, tier in DEFAULT_TIERS.items() if name != slot} if fresh else {}
     for name, tier in others.items():
-        lines += ["", f"[models.{name}]", f"model = {_quoted(tier)}"]
+        lines += ["", f"[models.{name}]", f"model = {toml_text(tier)}"]
     lines += ["", f"[models.{slot}]", *pairs]
     return "\n".join(lines).lstrip("\n") + "\n"
 
@@ -83,10 +84,6 @@ def _find(lines: list[str], pattern: str, start: int = 0, end: int | None = None
 def _end(lines: list[str], head: int) -> int:
     """Where the table that begins with a line ends."""
     return next((i for i in range(head + 1, len(lines)) if _TABLE.match(lines[i])), len(lines))
-
-
-def _quoted(value: str) -> str:
-    return json.dumps(value, ensure_ascii=False)
 
 
 def _slots(text: str) -> dict[str, Any]:
