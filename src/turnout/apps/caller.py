@@ -71,14 +71,17 @@ class Limits(Struct, frozen=True):
                 return self.month
 
 
+UNLIMITED = Limits()
+
+
 class Tally:
     """What was spent in a period; it begins again when the next period does. A clock that is put back opens no period
     that is over."""
 
-    def __init__(self, period: Period, now_s: float, spent_usd: float = 0.0) -> None:
+    def __init__(self, period: Period, now_s: float) -> None:
         self.period = period
         self._end_s = period.end(now_s)
-        self._spent_usd = spent_usd
+        self._spent_usd = 0.0
 
     def at(self, now_s: float) -> float:
         if now_s >= self._end_s:
@@ -89,8 +92,8 @@ class Tally:
         self._spent_usd = self.at(now_s) + amount_usd
 
     def raise_to(self, amount_usd: float, at_s: float) -> None:
-        """Take somebody's word for what had been spent in the period of that moment, unless it is over or the word is
-        less than is known here."""
+        """Take over what the store says was spent in the period of that moment, unless the period is over or more is
+        known here."""
         if self.period.end(at_s) >= self._end_s:
             self._spent_usd = max(self.at(at_s), amount_usd)
 
@@ -120,7 +123,7 @@ class Budget:
 
     @property
     def is_limited(self) -> bool:
-        return self.limits != Limits()
+        return self.limits != UNLIMITED
 
     @property
     def spent_usd(self) -> float:
