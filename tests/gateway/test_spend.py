@@ -568,6 +568,20 @@ def test_an_absurd_usage_is_only_clamped(tmp_path: Path, wire: Wire, value: Any)
     on_bench(tmp_path, scenario)
 
 
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("usage", [(0, 0), (1000, 0)])
+def test_a_usage_of_nothing_is_no_usage(tmp_path: Path, stream: bool, usage: tuple[int, int]) -> None:
+    async def scenario(bench: Bench) -> None:
+        bench.providers["medium"].default = Reply(LONG, usage=usage)
+        budget = Budget(1.0)
+        told = await send(bench, "openai-chat", budget, stream=stream, max_tokens=4000)
+        written = len(LONG.split()) * OUT_USD
+        assert budget.spent_usd >= (written if stream or usage == (0, 0) else 1000 * IN_USD)
+        assert bench.outcome(told).extra.get("estimated_tokens", False) is (stream or usage == (0, 0))
+
+    on_bench(tmp_path, scenario)
+
+
 @pytest.mark.parametrize("text", ["1" + "0" * 400, "-1" + "0" * 400, "1e400", "-1e400"])
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_usage_of_four_hundred_digits(tmp_path: Path, text: str, stream: bool) -> None:

@@ -203,7 +203,9 @@ class Account:
         if begun is None:
             return None, False
         told = begun.usage
-        if told.final or (told.is_told and ended == "answered"):
+        # Some report nothing but zeros, for all or for what they wrote.
+        unsaid = not told.is_told or (self.asked.stream and not told.output_tokens and begun.written > 0)
+        if not unsaid and (told.final or ended == "answered"):
             return told, False
         written = max(1, told.output_tokens, begun.written)
         return replace(told, input_tokens=told.input_tokens or self.asked.tokens, output_tokens=written), True
