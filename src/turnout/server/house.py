@@ -83,11 +83,11 @@ class House:
         name = self._named(profile, caller)
         if name not in self._live:
             async with self._reloading:
-                try:
-                    live = await asyncio.to_thread(self._load, name, self.models)
-                except UnknownProfile as error:
-                    raise Refused(404, "not_found_error", str(error)) from None
-                self._live.setdefault(name, live)
+                if name not in self._live:  # whoever was first has built it
+                    try:
+                        self._live[name] = await asyncio.to_thread(self._load, name, self.models)
+                    except UnknownProfile as error:
+                        raise Refused(404, "not_found_error", str(error)) from None
         return self._live[name].router
 
     def _named(self, profile: str | None, caller: Caller) -> str:
