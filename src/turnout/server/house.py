@@ -92,18 +92,21 @@ class House:
         name = self._named(profile, caller)
         if name not in self._live:
             async with self._reloading:
-                try:
-                    live = await asyncio.to_thread(self._load, name, self.models)
-                except UnknownProfile as error:
-                    raise Refused(404, "not_found_error", str(error)) from None
-                except (ConfigError, EmbedderError) as error:
-                    if self._refused.get(name) != str(error):
-                        self._refused[name] = str(error)
-                        _warn([readable(str(error))], f"the profile {name!r} cannot be served")
-                    said = f"the profile {name!r} cannot be used: the server's log says what is wrong with it"
-                    raise Refused(503, "not_available", said) from None
-                self._live.setdefault(name, live)
+                if name not in self._live:  # another request may have built it meanwhile
+                    self._live[name] = await self._build(name)
         return self._live[name].router
+
+    async def _build(self, name: str) -> LiveRouter:
+        try:
+            return await asyncio.to_thread(self._load, name, self.models)
+        except UnknownProfile as error:
+            raise Refused(404, "not_found_error", str(error)) from None
+        except (ConfigError, EmbedderError) as error:
+            if self._refused.get(name) != str(error):
+                self._refused[name] = str(error)
+                _warn([readable(str(error))], f"the profile {name!r} cannot be served")
+            said = f"the profile {name!r} cannot be used: the server's log says what is wrong with it"
+            raise Refused(503, "not_available", said) from None
 
     def _named(self, profile: str | None, caller: Caller) -> str:
         name = profile or self.profile
