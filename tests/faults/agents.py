@@ -206,11 +206,13 @@ def install() -> Path:
 
 
 def loopback_only() -> list[str]:
-    """What a command is begun with so that it has no network but loopback; nothing where that cannot be had."""
-    command = ["unshare", "--net", "--map-root-user"]
+    """What a command is begun with so that it has no network but loopback, and so that what it leaves behind ends with
+    it, were it in a session of its own; as much of that as can be had here."""
+    network = ["unshare", "--map-root-user", "--net"]
     with suppress(FileNotFoundError):
-        if subprocess.run([*command, "true"], capture_output=True, check=False).returncode == 0:
-            return command
+        for command in ([*network, "--pid", "--fork", "--kill-child", "--mount-proc"], network):
+            if subprocess.run([*command, "true"], capture_output=True, check=False).returncode == 0:
+                return command
     return []
 
 

@@ -7,6 +7,7 @@ import asyncio
 import json
 import os
 import re
+import subprocess
 import sys
 import time
 import urllib.error
@@ -110,6 +111,20 @@ def is_alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
         return False
+
+
+@pytest.mark.skipif(not agents.loopback_only(), reason="no namespaces here")
+def test_in_a_network_of_its_own_only_loopback_answers() -> None:
+    code = (
+        "import socket; from faults.agents import raise_loopback; raise_loopback();"
+        "s = socket.create_server(('127.0.0.1', 0));"
+        "socket.create_connection(s.getsockname()); print('inside');"
+        "socket.create_connection(('192.0.2.1', 9), timeout=5)"
+    )
+    command = [*agents.loopback_only(), sys.executable, "-c", code]
+    ran = subprocess.run(command, capture_output=True, text=True, cwd=PINNED.parent, check=False)
+    assert ran.stdout == "inside\n", ran.stderr
+    assert "Network is unreachable" in ran.stderr
 
 
 def test_without_npm_the_agents_are_skipped_and_it_says_so(
