@@ -30,7 +30,7 @@ demo: $(READY) ## an explained decision from each profile
 test: $(READY) $(MINILM) ## the whole test suite
 	@$(BIN)/python -m pytest -n 2
 
-soak: $(READY) ## the long fault tests: kills, restarts, full disks, power cuts; some fifteen minutes
+soak: $(READY) ## the long tests: kills, restarts, full disks, power cuts, coding agents from npm; some fifteen minutes
 	@PYTHONPATH=tests $(BIN)/python -m faults.soak
 
 lint: $(READY) ## ruff and mypy

@@ -1,5 +1,5 @@
 """The long version of the fault tests: hundreds of kills, servers that restart, disks that fill up, power cuts, and a
-gateway whose clients leave by the thousand, that is stopped, reloaded and overloaded.
+gateway whose clients leave by the thousand, that is stopped, reloaded and overloaded, and that coding agents use.
 
     make soak                                          everything, some fifteen minutes
     PYTHONPATH=tests python -m faults.soak --rounds 20 --only kill
@@ -29,6 +29,7 @@ from rich.console import Console
 from rich.table import Table
 
 from faults import power
+from faults.agents import agents, loopback_only, missing
 from faults.overload import overload
 from faults.rounds import SCENARIOS, Failed, Result, Scenario, play, play_on, restarting
 from faults.test_disk import hold_to_account, run
@@ -71,6 +72,8 @@ class Tally:
     def __init__(self) -> None:
         self.totals: dict[str, Total] = {}
         self.failures: list[str] = []
+        self.skipped: list[str] = []
+        """What could not be run here, and what it needs."""
         self.ends: Counter[str] = Counter()
         """How servers were ended while decisions were recorded."""
 
@@ -257,11 +260,28 @@ def gateway(failures: list[str], seed: int) -> None:
         out.print(f"gateway, {name}: {found}")
 
 
+def coding_agents(tally: Tally) -> None:
+    """Claude Code, Codex and opencode, from npm."""
+    if why := missing():
+        tally.skipped.append(why)
+        out.print(why)
+        return
+    with workshop():
+        try:
+            for line in agents(loopback_only()):
+                out.print(line, markup=False)
+                if line.startswith("FAILED: "):
+                    tally.failures.append(line.removeprefix("FAILED: "))
+        except AssertionError as error:
+            tally.failures.append(f"agents: {error}")
+            out.print(f"FAILED: agents: {error}", markup=False)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=100, help="kills on SQLite; a fifth as many on PostgreSQL")
     parser.add_argument("--seed", type=int, default=time.time_ns() // 1_000_000_000 % 1_000_000)
-    parser.add_argument("--only", choices=("kill", "postgres", "disk", "power", "gateway"))
+    parser.add_argument("--only", choices=("kill", "postgres", "disk", "power", "gateway", "agents"))
     told = parser.parse_args()
     logging.getLogger("turnout.store").addHandler(logging.NullHandler())
     tally = Tally()
@@ -277,14 +297,17 @@ def main() -> int:
         power_cuts(tally.failures, max(1, told.rounds // 2), told.seed)
     if told.only in (None, "gateway"):
         gateway(tally.failures, told.seed)
+    if told.only in (None, "agents"):
+        coding_agents(tally)
     if tally.totals:
         Console(width=max(150, shutil.get_terminal_size().columns)).print(tally.table())
     if tally.ends:
         ended = ", ".join(f"{how} {count} times" for how, count in sorted(tally.ends.items()))
         out.print(f"PostgreSQL was {ended} while decisions were recorded")
-    out.print(f"{time.monotonic() - began:.0f} s, {len(tally.failures)} failures")
-    for failure in tally.failures:
-        out.print(f"  {failure}")
+    skipped = f", {len(tally.skipped)} skipped" if tally.skipped else ""
+    out.print(f"{time.monotonic() - began:.0f} s, {len(tally.failures)} failures{skipped}")
+    for line in (*tally.failures, *tally.skipped):
+        out.print(f"  {line}", markup=False)
     return 1 if tally.failures else 0
 
 

@@ -129,6 +129,15 @@ def of(form: Any, **members: Any) -> Any:
     return form.read(msgspec.json.encode({"model": "auto"} | members))
 
 
+def test_later_instructions_do_not_begin_another_conversation() -> None:
+    system, later = {"role": "system", "content": "be brief"}, {"role": "system", "content": "the date has changed"}
+    answer = {"role": "assistant", "content": "yes"}
+    chat = [of(Chat(), messages=[system, user("a"), *more]) for more in ([], [later], [answer, user("b"), later])]
+    assert len({one.conversation for one in chat}) == 1
+    told = [of(Messages(), system="be brief", messages=[user("a"), *more]) for more in ([later], [answer, later])]
+    assert len({one.conversation for one in told}) == 1
+
+
 def user(text: str) -> dict[str, Any]:
     return {"role": "user", "content": text}
 
@@ -185,6 +194,8 @@ A, B = user("a"), user("b")
 CALLED = {"role": "assistant", "content": None, "tool_calls": [{"id": "c", "type": "function"}]}
 THOUGHT = said({"type": "thinking", "thinking": "", "signature": "s"})
 RESULT = {"type": "tool_result", "tool_use_id": "t"}
+NOTE = {"type": "text", "text": "<system-reminder>\nProve it step by step.\n</system-reminder>\n"}
+LATER = {"role": "system", "content": "The date has changed."}
 CARRIED = [
     Carried("chat", chat(A), False, True),
     Carried("chat-tool", chat(A, CALLED, {"role": "tool", "content": "x"}), True, False),
@@ -195,6 +206,17 @@ CARRIED = [
     Carried("tool-use", messages(A, said({"type": "tool_use", "id": "t"}), given(RESULT)), True, False),
     Carried("result-with-words", messages(given(RESULT, {"type": "text", "text": "and?"})), False, True),
     Carried("prefill", messages(A, {"role": "assistant", "content": "{"}), False, False),
+    Carried("result-with-a-note", messages(given(RESULT, NOTE, NOTE)), False, False),
+    Carried(
+        "result-with-a-note-and-words", messages(given(RESULT, NOTE, {"type": "text", "text": "and?"})), False, True
+    ),
+    Carried("note-without-a-result", messages(given(NOTE)), False, True),
+    Carried("instructions-after-words", messages(A, LATER), False, True),
+    Carried("instructions-after-a-result", messages(A, given(RESULT), LATER), False, False),
+    Carried("instructions-alone", messages(LATER), False, False),
+    Carried("chat-instructions-after-words", chat(A, {"role": "developer", "content": "x"}), False, True),
+    Carried("chat-instructions-after-a-tool", chat(A, CALLED, {"role": "tool"}, LATER), True, False),
+    Carried("responses-instructions-after-words", responses(A, {"role": "developer", "content": "x"}), False, True),
     Carried("responses", of(Responses(), input="a"), False, True),
     Carried("reasoning", responses(A, {"type": "reasoning", "encrypted_content": "x"}, B), True, True),
     Carried("output", responses(A, {"type": "function_call"}, {"type": "function_call_output"}), True, False),
@@ -297,6 +319,33 @@ def test_a_turn_without_words_keeps_its_place(tmp_path: Path) -> None:
             # Without memory of it, it is decided like any other.
             bench.gateway.conversations = Conversations()
             assert (await bench.ask("auto", tool_turn(), "anthropic-messages")).status == 200
+
+    asyncio.run(scenario())
+
+
+def test_words_before_a_clients_instructions_are_decided(tmp_path: Path) -> None:
+    """Claude Code sends a system message after what its user has typed."""
+    later = {"role": "system", "content": "# Environment: a terminal"}
+
+    async def scenario() -> None:
+        async with bench_of(tmp_path) as bench:
+            first = await bench.ask("auto", [user(HELLO), later], "anthropic-messages")
+            more = [user(HELLO), later, {"role": "assistant", "content": "hi"}, user(PROOF), later]
+            told = await bench.ask("auto", more, "anthropic-messages")
+            assert (first.slot, told.slot) == ("simple", "reasoning")
+            assert "x-turnout-pinned" not in told.headers
+
+    asyncio.run(scenario())
+
+
+def test_a_clients_note_beside_a_result_is_no_new_question(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with bench_of(tmp_path) as bench:
+            bench.providers["simple"].default = CALL
+            await bench.ask("auto", HELLO, "anthropic-messages")
+            call = {"type": "tool_use", "id": "t", "name": "look", "input": {}}
+            told = await bench.ask("auto", [user(HELLO), said(call), given(RESULT, NOTE), LATER], "anthropic-messages")
+            assert (told.slot, told.headers["x-turnout-pinned"]) == ("simple", "turn")
 
     asyncio.run(scenario())
 

@@ -477,6 +477,10 @@ class Unpriced(NamedTuple):
     hosted: bool = False
 
 
+def group(*tools: Any) -> dict[str, Any]:
+    return {"type": "namespace", "name": "n", "tools": list(tools)}
+
+
 UNPRICED = [
     Unpriced("priority", "openai-chat", {"service_tier": "priority"}),
     Unpriced("priority-responses", "openai-responses", {"service_tier": "priority"}),
@@ -490,6 +494,10 @@ UNPRICED = [
     Unpriced("mcp", "anthropic-messages", {"mcp_servers": [{"url": "https://example.com"}]}, True),
     Unpriced("web-search-responses", "openai-responses", {"tools": [{"type": "web_search"}]}, True),
     Unpriced("interpreter", "openai-responses", {"tools": [{"type": "code_interpreter"}]}, True),
+    Unpriced("grouped", "openai-responses", {"tools": [group({"type": "function"}, {"type": "web_search"})]}, True),
+    Unpriced("grouped-deeper", "openai-responses", {"tools": [group(group({"type": "web_search"}))]}, True),
+    Unpriced("grouped-unreadably", "openai-responses", {"tools": [group(1)]}, True),
+    Unpriced("no-group", "openai-responses", {"tools": [{"type": "namespace", "tools": None}]}, True),
 ]
 
 
@@ -524,6 +532,7 @@ def test_tools_that_a_provider_runs_cost_what_is_allowed_for_them(tmp_path: Path
         ("openai-chat", {"type": "function", "function": {"name": "f"}}),
         ("openai-responses", {"type": "function", "name": "f"}),
         ("openai-responses", {"type": "local_shell"}),
+        ("openai-responses", {"type": "namespace", "name": "n", "tools": [{"type": "function", "name": "f"}]}),
         ("anthropic-messages", {"name": "f", "input_schema": {}}),
         ("anthropic-messages", {"type": "custom", "name": "f", "input_schema": {}}),
         ("anthropic-messages", {"type": "bash_20250124", "name": "bash"}),

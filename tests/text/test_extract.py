@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pace import is_within
-from turnout.text.extract import Extracted, extract
+from turnout.text.extract import Extracted, extract, is_wrapped
 
 Row = dict[str, Any]
 
@@ -624,3 +624,21 @@ def test_a_block_changes_nothing(text: str, row: Row, noise: str, before: bool) 
 @given(PLAIN, st.sampled_from(["", SYSTEM]))
 def test_history_never_leaks(text: str, system: str) -> None:
     assert extract(f"{PACKED}\n{CURRENT}\n{text}", system) == (text, ("extract.packed",))
+
+
+@pytest.mark.parametrize(
+    ("text", "all_of_it"),
+    [
+        ("<system-reminder>a</system-reminder>", True),
+        ("<system-reminder>a</system-reminder>\n\n<system-reminder>b</system-reminder>\n", True),
+        ("<system-reminder>a</system-reminder> and?", False),
+        ("why? <system-reminder>a</system-reminder>", False),
+        ("<system-reminder>a", False),
+        ("```\n<system-reminder>a</system-reminder>\n```", False),
+        ("<command-name>/compact</command-name>", False),
+        ("", False),
+        ("words", False),
+    ],
+)
+def test_whether_a_client_wrote_all_of_it(text: str, all_of_it: bool) -> None:
+    assert is_wrapped(text) is all_of_it

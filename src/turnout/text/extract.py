@@ -97,6 +97,15 @@ def extract(user_text: str, system_text: str = "") -> Extracted:
     return _cut_to_tail(got) if asked is got and not packed and not system else asked
 
 
+def is_wrapped(text: str) -> bool:
+    """Whether a client wrote all of it: blocks of its own, none of them around words of the user's."""
+    blocks = _blocks(text, "outside")
+    if not blocks or _blocks(text, "inside"):
+        return False
+    starts, ends = [block.start for block in blocks], [block.end for block in blocks]
+    return not any(text[a:b].strip() for a, b in zip([0, *ends], [*starts, None], strict=True))
+
+
 def _unpack(got: Extracted) -> Extracted:
     """Only what follows the last current-message marker: an earlier one may be quoted in the history itself."""
     if not got.words[: len(_PACKED_OPEN)].lower().startswith(_PACKED_OPEN):

@@ -14,6 +14,7 @@ from turnout.core.query import Turn
 from turnout.models.price import MOST_TOKENS, Usage
 from turnout.models.provider import Wire
 from turnout.models.refusal import Refusal
+from turnout.text.extract import is_wrapped
 
 from .wire import (
     MESSAGES,
@@ -103,12 +104,11 @@ class Messages:
         turns = [Turn("system", words(system))] if system else []
         turns += [Turn(message.role, words(message.content)) for message in messages]
         blocks = [block for message in messages if isinstance(message.content, list) for block in message.content]
-        last = messages[-1]
         return asked(
             self.wire,
             fields,
             turns,
-            fresh=last.role == "user" and bool(words(last.content)),
+            fresh=is_fresh(messages),
             images=sum(map(pictures, blocks)),
             pictures=(one for block in blocks for one in picture_data(block)),
             bound=any(block.type in _BOUND for block in blocks),
@@ -199,6 +199,18 @@ def pictures(block: Block) -> int:
     """How many images a block is or, as a tool's result, has."""
     inside = block.content if isinstance(block.content, list) else []
     return [block.type, *(one.get("type") for one in inside if isinstance(one, dict))].count("image")
+
+
+def is_fresh(messages: list[Message]) -> bool:
+    """Whether the last one has words of the user's: a client adds instructions after it, and notes of its own to a
+    tool's results."""
+    last = next((message for message in reversed(messages) if message.role != "system"), messages[-1])
+    if last.role != "user" or isinstance(last.content, str):
+        return last.role == "user" and bool(last.content)
+    texts = [block.text for block in last.content if block.type == "text" and block.text]
+    if any(block.type == "tool_result" for block in last.content):
+        texts = [text for text in texts if not is_wrapped(text.strip())]
+    return bool(texts)
 
 
 def words(content: str | list[Block]) -> str:

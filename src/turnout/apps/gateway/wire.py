@@ -7,8 +7,9 @@ looked at stays the bytes it was. Under a budget two members may be added, a lim
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
+from itertools import takewhile
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, Protocol
 
@@ -236,12 +237,24 @@ def hosted_tool(fields: dict[str, Raw], ours: tuple[str, ...]) -> str:
     """The type of the first tool that does not run at the client: not declared by it, nor one of `ours`."""
     if "tools" not in fields:
         return ""
-    types = [tool.type for tool in decoded(fields, "tools", list[ToolType], [])]
-    return next((kind for kind in types if kind and not kind.startswith(ours)), "")
+    tools: list[ToolType] = decoded(fields, "tools", list[ToolType], [])
+    return next((kind for tool in tools for kind in tool.types() if kind and not kind.startswith(ours)), "")
 
 
 class ToolType(Struct):
     type: str | None = None
+    tools: Any = None
+
+    def types(self) -> list[Any]:
+        """Its type, or those of the tools in it: a namespace is a group and runs nowhere itself."""
+        if self.type != "namespace" or not isinstance(self.tools, list):
+            return [self.type]
+        return [str(tool.get("type", "")) if isinstance(tool, dict) else self.type for tool in self.tools]
+
+
+def is_fresh(turns: Sequence[Turn]) -> bool:
+    """Whether they end with a user's, but for instructions a client adds after it."""
+    return next((turn.role == "user" for turn in reversed(turns) if turn.role != "system"), False)
 
 
 def read_usage(raw: Raw) -> dict[str, Any] | None:
@@ -304,8 +317,10 @@ def asked(
     tools: list[Raw] = decoded(fields, "tools", list[Raw], [])
     check_count("tools", len(tools), TOOLS)
     check_text(turns, 413)
-    first = next((turn.text for turn in turns if turn.role == "user"), "")
-    system = "\n".join(turn.text for turn in turns if turn.role == "system")
+    # Instructions that come later are not the beginning, and would make every turn another conversation.
+    opening = list(takewhile(lambda turn: turn.role != "user", turns))
+    first = turns[len(opening)].text if len(opening) < len(turns) else ""
+    system = "\n".join(turn.text for turn in opening if turn.role == "system")
     key = name_in(fields, "prompt_cache_key")
     pictures = tuple(pictures)
     size = max(0, sum(len(fields.get(name, b"")) for name in INPUT[wire]) - sum(map(len, pictures)))
