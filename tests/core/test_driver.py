@@ -26,6 +26,7 @@ from turnout.testing import (
 
 GOOD = Verdict(("second",), 0.9)
 LONG = "x" * (INLINE + 1)
+WIDE = "é" * (INLINE // 8 + 1)
 # What the promise allows on top of a deadline, for the best of some tries: the machine is shared, the code is not.
 SLACK_MS = 20.0
 # No try may be worse than this, whatever else the machine does.
@@ -298,8 +299,16 @@ class TestWhereALayerRuns:
 
     @pytest.mark.parametrize(
         ("cost", "query", "is_inline"),
-        [("free", "x", True), ("free", LONG, True), ("cpu", "x", True), ("cpu", LONG, False), ("network", "x", False)],
-        ids=["free", "free, long", "cpu", "cpu, long", "network"],
+        [
+            ("free", "x", True),
+            ("free", LONG, True),
+            ("cpu", "x", True),
+            ("cpu", LONG, False),
+            ("cpu", WIDE, False),
+            ("cpu", WIDE[1:], True),
+            ("network", "x", False),
+        ],
+        ids=["free", "free, long", "cpu", "cpu, long", "cpu, long to fold", "cpu, short to fold", "network"],
     )
     def test_async(self, cost: Any, query: str, is_inline: bool) -> None:
         layer = self.WhichThread()
