@@ -26,7 +26,7 @@ from turnout.testing import (
 
 GOOD = Verdict(("second",), 0.9)
 LONG = "x" * (INLINE + 1)
-WIDE = "é" * (INLINE // 8 + 1)
+WIDE = "é" * (INLINE // 32 + 1)
 # What the promise allows on top of a deadline, for the best of some tries: the machine is shared, the code is not.
 SLACK_MS = 20.0
 # No try may be worse than this, whatever else the machine does.

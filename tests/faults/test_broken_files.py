@@ -218,6 +218,19 @@ def test_a_reload_that_is_asked_for_says_what_is_wrong(world: World, broken: Bro
     assert call(world.served.admin, "POST", "/admin/reload").json["status"] == "reloaded"
 
 
+def test_an_emptied_file_brings_no_demonstration_model(world: World) -> None:
+    """An editor may empty a file before it writes it; the models that answer stay the ones there were."""
+    file = world.files["settings"]
+    sound = file.read_bytes()
+    file.write_bytes(b"")
+    told = call(world.served.admin, "POST", "/admin/reload").json
+    assert told["status"] == "kept"
+    assert "no model is configured any more" in told["problems"][0]
+    assert not world.served.house.models.slots.demo
+    mend(file, sound)
+    assert call(world.served.admin, "POST", "/admin/reload").json["status"] == "reloaded"
+
+
 def test_a_served_profile_that_is_broken_is_a_refusal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that is loaded when somebody first asks for it: a sentence for the client, and no traceback for the log."""
     surroundings(monkeypatch, tmp_path)

@@ -111,7 +111,7 @@ def test_a_budget_is_reserved_from_and_settled(tmp_path: Path) -> None:
                 assert (budget.spent_usd, budget.reserved_usd) == (spent, 0.0)
             bench.forget()
             for limit in (-1_000_000, 0):
-                told = await bench.ask("medium", who=caller(budget=Budget(0.0001)), max_tokens=limit)
+                told = await bench.ask("medium", who=caller(budget=Budget(0.001)), max_tokens=limit)
                 assert told.status == 402, "a limit below nothing makes no call cheap"
             poor = await bench.ask("medium", who=caller(budget=Budget(0.0001)))
             assert (poor.status, bench.asked) == (402, [])

@@ -330,6 +330,9 @@ NAMES: list[tuple[dict[str, Any], bool]] = [
 def test_what_a_request_names(body: dict[str, Any], names: bool) -> None:
     for raw in (msgspec.json.encode(body), msgspec.json.format(msgspec.json.encode(body), indent=2)):
         assert names_something(members(raw)) is names
+        # The same, with its letters escaped.
+        spelt = raw.replace(b"file_id", b"\\u0066ile_id").replace(b"url", b"\\u0075rl")
+        assert names_something(members(spelt)) is names
 
 
 @pytest.mark.parametrize("raw", [b"", b"[]", b'"x"', b"null", b'{"error":7}', b'{"error":{"message":7}}', b"[" * 9999])

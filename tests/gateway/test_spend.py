@@ -40,10 +40,12 @@ def on_bench(tmp_path: Path, scenario: Any, **more: Any) -> None:
 
 def bare(wire: Wire, **more: Any) -> bytes:
     """A request without a limit."""
+    spelt = {name: msgspec.Raw(value.encode()) for name, value in more.items() if isinstance(value, Spelt)}
+    more = {name: value for name, value in more.items() if name not in spelt}
     body = msgspec.json.decode(request("medium", "hello", wire, **more))
     if "max_tokens" not in more:
         body.pop("max_tokens", None)
-    return msgspec.json.encode(body)
+    return msgspec.json.encode(body | spelt)
 
 
 async def send(bench: Bench, wire: Wire, budget: Budget, **more: Any) -> Any:
@@ -373,6 +375,12 @@ def test_the_next_model_is_asked_only_if_it_can_be_paid(tmp_path: Path) -> None:
 FILLER = "word " * 4000
 
 
+class Spelt(str):
+    """JSON that is sent as it is."""
+
+    __slots__ = ()
+
+
 class Input(NamedTuple):
     id: str
     wire: Wire
@@ -410,6 +418,95 @@ INPUT = [
                 {
                     "role": "user",
                     "content": [{"type": "document", "source": {"type": "url", "url": "https://example.com/a.pdf"}}],
+                }
+            ]
+        },
+    ),
+    Input(
+        "document-escaped",
+        "anthropic-messages",
+        {
+            "messages": Spelt(
+                '[{"role":"user","content":[{"type":"document","source":{"type":"\\u0075rl","\\u0075rl":"x"}}]}]'
+            )
+        },
+    ),
+    Input(
+        "document-small",
+        "anthropic-messages",
+        {
+            "messages": [
+                {"role": "user", "content": [{"type": "document", "source": {"type": "base64", "data": "JVBE"}}]}
+            ]
+        },
+    ),
+    Input(
+        "document-of-a-tool",
+        "anthropic-messages",
+        {
+            "messages": [
+                {
+                    "role": "user",
+                    "content": [
+                        {
+                            "type": "tool_result",
+                            "tool_use_id": "t",
+                            "content": [{"type": "document", "source": {"type": "url", "url": "x"}}],
+                        }
+                    ],
+                }
+            ]
+        },
+    ),
+    Input(
+        "file-data",
+        "openai-chat",
+        {"messages": [{"role": "user", "content": [{"type": "file", "file": {"file_data": "data:x;base64,JVBE"}}]}]},
+    ),
+    Input(
+        "file-escaped",
+        "openai-chat",
+        {"messages": Spelt('[{"role":"user","content":[{"type":"\\u0066ile","file":{"\\u0066ile_id":"f"}}]}]')},
+    ),
+    Input(
+        "document-url",
+        "openai-chat",
+        {"messages": [{"role": "user", "content": [{"type": "document_url", "document_url": "x"}]}]},
+    ),
+    Input(
+        "file-of-a-tool",
+        "openai-responses",
+        {
+            "input": [
+                {"type": "function_call_output", "call_id": "c", "output": [{"type": "input_file", "file_id": "f"}]},
+            ]
+        },
+    ),
+    Input(
+        "pictures-of-a-tool",
+        "openai-responses",
+        {
+            "input": [
+                {
+                    "type": "function_call_output",
+                    "call_id": "c",
+                    "output": [{"type": "input_image", "image_url": "https://example.com/a.png"}] * 3,
+                },
+            ]
+        },
+    ),
+    Input("item-by-its-id", "openai-responses", {"input": [{"id": "msg_1"}]}),
+    Input(
+        "letters-beside-a-picture",
+        "openai-chat",
+        {
+            "messages": [
+                {
+                    "role": "user",
+                    "content": [
+                        {"type": "text", "text": "abcd" * 5000},
+                        {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "ABCD" * 20_000}},
+                    ],
                 }
             ]
         },
@@ -489,10 +586,13 @@ UNPRICED = [
     Unpriced("plugins", "openai-chat", {"plugins": [{"id": "web"}]}),
     Unpriced("search", "openai-chat", {"web_search_options": {"x": 1}}),
     Unpriced("background", "openai-responses", {"background": True}),
+    Unpriced("compaction", "anthropic-messages", {"context_management": {"edits": [{"type": "compact"}]}}),
+    Unpriced("compaction-responses", "openai-responses", {"context_management": [{"type": "compaction"}]}),
     Unpriced("fast", "anthropic-messages", {"speed": "fast"}),
     Unpriced("web-search", "anthropic-messages", {"tools": [{"type": "web_search_20250305", "name": "s"}]}, True),
     Unpriced("mcp", "anthropic-messages", {"mcp_servers": [{"url": "https://example.com"}]}, True),
     Unpriced("web-search-responses", "openai-responses", {"tools": [{"type": "web_search"}]}, True),
+    Unpriced("container", "openai-responses", {"tools": [{"type": "shell", "environment": {"type": "auto"}}]}, True),
     Unpriced("interpreter", "openai-responses", {"tools": [{"type": "code_interpreter"}]}, True),
     Unpriced("grouped", "openai-responses", {"tools": [group({"type": "function"}, {"type": "web_search"})]}, True),
     Unpriced("grouped-deeper", "openai-responses", {"tools": [group(group({"type": "web_search"}))]}, True),
@@ -573,6 +673,94 @@ def test_an_absurd_usage_is_only_clamped(tmp_path: Path, wire: Wire, value: Any)
         for count in (happened.input_tokens, happened.output_tokens):
             assert count is not None
             assert 0 <= count <= 2 * MOST_TOKENS
+
+    on_bench(tmp_path, scenario)
+
+
+def events(*data: str) -> Reply:
+    return Reply(body="".join(data).encode(), headers={"content-type": "text/event-stream"})
+
+
+DELTA = 'data: {"choices":[{"index":0,"delta":{"content":"one two three four "}}]}\n\n'
+START = 'event: message_start\ndata: {"message":{"usage":{"input_tokens":100,"output_tokens":1}}}\n\n'
+BLOCK = 'event: content_block_delta\ndata: {"type":"content_block_delta","delta":{"text":"one two three four "}}\n\n'
+PIECE = 'event: response.output_text.delta\ndata: {"type":"x","delta":"one two three four "}\n\n'
+DONE = "data: [DONE]\n\n"
+EARLY = [
+    (
+        "openai-chat",
+        'data: {"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":1}}\n\n',
+        DELTA,
+        "data: [DONE]\n\n",
+    ),
+    ("openai-chat", "", DELTA, 'data: {"choices":[],"usage":{}}\n\ndata: [DONE]\n\n'),
+    (
+        "openai-chat",
+        "",
+        DELTA,
+        'data: {"choices":[],"usage":{"prompt_tokens":null,"total_tokens":"x"}}\n\ndata: [DONE]\n\n',
+    ),
+    ("anthropic-messages", START, BLOCK, 'event: message_stop\ndata: {"type":"message_stop"}\n\n'),
+    (
+        "anthropic-messages",
+        START,
+        BLOCK,
+        'event: message_delta\ndata: {"usage":null}\n\nevent: message_stop\ndata: {"type":"message_stop"}\n\n',
+    ),
+    (
+        "openai-responses",
+        'event: response.created\ndata: {"response":{"usage":{"input_tokens":9,"output_tokens":1}}}\n\n',
+        PIECE,
+        'event: response.completed\ndata: {"response":{"usage":{}}}\n\n',
+    ),
+]
+
+
+@pytest.mark.parametrize(("wire", "start", "delta", "end"), EARLY)
+def test_a_usage_before_the_words_is_not_theirs(tmp_path: Path, wire: Wire, start: str, delta: str, end: str) -> None:
+    """Two thousand words come after the usage, or none that can be read comes after them."""
+
+    async def scenario(bench: Bench) -> None:
+        bench.providers["medium"].default = events(start, delta * 500, end)
+        budget = Budget(1.0)
+        told = await send(bench, wire, budget, stream=True, max_tokens=9000, max_output_tokens=9000)
+        assert told.status == 200
+        assert budget.spent_usd >= 2000 * OUT_USD
+        assert bench.outcome(told).extra["estimated_tokens"] is True
+
+    on_bench(tmp_path, scenario)
+
+
+def test_what_a_stream_says_it_read_is_booked(tmp_path: Path) -> None:
+    """More than was reserved, too: the provider bills it."""
+
+    async def scenario(bench: Bench) -> None:
+        bench.providers["medium"].default = Reply("a b c", usage=(100_000, 3), fault=Fault("stall", "after_delta", 2))
+        budget = Budget(1.0)
+        await drop(bench, "anthropic-messages", budget, 1, max_tokens=16)
+        assert budget.spent_usd >= 100_000 * IN_USD
+
+    on_bench(tmp_path, scenario)
+
+
+def test_a_longer_window_is_reserved_for(tmp_path: Path) -> None:
+    async def scenario(bench: Bench) -> None:
+        body = bare("anthropic-messages", max_tokens=16, system="7" * 60_000)
+        for beta, status in (("context-1m-2025-08-07", 402), ("", 200)):
+            headers = {"anthropic-beta": beta}
+            budget = Budget(0.05)
+            told = await read(await bench.gateway.handle("anthropic-messages", body, caller(budget=budget), headers))
+            assert told.status == status
+
+    on_bench(tmp_path, scenario, medium={"context_tokens": 20_000})
+
+
+def test_a_limit_of_nothing_stays_the_clients(tmp_path: Path) -> None:
+    async def scenario(bench: Bench) -> None:
+        for wire in WIRES:
+            await send(bench, wire, Budget(1.0), **{LIMIT[wire]: 0})
+            assert sent(bench)[LIMIT[wire]] == 0
+            assert (await send(bench, wire, Budget(0.001), **{LIMIT[wire]: 0})).status == 402, "and makes no call cheap"
 
     on_bench(tmp_path, scenario)
 
@@ -693,8 +881,9 @@ def test_thoughts_that_are_only_in_the_total_are_counted(tmp_path: Path) -> None
     on_bench(tmp_path, scenario)
 
 
-def test_caching_is_reserved_for(tmp_path: Path) -> None:
-    system = [{"type": "text", "text": "word " * 1000, "cache_control": {"type": "ephemeral"}}]
+@pytest.mark.parametrize("name", ["cache_control", "cache\\u005fcontrol"])
+def test_caching_is_reserved_for(tmp_path: Path, name: str) -> None:
+    system = Spelt(f'[{{"type":"text","text":"{"word " * 1000}","{name}":{{"type":"ephemeral"}}}}]')
 
     async def scenario(bench: Bench) -> None:
         bench.providers["medium"].default = Reply(usage=(1300, 1))

@@ -82,6 +82,7 @@ STRUCTURE = [
         "messages-results", MESSAGES, partial(asking, MESSAGES, '[{"type":"tool_result","content":[', "[]", "]}]"), 413
     ),
     Case("route-attachments", ROUTE, partial(member, ROUTE, "attachments", "[", '""', "]"), 413),
+    Case("route-attachment", ROUTE, lambda: b'{"text":"x","attachments":["' + b"x" * 30_000_000 + b'"]}', 422),
     Case("route-turns", ROUTE, partial(filled, '{"turns":[', '{"role":"user","text":""}', "]}"), 413),
     Case("batch-queries", BATCH, partial(filled, '{"queries":[', "{}", "]}"), 413),
     Case("feedback-unknown", FEEDBACK, partial(member, FEEDBACK, "more", "[", "{}", "]"), 413),

@@ -28,7 +28,7 @@ FAMILIES = (
     Family(r"claude-opus-4[-.][678]", 128_000),
     Family(r"claude-opus-4[-.]5", 64_000),
     Family(r"claude-opus-4", 32_000),
-    Family(r"claude-(sonnet|haiku)-4|claude-3[-.]7", 64_000),
+    Family(r"claude-(sonnet|haiku|opus)-[4-9]|claude-3[-.]7", 64_000),
     Family(r"claude-3[-.]5", 8192),
     Family(r"claude", 4096),
     Family(r"gpt-5.*chat", 16_384),
@@ -38,11 +38,12 @@ FAMILIES = (
     Family(r"o1-mini", 65_536, thinks=True),
     Family(r"o1-preview", 32_768, thinks=True),
     Family(r"o[1-9]", 100_000, thinks=True),
-    Family(r"gemini-(2\.5|[3-9])", 65_535, thinks=True),
+    Family(r"gemini-(2\.5|[3-9]|(flash|pro|flash-lite)-latest)", 65_535, thinks=True),
     Family(r"gemini", 8192),
     Family(r"deepseek-(reasoner|r1)", 32_768),
     Family(r"deepseek", 8192),
-    Family(r"grok-(3-mini|4)", 16_384, thinks=True),
+    Family(r"grok-(3-mini|4|code)", 16_384, thinks=True),
+    Family(r"codex-mini", 100_000, thinks=True),
 )
 OTHERS = Family("", COMMON_TOKENS)
 

@@ -10,6 +10,7 @@ from decimal import Decimal
 from functools import lru_cache
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from .slot import Prices, Slot, Slots
 
@@ -39,6 +40,10 @@ class Usage(Struct, frozen=True, gc=False):
     @property
     def is_told(self) -> bool:
         return bool(self.input_tokens or self.output_tokens)
+
+    def before(self, tokens: int) -> Usage:
+        """What it says of an answer that goes on for so many tokens."""
+        return replace(self, final=False) if tokens and self.final else self
 
 
 def token_count(value: object) -> int:

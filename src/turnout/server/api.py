@@ -40,7 +40,7 @@ class RouteBody(Struct, forbid_unknown_fields=True, omit_defaults=True):
 
     text: str = ""
     turns: Annotated[tuple[TurnBody, ...], Meta(max_length=MESSAGES)] = ()
-    attachments: tuple[str, ...] = ()
+    attachments: Annotated[tuple[Name, ...], Meta(max_length=1000)] = ()
     declared: Name | None = None
     ceiling: Name | None = None
     session: Name | None = None

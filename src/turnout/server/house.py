@@ -174,6 +174,7 @@ class House:
             stamp = _stamp(self.config)
             try:
                 slots = await asyncio.to_thread(load_slots, self.config)
+                _demand_models(self.models.slots, slots)
                 _demand_keys(self.models.slots, slots)
                 await asyncio.to_thread(learn, slots)
                 models = self.models.filled_with(slots)
@@ -219,6 +220,13 @@ class House:
         await self.models.client.close()
         if self.store is not None:
             await asyncio.to_thread(self.store.close)
+
+
+def _demand_models(old: Slots, new: Slots) -> None:
+    """An editor that saves a file may empty it first: real models are not replaced by the demonstration model."""
+    if new.demo and not old.demo:
+        said = "no model is configured any more; restart the server to have the demonstration model answer"
+        raise ConfigError([Problem("models", said)])
 
 
 def _demand_keys(old: Slots, new: Slots) -> None:

@@ -205,7 +205,8 @@ class Account:
         told = begun.usage
         # Some report nothing but zeros, for all or for what they wrote.
         unsaid = not told.is_told or (self.asked.stream and not told.output_tokens and begun.written > 0)
-        if not unsaid and (told.final or ended == "answered"):
+        # An answer in one piece is counted as a whole; a stream only by a count that came after its last words.
+        if not unsaid and (told.final or (ended == "answered" and not self.asked.stream)):
             return told, False
         written = max(1, told.output_tokens, begun.written)
         return replace(told, input_tokens=told.input_tokens or self.asked.tokens, output_tokens=written), True
@@ -222,13 +223,14 @@ class Account:
         hosted = slot.hosted_tools_usd or 0.0 if self.asked.extras.hosted else 0.0
         if not estimated:
             return (cost or 0.0) + hosted
+        told = begun.usage
+        read = cost_usd(slot, replace(told, output_tokens=0)) if told.input_tokens else None
+        written = cost_usd(slot, Usage(0, max(1, told.output_tokens, begun.written))) or 0.0
         if may_think_unseen(self.asked, slot):
-            return self.held.usd
-        if not begun.usage.input_tokens:
-            # The input was estimated, too, and is booked as it was reserved.
-            written = cost_usd(slot, Usage(0, max(1, begun.usage.output_tokens, begun.written)))
-            cost = self.held.input_usd + (written or 0.0)
-        return min(self.held.usd, (cost or 0.0) + hosted)
+            written = self.held.usd
+        counted = self.held.input_usd if read is None else read + hosted
+        # What it said it had read is billed, whatever was reserved.
+        return max(read or 0.0, min(self.held.usd, counted + written))
 
     def _baseline(self, usage: Usage) -> float | None:
         """What the dearest slot of the profile would have cost."""

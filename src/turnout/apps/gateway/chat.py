@@ -24,30 +24,32 @@ from .wire import (
     count_at,
     decoded,
     error_object,
-    has,
     hosted_tool,
     is_fresh,
     members,
     mentions,
     prepare,
     read_count,
+    read_tools,
     read_usage,
     said,
 )
 
 # Members that are billed otherwise than by the listed price of a token.
 UNPRICED = ("audio", "prediction", "search_parameters", "web_search_options", "plugins", "models", "extra_body")
+LIMITS = ("max_completion_tokens", "max_tokens")
 # What a `service_tier` may be without costing more than the list says.
 TIERS = ("auto", "default", "flex", "standard")
 
 
+# Parts that are as long as their bytes are.
+TEXTS = ("text", "input_text", "output_text", "refusal", "summary_text", "reasoning_text")
+
+
 class Part(Struct):
     type: str = "text"
-    text: str = ""
+    text: str | None = ""
     image_url: Raw = Raw(b"")
-    file: Raw = Raw(b"")
-    file_id: str | None = None
-    file_url: str | None = None
 
     @property
     def is_picture(self) -> bool:
@@ -55,8 +57,8 @@ class Part(Struct):
 
     @property
     def is_unseen(self) -> bool:
-        """Its provider has what it stands for; a picture has a price of its own wherever it is."""
-        return not self.is_picture and bool(self.file_id or self.file_url or has(self.file, "file_id"))
+        """How long it is, its bytes do not tell; a picture has a price of its own."""
+        return not self.is_picture and self.type not in TEXTS
 
 
 class Message(Struct):
@@ -104,7 +106,7 @@ class Chat:
         turns = [Turn("system" if m.role == "developer" else m.role, text_of(m.content)) for m in messages]
         parts = [part for message in messages if isinstance(message.content, list) for part in message.content]
         # Which of the two counts is the provider's to say.
-        limit = max(read_count(fields, name) or 0 for name in ("max_completion_tokens", "max_tokens")) or None
+        limit = max(read_count(fields, name) or 0 for name in LIMITS) or None
         return asked(
             self.wire,
             fields,
@@ -115,11 +117,12 @@ class Chat:
             bound=any(bytes(message.tool_calls) != b"null" for message in messages),
             max_tokens=limit,
             extras=Extras(
-                choices=read_count(fields, "n") or 1,
+                choices=max(read_count(fields, "n") or 1, read_count(fields, "best_of") or 1),
+                limits=bool(mentions(fields, LIMITS)),
                 unseen=any(part.is_unseen for part in parts),
                 thinks=thinks(fields),
-                usage=decoded(fields, "stream_options", StreamOptions, StreamOptions()).include_usage,
-                hosted=hosted_tool(fields, ("function", "custom")),
+                usage=decoded(fields, "stream_options", StreamOptions, StreamOptions()).include_usage is True,
+                hosted=hosted_tool(read_tools(fields), ("function", "custom")),
                 unpriced=mentions(fields, UNPRICED) or audio(parts) or faster(fields),
             ),
         )
@@ -175,7 +178,7 @@ class Chat:
 
 
 class StreamOptions(Struct):
-    include_usage: bool = False
+    include_usage: bool | None = False
 
 
 def thinks(fields: dict[str, Raw]) -> bool:

@@ -275,7 +275,7 @@ class Exchange:
         upstream.close()
         stored = self.form.stored_as(raw)
         return Begun(
-            candidate, upstream, raw, Events(), None, usage, ended=True, stored=stored, written=most_tokens(raw)
+            candidate, upstream, raw, Events(), None, usage, ended=True, stored=stored, written=most_tokens((raw,))
         )
 
     async def _first_delta(self, candidate: Candidate, upstream: Upstream, started: float) -> Begun | Wrong:
@@ -301,8 +301,9 @@ class Exchange:
             for event in events.feed(chunk):
                 try:
                     sign = read_sign(self.form, event)
-                    usage = self.form.usage(event.data, usage)
-                    written += self.form.written(event.name, event.data)
+                    said = self.form.written(event.name, event.data)
+                    written += said
+                    usage = self.form.usage(event.data, usage.before(said))
                 except UNREADABLE:
                     raise NoAnswer(f"{slot.id}: an event of the stream is not JSON") from None
                 if sign == "error":
@@ -314,9 +315,9 @@ class Exchange:
                     ended = True
                     break
             if go:
-                said = bytes(held)
-                stored = self.form.stored_as(said)
-                return Begun(candidate, upstream, said, events, chunks, usage, ended, stored, written)
+                first_bytes = bytes(held)
+                stored = self.form.stored_as(first_bytes)
+                return Begun(candidate, upstream, first_bytes, events, chunks, usage, ended, stored, written)
             if len(held) > HELD_BYTES:
                 raise NoAnswer(f"{slot.id}: {HELD_BYTES:,} bytes and no first token")
 

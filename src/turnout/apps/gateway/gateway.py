@@ -49,6 +49,10 @@ FORMATS: Mapping[Wire, Format] = {
 }
 
 
+# How a client asks Anthropic for a window beyond the model's usual one.
+LONG_WINDOW = "context-1m"
+
+
 class Answer(NamedTuple):
     """What goes back to the client."""
 
@@ -85,6 +89,8 @@ class Gateway:
         form = FORMATS[wire]
         try:
             asked = await aside(len(body), form.read, body)
+            if LONG_WINDOW in headers.get("anthropic-beta", ""):
+                asked = replace(asked, extras=replace(asked.extras, long_window=True))
             turned = await self._decide(asked, caller)
             return await self._answer(form, asked, turned, caller, headers)
         except Refused as refused:

@@ -22,16 +22,17 @@ from .wire import (
     Extras,
     Name,
     Sign,
+    ToolType,
     asked,
     check_count,
     count_at,
     decoded,
-    has,
     hosted_tool,
     members,
     mentions,
     prepare,
     read_count,
+    read_tools,
     read_usage,
     said,
 )
@@ -54,7 +55,22 @@ KINDS = {
 # Tools that are named by type and yet run at the client.
 AT_THE_CLIENT = ("custom", "bash_", "text_editor_", "computer_", "memory_")
 # Members that are billed otherwise than by the listed price of a token.
-UNPRICED = ("speed", "inference_geo")
+UNPRICED = ("speed", "inference_geo", "context_management")
+# Blocks that are as long as their bytes are, and pictures, which have a price of their own.
+SEEN = frozenset(
+    (
+        "text",
+        "image",
+        "thinking",
+        "redacted_thinking",
+        "tool_use",
+        "server_tool_use",
+        "mcp_tool_use",
+        "mcp_tool_result",
+        "search_result",
+        "web_search_tool_result",
+    )
+)
 
 
 class Block(Struct):
@@ -62,6 +78,11 @@ class Block(Struct):
     text: str = ""
     content: Any = None
     source: Raw = Raw(b"")
+    cache_control: Any = None
+
+
+class Typed(Struct):
+    type: str = ""
 
 
 class Message(Struct):
@@ -87,6 +108,7 @@ class Piece(Struct):
 
 _body = msgspec.json.Decoder(Body)
 _piece = msgspec.json.Decoder(Piece)
+_typed = msgspec.json.Decoder(Typed)
 prepare(list[Message], str | list[Block])
 _BOUND = ("thinking", "redacted_thinking", "tool_use", "server_tool_use", "mcp_tool_use")
 
@@ -103,6 +125,8 @@ class Messages:
         system = decoded(fields, "system", str | list[Block], "")
         turns = [Turn("system", words(system))] if system else []
         turns += [Turn(message.role, words(message.content)) for message in messages]
+        opening = system if isinstance(system, list) else []
+        tools = read_tools(fields)
         blocks = [block for message in messages if isinstance(message.content, list) for block in message.content]
         return asked(
             self.wire,
@@ -114,10 +138,11 @@ class Messages:
             bound=any(block.type in _BOUND for block in blocks),
             max_tokens=read_count(fields, "max_tokens"),
             extras=Extras(
+                limits=bool(mentions(fields, ("max_tokens",))),
                 unseen=any(map(is_unseen, blocks)),
-                caches="cache_control" in fields or any(has(raw, "cache_control") for raw in fields.values()),
-                thinks=bool(mentions(fields, ("thinking",))) and not has(fields["thinking"], "disabled"),
-                hosted=hosted_tool(fields, AT_THE_CLIENT) or mentions(fields, ("mcp_servers", "container")),
+                caches="cache_control" in fields or any(map(caches, (*opening, *blocks, *tools))),
+                thinks=decoded(fields, "thinking", Typed, Typed("disabled")).type != "disabled",
+                hosted=hosted_tool(tools, AT_THE_CLIENT) or mentions(fields, ("mcp_servers", "container")),
                 unpriced=mentions(fields, UNPRICED),
             ),
         )
@@ -191,8 +216,19 @@ def picture_data(block: Block) -> Iterator[Raw | str]:
 
 
 def is_unseen(block: Block) -> bool:
-    """Whether a block stands for something its provider has or fetches."""
-    return block.type not in ("image", "text") and (has(block.source, "file") or has(block.source, "url"))
+    """Whether a block has input whose length its bytes do not tell: a document, what its provider has or fetches."""
+    if block.type == "tool_result":
+        inside = block.content if isinstance(block.content, list) else []
+        return any(not isinstance(one, dict) or one.get("type") not in SEEN for one in inside)
+    if block.type == "document" and block.source:
+        return _typed.decode(block.source).type != "text"
+    return block.type not in SEEN
+
+
+def caches(part: Block | ToolType) -> bool:
+    """Whether a part of a request is to be cached, or has one that is."""
+    inside = part.content if isinstance(part, Block) and isinstance(part.content, list) else []
+    return part.cache_control is not None or any(isinstance(one, dict) and "cache_control" in one for one in inside)
 
 
 def pictures(block: Block) -> int:

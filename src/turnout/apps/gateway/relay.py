@@ -68,8 +68,9 @@ class Relay:
             for event in self.begun.events.feed(chunk):
                 try:
                     sign = read_sign(self.form, event)
-                    self.usage = self.form.usage(event.data, self.usage)
-                    self.written += self.form.written(event.name, event.data)
+                    said = self.form.written(event.name, event.data)
+                    self.written += said
+                    self.usage = self.form.usage(event.data, self.usage.before(said))
                 except UNREADABLE:
                     last = "half"
                     break

@@ -33,6 +33,7 @@ from .wire import (
     name_in,
     prepare,
     read_count,
+    read_tools,
     read_usage,
     said,
 )
@@ -40,14 +41,56 @@ from .wire import (
 # Tools that are named by type and yet run at the client.
 AT_THE_CLIENT = ("function", "custom", "local_shell", "shell", "apply_patch", "computer")
 # Members that are billed otherwise than by the listed price of a token, or when there is nobody to see it.
-UNPRICED = ("background", "plugins", "models", "extra_body", "search_parameters")
+UNPRICED = ("context_management", "background", "plugins", "models", "extra_body", "search_parameters")
+
+
+# Items that are as long as their bytes are, and as their parts.
+SEEN = frozenset(
+    (
+        "message",
+        "reasoning",
+        "function_call",
+        "function_call_output",
+        "custom_tool_call",
+        "custom_tool_call_output",
+        "local_shell_call",
+        "local_shell_call_output",
+        "shell_call",
+        "shell_call_output",
+        "apply_patch_call",
+        "apply_patch_call_output",
+        "web_search_call",
+        "computer_call",
+        "mcp_list_tools",
+        "mcp_call",
+    )
+)
 
 
 class Item(Struct):
     type: str = "message"
     role: Name = ""
     content: str | list[Part] | None = None
+    output: Any = None
     encrypted_content: str | None = None
+
+    @property
+    def parts(self) -> list[Part]:
+        """Of what it says, or of what a tool gave."""
+        if isinstance(self.content, list):
+            return self.content
+        if isinstance(self.output, list):
+            return [Part(one.get("type", ""), image_url=_raw(one)) for one in self.output if isinstance(one, dict)]
+        return []
+
+    @property
+    def is_unseen(self) -> bool:
+        """How long it is, its bytes do not tell: it names another item, or is of a kind that is not known."""
+        return self.type not in SEEN or (self.type == "message" and self.content is None)
+
+
+def _raw(part: dict[str, Any]) -> Raw:
+    return Raw(msgspec.json.encode(part.get("image_url", "")))
 
 
 class Done(Struct):
@@ -85,7 +128,7 @@ class Responses:
         system = decoded(fields, "instructions", str, "")
         turns = [Turn("system", system)] if system else []
         turns += [Turn("system" if i.role == "developer" else i.role, text_of(i.content)) for i in items if i.role]
-        parts = [part for item in items if isinstance(item.content, list) for part in item.content]
+        parts = [part for item in items for part in item.parts]
         follows = name_in(fields, "previous_response_id")
         return asked(
             self.wire,
@@ -97,12 +140,13 @@ class Responses:
             bound=bool(follows) or any(item.type not in ("message", "") for item in items),
             max_tokens=read_count(fields, "max_output_tokens"),
             extras=Extras(
+                limits=bool(mentions(fields, ("max_output_tokens",))),
                 follows=bool(follows),
                 unseen=bool(mentions(fields, ("conversation", "prompt")))
                 or any(part.is_unseen for part in parts)
-                or any(item.type == "item_reference" for item in items),
+                or any(item.is_unseen for item in items),
                 thinks=bool(mentions(fields, ("reasoning",))),
-                hosted=hosted_tool(fields, AT_THE_CLIENT),
+                hosted=hosted_tool(read_tools(fields), AT_THE_CLIENT),
                 unpriced=mentions(fields, UNPRICED) or audio(parts) or faster(fields),
             ),
             follows=follows,

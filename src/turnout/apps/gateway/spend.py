@@ -23,6 +23,8 @@ TOOLS_TOKENS = 1000
 # The most a picture is counted as: 4,784 by Anthropic's large models, and 48,169 by OpenAI's small ones.
 PICTURE_TOKENS = 5_000
 SMALL_PICTURE_TOKENS = 50_000
+# What Anthropic's models take on request.
+LONG_WINDOW = 1_000_000
 # The largest window on offer, for a model whose own is not known.
 LARGEST_WINDOW = 2_000_000
 # The lowest limit every format takes (OpenAI's responses refuse less), and no answer is shorter in fact.
@@ -60,8 +62,11 @@ def bound(asked: Asked, slot: Slot, remembered: int | None, left_usd: float) -> 
     output_usd = prices.output_usd * asked.extras.choices / MILLION
     if asked.max_tokens is not None:
         return Bound(input_usd, output_usd, asked.max_tokens, added=False)
-    window = context_of(slot)
+    window = window_of(asked, slot)
     limit = max_output_tokens(slot)
+    if asked.extras.limits:
+        # A limit of nothing or less is the provider's to refuse. It makes no call cheaper.
+        return Bound(input_usd, output_usd, limit, added=False)
     if window is not None:
         # What fits beside the prompt, by its likely length: its greatest one would leave nothing of a full window.
         limit = min(limit, max(LEAST_TOKENS, window - asked.tokens))
@@ -74,14 +79,19 @@ def bound(asked: Asked, slot: Slot, remembered: int | None, left_usd: float) -> 
 
 def input_tokens(asked: Asked, slot: Slot, remembered: int | None) -> int:
     """No fewer tokens than the input can have."""
-    extras, window = asked.extras, context_of(slot)
+    extras, window = asked.extras, window_of(asked, slot)
     if extras.unseen or (extras.follows and remembered is None):
         return LARGEST_WINDOW if window is None else window
     picture = SMALL_PICTURE_TOKENS if "mini" in slot.model or "nano" in slot.model else PICTURE_TOKENS
-    most = sum(most_tokens(asked.fields[name]) for name in INPUT[asked.wire] if name in asked.fields)
-    most -= sum(map(most_tokens, asked.pictures))
+    texts = [asked.fields[name] for name in INPUT[asked.wire] if name in asked.fields]
+    most = most_tokens(texts, without=asked.pictures)
     most += asked.images * picture + (TOOLS_TOKENS if asked.tools else 0) + (remembered or 0)
     return most if window is None else min(most, window)
+
+
+def window_of(asked: Asked, slot: Slot) -> int | None:
+    window = context_of(slot)
+    return max(window, LONG_WINDOW) if window is not None and asked.extras.long_window else window
 
 
 def unbounded(asked: Asked, slot: Slot) -> Reason | None:

@@ -63,10 +63,14 @@ class Extras(Struct, frozen=True):
 
     choices: int = 1
     """How many answers it asks for."""
+    limits: bool = False
+    """It has a limit of its own, whether or not that limits anything."""
     follows: bool = False
     """It names an earlier answer instead of repeating what came before."""
     unseen: bool = False
-    """It names other input that its provider keeps: a file, a stored prompt, a conversation."""
+    """It has other input whose length its bytes do not tell: what its provider keeps or fetches, a document."""
+    long_window: bool = False
+    """It asks for a window beyond the model's usual one."""
     caches: bool = False
     """It asks for its input to be cached, which costs more than reading it."""
     thinks: bool = False
@@ -222,31 +226,32 @@ def read_count(fields: dict[str, Raw], name: str) -> int | None:
     return value if value is not None and value > 0 else None
 
 
-def has(raw: Raw, word: str) -> bool:
-    """Whether a JSON text has this string, as a name or a value, somewhere in it."""
-    return f'"{word}"'.encode() in memoryview(raw).tobytes()
-
-
 def mentions(fields: dict[str, Raw], names: Iterable[str]) -> str:
     """The first of these members that is there and says something."""
     silent = (b"null", b"false", b"[]", b"{}", b'""')
     return next((name for name in names if name in fields and bytes(fields[name]) not in silent), "")
 
 
-def hosted_tool(fields: dict[str, Raw], ours: tuple[str, ...]) -> str:
-    """The type of the first tool that does not run at the client: not declared by it, nor one of `ours`."""
-    if "tools" not in fields:
-        return ""
+def read_tools(fields: dict[str, Raw]) -> list[ToolType]:
     tools: list[ToolType] = decoded(fields, "tools", list[ToolType], [])
+    return tools
+
+
+def hosted_tool(tools: list[ToolType], ours: tuple[str, ...]) -> str:
+    """The type of the first tool that does not run at the client: not declared by it, nor one of `ours`."""
     return next((kind for tool in tools for kind in tool.types() if kind and not kind.startswith(ours)), "")
 
 
 class ToolType(Struct):
     type: str | None = None
     tools: Any = None
+    environment: Any = None
+    cache_control: Any = None
 
     def types(self) -> list[Any]:
         """Its type, or those of the tools in it: a namespace is a group and runs nowhere itself."""
+        if isinstance(self.environment, dict) and self.environment.get("type") != "local":
+            return [f"hosted {self.type}"]
         if self.type != "namespace" or not isinstance(self.tools, list):
             return [self.type]
         return [str(tool.get("type", "")) if isinstance(tool, dict) else self.type for tool in self.tools]
@@ -278,7 +283,7 @@ def said(value: Any) -> int:
     """Tokens of the words in a part of a delta, wherever they stand in it."""
     match value:
         case str():
-            return most_tokens(value)
+            return most_tokens((value,))
         case list():
             return sum(map(said, value))
         case dict():
@@ -286,11 +291,19 @@ def said(value: Any) -> int:
     return 0
 
 
-def most_tokens(text: bytes | Raw | str) -> int:
-    """As many tokens as a text has, or more. Words of small letters come in tokens of some four; what else there is,
-    signs, digits, capitals, spaces and each byte of other scripts, may be a token of its own."""
-    raw = text.encode("utf-8", "replace") if isinstance(text, str) else bytes(text)
-    return max(-(-len(raw) // TOKEN_CHARACTERS), len(raw.translate(None, _LETTERS)))
+def most_tokens(texts: Iterable[bytes | Raw | str], without: Iterable[bytes | Raw | str] = ()) -> int:
+    """As many tokens as texts have, or more, without those parts of them. Words of small letters come in tokens of some
+    four; what else there is, signs, digits, capitals, spaces and each byte of other scripts, may be a token of its own.
+    """
+    size, others = _measure(texts)
+    less_size, less_others = _measure(without)
+    return max(-(-(size - less_size) // TOKEN_CHARACTERS), others - less_others, 0)
+
+
+def _measure(texts: Iterable[bytes | Raw | str]) -> tuple[int, int]:
+    """Bytes, and how many of them are no small letters."""
+    raws = [text.encode("utf-8", "replace") if isinstance(text, str) else bytes(text) for text in texts]
+    return sum(map(len, raws)), sum(len(raw.translate(None, _LETTERS)) for raw in raws)
 
 
 def named_model(fields: dict[str, Raw]) -> str:
