@@ -1,0 +1,274 @@
+"""The transport over the network: aiohttp's client, held to what the egress guard allows.
+
+A name is resolved once and all its addresses are checked before one is used. Redirects, cookies, decompression, and
+proxies from the environment are off. Under other rules, names and connections of the old ones are not used again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from contextvars import ContextVar
+from functools import lru_cache, partial
+from io import BytesIO
+from weakref import WeakSet
+
+import aiohttp
+from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.connector import Connection
+from aiohttp.tracing import Trace
+from yarl import URL
+
+from turnout.core.errors import Broken, NetError, TimedOut, Unreachable
+
+from .egress import Egress, Origin
+from .transport import Exchange, Request
+
+# A place in the pool, the name, the connection and TLS together; a provider that takes longer is as good as down.
+CONNECT_S = 2.0
+CONNECTIONS = 512
+KEEP_ALIVE_S = 30.0
+# How long a name's addresses, once checked, are used.
+NAMES_S = 30
+# All headers of an answer together; Node takes no more either.
+HEADER_BYTES = 16 * 1024
+# A longer body is sent in pieces: what is not sent when its caller goes away never is.
+PIECE_BYTES = 64 * 1024
+# Of what a library or a peer says about a failure.
+SAID_CHARACTERS = 200
+
+
+class _Attempt:
+    """How far a request has come: before there is a connection, nothing of it was sent."""
+
+    connected = False
+
+
+# The connector learns of a request, and not of who sends it; both run in one task.
+_attempt: ContextVar[_Attempt] = ContextVar("_attempt")
+
+
+class HttpTransport:
+    """Keeps connections for as long as the rules stay the same."""
+
+    def __init__(self) -> None:
+        self._pool: _Pool | None = None
+        self._retired: list[_Pool] = []
+
+    async def send(self, request: Request, egress: Egress, wait_s: float) -> Exchange:
+        where, attempt = request.origin.host, _Attempt()
+        _attempt.set(attempt)
+        failure: NetError
+        try:
+            async with asyncio.timeout(wait_s):
+                return await (await self._current(egress)).send(request)
+        except NetError as error:
+            failure = error
+        except aiohttp.ConnectionTimeoutError:
+            failure = Unreachable(f"{where}: no connection within {CONNECT_S:g} s")
+        except TimeoutError:
+            failure = TimedOut(f"{where}: no answer within {wait_s:g} s")
+        except aiohttp.ClientHttpProxyError as error:
+            failure = Unreachable(f"{where}: the proxy answered {error.status} to CONNECT")
+        except aiohttp.ClientResponseError as error:
+            failure = Broken(f"{where}: what it answered is not HTTP ({_said(error)})")
+        except (aiohttp.ClientError, OSError) as error:
+            failure = Unreachable(f"{where}: {_said(error)}")
+        failure.was_sent = attempt.connected
+        raise failure
+
+    async def _current(self, egress: Egress) -> _Pool:
+        if self._pool is None or self._pool.rules != egress.rules:
+            before, self._pool = self._pool, _Pool(egress)
+            # What is being read goes on; the idle connections beside it expire.
+            done = [one for one in self._retired if not one.busy]
+            self._retired = [one for one in (*self._retired, before) if one is not None and one.busy]
+            for one in (*done, before):
+                if one is not None and not one.busy:
+                    await one.session.close()
+        return self._pool
+
+    async def close(self) -> None:
+        pools = [*self._retired, *([self._pool] if self._pool is not None else [])]
+        self._pool = None
+        self._retired.clear()
+        for one in pools:
+            await one.session.close()
+
+
+class _Pool:
+    """Connections made under one set of rules."""
+
+    def __init__(self, egress: Egress) -> None:
+        self.rules = egress.rules
+        self.busy = 0
+        self._proxy = egress.proxy
+        self._tls: ssl.SSLContext | None = None
+        self.session = aiohttp.ClientSession(
+            connector=_Connector(egress),
+            trust_env=False,
+            auto_decompress=False,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_S),
+            max_line_size=HEADER_BYTES,
+            max_field_size=HEADER_BYTES,
+            skip_auto_headers=("Accept", "Content-Type"),
+        )
+
+    async def send(self, request: Request) -> _Exchange:
+        origin, body = request.origin, request.body
+        if origin.scheme == "https" and self._tls is None:
+            self._tls = trusted()
+        # What is private is in this network, and so is the proxy: it leads out of it.
+        proxy = self._proxy if self._proxy is not None and not origin.private else None
+        self.busy += 1
+        try:
+            response = await self.session.request(
+                request.method,
+                _url(origin, request.path),
+                data=BytesIO(body) if len(body) > PIECE_BYTES else body or None,
+                headers=request.headers,
+                allow_redirects=False,
+                ssl=self._tls or True,
+                proxy=_url(proxy.origin, "") if proxy is not None else None,
+                proxy_auth=aiohttp.BasicAuth(proxy.user, proxy.password, "utf-8") if proxy and proxy.user else None,
+            )
+        except BaseException:
+            self.busy -= 1
+            raise
+        return _Exchange(response, self)
+
+
+class _Exchange:
+    """An answer on one connection."""
+
+    def __init__(self, response: aiohttp.ClientResponse, pool: _Pool) -> None:
+        self.status = response.status
+        self.headers: dict[str, str] = {}
+        for name, value in response.headers.items():
+            key = name.lower()
+            self.headers[key] = f"{self.headers[key]}, {value}" if key in self.headers else value
+        self._response = response
+        self._pool: _Pool | None = pool
+        self._where = response.url.raw_host
+        protocol = response.connection.protocol if response.connection is not None else None
+        self._closed = protocol.closed if protocol is not None else None
+        if self._closed is not None:
+            self._closed.add_done_callback(self._end)
+        if sum(len(name) + len(value) + 4 for name, value in response.raw_headers) > HEADER_BYTES:
+            self.close()
+            raise Broken(f"{self._where}: what it answered is not HTTP (headers of more than {HEADER_BYTES:,} bytes)")
+
+    async def next(self) -> bytes:
+        content = self._response.content
+        try:
+            chunk = await content.readany()
+            if not chunk and (broken := content.exception()) is not None:
+                raise broken
+            return chunk
+        except (aiohttp.ClientError, OSError) as error:
+            raise Broken(f"{self._where}: the answer broke off ({_said(error)})") from error
+
+    def close(self) -> None:
+        content = self._response.content
+        if self._closed is not None:
+            self._closed.remove_done_callback(self._end)
+        if content.exception() is None:
+            # Left to itself aiohttp raises one error object for all answers, which then keeps every frame it saw.
+            content.set_exception(aiohttp.ClientConnectionError("closed by us"))
+        if self._pool is not None:
+            self._pool.busy -= 1
+            self._pool = None
+        self._response.close()
+
+    def _end(self, closed: asyncio.Future[None]) -> None:
+        """An answer without a length ends with its connection: well if that was closed, not if it was torn."""
+        content, lost = self._response.content, _lost(closed)
+        framed = "content-length" in self.headers or "transfer-encoding" in self.headers
+        if content.exception() is None and (not content.is_eof() or (lost is not None and not framed)):
+            content.set_exception(aiohttp.ClientPayloadError(_said(lost) if lost is not None else "connection closed"))
+
+
+class _Resolver(AbstractResolver):
+    """Hands out a name's addresses once the egress guard has admitted all of them."""
+
+    def __init__(self, egress: Egress) -> None:
+        self._egress = egress
+        self._resolver = aiohttp.ThreadedResolver()
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        found = await self._resolver.resolve(host, port, family)
+        if not found:
+            raise socket.gaierror(socket.EAI_NONAME, "it has no address")
+        for one in found:
+            self._egress.admits(host, port, one["host"])
+        return found
+
+    async def close(self) -> None:
+        await self._resolver.close()
+
+
+class _Connector(aiohttp.TCPConnector):
+    """Hands out only connections on which nothing has come unasked, and lets none linger with words left to send."""
+
+    def __init__(self, egress: Egress) -> None:
+        super().__init__(
+            resolver=_Resolver(egress), limit=CONNECTIONS, keepalive_timeout=KEEP_ALIVE_S, ttl_dns_cache=NAMES_S
+        )
+        self._used: WeakSet[ResponseHandler] = WeakSet()
+
+    async def connect(
+        self, req: aiohttp.ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
+    ) -> Connection:
+        while True:
+            connection = await super().connect(req, traces, timeout)
+            protocol, transport = connection.protocol, connection.transport
+            if protocol is not None and transport is not None and not protocol.should_close:
+                break
+            # An answer sent after the last one, to no question, would be taken for the answer to this one.
+            connection.close()
+            if protocol not in self._used:
+                raise aiohttp.ClientConnectionError("it spoke before it was asked")
+        if protocol not in self._used:
+            self._used.add(protocol)
+            if protocol.closed is not None:
+                # Asked for, so that how an idle connection ended is no stray error.
+                protocol.closed.add_done_callback(_lost)
+        connection.add_callback(partial(_drop_unsent, transport))
+        _attempt.get().connected = True
+        return connection
+
+
+def _lost(closed: asyncio.Future[None]) -> BaseException | None:
+    """What a connection was lost by; None if it was closed."""
+    return None if closed.cancelled() else closed.exception()
+
+
+def _drop_unsent(transport: asyncio.Transport) -> None:
+    """Closing waits until all is sent, which a peer that does not read can put off for ever."""
+    if transport.get_write_buffer_size():
+        transport.abort()
+
+
+@lru_cache(maxsize=256)
+def _url(origin: Origin, path: str) -> URL:
+    return URL(f"{origin}{path}", encoded=True)
+
+
+def _said(error: BaseException) -> str:
+    """What an error says, fit for a message."""
+    said = error.message if isinstance(error, aiohttp.ClientResponseError) else str(error)
+    # The first line: what follows is what the peer sent.
+    said = said.strip().partition("\n")[0].rstrip(":")
+    return "".join(one for one in said if one.isprintable())[:SAID_CHARACTERS] or type(error).__name__
+
+
+def trusted() -> ssl.SSLContext:
+    """The certificates this system trusts."""
+    context = ssl.create_default_context()
+    context.set_alpn_protocols(["http/1.1"])
+    return context

@@ -1,0 +1,54 @@
+"""What carries a request to a host and its answer back: the protocol between the client and whatever speaks HTTP.
+
+`turnout.net.http` carries over the network; `turnout.testing.ScriptedTransport` answers on the spot. Either connects only
+where the egress guard it is handed says, and raises no error but a NetError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple, Protocol
+
+from .egress import Egress, Origin
+
+
+class Request(NamedTuple):
+    """What is sent. The path begins with a slash; the credential is a header of its own, for this origin only."""
+
+    origin: Origin
+    path: str
+    body: bytes = b""
+    method: str = "POST"
+    headers: Mapping[str, str] = {}
+    credential: tuple[str, str] | None = None
+    """A header's name and value. A transport finds it among the headers."""
+
+
+class Exchange(Protocol):
+    """An answer whose headers are here."""
+
+    @property
+    def status(self) -> int: ...
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """By lower-case name; one that comes several times is joined by commas."""
+        ...
+
+    async def next(self) -> bytes:
+        """What has come since, as soon as something has; empty at the end. Raises Broken."""
+        ...
+
+    def close(self) -> None:
+        """End it, for a reader in another task too. A connection whose answer did not end is not used again."""
+        ...
+
+
+class Transport(Protocol):
+    async def send(self, request: Request, egress: Egress, wait_s: float) -> Exchange:
+        """Send a request and wait for the answer's headers. `was_sent` of an error says whether it went out."""
+        ...
+
+    async def close(self) -> None:
+        """End everything that is under way."""
+        ...
