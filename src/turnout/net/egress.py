@@ -11,6 +11,7 @@ nothing that reads it after us can read something else.
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from ipaddress import IPv6Address, ip_address
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
@@ -44,8 +45,8 @@ class Proxy(NamedTuple):
     """The way out of a network that has no other. It resolves the names it is asked for."""
 
     origin: Origin
-    user: str = ""
-    password: str = ""
+    login: str = ""
+    """What `proxy-authorization` says."""
 
     def __repr__(self) -> str:
         return f"Proxy({self.origin})"
@@ -92,8 +93,7 @@ def proxy_of(url: str) -> Proxy:
         raise EgressRefused(f"the proxy: {error}") from None
     if origin.scheme != "http":
         raise EgressRefused(f"the proxy {origin} must be http://host:port; what goes through it has its own TLS")
-    user, _, password = login.partition(":")
-    return Proxy(origin, unquote(user), unquote(password))
+    return Proxy(origin, f"Basic {b64encode(unquote(login).encode()).decode()}" if login else "")
 
 
 class Egress:

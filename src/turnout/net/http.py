@@ -123,22 +123,29 @@ class _Pool:
             self._tls = trusted()
         # What is private is in this network, and so is the proxy: it leads out of it.
         proxy = self._proxy if self._proxy is not None and not origin.private else None
+        login = {"proxy-authorization": proxy.login} if proxy is not None and proxy.login else {}
         self.busy += 1
+        exchange: _Exchange | None = None
         try:
             response = await self.session.request(
                 request.method,
                 _url(origin, request.path),
                 data=BytesIO(body) if len(body) > PIECE_BYTES else body or None,
-                headers=request.headers,
+                # With TLS the proxy reads what opens the tunnel, and nothing else.
+                headers=request.headers if origin.scheme == "https" else {**request.headers, **login},
                 allow_redirects=False,
                 ssl=self._tls or True,
                 proxy=_url(proxy.origin, "") if proxy is not None else None,
-                proxy_auth=aiohttp.BasicAuth(proxy.user, proxy.password, "utf-8") if proxy and proxy.user else None,
+                proxy_headers=login,
             )
-        except BaseException:
-            self.busy -= 1
-            raise
-        return _Exchange(response, self)
+            exchange = _Exchange(response, self)
+        finally:
+            self.busy -= exchange is None
+        if exchange.size > HEADER_BYTES:
+            exchange.close()
+            said = f"what it answered is not HTTP (headers of more than {HEADER_BYTES:,} bytes)"
+            raise Broken(f"{origin.host}: {said}")
+        return exchange
 
 
 class _Exchange:
@@ -157,19 +164,19 @@ class _Exchange:
         self._closed = protocol.closed if protocol is not None else None
         if self._closed is not None:
             self._closed.add_done_callback(self._end)
-        if sum(len(name) + len(value) + 4 for name, value in response.raw_headers) > HEADER_BYTES:
-            self.close()
-            raise Broken(f"{self._where}: what it answered is not HTTP (headers of more than {HEADER_BYTES:,} bytes)")
+        self.size = sum(len(name) + len(value) + 4 for name, value in response.raw_headers)
+        """Of its headers."""
 
     async def next(self) -> bytes:
         content = self._response.content
         try:
             chunk = await content.readany()
-            if not chunk and (broken := content.exception()) is not None:
-                raise broken
-            return chunk
+            broken = None if chunk else content.exception()
         except (aiohttp.ClientError, OSError) as error:
-            raise Broken(f"{self._where}: the answer broke off ({_said(error)})") from error
+            broken = error
+        if broken is not None:
+            raise Broken(f"{self._where}: the answer broke off ({_said(broken)})") from broken
+        return chunk
 
     def close(self) -> None:
         content = self._response.content

@@ -1,7 +1,7 @@
 """What carries a request to a host and its answer back: the protocol between the client and whatever speaks HTTP.
 
-`turnout.net.http` carries over the network; `turnout.testing.ScriptedTransport` answers on the spot. Either connects only
-where the egress guard it is handed says, and raises no error but a NetError.
+`turnout.net.http` carries it over the network; `turnout.testing.ScriptedTransport` answers on the spot. A transport
+connects only where the egress guard it is handed says, and the errors it raises are NetErrors.
 """
 
 from __future__ import annotations
