@@ -67,6 +67,9 @@ class Response:
         wait_s = idle_s if deadline is None else deadline.within(idle_s)
         if not wait_s:
             raise TimedOut(f"{self._where}: the answer took too long")
+        chunk = self._exchange.take()
+        if chunk is not None:
+            return chunk
         try:
             async with asyncio.timeout(wait_s):
                 return await self._exchange.next()
@@ -108,7 +111,7 @@ def _complete(request: Request, origin: Origin) -> Request:
     if request.credential is not None:
         # It replaces what a caller sent under its name.
         headers[request.credential[0].lower()] = request.credential[1]
-    for name, value in headers.items():
-        if _BROKEN_LINE.search(name) or _BROKEN_LINE.search(value):
-            raise ValueError(f"the header {name[:40]!r} holds a line end or a NUL")
+    if _BROKEN_LINE.search("".join((*headers, *headers.values()))):
+        name = next(name for name, value in headers.items() if _BROKEN_LINE.search(name + value))
+        raise ValueError(f"the header {name[:40]!r} holds a line end or a NUL")
     return request._replace(origin=origin, headers=headers, credential=None)

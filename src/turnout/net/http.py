@@ -154,9 +154,12 @@ class _Exchange:
     def __init__(self, response: aiohttp.ClientResponse, pool: _Pool) -> None:
         self.status = response.status
         self.headers: dict[str, str] = {}
+        self.size = 0
+        """Of its headers."""
         for name, value in response.headers.items():
             key = name.lower()
             self.headers[key] = f"{self.headers[key]}, {value}" if key in self.headers else value
+            self.size += len(name) + len(value) + 4
         self._response = response
         self._pool: _Pool | None = pool
         self._where = response.url.raw_host
@@ -164,16 +167,21 @@ class _Exchange:
         self._closed = protocol.closed if protocol is not None else None
         if self._closed is not None:
             self._closed.add_done_callback(self._end)
-        self.size = sum(len(name) + len(value) + 4 for name, value in response.raw_headers)
-        """Of its headers."""
+
+    def take(self) -> bytes | None:
+        content = self._response.content
+        if content.exception() is not None:
+            return None
+        chunk = content.read_nowait()
+        return chunk if chunk or (content.at_eof() and self._torn() is None) else None
 
     async def next(self) -> bytes:
-        content = self._response.content
+        broken: BaseException | None
         try:
-            chunk = await content.readany()
-            broken = None if chunk else content.exception()
-        except (aiohttp.ClientError, OSError) as error:
-            broken = error
+            chunk = await self._response.content.readany()
+            broken = None if chunk else self._response.content.exception() or self._torn()
+        except (aiohttp.ClientError, OSError, RuntimeError) as error:
+            broken = error  # a RuntimeError if the connection was lost this moment
         if broken is not None:
             raise Broken(f"{self._where}: the answer broke off ({_said(broken)})") from broken
         return chunk
@@ -191,11 +199,16 @@ class _Exchange:
         self._response.close()
 
     def _end(self, closed: asyncio.Future[None]) -> None:
-        """An answer without a length ends with its connection: well if that was closed, not if it was torn."""
+        """The connection is gone: a reader need not wait for the rest."""
         content, lost = self._response.content, _lost(closed)
-        framed = "content-length" in self.headers or "transfer-encoding" in self.headers
-        if content.exception() is None and (not content.is_eof() or (lost is not None and not framed)):
+        if content.exception() is None and not content.is_eof():
             content.set_exception(aiohttp.ClientPayloadError(_said(lost) if lost is not None else "connection closed"))
+
+    def _torn(self) -> BaseException | None:
+        """An answer without a length ends with its connection: well if that was closed, not if it was torn."""
+        if self._closed is None or not self._closed.done():
+            return None
+        return None if "content-length" in self.headers or "transfer-encoding" in self.headers else _lost(self._closed)
 
 
 class _Resolver(AbstractResolver):
