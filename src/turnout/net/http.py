@@ -176,7 +176,7 @@ class _Exchange:
         return chunk if chunk or (content.at_eof() and self._torn() is None) else None
 
     async def next(self) -> bytes:
-        broken: BaseException | None
+        chunk, broken = b"", None
         try:
             chunk = await self._response.content.readany()
             broken = None if chunk else self._response.content.exception() or self._torn()
