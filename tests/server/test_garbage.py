@@ -14,7 +14,7 @@ from besieged import besieged, chat
 from serving import Served
 
 REQUESTS = 40
-OURS = ("turnout.server", "turnout.net", "turnout.apps", "uvicorn", "httptools")
+OURS = ("turnout.server", "turnout.net", "turnout.apps", "uvicorn", "httptools", "aiohttp")
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 def alive() -> Counter[str]:
-    return Counter(type(one).__qualname__ for one in gc.get_objects() if type(one).__module__.startswith(OURS))
+    return Counter(type(one).__qualname__ for one in gc.get_objects() if str(type(one).__module__).startswith(OURS))
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])

@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-from contextvars import ContextVar
 from functools import lru_cache, partial
 from io import BytesIO
+from typing import Any
 from weakref import WeakSet
 
 import aiohttp
@@ -40,16 +40,6 @@ PIECE_BYTES = 64 * 1024
 SAID_CHARACTERS = 200
 
 
-class _Attempt:
-    """How far a request has come: before there is a connection, nothing of it was sent."""
-
-    connected = False
-
-
-# The connector learns of a request, and not of who sends it; both run in one task.
-_attempt: ContextVar[_Attempt] = ContextVar("_attempt")
-
-
 class HttpTransport:
     """Keeps connections for as long as the rules stay the same."""
 
@@ -58,12 +48,11 @@ class HttpTransport:
         self._retired: list[_Pool] = []
 
     async def send(self, request: Request, egress: Egress, wait_s: float) -> Exchange:
-        where, attempt = request.origin.host, _Attempt()
-        _attempt.set(attempt)
+        pool, where = self._current(egress), request.origin.host
         failure: NetError
         try:
             async with asyncio.timeout(wait_s):
-                return await (await self._current(egress)).send(request)
+                return await pool.send(request)
         except NetError as error:
             failure = error
         except aiohttp.ConnectionTimeoutError:
@@ -76,18 +65,17 @@ class HttpTransport:
             failure = Broken(f"{where}: what it answered is not HTTP ({_said(error)})")
         except (aiohttp.ClientError, OSError) as error:
             failure = Unreachable(f"{where}: {_said(error)}")
-        failure.was_sent = attempt.connected
+        finally:
+            connected = pool.connector.take_note()
+        failure.was_sent = connected
         raise failure
 
-    async def _current(self, egress: Egress) -> _Pool:
+    def _current(self, egress: Egress) -> _Pool:
         if self._pool is None or self._pool.rules != egress.rules:
-            before, self._pool = self._pool, _Pool(egress)
-            # What is being read goes on; the idle connections beside it expire.
-            done = [one for one in self._retired if not one.busy]
-            self._retired = [one for one in (*self._retired, before) if one is not None and one.busy]
-            for one in (*done, before):
-                if one is not None and not one.busy:
-                    await one.session.close()
+            if self._pool is not None:
+                self._pool.retire()
+                self._retired = [one for one in (*self._retired, self._pool) if not one.session.closed]
+            self._pool = _Pool(egress)
         return self._pool
 
     async def close(self) -> None:
@@ -103,11 +91,14 @@ class _Pool:
 
     def __init__(self, egress: Egress) -> None:
         self.rules = egress.rules
-        self.busy = 0
+        self.connector = _Connector(egress)
         self._proxy = egress.proxy
         self._tls: ssl.SSLContext | None = None
+        self._busy = 0
+        self._retired = False
+        self._end: asyncio.Task[None] | None = None
         self.session = aiohttp.ClientSession(
-            connector=_Connector(egress),
+            connector=self.connector,
             trust_env=False,
             auto_decompress=False,
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -117,6 +108,20 @@ class _Pool:
             skip_auto_headers=("Accept", "Content-Type"),
         )
 
+    def retire(self) -> None:
+        """What is under way goes on, and is the last of it."""
+        self._retired = True
+        self._close_if_done()
+
+    def leave(self) -> None:
+        """An exchange is over."""
+        self._busy -= 1
+        self._close_if_done()
+
+    def _close_if_done(self) -> None:
+        if self._retired and not self._busy:
+            self._end = asyncio.get_running_loop().create_task(self.session.close())
+
     async def send(self, request: Request) -> _Exchange:
         origin, body = request.origin, request.body
         if origin.scheme == "https" and self._tls is None:
@@ -124,7 +129,7 @@ class _Pool:
         # What is private is in this network, and so is the proxy: it leads out of it.
         proxy = self._proxy if self._proxy is not None and not origin.private else None
         login = {"proxy-authorization": proxy.login} if proxy is not None and proxy.login else {}
-        self.busy += 1
+        self._busy += 1
         exchange: _Exchange | None = None
         try:
             response = await self.session.request(
@@ -140,7 +145,8 @@ class _Pool:
             )
             exchange = _Exchange(response, self)
         finally:
-            self.busy -= exchange is None
+            if exchange is None:
+                self.leave()
         if exchange.size > HEADER_BYTES:
             exchange.close()
             said = f"what it answered is not HTTP (headers of more than {HEADER_BYTES:,} bytes)"
@@ -194,7 +200,7 @@ class _Exchange:
             # Left to itself aiohttp raises one error object for all answers, which then keeps every frame it saw.
             content.set_exception(aiohttp.ClientConnectionError("closed by us"))
         if self._pool is not None:
-            self._pool.busy -= 1
+            self._pool.leave()
             self._pool = None
         self._response.close()
 
@@ -240,6 +246,14 @@ class _Connector(aiohttp.TCPConnector):
             resolver=_Resolver(egress), limit=CONNECTIONS, keepalive_timeout=KEEP_ALIVE_S, ttl_dns_cache=NAMES_S
         )
         self._used: WeakSet[ResponseHandler] = WeakSet()
+        self._connected: set[asyncio.Task[Any] | None] = set()
+
+    def take_note(self) -> bool:
+        """Whether this task's request got a connection; until then nothing of it was sent."""
+        task = asyncio.current_task()
+        connected = task in self._connected
+        self._connected.discard(task)
+        return connected
 
     async def connect(
         self, req: aiohttp.ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
@@ -259,7 +273,7 @@ class _Connector(aiohttp.TCPConnector):
                 # Asked for, so that how an idle connection ended is no stray error.
                 protocol.closed.add_done_callback(_lost)
         connection.add_callback(partial(_drop_unsent, transport))
-        _attempt.get().connected = True
+        self._connected.add(asyncio.current_task())
         return connection
 
 
