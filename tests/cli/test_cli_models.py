@@ -111,12 +111,12 @@ class TestTry:
         assert "there is no slot 'simpel', did you mean 'simple'?" in ran.err
 
     def test_without_the_extra(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setitem(sys.modules, "httptools", None)
-        for name in ("turnout.net.connection", "turnout.net.pool", "turnout.net.client", "turnout.models.ask"):
+        monkeypatch.setitem(sys.modules, "aiohttp", None)
+        for name in ("turnout.net.http", "turnout.net.client", "turnout.models.ask"):
             monkeypatch.delitem(sys.modules, name, raising=False)
         ran = run("models", "test")
         assert ran.code == 2
-        assert "httptools: pip install 'turnout[serve]'" in ran.err
+        assert "aiohttp: pip install 'turnout[serve]'" in ran.err
 
 
 class TestSet:
@@ -199,8 +199,8 @@ class TestAsking:
         assert provider.open_connections == 0
 
     def test_not_without_the_extra(self, run: Run, config: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setitem(sys.modules, "httptools", None)
-        for name in ("turnout.net.connection", "turnout.net.pool", "turnout.net.client", "turnout.models.ask"):
+        monkeypatch.setitem(sys.modules, "aiohttp", None)
+        for name in ("turnout.net.http", "turnout.net.client", "turnout.models.ask"):
             monkeypatch.delitem(sys.modules, name, raising=False)
         assert "by fallback" in run("route", UNSURE, "--config", config).out
 

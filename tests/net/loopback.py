@@ -237,3 +237,41 @@ class Names:
             else (socket.AF_INET, socket.SOCK_STREAM, 6, "", (one, port))
             for one in answer
         ]
+
+
+class ProxyDouble:
+    """An HTTP proxy as companies have one: it resolves names by its own list and asks for a password if told to."""
+
+    def __init__(self, names: dict[str, Server], login: str = "") -> None:
+        self.names = names
+        self.login = login
+        self.heads: list[Received] = []
+        self.left: list[float] = []
+
+    async def __call__(self, talk: Talk) -> None:
+        head = await talk.request()
+        self.heads.append(head)
+        method, target, _ = head.line.split(" ")
+        host = (target if method == "CONNECT" else target.split("/")[2]).rpartition(":")[0]
+        if self.login and head.all("proxy-authorization") != [self.login]:
+            await talk.send(b"HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n")
+        elif host not in self.names:
+            await talk.send(b"HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n")
+        elif method != "CONNECT":
+            await talk.send(OK)
+        else:
+            reader, writer = await asyncio.open_connection(HOST, self.names[host].port)
+            await talk.send(b"HTTP/1.1 200 Connection established\r\n\r\n")
+            back = asyncio.create_task(self._pass(reader, talk.writer))
+            try:
+                await self._pass(talk.reader, writer)
+                self.left.append(time.monotonic())
+            finally:
+                back.cancel()
+                writer.transport.abort()
+
+    async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(ConnectionError):
+            while data := await reader.read(65536):
+                writer.write(data)
+                await writer.drain()

@@ -12,7 +12,7 @@ import pytest
 
 from net.loopback import HOST, OK, Names, Talk, Watch, ask, client_for, polite, run, serving, talking
 from turnout.core.errors import EgressRefused, Unreachable
-from turnout.net import pool as pool_module
+from turnout.net import http as http_module
 from turnout.net.client import Client, Request
 from turnout.net.deadline import Deadline
 from turnout.net.egress import Egress, Origin
@@ -281,7 +281,7 @@ class TestNames:
         """DNS rebinding: a public address for the check, this machine for the connection. There is no second lookup
         between the two, and a later one is checked like the first."""
         if not cached:
-            monkeypatch.setattr(pool_module, "NAMES_S", 0)
+            monkeypatch.setattr(http_module, "NAMES_S", 0)
         names.say("rebind.example", [self.PUBLIC], ["127.0.0.1"])
 
         async def main() -> None:
@@ -302,7 +302,7 @@ class TestNames:
         watch.strayed.clear()
 
     def test_answers_in_turns(self, names: Names, watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(pool_module, "NAMES_S", 0)
+        monkeypatch.setattr(http_module, "NAMES_S", 0)
         names.say("flip.example", *([[self.PUBLIC], ["127.0.0.1"], ["169.254.169.254"], [self.PUBLIC, "10.0.0.1"]] * 5))
 
         async def main() -> None:
@@ -448,8 +448,8 @@ class TestTLS:
         assert await ask(client, origin, credential=KEY) == b"ok"
 
     def trust(self, certificate: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-        trusting = ssl.create_default_context(cafile=str(certificate[1]))
-        monkeypatch.setattr("turnout.net.pool.trusted", lambda: trusting)
+        """The way a user adds a CA of their own."""
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate[1]))
 
     def test_a_certificate_by_nobody(self, certificate: tuple[Path, Path], names: Names) -> None:
         names.say("llm.internal", [HOST])

@@ -118,12 +118,11 @@ def try_models(
         from turnout.net.client import Client
     except ImportError as error:
         raise TurnoutError(f"asking a model needs {error.name}: pip install 'turnout[serve]'") from None
-    from turnout.net.egress import Egress
 
     slots = load_slots(config)
     if slot is not None and slots.find(slot) is None:
         raise TurnoutError(f"there is no slot {slot[:80]!r}{suggest(slot, slots.slots)}: {', '.join(slots.slots)}")
-    models = Models(slots, Client(Egress(slots.origins)))
+    models = Models(slots, Client(slots.egress))
     return asyncio.run(_test(models, [slot] if slot is not None else list(slots.slots)))
 
 

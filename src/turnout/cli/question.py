@@ -122,9 +122,8 @@ def configured_models(config: str | None) -> Models | None:
         from turnout.net.client import Client
     except ImportError:
         return None
-    from turnout.net.egress import Egress
 
-    return Models(slots, Client(Egress(slots.origins)))
+    return Models(slots, Client(slots.egress))
 
 
 def decide(router: Router, query: Query, *, local: bool, models: Models | None = None) -> Decision:

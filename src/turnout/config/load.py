@@ -23,7 +23,7 @@ from .resolve import build
 
 SETTINGS = "turnout.toml"
 # Tables of the settings file that are no profile's (`config.settings` reads them).
-OTHER_TABLES = ("store", "learn", "models", "server")
+OTHER_TABLES = ("store", "learn", "models", "net", "server")
 
 
 def load(

@@ -18,7 +18,7 @@ from turnout.core.errors import Broken, EmbedderError, Unreachable
 from turnout.net.breaker import Breaker
 from turnout.net.client import Client, Request
 from turnout.net.deadline import Deadline
-from turnout.net.egress import Egress
+from turnout.net.egress import Egress, Proxy
 
 from .ask import exchange
 from .embed import find_embedder
@@ -59,7 +59,13 @@ class RemoteEmbeds(Embeds):
     """The embedder that fills a slot. `fetch` is for event loops, `embed` for everybody else."""
 
     def __init__(
-        self, slot: Slot, client: Client | None = None, *, width: int = 0, deadline_ms: float = DEADLINE_MS
+        self,
+        slot: Slot,
+        client: Client | None = None,
+        *,
+        width: int = 0,
+        deadline_ms: float = DEADLINE_MS,
+        proxy: Proxy | None = None,
     ) -> None:
         if slot.origin is None:
             raise EmbedderError(f"{slot.id} has no vectors: fill the slot {slot.name!r} with an embedding model")
@@ -67,6 +73,7 @@ class RemoteEmbeds(Embeds):
             raise EmbedderError(f"{slot.id} has no key: {slot.needs_key} is empty")
         self.slot = slot
         self.origin = slot.origin
+        self.proxy = proxy
         self.client = client
         """Of the event loop that fetches; without one, each call has its own."""
         self.deadline_ms = deadline_ms
@@ -97,7 +104,7 @@ class RemoteEmbeds(Embeds):
         return await self._fetch(texts, self.client)
 
     async def _fetch_apart(self, texts: Sequence[str]) -> Array:
-        client = Client(Egress(frozenset((self.origin,))))
+        client = Client(Egress(frozenset((self.origin,)), self.proxy))
         try:
             return await self._fetch(texts, client)
         finally:
@@ -167,12 +174,12 @@ def _sent(text: str) -> str:
 def remote_embedder(slots: Slots, client: Client | None = None) -> RemoteEmbeds | None:
     """The embedder of the slot `embedder`, if the configuration has one."""
     slot = slots.find(SLOT)
-    return None if slot is None else RemoteEmbeds(slot, client)
+    return None if slot is None else RemoteEmbeds(slot, client, proxy=slots.proxy)
 
 
 def choose_embedder(slots: Slots, client: Client | None = None) -> Embeds | None:
     """The embedder the configuration names, where it can be used; else the one that is installed here, if one is."""
     slot = slots.find(SLOT)
     if slot is not None and slot.origin is not None and slot.usable:
-        return RemoteEmbeds(slot, client)
+        return RemoteEmbeds(slot, client, proxy=slots.proxy)
     return find_embedder()

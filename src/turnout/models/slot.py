@@ -20,9 +20,10 @@ from turnout.config.check import conform
 from turnout.config.document import Document, read
 from turnout.config.load import settings_file
 from turnout.core.errors import ConfigError, EgressRefused, Problem, suggest
-from turnout.net.egress import Origin, is_exposed, origin_of
+from turnout.net.egress import Egress, Origin, Proxy, is_exposed, origin_of
 
 from .provider import PROVIDERS, WIRES, Wire
+from .proxy import read_proxy
 from .secret import Secret, SecretPlace
 
 Seconds = Annotated[float, Meta(gt=0.0)]
@@ -173,6 +174,8 @@ class Slots(Struct, frozen=True):
     slots: Mapping[str, Slot]
     demo: bool = False
     """Nothing is configured: the demonstration model fills every slot."""
+    proxy: Proxy | None = None
+    """The way to those that are not private."""
 
     def find(self, name: str) -> Slot | None:
         """The slot of that name, or the one that stands in for it."""
@@ -207,19 +210,25 @@ class Slots(Struct, frozen=True):
         """Where the process may connect to for models."""
         return frozenset(slot.origin for slot in self.slots.values() if slot.origin is not None)
 
+    @property
+    def egress(self) -> Egress:
+        """The guard that lets a client go there."""
+        return Egress(self.origins, self.proxy)
+
 
 def load_slots(config: str | os.PathLike[str] | None = None) -> Slots:
     """The slots of the user's settings. Without any: the default tiers if a key for one is there, else the demo."""
     file = settings_file(config)
     document = read(file) if file is not None else None
     table: Any = document.tree.get("models") if document is not None else None
+    proxy = read_proxy(document) if document is not None else None
     if not table:
         slots = {name: make_slot(name, SlotFile(model)) for name, model in DEFAULT_TIERS.items()}
         if any(slot.usable for slot in slots.values()):
-            return Slots(slots)
+            return Slots(slots, proxy=proxy)
         return Slots({name: make_slot(name, SlotFile("demo/demo")) for name in DEFAULT_TIERS}, demo=True)
     assert document is not None  # noqa: S101 - a table comes from a document
-    return Slots(read_table(document, table))
+    return Slots(read_table(document, table), proxy=proxy)
 
 
 def read_table(document: Document, table: Any) -> dict[str, Slot]:

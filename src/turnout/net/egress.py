@@ -11,9 +11,10 @@ nothing that reads it after us can read something else.
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from ipaddress import IPv6Address, ip_address
 from typing import NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from turnout.core.conceal import conceal
 from turnout.core.errors import EgressRefused
@@ -39,6 +40,17 @@ class Origin(NamedTuple):
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{self.scheme}://{host}:{self.port}"
+
+
+class Proxy(NamedTuple):
+    """The way out of a network that has no other. It resolves the names it is asked for."""
+
+    origin: Origin
+    login: str = ""
+    """What `proxy-authorization` says."""
+
+    def __repr__(self) -> str:
+        return f"Proxy({self.origin})"
 
 
 PORTS = {"http": 80, "https": 443}
@@ -75,19 +87,36 @@ def origin_of(url: str, *, private: bool = False) -> Origin:
     return origin
 
 
+def proxy_of(url: str) -> Proxy:
+    """The proxy a configured URL leads to: `http://host:port`, or `http://user:password@host:port`."""
+    login, at, place = url.rpartition("@")
+    scheme, mark, login = login.partition("://")
+    try:
+        origin = origin_of(f"{scheme}{mark}{place}" if at else url, private=True)
+    except EgressRefused as error:
+        raise EgressRefused(f"the proxy: {error}") from None
+    if origin.scheme != "http":
+        raise EgressRefused(f"the proxy {origin} must be http://host:port; what goes through it has its own TLS")
+    return Proxy(origin, f"Basic {b64encode(unquote(login).encode()).decode()}" if login else "")
+
+
 class Egress:
     """The list of origins, and the two questions asked of it."""
 
-    def __init__(self, origins: frozenset[Origin] = frozenset()) -> None:
-        self.allow(origins)
+    def __init__(self, origins: frozenset[Origin] = frozenset(), proxy: Proxy | None = None) -> None:
+        self.allow(origins, proxy)
 
-    def allow(self, origins: frozenset[Origin]) -> None:
-        """From now on these, and no others."""
+    def allow(self, origins: frozenset[Origin], proxy: Proxy | None = None) -> None:
+        """From now on these, and no others; those that are not private by way of the proxy, if there is one."""
         self.origins = origins
+        self.proxy = proxy
+        self.rules = (origins, proxy)
         # Of two that differ only in `private`, the private one: somebody has said that it is meant.
         ordered = sorted(origins, key=lambda origin: origin.private)
         self._origins = {(origin.scheme, origin.host, origin.port): origin for origin in ordered}
         self._hosts = {(origin.host, origin.port): origin for origin in ordered}
+        if proxy is not None:
+            self._hosts[proxy.origin.host, proxy.origin.port] = proxy.origin
         self._checked: set[Origin] = set()
 
     def allows(self, origin: Origin) -> Origin:

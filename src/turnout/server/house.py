@@ -20,7 +20,6 @@ from turnout.models.price import learn
 from turnout.models.remote import choose_embedder
 from turnout.models.slot import Slots, load_slots
 from turnout.net.client import Client
-from turnout.net.egress import Egress, Origin
 from turnout.store import Store
 
 from .admission import Admission
@@ -53,7 +52,7 @@ class House:
         self.config = config
         slots = load_slots(config)
         learn(slots)
-        self.models = Models(slots, Client(Egress(slots.origins)))
+        self.models = Models(slots, Client(slots.egress))
         self.guard = Guard(settings)
         self.auth = Auth(store, read_pepper(), loopback=settings.loopback)
         self.admission = Admission(settings.requests, settings.waiting, settings.wait_s, settings.lag_s)
@@ -191,19 +190,19 @@ class House:
         """Serve these, from one moment to the next."""
         slots, profile = models.slots, self._auto(models)
         router = live[profile].router
-        self._widen(slots.origins)
+        self._widen(slots)
         self.models, self.profile, self._live = models, profile, live
         self.gateway = self.gateway.under(lambda: router, models)
         hashes = {name: one.router.profile.hash for name, one in live.items()}
         return {"status": "reloaded", "profile": profile, "profiles": hashes, "slots": sorted(slots.slots)}
 
-    def _widen(self, origins: frozenset[Origin]) -> None:
+    def _widen(self, slots: Slots) -> None:
         """Allow these, and for a while those before them."""
         egress = self.models.client.egress
-        egress.allow(egress.origins | origins)
+        egress.allow(egress.origins | slots.origins, slots.proxy)
         if self._narrowing is not None:
             self._narrowing.cancel()
-        self._narrowing = asyncio.get_running_loop().call_later(BEFORE_S, egress.allow, origins)
+        self._narrowing = asyncio.get_running_loop().call_later(BEFORE_S, egress.allow, slots.origins, slots.proxy)
 
     def cut(self) -> None:
         """End every generation: streams say that they are incomplete, requests without an answer are refused."""

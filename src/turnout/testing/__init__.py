@@ -24,6 +24,7 @@ from .hostile import ORDINARY, hostile_queries
 from .provider import ScriptedProvider
 from .reply import Received, Reply, ToolCall
 from .router import ROUTES, make_profile, make_reading, make_router, place
+from .transport import ScriptedTransport
 
 __all__ = [
     "ORDINARY",
@@ -36,6 +37,7 @@ __all__ = [
     "ScriptedLayer",
     "ScriptedNetworkLayer",
     "ScriptedProvider",
+    "ScriptedTransport",
     "Stall",
     "ToolCall",
     "check_layer",

@@ -1,0 +1,321 @@
+"""The transport over the network: aiohttp's client, held to what the egress guard allows.
+
+A name is resolved once and all its addresses are checked before one is used. Redirects, cookies, decompression, and
+proxies from the environment are off. Under other rules, names and connections of the old ones are not used again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from functools import lru_cache, partial
+from io import BytesIO
+from typing import Any
+from weakref import WeakSet
+
+import aiohttp
+from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.connector import Connection
+from aiohttp.tracing import Trace
+from yarl import URL
+
+from turnout.core.errors import Broken, EgressRefused, NetError, TimedOut, Unreachable
+
+from .egress import Egress, Origin, is_exposed
+from .transport import Exchange, Request
+
+# A place in the pool, the name, the connection and TLS together; a provider that takes longer is as good as down.
+CONNECT_S = 2.0
+CONNECTIONS = 512
+KEEP_ALIVE_S = 30.0
+# How long a name's addresses, once checked, are used.
+NAMES_S = 30
+# All headers of an answer together; Node takes no more either.
+HEADER_BYTES = 16 * 1024
+# A longer body is sent in pieces: what is not sent when its caller goes away never is.
+PIECE_BYTES = 64 * 1024
+# Of what a library or a peer says about a failure.
+SAID_CHARACTERS = 200
+
+
+class HttpTransport:
+    """Keeps connections for as long as the rules stay the same."""
+
+    def __init__(self) -> None:
+        self._pool: _Pool | None = None
+        self._retired: list[_Pool] = []
+
+    async def send(self, request: Request, egress: Egress, wait_s: float) -> Exchange:
+        pool, where = self._current(egress), request.origin.host
+        failure: NetError
+        try:
+            async with asyncio.timeout(wait_s):
+                return await pool.send(request)
+        except NetError as error:
+            failure = error
+        except aiohttp.ConnectionTimeoutError:
+            failure = Unreachable(f"{where}: no connection within {CONNECT_S:g} s")
+        except TimeoutError:
+            failure = TimedOut(f"{where}: no answer within {wait_s:g} s")
+        except aiohttp.ClientHttpProxyError as error:
+            failure = Unreachable(f"{where}: the proxy answered {error.status} to CONNECT")
+        except aiohttp.ClientResponseError as error:
+            failure = Broken(f"{where}: what it answered is not HTTP ({_said(error)})")
+        except (aiohttp.ClientError, OSError) as error:
+            failure = Unreachable(f"{where}: {_said(error)}")
+        finally:
+            connected = pool.connector.take_note()
+        failure.was_sent = connected
+        raise failure
+
+    def _current(self, egress: Egress) -> _Pool:
+        if self._pool is None or self._pool.rules != egress.rules:
+            if self._pool is not None:
+                self._pool.retire()
+                self._retired = [one for one in (*self._retired, self._pool) if not one.session.closed]
+            self._pool = _Pool(egress)
+        return self._pool
+
+    async def close(self) -> None:
+        pools = [*self._retired, *([self._pool] if self._pool is not None else [])]
+        self._pool = None
+        self._retired.clear()
+        for one in pools:
+            await one.session.close()
+
+
+class _Pool:
+    """Connections made under one set of rules."""
+
+    def __init__(self, egress: Egress) -> None:
+        self.rules = egress.rules
+        self.connector = _Connector(egress)
+        self._proxy = egress.proxy
+        self._tls: ssl.SSLContext | None = None
+        self._busy = 0
+        self._retired = False
+        self._end: asyncio.Task[None] | None = None
+        self.session = aiohttp.ClientSession(
+            connector=self.connector,
+            trust_env=False,
+            auto_decompress=False,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_S),
+            max_line_size=HEADER_BYTES,
+            max_field_size=HEADER_BYTES,
+            skip_auto_headers=("Accept", "Content-Type"),
+        )
+
+    def retire(self) -> None:
+        """What is under way goes on, and is the last of it."""
+        self._retired = True
+        self._close_if_done()
+
+    def leave(self) -> None:
+        """An exchange is over."""
+        self._busy -= 1
+        self._close_if_done()
+
+    def _close_if_done(self) -> None:
+        if self._retired and not self._busy:
+            self._end = asyncio.get_running_loop().create_task(self.session.close())
+
+    async def send(self, request: Request) -> _Exchange:
+        origin, body = request.origin, request.body
+        if origin.scheme == "https" and self._tls is None:
+            self._tls = trusted()
+        # What is private is in this network, and so is the proxy: it leads out of it.
+        proxy = self._proxy if self._proxy is not None and not origin.private else None
+        login = {"proxy-authorization": proxy.login} if proxy is not None and proxy.login else {}
+        self._busy += 1
+        exchange: _Exchange | None = None
+        if request.shielded:
+            self.connector.shield(origin)
+        try:
+            response = await self.session.request(
+                request.method,
+                _url(origin, request.path),
+                data=BytesIO(body) if len(body) > PIECE_BYTES else body or None,
+                # With TLS the proxy reads what opens the tunnel, and nothing else.
+                headers=request.headers if origin.scheme == "https" else {**request.headers, **login},
+                allow_redirects=False,
+                ssl=self._tls or True,
+                proxy=_url(proxy.origin, "") if proxy is not None else None,
+                proxy_headers=login,
+            )
+            exchange = _Exchange(response, self)
+        finally:
+            if exchange is None:
+                self.leave()
+        if exchange.size > HEADER_BYTES:
+            exchange.close()
+            said = f"what it answered is not HTTP (headers of more than {HEADER_BYTES:,} bytes)"
+            raise Broken(f"{origin.host}: {said}")
+        return exchange
+
+
+class _Exchange:
+    """An answer on one connection."""
+
+    def __init__(self, response: aiohttp.ClientResponse, pool: _Pool) -> None:
+        self.status = response.status
+        self.headers: dict[str, str] = {}
+        self.size = 0
+        """Of its headers."""
+        for name, value in response.headers.items():
+            key = name.lower()
+            self.headers[key] = f"{self.headers[key]}, {value}" if key in self.headers else value
+            self.size += len(name) + len(value) + 4
+        self._response = response
+        self._pool: _Pool | None = pool
+        self._where = response.url.raw_host
+        protocol = response.connection.protocol if response.connection is not None else None
+        self._closed = protocol.closed if protocol is not None else None
+        if self._closed is not None:
+            self._closed.add_done_callback(self._end)
+
+    def take(self) -> bytes | None:
+        content = self._response.content
+        if content.exception() is not None:
+            return None
+        chunk = content.read_nowait()
+        return chunk if chunk or (content.at_eof() and self._torn() is None) else None
+
+    async def next(self) -> bytes:
+        chunk, broken = b"", None
+        try:
+            chunk = await self._response.content.readany()
+            broken = None if chunk else self._response.content.exception() or self._torn()
+        except (aiohttp.ClientError, OSError, RuntimeError) as error:
+            broken = error  # a RuntimeError if the connection was lost this moment
+        if broken is not None:
+            raise Broken(f"{self._where}: the answer broke off ({_said(broken)})") from broken
+        return chunk
+
+    def close(self) -> None:
+        content = self._response.content
+        if self._closed is not None:
+            self._closed.remove_done_callback(self._end)
+        if content.exception() is None:
+            # Left to itself aiohttp raises one error object for all answers, which then keeps every frame it saw.
+            content.set_exception(aiohttp.ClientConnectionError("closed by us"))
+        if self._pool is not None:
+            self._pool.leave()
+            self._pool = None
+        self._response.close()
+
+    def _end(self, closed: asyncio.Future[None]) -> None:
+        """The connection is gone: a reader need not wait for the rest."""
+        content, lost = self._response.content, _lost(closed)
+        if content.exception() is None and not content.is_eof():
+            content.set_exception(aiohttp.ClientPayloadError(_said(lost) if lost is not None else "connection closed"))
+
+    def _torn(self) -> BaseException | None:
+        """An answer without a length ends with its connection: well if that was closed, not if it was torn."""
+        if self._closed is None or not self._closed.done():
+            return None
+        return None if "content-length" in self.headers or "transfer-encoding" in self.headers else _lost(self._closed)
+
+
+class _Resolver(AbstractResolver):
+    """Hands out a name's addresses once the egress guard has admitted all of them."""
+
+    def __init__(self, egress: Egress) -> None:
+        self._egress = egress
+        self._resolver = aiohttp.ThreadedResolver()
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        found = await self._resolver.resolve(host, port, family)
+        if not found:
+            raise socket.gaierror(socket.EAI_NONAME, "it has no address")
+        for one in found:
+            self._egress.admits(host, port, one["host"])
+        return found
+
+    async def close(self) -> None:
+        await self._resolver.close()
+
+
+class _Connector(aiohttp.TCPConnector):
+    """Hands out only connections on which nothing has come unasked, and lets none linger with words left to send."""
+
+    def __init__(self, egress: Egress) -> None:
+        super().__init__(
+            resolver=_Resolver(egress), limit=CONNECTIONS, keepalive_timeout=KEEP_ALIVE_S, ttl_dns_cache=NAMES_S
+        )
+        self._used: WeakSet[ResponseHandler] = WeakSet()
+        self._connected: set[asyncio.Task[Any] | None] = set()
+        self._shielded: dict[asyncio.Task[Any] | None, Origin] = {}
+
+    def shield(self, origin: Origin) -> None:
+        """This task's request carries a key: over http it goes to no public address, wherever the name leads."""
+        self._shielded[asyncio.current_task()] = origin
+
+    def take_note(self) -> bool:
+        """Whether this task's request got a connection; until then nothing of it was sent."""
+        task = asyncio.current_task()
+        connected = task in self._connected
+        self._connected.discard(task)
+        self._shielded.pop(task, None)
+        return connected
+
+    async def connect(
+        self, req: aiohttp.ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
+    ) -> Connection:
+        while True:
+            connection = await super().connect(req, traces, timeout)
+            protocol, transport = connection.protocol, connection.transport
+            if protocol is not None and transport is not None and not protocol.should_close:
+                break
+            # An answer sent after the last one, to no question, would be taken for the answer to this one.
+            connection.close()
+            if protocol not in self._used:
+                raise aiohttp.ClientConnectionError("it spoke before it was asked")
+        origin, address = self._shielded.get(asyncio.current_task()), str(transport.get_extra_info("peername")[0])
+        if origin is not None and is_exposed(origin, address):
+            connection.close()
+            said = f"{origin.host} leads to {address}, a public address: a key is not sent there over http"
+            raise EgressRefused(f"{said}; use https, or set plain_http = true if that is meant")
+        if protocol not in self._used:
+            self._used.add(protocol)
+            if protocol.closed is not None:
+                # Asked for, so that how an idle connection ended is no stray error.
+                protocol.closed.add_done_callback(_lost)
+        connection.add_callback(partial(_drop_unsent, transport))
+        self._connected.add(asyncio.current_task())
+        return connection
+
+
+def _lost(closed: asyncio.Future[None]) -> BaseException | None:
+    """What a connection was lost by; None if it was closed."""
+    return None if closed.cancelled() else closed.exception()
+
+
+def _drop_unsent(transport: asyncio.Transport) -> None:
+    """Closing waits until all is sent, which a peer that does not read can put off for ever."""
+    if transport.get_write_buffer_size():
+        transport.abort()
+
+
+@lru_cache(maxsize=256)
+def _url(origin: Origin, path: str) -> URL:
+    return URL(f"{origin}{path}", encoded=True)
+
+
+def _said(error: BaseException) -> str:
+    """What an error says, fit for a message."""
+    said = error.message if isinstance(error, aiohttp.ClientResponseError) else str(error)
+    # The first line: what follows is what the peer sent.
+    said = said.strip().partition("\n")[0].rstrip(":")
+    return "".join(one for one in said if one.isprintable())[:SAID_CHARACTERS] or type(error).__name__
+
+
+def trusted() -> ssl.SSLContext:
+    """The certificates this system trusts."""
+    context = ssl.create_default_context()
+    context.set_alpn_protocols(["http/1.1"])
+    return context

@@ -1,0 +1,65 @@
+"""What carries a request to a host and its answer back: the protocol between the client and whatever speaks HTTP.
+
+`turnout.net.http` carries it over the network; `turnout.testing.ScriptedTransport` answers on the spot. A transport
+connects only where the egress guard it is handed says, and the errors it raises are NetErrors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple, Protocol
+
+from .egress import Egress, Origin
+
+
+class Request(NamedTuple):
+    """What is sent. The path begins with a slash; the credential is a header of its own, for this origin only."""
+
+    origin: Origin
+    path: str
+    body: bytes = b""
+    method: str = "POST"
+    headers: Mapping[str, str] = {}
+    credential: tuple[str, str] | None = None
+    """A header's name and value. A transport finds it among the headers."""
+    plain_http: bool = False
+    """The credential may go to a public address unencrypted."""
+    shielded: bool = False
+    """It carries a credential that may not; told to the transport."""
+
+    def __repr__(self) -> str:
+        return f"Request({self.method} {self.origin}{self.path}, {len(self.body)} bytes)"
+
+
+class Exchange(Protocol):
+    """An answer whose headers are here."""
+
+    @property
+    def status(self) -> int: ...
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """By lower-case name; one that comes several times is joined by commas."""
+        ...
+
+    def take(self) -> bytes | None:
+        """What is here already, empty at the end; None if it has to be waited for."""
+        ...
+
+    async def next(self) -> bytes:
+        """What has come since, as soon as something has; empty at the end. Raises Broken."""
+        ...
+
+    def close(self) -> None:
+        """End it, for a reader in another task too. A connection whose answer did not end is not used again."""
+        ...
+
+
+class Transport(Protocol):
+    async def send(self, request: Request, egress: Egress, wait_s: float) -> Exchange:
+        """Send a request and wait for the answer's headers. `was_sent` of an error says whether it went out."""
+        ...
+
+    async def close(self) -> None:
+        """End everything that is under way."""
+        ...

@@ -1,0 +1,76 @@
+"""A transport that answers on the spot: a client with no socket under it, for tests that are not about sockets."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+from turnout.core.errors import Broken, NetError, TimedOut
+from turnout.net.egress import Egress
+from turnout.net.transport import Request
+
+from .reply import Reply
+
+
+class ScriptedTransport:
+    """Answers from a script, whose last entry repeats: a `Reply`, whose `body` or pieces of text are the body as they
+    are, or a `NetError`, which is raised. A body ends after its last piece, or, with a `fault`, breaks off there."""
+
+    def __init__(self, script: Sequence[Reply | NetError] = (Reply(),)) -> None:
+        if not script:
+            raise ValueError("an empty script: write [Reply()] for a greeting")
+        self.script = tuple(script)
+        self.requests: list[Request] = []
+        """As they were sent: the credential is among the headers."""
+        self.exchanges: list[ScriptedExchange] = []
+        self.closed = False
+
+    async def send(self, request: Request, egress: Egress, wait_s: float) -> ScriptedExchange:
+        entry = self.script[min(len(self.requests), len(self.script) - 1)]
+        self.requests.append(request)
+        if isinstance(entry, NetError):
+            raise entry
+        try:
+            async with asyncio.timeout(wait_s):
+                await asyncio.sleep(entry.delay_s)
+        except TimeoutError:
+            late = TimedOut(f"{request.origin.host}: no answer within {wait_s:g} s")
+            late.was_sent = True
+            raise late from None
+        exchange = ScriptedExchange(entry, request.origin.host)
+        self.exchanges.append(exchange)
+        return exchange
+
+    async def close(self) -> None:
+        self.closed = True
+        for exchange in self.exchanges:
+            exchange.close()
+
+
+class ScriptedExchange:
+    """One answer of a script."""
+
+    def __init__(self, reply: Reply, where: str) -> None:
+        self.status = reply.status
+        self.headers: Mapping[str, str] = reply.headers
+        self.closed = False
+        self._reply = reply
+        self._where = where
+        whole = reply.body
+        self._pieces = [piece.encode() for piece in reply.pieces()] if whole is None else [whole] if whole else []
+
+    def take(self) -> None:
+        """Everything of a script is waited for."""
+
+    async def next(self) -> bytes:
+        await asyncio.sleep(self._reply.chunk_delay_s)
+        if self.closed:
+            raise Broken(f"{self._where}: the answer broke off (closed by us)")
+        if self._pieces:
+            return self._pieces.pop(0)
+        if self._reply.fault is not None:
+            raise Broken(f"{self._where}: the answer broke off ({self._reply.fault.kind})")
+        return b""
+
+    def close(self) -> None:
+        self.closed = True
