@@ -56,8 +56,7 @@ def serve(
     config: ConfigOption = None,
 ) -> int:
     try:
-        from turnout.server.house import House
-        from turnout.server.serve import check_exposure
+        from turnout.server.house import House, check_exposure
         from turnout.server.serve import serve as listen
         from turnout.server.settings import server_settings
     except ImportError as error:

@@ -66,4 +66,4 @@ def most_connections(wanted: int, requests: int, *, raise_limit: bool) -> int:
     if soft != resource.RLIM_INFINITY and soft < needed and raise_limit:
         soft = needed if hard == resource.RLIM_INFINITY else min(hard, needed)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    return wanted if soft == resource.RLIM_INFINITY else max(LEAST, min(wanted, soft - requests - SPARE))
+    return wanted if soft == resource.RLIM_INFINITY else min(wanted, max(LEAST, soft - requests - SPARE))

@@ -28,7 +28,7 @@ from .auth import Auth
 from .guard import Guard
 from .key import read_pepper
 from .metrics import Metrics
-from .settings import ServerSettings
+from .settings import ServerSettings, is_loopback
 
 log = logging.getLogger("turnout.server")
 
@@ -42,6 +42,14 @@ LOOK_S = 1.0
 IDLE_SHARE = 9.0
 # Problems in one line of the log; /admin/reload lists all.
 SAID = 8
+
+
+def check_exposure(settings: ServerSettings, store: Store | None) -> None:
+    """Beyond loopback everybody can come: then a key must exist."""
+    for name, host in (("host", settings.host), ("admin_host", settings.admin_host)):
+        if not is_loopback(host) and (store is None or not store.keys.any()):
+            said = f"{host} is reachable from other machines and there is no key: turnout keys create NAME"
+            raise ConfigError([Problem(f"server.{name}", said)])
 
 
 class House:

@@ -17,13 +17,10 @@ from granian.log import LogLevels
 from granian.net import SocketHolder
 from granian.server.embed import Server
 
-from turnout.core.errors import ConfigError, Problem
 from turnout.net.listener import BACKLOG, address_of, listen, most_connections, not_accepted
-from turnout.store import Store
 
 from .app import application
 from .house import CUT_S, House
-from .settings import ServerSettings, is_loopback
 
 if TYPE_CHECKING:
     from socket import socket
@@ -41,14 +38,6 @@ LOOK_S = 1.0
 COLLECT_AFTER = 10_000
 # The library's own set-up of logging would close what the process has: it only gets a level.
 _LOGGING: dict[str, Any] = {"incremental": True, "formatters": {}, "handlers": {}, "loggers": {}}
-
-
-def check_exposure(settings: ServerSettings, store: Store | None) -> None:
-    """Beyond loopback everybody can come: then a key must exist."""
-    for name, host in (("host", settings.host), ("admin_host", settings.admin_host)):
-        if not is_loopback(host) and (store is None or not store.keys.any()):
-            said = f"{host} is reachable from other machines and there is no key: turnout keys create NAME"
-            raise ConfigError([Problem(f"server.{name}", said)])
 
 
 class Listening(Server):

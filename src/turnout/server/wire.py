@@ -44,7 +44,8 @@ async def read_body(receive: Receive, limit: int, length: str | None) -> bytes:
         except TimeoutError:
             raise Refused(408, "invalid_request_error", f"the body did not come within {BODY_S:g} s") from None
         if message["type"] == "http.disconnect":
-            raise Gone
+            # Gone, or there still after chunks that are none: servers do not tell these apart.
+            raise Refused(400, "invalid_request_error", "the body broke off, or its chunks are not as HTTP has them")
         part: bytes = message.get("body", b"")
         more = message.get("more_body", False)
         size += len(part)
