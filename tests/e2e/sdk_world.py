@@ -107,7 +107,7 @@ def world_of(
     *,
     server: str,
 ) -> Iterator[World]:
-    """`settings` are the server's, `more` is what a tier's slot says beside the usual; `extra` goes to the end of the settings."""
+    """`settings` are the server's; `more` is what a tier's slot says beside the usual; `extra` goes to the end."""
     with contextlib.ExitStack() as stack:
         providers = {tier: stack.enter_context(ScriptedProvider.in_thread()) for tier in TIERS}
         prices = dict(zip(TIERS, (1.0, 2.0, 4.0, 8.0), strict=True))

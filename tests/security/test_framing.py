@@ -72,7 +72,12 @@ CASES = (
     Case("chunks", chunked(WHOLE), (200,), full=REFUSED),
     Case("a request as a body", post(body=HIDDEN), (422,), full=REFUSED),
     Case("a body after Upgrade", post(*UP, body=HIDDEN), (422,), full=REFUSED),
-    Case("a body after Upgrade to HTTP/2", post(b"Upgrade: h2c", b"Connection: Upgrade, HTTP2-Settings", b"HTTP2-Settings: AAMAAABkAAQAAP__", body=HIDDEN), (422,), full=REFUSED),
+    Case(
+        "a body after Upgrade to HTTP/2",
+        post(b"Upgrade: h2c", b"Connection: Upgrade, HTTP2-Settings", b"HTTP2-Settings: AAMAAABkAAQAAP__", body=HIDDEN),
+        (422,),
+        full=REFUSED,
+    ),
     Case("chunks after Upgrade", chunked(b"%x\r\n%b\r\n0\r\n\r\n" % (len(HIDDEN), HIDDEN), *UP), (422,), full=REFUSED),
     Case("Upgrade without a body", get(b"/health", HOST[:-2], *UP), (200,)),
     Case("a long body", post(body=b" " * 300_000 + ROUTE), (200,), full=REFUSED, closes=False),
@@ -82,8 +87,20 @@ CASES = (
     Case("100-continue", post(b"Expect: 100-continue"), (100, 200), full=REFUSED),
     Case("an expectation nobody knows", post(b"Expect: 200-ok"), (200,), full=REFUSED),
     # Lengths.
-    Case("length, then chunks", post(b"Content-Length: 5", b"Transfer-Encoding: chunked", body=WHOLE + HIDDEN, length=False), (200,), closes=True, full=REFUSED),
-    Case("chunks, then length", post(b"Transfer-Encoding: chunked", b"Content-Length: 5", body=WHOLE + HIDDEN, length=False), (200,), closes=True, full=REFUSED),
+    Case(
+        "length, then chunks",
+        post(b"Content-Length: 5", b"Transfer-Encoding: chunked", body=WHOLE + HIDDEN, length=False),
+        (200,),
+        closes=True,
+        full=REFUSED,
+    ),
+    Case(
+        "chunks, then length",
+        post(b"Transfer-Encoding: chunked", b"Content-Length: 5", body=WHOLE + HIDDEN, length=False),
+        (200,),
+        closes=True,
+        full=REFUSED,
+    ),
     Case("two lengths", post(b"Content-Length: 5", b"Content-Length: 17", length=False), (400,), closes=True),
     Case("the same length twice", post(b"Content-Length: 17"), (200,), full=REFUSED),
     Case("two lengths in one", post(b"Content-Length: 17, 17", length=False), (400,), closes=True),
@@ -95,15 +112,44 @@ CASES = (
     Case("no length, which is none", post(length=False, body=get(b"/nowhere")), (422, 404), full=(503, 404)),
     # Chunks.
     Case("an unknown coding", post(b"Transfer-Encoding: xchunked", body=WHOLE, length=False), (400,), closes=True),
-    Case("chunks that are not last", post(b"Transfer-Encoding: chunked, identity", body=WHOLE, length=False), (400,), closes=True),
-    Case("chunks with a space before the colon", post(b"Transfer-Encoding : chunked", body=WHOLE, length=False), (400,), closes=True),
+    Case(
+        "chunks that are not last",
+        post(b"Transfer-Encoding: chunked, identity", body=WHOLE, length=False),
+        (400,),
+        closes=True,
+    ),
+    Case(
+        "chunks with a space before the colon",
+        post(b"Transfer-Encoding : chunked", body=WHOLE, length=False),
+        (400,),
+        closes=True,
+    ),
     Case("chunks in HTTP/1.0", chunked(WHOLE).replace(b"HTTP/1.1", b"HTTP/1.0", 1), (400,), closes=True),
     Case("a size that is no number", chunked(b"zz\r\n" + ROUTE + b"\r\n0\r\n\r\n"), (400,), closes=True, full=REFUSED),
-    Case("a size beyond every number", chunked(b"f" * 20 + b"\r\n" + ROUTE + b"\r\n0\r\n\r\n"), (400,), closes=True, full=REFUSED),
+    Case(
+        "a size beyond every number",
+        chunked(b"f" * 20 + b"\r\n" + ROUTE + b"\r\n0\r\n\r\n"),
+        (400,),
+        closes=True,
+        full=REFUSED,
+    ),
     Case("a negative size", chunked(b"-11\r\n" + ROUTE + b"\r\n0\r\n\r\n"), (400,), closes=True, full=REFUSED),
-    Case("a chunk longer than it says", chunked(b"5\r\n" + ROUTE + b"\r\n0\r\n\r\n"), (400,), closes=True, full=REFUSED),
-    Case("a long extension of a chunk", chunked(b"11;" + b"a" * 100_000 + b"\r\n" + ROUTE + b"\r\n0\r\n\r\n"), (400,), closes=True, full=REFUSED),
-    Case("trailers", chunked(b"11\r\n" + ROUTE + b"\r\n0\r\nContent-Length: 40\r\nHost: evil\r\n\r\n"), (200,), full=REFUSED),
+    Case(
+        "a chunk longer than it says", chunked(b"5\r\n" + ROUTE + b"\r\n0\r\n\r\n"), (400,), closes=True, full=REFUSED
+    ),
+    Case(
+        "a long extension of a chunk",
+        chunked(b"11;" + b"a" * 100_000 + b"\r\n" + ROUTE + b"\r\n0\r\n\r\n"),
+        (400,),
+        closes=True,
+        full=REFUSED,
+    ),
+    Case(
+        "trailers",
+        chunked(b"11\r\n" + ROUTE + b"\r\n0\r\nContent-Length: 40\r\nHost: evil\r\n\r\n"),
+        (200,),
+        full=REFUSED,
+    ),
     # Lines.
     Case("line feeds alone", get().replace(b"\r\n", b"\n"), (200,)),
     Case("a carriage return in a value", get(b"/health", HOST[:-2], b"X: a\rHIDDEN: b"), (400,), closes=True),
@@ -142,7 +188,7 @@ CASES = (
     Case("three at once", get() + post() + get(b"/nowhere"), (200, 200, 404), full=(200, 503, 404)),
     Case("after it said close", get(b"/health", HOST[:-2], b"Connection: close") + HIDDEN, (200,), closes=True),
     Case("nonsense after it", get() + b"\x00\x01\x02\r\n\r\n", (200, 400), closes=True),
-)  # fmt: skip
+)
 
 
 @pytest.fixture(scope="module")
@@ -298,9 +344,7 @@ def half_open(url: str, count: int, stack: contextlib.ExitStack, sent: bytes) ->
     ],
     ids=["nothing", "half a head", "a long half", "half a body"],
 )
-def test_others_are_served_while_many_hold_a_connection(
-    pair: tuple[Served, ScriptedProvider], sent: bytes
-) -> None:
+def test_others_are_served_while_many_hold_a_connection(pair: tuple[Served, ScriptedProvider], sent: bytes) -> None:
     served, _ = pair
     with contextlib.ExitStack() as stack:
         half_open(served.url, 1100, stack, sent)

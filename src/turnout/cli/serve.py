@@ -60,7 +60,9 @@ def serve(
         from turnout.server.serve import serve as listen
         from turnout.server.settings import server_settings
     except ImportError as error:
-        raise TurnoutError(f"the server needs {error.name}: pip install 'turnout[serve]'") from None
+        raise TurnoutError(
+            f"the server needs {(error.name or '').partition('.')[0]}: pip install 'turnout[serve]'"
+        ) from None
     from msgspec.structs import replace
 
     from turnout.store import open_store

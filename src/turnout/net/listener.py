@@ -6,6 +6,7 @@ other process of the same user that asks for that.
 
 from __future__ import annotations
 
+import os
 import resource
 import socket
 import struct
@@ -22,38 +23,46 @@ LEAST = 64
 _UNACKED_AT = 24
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens on this address, of several the first of IPv4; raises OSError."""
-    found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    family, kind, protocol, _, address = min(found, key=lambda one: one[0] != socket.AF_INET)
-    sock = socket.socket(family, kind, protocol)
-    try:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        # Accepted connections have these two from their listener.
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if hasattr(socket, "TCP_USER_TIMEOUT"):
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, TAKE_S * 1000)
-        if family == socket.AF_INET6:
-            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        sock.bind(address)
-        sock.listen(BACKLOG)
-    except OSError:
-        sock.close()
-        raise
-    return sock
+class Listener:
+    """A socket that listens on an address, of several the first of IPv4; raises OSError."""
 
+    def __init__(self, host: str, port: int) -> None:
+        found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, kind, protocol, _, address = min(found, key=lambda one: one[0] != socket.AF_INET)
+        self._sock = sock = socket.socket(family, kind, protocol)
+        try:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            # Accepted connections have these two from their listener.
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if hasattr(socket, "TCP_USER_TIMEOUT"):
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, TAKE_S * 1000)
+            if family == socket.AF_INET6:
+                sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            sock.bind(address)
+            sock.listen(BACKLOG)
+        except OSError:
+            sock.close()
+            raise
 
-def address_of(sock: socket.socket) -> str:
-    host, port = sock.getsockname()[:2]
-    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    @property
+    def url(self) -> str:
+        host, port = self._sock.getsockname()[:2]
+        return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
+    @property
+    def waiting(self) -> int:
+        """How many connections wait to be accepted; 0 where the system does not tell."""
+        if not hasattr(socket, "TCP_INFO"):
+            return 0
+        told: bytes = self._sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _UNACKED_AT + 4)
+        return int(struct.unpack_from("I", told, _UNACKED_AT)[0]) if len(told) >= _UNACKED_AT + 4 else 0
 
-def not_accepted(sock: socket.socket) -> int:
-    """How many connections wait to be accepted; 0 where the system does not tell."""
-    if not hasattr(socket, "TCP_INFO"):
-        return 0
-    told: bytes = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _UNACKED_AT + 4)
-    return int(struct.unpack_from("I", told, _UNACKED_AT)[0]) if len(told) >= _UNACKED_AT + 4 else 0
+    def share(self) -> int:
+        """Another descriptor of it, for whoever accepts; theirs to close."""
+        return os.dup(self._sock.fileno())
+
+    def close(self) -> None:
+        self._sock.close()
 
 
 def most_connections(wanted: int, requests: int, *, raise_limit: bool) -> int:

@@ -1,7 +1,7 @@
 """The public listener as an application for another ASGI server: `uvicorn --factory turnout.server.asgi:app`.
 
-Settings come from `turnout.toml` and the environment, as for `turnout serve`; where to listen, how long heads may be and
-how many connections there are is the other server's to say. The house is opened and closed with the server (lifespan).
+Settings come from `turnout.toml` and the environment, as for `turnout serve`; where to listen, how long heads may be
+and how many connections there are is the other server's to say. The house opens and closes with the server (lifespan).
 """
 
 from __future__ import annotations

@@ -32,10 +32,10 @@ class Guard:
         path: bytes = scope.get("raw_path") or scope["path"].encode()
         if not path.startswith(b"/"):
             raise _unclear("the request's target is not a path of this server: begin it with /")
-        if b"%" in path and (found := _SLASHES.search(path)) is not None:
-            # The name of a model may have one, and client libraries write it so.
-            if found[0] != b"%2F" or not path.startswith(MODELS):
-                raise _unclear(f"{found[0].decode()} in a path is not taken: write the character itself, or another path")
+        # The name of a model may have a slash, and client libraries encode it.
+        names = path.upper().replace(b"%2F", b"") if path.startswith(MODELS) else path
+        if (found := _SLASHES.search(names)) is not None:
+            raise _unclear(f"{found[0].decode()} in a path is not taken: write the character itself, or another path")
 
     def check(self, headers: Mapping[str, str]) -> None:
         """Refuse a request for another host, and one that a foreign page's script or form has sent."""

@@ -6,10 +6,9 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-import os
 import signal
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from granian.constants import HTTPModes, Interfaces
 from granian.http import HTTP1Settings
@@ -17,13 +16,10 @@ from granian.log import LogLevels
 from granian.net import SocketHolder
 from granian.server.embed import Server
 
-from turnout.net.listener import BACKLOG, address_of, listen, most_connections, not_accepted
+from turnout.net.listener import BACKLOG, Listener, most_connections
 
 from .app import application
 from .house import CUT_S, House
-
-if TYPE_CHECKING:
-    from socket import socket
 
 log = logging.getLogger("turnout.server")
 
@@ -32,7 +28,7 @@ log = logging.getLogger("turnout.server")
 HEAD_S = 10.0
 # Whoever looks after the server needs few.
 ADMIN_CONNECTIONS = 128
-# How often the queue of connections that were not accepted is looked at; one that is there twice in a row is no moment's.
+# How often the queue of connections that wait to be accepted is looked at; one that is there twice is no moment's.
 LOOK_S = 1.0
 # New objects that are not freed by themselves before the garbage collector looks; a request makes a few hundred in all.
 COLLECT_AFTER = 10_000
@@ -43,7 +39,7 @@ _LOGGING: dict[str, Any] = {"incremental": True, "formatters": {}, "handlers": {
 class Listening(Server):
     """Granian, in our event loop and on a socket that is bound already."""
 
-    def __init__(self, app: Any, sock: socket, connections: int, header_bytes: int) -> None:
+    def __init__(self, app: Any, listener: Listener, connections: int, header_bytes: int) -> None:
         super().__init__(
             app,
             interface=Interfaces.ASGINL,
@@ -53,19 +49,20 @@ class Listening(Server):
             backpressure=connections,
             http1_settings=HTTP1Settings(
                 # A head shorter than 8 KiB cannot be asked for.
-                header_read_timeout=round(HEAD_S * 1000), max_buffer_size=max(8192, header_bytes)
+                header_read_timeout=round(HEAD_S * 1000),
+                max_buffer_size=max(8192, header_bytes),
             ),
             log_level=LogLevels.error,
             log_dictconfig=_LOGGING,
         )
-        self.sock = sock
+        self.listener = listener
 
     def _init_shared_socket(self) -> None:
         """Instead of opening one that shares its port with others: see `turnout.net.listener`."""
-        self._shd = SocketHolder(os.dup(self.sock.fileno()), False, BACKLOG)
+        self._shd = SocketHolder(self.listener.share(), False, BACKLOG)
 
     def stop(self) -> None:
-        self.sock.close()
+        self.listener.close()
         super().stop()
 
 
@@ -90,8 +87,8 @@ async def serve(
             loop.add_signal_handler(sign, told)
         loop.add_signal_handler(signal.SIGHUP, lambda: asyncio.ensure_future(house.reload()))
     connections = most_connections(settings.connections, settings.requests, raise_limit=signals)
-    public = listen(settings.host, settings.port)
-    admin = listen(settings.admin_host, settings.admin_port)
+    public = Listener(settings.host, settings.port)
+    admin = Listener(settings.admin_host, settings.admin_port)
     servers = [
         Listening(application(house, "public"), public, connections, settings.header_bytes),
         Listening(application(house, "admin"), admin, ADMIN_CONNECTIONS, settings.header_bytes),
@@ -99,7 +96,7 @@ async def serve(
     await house.open()
     if signals:  # the process is ours
         _spare_collector()
-    started([address_of(public), address_of(admin)])
+    started([public.url, admin.url])
     tasks = [asyncio.create_task(server.serve()) for server in servers]
     watching = asyncio.create_task(_watch(public, connections))
     try:
@@ -126,12 +123,12 @@ def _spare_collector() -> None:
     gc.set_threshold(COLLECT_AFTER, *gc.get_threshold()[1:])
 
 
-async def _watch(sock: socket, connections: int) -> None:
+async def _watch(listener: Listener, connections: int) -> None:
     """Say so when there are as many connections as are taken and others wait: once, until that is over."""
     before = said = False
     while True:
         await asyncio.sleep(LOOK_S)
-        waiting = not_accepted(sock)
+        waiting = listener.waiting
         if waiting and before and not said:
             log.warning(
                 "%d connections are open, as many as are taken, and %d wait: raise connections in [server] or the "
@@ -144,8 +141,7 @@ async def _watch(sock: socket, connections: int) -> None:
 
 
 async def _end(house: House, tasks: list[asyncio.Task[None]], now: asyncio.Event) -> None:
-    """Wait for connections to close, though not for long; requests that are left end while there is still a log to write
-    that to."""
+    """Wait for connections to close, though not for long; requests that are left end while there is still a log."""
     hurry = asyncio.create_task(now.wait())
     closing = asyncio.gather(*tasks, return_exceptions=True)
     await asyncio.wait((hurry, closing), timeout=CUT_S, return_when=asyncio.FIRST_COMPLETED)

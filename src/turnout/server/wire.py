@@ -21,6 +21,8 @@ BODY_S = 10.0
 BODY_RATE = 8192
 # A client that takes nothing for so long is as good as gone, and what it does not take is paid for.
 TAKE_S = 30.0
+# Where there is none, a server may name itself.
+SERVER = (b"server", b"turnout")
 
 
 class Gone(Exception):
@@ -64,12 +66,12 @@ async def send_answer(send: Send, answer: Answer) -> None:
     """Write an answer; a stream is closed however it ends."""
     body = answer.body
     if isinstance(body, bytes):
-        headers = [*answer.headers, (b"content-length", str(len(body)).encode())]
+        headers = [*answer.headers, SERVER, (b"content-length", str(len(body)).encode())]
         await send({"type": "http.response.start", "status": answer.status, "headers": headers})
         await send({"type": "http.response.body", "body": body})
         return
     async with contextlib.aclosing(body):
-        await send({"type": "http.response.start", "status": answer.status, "headers": answer.headers})
+        await send({"type": "http.response.start", "status": answer.status, "headers": [*answer.headers, SERVER]})
         async for chunk in body:
             try:
                 async with asyncio.timeout(TAKE_S):
