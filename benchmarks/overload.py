@@ -5,8 +5,8 @@ many requests at once as serve it best. Then requests come at a steady rate, wha
 the world's is, that does not slow down because the server does (`peers/open_load.py`; its own delays count against the
 server). Machines are not equally fast from one minute to the next, so each round has its own peak, measured just before
 and a few seconds after it. At the end half the peak is offered, second by second, until nobody is refused. Beside it
-stands an ASGI application that does nothing but refuse, under the same server and the same load: what any server of this
-kind pays for saying no.
+stands an ASGI application that does nothing but refuse, under the same server and the same load: what any server of
+this kind pays for saying no.
 
     python benchmarks/overload.py             about a minute and a half
     python benchmarks/overload.py --check     exit code 1 when a target is missed

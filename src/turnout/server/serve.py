@@ -7,13 +7,14 @@ import asyncio
 import gc
 import logging
 import signal
+import sys
 from collections.abc import Callable
 from typing import Any
 
 from granian.constants import HTTPModes, Interfaces
 from granian.http import HTTP1Settings
 from granian.log import LogLevels
-from granian.net import SocketHolder
+from granian.net import SocketHolder  # type: ignore[attr-defined]
 from granian.server.embed import Server
 
 from turnout.net.listener import BACKLOG, Listener, most_connections
@@ -59,11 +60,13 @@ class Listening(Server):
 
     def _init_shared_socket(self) -> None:
         """Instead of opening one that shares its port with others: see `turnout.net.listener`."""
-        self._shd = SocketHolder(self.listener.share(), False, BACKLOG)
+        held = (self.listener.share(), False, BACKLOG)
+        # Elsewhere it does not listen once more, and takes no backlog.
+        self._shd = SocketHolder(*(held if sys.platform.startswith(("linux", "freebsd")) else held[:2]))  # type: ignore[assignment]
 
     def stop(self) -> None:
         self.listener.close()
-        super().stop()
+        super().stop()  # type: ignore[no-untyped-call]
 
 
 async def serve(
