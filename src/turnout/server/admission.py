@@ -63,6 +63,12 @@ class Admission:
         # A line is for a moment's crowd; while the loop is behind, waiting in it would only make that worse.
         return self.room < self.limit or len(self._line) >= self.waiting
 
+    def refuses(self) -> bool:
+        """Whether whoever comes now is refused for want of room; if so, that is counted."""
+        full = not self.draining and self.is_full
+        self.refused += full
+        return full
+
     @property
     def is_refusing(self) -> bool:
         """Whether somebody was refused a moment ago."""

@@ -23,9 +23,12 @@ from .auth import header_map
 from .house import House
 from .structure import check_structure
 from .table import ROUTES, Listener, Route
-from .wire import Gone, Receive, Scope, Send, WhileConnected, read_body, send_answer
+from .wire import Gone, Message, Receive, Scope, Send, WhileConnected, messages, read_body, send_answer
 
 log = logging.getLogger("turnout.server")
+
+# When to come back, in turn: clients that are all told the same come back together.
+WAITS_S = (1.0, 2.0, 3.0)
 
 
 def application(house: House, listener: Listener = "public", *, lifespan: bool = False) -> Any:
@@ -38,7 +41,11 @@ def application(house: House, listener: Listener = "public", *, lifespan: bool =
     # Most paths are just themselves; a pattern is tried for those that are not.
     plain = {path: methods for path, methods in served.items() if "{" not in path}
     patterns = [Path(path, methods, include_in_schema=False) for path, methods in served.items() if path not in plain]
-    return Outermost(house, plain, Paths(patterns, redirect_slashes=False, default=NotFound()), lifespan)
+    found = Outermost(house, plain, Paths(patterns, redirect_slashes=False, default=NotFound()), lifespan)
+    if listener == "public":
+        # Whoever looks after the server gets in all the same.
+        found.refusals = {route.path: _refusals(route) for route in ROUTES if route.scope and route.path in plain}
+    return found
 
 
 class Methods:
@@ -71,12 +78,21 @@ class Outermost:
         self.plain = plain
         self.patterns = patterns
         self.lifespan = lifespan
+        self.refusals: dict[str, list[tuple[Message, Message]]] = {}
+        """By path, what is sent when there is no room, ready beforehand and sent before anything else is done: what
+        is refused must cost next to nothing, or refusing is all a server does."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await self._live(receive, send)
             return
         if scope["type"] != "http":
+            return
+        refusals = self.refusals.get(scope["path"])
+        if refusals is not None and self.house.admission.refuses():
+            for message in refusals[self.house.admission.refused % len(refusals)]:
+                await send(message)
+            self.house.metrics.note(scope["path"], 503, 0.0)
             return
         here = asyncio.current_task()
         assert here is not None  # noqa: S101 - this runs in a task
@@ -135,7 +151,6 @@ class Endpoint:
                 answer = await self._plain(_OPEN, b"", scope, receive)
             else:
                 if route.listener == "public":
-                    # Whoever looks after the server gets in all the same.
                     if not house.admission.enter_now():
                         await house.admission.enter()
                     entered = True
@@ -204,6 +219,14 @@ _OPEN = Caller("", "", frozenset(), budget=None)  # type: ignore[arg-type]
 def _write(scope: Scope, refused: Refused) -> Answer:
     """A refusal in the format the client reads."""
     return refusal(FORMATS["anthropic-messages" if _is_anthropic(scope) else "openai-chat"], refused)
+
+
+def _refusals(route: Route) -> list[tuple[Message, Message]]:
+    """That there is no room, with each of the times to come back after."""
+    scope: Scope = {"path": route.path, "headers": ()}
+    said = "there is no room for more requests just now: try again in {} s"
+    refused = [Refused(503, "overloaded_error", said.format(wait), retry_after_s=wait) for wait in WAITS_S]
+    return [messages(_write(scope, one)) for one in refused]
 
 
 def _is_anthropic(scope: Scope) -> bool:
