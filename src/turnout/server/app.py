@@ -224,7 +224,7 @@ def _write(scope: Scope, refused: Refused) -> Answer:
 def _refusals(route: Route) -> list[tuple[Message, Message]]:
     """That there is no room, with each of the times to come back after."""
     scope: Scope = {"path": route.path, "headers": ()}
-    said = "there is no room for more requests just now: try again in {} s"
+    said = "there is no room for more requests just now: try again in {:g} s"
     refused = [Refused(503, "overloaded_error", said.format(wait), retry_after_s=wait) for wait in WAITS_S]
     return [messages(_write(scope, one)) for one in refused]
 
