@@ -170,7 +170,7 @@ CASES = (
     Case("another host", get(b"/health", b"Host: evil.com"), (421,)),
     Case("an absolute target", get(b"http://localhost/health"), (200,)),
     Case("an absolute target elsewhere", get(b"http://evil.com/health", b"Host: evil.com"), (421,)),
-    Case("an encoded slash", get(b"/v1%2Fmodels"), (400,), full=REFUSED),
+    Case("an encoded slash", get(b"/v1%2Fmodels"), (400,)),
     Case("an encoded backslash", get(b"/v1/models/a%5cb"), (400,)),
     Case("an encoded slash in a model's name", get(b"/v1/models/no%2Fsuch"), (404,), full=REFUSED),
     Case("no path", get(b"localhost:80"), (400,)),

@@ -43,8 +43,9 @@ def application(house: House, listener: Listener = "public", *, lifespan: bool =
     patterns = [Path(path, methods, include_in_schema=False) for path, methods in served.items() if path not in plain]
     found = Outermost(house, plain, Paths(patterns, redirect_slashes=False, default=NotFound()), lifespan)
     if listener == "public":
-        # Whoever looks after the server gets in all the same.
-        found.refusals = {route.path: _refusals(route) for route in ROUTES if route.scope and route.path in plain}
+        # Whoever looks after the server gets in all the same; what is read says in its headers who reads it.
+        asked = [route for route in ROUTES if route.scope and route.method == "POST" and route.path in plain]
+        found.refusals = {route.path: _refusals(route) for route in asked}
     return found
 
 
