@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from turnout.core.errors import TurnoutError
 from turnout.store import open_store
 
 from .app import application
@@ -19,5 +20,10 @@ def app() -> Any:
     """Made once in each process that serves."""
     settings = server_settings()
     store = open_store(None, public=not settings.loopback)
-    check_exposure(settings, store)
-    return application(House(settings, store), lifespan=True)
+    try:
+        check_exposure(settings, store)
+        house = House(settings, store)
+    except TurnoutError:
+        store.close()
+        raise
+    return application(house, lifespan=True)
