@@ -7,8 +7,8 @@ writes the decision, the outcome and the cost to SQLite; LiteLLM's proxy checks 
 bare one (Starlette, aiohttp) does nothing at all, and shows what is left to gain.
 
 A busy machine is not fair, so that rates are also taken for a second of the server's own processor time. Against
-LiteLLM the ratio that says less for Turnout counts. Beside the bare one both are shown: by requests a second, which is
-what is promised and where the load's core may be the limit, and by processor time, where nothing is.
+LiteLLM the ratio that says less for Turnout counts. Beside the bare one both are shown: by requests a second, where the
+load's core may be the limit, and by processor time, where nothing is. Nothing is promised about those.
 
     python benchmarks/gateway.py              about four minutes; the first run also installs LiteLLM's proxy
     python benchmarks/gateway.py --quick      about a minute, coarser
@@ -44,10 +44,9 @@ from peer import SCRIPTS, WORKSHOP, environment
 from prompts import stream
 from report import Table, markdown, show
 
-# The project's own promises: times LiteLLM's rate, its added latency by how much, and at most how far from bare.
-RATE = 20.0
-ADDED = 10.0
-BARE = 2.5
+# The project's own promises: times LiteLLM's rate, and its added latency by how much.
+RATE = 25.0
+ADDED = 15.0
 
 TOKENS = 50
 SYSTEM = "You are a helpful assistant. Answer briefly."
@@ -140,11 +139,11 @@ class Bench:
         self.disturbed: Counter[str] = Counter()
         """Runs that were repeated because requests failed, by contender."""
         self.bodies = {form: folder / f"{form}.jsonl" for form in FORMS}
-        self.provider = self._start("provider", [sys.executable, str(SCRIPTS / "stub_provider.py")], core=cores.load)
+        self.provider = self.start("provider", [sys.executable, str(SCRIPTS / "stub_provider.py")], core=cores.load)
         assert self.provider.stdout is not None
         self.provider_port = int(self.provider.stdout.readline())
 
-    def _start(
+    def start(
         self, name: str, command: Sequence[str], *, core: int, more: Mapping[str, str] | None = None
     ) -> "subprocess.Popen[str]":
         pinned = ["taskset", "-c", str(core), *command]
@@ -179,7 +178,7 @@ class Bench:
         config.write_text(f'[server]\nprofile = "{profile}"\n{slots}', encoding="utf-8")
         key = self.folder / f"{profile}.key"
         command = [sys.executable, str(SCRIPTS / "turnout_gateway.py"), str(port), str(config), str(db), str(key)]
-        process = self._start(profile, command, core=self.cores.server)
+        process = self.start(profile, command, core=self.cores.server)
         contender = Contender(name, process, port, "")
         until = time.monotonic() + START_S
         while not contender.key and time.monotonic() < until and process.poll() is None:
@@ -194,14 +193,14 @@ class Bench:
         program = environment("litellm-proxy", self.say).with_name("litellm")
         command = [str(program), "--config", str(config), "--host", "127.0.0.1", "--port", str(port)]
         more = {"LITELLM_LOG": "ERROR", "LITELLM_MODE": "PRODUCTION", "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
-        process = self._start("litellm", [*command, "--num_workers", "1"], core=self.cores.server, more=more)
+        process = self.start("litellm", [*command, "--num_workers", "1"], core=self.cores.server, more=more)
         return self._ready(Contender(LITELLM, process, port, MASTER_KEY))
 
     def bare(self) -> Contender:
         port = free_port()
         provider = f"http://127.0.0.1:{self.provider_port}{PATH}"
         command = [sys.executable, str(SCRIPTS / "bare_gateway.py"), str(port), provider]
-        return self._ready(Contender(PLAIN, self._start("bare", command, core=self.cores.server), port, "none"))
+        return self._ready(Contender(PLAIN, self.start("bare", command, core=self.cores.server), port, "none"))
 
     def _ready(self, contender: Contender) -> Contender:
         """Wait until it answers, and see that it answers rightly in both forms."""
@@ -413,9 +412,6 @@ def litellm_times(rows: Mapping[str, Result], name: str) -> float:
 def checks(results: Results) -> list[Check]:
     found = []
     for form, rows in results.items():
-        times, cpu = bare_times(rows, LOCAL), bare_cpu_times(rows, LOCAL)
-        told = f"{form}: within {BARE:g}x of the bare pass-through (by processor time: {cpu:.2f}x)"
-        found.append(Check(told, f"{times:.2f}x", times <= BARE))
         if LITELLM in rows:
             times = litellm_times(rows, LOCAL)
             found.append(Check(f"{form}: {RATE:g}x the requests of LiteLLM's proxy", f"{times:.1f}x", times >= RATE))

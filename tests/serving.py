@@ -3,12 +3,14 @@
 import asyncio
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import uvicorn
 from msgspec.structs import replace
 
+from turnout.server.app import application
 from turnout.server.house import House
 from turnout.server.serve import serve
 from turnout.server.settings import server_settings
@@ -26,8 +28,29 @@ class Served(NamedTuple):
     """Called, begins the drain and returns at once."""
 
 
+SERVERS = ("granian", "uvicorn")
+"""The one that ships, and another that runs the same application."""
+
+
+async def under_uvicorn(house: House, started: Callable[[list[str]], None], stop: asyncio.Event) -> None:
+    """As somebody does who has a server of their own; the admin listener beside it is for the test."""
+    quiet: dict[str, Any] = {"port": 0, "log_level": "warning", "access_log": False}
+    servers = [
+        uvicorn.Server(uvicorn.Config(application(house, lifespan=True), lifespan="on", **quiet)),
+        uvicorn.Server(uvicorn.Config(application(house, "admin"), lifespan="off", **quiet)),
+    ]
+    tasks = [asyncio.create_task(server.serve()) for server in servers]
+    while not all(server.started for server in servers):
+        await asyncio.sleep(0.01)
+    started([f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}" for server in servers])
+    await stop.wait()
+    for server in servers:
+        server.should_exit = True
+    await asyncio.gather(*tasks)
+
+
 @contextlib.contextmanager
-def serving(folder: Path, settings: str, **store: Any) -> Iterator[Served]:
+def serving(folder: Path, settings: str, *, server: str = SERVERS[0], **store: Any) -> Iterator[Served]:
     """Serve with this turnout.toml (ports are chosen by the system) until the block ends; then drain."""
     file = folder / "turnout.toml"
     file.write_text(settings, encoding="utf-8")
@@ -36,15 +59,17 @@ def serving(folder: Path, settings: str, **store: Any) -> Iterator[Served]:
     found: dict[str, Any] = {}
 
     async def main() -> None:
-        chosen = server_settings(str(file))
-        house = House(replace(chosen, port=0, admin_port=0), opened, config=str(file))
+        house = House(replace(server_settings(str(file)), port=0, admin_port=0), opened, config=str(file))
         found.update(house=house, loop=asyncio.get_running_loop(), stop=asyncio.Event())
 
         def listening(addresses: list[str]) -> None:
             found["addresses"] = addresses
             started.set()
 
-        await serve(house, listening, stop=found["stop"], signals=False)
+        if server == "uvicorn":
+            await under_uvicorn(house, listening, found["stop"])
+        else:
+            await serve(house, listening, stop=found["stop"], signals=False)
 
     def run() -> None:
         try:

@@ -150,11 +150,13 @@ def test_an_address_that_is_not_ours(run: Run) -> None:
 
 
 def test_without_the_extra_it_says_what_to_install(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    for name in [name for name in sys.modules if name.partition(".")[0] == "granian"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "granian", None)
     monkeypatch.delitem(sys.modules, "turnout.server.serve", raising=False)
     ran = run("serve")
     assert ran.code == 2
-    assert "uvicorn: pip install 'turnout[serve]'" in ran.err
+    assert "granian: pip install 'turnout[serve]'" in ran.err
     assert "pip install 'turnout[serve]'" in run("doctor").out
 
 

@@ -100,15 +100,20 @@ def slot(name: str, provider: ScriptedProvider | str, price: float = 1.0, more: 
 
 @contextlib.contextmanager
 def world_of(
-    folder: Path, server: str = 'profile = "tiers-local"', more: Mapping[str, str] | None = None, extra: str = ""
+    folder: Path,
+    settings: str = 'profile = "tiers-local"',
+    more: Mapping[str, str] | None = None,
+    extra: str = "",
+    *,
+    server: str,
 ) -> Iterator[World]:
-    """`more` is what a tier's slot says beside the usual; `extra` goes to the end of the settings."""
+    """`settings` are the server's; `more` is what a tier's slot says beside the usual; `extra` goes to the end."""
     with contextlib.ExitStack() as stack:
         providers = {tier: stack.enter_context(ScriptedProvider.in_thread()) for tier in TIERS}
         prices = dict(zip(TIERS, (1.0, 2.0, 4.0, 8.0), strict=True))
         slots = [slot(tier, providers[tier], prices[tier], (more or {}).get(tier, "")) for tier in TIERS]
-        settings = f"[server]\n{server}\ndrain_s = 2.0\n" + "".join(slots) + extra
-        served = stack.enter_context(serving(folder, settings))
+        text = f"[server]\n{settings}\ndrain_s = 2.0\n" + "".join(slots) + extra
+        served = stack.enter_context(serving(folder, text, server=server))
         yield World(served, providers, folder / "turnout.db")
 
 

@@ -34,9 +34,9 @@ RESPONSES_IMAGE = [
 
 
 @pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def running(tmp_path_factory: pytest.TempPathFactory, server: str) -> Iterator[World]:
     more = {"simple": "images = false\ntools = true", "complex": "context_tokens = 200_000"}
-    with world_of(tmp_path_factory.mktemp("world"), more=more) as world:
+    with world_of(tmp_path_factory.mktemp("world"), more=more, server=server) as world:
         yield world
 
 

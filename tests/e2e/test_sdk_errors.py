@@ -25,12 +25,13 @@ NAMES |= {422: "UnprocessableEntityError", 429: "RateLimitError"}
 
 
 @pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def running(tmp_path_factory: pytest.TempPathFactory, server: str) -> Iterator[World]:
     more = dict.fromkeys(TIERS, "first_token_s = 0.15\nidle_s = 0.15\ntotal_s = 2.0")
     more["simple"] += "\ncontext_tokens = 1200"
     more["medium"] += "\ncontext_tokens = 3000"
     more["complex"] += "\ncontext_tokens = 6000\ntools = false"
-    with world_of(tmp_path_factory.mktemp("world"), 'profile = "tiers-local"\nbody_bytes = 60_000', more=more) as world:
+    settings = 'profile = "tiers-local"\nbody_bytes = 60_000'
+    with world_of(tmp_path_factory.mktemp("world"), settings, more=more, server=server) as world:
         yield world
 
 
@@ -244,8 +245,8 @@ def test_a_long_prompt_goes_where_it_fits(world: World, case: Long) -> None:
 
 
 @pytest.fixture
-def guarded(tmp_path: Path) -> Iterator[World]:
-    with world_of(tmp_path) as world:
+def guarded(tmp_path: Path, server: str) -> Iterator[World]:
+    with world_of(tmp_path, server=server) as world:
         yield world
 
 
@@ -290,8 +291,9 @@ def test_keys_are_asked_for_and_obeyed(guarded: World) -> None:
         assert [model.id for model in client.models.list()] == ["auto"]
 
 
-def test_no_room(tmp_path: Path) -> None:
-    with world_of(tmp_path, 'profile = "tiers-local"\nrequests = 1\nwaiting = 1\nwait_s = 0.01') as world:
+def test_no_room(tmp_path: Path, server: str) -> None:
+    settings = 'profile = "tiers-local"\nrequests = 1\nwaiting = 1\nwait_s = 0.01'
+    with world_of(tmp_path, settings, server=server) as world:
         world.providers["simple"].default = Reply("a b c", fault=Fault("stall", "after_delta", 2), chunk_delay_s=0.02)
         with openai_client(world) as client:
             stream = client.chat.completions.create(

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import pytest
 
 from faults.asking import ask, connect, outcomes, request
-from serving import Served, serving
+from serving import SERVERS, Served, serving
 from turnout.server import wire
 from turnout.testing import Fault, Reply, ScriptedProvider
 from turnout.testing.reply import Received
@@ -51,7 +51,7 @@ class Left(NamedTuple):
     windows: Counter[str]
 
 
-def leave(folder: Path, count: int, seed: int) -> Left:
+def leave(folder: Path, count: int, seed: int, server: str = SERVERS[0]) -> Left:
     """So many clients go away at random moments; raises AssertionError unless every promise is kept."""
     chance = random.Random(seed)
     left_at: dict[int, float] = {}
@@ -78,7 +78,10 @@ def leave(folder: Path, count: int, seed: int) -> Left:
         room = asyncio.Semaphore(AT_ONCE)
         await asyncio.gather(*(one(served, number, room) for number in range(count)))
 
-    with ScriptedProvider.in_thread(reply) as provider, serving(folder, SETTINGS % provider.base_url) as served:
+    with (
+        ScriptedProvider.in_thread(reply) as provider,
+        serving(folder, SETTINGS % provider.base_url, server=server) as served,
+    ):
         assert asyncio.run(ask(served.url, request("openai-chat", "Are you there?"))).status == 200
         tasks, files = count_tasks(served), open_files()
         asyncio.run(everybody(served))
@@ -143,7 +146,8 @@ def test_a_client_that_reads_nothing_is_let_go(tmp_path: Path, monkeypatch: pyte
         assert [outcome.ended for outcome in outcomes(served, tmp_path).values()] == ["cancelled"]
 
 
-def test_dead_clients_cost_nothing(tmp_path: Path) -> None:
-    found = leave(tmp_path, 50, seed=7)
+@pytest.mark.parametrize("server", SERVERS)
+def test_dead_clients_cost_nothing(tmp_path: Path, server: str) -> None:
+    found = leave(tmp_path, 50, seed=7, server=server)
     assert found.reached >= 5
     assert set(found.windows) == set(WINDOWS)

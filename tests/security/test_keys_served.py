@@ -17,7 +17,7 @@ from turnout.apps.caller import Refused
 from turnout.cli import main
 from turnout.core.errors import ConfigError
 from turnout.server import auth as auth_module
-from turnout.server.serve import check_exposure
+from turnout.server.house import check_exposure
 from turnout.server.settings import ServerSettings, is_loopback
 from turnout.testing import Reply, ScriptedProvider
 

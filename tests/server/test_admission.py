@@ -76,21 +76,6 @@ def test_while_it_is_behind_nobody_stands_in_line() -> None:
     asyncio.run(main())
 
 
-def test_who_comes_at_once_is_counted_before_entering() -> None:
-    """Heads that are read in one turn of the loop: the next is refused as if those were in already."""
-
-    async def main() -> None:
-        room = admission(limit=3)
-        for _ in range(3):
-            assert not room.is_full
-            room.expect(asyncio.get_running_loop())
-        assert room.is_full
-        await asyncio.sleep(0)
-        assert not room.is_full, "they came, and none of them stayed"
-
-    asyncio.run(main())
-
-
 def test_it_measures_the_loop_it_runs_on() -> None:
     import time
 

@@ -56,12 +56,13 @@ def serve(
     config: ConfigOption = None,
 ) -> int:
     try:
-        from turnout.server.house import House
-        from turnout.server.serve import check_exposure
+        from turnout.server.house import House, check_exposure
         from turnout.server.serve import serve as listen
         from turnout.server.settings import server_settings
     except ImportError as error:
-        raise TurnoutError(f"the server needs {error.name}: pip install 'turnout[serve]'") from None
+        raise TurnoutError(
+            f"the server needs {(error.name or '').partition('.')[0]}: pip install 'turnout[serve]'"
+        ) from None
     from msgspec.structs import replace
 
     from turnout.store import open_store

@@ -40,8 +40,6 @@ class Admission:
         self.active = 0
         self.batches = 0
         """Of those that are active, how many decide a whole batch."""
-        self.coming = 0
-        """Heads that were read since the loop last turned: whoever sent them has not entered yet, and will."""
         self.refused = 0
         self._refused_before = 0
         self._refusing = 0
@@ -60,24 +58,21 @@ class Admission:
     @property
     def is_full(self) -> bool:
         """Whether whoever comes now is refused, whatever it is they ask."""
-        if self.active + self.coming < self.room:
+        if self.active < self.room:
             return False
         # A line is for a moment's crowd; while the loop is behind, waiting in it would only make that worse.
         return self.room < self.limit or len(self._line) >= self.waiting
+
+    def refuses(self) -> bool:
+        """Whether whoever comes now is refused for want of room; if so, that is counted."""
+        full = not self.draining and self.is_full
+        self.refused += full
+        return full
 
     @property
     def is_refusing(self) -> bool:
         """Whether somebody was refused a moment ago."""
         return self._refusing > 0
-
-    def expect(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Somebody comes in with the loop's next turn: without counting them all who come at once would be let in."""
-        if not self.coming:
-            loop.call_soon(self._arrive)
-        self.coming += 1
-
-    def _arrive(self) -> None:
-        self.coming = 0
 
     def enter_now(self) -> bool:
         """Take a place if there is one; raises Refused if there is none soon. Whoever is in must `leave`."""

@@ -23,13 +23,16 @@ from .auth import header_map
 from .house import House
 from .structure import check_structure
 from .table import ROUTES, Listener, Route
-from .wire import DIRECT, PRESENCE, Gone, Receive, Scope, Send, read_body, send_answer, take_body, write_answer
+from .wire import Gone, Message, Receive, Scope, Send, WhileConnected, messages, read_body, send_answer
 
 log = logging.getLogger("turnout.server")
 
+# When to come back, in turn: clients that are all told the same come back together.
+WAITS_S = (1.0, 2.0, 3.0)
 
-def application(house: House, listener: Listener = "public") -> Any:
-    """The ASGI application of one listener."""
+
+def application(house: House, listener: Listener = "public", *, lifespan: bool = False) -> Any:
+    """The ASGI application of one listener; with `lifespan` it opens and closes the house with the server."""
     paths: dict[str, dict[str, Endpoint]] = {}
     for route in ROUTES:
         if route.listener == listener:
@@ -38,9 +41,12 @@ def application(house: House, listener: Listener = "public") -> Any:
     # Most paths are just themselves; a pattern is tried for those that are not.
     plain = {path: methods for path, methods in served.items() if "{" not in path}
     patterns = [Path(path, methods, include_in_schema=False) for path, methods in served.items() if path not in plain]
-    limited = {path: next(iter(methods.methods.values())).route for path, methods in plain.items()}
-    limited = {path: route for path, route in limited.items() if route.scope and listener == "public"}
-    return Outermost(house, plain, Paths(patterns, redirect_slashes=False, default=NotFound()), limited)
+    found = Outermost(house, plain, Paths(patterns, redirect_slashes=False, default=NotFound()), lifespan)
+    if listener == "public":
+        # Whoever looks after the server gets in all the same; what is read says in its headers who reads it.
+        asked = [route for route in ROUTES if route.scope and route.method == "POST" and route.path in plain]
+        found.refusals = {route.path: _refusals(route) for route in asked}
+    return found
 
 
 class Methods:
@@ -62,32 +68,36 @@ class Methods:
 
 class NotFound:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            await send_answer(send, _write(scope, Refused(404, "not_found_error", "no such path (see /openapi.json)")))
+        await send_answer(send, _write(scope, Refused(404, "not_found_error", "no such path (see /openapi.json)")))
 
 
 class Outermost:
     """What nobody expected ends here: a sentence for the client, the rest for the log."""
 
-    def __init__(self, house: House, plain: dict[str, Methods], patterns: Paths, limited: dict[str, Route]) -> None:
+    def __init__(self, house: House, plain: dict[str, Methods], patterns: Paths, lifespan: bool) -> None:
         self.house = house
         self.plain = plain
         self.patterns = patterns
-        self.limited = limited
-        """Paths that need a place. When there is none, that is said here, before anything else is done: what is refused
-        must cost next to nothing, or refusing is all a server does."""
+        self.lifespan = lifespan
+        self.refusals: dict[str, list[tuple[Message, Message]]] = {}
+        """By path, what is sent when there is no room, ready beforehand and sent before anything else is done: what
+        is refused must cost next to nothing, or refusing is all a server does."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
-            await _lifespan(receive, send)
+            await self._live(receive, send)
             return
         if scope["type"] != "http":
             return
-        route = self.limited.get(scope["path"])
-        if route is not None and (refused := self.house.admission.refusal()) is not None:
-            self.house.metrics.note(route.path, refused.status, 0.0)
-            await send_answer(send, _write(scope, refused))
+        refusals = self.refusals.get(scope["path"])
+        if refusals is not None and self.house.admission.refuses():
+            for message in refusals[self.house.admission.refused % len(refusals)]:
+                await send(message)
+            self.house.metrics.note(scope["path"], 503, 0.0)
             return
+        here = asyncio.current_task()
+        assert here is not None  # noqa: S101 - this runs in a task
+        self.house.requests.add(here)
         started = False
 
         async def sending(message: Any) -> None:
@@ -95,27 +105,31 @@ class Outermost:
             started = True
             await send(message)
 
-        methods = self.plain.get(scope["path"])
-        endpoint = methods.methods.get(scope["method"]) if methods is not None else None
         try:
-            await (endpoint or methods or self.patterns)(scope, receive, sending)
+            self.house.guard.check_form(scope)
+            await (self.plain.get(scope["path"]) or self.patterns)(scope, receive, sending)
+        except Refused as refused:
+            await send_answer(send, _write(scope, refused))
         except Exception:
             log.exception("a request failed in a way nobody foresaw")
-            if started:
-                raise
-            said = "something failed here; the log says what"
-            await send_answer(send, _write(scope, Refused(500, "api_error", said)))
+            # An answer that has begun is left as it is: the server ends it.
+            if not started:
+                said = "something failed here; the log says what"
+                await send_answer(send, _write(scope, Refused(500, "api_error", said)))
         finally:
-            # It refers to the request, which refers to the scope: left there, both would wait for the collector.
-            scope.pop(DIRECT, None)
+            self.house.requests.discard(here)
 
-
-async def _lifespan(receive: Receive, send: Send) -> None:
-    while True:
-        message = await receive()
-        await send({"type": f"{message['type']}.complete"})
-        if message["type"] == "lifespan.shutdown":
-            return
+    async def _live(self, receive: Receive, send: Send) -> None:
+        while True:
+            message = await receive()
+            if self.lifespan and message["type"] == "lifespan.startup":
+                await self.house.open()
+            elif self.lifespan:
+                await self.house.drain()
+                await self.house.close()
+            await send({"type": f"{message['type']}.complete"})
+            if message["type"] == "lifespan.shutdown":
+                return
 
 
 class Endpoint:
@@ -135,24 +149,20 @@ class Endpoint:
         try:
             house.guard.check(headers)
             if not route.scope:
-                answer = await self._plain(_OPEN, b"", scope)
+                answer = await self._plain(_OPEN, b"", scope, receive)
             else:
                 if route.listener == "public":
-                    # Whoever looks after the server gets in all the same.
                     if not house.admission.enter_now():
                         await house.admission.enter()
                     entered = True
                 caller = await house.auth.caller(scope["headers"], admin=route.listener == "admin")
                 caller.must(route.scope)
-                limit = house.settings.body_bytes
-                body = take_body(scope.get(DIRECT), limit)
-                if body is None:
-                    body = await read_body(receive, limit, headers.get("content-length"))
+                body = await read_body(receive, house.settings.body_bytes, headers.get("content-length"))
                 await aside(len(body), check_structure, body)
                 if route.wire is not None:
-                    status = await self._ask(body, caller, headers, scope, send)
+                    status = await self._ask(body, caller, headers, receive, send)
                     return
-                answer = await self._plain(caller, body, scope)
+                answer = await self._plain(caller, body, scope, receive)
         except Refused as refused:
             answer = _write(scope, refused)
         except Gone:
@@ -163,23 +173,20 @@ class Endpoint:
             if status != 499:
                 house.metrics.note(self.path, status, time.monotonic() - started)
         house.metrics.note(self.path, answer.status, time.monotonic() - started)
-        if not write_answer(scope.get(DIRECT), answer):
-            await send_answer(send, answer)
+        await send_answer(send, answer)
 
-    async def _plain(self, caller: Caller, body: bytes, scope: Scope) -> Answer:
+    async def _plain(self, caller: Caller, body: bytes, scope: Scope, receive: Receive) -> Answer:
         """A handler's answer. One that may ask models is stopped when its client leaves: what it has decided by then it
         has written down, and nothing more is paid for."""
         handler, params = self.route.plain, scope.get("path_params", {})
         assert handler is not None  # noqa: S101 - a row has a handler or a format
         if not self.route.asks:
             return await handler(self.house, caller, body, params)
-        here = asyncio.current_task()
-        assert here is not None  # noqa: S101 - this runs in a task
-        with scope[PRESENCE].needed_by(here):
+        with WhileConnected(receive):
             return await handler(self.house, caller, body, params)
         raise Gone
 
-    async def _ask(self, body: bytes, caller: Caller, headers: Mapping[str, str], scope: Scope, send: Send) -> int:
+    async def _ask(self, body: bytes, caller: Caller, headers: Mapping[str, str], receive: Receive, send: Send) -> int:
         """A generation: as long as it takes, and not a moment longer than its client is there."""
         wire = self.route.wire
         here = asyncio.current_task()
@@ -190,13 +197,12 @@ class Endpoint:
         status = 499
 
         try:
-            with scope[PRESENCE].needed_by(here):
+            with WhileConnected(receive):
                 self.house.router(caller)  # refused where the gateway's profile is none of the caller's
                 answer = await self.house.gateway.handle(wire, body, caller, headers)
                 status = answer.status
                 asking.discard(here)
-                if not write_answer(scope.get(DIRECT), answer):
-                    await send_answer(send, answer)
+                await send_answer(send, answer)
         except asyncio.CancelledError:
             # Only a server that stops takes somebody off the list who has no answer.
             if here in asking or status != 499 or here.uncancel():
@@ -214,6 +220,14 @@ _OPEN = Caller("", "", frozenset(), budget=None)  # type: ignore[arg-type]
 def _write(scope: Scope, refused: Refused) -> Answer:
     """A refusal in the format the client reads."""
     return refusal(FORMATS["anthropic-messages" if _is_anthropic(scope) else "openai-chat"], refused)
+
+
+def _refusals(route: Route) -> list[tuple[Message, Message]]:
+    """That there is no room, with each of the times to come back after."""
+    scope: Scope = {"path": route.path, "headers": ()}
+    said = "there is no room for more requests just now: try again in {:g} s"
+    refused = [Refused(503, "overloaded_error", said.format(wait), retry_after_s=wait) for wait in WAITS_S]
+    return [messages(_write(scope, one)) for one in refused]
 
 
 def _is_anthropic(scope: Scope) -> bool:

@@ -6,8 +6,9 @@ On loopback nobody needs a key, so this is what stands between a page in the use
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from functools import lru_cache
+from typing import Any
 
 from turnout.apps.caller import Refused
 
@@ -23,6 +24,18 @@ class Guard:
             self.hosts |= {settings.host.casefold()}
         self.hosts -= {""}  # what is no name at all is nobody's
         self.origins = frozenset(origin.casefold().rstrip("/") for origin in settings.origins)
+
+    def check_form(self, scope: MutableMapping[str, Any]) -> None:
+        """Refuse a request that two readers could read in two ways: with two hosts, or a path that is not one."""
+        if sum(name == b"host" for name, _ in scope["headers"]) > 1:
+            raise _unclear("more than one Host header: send exactly one")
+        path: bytes = scope.get("raw_path") or scope["path"].encode()
+        if not path.startswith(b"/"):
+            raise _unclear("the request's target is not a path of this server: begin it with /")
+        # The name of a model may have a slash, and client libraries encode it.
+        names = path.upper().replace(b"%2F", b"") if path.startswith(MODELS) else path
+        if (found := _SLASHES.search(names)) is not None:
+            raise _unclear(f"{found[0].decode()} in a path is not taken: write the character itself, or another path")
 
     def check(self, headers: Mapping[str, str]) -> None:
         """Refuse a request for another host, and one that a foreign page's script or form has sent."""
@@ -42,6 +55,14 @@ class Guard:
         site = headers.get("sec-fetch-site", "").strip().casefold()
         if site == "cross-site" and (origin is None or origin.casefold() not in self.origins):
             raise Refused(403, "permission_error", "a page of another site may not call this server")
+
+
+MODELS = b"/v1/models/"
+_SLASHES = re.compile(rb"%(?:2[Ff]|5[Cc])")
+
+
+def _unclear(said: str) -> Refused:
+    return Refused(400, "invalid_request_error", said)
 
 
 # A name or an address of four numbers, or one of IPv6 in brackets; then perhaps a port. Nothing else names a host.

@@ -27,18 +27,28 @@ from .auth import Auth
 from .guard import Guard
 from .key import read_pepper
 from .metrics import Metrics
-from .settings import ServerSettings
+from .settings import ServerSettings, is_loopback
 
 log = logging.getLogger("turnout.server")
 
 # After a reload, requests that began before it may still connect where their own settings say. Longer than any waits
 # for its first token, unless told otherwise.
 BEFORE_S = 60.0
+# What is cut has this long to tell its client so, and then as long again before its connection is closed.
+CUT_S = 2.0
 # How often the files are looked at; those that take long to read less often, so that a tenth of the time goes there.
 LOOK_S = 1.0
 IDLE_SHARE = 9.0
 # Problems in one line of the log; /admin/reload lists all.
 SAID = 8
+
+
+def check_exposure(settings: ServerSettings, store: Store | None) -> None:
+    """Beyond loopback everybody can come: then a key must exist."""
+    for name, host in (("host", settings.host), ("admin_host", settings.admin_host)):
+        if not is_loopback(host) and (store is None or not store.keys.any()):
+            said = f"{host} is reachable from other machines and there is no key: turnout keys create NAME"
+            raise ConfigError([Problem(f"server.{name}", said)])
 
 
 class House:
@@ -72,6 +82,8 @@ class House:
         self._reloading = asyncio.Lock()
         self.asking: set[asyncio.Task[Any]] = set()
         """Requests whose answer has not begun."""
+        self.requests: set[asyncio.Task[Any]] = set()
+        """All that are under way."""
         self._tasks: list[asyncio.Task[Any]] = []
 
     def _auto(self, models: Models) -> str:
@@ -203,6 +215,19 @@ class House:
         if self._narrowing is not None:
             self._narrowing.cancel()
         self._narrowing = asyncio.get_running_loop().call_later(BEFORE_S, egress.allow, slots.origins, slots.proxy)
+
+    async def drain(self, now: asyncio.Event | None = None) -> None:
+        """Not ready; then wait for what is running, as long as the settings say or until `now`; then cut it."""
+        self.admission.draining = True
+        await self._wait(self.settings.drain_s, now)
+        self.cut()
+        # What is cut still has its last event to send.
+        await self._wait(CUT_S, now)
+
+    async def _wait(self, seconds: float, now: asyncio.Event | None) -> None:
+        until = time.monotonic() + seconds
+        while self.admission.active and time.monotonic() < until and not (now is not None and now.is_set()):
+            await asyncio.sleep(0.02)
 
     def cut(self) -> None:
         """End every generation: streams say that they are incomplete, requests without an answer are refused."""

@@ -5,38 +5,68 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 import signal
+import sys
 from collections.abc import Callable
+from typing import Any
 
-import uvicorn
+from granian.constants import HTTPModes, Interfaces
+from granian.http import HTTP1Settings
+from granian.log import LogLevels
+from granian.net import SocketHolder  # type: ignore[attr-defined]
+from granian.server.embed import Server
 
-from turnout.core.errors import ConfigError, Problem
-from turnout.store import Store
+from turnout.net.listener import BACKLOG, Listener, most_connections
 
 from .app import application
-from .house import House
-from .protocol import bounded
-from .settings import ServerSettings, is_loopback
+from .house import CUT_S, House
 
-# What is cut has this long to tell its client so, and then as long again before its connection is closed.
-CUT_S = 2
+log = logging.getLogger("turnout.server")
+
+# From the beginning of a connection, or the end of the last answer on it, to the end of the next request's head: the
+# server has one time for slow heads and for connections that rest.
+HEAD_S = 10.0
+# Whoever looks after the server needs few.
+ADMIN_CONNECTIONS = 128
+# How often the queue of connections that wait to be accepted is looked at; one that is there twice is no moment's.
+LOOK_S = 1.0
 # New objects that are not freed by themselves before the garbage collector looks; a request makes a few hundred in all.
 COLLECT_AFTER = 10_000
+# The library's own set-up of logging would close what the process has: it only gets a level.
+_LOGGING: dict[str, Any] = {"incremental": True, "formatters": {}, "handlers": {}, "loggers": {}}
 
 
-def check_exposure(settings: ServerSettings, store: Store | None) -> None:
-    """Beyond loopback everybody can come: then a key must exist."""
-    for name, host in (("host", settings.host), ("admin_host", settings.admin_host)):
-        if not is_loopback(host) and (store is None or not store.keys.any()):
-            said = f"{host} is reachable from other machines and there is no key: turnout keys create NAME"
-            raise ConfigError([Problem(f"server.{name}", said)])
+class Listening(Server):
+    """Granian, in our event loop and on a socket that is bound already."""
 
+    def __init__(self, app: Any, listener: Listener, connections: int, header_bytes: int) -> None:
+        super().__init__(
+            app,
+            interface=Interfaces.ASGINL,
+            http=HTTPModes.http1,
+            websockets=False,
+            backlog=BACKLOG,
+            backpressure=connections,
+            http1_settings=HTTP1Settings(
+                # A head shorter than 8 KiB cannot be asked for.
+                header_read_timeout=round(HEAD_S * 1000),
+                max_buffer_size=max(8192, header_bytes),
+            ),
+            log_level=LogLevels.error,
+            log_dictconfig=_LOGGING,
+        )
+        self.listener = listener
 
-class Listening(uvicorn.Server):
-    """A listener whose signals are handled by us: there are two of them and one process."""
+    def _init_shared_socket(self) -> None:
+        """Instead of opening one that shares its port with others: see `turnout.net.listener`."""
+        held = (self.listener.share(), False, BACKLOG)
+        # Elsewhere it does not listen once more, and takes no backlog.
+        self._shd = SocketHolder(*(held if sys.platform.startswith(("linux", "freebsd")) else held[:2]))  # type: ignore[assignment]
 
-    def install_signal_handlers(self) -> None:
-        """Left to `serve`."""
+    def stop(self) -> None:
+        self.listener.close()
+        super().stop()  # type: ignore[no-untyped-call]
 
 
 async def serve(
@@ -59,49 +89,29 @@ async def serve(
         for sign in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(sign, told)
         loop.add_signal_handler(signal.SIGHUP, lambda: asyncio.ensure_future(house.reload()))
+    connections = most_connections(settings.connections, settings.requests, raise_limit=signals)
+    public = Listener(settings.host, settings.port)
+    admin = Listener(settings.admin_host, settings.admin_port)
+    servers = [
+        Listening(application(house, "public"), public, connections, settings.header_bytes),
+        Listening(application(house, "admin"), admin, ADMIN_CONNECTIONS, settings.header_bytes),
+    ]
     await house.open()
     if signals:  # the process is ours
         _spare_collector()
-    places = (("public", settings.host, settings.port), ("admin", settings.admin_host, settings.admin_port))
-    servers = [
-        Listening(
-            uvicorn.Config(
-                application(house, listener),  # type: ignore[arg-type]
-                host=host,
-                port=port,
-                log_level="warning",
-                access_log=False,
-                server_header=False,
-                date_header=False,
-                lifespan="off",
-                proxy_headers=False,
-                timeout_keep_alive=20,
-                timeout_graceful_shutdown=CUT_S,
-                http=bounded(settings.header_bytes, house.admission if listener == "public" else None),
-                backlog=2048,
-            )
-        )
-        for listener, host, port in places
-    ]
-    tasks = [asyncio.create_task(server._serve()) for server in servers]
+    started([public.url, admin.url])
+    tasks = [asyncio.create_task(server.serve()) for server in servers]
+    watching = asyncio.create_task(_watch(public, connections))
     try:
-        while not all(server.started for server in servers):
-            if any(task.done() for task in tasks):
-                break
-            await asyncio.sleep(0.01)
-        if not any(task.done() for task in tasks):
-            started([_address(server) for server in servers])
         stopping = asyncio.create_task(stop.wait())
         await asyncio.wait((stopping, *tasks), return_when=asyncio.FIRST_COMPLETED)
         stopping.cancel()
-        await _drain(house, now)
+        await house.drain(now)
     finally:
-        forcing = asyncio.create_task(_force(servers, now))
+        watching.cancel()
         for server in servers:
-            server.should_exit = True
-        await asyncio.gather(*tasks, return_exceptions=True)
-        forcing.cancel()
-        await _end_requests(servers)
+            server.stop()
+        await _end(house, tasks, now)
         if signals:
             for sign in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
                 loop.remove_signal_handler(sign)
@@ -116,35 +126,31 @@ def _spare_collector() -> None:
     gc.set_threshold(COLLECT_AFTER, *gc.get_threshold()[1:])
 
 
-async def _drain(house: House, now: asyncio.Event) -> None:
-    """Not ready; then nothing new; then wait for what is running."""
-    house.admission.draining = True
-    until = asyncio.get_running_loop().time() + house.settings.drain_s
-    while house.admission.active and asyncio.get_running_loop().time() < until and not now.is_set():
-        await asyncio.sleep(0.02)
-    house.cut()
-    # What is cut still has its last event to send.
-    until = asyncio.get_running_loop().time() + CUT_S
-    while house.admission.active and asyncio.get_running_loop().time() < until and not now.is_set():
-        await asyncio.sleep(0.02)
+async def _watch(listener: Listener, connections: int) -> None:
+    """Say so when there are as many connections as are taken and others wait: once, until that is over."""
+    before = said = False
+    while True:
+        await asyncio.sleep(LOOK_S)
+        waiting = listener.waiting
+        if waiting and before and not said:
+            log.warning(
+                "%d connections are open, as many as are taken, and %d wait: raise connections in [server] or the "
+                "limit of open files (ulimit -n), or see who holds them",
+                connections,
+                waiting,
+            )
+            said = True
+        before, said = bool(waiting), said and bool(waiting)
 
 
-async def _force(servers: list[Listening], now: asyncio.Event) -> None:
-    """Told a second time, wait for nobody."""
-    await now.wait()
-    for server in servers:
-        server.force_exit = True
-
-
-async def _end_requests(servers: list[Listening]) -> None:
-    """Requests that were not waited for end here, while there is still a log to write that to."""
-    left = {task for server in servers for task in server.server_state.tasks}
-    for task in left:
+async def _end(house: House, tasks: list[asyncio.Task[None]], now: asyncio.Event) -> None:
+    """Wait for connections to close, though not for long; requests that are left end while there is still a log."""
+    hurry = asyncio.create_task(now.wait())
+    closing = asyncio.gather(*tasks, return_exceptions=True)
+    await asyncio.wait((hurry, closing), timeout=CUT_S, return_when=asyncio.FIRST_COMPLETED)
+    hurry.cancel()
+    for task in house.requests:
         task.cancel()
-    if left:
-        await asyncio.wait(left, timeout=CUT_S)
-
-
-def _address(server: uvicorn.Server) -> str:
-    host, port = server.servers[0].sockets[0].getsockname()[:2]
-    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    if house.requests:
+        await asyncio.wait(house.requests, timeout=CUT_S)
+    await asyncio.wait((closing,), timeout=0 if now.is_set() else CUT_S)

@@ -36,6 +36,8 @@ class ServerSettings(Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     """Profiles `/v1/route` serves beside the ones that ship."""
     body_bytes: Count = 32 * 1024 * 1024
     header_bytes: Count = 64 * 1024
+    connections: Count = 2048
+    """Open at once; more wait to be accepted. Fewer where the process may not have as many files open."""
     requests: Count = 200
     """Under way at once; the others wait a moment and are then refused."""
     waiting: Count = 64

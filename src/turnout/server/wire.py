@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
 
 from turnout.apps.caller import Refused
 from turnout.apps.gateway.gateway import Answer
@@ -21,36 +21,12 @@ BODY_S = 10.0
 BODY_RATE = 8192
 # A client that takes nothing for so long is as good as gone, and what it does not take is paid for.
 TAKE_S = 30.0
-
-
-PRESENCE = "turnout.presence"
-"""Where a request's scope says whether its client is still there."""
-DIRECT = "turnout.direct"
-"""Where it has the quick way, if there is one."""
+# Where there is none, a server may name itself.
+SERVER = (b"server", b"turnout")
 
 
 class Gone(Exception):
     """The client has left."""
-
-
-class Quick(Protocol):
-    """Beside ASGI's messages: what is whole is read and written as a whole."""
-
-    def body(self) -> bytes | None:
-        """The whole body, if it has come; it can be had once."""
-        ...
-
-    def answer(self, status: int, headers: Iterable[tuple[bytes, bytes]], body: bytes, /) -> bool:
-        """Write an answer; False if that is not possible now, and nothing was written."""
-        ...
-
-
-def take_body(quick: Quick | None, limit: int) -> bytes | None:
-    """The whole body, if it has come already."""
-    whole = quick.body() if quick is not None else None
-    if whole is not None and len(whole) > limit:
-        raise _too_large(limit)
-    return whole
 
 
 async def read_body(receive: Receive, limit: int, length: str | None) -> bytes:
@@ -70,7 +46,8 @@ async def read_body(receive: Receive, limit: int, length: str | None) -> bytes:
         except TimeoutError:
             raise Refused(408, "invalid_request_error", f"the body did not come within {BODY_S:g} s") from None
         if message["type"] == "http.disconnect":
-            raise Gone
+            # Gone, or there still after chunks that are none: servers do not tell these apart.
+            raise Refused(400, "invalid_request_error", "the body broke off, or its chunks are not as HTTP has them")
         part: bytes = message.get("body", b"")
         more = message.get("more_body", False)
         size += len(part)
@@ -85,22 +62,23 @@ def _too_large(limit: int) -> Refused:
     return Refused(413, "request_too_large", f"the body is longer than {limit:,} bytes, which is as much as is taken")
 
 
-def write_answer(quick: Quick | None, answer: Answer) -> bool:
-    """Write an answer that is whole at once; False if it is not, or that is not possible now."""
-    body = answer.body
-    return quick is not None and isinstance(body, bytes) and quick.answer(answer.status, answer.headers, body)
+def messages(answer: Answer) -> tuple[Message, Message]:
+    """An answer that is whole, as ASGI has it."""
+    assert isinstance(answer.body, bytes)  # noqa: S101 - streams are sent as they come
+    headers = [*answer.headers, SERVER, (b"content-length", str(len(answer.body)).encode())]
+    start = {"type": "http.response.start", "status": answer.status, "headers": headers}
+    return start, {"type": "http.response.body", "body": answer.body}
 
 
 async def send_answer(send: Send, answer: Answer) -> None:
     """Write an answer; a stream is closed however it ends."""
     body = answer.body
     if isinstance(body, bytes):
-        headers = [*answer.headers, (b"content-length", str(len(body)).encode())]
-        await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
+        for message in messages(answer):
+            await send(message)
         return
     async with contextlib.aclosing(body):
-        await send({"type": "http.response.start", "status": answer.status, "headers": answer.headers})
+        await send({"type": "http.response.start", "status": answer.status, "headers": [*answer.headers, SERVER]})
         async for chunk in body:
             try:
                 async with asyncio.timeout(TAKE_S):
@@ -110,36 +88,37 @@ async def send_answer(send: Send, answer: Answer) -> None:
         await send({"type": "http.response.body", "body": b""})
 
 
-class Presence:
-    """Whether a client is still there, and what is done at once when it leaves."""
+class WhileConnected:
+    """What the current task does in this context is cancelled when the client disconnects, and ends quietly.
 
-    def __init__(self) -> None:
-        self.gone = False
-        self.calls: list[Callable[[], object]] = []
+    The body must have been read: from then on a server has nothing to tell but that.
+    """
 
-    def leave(self) -> None:
-        self.gone = True
-        for call in self.calls:
-            call()
+    __slots__ = ("_gone", "_task", "_watch")
 
-    def needed_by(self, task: asyncio.Task[Any]) -> Needed:
-        """What the task does in this context is stopped at once when the client leaves, and ends quietly."""
-        return Needed(self, task)
-
-
-class Needed:
-    __slots__ = ("_presence", "_task")
-
-    def __init__(self, presence: Presence, task: asyncio.Task[Any]) -> None:
-        self._presence = presence
+    def __init__(self, receive: Receive) -> None:
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101 - a request runs in a task
         self._task = task
+        self._gone = False
+        self._watch = asyncio.ensure_future(_disconnect(receive))
 
     def __enter__(self) -> None:
-        self._presence.calls.append(self._task.cancel)
-        if self._presence.gone:
+        self._watch.add_done_callback(self._leave)
+
+    def _leave(self, watch: asyncio.Future[None]) -> None:
+        if not watch.cancelled():
+            self._gone = True
             self._task.cancel()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
-        self._presence.calls.remove(self._task.cancel)
+        self._watch.remove_done_callback(self._leave)
+        self._watch.cancel()
         # Cancelled by ourselves, the work has ended in order; by anybody else, that is theirs to know.
-        return kind is asyncio.CancelledError and self._presence.gone and not self._task.uncancel()
+        return self._gone and not self._task.uncancel() and kind is asyncio.CancelledError
+
+
+async def _disconnect(receive: Receive) -> None:
+    # Awaited here: what a server returns need not be a coroutine, and a task can only be made of one.
+    while (await receive())["type"] != "http.disconnect":
+        pass
