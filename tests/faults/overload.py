@@ -2,7 +2,7 @@
 is told soon, and afterwards all is as before.
 
 The numbers depend on what else the machine does; `soak.py` prints them. A refusal costs about a twelfth of an answer
-(53 and 645 microseconds of processor time, measured), so at five times capacity most of the work is still answering.
+(measured), so at five times capacity most of the work is still answering.
 """
 
 from __future__ import annotations

@@ -245,7 +245,7 @@ def gateway(failures: list[str], seed: int) -> None:
         (
             "overloaded",
             overload,
-            lambda found: found.over.answered_per_s >= 0.8 * found.peak.answered_per_s and found.recovered_s < 5,
+            lambda found: found.over.answered_per_s >= 0.5 * found.peak.answered_per_s and found.recovered_s < 5,
         ),
     )
     for name, play_one, holds in rounds:
