@@ -18,12 +18,14 @@ def read_bytes(path: Path, most: int) -> bytes:
     """The content of a regular file of at most `most` bytes. `/dev/null` is an empty file, as everybody uses it."""
     try:
         with open(path, "rb", opener=_open) as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode) and path != DEVNULL:
+            known = os.fstat(file.fileno())
+            if not stat.S_ISREG(known.st_mode) and path != DEVNULL:
                 raise OSError(errno.EINVAL, "Not a regular file")
-            content = file.read(most + 1)
+            # No more memory than there is file: asked for the most there may be, a reader sets that aside first.
+            content = file.read(known.st_size + 1) if known.st_size <= most else b""
     except ValueError as error:  # a name with a NUL in it
         raise OSError(errno.EINVAL, str(error)) from None
-    if len(content) > most:
+    if max(known.st_size, len(content)) > most:
         raise OSError(errno.EFBIG, f"Larger than {most:,} bytes")
     return content
 
