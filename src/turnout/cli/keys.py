@@ -207,7 +207,7 @@ def update(
 
 
 def _named(keys: Sequence[Key], ident: str) -> Key:
-    """The key of an id that can still be changed; whoever has the key at hand rather than its id means the same."""
+    """The key of an id that can still be changed; the key itself is taken for its id."""
     from turnout.server.key import read_credential
 
     whole = read_credential(ident)

@@ -1,4 +1,4 @@
-"""Texts about what somebody has written, without the credentials in it.
+"""Texts about what a user has written, without the credentials in it.
 
 Whoever writes a key into a file by mistake is told so, and a message is read by others: on a screen, in a log, in a
 ticket. Credentials are known by their looks here; a value that was read as a key is hidden by `models.secret`, exactly.
@@ -19,7 +19,7 @@ CREDENTIAL = re.compile(
 _IN_ADDRESS = re.compile(r"(://[^\s/:@'\"]*:)[^\s'\"]*@")
 _IN_QUERY = re.compile(r"([?&][\w-]*(?:key|token|secret|password)=)[^&\s'\"]+", re.IGNORECASE)
 _IN_HEADER = re.compile(r"(\b(?:bearer|authorization:\s*\w+|x-api-key:)\s+)(?=\S*\d)[^\s'\"]{8,}", re.IGNORECASE)
-# What is random enough to be nobody's name for a variable or a file: long, one word, with digits among its letters.
+# What is too random to be the name of a variable or a file: long, one word, with digits among its letters.
 _RANDOM = re.compile(r"(?=[^\W\d]*\d)(?=.*[a-z])[\w+=~-]{20,}")
 
 

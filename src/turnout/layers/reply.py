@@ -74,7 +74,7 @@ def read_label(text: str, names: Mapping[str, str]) -> Said | None:
 
 
 def read_labels(text: str, names: Mapping[str, str], most: int) -> Said | None:
-    """One name or several, in a list. Names nobody knows are dropped; words that are no name, or more than `most`
+    """One name or several, in a list. Unknown names are dropped; words that are no name, or more than `most`
     names, are no answer."""
     parts = re.split(r"[,;\n+]|\band\b", without_thought(text))
     routes: dict[str, None] = {}

@@ -47,7 +47,7 @@ class Usage(Struct, frozen=True, gc=False):
 
 
 def token_count(value: object) -> int:
-    """A number of tokens as somebody else states it: whatever that is, a count that can be calculated with."""
+    """A number of tokens as a provider states it: whatever that is, a count that can be calculated with."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return 0
     if isinstance(value, float):

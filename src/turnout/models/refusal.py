@@ -87,7 +87,7 @@ class Refusal(Struct, frozen=True):
     code: str | int | None = None
     param: str | None = None
     is_told: bool = False
-    """It is an error object with a message: somebody has read the request."""
+    """It is an error object with a message: the request was read."""
 
 
 class NoAnswer(Broken):

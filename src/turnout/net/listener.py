@@ -58,7 +58,7 @@ class Listener:
         return int(struct.unpack_from("I", told, _UNACKED_AT)[0]) if len(told) >= _UNACKED_AT + 4 else 0
 
     def share(self) -> int:
-        """Another descriptor of it, for whoever accepts; theirs to close."""
+        """Another descriptor of it, for the one that accepts; theirs to close."""
         return os.dup(self._sock.fileno())
 
     def close(self) -> None:

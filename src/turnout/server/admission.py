@@ -64,7 +64,7 @@ class Admission:
         return self.room < self.limit or len(self._line) >= self.waiting
 
     def refuses(self) -> bool:
-        """Whether whoever comes now is refused for want of room; if so, that is counted."""
+        """Whether a new request is refused for want of room; if so, that is counted."""
         full = not self.draining and self.is_full
         self.refused += full
         return full

@@ -12,7 +12,7 @@ from turnout.apps.caller import Refused
 
 # Twice what 5,000 messages of three parts and 512 tools of a hundred values have; decoded in less than 0.1 s.
 VALUES = 250_000
-# Backslashes. Each escape is a step of its own for whoever decodes it and for whoever writes it down, an ordinary
+# Backslashes. Each escape is a step of its own when it is decoded and when it is written down, an ordinary
 # character is not: 5 MB of JSON in a string have one million at most.
 ESCAPES = 4 * 1024 * 1024
 # Looked at in one go where strings must be told from the rest: a millisecond.

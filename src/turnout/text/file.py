@@ -1,4 +1,4 @@
-"""One way to read a file that somebody else wrote: it ends, it is bounded, and every way to fail is an OSError.
+"""One way to read a file that others wrote: it ends, it is bounded, and every way to fail is an OSError.
 
 Opening a pipe waits for a writer that may never come, a device such as /dev/zero has no end, a name may hold a NUL.
 Code that reads a file in this way has one kind of error to expect, whose `strerror` is a few words for people.
@@ -31,7 +31,7 @@ def read_bytes(path: Path, most: int) -> bytes:
 
 
 def _open(path: str, flags: int) -> int:
-    # Without O_NONBLOCK, opening a pipe waits until somebody writes to it.
+    # Without O_NONBLOCK, opening a pipe waits for a writer.
     return os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY)
 
 

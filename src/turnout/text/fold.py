@@ -154,7 +154,7 @@ def _is_joining(character: str) -> bool:
 
 
 def _fold_thoroughly(text: str, others: set[str]) -> Folded:
-    # Piece by piece: a pattern with so many ranges is slow, and in one go nobody else would get a turn.
+    # Piece by piece: a pattern with so many ranges is slow, and in one go no other request would get a turn.
     text = "".join(_invisible.sub("", text[at : at + WINDOW]) for at in range(0, len(text), WINDOW))
     units = len(text.encode("utf-16-le", "surrogatepass")) // 2
     # The longer a character's folded form, the less of the text is read: what is worked on stays as long.

@@ -40,7 +40,7 @@ from .wire import (
 
 # Tools that are named by type and yet run at the client.
 AT_THE_CLIENT = ("function", "custom", "local_shell", "shell", "apply_patch", "computer")
-# Members that are billed otherwise than by the listed price of a token, or when there is nobody to see it.
+# Members that are billed otherwise than by the listed price of a token, or after the connection has ended.
 UNPRICED = ("context_management", "background", "plugins", "models", "extra_body", "search_parameters")
 
 
