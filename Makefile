@@ -28,7 +28,7 @@ demo: $(READY) ## an explained decision from each profile
 	@$(BIN)/python -m turnout.cli.demo
 
 test: $(READY) $(MINILM) ## the whole test suite
-	@$(BIN)/python -m pytest -n 2
+	@$(BIN)/python -m pytest -n 3
 
 soak: $(READY) ## the long tests: kills, restarts, full disks, power cuts, coding agents from npm; some fifteen minutes
 	@PYTHONPATH=tests $(BIN)/python -m faults.soak
