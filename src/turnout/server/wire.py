@@ -85,7 +85,8 @@ async def send_answer(send: Send, answer: Answer) -> None:
                     await send({"type": "http.response.body", "body": chunk, "more_body": True})
             except TimeoutError:
                 raise Gone from None
-        await send({"type": "http.response.body", "body": b""})
+    # A client that has all of an answer finds it in the log: the stream is closed, and its account with it.
+    await send({"type": "http.response.body", "body": b""})
 
 
 class WhileConnected:
