@@ -24,7 +24,7 @@ _LOW = {"core"}
 _TEXT = _LOW | {"text"}
 _CONFIG = _TEXT | {"layers", "config", "turnout"}
 _STORE = _CONFIG | {"store", "net"}
-_MODELS = _STORE | {"search", "models", "learn"}
+_MODELS = _STORE | {"search", "models", "learn", "explain"}
 _APPS = _MODELS | {"apps"}
 _SERVER = _APPS | {"server"}
 MAY_IMPORT: dict[str, set[str]] = {
@@ -40,6 +40,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "search": _STORE,
     "models": _STORE,
     "learn": _STORE,
+    "explain": _STORE,
     "apps": _MODELS,
     "testing": _APPS,
     "server": _APPS,
@@ -307,7 +308,7 @@ def test_the_table_has_no_way_back_up() -> None:
 
 
 def test_every_room_of_the_design_is_in_the_table() -> None:
-    designed = "core text layers config profiles net models search store learn apps server console cli testing"
+    designed = "core text layers config profiles net models search store learn explain apps server console cli testing"
     assert set(MAY_IMPORT) == {*designed.split(), "turnout"}
     assert {file.room for file in files()} <= set(MAY_IMPORT)
 

@@ -15,6 +15,7 @@ from turnout.core.profile import Part
 from turnout.core.query import Query, Reading
 from turnout.core.router import Router
 from turnout.core.verdict import Reason, Verdict
+from turnout.explain.live import explain
 from turnout.testing import make_router
 
 Run = Callable[..., Any]
@@ -105,7 +106,7 @@ def test_hostile_words_are_shown(router: Router, run: Run) -> None:
 def test_plain_signs(router: Router) -> None:
     screen = console()
     with screen.capture() as captured:
-        screen.print(plan.tree(router.route_sync("weather and news"), PLAIN), width=80)
+        screen.print(plan.tree(explain(router.route_sync("weather and news")), PLAIN), width=80)
     assert captured.get().isascii()
     assert "|- part" in captured.get()
     assert "`- part" in captured.get()

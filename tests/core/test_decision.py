@@ -137,6 +137,7 @@ class TestForm:
             "policy": {"model": "m", "sources": ["a"]},
             "scores": {"middle": 0.9},
             "parts": [],
+            "remark_count": 0,
         }
         assert [(step["layer"], step["ended"]) for step in trace] == [
             ("passes", "passed"),

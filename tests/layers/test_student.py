@@ -18,6 +18,8 @@ import turnout
 from pace import quickest
 from taught import LABELS, Words, keep, questions, teach, teach_staged
 from turnout import ConfigError, LiveRouter, Query, load, load_profile
+from turnout.config.document import Document
+from turnout.config.resolve import build
 from turnout.config.shelf import put, rollback, set_champion
 from turnout.core.registry import Supplies
 from turnout.core.verdict import Verdict
@@ -337,16 +339,14 @@ def test_another_student_is_another_profile(profile: Path, tmp_path: Path) -> No
 
 def test_a_resolved_profile_finds_its_own_student_again(profile: Path, tmp_path: Path) -> None:
     """A decision is made again by the student that made it, not by the one that serves today."""
-    from turnout.store.restore import rebuilt
-
     keep(tmp_path / "one", PLAIN)
     keep(tmp_path / "two", teach(labels=("second", "first", "third")))
     set_champion("taught", "student", put(tmp_path / "one", "taught", "student").name)
     old = load_profile(profile, config="")
     set_champion("taught", "student", put(tmp_path / "two", "taught", "student").name)
     assert load(profile, config="").route_sync("where is my parcel").route == "second"
-    again = rebuilt(old.resolved, old.hash)
-    assert again is not None
+    again = build(Document(dict(old.resolved), {}, "the log"))
+    assert again.hash == old.hash
     assert turnout.Router(again).route_sync("where is my parcel").route == "first"
 
 

@@ -17,8 +17,8 @@ from turnout.config.load import find, load_profile, read_chain
 from turnout.core.errors import ConfigError, Problem, QueryError, UnknownProfile
 from turnout.core.profile import Profile
 from turnout.core.router import Router
+from turnout.explain.explanation import codes_of
 
-from .evidence import codes_of, lexicon_of
 from .option import ConfigOption, no_folder
 from .screen import console, counted, glyphs_for, visible
 from .shape import Rail
@@ -80,8 +80,8 @@ def _overview(profile: Profile, arrow: str, note: str) -> Table:
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column(justify="right", no_wrap=True)
     grid.add_column(overflow="fold")
-    patterns = lexicon_of(profile).patterns
-    kinds = Counter(type(pattern).__name__.lower() for pattern in patterns)
+    patterns = profile.patterns
+    kinds = Counter(pattern.kind for pattern in patterns)
     grid.add_row("routes", str(len(profile.routes)), ", ".join(profile.routes))
     grid.add_row("layers", str(len(profile.layers)), f" {arrow} ".join(place.id for place in profile.layers))
     grid.add_row("patterns", str(len(patterns)), ", ".join(f"{count} {name}" for name, count in kinds.most_common()))

@@ -25,6 +25,8 @@ ANY = "What is the difference between entropy and information, in short?"
 def run() -> int:
     from rich.text import Text
 
+    from turnout.explain.live import explain
+
     from .render import picture
     from .screen import console, glyphs_for, width_of
 
@@ -35,7 +37,7 @@ def run() -> int:
         decision = router.route_sync(QUESTIONS.get(name, ANY))
         if number:
             screen.print()
-        screen.print(picture(decision, glyphs, width), width=width)
+        screen.print(picture(explain(decision), glyphs, width), width=width)
     screen.print()
     screen.print(Text("turnout explain TEXT -p PROFILE draws this for any question", "dim"))
     return 0

@@ -37,9 +37,11 @@ def explain(
 
         write_json(decision.json())
         return 0
+    from turnout.explain.live import explain as explain_decision
+
     from .render import picture
     from .screen import console, glyphs_for, width_of
 
     screen = console()
-    screen.print(picture(decision, glyphs_for(screen), width_of(screen)), width=width_of(screen))
+    screen.print(picture(explain_decision(decision), glyphs_for(screen), width_of(screen)), width=width_of(screen))
     return 0

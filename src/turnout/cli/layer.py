@@ -8,11 +8,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from turnout.core.decision import Step
-from turnout.core.profile import Profile
 from turnout.core.verdict import Reason, Verdict
+from turnout.explain.explanation import LayerExplanation
+from turnout.explain.question import Question
 
-from .evidence import Evidence, bands_of, measured_by
 from .screen import Glyphs, visible
 from .shape import bar, gauge, ruler, signed_bar
 
@@ -22,31 +21,26 @@ SIDE, SCORE = 9, 24
 ROOMY = 60
 # With fewer than these, a gauge would push out the numbers it is drawn from.
 TIGHT = 40
+# A matched passage longer than this is quoted by its beginning.
+QUOTED = 32
 # Losers beyond these are named by number only; a profile may have many routes.
 SHOWN_SCORES = 8
 
 
-def verdict_style(step: Step) -> str:
+def verdict_style(step: LayerExplanation) -> str:
     return "bold green" if step.ended == "accepted" else "bold yellow"
 
 
-def fired(step: Step) -> tuple[Reason, ...]:
-    """The layer's reasons, and what else it can say; without the gate's own, which is drawn instead."""
-    if step.verdict is None:
-        return ()
-    return tuple(reason for reason in (*step.reasons, *step.details) if reason.code != "gate.held")
-
-
-def details(profile: Profile, step: Step, evidence: Evidence, glyphs: Glyphs, width: int) -> Iterator[RenderableType]:
+def details(step: LayerExplanation, question: Question, glyphs: Glyphs, width: int) -> Iterator[RenderableType]:
     verdict = step.verdict
     if verdict is None:
         return
-    yield _signals(step, verdict, evidence, glyphs, side=SIDE if width >= ROOMY else SIDE // 3)
-    bands = bands_of(profile, step.place.id)
+    yield _signals(step, verdict, question, glyphs, side=SIDE if width >= ROOMY else SIDE // 3)
+    bands, style = step.bands, verdict_style(step)
     if bands is not None and len(verdict.scores) == 1:
         yield ""
-        value, style = verdict.scores[measured_by(verdict)], verdict_style(step)
-        yield from ruler(value, bands.edges, bands.routes, verdict.routes[0], width=width, glyphs=glyphs, style=style)
+        chosen = verdict.routes[0]
+        yield from ruler(step.score, bands.edges, bands.routes, chosen, width=width, glyphs=glyphs, style=style)
     elif verdict.scores:
         yield ""
         yield _scores(step, verdict, glyphs, length=SCORE if width >= ROOMY else SCORE // 3)
@@ -54,8 +48,8 @@ def details(profile: Profile, step: Step, evidence: Evidence, glyphs: Glyphs, wi
     yield _gate(step, verdict, glyphs, length=SCORE if width >= ROOMY else SCORE // 3 if width >= TIGHT else 0)
 
 
-def _signals(step: Step, verdict: Verdict, evidence: Evidence, glyphs: Glyphs, *, side: int) -> Table:
-    weights = evidence.weights.get(step.place.id, {})
+def _signals(step: LayerExplanation, verdict: Verdict, question: Question, glyphs: Glyphs, *, side: int) -> Table:
+    weights = {reason.code: verdict.adds[reason.code] for reason in step.fired if reason.code in verdict.adds}
     grid = Table.grid(padding=(0, 2))
     grid.add_column(overflow="fold")
     grid.add_column(justify="right", no_wrap=True, min_width=len("+0.000"))
@@ -65,29 +59,29 @@ def _signals(step: Step, verdict: Verdict, evidence: Evidence, glyphs: Glyphs, *
     if weights:
         what = "adds" if len(verdict.scores) == 1 or side < SIDE else "adds to the winner"
         grid.add_row(Text("fired", "dim"), "", Text(what, "dim"))
-    for reason in fired(step):
+    for reason in step.fired:
         added = weights.get(reason.code)
         if added is None:
-            grid.add_row(_said(reason, evidence, glyphs), "", "")
+            grid.add_row(_said(reason, question, glyphs), "", "")
         else:
             shape = signed_bar(added / largest, left, side, glyphs, ("magenta", "cyan"))
-            grid.add_row(_said(reason, evidence, glyphs), Text(number(added, glyphs)), shape)
+            grid.add_row(_said(reason, question, glyphs), Text(number(added, glyphs)), shape)
     if weights and len(verdict.scores) == 1:
-        total = verdict.scores[measured_by(verdict)]
-        grid.add_row(Text("sum", "dim", justify="right"), Text(number(total, glyphs), "bold"), "")
+        grid.add_row(Text("sum", "dim", justify="right"), Text(number(step.score, glyphs), "bold"), "")
     return grid
 
 
-def _said(reason: Reason, evidence: Evidence, glyphs: Glyphs) -> Text:
+def _said(reason: Reason, question: Question, glyphs: Glyphs) -> Text:
     """The reason; with the words that matched, where it does not name them itself."""
     text = Text(visible(reason.text))
-    if not reason.text.endswith(")") and (words := evidence.matched(reason.code)):
+    if not reason.text.endswith(")") and (words := question.matched(reason.code)):
         opening, closing = glyphs.quotes
-        text.append(f" {opening}{visible(words)}{closing}", "dim")
+        shown = words if len(words) <= QUOTED else f"{words[: QUOTED - 1]}{glyphs.dots}"
+        text.append(f" {opening}{visible(shown)}{closing}", "dim")
     return text
 
 
-def _scores(step: Step, verdict: Verdict, glyphs: Glyphs, *, length: int) -> Table:
+def _scores(step: LayerExplanation, verdict: Verdict, glyphs: Glyphs, *, length: int) -> Table:
     """The winner and the losers, best first."""
     grid = Table.grid(padding=(0, 2))
     grid.add_column(overflow="fold")
@@ -104,9 +98,9 @@ def _scores(step: Step, verdict: Verdict, glyphs: Glyphs, *, length: int) -> Tab
     return grid
 
 
-def _gate(step: Step, verdict: Verdict, glyphs: Glyphs, *, length: int) -> RenderableType:
+def _gate(step: LayerExplanation, verdict: Verdict, glyphs: Glyphs, *, length: int) -> RenderableType:
     """What the gate needed and what it found."""
-    gate = step.place.gate
+    gate = step.gate
     name = "confidence" if verdict.calibrated else "score"
     if verdict.decisive:
         return Text.assemble(f"{name} {verdict.confidence:.2f}  ", ("decisive: no gate is asked", "dim"))
@@ -126,8 +120,7 @@ def _gate(step: Step, verdict: Verdict, glyphs: Glyphs, *, length: int) -> Rende
         shape = [gauge(found, needed, length, glyphs, style)] if length else []
         sign = glyphs.yes if enough else glyphs.no
         grid.add_row(label, f"{found:.2f}", *shape, Text.assemble(f"needs {needed:.2f} ", (sign, f"bold {style}")))
-    said = [Text(visible(reason.text), "dim") for reason in step.reasons if reason.code == "gate.held"]
-    return Group(grid, *said) if step.place.held_text else grid
+    return Group(grid, Text(visible(step.held_text), "dim")) if step.held_text else grid
 
 
 def number(value: float, glyphs: Glyphs) -> str:

@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rich.console import Group, RenderableType
-from rich.rule import Rule
 from rich.text import Text
 
-from turnout.core.decision import Decision
+from turnout.explain.explanation import Explanation
 
 from .option import DEFAULT_PROFILE, ConfigOption, JsonOption, LocalOption, ProfileOption, TextArgument, TurnsOption
 from .outcome import spell, style_of
-from .render import sureness
+from .render import heading, sureness
 from .screen import Glyphs, visible
 from .shape import Rail
 
@@ -34,6 +33,8 @@ def plan(
     local: LocalOption = False,
     config: ConfigOption = None,
 ) -> int:
+    from turnout.explain.live import explain
+
     from .question import Ask, decide_asked
     from .screen import console, glyphs_for, width_of, write_json
 
@@ -42,20 +43,18 @@ def plan(
         write_json(decision.json())
         return 0
     screen = console()
-    screen.print(tree(decision, glyphs_for(screen)), width=width_of(screen))
+    screen.print(tree(explain(decision), glyphs_for(screen)), width=width_of(screen))
     return 0
 
 
-def tree(decision: Decision, glyphs: Glyphs) -> RenderableType:
+def tree(decision: Explanation, glyphs: Glyphs) -> RenderableType:
     """The question, and below it each part on a branch of its own."""
-    profile = decision.profile
-    title = Text.assemble((profile.name, "bold"), (f" {glyphs.dot} {profile.hash}", "dim"))
-    head = Rule(title, characters=glyphs.line, style="dim", align="left")
     parts = decision.parts or (decision,)
-    return Group(head, "", Rail(Group(_quote(decision, glyphs), *_branches(parts, glyphs)), "  "))
+    body = Group(_quote(decision, glyphs), *_branches(parts, glyphs))
+    return Group(heading(decision, glyphs), "", Rail(body, "  "))
 
 
-def _branches(parts: tuple[Decision, ...], glyphs: Glyphs) -> Iterator[RenderableType]:
+def _branches(parts: tuple[Explanation, ...], glyphs: Glyphs) -> Iterator[RenderableType]:
     names = [part.role or ("part" if len(parts) > 1 else "whole") for part in parts]
     width = max(map(len, names))
     for number, (name, part) in enumerate(zip(names, parts, strict=True), 1):
@@ -67,7 +66,7 @@ def _branches(parts: tuple[Decision, ...], glyphs: Glyphs) -> Iterator[Renderabl
         yield Rail(Rail(lines, Text(f"{name:<{width}}  ", "bold cyan"), ""), mark, rail, 3)
 
 
-def _lines(part: Decision, glyphs: Glyphs, *, quoted: bool) -> Iterator[Text]:
+def _lines(part: Explanation, glyphs: Glyphs, *, quoted: bool) -> Iterator[Text]:
     """Its words, where it goes and by whom, which sources that means, and what waits for its answer."""
     if quoted:
         yield _quote(part, glyphs)
@@ -80,9 +79,8 @@ def _lines(part: Decision, glyphs: Glyphs, *, quoted: bool) -> Iterator[Text]:
         f"  {sureness(part)}{dot}by {visible(part.by)}{dot}",
         (f"{part.outcome} ({who}, {how})", "dim"),
     )
-    sources = _sources(part)
-    if sources:
-        yield Text.assemble(("sources ", "dim"), (", ".join(map(visible, sources)), "bold"))
+    if part.policy.sources:
+        yield Text.assemble(("sources ", "dim"), (", ".join(map(visible, part.policy.sources)), "bold"))
     why = dot.join(visible(reason.text) for reason in part.reasons)
     if why:
         yield Text(why, "dim")
@@ -90,14 +88,8 @@ def _lines(part: Decision, glyphs: Glyphs, *, quoted: bool) -> Iterator[Text]:
         yield Text.assemble(("then ", "dim"), _quoted(part.then, glyphs))
 
 
-def _sources(part: Decision) -> tuple[str, ...]:
-    """What the policies of all its routes ask, each once."""
-    policies = (part.profile.policies[route] for route in part.routes)
-    return tuple(dict.fromkeys(source for policy in policies for source in policy.sources or ()))
-
-
-def _quote(decision: Decision, glyphs: Glyphs) -> Text:
-    words = decision.profile.read(decision.query).words.strip()
+def _quote(decision: Explanation, glyphs: Glyphs) -> Text:
+    words = decision.question.excerpt
     return _quoted(words, glyphs) if words else Text("(a blank question)", "dim")
 
 

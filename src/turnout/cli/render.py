@@ -14,21 +14,26 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from turnout.core.decision import Decision, Step
+from turnout.core.decision import Decision
 from turnout.core.policy import Policy
-from turnout.core.query import NOT_KEPT
-from turnout.core.router import Router
+from turnout.explain.explanation import Explanation, LayerExplanation
+from turnout.explain.question import Question
 
-from .evidence import WEIGHED_CHARACTERS, Evidence, gather
-from .layer import details, fired, verdict_style
+from .layer import details, verdict_style
 from .outcome import spell, style_of
-from .screen import Glyphs, say, visible
+from .screen import Glyphs, counted, say, visible
 from .shape import Rail
 
 # Cells that a layer's sign and the track take before its name.
 TRACK = 4
 
-_STYLES = {"accepted": "bold green", "held": "bold yellow", "passed": "dim", "skipped": "dim"}
+_STYLES = {
+    "accepted": "bold green",
+    "held": "bold yellow",
+    "passed": "dim",
+    "skipped": "dim",
+    "not asked": "dim",
+}
 
 
 def summary(decision: Decision, glyphs: Glyphs) -> list[Text]:
@@ -44,28 +49,29 @@ def summary(decision: Decision, glyphs: Glyphs) -> list[Text]:
     return [first, Text(f"  {why}", "dim")]
 
 
-def sureness(decision: Decision) -> str:
+def sureness(decision: Decision | Explanation) -> str:
     """Only a fitted probability is called confidence."""
     return f"{'confidence' if decision.calibrated else 'score'} {decision.confidence:.2f}"
 
 
-def elapsed(ns: int, glyphs: Glyphs) -> str:
-    if ns < 1_000_000:
-        return f"{ns / 1e3:.1f} {glyphs.micro}" if ns < 10_000 else f"{ns / 1e3:.0f} {glyphs.micro}"
-    return f"{ns / 1e6:.1f} ms" if ns < 1_000_000_000 else f"{ns / 1e9:.1f} s"
+def elapsed(us: float, glyphs: Glyphs) -> str:
+    if us < 1_000:
+        return f"{us:.1f} {glyphs.micro}" if us < 10 else f"{us:.0f} {glyphs.micro}"
+    return f"{us / 1e3:.1f} ms" if us < 1_000_000 else f"{us / 1e6:.1f} s"
 
 
-def picture(decision: Decision, glyphs: Glyphs, width: int) -> RenderableType:
+def heading(decision: Explanation, glyphs: Glyphs) -> Rule:
+    title = Text.assemble((decision.profile, "bold"), (f" {glyphs.dot} {decision.profile_hash}", "dim"))
+    return Rule(title, characters=glyphs.line, style="dim", align="left")
+
+
+def picture(decision: Explanation, glyphs: Glyphs, width: int) -> RenderableType:
     """The whole explanation, `width` cells wide."""
-    profile = decision.profile
-    title = Text.assemble((profile.name, "bold"), (f" {glyphs.dot} {profile.hash}", "dim"))
-    head = Rule(title, characters=glyphs.line, style="dim", align="left")
-    return Group(head, "", Rail(Group(*_story(decision, glyphs, width - 2)), "  "))
+    return Group(heading(decision, glyphs), "", Rail(Group(*_story(decision, glyphs, width - 2)), "  "))
 
 
-def _story(decision: Decision, glyphs: Glyphs, width: int) -> Iterator[RenderableType]:
-    evidence = gather(decision, glyphs.dots)
-    yield _question(decision, evidence, glyphs)
+def _story(decision: Explanation, glyphs: Glyphs, width: int) -> Iterator[RenderableType]:
+    yield _question(decision.question, glyphs)
     yield ""
     yield _answer(decision, glyphs)
     yield ""
@@ -77,37 +83,38 @@ def _story(decision: Decision, glyphs: Glyphs, width: int) -> Iterator[Renderabl
             yield Rail(Group(*_story(part, glyphs, width - 3)), Text(f"{glyphs.rail}  ", "dim"))
             yield ""
         return
-    yield from _cascade(decision, evidence, glyphs, width)
+    yield from _cascade(decision, glyphs, width)
     yield ""
-    yield _facts(decision, evidence, glyphs)
+    yield _facts(decision, glyphs)
 
 
-def _question(decision: Decision, evidence: Evidence, glyphs: Glyphs) -> Text:
+def _question(question: Question, glyphs: Glyphs) -> Text:
     """The user's own words, what matched underlined."""
-    if NOT_KEPT in evidence.reading.notes:
+    if not question.kept:
         return Text("(a question whose text was not kept)", "dim")
-    if not evidence.excerpt:
+    if not question.excerpt:
         return Text("(a blank question)", "dim")
-    words = Text(visible(evidence.excerpt))
-    for span in evidence.spans:
+    words = Text(visible(question.excerpt))
+    for span in question.spans:
         words.stylize("underline cyan", span.start, span.end)
+    if question.cut:
+        words = words[: question.cut] + Text(glyphs.dots) + words[question.cut + 1 :]
     opening, closing = glyphs.quotes
     text = Text.assemble((opening, "dim"), words, (closing, "dim"))
-    if evidence.cut:
-        text.append(f"  ({len(evidence.reading.words):,} characters)", "dim")
-    earlier = len(decision.query.turns) - 1
-    if earlier > 0:
-        text.append(f"  (after {earlier} earlier turn{'s' * (earlier > 1)})", "dim")
+    if question.cut:
+        text.append(f"  ({question.length:,} characters)", "dim")
+    if question.earlier_turns:
+        text.append(f"  (after {counted(question.earlier_turns, 'earlier turn')})", "dim")
     return text
 
 
-def _answer(decision: Decision, glyphs: Glyphs) -> Table:
+def _answer(decision: Explanation, glyphs: Glyphs) -> Table:
     who, how = spell(decision.outcome)
     dot = f" {glyphs.dot} "
     grid = Table.grid(padding=(0, 3))
     grid.add_column(overflow="fold")
     grid.add_column()
-    facts = [sureness(decision), f"by {decision.by}", elapsed(decision.elapsed_ns, glyphs)]
+    facts = [sureness(decision), f"by {decision.by}", elapsed(decision.elapsed_us, glyphs)]
     letters = decision.outcome
     style = style_of(letters)
     grid.add_row(Text(" + ".join(decision.routes), style), Text(dot.join(facts)))
@@ -116,30 +123,31 @@ def _answer(decision: Decision, glyphs: Glyphs) -> Table:
     return grid
 
 
-def _cascade(decision: Decision, evidence: Evidence, glyphs: Glyphs, width: int) -> Iterator[RenderableType]:
+def _cascade(decision: Explanation, glyphs: Glyphs, width: int) -> Iterator[RenderableType]:
     """Each layer a station on a track; the decision leaves it where it was made."""
-    layers = decision.profile.layers
-    names = max([len(place.id) for place in layers] + [len(decision.by)])
-    signs = {"accepted": glyphs.accepted, "held": glyphs.held, "passed": glyphs.passed, "skipped": glyphs.passed}
-    done = False
-    for number, step in enumerate(decision.steps, 1):
-        done = step.ended == "accepted"
+    names = max(len(name) for name in (*(step.layer for step in decision.trace), decision.by))
+    signs = {
+        "accepted": glyphs.accepted,
+        "held": glyphs.held,
+        "passed": glyphs.passed,
+        "skipped": glyphs.passed,
+        "not asked": glyphs.unasked,
+    }
+    for number, step in enumerate(decision.trace, 1):
         style = _STYLES.get(step.ended, "bold red")
         sign = Text(signs.get(step.ended, glyphs.fault), style)
-        rail = Text(" " if done else glyphs.rail, "dim")
-        took = elapsed(step.elapsed_ns, glyphs) if step.elapsed_ns else ""
-        station = _station(step.place.id, step.ended, style, _found(step), took=took, names=names)
-        drawn = list(details(decision.profile, step, evidence, glyphs, width - TRACK))
-        if drawn and not (done and number == len(layers)):
+        rail = Text(" " if step.ended == "accepted" else glyphs.rail, "dim")
+        took = elapsed(step.elapsed_us, glyphs) if step.elapsed_us else ""
+        station = _station(step.layer, step.ended, style, _found(step), took=took, names=names)
+        drawn = list(details(step, decision.question, glyphs, width - TRACK))
+        if drawn and not (step.ended == "accepted" and number == len(decision.trace)):
             drawn.append("")
         yield Rail(Group(station, *drawn), sign, rail, TRACK)
-    for place in layers[len(decision.steps) :]:
-        yield Rail(_station(place.id, "not asked", "dim", Text(), names=names), Text(glyphs.unasked, "dim"), "", TRACK)
-    if not done:
+    if not decision.was_accepted:
         said = visible(decision.remarks[0].text) if decision.remarks else ""
         style = style_of(decision.outcome)
         end = Text.assemble((" + ".join(decision.routes), style), (f"  {said}", "dim"))
-        how = "held" if decision.chosen is not None else ""
+        how = "held" if decision.decider is not None else ""
         yield Rail(_station(decision.by, how, style, end, names=names), Text(glyphs.leave, style), "", TRACK)
 
 
@@ -153,23 +161,23 @@ def _station(name: str, ended: str, style: str, found: Text, *, took: str = "", 
     return row
 
 
-def _found(step: Step) -> Text:
+def _found(step: LayerExplanation) -> Text:
     if step.verdict is not None:
         return Text(" + ".join(step.verdict.routes), verdict_style(step))
-    return Text(visible(step.fault.detail) if step.fault is not None else "", "dim")
+    return Text(visible(step.fault), "dim")
 
 
-def _facts(decision: Decision, evidence: Evidence, glyphs: Glyphs) -> Table:
+def _facts(decision: Explanation, glyphs: Glyphs) -> Table:
     """What was done around the layers, what follows, and what would have changed it."""
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column()
     # The first remark of a decision no layer made stands at the end of the track.
-    made = bool(decision.steps) and decision.steps[-1].ended == "accepted"
+    also = decision.remarks[0 if decision.was_accepted else 1 :]
     sections = (
-        ("also", (Text(visible(remark.text)) for remark in decision.remarks[0 if made else 1 :])),
+        ("also", (Text(visible(remark.text)) for remark in also)),
         ("policy", policy_lines(decision.policy, glyphs)),
-        ("what if", _what_if(decision, evidence)),
+        ("what if", _what_if(decision)),
     )
     for title, lines in sections:
         for number, line in enumerate(lines):
@@ -193,27 +201,23 @@ def policy_lines(policy: Policy, glyphs: Glyphs) -> list[Text]:
     return lines or [Text("nothing is prescribed", "dim")]
 
 
-def _what_if(decision: Decision, evidence: Evidence) -> Iterator[RenderableType]:
-    if not decision.steps:
+def _what_if(decision: Explanation) -> Iterator[RenderableType]:
+    if all(step.ended == "not asked" for step in decision.trace):
         return
-    if all(step.place.call is None for step in decision.steps):
-        yield Text("not known: no layer of it can be asked again", "dim")
+    if decision.counterfactuals is None:
+        yield Text(decision.unexplored, "dim")
         return
-    if len(evidence.reading.words) > WEIGHED_CHARACTERS:
-        yield Text("not asked: the text is too long to decide it again without each signal", "dim")
-        return
-    others = list(Router(decision.profile).counterfactuals(decision))
-    if not others:
-        spoke = any(map(fired, decision.steps))
+    if not decision.counterfactuals:
+        spoke = any(step.fired for step in decision.trace)
         why = "whichever one signal is left out" if spoke else "no signal could be left out"
         yield Text.assemble((" + ".join(decision.routes), "bold"), (f"  {why}", "dim"))
         return
-    texts = {reason.code: reason.text for step in decision.steps for reason in step.reasons}
+    texts = {reason.code: reason.text for step in decision.trace for reason in step.reasons}
     grid = Table.grid(padding=(0, 2))
     grid.add_column(no_wrap=True)
     grid.add_column()
     last = ""
-    for other in others:
+    for other in decision.counterfactuals:
         becomes = f"{other.route} {other.confidence:.2f}"
         without = Text.assemble(("without ", "dim"), visible(texts.get(other.signal, other.signal)))
         grid.add_row(Text("" if becomes == last else becomes, "bold"), without)

@@ -9,9 +9,9 @@ import msgspec
 from rich.table import Table
 from rich.text import Text
 
-from turnout.core.decision import Decision
+from turnout.explain.explanation import Explanation
+from turnout.explain.logged import explain_logged
 from turnout.store import BreachRow, Feedback, Logged, Outcome, Records
-from turnout.store.restore import restore
 
 from .option import ConfigOption, DbOption, DecisionArgument, JsonOption, TenantOption
 from .render import picture
@@ -24,8 +24,7 @@ class Story(NamedTuple):
     """A decision and everything the log has on it."""
 
     row: Logged
-    decision: Decision
-    why_not: str
+    decision: Explanation
     outcome: Outcome | None
     feedback: list[Feedback]
     breaches: list[BreachRow]
@@ -66,10 +65,10 @@ def show(
 
 def tell(records: Records, ident: str) -> Story:
     row = records.get(ident)
-    parts = records.parts(row.id)
-    restored = restore(row, parts, records.profile(row.profile_hash))
-    breaches = [breach for one in (row, *parts) for breach in records.breaches(decision=one.id)]
-    return Story(row, *restored, records.outcome(row.id), records.feedback(row.id), breaches)
+    decision = explain_logged(row, records.profile(row.profile_hash), records.patterns(row.profile_hash))
+    ids = (row.id, *(part.id for part in decision.parts))
+    breaches = [breach for ident in ids for breach in records.breaches(decision=ident)]
+    return Story(row, decision, records.outcome(row.id), records.feedback(row.id), breaches)
 
 
 def aftermath(story: Story, glyphs: Glyphs) -> Table:
@@ -79,7 +78,6 @@ def aftermath(story: Story, glyphs: Glyphs) -> Table:
     grid.add_column()
     sections = (
         ("logged", _logged(story.row, glyphs)),
-        ("drawn", [Text(f"as it was recorded: {visible(story.why_not)}", "yellow")] if story.why_not else []),
         ("happened", _happened(story.outcome, glyphs)),
         ("feedback", (_said(word, glyphs) for word in story.feedback)),
         ("breach", (_broken(breach, glyphs) for breach in story.breaches)),

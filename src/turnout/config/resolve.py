@@ -16,7 +16,7 @@ from turnout import layers as _builtin_layers  # noqa: F401 - importing it regis
 from turnout.core.embed import Embeds
 from turnout.core.errors import ConfigError
 from turnout.core.model import Asks
-from turnout.core.profile import Part, Placed, Profile, judges_by
+from turnout.core.profile import Part, PatternSource, Placed, Profile, judges_by
 from turnout.core.query import Reading
 from turnout.core.registry import Cost, Supplies, broken, kinds
 from turnout.core.verdict import Gate
@@ -97,6 +97,10 @@ def _build(
         + missing
         + tuple(f"plug-in {name!r} was not imported: {why}" for name, why in broken().items()),
         resolved=tree,
+        patterns=tuple(
+            PatternSource(code, type(pattern).__name__.lower(), source)
+            for code, pattern, source in zip(lexicon.codes, lexicon.patterns, matcher.sources, strict=True)
+        ),
         encoded_policies={route: msgspec.Raw(msgspec.json.encode(policy)) for route, policy in file.policy.items()},
     )
 

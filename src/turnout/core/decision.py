@@ -118,6 +118,8 @@ class Decision(Struct, frozen=True, eq=False, gc=False):
     """What this decision is to the question it is a part of."""
     id: str = ""
     elapsed_ns: int = 0
+    hits: tuple[int, ...] = ()
+    """Which of the profile's patterns were found, by their place in it."""
     _reasons: tuple[Reason, ...] | None = None
 
     @property
@@ -223,6 +225,8 @@ class Decision(Struct, frozen=True, eq=False, gc=False):
             role,
             text,
             then,
+            len(self.remarks),
+            self.hits or UNSET,
         )
 
 
@@ -265,6 +269,10 @@ class DecisionForm(Struct, frozen=True, gc=False):
     """The part's own text."""
     then: str | UnsetType = UNSET
     """What a condition leads to."""
+    remark_count: int = 0
+    """How many of the reasons are no layer's: the last ones where a layer decided, else the first ones."""
+    hits: tuple[int, ...] | UnsetType = UNSET
+    """Which of the profile's patterns were found; where text is not kept, neither are they."""
 
 
 PartForm = tuple[str | UnsetType, str | UnsetType, str | UnsetType]
@@ -282,7 +290,7 @@ def _step_form(step: Step, chosen: Step | None) -> StepForm:
         return StepForm(place.id, place.kind, step.ended, step.elapsed_ns / 1000, reasons=reasons)
     form: VerdictForm | Raw | None = verdict._encoded
     if form is None and verdict._explained is None:
-        form = VerdictForm(verdict.routes, verdict.confidence, verdict.margin, verdict.scores, verdict.decisive)
+        form = verdict.form()
     # A fallback's reasons are those of the layers it fell back from.
     reasons = None if chosen is None or step is chosen else step.reasons
     return StepForm(

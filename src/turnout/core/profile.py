@@ -56,6 +56,16 @@ def judges_by(layer: object) -> Needs | None:
     return said if said in ("declared", "notes") else None
 
 
+class PatternSource(Struct, frozen=True, array_like=True):
+    """Something a profile looks for; a hit's id is its place among them."""
+
+    code: str
+    """Of the signal or rule it belongs to."""
+    kind: str
+    source: str
+    """As RE2 reads it."""
+
+
 Explain = Callable[[Verdict], tuple[Reason, ...]]
 
 
@@ -127,6 +137,8 @@ class Profile(Struct, frozen=True, eq=False):
     """What the loader noticed that is no mistake: kinds not installed, settings applied."""
     resolved: Mapping[str, Any] = {}
     """The whole profile as plain data, after `extends` and settings."""
+    patterns: tuple[PatternSource, ...] = ()
+    """Everything it looks for, in the order of a reading's hits."""
     encoded_policies: Mapping[str, Raw] = {}
     """Each policy as JSON, written once: a policy never changes while its profile lives."""
 

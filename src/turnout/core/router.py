@@ -241,6 +241,7 @@ class Router:
             remarks,
             (),
             part,
+            hits=reading.hits,
         )
 
     def _adjust(

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, Literal, get_args
 
-from msgspec import Raw, Struct, json
+from msgspec import UNSET, Raw, Struct, UnsetType, json
 from msgspec.structs import force_setattr
 
 Who = Literal["D", "R", "S", "K", "E", "L", "A", "C", "F", "N"]
@@ -41,6 +41,8 @@ class Verdict(Struct, frozen=True, gc=False, eq=False):
     """False: `confidence` is a score on [0, 1], not a fitted probability."""
     who: Who | None = None
     """Who decided, where it is not the layer's own kind: an answer kept from before is the cache's."""
+    adds: Mapping[str, float] = {}
+    """What each reason adds to the score of the first route, or to the only score, by its code; where that is known."""
     _encoded: Raw | None = None
     _explained: tuple[object, str, tuple[Reason, ...]] | None = None
     _sound: tuple[str, ...] | None = None
@@ -50,9 +52,21 @@ class Verdict(Struct, frozen=True, gc=False, eq=False):
         """The JSON form. A layer that sees the same evidence again may return the same verdict, so it is kept."""
         encoded = self._encoded
         if encoded is None:
-            encoded = Raw(_encode(VerdictForm(self.routes, self.confidence, self.margin, self.scores, self.decisive)))
+            encoded = Raw(_encode(self.form()))
             force_setattr(self, "_encoded", encoded)
         return encoded
+
+    def form(self) -> VerdictForm:
+        """What the JSON form is written from."""
+        return VerdictForm(
+            self.routes,
+            self.confidence,
+            self.margin,
+            self.scores,
+            self.decisive,
+            self.calibrated or UNSET,
+            self.adds or UNSET,
+        )
 
     def __eq__(self, other: object) -> bool:
         # What is kept for speed is no part of the value.
@@ -66,7 +80,7 @@ class Verdict(Struct, frozen=True, gc=False, eq=False):
 
     def _content(self) -> tuple[object, ...]:
         stated = (self.routes, self.confidence, self.margin, dict(self.scores), self.reasons, self.evidence)
-        return (*stated, self.decisive, self.calibrated, self.who)
+        return (*stated, self.decisive, self.calibrated, self.who, dict(self.adds))
 
 
 class VerdictForm(Struct, frozen=True, gc=False):
@@ -77,6 +91,9 @@ class VerdictForm(Struct, frozen=True, gc=False):
     margin: float
     scores: Mapping[str, float]
     decisive: bool
+    calibrated: bool | UnsetType = UNSET
+    """Given where `confidence` is a fitted probability."""
+    adds: Mapping[str, float] | UnsetType = UNSET
 
 
 _encode = json.Encoder().encode

@@ -14,7 +14,7 @@ from __future__ import annotations
 import functools
 import math
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -25,7 +25,7 @@ from turnout.core.verdict import Reason, Verdict
 from turnout.text.match import Ordered, Pattern, Phrase, Regex, Substring, Whole
 from turnout.text.tokens import UNITS_PER_TOKEN
 
-from .signals_config import Bands, Override, Ranking, Signal, SignalsConfig
+from .signals_config import Bands, Override, Ranking, Signal, SignalsConfig, Term
 
 # Combinations kept per layer. Each is a few hundred bytes; traffic that never repeats one only pays for the look-up.
 KEPT = 4096
@@ -65,6 +65,7 @@ class Judged(NamedTuple):
     confidence: float
     margin: float
     scores: dict[str, float]
+    adds: dict[str, float]
     decisive: bool = False
 
 
@@ -133,6 +134,7 @@ class Signals:
             judged.scores,
             evidence=(hits, standing, grains, questions),
             decisive=judged.decisive,
+            adds=judged.adds,
         )
 
     def judge(self, hits: Hits, standing: Standing) -> Judged:
@@ -224,10 +226,13 @@ class BandSignals(Signals):
     def judge(self, hits: Hits, standing: Standing) -> Judged:
         counts, rungs = self.stood(hits, standing)
         score = 0.0
+        adds: dict[str, float] = {}
         silent = True
         # In the order of the signals: it decides ties at an edge.
         for index, rung in rungs:
             score += rung.points
+            if rung.points:
+                adds[rung.reason.code] = rung.points
             if silent and index not in self.neutral:
                 silent = False
         edges = self.bands.edges
@@ -237,11 +242,11 @@ class BandSignals(Signals):
         if override is not None:
             lifted = self.sigmoid(score) if override.config.at_least else 0.0
             confidence = max(override.config.confidence, lifted)
-            return Judged((override.config.route,), confidence, distance, scores, decisive=True)
+            return Judged((override.config.route,), confidence, distance, scores, adds, decisive=True)
         confidence = self.sigmoid(distance)
         if silent and self.silent_confidence is not None:
             confidence = min(confidence, self.silent_confidence)
-        return Judged((self.bands.routes[bisect_right(edges, score)],), confidence, distance, scores)
+        return Judged((self.bands.routes[bisect_right(edges, score)],), confidence, distance, scores, adds)
 
     def sigmoid(self, x: float) -> float:
         # exp overflows from 710 on; long before that the result is 0 to the last bit that is ever shown.
@@ -298,13 +303,7 @@ class RankSignals(Signals):
     def judge(self, hits: Hits, standing: Standing) -> Judged:
         ranking = self.ranking
         on = {self.signals[index].id for index, _ in self.stood(hits, standing).rungs}
-        sums = {
-            name: sum((weight for signal, weight in weights.items() if signal in on), ranking.base.get(name, 0.0))
-            for name, weights in ranking.sums.items()
-        }
-        scores = {
-            route: max(0.0, sum(term.value(on, sums) for term in terms)) for route, terms in ranking.routes.items()
-        }
+        scores = self.score(on, ranking.routes)
         # Python's sort is stable, so a tie goes to the route listed first.
         ranked = sorted(scores, key=scores.__getitem__, reverse=True)
         top, second = scores[ranked[0]], scores[ranked[1]]
@@ -316,7 +315,20 @@ class RankSignals(Signals):
         for floor in ranking.floors:
             if floor.route == ranked[0] and on.issuperset(floor.when):
                 confidence = max(confidence, floor.confidence)
-        return Judged((ranked[0],), confidence, top - second, scores)
+        # A signal adds what its route's score would be lower without it.
+        winner = {ranked[0]: ranking.routes[ranked[0]]}
+        others = {signal: self.score(on - {signal}, winner)[ranked[0]] for signal in sorted(on)}
+        adds = {f"signals.{signal}": top - without for signal, without in others.items() if without != top}
+        return Judged((ranked[0],), confidence, top - second, scores, adds)
+
+    def score(self, on: set[str], routes: Mapping[str, tuple[Term, ...]]) -> dict[str, float]:
+        """What some routes come to with these signals."""
+        ranking = self.ranking
+        sums = {
+            name: sum((weight for signal, weight in weights.items() if signal in on), ranking.base.get(name, 0.0))
+            for name, weights in ranking.sums.items()
+        }
+        return {route: max(0.0, sum(term.value(on, sums) for term in terms)) for route, terms in routes.items()}
 
 
 def _patterns(signal: Signal, match: str) -> Iterator[tuple[Pattern, str]]:

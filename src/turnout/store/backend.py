@@ -104,7 +104,7 @@ def record(row: Row) -> Record:
     if type(row) is OutcomeRow:
         return (*fields[:-3], _json(row.sources), _json(row.extra), row.created_ms)
     if type(row) is ProfileRow:
-        return (row.hash, row.name, _json(row.resolved), row.created_ms)
+        return (row.hash, row.name, _json(row.resolved), row.created_ms, _json(row.patterns))
     return fields
 
 

@@ -92,7 +92,8 @@ class Scribe:
     def profile(self, profile: Profile) -> bytes:
         """The line of a profile."""
         resolved = Raw(encode(profile.resolved))
-        return entry(ProfileRow(profile.hash, profile.name, resolved, time.time_ns() // 1_000_000))
+        now = time.time_ns() // 1_000_000
+        return entry(ProfileRow(profile.hash, profile.name, resolved, now, Raw(encode(profile.patterns))))
 
     def _know(self, profile: Profile) -> Known:
         known = self._known[profile.hash] = Known(decided_rules(profile.contract), {})

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from turnout.core.errors import StoreError, TextNotKept, UnknownDecision, suggest
 from turnout.core.ident import new_id
+from turnout.core.profile import PatternSource
 from turnout.core.query import Query, Turn
 
 from . import sql
@@ -245,6 +246,11 @@ class Records:
         """The profile of that hash as it was, resolved, if a decision of this tenant's was made with it."""
         found = self._read(sql.PROFILE_OF, hash=profile_hash)
         return msgspec.json.decode(found[0][2]) if found else None
+
+    def patterns(self, profile_hash: str) -> tuple[PatternSource, ...]:
+        """What that profile looks for, in the order of a decision's hits; nothing where no such row was written."""
+        found = self._read(sql.PROFILE_OF, hash=profile_hash)
+        return msgspec.json.decode(found[0][4] or "[]", type=tuple[PatternSource, ...]) if found else ()
 
     # --- what belongs to a decision
 

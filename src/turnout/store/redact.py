@@ -99,6 +99,8 @@ def _redact_form(form: dict[str, Any], level: Level) -> None:
     told = [form["reasons"], *(step.get("reasons") or () for step in form["trace"])]
     for reason in (reason for reasons in told for reason in reasons):
         reason["text"] = keep(reason["text"], level) or ""
+    # A pattern that was found is as good as the words it stands for.
+    form.pop("hits", None)
     for field in ("text", "then"):
         if field in form:
             form[field] = keep(form[field], level) or ""

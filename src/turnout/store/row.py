@@ -140,6 +140,8 @@ class ProfileRow(Struct, array_like=True, frozen=True, gc=False, tag="p"):
     name: str
     resolved: Raw
     created_ms: int
+    patterns: Raw = NOTHING
+    """What it looks for, in the order of a decision's hits."""
 
 
 class BreachRow(Struct, array_like=True, frozen=True, gc=False, tag="v"):

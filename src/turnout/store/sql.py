@@ -10,9 +10,10 @@ from __future__ import annotations
 # --- what the journal writes, its rows' fields in order; whatever is there already stays as it is
 
 ADD_PROFILE = """
-insert into profiles (hash, name, resolved, created_ms)
-values (?, ?, ?, ?)
-on conflict do nothing
+insert into profiles (hash, name, resolved, created_ms, patterns)
+values (?, ?, ?, ?, ?)
+on conflict (hash) do update set patterns = excluded.patterns
+where profiles.patterns is null and excluded.patterns is not null
 """
 
 ADD_DECISION = """
@@ -125,7 +126,7 @@ select id from decisions where tenant = :tenant and id like :ending order by id 
 """
 
 PROFILE_OF = """
-select p.hash, p.name, p.resolved, p.created_ms
+select p.hash, p.name, p.resolved, p.created_ms, p.patterns
 from profiles p
 where p.hash = :hash
   and exists (select 1 from decisions d where d.tenant = :tenant and d.profile_hash = p.hash)
@@ -409,7 +410,7 @@ select name, setting from store_settings where name > :above order by name limit
 """
 
 ALL_PROFILES = """
-select hash, name, resolved, created_ms from profiles where hash > :above order by hash limit :most
+select hash, name, resolved, created_ms, patterns from profiles where hash > :above order by hash limit :most
 """
 
 ALL_DECISIONS = """
