@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, Protocol
 from msgspec import Meta, Raw, Struct
 
 from .contract import Rule
+from .errors import QueryError, UnknownRoute
 from .policy import Policy
 from .query import Query, Reading
 from .verdict import Gate, Reason, Verdict, Who
@@ -141,6 +142,29 @@ class Profile(Struct, frozen=True, eq=False):
     """Everything it looks for, in the order of a reading's hits."""
     encoded_policies: Mapping[str, Raw] = {}
     """Each policy as JSON, written once: a policy never changes while its profile lives."""
+
+    def routes_up_to(self, ceiling: str | None) -> tuple[str, ...]:
+        """The routes a caller with this ceiling may have, cheapest first; without one, all of them.
+
+        Raises QueryError for a ceiling that is no route, and for any where routes have no order.
+        """
+        if ceiling is None:
+            return self.routes
+        if ceiling not in self.routes:
+            raise UnknownRoute("ceiling", ceiling, self.routes)
+        if not self.ordered:
+            raise QueryError(
+                f"ceiling {ceiling!r}: the routes of profile {self.name!r} have no order; "
+                "leave the ceiling out, or say ordered = true in the profile"
+            )
+        return self.routes[: self.routes.index(ceiling) + 1]
+
+    def lower_ceiling(self, asked: str | None, granted: str | None) -> str | None:
+        """The lower of the ceiling a request asks for and the one its key has, which binds only where it is a route."""
+        if granted is None or granted not in self.routes or not self.ordered:
+            return asked
+        above = asked in self.routes and asked not in self.routes_up_to(granted)
+        return granted if asked is None or above else asked
 
     def __repr__(self) -> str:
         return f"Profile({self.name!r}, hash={self.hash!r}, routes={list(self.routes)})"

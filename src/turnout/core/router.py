@@ -20,7 +20,7 @@ from msgspec.structs import force_setattr, replace
 from .aside import INLINE
 from .contain import contain, to_fault
 from .decision import Decision, Step, idle_step
-from .errors import QueryError, QueryTooLarge, ReplayMismatch, UnknownRoute
+from .errors import QueryError, QueryTooLarge, ReplayMismatch
 from .ident import new_id
 from .profile import Default, Part, Placed, Profile
 from .query import MAX_CHARACTERS, Query, Reading
@@ -123,14 +123,7 @@ class Router:
         if size > MAX_CHARACTERS:
             raise QueryTooLarge(size, MAX_CHARACTERS)
         profile = self.profile
-        if query.ceiling is not None:
-            if query.ceiling not in profile.routes:
-                raise UnknownRoute("ceiling", query.ceiling, profile.routes)
-            if not profile.ordered:
-                raise QueryError(
-                    f"ceiling {query.ceiling!r}: the routes of profile {profile.name!r} have no order; "
-                    "leave the ceiling out, or say ordered = true in the profile"
-                )
+        profile.routes_up_to(query.ceiling)
         if query.declared is not None:
             if query.declared.strip().casefold() in profile.undeclared:
                 return replace(query, declared=None)
@@ -261,8 +254,8 @@ class Router:
                 detail = change.detail if isinstance(change, Fault) else f"returned {repr(change)[:80]}"
                 remarks.append(Reason("adjust.error", f"an adjustment failed and changed nothing: {detail}"))
         if (ceiling := reading.query.ceiling) is not None:
-            limit = profile.routes.index(ceiling)
-            clamped = tuple(dict.fromkeys(profile.routes[min(profile.routes.index(r), limit)] for r in routes))
+            allowed = profile.routes_up_to(ceiling)
+            clamped = tuple(dict.fromkeys(route if route in allowed else ceiling for route in routes))
             if clamped != routes:
                 remarks.append(Reason("clamp.ceiling", f"{routes[0]} is above this caller's ceiling {ceiling}"))
                 routes, how = clamped, "k"

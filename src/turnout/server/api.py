@@ -115,11 +115,7 @@ async def _decide(house: House, caller: Caller, asked: RouteBody, profile: str |
     check_text((Turn("user", asked.text), *turns), 422)
     if asked.declared is not None and not caller.may_force:
         raise Refused(403, "permission_error", "this key may not declare a route itself")
-    ceiling = asked.ceiling
-    if caller.ceiling is not None and caller.ceiling in router.profile.routes and router.profile.ordered:
-        order = router.profile.routes
-        if ceiling is None or (ceiling in order and order.index(ceiling) > order.index(caller.ceiling)):
-            ceiling = caller.ceiling
+    ceiling = router.profile.lower_ceiling(asked.ceiling, caller.ceiling)
     query = Query(asked.text, turns, asked.attachments, asked.declared, ceiling, asked.session, caller.tenant or None)
     try:
         decision = await decide(router, query, caller, house.models.slots, house.store)

@@ -37,10 +37,8 @@ def choose(
     profile: Profile, slots: Slots, asked: Asked, route: str, caller: Caller, *, provider: str | None = None
 ) -> Choice:
     """The chain of a route. `provider` binds it to one, where the conversation carries that provider's state."""
-    chain = profile.policies[route].chain or (route,)
-    if caller.ceiling is not None:
-        limit = profile.routes.index(caller.ceiling)
-        chain = tuple(name for name in chain if profile.routes.index(name) <= limit)
+    allowed = profile.routes_up_to(caller.ceiling)
+    chain = [name for name in profile.policies[route].chain or (route,) if name in allowed]
     candidates: list[Candidate] = []
     skipped: list[Reason] = []
     for name in chain:

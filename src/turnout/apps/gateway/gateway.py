@@ -239,8 +239,7 @@ def refusal(form: Format, refused: Refused, decision: str = "") -> Answer:
 
 def _is_above(profile: Profile, route: str | None, caller: Caller) -> bool:
     """Whether a route is dearer than the caller's ceiling; one that is no tier is."""
-    order = profile.routes
-    return caller.ceiling is not None and (route not in order or order.index(route) > order.index(caller.ceiling))
+    return caller.ceiling is not None and route not in profile.routes_up_to(caller.ceiling)
 
 
 def _route_of(profile: Profile, slot: Slot) -> str | None:
