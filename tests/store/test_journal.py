@@ -19,7 +19,7 @@ import pytest
 
 from stored import ask, select, stuck
 from turnout.core.errors import NotStored, StoreUnavailable
-from turnout.store import Outcome, Store, open_store
+from turnout.store import Outcome, Store, open_reader, open_store
 from turnout.store import journal as journal_module
 from turnout.store import postgres as postgres_module
 from turnout.store import sqlite as sqlite_module
@@ -318,6 +318,16 @@ class TestClose:
             assert [one.id for one in heir.records().decisions(oldest_first=True)] == [one.id for one in made]
             assert heir.records().profile(made[0].profile.hash) is not None
         assert list(store.journal.spool.folder.glob("*.spool")) == []
+
+    @pytest.mark.usefixtures("impatient")
+    def test_whoever_only_reads_finds_what_was_left_too(self, opened: Callable[..., Store], store_url: str) -> None:
+        store = opened()
+        decision = ask()
+        with stuck(store_url):
+            store.record(decision)
+            store.close()
+        with open_reader(store_url) as reader:
+            assert reader.records().get(decision.id).id == decision.id
 
     def test_twice_is_harmless(self, opened: Callable[..., Store]) -> None:
         store = opened()

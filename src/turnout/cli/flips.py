@@ -28,7 +28,7 @@ from .option import (
 )
 from .rows import chunks, read_row, text_of
 from .screen import Glyphs, console, counted, glyphs_for, visible, write_json
-from .stored import reading_log, span_of
+from .stored import span_of, writing_log
 from .stream import progressing, reading
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def flips(
             questions, where = _read(source, field), "a file"
         else:
             with contextlib.suppress(NoLogYet):
-                store = opened.enter_context(reading_log(db, config))
+                store = opened.enter_context(writing_log(db, config))
                 records = store.records(tenant)
                 tenant = records.tenant
                 questions = logged_questions(records, router.profile.name, span=span, most=most)

@@ -90,7 +90,7 @@ def create(
     """
     from turnout.server.key import digest, new_credential, read_pepper, spell
 
-    from .stored import reading_log
+    from .stored import writing_log
 
     _check_words(name, scope)
     _check_ceiling(ceiling, profile, config)
@@ -112,7 +112,7 @@ def create(
         created_ms=now,
         expires_ms=None if days is None else now + days * DAY_MS,
     )
-    with reading_log(db, config, create=True) as store:
+    with writing_log(db, config, create=True) as store:
         first = not store.keys.any()
         store.keys.add(key)
     if json:

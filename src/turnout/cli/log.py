@@ -28,7 +28,7 @@ from .option import (
 )
 from .outcome import HOW, WHO, style_of
 from .screen import Glyphs, complain, console, glyphs_for, visible, write_json
-from .stored import left_out, nothing_there, reading_log, records_of, row_form, span_of, unread
+from .stored import left_out, nothing_there, reading_log, records_of, row_form, span_of, unread, writing_log
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -96,7 +96,7 @@ def log(
         raise QueryError(f"--limit {limit}: a number from 0 up")
     wanted = Wanted(span_of(since, until), profile, by, route, _letters(outcome), _session(session), text, key)
     try:
-        with reading_log(db, config, create=follow) as store:
+        with writing_log(db, config, create=True) if follow else reading_log(db, config) as store:
             records = records_of(store, tenant, key)
             follower = Follower(records, wanted) if follow else None
             rows = list(islice(wanted.read(records), limit))[::-1]

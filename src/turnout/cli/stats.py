@@ -15,7 +15,7 @@ from cyclopts import Parameter
 
 from turnout.config.shelf import Change, is_name, read_history, shelves
 from turnout.core.errors import ConfigError, NoLogYet
-from turnout.store import Records, Span, Stats, Store
+from turnout.store import Records, Span, Stats, StoreReader
 from turnout.store.keys import KeyUse
 
 from .option import (
@@ -129,8 +129,8 @@ def shift_of(stretch: Stretch) -> int:
     return int(offset.total_seconds() * 1000) + (MONDAY_MS if stretch == "week" else 0)
 
 
-def waiting_in(store: Store) -> Waiting:
-    folder = store.journal.spool.folder
+def waiting_in(store: StoreReader) -> Waiting:
+    folder = store.folder
     sizes = [path.stat().st_size for path in folder.glob("*.spool") if path.exists()]
     rejected = folder / "rejected.jsonl"
     lines = rejected.read_bytes().count(b"\n") if rejected.exists() else 0

@@ -16,7 +16,7 @@ import msgspec
 
 from turnout.config.settings import store_settings, store_url
 from turnout.core.errors import NoLogYet, TurnoutError, UnknownDecision, suggest
-from turnout.store import Logged, Records, Span, Store, open_store
+from turnout.store import Logged, Records, Span, Store, StoreReader, open_reader, open_store
 from turnout.store.sqlite import Sqlite
 from turnout.store.stats import FOREVER_MS
 from turnout.store.store import connect
@@ -28,14 +28,28 @@ _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks
 
 
 @contextmanager
-def reading_log(db: str | None, config: str | None = None, *, create: bool = False) -> Iterator[Store]:
-    """The decision log, open. Raises NoLogYet where there is none."""
+def reading_log(db: str | None, config: str | None = None) -> Iterator[StoreReader]:
+    """The decision log, open to be read. Raises NoLogYet where there is none."""
     quiet()
-    backend, spool = connect(store_url(db, store_settings(config)))
-    if not create and isinstance(backend, Sqlite) and not backend.path.exists() and not any(spool.glob("*.spool")):
-        raise NoLogYet(visible(backend.where))
+    require_log(db, config)
+    with open_reader(db, config=config) as store:
+        yield store
+
+
+@contextmanager
+def writing_log(db: str | None, config: str | None = None, *, create: bool = False) -> Iterator[Store]:
+    """The decision log, open to be written too. Raises NoLogYet where there is none and none is to be made."""
+    quiet()
+    if not create:
+        require_log(db, config)
     with open_store(db, config=config) as store:
         yield store
+
+
+def require_log(db: str | None, config: str | None) -> None:
+    backend, spool = connect(store_url(db, store_settings(config)))
+    if isinstance(backend, Sqlite) and not backend.path.exists() and not any(spool.glob("*.spool")):
+        raise NoLogYet(visible(backend.where))
 
 
 def quiet() -> None:
@@ -70,7 +84,7 @@ def moment(said: str, option: str) -> int:
         ) from None
 
 
-def nothing_there(store: Store, records: Records) -> str:
+def nothing_there(store: StoreReader, records: Records) -> str:
     """Why a list is empty, and what to do about it."""
     tenants = store.tenants()
     mine = tenants.pop(records.tenant, 0)
@@ -83,7 +97,7 @@ def nothing_there(store: Store, records: Records) -> str:
     return f"no decisions {whose}; there are decisions of {others}: name one with --tenant"
 
 
-def records_of(store: Store, tenant: str, key: str | None) -> Records:
+def records_of(store: StoreReader, tenant: str, key: str | None) -> Records:
     """What `--tenant` and `--key` name. A key's rows are its tenant's, so a key is enough; one that was deleted is
     known by what it left in the log."""
     if key is None:
@@ -98,7 +112,7 @@ def records_of(store: Store, tenant: str, key: str | None) -> Records:
     return store.records(whose.pop())
 
 
-def records_with(store: Store, tenant: str, ident: str) -> Records:
+def records_with(store: StoreReader, tenant: str, ident: str) -> Records:
     """Where one decision is: with the tenant named; where none is, perhaps with a key that is its own tenant."""
     records = store.records(tenant)
     if not tenant and ident != "last":
@@ -109,7 +123,7 @@ def records_with(store: Store, tenant: str, ident: str) -> Records:
     return records
 
 
-def left_out(store: Store, tenant: str, key: str | None) -> str:
+def left_out(store: StoreReader, tenant: str, key: str | None) -> str:
     """What a list without a tenant does not show, and how to see it; empty if that is nothing."""
     own = store.keys.own_tenants() if not tenant and key is None else []
     if not own:

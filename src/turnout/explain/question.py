@@ -75,10 +75,16 @@ def _view(text: str, fold: str) -> tuple[str, list[int]]:
             seen = "\n" if character == "\n" else "" if view[-1:] == [" "] else " "
         else:
             if character not in folded:
-                spelled = FOLDS[fold](character).text
-                bare = spelled.isascii() or fold != "unicode"
-                folded[character] = spelled if bare else wrap_text(spelled)
+                folded[character] = _spell(character, fold)
             seen = folded[character]
         view.extend(seen)
         origin.extend([place] * len(seen))
     return "".join(view).encode("utf-8", "replace").decode(), origin
+
+
+def _spell(character: str, fold: str) -> str:
+    """One character as patterns see it."""
+    if character.isascii() and character.isprintable():
+        return character.lower()
+    spelled = FOLDS[fold](character).text
+    return wrap_text(spelled) if fold == "unicode" else spelled

@@ -13,6 +13,7 @@ import secrets
 import time
 from concurrent.futures import Future
 from pathlib import Path
+from typing import Self
 from urllib.parse import unquote, urlsplit
 
 import msgspec
@@ -36,22 +37,51 @@ from .spool import CLOSED, Spool
 from .sqlite import Sqlite
 
 
-class Store:
+class StoreReader:
+    """One open database, to be read; whoever writes decisions opens a `Store`."""
+
+    def __init__(self, backend: Backend, folder: Path) -> None:
+        self.backend = backend
+        self.folder = folder
+        """Where rows wait for the database."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def keys(self) -> Keys:
+        """Keys, and what they have spent."""
+        return Keys(self.backend, self._settled)
+
+    def records(self, tenant: str = "") -> Records:
+        """What one tenant may see. Without a name: decisions of queries that named none."""
+        return Records(self.backend, tenant, self._settled)
+
+    def tenants(self) -> dict[str, int]:
+        """Whose decisions there are, and how many."""
+        self._settled(1.0)
+        return dict(self.backend.read(sql.TENANTS, {}))
+
+    def close(self) -> None:
+        self.backend.close()
+
+    def _settled(self, timeout_s: float) -> bool:
+        return True
+
+
+class Store(StoreReader):
     """One open database with its journal. Thread-safe; not to be used across a fork."""
 
     def __init__(self, backend: Backend, journal: Journal, settings: StoreSettings) -> None:
-        self.backend = backend
+        super().__init__(backend, journal.spool.folder)
         self.journal = journal
         self.settings = settings
 
     def __repr__(self) -> str:
         return f"Store({self.backend.where!r}, {self.journal.durability}, text={self.journal.scribe.level})"
-
-    def __enter__(self) -> Store:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     @property
     def is_strict(self) -> bool:
@@ -104,20 +134,6 @@ class Store:
         """Write down what a key spent on a decision, or on what has an id of its own and did not become one; the same
         id is never paid for twice."""
         self.journal.put(_spending(decision, key_id, amount_usd))
-
-    @property
-    def keys(self) -> Keys:
-        """Keys, and what they have spent."""
-        return Keys(self.backend, self._settled)
-
-    def records(self, tenant: str = "") -> Records:
-        """What one tenant may see. Without a name: decisions of queries that named none."""
-        return Records(self.backend, tenant, self._settled)
-
-    def tenants(self) -> dict[str, int]:
-        """Whose decisions there are, and how many."""
-        self._settled(1.0)
-        return dict(self.backend.read(sql.TENANTS, {}))
 
     def counts(self) -> Counts:
         """What the journal has done, lost, and still holds."""
@@ -196,6 +212,18 @@ def open_store(
         journal.open()
         opened.pop_all()
     return Store(backend, journal, settings)
+
+
+def open_reader(url: str | None = None, *, config: str | None = None) -> StoreReader:
+    """Open the decision log for reading; where rows wait in a spool, they are put into the database first."""
+    backend, folder = connect(store_url(url, store_settings(config)))
+    if any(folder.glob("*.spool")):
+        return open_store(url, config=config)
+    with contextlib.ExitStack() as opened:
+        opened.callback(backend.close)
+        bring_up(backend)
+        opened.pop_all()
+    return StoreReader(backend, folder)
 
 
 def connect(url: str) -> tuple[Backend, Path]:
