@@ -135,6 +135,17 @@ CASES = [
 WIDTHS = (40, 57, 80, 100)
 
 
+def test_every_part_of_a_question_is_drawn() -> None:
+    decision = ROUTERS["sources"].route_sync("If it rains in Paris, cancel the picnic and check the news")
+    text = drawn(decision)
+    for part in decision.parts:
+        assert f"“{part.query.text}”" in text
+    for wanted in ("condition 1", f"then “{decision.parts[0].then}”", "remainder 2", "what if"):
+        assert wanted in text, text
+    assert decision.parts[0].then
+    assert text.count("policy ") == len(decision.parts) == 2
+
+
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_picture_says(case: Case) -> None:
     text = drawn(case.decision)

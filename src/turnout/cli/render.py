@@ -72,6 +72,9 @@ def picture(decision: Explanation, glyphs: Glyphs, width: int) -> RenderableType
 
 def _story(decision: Explanation, glyphs: Glyphs, width: int) -> Iterator[RenderableType]:
     yield _question(decision.question, glyphs)
+    if decision.then:
+        opening, closing = glyphs.quotes
+        yield Text.assemble(("then ", "dim"), f"{opening}{visible(decision.then)}{closing}")
     yield ""
     yield _answer(decision, glyphs)
     yield ""

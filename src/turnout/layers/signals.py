@@ -315,10 +315,10 @@ class RankSignals(Signals):
         for floor in ranking.floors:
             if floor.route == ranked[0] and on.issuperset(floor.when):
                 confidence = max(confidence, floor.confidence)
-        # A signal adds what its route's score would be lower without it.
+        # A signal adds what its route's score would be lower without it; more digits would only make the log longer.
         winner = {ranked[0]: ranking.routes[ranked[0]]}
         others = {signal: self.score(on - {signal}, winner)[ranked[0]] for signal in sorted(on)}
-        adds = {f"signals.{signal}": top - without for signal, without in others.items() if without != top}
+        adds = {f"signals.{signal}": round(top - less, 9) for signal, less in others.items() if less != top}
         return Judged((ranked[0],), confidence, top - second, scores, adds)
 
     def score(self, on: set[str], routes: Mapping[str, tuple[Term, ...]]) -> dict[str, float]:
