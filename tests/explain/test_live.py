@@ -11,7 +11,6 @@ import turnout
 from turnout import Query, Reason, Verdict
 from turnout.config.load import shipped
 from turnout.core.query import Reading
-from turnout.explain import live
 from turnout.explain.explanation import codes_of
 from turnout.explain.live import explain
 from turnout.testing import make_router
@@ -102,13 +101,6 @@ def test_every_part_is_explained() -> None:
     for part in explained.parts:
         assert part.question.spans
         assert part.counterfactuals
-
-
-def test_a_long_text_is_not_decided_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "EXPLORED_CHARACTERS", 10)
-    explained = explain(HELD)
-    assert explained.counterfactuals is None
-    assert "too long" in explained.unexplored
 
 
 def test_earlier_turns_are_counted() -> None:

@@ -25,7 +25,7 @@ from turnout.core.profile import Layer
 from turnout.core.query import Reading
 from turnout.explain.explanation import Explanation
 from turnout.explain.live import explain
-from turnout.explain.logged import UNEXPLORED, explain_logged
+from turnout.explain.logged import explain_logged
 from turnout.store import Logged, Store, open_store
 from turnout.store.redact import LEVELS
 from wild_text import router, texts
@@ -76,7 +76,7 @@ def as_logged(explained: Explanation) -> Explanation:
     """An explanation without what takes asking the layers again."""
     trace = tuple(replace(step, details=()) for step in explained.trace)
     parts = tuple(map(as_logged, explained.parts))
-    return replace(explained, trace=trace, parts=parts, counterfactuals=None, unexplored=UNEXPLORED)
+    return replace(explained, trace=trace, parts=parts, counterfactuals=None)
 
 
 @pytest.mark.parametrize("name", shipped())

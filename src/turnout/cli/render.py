@@ -6,7 +6,7 @@ One rendering: it says what `Decision.json()` says, in the same words. Colour re
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 from rich.console import Group, RenderableType
@@ -170,22 +170,26 @@ def _found(step: LayerExplanation) -> Text:
     return Text(visible(step.fault), "dim")
 
 
-def _facts(decision: Explanation, glyphs: Glyphs) -> Table:
-    """What was done around the layers, what follows, and what would have changed it."""
+def fact_table(*sections: tuple[str, Iterable[RenderableType]]) -> Table:
+    """Titles on the left, the lines of each on the right; one without lines is left out."""
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column()
-    # The first remark of a decision no layer made stands at the end of the track.
-    also = decision.remarks[0 if decision.was_accepted else 1 :]
-    sections = (
-        ("also", (Text(visible(remark.text)) for remark in also)),
-        ("policy", policy_lines(decision.policy, glyphs)),
-        ("what if", _what_if(decision)),
-    )
     for title, lines in sections:
         for number, line in enumerate(lines):
             grid.add_row("" if number else title, line)
     return grid
+
+
+def _facts(decision: Explanation, glyphs: Glyphs) -> Table:
+    """What was done around the layers, what follows, and what would have changed it."""
+    # The first remark of a decision no layer made stands at the end of the track.
+    also = decision.remarks[0 if decision.was_accepted else 1 :]
+    return fact_table(
+        ("also", [Text(visible(remark.text)) for remark in also]),
+        ("policy", policy_lines(decision.policy, glyphs)),
+        ("what if", _what_if(decision)),
+    )
 
 
 def policy_lines(policy: Policy, glyphs: Glyphs) -> list[Text]:
@@ -208,7 +212,7 @@ def _what_if(decision: Explanation) -> Iterator[RenderableType]:
     if all(step.ended == "not asked" for step in decision.trace):
         return
     if decision.counterfactuals is None:
-        yield Text(decision.unexplored, "dim")
+        yield Text("not in the log: finding out takes deciding again", "dim")
         return
     if not decision.counterfactuals:
         spoke = any(step.fired for step in decision.trace)

@@ -14,7 +14,7 @@ from turnout.explain.logged import explain_logged
 from turnout.store import BreachRow, Feedback, Logged, Outcome, Records
 
 from .option import ConfigOption, DbOption, DecisionArgument, JsonOption, TenantOption
-from .render import picture
+from .render import fact_table, picture
 from .screen import Glyphs, console, counted, glyphs_for, visible, width_of, write_json
 from .shape import Rail
 from .stored import clock, dollars, reading_log, records_with, row_form, unread
@@ -73,19 +73,12 @@ def tell(records: Records, ident: str) -> Story:
 
 def aftermath(story: Story, glyphs: Glyphs) -> Table:
     """When and whose it was, what happened, what people said of it, and which rules were broken."""
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="dim", no_wrap=True)
-    grid.add_column()
-    sections = (
+    return fact_table(
         ("logged", _logged(story.row, glyphs)),
         ("happened", _happened(story.outcome, glyphs)),
-        ("feedback", (_said(word, glyphs) for word in story.feedback)),
-        ("breach", (_broken(breach, glyphs) for breach in story.breaches)),
+        ("feedback", [_said(word, glyphs) for word in story.feedback]),
+        ("breach", [_broken(breach, glyphs) for breach in story.breaches]),
     )
-    for title, lines in sections:
-        for number, line in enumerate(lines):
-            grid.add_row("" if number else title, line)
-    return grid
 
 
 def _logged(row: Logged, glyphs: Glyphs) -> Iterator[Text]:
@@ -101,7 +94,7 @@ def _logged(row: Logged, glyphs: Glyphs) -> Iterator[Text]:
 
 def _happened(outcome: Outcome | None, glyphs: Glyphs) -> Iterator[Text]:
     if outcome is None:
-        yield Text("nobody has said", "dim")
+        yield Text("no outcome recorded", "dim")
         return
     known: list[tuple[str, str]] = [("", outcome.ended)]
     known += [(name, visible(value)) for name, value in (("model", outcome.model), ("slot", outcome.slot)) if value]
@@ -115,7 +108,7 @@ def _happened(outcome: Outcome | None, glyphs: Glyphs) -> Iterator[Text]:
     amounts = (
         ("cost", outcome.cost_usd),
         ("deciding", outcome.classifier_usd),
-        ("with the dearest slot", outcome.baseline_usd),
+        ("with the most expensive slot", outcome.baseline_usd),
     )
     known += [(name, dollars(amount)) for name, amount in amounts if amount is not None]
     if known:

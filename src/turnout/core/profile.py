@@ -125,7 +125,7 @@ class Profile(Struct, frozen=True, eq=False):
     blank: Default | None = None
     """What a query with nothing to read gets; None sends it through the layers like any other."""
     ordered: bool = False
-    """Routes are listed from cheapest to dearest, so a ceiling makes sense."""
+    """Routes are listed from the cheapest to the most expensive, so a ceiling makes sense."""
     deadline_ms: float = 400.0
     contract: tuple[Rule, ...] = ()
     adjust: tuple[Adjust, ...] = ()

@@ -87,9 +87,7 @@ class Explanation(Struct, frozen=True):
     hits: tuple[int, ...] = ()
     question: Question = Question("")
     counterfactuals: tuple[Counterfactual, ...] | None = None
-    """What would change it; None where nobody looked."""
-    unexplored: str = ""
-    """Why nobody looked."""
+    """What would change it; None of a logged one: finding out takes deciding again."""
 
     @property
     def decider(self) -> LayerExplanation | None:

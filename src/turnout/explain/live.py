@@ -11,9 +11,6 @@ from turnout.core.router import Router
 from .explanation import Explanation, complete, facts_of, give_reasons
 from .question import question_of
 
-# Reading a million characters takes some 10 ms, and every counterfactual reads them anew.
-EXPLORED_CHARACTERS = 2 * 1024 * 1024
-
 _form = msgspec.json.Decoder(Explanation)
 
 
@@ -32,7 +29,5 @@ def _explain(decision: Decision, form: Explanation) -> Explanation:
         return replace(complete(form, facts, question), parts=parts)
     form = give_reasons(form)
     trace = tuple(replace(step, details=was.details) for step, was in zip(form.trace, decision.steps, strict=True))
-    explained = complete(replace(form, trace=trace), facts, question)
-    if question.length > EXPLORED_CHARACTERS:
-        return replace(explained, unexplored="not asked: the text is too long to decide it again without each signal")
-    return replace(explained, counterfactuals=tuple(Router(profile).counterfactuals(decision)))
+    others = tuple(Router(profile).counterfactuals(decision))
+    return complete(replace(form, trace=trace, counterfactuals=others), facts, question)

@@ -23,7 +23,6 @@ from turnout.text.read import own_words
 from .explanation import HELD, Explanation, ProfileFacts, complete, facts_of, give_reasons
 from .question import Question, question_of
 
-UNEXPLORED = "not in the log: finding out takes deciding again"
 # The loop's own reasons and those of the adjustments that ship: what a decision says beside its layers.
 _REMARKS = ("adjust.", "clamp.", "extract.", "fallback.", "framing.", "held.", "router.", "scan.", "split.")
 
@@ -51,7 +50,7 @@ def _explain(form: Explanation, asked: Query, facts: ProfileFacts, *, kept: bool
     question = Question("", kept=False)
     if kept:
         question = question_of(_words(asked, form), earlier_turns=max(len(asked.turns) - 1, 0))
-    return complete(replace(form, parts=parts, unexplored=UNEXPLORED), facts, question)
+    return complete(replace(form, parts=parts), facts, question)
 
 
 def _words(asked: Query, form: Explanation) -> str:
