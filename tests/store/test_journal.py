@@ -19,12 +19,13 @@ import pytest
 
 from stored import ask, select, stuck
 from turnout.core.errors import NotStored, StoreUnavailable
-from turnout.store import Outcome, Store, open_reader, open_store
+from turnout.store import Outcome, Store, open_store
 from turnout.store import journal as journal_module
 from turnout.store import postgres as postgres_module
 from turnout.store import sqlite as sqlite_module
 from turnout.store.entry import read_entry
 from turnout.store.spool import contents, line
+from turnout.store.store import open_reader
 
 # No integer column of either database holds it.
 TOO_LARGE = 2**70

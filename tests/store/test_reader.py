@@ -8,7 +8,8 @@ import pytest
 
 from stored import ask
 from turnout.core.errors import StoreError
-from turnout.store import Store, StoreReader, open_reader, open_store
+from turnout.store import Store, open_store
+from turnout.store.store import StoreReader, open_reader
 
 
 def test_it_reads_what_was_written(store: Store, store_url: str) -> None:

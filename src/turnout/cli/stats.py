@@ -15,8 +15,9 @@ from cyclopts import Parameter
 
 from turnout.config.shelf import Change, is_name, read_history, shelves
 from turnout.core.errors import ConfigError, NoLogYet
-from turnout.store import Records, Span, Stats, StoreReader
+from turnout.store import Records, Span, Stats
 from turnout.store.keys import KeyUse
+from turnout.store.store import StoreReader
 
 from .option import (
     ConfigOption,

@@ -16,10 +16,10 @@ import msgspec
 
 from turnout.config.settings import store_settings, store_url
 from turnout.core.errors import NoLogYet, TurnoutError, UnknownDecision, suggest
-from turnout.store import Logged, Records, Span, Store, StoreReader, open_reader, open_store
+from turnout.store import Logged, Records, Span, Store, open_store
 from turnout.store.sqlite import Sqlite
 from turnout.store.stats import FOREVER_MS
-from turnout.store.store import connect
+from turnout.store.store import StoreReader, connect, open_reader
 
 from .screen import counted, visible
 

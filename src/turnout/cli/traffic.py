@@ -224,10 +224,7 @@ def _outcomes(found: Stats, glyphs: Glyphs) -> Table:
 
 
 def _latency(found: Stats, glyphs: Glyphs) -> Text:
-    times = (
-        Text.assemble((f"{name} ", "dim"), (elapsed(us, glyphs), "bold"))
-        for name, us in found.latency_us.items()
-    )
+    times = (Text.assemble((f"{name} ", "dim"), (elapsed(us, glyphs), "bold")) for name, us in found.latency_us.items())
     return Text(f" {glyphs.dot} ").join(times)
 
 

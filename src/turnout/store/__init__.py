@@ -12,7 +12,7 @@ from .records import Checked, Feedback, Intent, Label, Logged, Records, RuleCoun
 from .redact import LEVELS, Level
 from .row import BreachRow, Outcome
 from .stats import Bucket, Span, Spent, Stats
-from .store import Store, StoreReader, open_reader, open_store
+from .store import Store, open_store
 
 __all__ = [
     "LEVELS",
@@ -34,7 +34,5 @@ __all__ = [
     "Spent",
     "Stats",
     "Store",
-    "StoreReader",
-    "open_reader",
     "open_store",
 ]
