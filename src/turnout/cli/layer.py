@@ -50,10 +50,7 @@ def details(step: LayerExplanation, question: Question, glyphs: Glyphs, width: i
 
 def _signals(step: LayerExplanation, verdict: Verdict, question: Question, glyphs: Glyphs, *, side: int) -> Table:
     weights = {reason.code: verdict.adds[reason.code] for reason in step.fired if reason.code in verdict.adds}
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(overflow="fold")
-    grid.add_column(justify="right", no_wrap=True, min_width=len("+0.000"))
-    grid.add_column(no_wrap=True)
+    grid = _bar_table(len("+0.000"))
     largest = max(map(abs, weights.values()), default=1.0)
     left = side if min(weights.values(), default=0.0) < 0 else 0
     if weights:
@@ -71,6 +68,15 @@ def _signals(step: LayerExplanation, verdict: Verdict, question: Question, glyph
     return grid
 
 
+def _bar_table(number_width: int) -> Table:
+    """What, how much, and a bar."""
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(overflow="fold")
+    grid.add_column(justify="right", no_wrap=True, min_width=number_width)
+    grid.add_column(no_wrap=True)
+    return grid
+
+
 def _said(reason: Reason, question: Question, glyphs: Glyphs) -> Text:
     """The reason; with the words that matched, where it does not name them itself."""
     text = Text(visible(reason.text))
@@ -83,10 +89,7 @@ def _said(reason: Reason, question: Question, glyphs: Glyphs) -> Text:
 
 def _scores(step: LayerExplanation, verdict: Verdict, glyphs: Glyphs, *, length: int) -> Table:
     """The winner and the losers, best first."""
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(overflow="fold")
-    grid.add_column(justify="right", no_wrap=True, min_width=len("0.000"))
-    grid.add_column(no_wrap=True)
+    grid = _bar_table(len("0.000"))
     ranked = sorted(verdict.scores.items(), key=lambda item: -item[1])
     scale = max(1.0, ranked[0][1])
     for route, score in ranked[:SHOWN_SCORES]:

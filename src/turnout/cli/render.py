@@ -27,12 +27,13 @@ from .shape import Rail
 # Cells that a layer's sign and the track take before its name.
 TRACK = 4
 
-_STYLES = {
-    "accepted": "bold green",
-    "held": "bold yellow",
-    "passed": "dim",
-    "skipped": "dim",
-    "not asked": "dim",
+# How a layer ended: the name of its sign, and its style. Anything else is a fault.
+_ENDINGS = {
+    "accepted": ("accepted", "bold green"),
+    "held": ("held", "bold yellow"),
+    "passed": ("passed", "dim"),
+    "skipped": ("passed", "dim"),
+    "not asked": ("unasked", "dim"),
 }
 
 
@@ -129,23 +130,15 @@ def _answer(decision: Explanation, glyphs: Glyphs) -> Table:
 def _cascade(decision: Explanation, glyphs: Glyphs, width: int) -> Iterator[RenderableType]:
     """Each layer a station on a track; the decision leaves it where it was made."""
     names = max(len(name) for name in (*(step.layer for step in decision.trace), decision.by))
-    signs = {
-        "accepted": glyphs.accepted,
-        "held": glyphs.held,
-        "passed": glyphs.passed,
-        "skipped": glyphs.passed,
-        "not asked": glyphs.unasked,
-    }
     for number, step in enumerate(decision.trace, 1):
-        style = _STYLES.get(step.ended, "bold red")
-        sign = Text(signs.get(step.ended, glyphs.fault), style)
+        sign, style = _ENDINGS.get(step.ended, ("fault", "bold red"))
         rail = Text(" " if step.ended == "accepted" else glyphs.rail, "dim")
         took = elapsed(step.elapsed_us, glyphs) if step.elapsed_us else ""
         station = _station(step.layer, step.ended, style, _found(step), took=took, names=names)
         drawn = list(details(step, decision.question, glyphs, width - TRACK))
         if drawn and not (step.ended == "accepted" and number == len(decision.trace)):
             drawn.append("")
-        yield Rail(Group(station, *drawn), sign, rail, TRACK)
+        yield Rail(Group(station, *drawn), Text(getattr(glyphs, sign), style), rail, TRACK)
     if not decision.was_accepted:
         said = visible(decision.remarks[0].text) if decision.remarks else ""
         style = style_of(decision.outcome)
