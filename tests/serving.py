@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import uvicorn
 from msgspec.structs import replace
 
-from turnout.server.app import application
+from turnout.server.app import Application
 from turnout.server.house import House
 from turnout.server.serve import serve
 from turnout.server.settings import server_settings
@@ -36,8 +36,8 @@ async def under_uvicorn(house: House, started: Callable[[list[str]], None], stop
     """As somebody does who has a server of their own; the admin listener beside it is for the test."""
     quiet: dict[str, Any] = {"port": 0, "log_level": "warning", "access_log": False}
     servers = [
-        uvicorn.Server(uvicorn.Config(application(house, lifespan=True), lifespan="on", **quiet)),
-        uvicorn.Server(uvicorn.Config(application(house, "admin"), lifespan="off", **quiet)),
+        uvicorn.Server(uvicorn.Config(Application(house, lifespan=True), lifespan="on", **quiet)),
+        uvicorn.Server(uvicorn.Config(Application(house, "admin"), lifespan="off", **quiet)),
     ]
     tasks = [asyncio.create_task(server.serve()) for server in servers]
     while not all(server.started for server in servers):

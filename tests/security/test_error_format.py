@@ -12,7 +12,7 @@ import pytest
 from besieged import Got, besieged, call, chat, forget, make_key
 from serving import Served
 from turnout.server import app
-from turnout.server.table import ROUTES
+from turnout.server.routes import ROUTES
 
 VERSION = {"anthropic-version": "2023-06-01"}
 LIMIT = 4096

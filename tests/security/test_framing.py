@@ -165,7 +165,7 @@ CASES = (
     # Targets and hosts.
     Case("two hosts", get(b"/health", b"Host: localhost", b"Host: evil.com"), (400,)),
     Case("the same host twice", get(b"/health", b"Host: localhost", b"Host: localhost"), (400,)),
-    Case("two hosts and a body", post(b"Host: evil.com", body=HIDDEN), (400,), full=REFUSED),
+    Case("two hosts and a body", post(b"Host: evil.com", body=HIDDEN), (400,)),
     Case("no host", get(b"/health", b"X: a"), (421,)),
     Case("another host", get(b"/health", b"Host: evil.com"), (421,)),
     Case("an absolute target", get(b"http://localhost/health"), (200,)),

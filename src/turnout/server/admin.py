@@ -2,34 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from turnout import __version__
-from turnout.apps.caller import Caller
 from turnout.apps.gateway.gateway import Answer
 
 from .api import answer
+from .table import Call
 
 if TYPE_CHECKING:
     from .house import House
 
 
-async def health(house: House, caller: Caller, body: bytes, path: Mapping[str, str]) -> Answer:
+async def health(house: House, call: Call) -> Answer:
+    """Whether the process is alive."""
     return answer({"status": "ok"})
 
 
-async def ready(house: House, caller: Caller, body: bytes, path: Mapping[str, str]) -> Answer:
+async def ready(house: House, call: Call) -> Answer:
+    """Whether it takes work."""
     return answer({"status": "stopping"}, 503) if house.admission.draining else answer({"status": "ready"})
 
 
-async def metrics(house: House, caller: Caller, body: bytes, path: Mapping[str, str]) -> Answer:
+async def metrics(house: House, call: Call) -> Answer:
     return Answer(200, [(b"content-type", b"text/plain; version=0.0.4; charset=utf-8")], house.metrics.render(house))
 
 
-async def status(house: House, caller: Caller, body: bytes, path: Mapping[str, str]) -> Answer:
+async def status(house: House, call: Call) -> Answer:
     profile = house.gateway.router().profile
     slots = {
         name: {
@@ -46,11 +47,12 @@ async def status(house: House, caller: Caller, body: bytes, path: Mapping[str, s
     return answer(told | {"log": log, "admission": admission})
 
 
-async def reload(house: House, caller: Caller, body: bytes, path: Mapping[str, str]) -> Answer:
+async def reload(house: House, call: Call) -> Answer:
     return answer(await house.reload())
 
 
-async def openapi(house: House, caller: Caller, body: bytes, path: Mapping[str, str]) -> Answer:
+async def openapi(house: House, call: Call) -> Answer:
+    """This document."""
     from .openapi import document
 
     return answer(document())

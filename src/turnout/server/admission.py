@@ -49,12 +49,6 @@ class Admission:
         self.draining = False
         self._line: deque[asyncio.Future[None]] = deque()
 
-    def refusal(self) -> Refused | None:
-        """What to say to whoever comes now, if there is no sense in waiting; None if there is a place, or one soon."""
-        if self.draining:
-            return Refused(503, "overloaded_error", "the server is stopping: try another", retry_after_s=1.0)
-        return self._full() if self.is_full else None
-
     @property
     def is_full(self) -> bool:
         """Whether whoever comes now is refused, whatever it is they ask."""
@@ -63,30 +57,25 @@ class Admission:
         # A line is for a moment's crowd; while the loop is behind, waiting in it would only make that worse.
         return self.room < self.limit or len(self._line) >= self.waiting
 
-    def refuses(self) -> bool:
-        """Whether a new request is refused for want of room; if so, that is counted."""
-        full = not self.draining and self.is_full
-        self.refused += full
-        return full
-
     @property
     def is_refusing(self) -> bool:
         """Whether somebody was refused a moment ago."""
         return self._refusing > 0
 
-    def enter_now(self) -> bool:
-        """Take a place if there is one; raises Refused if there is none soon. Whoever is in must `leave`."""
-        refused = self.refusal()
-        if refused is not None:
-            raise refused
-        if self.active >= self.limit:
-            return False
-        self.active += 1
-        return True
+    async def __aenter__(self) -> None:
+        await self.enter()
+
+    async def __aexit__(self, *_: object) -> None:
+        self.leave()
 
     async def enter(self) -> None:
-        """Take a place, now or soon; else raises Refused."""
-        if self.enter_now():
+        """Take a place, now or soon; else raises Refused. Whoever is in must `leave`."""
+        if self.draining:
+            raise Refused(503, "overloaded_error", "the server is stopping: try another", retry_after_s=1.0)
+        if self.is_full:
+            raise self._full()
+        if self.active < self.limit:
+            self.active += 1
             return
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._line.append(turn)

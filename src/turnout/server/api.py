@@ -19,6 +19,8 @@ from turnout.core.errors import QueryError, StoreError, UnknownDecision
 from turnout.core.query import Query, Turn
 from turnout.store import Outcome
 
+from .table import Call
+
 if TYPE_CHECKING:
     from .house import House
 
@@ -83,24 +85,27 @@ def answer(value: object, status: int = 200) -> Answer:
     return Answer(status, [(b"content-type", b"application/json")], body)
 
 
-async def route(house: House, caller: Caller, body: bytes, path: Mapping[str, str]) -> Answer:
-    asked: RouteBody = await read(body, RouteBody)
-    return answer(await _decide(house, caller, asked, asked.profile))
+async def route(house: House, call: Call) -> Answer:
+    """Decide what happens next with a question."""
+    asked: RouteBody = await read(call.body, RouteBody)
+    return answer(await _decide(house, call.caller, asked, asked.profile))
 
 
-async def route_batch(house: House, caller: Caller, body: bytes, path: Mapping[str, str]) -> Answer:
-    """Each question is decided as if it had been asked alone: it counts against the key's rate and budget, and what is
+async def route_batch(house: House, call: Call) -> Answer:
+    """Decide many questions.
+
+    Each is decided as if it had been asked alone: it counts against the key's rate and budget, and what is
     refused of it is said in its place."""
     clock = asyncio.get_running_loop().time
     with house.admission.batch():
-        asked: BatchBody = await read(body, BatchBody)
+        asked: BatchBody = await read(call.body, BatchBody)
         found: list[Raw | dict[str, Any]] = []
         turn = clock() + TURN_S
         for number, one in enumerate(asked.queries):
             try:
                 if number:  # the first was counted with the request
-                    caller.rate.count()
-                found.append(Raw(await _decide(house, caller, one, one.profile or asked.profile)))
+                    call.caller.rate.count()
+                found.append(Raw(await _decide(house, call.caller, one, one.profile or asked.profile)))
             except Refused as refused:
                 found.append({"error": {"type": refused.kind, "message": str(refused)}})
             if clock() >= turn:
@@ -135,11 +140,12 @@ async def _decide(house: House, caller: Caller, asked: RouteBody, profile: str |
     return decision.json()
 
 
-async def decision(house: House, caller: Caller, body: bytes, path: Mapping[str, str]) -> Answer:
-    records = house.stored().records(caller.tenant)
+async def decision(house: House, call: Call) -> Answer:
+    """A decision, what happened after it, and what people said of it."""
+    records = house.stored().records(call.caller.tenant)
 
     def look() -> dict[str, Any]:
-        found = records.get(path["id"])
+        found = records.get(call.params["id"])
         told = found.to_dict() | {"question": found.question, "created_ms": found.created_ms, "session": found.session}
         outcome = records.outcome(found.id)
         return told | {
@@ -164,16 +170,17 @@ def _happened(outcome: Outcome) -> Any:
     return told
 
 
-async def feedback(house: House, caller: Caller, body: bytes, path: Mapping[str, str]) -> Answer:
-    given: FeedbackBody = await read(body, FeedbackBody)
+async def feedback(house: House, call: Call) -> Answer:
+    """Say whether a decision was right, or what it should have been."""
+    given: FeedbackBody = await read(call.body, FeedbackBody)
     if given.verdict is None and given.should_be is None:
         raise Refused(422, "invalid_request_error", "say a verdict (right or wrong), or which route it should_be")
-    records = house.stored().records(caller.tenant)
+    records = house.stored().records(call.caller.tenant)
 
     def judge() -> Any:
         found = records.get(given.decision)
         verdict = given.verdict or ("right" if given.should_be == found.route else "wrong")
-        by = caller.key_id or given.by or "anonymous"
+        by = call.caller.key_id or given.by or "anonymous"
         return records.judge(found.id, verdict, should_be=given.should_be, by=by, note=given.note)
 
     try:

@@ -11,7 +11,7 @@ from typing import Any
 from turnout.core.errors import TurnoutError
 from turnout.store import open_store
 
-from .app import application
+from .app import Application
 from .house import House, check_exposure
 from .settings import server_settings
 
@@ -26,4 +26,4 @@ def app() -> Any:
     except TurnoutError:
         store.close()
         raise
-    return application(house, lifespan=True)
+    return Application(house, lifespan=True)

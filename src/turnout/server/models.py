@@ -1,18 +1,39 @@
-"""The models a client may ask for, and how many tokens a request has."""
+"""The gateway's routes: generations in each format, the models a client may ask for, how many tokens a request has."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from turnout.apps.caller import Caller, Refused
 from turnout.apps.gateway.gateway import FORMATS, Answer
 from turnout.core.aside import aside
+from turnout.models.provider import Wire
 
 from .api import answer
+from .table import Call
 
 if TYPE_CHECKING:
     from .house import House
+
+
+async def chat(house: House, call: Call) -> Answer:
+    """OpenAI's chat completions; model `auto` lets Turnout choose."""
+    return await _generate(house, "openai-chat", call)
+
+
+async def messages(house: House, call: Call) -> Answer:
+    """Anthropic's messages; model `auto` lets Turnout choose."""
+    return await _generate(house, "anthropic-messages", call)
+
+
+async def responses(house: House, call: Call) -> Answer:
+    """OpenAI's responses, where a configured slot speaks them."""
+    return await _generate(house, "openai-responses", call)
+
+
+async def _generate(house: House, wire: Wire, call: Call) -> Answer:
+    house.router(call.caller)  # refused where the gateway's profile is none of the caller's
+    return await house.gateway.handle(wire, call.body, call.caller, call.headers)
 
 
 def names(house: House, caller: Caller) -> list[str]:
@@ -23,16 +44,18 @@ def names(house: House, caller: Caller) -> list[str]:
     return ["auto", *tiers, *slots]
 
 
-async def list_models(house: House, caller: Caller, body: bytes, path: Mapping[str, str]) -> Answer:
-    found = [_shape(name) for name in names(house, caller)]
+async def list_models(house: House, call: Call) -> Answer:
+    """What may be asked for."""
+    found = [_shape(name) for name in names(house, call.caller)]
     ends = {"first_id": found[0]["id"], "last_id": found[-1]["id"], "has_more": False}
     return answer({"object": "list", "data": found, **ends})
 
 
-async def show_model(house: House, caller: Caller, body: bytes, path: Mapping[str, str]) -> Answer:
-    if path["id"] not in names(house, caller):
-        raise Refused(404, "model_not_found", f"no model {path['id'][:80]!r} (see GET /v1/models)")
-    return answer(_shape(path["id"]))
+async def show_model(house: House, call: Call) -> Answer:
+    """One model."""
+    if call.params["id"] not in names(house, call.caller):
+        raise Refused(404, "model_not_found", f"no model {call.params['id'][:80]!r} (see GET /v1/models)")
+    return answer(_shape(call.params["id"]))
 
 
 def _shape(name: str) -> dict[str, Any]:
@@ -42,7 +65,7 @@ def _shape(name: str) -> dict[str, Any]:
     return openai | {"type": "model", "display_name": name, "created_at": "1970-01-01T00:00:00Z"}
 
 
-async def count_tokens(house: House, caller: Caller, body: bytes, path: Mapping[str, str]) -> Answer:
-    """An estimate: the provider that would count is not chosen yet."""
-    asked = await aside(len(body), FORMATS["anthropic-messages"].read, body)
+async def count_tokens(house: House, call: Call) -> Answer:
+    """How many tokens a request has, about: the provider that would count is not chosen yet."""
+    asked = await aside(len(call.body), FORMATS["anthropic-messages"].read, call.body)
     return answer({"input_tokens": max(1, asked.tokens)})

@@ -19,7 +19,7 @@ from granian.server.embed import Server
 
 from turnout.net.listener import BACKLOG, Listener, most_connections
 
-from .app import application
+from .app import Application
 from .house import CUT_S, House
 
 log = logging.getLogger("turnout.server")
@@ -93,8 +93,8 @@ async def serve(
     public = Listener(settings.host, settings.port)
     admin = Listener(settings.admin_host, settings.admin_port)
     servers = [
-        Listening(application(house, "public"), public, connections, settings.header_bytes),
-        Listening(application(house, "admin"), admin, ADMIN_CONNECTIONS, settings.header_bytes),
+        Listening(Application(house, "public"), public, connections, settings.header_bytes),
+        Listening(Application(house, "admin"), admin, ADMIN_CONNECTIONS, settings.header_bytes),
     ]
     await house.open()
     if signals:  # the process is ours

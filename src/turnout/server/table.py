@@ -1,7 +1,4 @@
-"""Every route there is. A route that is not in this table does not exist; each names the scope it needs.
-
-`/health` and `/ready` are outside authentication and admission, and reveal nothing.
-"""
+"""What a row of the route table is, and what a handler is handed."""
 
 from __future__ import annotations
 
@@ -11,13 +8,20 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from turnout.apps.caller import Caller
 from turnout.apps.gateway.gateway import Answer
 
-from . import admin, api, models
-
 if TYPE_CHECKING:
     from .house import House
 
-Plain = Callable[["House", Caller, bytes, Mapping[str, str]], Awaitable[Answer]]
 Listener = Literal["public", "admin"]
+
+
+class Call(NamedTuple):
+    """A request of somebody who may make it."""
+
+    caller: Caller
+    body: bytes
+    headers: Mapping[str, str]
+    params: Mapping[str, str]
+    """What its path names."""
 
 
 class Route(NamedTuple):
@@ -25,31 +29,10 @@ class Route(NamedTuple):
     path: str
     scope: str
     """Empty: open to everybody."""
-    plain: Plain | None = None
-    wire: Literal["openai-chat", "anthropic-messages", "openai-responses"] | None = None
-    """A format of the gateway's, instead of a handler."""
-    listener: Listener = "public"
+    handler: Callable[[House, Call], Awaitable[Answer]]
+    """The first sentence of its docstring is what the OpenAPI document says of the route."""
+    body: type | None = None
+    """What it takes, where that is Turnout's own and not a provider's format."""
     asks: bool = False
-    """Its handler may ask models: it is stopped when its client leaves, as every answer of the gateway is."""
-
-
-ROUTES: tuple[Route, ...] = (
-    Route("POST", "/v1/chat/completions", "ask", wire="openai-chat"),
-    Route("POST", "/v1/messages", "ask", wire="anthropic-messages"),
-    Route("POST", "/v1/messages/count_tokens", "ask", models.count_tokens),
-    Route("POST", "/v1/responses", "ask", wire="openai-responses"),
-    Route("GET", "/v1/models", "ask", models.list_models),
-    Route("GET", "/v1/models/{id:path}", "ask", models.show_model),
-    Route("POST", "/v1/route", "route", api.route, asks=True),
-    Route("POST", "/v1/route/batch", "route", api.route_batch, asks=True),
-    Route("GET", "/v1/decisions/{id}", "decisions:read", api.decision),
-    Route("POST", "/v1/feedback", "feedback:write", api.feedback),
-    Route("GET", "/openapi.json", "", admin.openapi),
-    Route("GET", "/health", "", admin.health),
-    Route("GET", "/ready", "", admin.ready),
-    Route("GET", "/health", "", admin.health, listener="admin"),
-    Route("GET", "/ready", "", admin.ready, listener="admin"),
-    Route("GET", "/metrics", "admin", admin.metrics, listener="admin"),
-    Route("GET", "/admin/status", "admin", admin.status, listener="admin"),
-    Route("POST", "/admin/reload", "admin", admin.reload, listener="admin"),
-)
+    """Its handler may ask models: it is stopped when its client leaves."""
+    listener: Listener = "public"

@@ -206,7 +206,7 @@ class Gateway:
                 account.close("refused", None, exchange.attempts)
                 finished = True
                 return _none_fits(form, turned)
-            with self.retries.request:
+            with self.retries.request():
                 found = await exchange.begin(choice.candidates)
             if isinstance(found, Begun):
                 finished = asked.stream
