@@ -136,5 +136,5 @@ def chat(text: str = "hello there", **fields: Any) -> dict[str, Any]:
 
 def forget(served: Served) -> None:
     """As a reload does: keys are looked up again."""
-    served.loop.call_soon_threadsafe(served.house.auth.forget)
+    served.loop.call_soon_threadsafe(served.server.auth.forget)
     time.sleep(0.02)

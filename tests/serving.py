@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 import uvicorn
 from msgspec.structs import replace
 
+from turnout.runtime.runtime import Runtime
 from turnout.server.app import Application
-from turnout.server.house import House
 from turnout.server.serve import serve
+from turnout.server.server import Server
 from turnout.server.settings import server_settings
 from turnout.store import Store, open_store
 
@@ -21,7 +22,7 @@ class Served(NamedTuple):
     url: str
     """Where clients connect."""
     admin: str
-    house: House
+    server: Server
     store: Store
     loop: asyncio.AbstractEventLoop
     stop: Any
@@ -32,12 +33,12 @@ SERVERS = ("granian", "uvicorn")
 """The one that ships, and another that runs the same application."""
 
 
-async def under_uvicorn(house: House, started: Callable[[list[str]], None], stop: asyncio.Event) -> None:
+async def under_uvicorn(server: Server, started: Callable[[list[str]], None], stop: asyncio.Event) -> None:
     """As somebody does who has a server of their own; the admin listener beside it is for the test."""
     quiet: dict[str, Any] = {"port": 0, "log_level": "warning", "access_log": False}
     servers = [
-        uvicorn.Server(uvicorn.Config(Application(house, lifespan=True), lifespan="on", **quiet)),
-        uvicorn.Server(uvicorn.Config(Application(house, "admin"), lifespan="off", **quiet)),
+        uvicorn.Server(uvicorn.Config(Application(server, lifespan=True), lifespan="on", **quiet)),
+        uvicorn.Server(uvicorn.Config(Application(server, "admin"), lifespan="off", **quiet)),
     ]
     tasks = [asyncio.create_task(server.serve()) for server in servers]
     while not all(server.started for server in servers):
@@ -59,17 +60,19 @@ def serving(folder: Path, settings: str, *, server: str = SERVERS[0], **store: A
     found: dict[str, Any] = {}
 
     async def main() -> None:
-        house = House(replace(server_settings(str(file)), port=0, admin_port=0), opened, config=str(file))
-        found.update(house=house, loop=asyncio.get_running_loop(), stop=asyncio.Event())
+        chosen = replace(server_settings(str(file)), port=0, admin_port=0)
+        runtime = Runtime(opened, profile=chosen.profile, profiles=chosen.profiles, config=str(file))
+        made = Server(chosen, runtime)
+        found.update(server=made, loop=asyncio.get_running_loop(), stop=asyncio.Event())
 
         def listening(addresses: list[str]) -> None:
             found["addresses"] = addresses
             started.set()
 
         if server == "uvicorn":
-            await under_uvicorn(house, listening, found["stop"])
+            await under_uvicorn(made, listening, found["stop"])
         else:
-            await serve(house, listening, stop=found["stop"], signals=False)
+            await serve(made, listening, stop=found["stop"], signals=False)
 
     def run() -> None:
         try:
@@ -91,7 +94,7 @@ def serving(folder: Path, settings: str, *, server: str = SERVERS[0], **store: A
 
     try:
         public, admin = found["addresses"]
-        yield Served(public, admin, found["house"], opened, found["loop"], stop)
+        yield Served(public, admin, found["server"], opened, found["loop"], stop)
     finally:
         with contextlib.suppress(RuntimeError):
             stop()

@@ -25,7 +25,8 @@ _TEXT = _LOW | {"text"}
 _CONFIG = _TEXT | {"layers", "config", "turnout"}
 _STORE = _CONFIG | {"store", "net"}
 _MODELS = _STORE | {"search", "models", "learn"}
-_APPS = _MODELS | {"apps"}
+_RUNTIME = _MODELS | {"runtime"}
+_APPS = _RUNTIME | {"apps"}
 _SERVER = _APPS | {"server"}
 MAY_IMPORT: dict[str, set[str]] = {
     "core": set(),
@@ -40,7 +41,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "search": _STORE,
     "models": _STORE,
     "learn": _STORE,
-    "apps": _MODELS,
+    "runtime": _MODELS,
+    "apps": _RUNTIME,
     "testing": _APPS,
     "server": _APPS,
     "console": _SERVER,

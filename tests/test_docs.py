@@ -60,7 +60,7 @@ from turnout.net.retry import RetryBudget
 from turnout.server.key import SCOPES
 from turnout.server.metrics import Metrics
 from turnout.server.settings import ServerSettings
-from turnout.server.table import ROUTES
+from turnout.server.routes import ROUTES
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"

@@ -9,9 +9,10 @@ from pathlib import Path
 import uvloop
 from msgspec.structs import replace
 
-from turnout.server.house import House
+from turnout.runtime.runtime import Runtime
 from turnout.server.key import digest, new_credential, read_pepper, spell
 from turnout.server.serve import serve
+from turnout.server.server import Server
 from turnout.server.settings import server_settings
 from turnout.store import open_store
 from turnout.store.keys import Key
@@ -25,7 +26,8 @@ async def main() -> None:
     store.keys.add(Key(credential.key_id, digest(credential.secret, read_pepper()), "benchmark"))
     Path(KEY_FILE).write_text(spell(credential), encoding="ascii")
     settings = replace(server_settings(CONFIG), port=int(PORT), admin_port=0)
-    await serve(House(settings, store, config=CONFIG), lambda addresses: None)
+    runtime = Runtime(store, profile=settings.profile, profiles=settings.profiles, config=CONFIG)
+    await serve(Server(settings, runtime), lambda addresses: None)
 
 
 if __name__ == "__main__":

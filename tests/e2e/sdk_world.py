@@ -41,8 +41,8 @@ class World:
             provider._requests.clear()
             provider.default = Reply()
             provider.accept()
-        self.served.house.models.breakers.clear()
-        self.served.house.gateway.conversations = Conversations()
+        self.served.server.models.breakers.clear()
+        self.served.server.gateway.conversations = Conversations()
 
     def received(self, tier: str) -> list[Received]:
         return self.providers[tier].requests
@@ -82,10 +82,10 @@ class World:
     def add_key(self, **fields: Any) -> str:
         """A key; its secret as a client sends it. The server needs one from now on."""
         credential = new_credential()
-        house = self.served.house
-        key = Key(credential.key_id, digest(credential.secret, house.auth.pepper), "test", **fields)
+        server = self.served.server
+        key = Key(credential.key_id, digest(credential.secret, server.auth.pepper), "test", **fields)
         self.served.store.keys.add(key)
-        house.auth.forget()
+        server.auth.forget()
         return spell(credential)
 
 

@@ -280,7 +280,7 @@ def test_what_was_spent_before_is_read_from_the_store(pair: tuple[Served, Script
 def test_a_new_day_needs_no_restart(pair: tuple[Served, ScriptedProvider]) -> None:
     served, _ = pair
     ahead = [0.0]
-    served.house.auth.clock = lambda: time.time() + ahead[0]
+    served.server.auth.clock = lambda: time.time() + ahead[0]
     key = make_key(served.store, budget_day_usd=1.2 * CALL_USD, budget_month_usd=1000.0)
     forget(served)
     assert [ask(served, key).status for _ in range(2)] == [200, 402]

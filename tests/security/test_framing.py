@@ -200,7 +200,7 @@ def roomy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 @pytest.fixture(scope="module")
 def full(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with besieged(tmp_path_factory.mktemp("full")) as (served, _):
-        served.house.admission.room = 0.0  # it grows by a share of itself: from nothing, never
+        served.server.admission.room = 0.0  # it grows by a share of itself: from nothing, never
         yield served
 
 
@@ -374,7 +374,7 @@ def test_a_full_house_says_so_once_and_then_goes_on(
     def said() -> list[str]:
         return [record.getMessage() for record in caplog.records if "connections are open" in record.getMessage()]
 
-    with besieged(tmp_path / "house", server="connections = 20") as (served, _), contextlib.ExitStack() as stack:
+    with besieged(tmp_path / "server", server="connections = 20") as (served, _), contextlib.ExitStack() as stack:
         for episode in (1, 2):
             half_open(served.url, 25, stack, b"GET /health HTTP/1.1\r\n")
             # Those that hold the places are let go after a while, and whoever waited is served.

@@ -17,7 +17,7 @@ from turnout.apps.caller import Refused
 from turnout.cli import main
 from turnout.core.errors import ConfigError
 from turnout.server import auth as auth_module
-from turnout.server.house import check_exposure
+from turnout.server.server import check_exposure
 from turnout.server.settings import ServerSettings, is_loopback
 from turnout.testing import Reply, ScriptedProvider
 
@@ -156,7 +156,7 @@ def test_the_way_back_to_a_machine_without_keys(tmp_path: Any, capsys: pytest.Ca
         assert again.status == 200
         rows = {row.id for row in served.store.records("").decisions()}
         assert rows == {got.headers["x-turnout-decision"] for got in (first, again)}, "not what the key asked for"
-        served.house.auth.loopback = False
+        served.server.auth.loopback = False
         assert call(served.url, "GET", "/v1/models").status == 401, "beyond loopback nothing is open"
 
 
@@ -209,7 +209,7 @@ class TestWhatAKeyMayDo:
         for path in ("/v1/chat/completions", "/v1/messages"):
             assert call(served.url, "POST", path, chat(), key=key).status == 403, "the gateway's profile is not its own"
         assert provider.received == before
-        assert ask(served, make_key(served.store, profiles=(served.house.profile,))).status == 200
+        assert ask(served, make_key(served.store, profiles=(served.server.runtime.profile,))).status == 200
 
     HARD = "Prove formally, step by step, that the algorithm terminates; derive the theorem and its proof logically. "
 
@@ -341,7 +341,7 @@ def hostile_values(count: int) -> list[bytes]:
 def test_hostile_credentials(pair: Pair, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     """2,000 of them at the authentication itself: each refused, none in a statement's text, none in a log."""
     served, _ = pair
-    auth, seen = served.house.auth, []
+    auth, seen = served.server.auth, []
     backend = served.store.backend
     real = backend.read
     monkeypatch.setattr(backend, "read", lambda sql, values: (seen.append((sql, values)), real(sql, values))[1])
@@ -414,7 +414,7 @@ def test_exactly_one_credential(pair: Pair, headers: tuple[str, ...]) -> None:
 def test_known_and_unknown_ids_take_the_same_time(pair: Pair) -> None:
     """Within a loose bound: what tells them apart must not be worth measuring."""
     served, _ = pair
-    auth = served.house.auth
+    auth = served.server.auth
     good = make_key(served.store)
     known = [(b"x-api-key", (good[:17] + "A" * 43).encode())]
     unknown = [(b"x-api-key", f"tno_{'z' * 12}_{'A' * 43}".encode())]
@@ -444,7 +444,7 @@ def test_known_and_unknown_ids_take_the_same_time(pair: Pair) -> None:
 
 def test_many_unknown_keys_are_not_remembered_for_ever(pair: Pair) -> None:
     served, _ = pair
-    auth = served.house.auth
+    auth = served.server.auth
     auth_module_limit = auth_module.CACHED_KEYS
 
     async def run() -> int:
@@ -485,7 +485,7 @@ def test_loopback_is_an_address(host: str, local: int) -> None:
 def test_an_exposed_server_without_keys_lets_nobody_in(tmp_path: Any) -> None:
     """Even were it started: without a key there is no caller."""
     with besieged(tmp_path / "exposed") as (served, provider):
-        served.house.auth.loopback = False
+        served.server.auth.loopback = False
         assert call(served.url, "GET", "/v1/models").status == 401
         assert call(served.admin, "GET", "/metrics").status == 401
         assert settings(provider)

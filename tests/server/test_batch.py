@@ -155,7 +155,7 @@ def slow(received: Received) -> Reply:
 def test_batches_leave_room_for_others(tmp_path: Path) -> None:
     """Three times as many batches as there are places, each for a while: a chat is let in and answered at once."""
     with besieged(tmp_path / "full", classifier=True, server=f"requests = {PLACES}") as (served, provider):
-        served.house.admission.wait_s = 0.05
+        served.server.admission.wait_s = 0.05
         provider.default = slow
         statuses: list[int] = []
         retry: list[str] = []
@@ -174,7 +174,7 @@ def test_batches_leave_room_for_others(tmp_path: Path) -> None:
             got = call(served.url, "POST", "/v1/chat/completions", chat("hello"))
             assert got.status == 200, got
             assert time.monotonic() - started < 0.5
-        admission = served.house.admission
+        admission = served.server.admission
         assert admission.batches == admission.most_batches == PLACES // 2
         for thread in threads:
             thread.join()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from turnout.models.slot import Slots
-    from turnout.server.house import House
+    from turnout.server.server import Server
     from turnout.server.settings import ServerSettings
 
 PORT = validators.Number(gte=0, lte=65_535)
@@ -56,8 +56,9 @@ def serve(
     config: ConfigOption = None,
 ) -> int:
     try:
-        from turnout.server.house import House, check_exposure
+        from turnout.runtime.runtime import Runtime
         from turnout.server.serve import serve as listen
+        from turnout.server.server import Server, check_exposure
         from turnout.server.settings import server_settings
     except ImportError as error:
         raise TurnoutError(
@@ -72,7 +73,8 @@ def serve(
     # What people ask stays readable on their own machine; where others can reach the server, it is hashed.
     with open_store(db, config=config, public=not settings.loopback) as store:
         check_exposure(settings, store)
-        house = House(settings, store, config=config)
+        runtime = Runtime(store, profile=settings.profile, profiles=settings.profiles, config=config)
+        server = Server(settings, runtime)
         _run(_try_ports(settings))
         # What greeting takes is imported now: while it greets, a server answers nobody.
         import rich.text  # noqa: F401
@@ -80,7 +82,7 @@ def serve(
         from .screen import console
 
         console()
-        _run(listen(house, lambda addresses: _welcome(house, addresses)))
+        _run(listen(server, lambda addresses: _welcome(server, addresses)))
     return 0
 
 
@@ -118,17 +120,17 @@ def _why_not(error: OSError, name: str, host: str, port: int) -> str:
     return f"{host} is no address of this machine: correct {place} ({error.strerror or error})"
 
 
-def _welcome(house: House, addresses: list[str]) -> None:
+def _welcome(server: Server, addresses: list[str]) -> None:
     from rich.text import Text
 
     from .screen import console
 
     public, admin = addresses
-    store = house.store
+    store = server.store
     keyed = store is not None and store.keys.any()
     rows = [
-        ("profile", house.gateway.router().profile.name),
-        ("models", _models(house.models.slots)),
+        ("profile", server.gateway.router().profile.name),
+        ("models", _models(server.models.slots)),
         ("log", f"{store.backend.where}, questions: {store.journal.scribe.level}" if store is not None else "none"),
         ("keys", "one is needed with every request" if keyed else "none is needed on this machine"),
     ]
@@ -137,7 +139,7 @@ def _welcome(house: House, addresses: list[str]) -> None:
         Text.assemble(("Turnout", "bold"), " listens on ", (public, "bold cyan")),
         *(Text.assemble((f"  {title:<9}", "dim"), told) for title, told in rows),
         Text.assemble(("  metrics  ", "dim"), f"{admin}/metrics"),
-        *_to_try(house.settings, public, keyed=keyed),
+        *_to_try(server.settings, public, keyed=keyed),
     ]
     for line in lines:
         screen.print(line, soft_wrap=True)

@@ -83,7 +83,7 @@ class ArtefactUnreadable(ConfigError):
 
 class UnknownProfile(ConfigError):
     def __init__(self, name: str, known: Iterable[str]) -> None:
-        known = tuple(known)
+        self.known = known = tuple(known)
         message = f"no such profile{suggest(name, known)} (known: {', '.join(known)}; or the path of a .toml file)"
         super().__init__([Problem(repr(name[:SHOWN]), message)])
 

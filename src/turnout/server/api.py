@@ -22,7 +22,7 @@ from turnout.store import Outcome
 from .table import Call
 
 if TYPE_CHECKING:
-    from .house import House
+    from .server import Server
 
 BATCH = 1000
 # How long a batch may keep the event loop to itself: others get their turn in between.
@@ -85,19 +85,19 @@ def answer(value: object, status: int = 200) -> Answer:
     return Answer(status, [(b"content-type", b"application/json")], body)
 
 
-async def route(house: House, call: Call) -> Answer:
+async def route(server: Server, call: Call) -> Answer:
     """Decide what happens next with a question."""
     asked: RouteBody = await read(call.body, RouteBody)
-    return answer(await _decide(house, call.caller, asked, asked.profile))
+    return answer(await _decide(server, call.caller, asked, asked.profile))
 
 
-async def route_batch(house: House, call: Call) -> Answer:
+async def route_batch(server: Server, call: Call) -> Answer:
     """Decide many questions.
 
     Each is decided as if it had been asked alone: it counts against the key's rate and budget, and what is
     refused of it is said in its place."""
     clock = asyncio.get_running_loop().time
-    with house.admission.batch():
+    with server.admission.batch():
         asked: BatchBody = await read(call.body, BatchBody)
         found: list[Raw | dict[str, Any]] = []
         turn = clock() + TURN_S
@@ -105,7 +105,7 @@ async def route_batch(house: House, call: Call) -> Answer:
             try:
                 if number:  # the first was counted with the request
                     call.caller.rate.count()
-                found.append(Raw(await _decide(house, call.caller, one, one.profile or asked.profile)))
+                found.append(Raw(await _decide(server, call.caller, one, one.profile or asked.profile)))
             except Refused as refused:
                 found.append({"error": {"type": refused.kind, "message": str(refused)}})
             if clock() >= turn:
@@ -114,8 +114,8 @@ async def route_batch(house: House, call: Call) -> Answer:
         return answer({"decisions": found})
 
 
-async def _decide(house: House, caller: Caller, asked: RouteBody, profile: str | None) -> bytes:
-    router = await house.router_of(profile, caller)
+async def _decide(server: Server, caller: Caller, asked: RouteBody, profile: str | None) -> bytes:
+    router = await server.router(caller, profile)
     turns = tuple(Turn(turn.role, turn.text) for turn in asked.turns)
     check_text((Turn("user", asked.text), *turns), 422)
     if asked.declared is not None and not caller.may_force:
@@ -127,22 +127,22 @@ async def _decide(house: House, caller: Caller, asked: RouteBody, profile: str |
             ceiling = caller.ceiling
     query = Query(asked.text, turns, asked.attachments, asked.declared, ceiling, asked.session, caller.tenant or None)
     try:
-        decision = await decide(router, query, caller, house.models.slots, house.store)
+        decision = await decide(router, query, caller, server.models.slots, server.store)
     except QueryError as error:
         raise Refused(422, "invalid_request_error", str(error)) from None
-    spent = spent_usd(decision, house.models.slots) or 0.0
+    spent = spent_usd(decision, server.models.slots) or 0.0
     caller.budget.settle(0.0, spent)
     if decision.outcome == "Dk" and ceiling != asked.ceiling:
         said = f"{asked.declared!r} is above this key's ceiling {ceiling}: declare a lower route, or none"
         raise Refused(403, "permission_error", said)
-    if house.store is not None:
-        await record(house.store, decision, key_id=caller.key_id, spent_usd=spent)
+    if server.store is not None:
+        await record(server.store, decision, key_id=caller.key_id, spent_usd=spent)
     return decision.json()
 
 
-async def decision(house: House, call: Call) -> Answer:
+async def decision(server: Server, call: Call) -> Answer:
     """A decision, what happened after it, and what people said of it."""
-    records = house.stored().records(call.caller.tenant)
+    records = server.stored().records(call.caller.tenant)
 
     def look() -> dict[str, Any]:
         found = records.get(call.params["id"])
@@ -170,12 +170,12 @@ def _happened(outcome: Outcome) -> Any:
     return told
 
 
-async def feedback(house: House, call: Call) -> Answer:
+async def feedback(server: Server, call: Call) -> Answer:
     """Say whether a decision was right, or what it should have been."""
     given: FeedbackBody = await read(call.body, FeedbackBody)
     if given.verdict is None and given.should_be is None:
         raise Refused(422, "invalid_request_error", "say a verdict (right or wrong), or which route it should_be")
-    records = house.stored().records(call.caller.tenant)
+    records = server.stored().records(call.caller.tenant)
 
     def judge() -> Any:
         found = records.get(given.decision)

@@ -20,8 +20,8 @@ from turnout.apps.gateway.gateway import FORMATS, Answer, refusal
 from turnout.core.aside import aside
 
 from .auth import header_map
-from .house import House
 from .routes import ROUTES
+from .server import Server
 from .structure import check_structure
 from .table import Call, Listener, Route
 from .wire import Gone, Receive, Scope, Send, WhileConnected, read_body, send_answer
@@ -33,10 +33,10 @@ LEFT = 499
 
 
 class Application:
-    """One listener's application; with `lifespan` it opens and closes the house with the server."""
+    """One listener's application; with `lifespan` it opens and closes the server with the server."""
 
-    def __init__(self, house: House, listener: Listener = "public", *, lifespan: bool = False) -> None:
-        self.house = house
+    def __init__(self, server: Server, listener: Listener = "public", *, lifespan: bool = False) -> None:
+        self.server = server
         self.lifespan = lifespan
         self.paths: dict[str, dict[str, Route]] = {}
         """The routes of each path by method."""
@@ -51,11 +51,11 @@ class Application:
         elif scope["type"] == "http":
             here = asyncio.current_task()
             assert here is not None  # noqa: S101 - this runs in a task
-            self.house.requests.add(here)
+            self.server.requests.add(here)
             try:
                 await self._respond(scope, receive, send)
             finally:
-                self.house.requests.discard(here)
+                self.server.requests.discard(here)
 
     async def _respond(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request, and say what went wrong. What nobody expected is a sentence for the client; the rest of it
@@ -71,7 +71,7 @@ class Application:
             await send(message)
 
         try:
-            self.house.guard.check_form(scope)
+            self.server.guard.check_form(scope)
             route, params = self._find(scope)
             path = route.path
             answer = await self._serve(route, params, scope, receive, sending)
@@ -86,7 +86,7 @@ class Application:
         # An answer that has begun is left as it is: the server ends it.
         answer = None if started else answer
         if path:
-            self.house.metrics.note(path, answer.status if answer is not None else status, time.monotonic() - began)
+            self.server.metrics.note(path, answer.status if answer is not None else status, time.monotonic() - began)
         if answer is not None:
             await send_answer(send, answer)
 
@@ -110,18 +110,18 @@ class Application:
         self, route: Route, params: Mapping[str, str], scope: Scope, receive: Receive, send: Send
     ) -> Answer | None:
         """The answer of a route, unless that was sent as it came."""
-        house, headers = self.house, header_map(scope["headers"])
-        house.guard.check(headers)
+        server, headers = self.server, header_map(scope["headers"])
+        server.guard.check(headers)
         if not route.scope:
-            return await route.handler(house, Call(_ANYBODY, b"", headers, params))
-        async with house.admission if route.listener == "public" else nullcontext():
-            caller = await house.auth.caller(scope["headers"], admin=route.listener == "admin")
+            return await route.handler(server, Call(_ANYBODY, b"", headers, params))
+        async with server.admission if route.listener == "public" else nullcontext():
+            caller = await server.auth.caller(scope["headers"], admin=route.listener == "admin")
             caller.must(route.scope)
-            body = await read_body(receive, house.settings.body_bytes, headers.get("content-length"))
+            body = await read_body(receive, server.settings.body_bytes, headers.get("content-length"))
             await aside(len(body), check_structure, body)
             call = Call(caller, body, headers, params)
             if not route.asks:
-                return await route.handler(house, call)
+                return await route.handler(server, call)
             await self._ask(route, call, receive, send)
         return None
 
@@ -130,11 +130,11 @@ class Application:
         was decided by then is written down, and nothing more is paid for."""
         here = asyncio.current_task()
         assert here is not None  # noqa: S101 - this runs in a task
-        asking, answered = self.house.asking, False
+        asking, answered = self.server.asking, False
         asking.add(here)
         try:
             with WhileConnected(receive):
-                answer = await route.handler(self.house, call)
+                answer = await route.handler(self.server, call)
                 answered = True
                 asking.discard(here)
                 await send_answer(send, answer)
@@ -151,10 +151,10 @@ class Application:
         while True:
             message = await receive()
             if self.lifespan and message["type"] == "lifespan.startup":
-                await self.house.open()
+                await self.server.open()
             elif self.lifespan:
-                await self.house.drain()
-                await self.house.close()
+                await self.server.drain()
+                await self.server.close()
             await send({"type": f"{message['type']}.complete"})
             if message["type"] == "lifespan.shutdown":
                 return

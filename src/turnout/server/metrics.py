@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 if TYPE_CHECKING:
-    from .house import House
+    from .server import Server
 
 # From a local decision to a long generation.
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0, 600.0)
@@ -33,16 +33,16 @@ class Metrics:
         self.ended.labels(path, status).inc()
         self.took.labels(path).observe(seconds)
 
-    def render(self, house: House) -> bytes:
-        if house.store is not None:
-            counts = house.store.counts()
+    def render(self, server: Server) -> bytes:
+        if server.store is not None:
+            counts = server.store.counts()
             for name in ("recorded", "committed", "repeated", "rejected", "torn", "failures", "backlog_bytes"):
                 self.log.labels(name).set(getattr(counts, name))
             self.lost.set(counts.lost)
-        self.active.set(house.admission.active)
-        self.refused.set(house.admission.refused)
-        self.lag.set(house.admission.lag)
-        self.retries.set(house.gateway.retries.refused)
-        for name, slot in house.models.slots.slots.items():
-            self.breaker.labels(name, slot.id).set(_BREAKER[house.models.breaker(slot).state])
+        self.active.set(server.admission.active)
+        self.refused.set(server.admission.refused)
+        self.lag.set(server.admission.lag)
+        self.retries.set(server.gateway.retries.refused)
+        for name, slot in server.models.slots.slots.items():
+            self.breaker.labels(name, slot.id).set(_BREAKER[server.models.breaker(slot).state])
         return generate_latest(self.registry)

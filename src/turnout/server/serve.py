@@ -15,12 +15,12 @@ from granian.constants import HTTPModes, Interfaces
 from granian.http import HTTP1Settings
 from granian.log import LogLevels
 from granian.net import SocketHolder  # type: ignore[attr-defined]
-from granian.server.embed import Server
+from granian.server.embed import Server as Granian
 
 from turnout.net.listener import BACKLOG, Listener, most_connections
 
 from .app import Application
-from .house import CUT_S, House
+from .server import CUT_S, Server
 
 log = logging.getLogger("turnout.server")
 
@@ -37,7 +37,7 @@ COLLECT_AFTER = 10_000
 _LOGGING: dict[str, Any] = {"incremental": True, "formatters": {}, "handlers": {}, "loggers": {}}
 
 
-class Listening(Server):
+class Listening(Granian):
     """Granian, in our event loop and on a socket that is bound already."""
 
     def __init__(self, app: Any, listener: Listener, connections: int, header_bytes: int) -> None:
@@ -70,14 +70,14 @@ class Listening(Server):
 
 
 async def serve(
-    house: House,
+    server: Server,
     started: Callable[[list[str]], None],
     *,
     stop: asyncio.Event | None = None,
     signals: bool = True,
 ) -> None:
     """Listen until told to stop, by the event or by a signal; then drain."""
-    settings = house.settings
+    settings = server.settings
     stop = stop or asyncio.Event()
     now = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -88,34 +88,34 @@ async def serve(
     if signals:
         for sign in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(sign, told)
-        loop.add_signal_handler(signal.SIGHUP, lambda: asyncio.ensure_future(house.reload()))
+        loop.add_signal_handler(signal.SIGHUP, lambda: asyncio.ensure_future(server.reload()))
     connections = most_connections(settings.connections, settings.requests, raise_limit=signals)
     public = Listener(settings.host, settings.port)
     admin = Listener(settings.admin_host, settings.admin_port)
-    servers = [
-        Listening(Application(house, "public"), public, connections, settings.header_bytes),
-        Listening(Application(house, "admin"), admin, ADMIN_CONNECTIONS, settings.header_bytes),
+    listening = [
+        Listening(Application(server, "public"), public, connections, settings.header_bytes),
+        Listening(Application(server, "admin"), admin, ADMIN_CONNECTIONS, settings.header_bytes),
     ]
-    await house.open()
+    await server.open()
     if signals:  # the process is ours
         _spare_collector()
     started([public.url, admin.url])
-    tasks = [asyncio.create_task(server.serve()) for server in servers]
+    tasks = [asyncio.create_task(one.serve()) for one in listening]
     watching = asyncio.create_task(_watch(public, connections))
     try:
         stopping = asyncio.create_task(stop.wait())
         await asyncio.wait((stopping, *tasks), return_when=asyncio.FIRST_COMPLETED)
         stopping.cancel()
-        await house.drain(now)
+        await server.drain(now)
     finally:
         watching.cancel()
-        for server in servers:
-            server.stop()
-        await _end(house, tasks, now)
+        for one in listening:
+            one.stop()
+        await _end(server, tasks, now)
         if signals:
             for sign in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
                 loop.remove_signal_handler(sign)
-        await house.close()
+        await server.close()
 
 
 def _spare_collector() -> None:
@@ -143,14 +143,14 @@ async def _watch(listener: Listener, connections: int) -> None:
         before, said = bool(waiting), said and bool(waiting)
 
 
-async def _end(house: House, tasks: list[asyncio.Task[None]], now: asyncio.Event) -> None:
+async def _end(server: Server, tasks: list[asyncio.Task[None]], now: asyncio.Event) -> None:
     """Wait for connections to close, though not for long; requests that are left end while there is still a log."""
     hurry = asyncio.create_task(now.wait())
     closing = asyncio.gather(*tasks, return_exceptions=True)
     await asyncio.wait((hurry, closing), timeout=CUT_S, return_when=asyncio.FIRST_COMPLETED)
     hurry.cancel()
-    for task in house.requests:
+    for task in server.requests:
         task.cancel()
-    if house.requests:
-        await asyncio.wait(house.requests, timeout=CUT_S)
+    if server.requests:
+        await asyncio.wait(server.requests, timeout=CUT_S)
     await asyncio.wait((closing,), timeout=0 if now.is_set() else CUT_S)

@@ -9,7 +9,7 @@ from turnout.apps.caller import Caller
 from turnout.apps.gateway.gateway import Answer
 
 if TYPE_CHECKING:
-    from .house import House
+    from .server import Server
 
 Listener = Literal["public", "admin"]
 
@@ -29,7 +29,7 @@ class Route(NamedTuple):
     path: str
     scope: str
     """Empty: open to everybody."""
-    handler: Callable[[House, Call], Awaitable[Answer]]
+    handler: Callable[[Server, Call], Awaitable[Answer]]
     """The first sentence of its docstring is what the OpenAPI document says of the route."""
     body: type | None = None
     """What it takes, where that is Turnout's own and not a provider's format."""
