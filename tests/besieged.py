@@ -14,10 +14,10 @@ from urllib.parse import urlsplit
 import pytest
 
 from serving import Served, serving
-from turnout.server.key import digest, new_credential, read_pepper, spell
 from turnout.store import Store
 from turnout.store.keys import Key
 from turnout.testing import ScriptedProvider
+from turnout.web.key import digest, new_credential, read_pepper, spell
 
 PEPPER = "a-pepper-for-tests-only"
 TIERS = ("simple", "medium", "complex", "reasoning")

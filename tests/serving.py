@@ -11,11 +11,11 @@ import uvicorn
 from msgspec.structs import replace
 
 from turnout.runtime.runtime import Runtime
-from turnout.server.app import Application
-from turnout.server.serve import serve
-from turnout.server.server import Server
-from turnout.server.settings import server_settings
 from turnout.store import Store, open_store
+from turnout.web.app import Application
+from turnout.web.serve import serve
+from turnout.web.server import Server
+from turnout.web.settings import server_settings
 
 
 class Served(NamedTuple):

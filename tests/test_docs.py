@@ -57,10 +57,10 @@ from turnout.models.provider import PROVIDERS
 from turnout.models.slot import DEFAULT_TIERS, STAND_INS, Prices, SlotFile
 from turnout.net.breaker import BreakerSettings
 from turnout.net.retry import RetryBudget
-from turnout.server.key import SCOPES
-from turnout.server.metrics import Metrics
-from turnout.server.settings import ServerSettings
-from turnout.server.routes import ROUTES
+from turnout.web.key import SCOPES
+from turnout.web.metrics import Metrics
+from turnout.web.routes import ROUTES
+from turnout.web.settings import ServerSettings
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -507,7 +507,7 @@ def test_every_header_is_on_its_page() -> None:
 
 def refusals() -> Iterator[tuple[str, str]]:
     """Every status and kind with which the server or the gateway refuses."""
-    for room in ("apps", "server"):
+    for room in ("apps", "web"):
         for file in (SOURCE / room).rglob("*.py"):
             for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
                 constants = [one.value if isinstance(one, ast.Constant) else None for one in ast.iter_child_nodes(node)]

@@ -10,12 +10,12 @@ import uvloop
 from msgspec.structs import replace
 
 from turnout.runtime.runtime import Runtime
-from turnout.server.key import digest, new_credential, read_pepper, spell
-from turnout.server.serve import serve
-from turnout.server.server import Server
-from turnout.server.settings import server_settings
 from turnout.store import open_store
 from turnout.store.keys import Key
+from turnout.web.key import digest, new_credential, read_pepper, spell
+from turnout.web.serve import serve
+from turnout.web.server import Server
+from turnout.web.settings import server_settings
 
 PORT, CONFIG, DATABASE, KEY_FILE = sys.argv[1:]
 

@@ -15,10 +15,10 @@ import openai
 
 from serving import Served, serving
 from turnout.apps.gateway.conversation import Conversations
-from turnout.server.key import digest, new_credential, spell
 from turnout.store import Outcome
 from turnout.store.keys import Key
 from turnout.testing import Received, Reply, ScriptedProvider
+from turnout.web.key import digest, new_credential, spell
 
 Api = Literal["chat", "messages", "responses"]
 TIERS = ("simple", "medium", "complex", "reasoning")

@@ -22,9 +22,9 @@ import pytest
 
 from faults.asking import ask, connect, outcomes, request
 from serving import SERVERS, Served, serving
-from turnout.server import wire
 from turnout.testing import Fault, Reply, ScriptedProvider
 from turnout.testing.reply import Received
+from turnout.web import wire
 
 # What reliability promises; a process that has 250 ms on two busy cores may get them late.
 SOON_S = 0.25

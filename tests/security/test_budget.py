@@ -12,8 +12,8 @@ from besieged import Got, besieged, call, chat, forget, id_of, make_key, setting
 from serving import Served, serving
 from stored import select
 from turnout.apps.caller import Budget, Refused
-from turnout.server import auth
 from turnout.testing import Received, Reply, ScriptedProvider
+from turnout.web import auth
 
 # A call of 100 tokens in and 100 out costs a tenth of a cent.
 PRICES = "prices = { input_usd = 5.0, output_usd = 5.0 }"

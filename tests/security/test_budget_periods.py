@@ -15,9 +15,9 @@ from besieged import Got, besieged, call, chat, forget, id_of, make_key, setting
 from serving import Served, serving
 from stored import ask as decide
 from turnout.apps.caller import Budget, Limits, Period, Refused
-from turnout.server import auth as auth_module
 from turnout.store.row import SpendRow
 from turnout.testing import Reply, ScriptedProvider
+from turnout.web import auth as auth_module
 
 # A call of 100 tokens in and 100 out costs a tenth of a cent.
 PRICES = "prices = { input_usd = 5.0, output_usd = 5.0 }"

@@ -13,7 +13,7 @@ from turnout.apps.gateway.upstream import PASSED
 from turnout.testing import Reply
 
 SOURCE = Path(turnout.__file__).parent
-REQUEST_ROOMS = ("server", "apps")
+REQUEST_ROOMS = ("web", "apps")
 # Nothing of the server's decides by these.
 UNTRUSTED = ("x-forwarded", "x-real-ip", "x-original", "x-rewrite", "x-http-method-override", "forwarded")
 HOP_BY_HOP = ("connection", "keep-alive", "proxy-", "te", "trailer", "transfer-encoding", "upgrade")
@@ -64,7 +64,7 @@ def test_no_header_of_a_proxys_is_read() -> None:
 def test_proxies_are_not_believed() -> None:
     """Granian reads nothing of theirs, unless its wrapper is put around an application."""
     for name in ("serve.py", "asgi.py", "app.py"):
-        assert "proxies" not in (SOURCE / "server" / name).read_text()
+        assert "proxies" not in (SOURCE / "web" / name).read_text()
 
 
 def test_one_authentication() -> None:

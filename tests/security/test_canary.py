@@ -27,10 +27,10 @@ from turnout.models.secret import Secret, SecretPlace
 from turnout.models.slot import Slot, SlotFile, load_slots, make_slot
 from turnout.net.client import Request
 from turnout.net.egress import origin_of
-from turnout.server.key import read_pepper
-from turnout.server.settings import server_settings
 from turnout.store import open_store
 from turnout.testing import Fault, Received, Reply, ScriptedProvider
+from turnout.web.key import read_pepper
+from turnout.web.settings import server_settings
 
 RUN = 8
 

@@ -11,8 +11,8 @@ import pytest
 
 from besieged import Got, besieged, call, chat, forget, make_key
 from serving import Served
-from turnout.server import app
-from turnout.server.routes import ROUTES
+from turnout.web import app
+from turnout.web.routes import ROUTES
 
 VERSION = {"anthropic-version": "2023-06-01"}
 LIMIT = 4096

@@ -24,8 +24,8 @@ import pytest
 
 from besieged import besieged, call, chat
 from serving import Served
-from turnout.server import serve as serving_module
 from turnout.testing import ScriptedProvider
+from turnout.web import serve as serving_module
 
 HOST = b"Host: localhost\r\n"
 HIDDEN = b"HIDDEN /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -369,7 +369,7 @@ def test_a_full_house_says_so_once_and_then_goes_on(
 ) -> None:
     monkeypatch.setattr(serving_module, "HEAD_S", 3.0)
     monkeypatch.setattr(serving_module, "LOOK_S", 0.2)
-    caplog.set_level(logging.WARNING, "turnout.server")
+    caplog.set_level(logging.WARNING, "turnout.web")
 
     def said() -> list[str]:
         return [record.getMessage() for record in caplog.records if "connections are open" in record.getMessage()]

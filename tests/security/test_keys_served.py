@@ -16,10 +16,10 @@ from serving import Served
 from turnout.apps.caller import Refused
 from turnout.cli import main
 from turnout.core.errors import ConfigError
-from turnout.server import auth as auth_module
-from turnout.server.server import check_exposure
-from turnout.server.settings import ServerSettings, is_loopback
 from turnout.testing import Reply, ScriptedProvider
+from turnout.web import auth as auth_module
+from turnout.web.server import check_exposure
+from turnout.web.settings import ServerSettings, is_loopback
 
 Pair = tuple[Served, ScriptedProvider]
 

@@ -14,8 +14,8 @@ import pytest
 
 from besieged import Got, besieged, call, chat, send_raw, status_of
 from serving import Served
-from turnout.server import serve, wire
 from turnout.testing import ScriptedProvider
+from turnout.web import serve, wire
 
 LIMIT = 4096
 ASKING = ("/v1/chat/completions", "/v1/messages", "/v1/responses")

@@ -8,7 +8,7 @@ import pytest
 
 from besieged import Got, besieged, call, chat, forget, make_key
 from serving import Served
-from turnout.server.routes import ROUTES
+from turnout.web.routes import ROUTES
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
 

@@ -29,7 +29,7 @@ from hostile import (
 )
 from turnout.apps.caller import Refused
 from turnout.apps.gateway.wire import TEXT_BYTES
-from turnout.server.structure import ESCAPES, PIECE_BYTES, VALUES, check_structure
+from turnout.web.structure import ESCAPES, PIECE_BYTES, VALUES, check_structure
 
 SILENCE_S = 0.25
 # The machine does other things, too: what is slow by itself is slow in each of these.

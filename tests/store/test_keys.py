@@ -12,12 +12,12 @@ from msgspec.structs import replace
 from stored import ask
 from turnout import Decision
 from turnout.core.errors import ConfigError
-from turnout.server.key import Credential, digest, new_credential, read_credential, read_pepper, spell
 from turnout.store import Outcome, Span, Store, open_store
 from turnout.store.entry import read_entry
 from turnout.store.keys import Key
 from turnout.store.row import SpendRow
 from turnout.store.spool import contents
+from turnout.web.key import Credential, digest, new_credential, read_credential, read_pepper, spell
 
 PEPPER = b"sixteen bytes or more"
 

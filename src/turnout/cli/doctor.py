@@ -21,8 +21,8 @@ from turnout.config.settings import store_settings
 from turnout.core.errors import ConfigError, EmbedderError, NoLogYet, StoreError
 from turnout.core.registry import GROUP, kinds
 from turnout.models.slot import load_slots
-from turnout.server.key import pepper_file, read_pepper
-from turnout.server.settings import server_settings
+from turnout.web.key import pepper_file, read_pepper
+from turnout.web.settings import server_settings
 
 from .option import ConfigOption
 from .question import configured_models
@@ -228,7 +228,7 @@ def _secrets() -> Iterator[Finding]:
 
 def _server() -> Finding:
     try:
-        import turnout.server.serve  # noqa: F401 - whether it can be imported is the question
+        import turnout.web.serve  # noqa: F401 - whether it can be imported is the question
     except ImportError as error:
         said = f"turnout serve cannot be started: {error.name} is not installed"
         return Finding("note", "server", said, "pip install 'turnout[serve]'")

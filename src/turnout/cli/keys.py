@@ -88,7 +88,7 @@ def create(
 
     The first key changes things: from then on a server that uses this store asks everybody for one.
     """
-    from turnout.server.key import digest, new_credential, read_pepper, spell
+    from turnout.web.key import digest, new_credential, read_pepper, spell
 
     from .stored import reading_log
 
@@ -208,7 +208,7 @@ def update(
 
 def _named(keys: Sequence[Key], ident: str) -> Key:
     """The key of an id that can still be changed; the key itself is taken for its id."""
-    from turnout.server.key import read_credential
+    from turnout.web.key import read_credential
 
     whole = read_credential(ident)
     named = whole.key_id if whole is not None else ident
@@ -221,7 +221,7 @@ def _named(keys: Sequence[Key], ident: str) -> Key:
 
 
 def _check_words(name: str | None, scopes: Collection[str]) -> None:
-    from turnout.server.key import SCOPES
+    from turnout.web.key import SCOPES
 
     if name is not None and not name.strip():
         raise TurnoutError("a key needs a name: say what it is for")
@@ -233,7 +233,7 @@ def _check_words(name: str | None, scopes: Collection[str]) -> None:
 def _check_ceiling(ceiling: str | None, profiles: tuple[str, ...], config: str | None) -> None:
     """A ceiling must be a tier of what the key will be used with, or every request is refused."""
     from turnout.config.load import load_profile
-    from turnout.server.settings import server_settings
+    from turnout.web.settings import server_settings
 
     for name in profiles or ((server_settings(config).profile or "tiers",) if ceiling is not None else ()):
         found = load_profile(name, config=config)
@@ -349,7 +349,7 @@ def revoke(ident: KeyArgument, /, *, db: DbOption = None, config: ConfigOption =
 
     After the last one servers still ask for a key, and refuse everybody: turnout keys open changes that.
     """
-    from turnout.server.key import read_credential
+    from turnout.web.key import read_credential
 
     from .stored import reading_log
 

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from turnout.models.slot import Slots
-    from turnout.server.server import Server
-    from turnout.server.settings import ServerSettings
+    from turnout.web.server import Server
+    from turnout.web.settings import ServerSettings
 
 PORT = validators.Number(gte=0, lte=65_535)
 
@@ -57,9 +57,9 @@ def serve(
 ) -> int:
     try:
         from turnout.runtime.runtime import Runtime
-        from turnout.server.serve import serve as listen
-        from turnout.server.server import Server, check_exposure
-        from turnout.server.settings import server_settings
+        from turnout.web.serve import serve as listen
+        from turnout.web.server import Server, check_exposure
+        from turnout.web.settings import server_settings
     except ImportError as error:
         raise TurnoutError(
             f"the server needs {(error.name or '').partition('.')[0]}: pip install 'turnout[serve]'"

@@ -14,7 +14,7 @@ from besieged import besieged, chat
 from serving import Served
 
 REQUESTS = 40
-OURS = ("turnout.server", "turnout.net", "turnout.apps", "uvicorn", "httptools", "aiohttp")
+OURS = ("turnout.web", "turnout.net", "turnout.apps", "uvicorn", "httptools", "aiohttp")
 
 
 @pytest.fixture(scope="module")

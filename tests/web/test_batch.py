@@ -16,8 +16,8 @@ from serving import Served
 from stored import select
 from turnout.apps import caller as callers
 from turnout.apps.caller import Rate, Refused
-from turnout.server.admission import LEAST, Admission
 from turnout.testing import Received, Reply, ScriptedProvider
+from turnout.web.admission import LEAST, Admission
 
 PRICES = "prices = { input_usd = 5.0, output_usd = 5.0 }"
 VAGUE = "Tell me about the harbour and what people there thought of it at the time, number {number}"

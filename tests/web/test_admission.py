@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from turnout.apps.caller import Refused
-from turnout.server.admission import LEAST, MOMENT, Admission
+from turnout.web.admission import LEAST, MOMENT, Admission
 
 
 def admission(limit: int = 100, waiting: int = 0, lag_s: float = 0.02) -> Admission:

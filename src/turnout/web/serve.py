@@ -22,7 +22,7 @@ from turnout.net.listener import BACKLOG, Listener, most_connections
 from .app import Application
 from .server import CUT_S, Server
 
-log = logging.getLogger("turnout.server")
+log = logging.getLogger("turnout.web")
 
 # From the beginning of a connection, or the end of the last answer on it, to the end of the next request's head: the
 # server has one time for slow heads and for connections that rest.

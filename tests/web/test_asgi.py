@@ -21,7 +21,7 @@ def test_another_server_runs_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         file.write_text(settings(provider), encoding="utf-8")
         monkeypatch.setenv("TURNOUT_CONFIG", str(file))
         monkeypatch.setenv("TURNOUT_DB", str(database))
-        config = uvicorn.Config("turnout.server.asgi:app", factory=True, port=0, lifespan="on", log_level="warning")
+        config = uvicorn.Config("turnout.web.asgi:app", factory=True, port=0, lifespan="on", log_level="warning")
         server = uvicorn.Server(config)
         thread = threading.Thread(target=lambda: asyncio.run(server.serve()), daemon=True)
         thread.start()
@@ -42,7 +42,7 @@ def test_another_server_runs_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_beyond_loopback_it_needs_a_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from turnout.server.asgi import app
+    from turnout.web.asgi import app
 
     surroundings(monkeypatch, tmp_path)
     file = tmp_path / "turnout.toml"

@@ -26,7 +26,7 @@ from .structure import check_structure
 from .table import Call, Listener, Route
 from .wire import Gone, Receive, Scope, Send, WhileConnected, read_body, send_answer
 
-log = logging.getLogger("turnout.server")
+log = logging.getLogger("turnout.web")
 
 # What is noted of a request whose client left before its answer was there.
 LEFT = 499

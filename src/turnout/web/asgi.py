@@ -1,4 +1,4 @@
-"""The public listener as an application for another ASGI server: `uvicorn --factory turnout.server.asgi:app`.
+"""The public listener as an application for another ASGI server: `uvicorn --factory turnout.web.asgi:app`.
 
 Settings come from `turnout.toml` and the environment, as for `turnout serve`; where to listen, how long heads may be
 and how many connections there are is the other server's to say. The server opens and closes with the server (lifespan).
