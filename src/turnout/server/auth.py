@@ -11,8 +11,9 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeGuard, TypeVar
 
-from turnout.apps.caller import PERIODS, Budget, Caller, Limits, Rate, Refused
-from turnout.apps.gateway.upstream import PASSED
+from turnout.apps.caller import PERIODS, Budget, Caller, Limits, Rate
+from turnout.core.errors import Refused
+from turnout.models.upstream import PASSED
 from turnout.store import Store
 from turnout.store.keys import Key
 

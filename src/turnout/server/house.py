@@ -8,12 +8,12 @@ import os
 import time
 from typing import Any
 
-from turnout.apps.caller import Caller, Refused
+from turnout.apps.caller import Caller
 from turnout.apps.gateway.gateway import Gateway
 from turnout.config.load import settings_file, shipped
 from turnout.config.reload import LiveRouter
 from turnout.core.contain import readable
-from turnout.core.errors import SHOWN, ConfigError, EmbedderError, Problem, UnknownProfile, suggest
+from turnout.core.errors import SHOWN, ConfigError, EmbedderError, Problem, Refused, UnknownProfile, suggest
 from turnout.core.router import Router
 from turnout.models.ask import Models
 from turnout.models.price import learn

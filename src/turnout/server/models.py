@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from turnout.apps.caller import Caller, Refused
-from turnout.apps.gateway.gateway import FORMATS, Answer
+from turnout.apps.caller import Caller
+from turnout.apps.gateway.gateway import Answer
 from turnout.core.aside import aside
+from turnout.core.errors import Refused
+from turnout.models.wire import FORMATS
 
 from .api import answer
 
