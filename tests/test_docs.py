@@ -42,7 +42,7 @@ import turnout.store
 import turnout.testing
 from postgres_server import PostgresServer, wheel
 from serving import serving
-from turnout.apps.gateway.method import method
+from turnout.apps.gateway.gateway import method
 from turnout.cli import main
 from turnout.cli.app import build
 from turnout.cli.outcome import HOW, WHO

@@ -11,11 +11,11 @@ import pytest
 
 from gateway.bench import HELLO, PROOF, bench_of, caller
 from turnout.apps.gateway import conversation
-from turnout.apps.gateway.chat import Chat
 from turnout.apps.gateway.conversation import CACHED_S, REMEMBERED_S, Conversations, staying_saves
-from turnout.apps.gateway.messages import Messages
-from turnout.apps.gateway.responses import Responses
 from turnout.models.slot import Prices, Slot, SlotFile, make_slot
+from turnout.models.wire.chat import Chat
+from turnout.models.wire.messages import Messages
+from turnout.models.wire.responses import Responses
 from turnout.testing import Reply, ToolCall
 
 

@@ -11,7 +11,8 @@ import pytest
 from besieged import Got, besieged, call, chat, forget, id_of, make_key, settings
 from serving import Served, serving
 from stored import select
-from turnout.apps.caller import Budget, Refused
+from turnout.apps.caller import Budget
+from turnout.core.errors import Refused
 from turnout.testing import Received, Reply, ScriptedProvider
 from turnout.web import auth
 

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from besieged import Got, besieged, call, chat, forget, id_of, make_key, settings
 from serving import Served, serving
 from stored import ask as decide
-from turnout.apps.caller import Budget, Limits, Period, Refused
+from turnout.apps.caller import Budget, Limits, Period
+from turnout.core.errors import Refused
 from turnout.store.row import SpendRow
 from turnout.testing import Reply, ScriptedProvider
 from turnout.web import auth as auth_module

@@ -8,8 +8,8 @@ import pytest
 
 import turnout
 from besieged import besieged, call, chat, forget, make_key
-from turnout.apps.gateway.account import SHOWN
-from turnout.apps.gateway.upstream import PASSED
+from turnout.apps.gateway.gateway import SHOWN
+from turnout.models.upstream import PASSED
 from turnout.testing import Reply
 
 SOURCE = Path(turnout.__file__).parent

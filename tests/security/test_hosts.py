@@ -10,7 +10,7 @@ import pytest
 
 from besieged import besieged, call, forget, make_key, send_raw, status_of
 from serving import Served
-from turnout.apps.caller import Refused
+from turnout.core.errors import Refused
 from turnout.web.guard import Guard, host_name
 from turnout.web.settings import ServerSettings
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from turnout.apps.caller import Refused
+from turnout.core.errors import Refused
 from turnout.web.admission import LEAST, MOMENT, Admission
 
 

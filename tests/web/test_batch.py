@@ -15,7 +15,8 @@ from besieged import Got, besieged, call, chat, forget, id_of, make_key
 from serving import Served
 from stored import select
 from turnout.apps import caller as callers
-from turnout.apps.caller import Rate, Refused
+from turnout.apps.caller import Rate
+from turnout.core.errors import Refused
 from turnout.testing import Received, Reply, ScriptedProvider
 from turnout.web.admission import LEAST, Admission
 

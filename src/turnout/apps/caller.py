@@ -11,20 +11,10 @@ from enum import StrEnum
 
 from msgspec import Struct, field
 
-from turnout.core.errors import TurnoutError
+from turnout.core.errors import Refused
 
 MINUTE_S = 60.0
 DAY_S = 86_400.0
-
-
-class Refused(TurnoutError):
-    """A caller may not do what it asks. `status` is the HTTP status, `kind` the error's name in the wire formats."""
-
-    def __init__(self, status: int, kind: str, message: str, *, retry_after_s: float | None = None) -> None:
-        super().__init__(message)
-        self.status = status
-        self.kind = kind
-        self.retry_after_s = retry_after_s
 
 
 class Period(StrEnum):

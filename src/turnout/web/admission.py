@@ -13,7 +13,7 @@ import random
 from collections import deque
 from collections.abc import Iterator
 
-from turnout.apps.caller import Refused
+from turnout.core.errors import Refused
 
 # How fast the measured lag follows what is seen: five late wakings in a row are believed, two in time forgive them.
 RISING, FALLING = 0.2, 0.5

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Raw, Struct
 
-from turnout.apps.caller import Caller, Refused
-from turnout.apps.deciding import decide, spent_usd
-from turnout.apps.gateway.account import record
+from turnout.apps.caller import Caller
 from turnout.apps.gateway.gateway import Answer
-from turnout.apps.gateway.wire import MESSAGES, UNREADABLE, check_text, told
+from turnout.apps.ledger import decide, record, spent_usd
 from turnout.core.aside import aside
-from turnout.core.errors import QueryError, StoreError, UnknownDecision
+from turnout.core.errors import QueryError, Refused, StoreError, UnknownDecision
 from turnout.core.query import Query, Turn
+from turnout.models.wire.format import MESSAGES, UNREADABLE, check_text, told
 from turnout.store import Outcome
 
 from .table import Call

@@ -15,9 +15,11 @@ from typing import Any
 
 from starlette.routing import compile_path
 
-from turnout.apps.caller import Caller, Refused
-from turnout.apps.gateway.gateway import FORMATS, Answer, refusal
+from turnout.apps.caller import Caller
+from turnout.apps.gateway.gateway import Answer, refusal
 from turnout.core.aside import aside
+from turnout.core.errors import Refused
+from turnout.models.wire import FORMATS
 
 from .auth import header_map
 from .routes import ROUTES

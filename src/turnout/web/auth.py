@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 
-from turnout.apps.caller import PERIODS, Budget, Caller, Limits, Rate, Refused
+from turnout.apps.caller import PERIODS, Budget, Caller, Limits, Rate
+from turnout.core.errors import Refused
 from turnout.store import Store
 from turnout.store.keys import Key
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, MutableMapping
 from functools import lru_cache
 from typing import Any
 
-from turnout.apps.caller import Refused
+from turnout.core.errors import Refused
 
 from .settings import ServerSettings
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from turnout.apps.caller import Caller, Refused
-from turnout.apps.gateway.gateway import FORMATS, Answer
+from turnout.apps.caller import Caller
+from turnout.apps.gateway.gateway import Answer
 from turnout.core.aside import aside
+from turnout.core.errors import Refused
 from turnout.models.provider import Wire
+from turnout.models.wire import FORMATS
 
 from .api import answer
 from .table import Call

@@ -6,9 +6,9 @@ import asyncio
 import time
 from typing import Any
 
-from turnout.apps.caller import Caller, Refused
+from turnout.apps.caller import Caller
 from turnout.apps.gateway.gateway import Gateway
-from turnout.core.errors import SHOWN, ConfigError, EmbedderError, Problem, UnknownProfile, suggest
+from turnout.core.errors import SHOWN, ConfigError, EmbedderError, Problem, Refused, UnknownProfile, suggest
 from turnout.core.router import Router
 from turnout.models.ask import Models
 from turnout.runtime.runtime import Reload, Runtime

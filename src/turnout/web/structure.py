@@ -8,7 +8,7 @@ string is text and counts for nothing, however many braces it has.
 
 from __future__ import annotations
 
-from turnout.apps.caller import Refused
+from turnout.core.errors import Refused
 
 # Twice what 5,000 messages of three parts and 512 tools of a hundred values have; decoded in less than 0.1 s.
 VALUES = 250_000

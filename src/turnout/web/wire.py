@@ -7,8 +7,8 @@ import contextlib
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
-from turnout.apps.caller import Refused
 from turnout.apps.gateway.gateway import Answer
+from turnout.core.errors import Refused
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
