@@ -52,19 +52,13 @@ class Limits(Struct, frozen=True):
     month: float | None = None
 
     def of(self, period: Period) -> float | None:
-        match period:
-            case Period.TOTAL:
-                return self.total
-            case Period.DAY:
-                return self.day
-            case Period.MONTH:
-                return self.month
+        return {Period.TOTAL: self.total, Period.DAY: self.day, Period.MONTH: self.month}[period]
 
 
 UNLIMITED = Limits()
 
 
-class Tally:
+class PeriodTotal:
     """What was spent in a period; it begins again when the next period does. A clock that is put back opens no period
     that is over."""
 
@@ -108,7 +102,7 @@ class Budget:
         self.reserved_usd = 0.0
         self._clock = clock
         now = clock()
-        self._spent = {period: Tally(period, now) for period in PERIODS}
+        self._spent = {period: PeriodTotal(period, now) for period in PERIODS}
         self._spent[Period.TOTAL].add(spent_usd, now)
 
     @property
@@ -224,7 +218,7 @@ class Caller(Struct, frozen=True, eq=False):
     scopes: frozenset[str]
     budget: Budget
     ceiling: str | None = None
-    """The dearest route it may have."""
+    """The most expensive route it may have."""
     may_force: bool = True
     """It may name a tier itself."""
     profiles: frozenset[str] | None = None

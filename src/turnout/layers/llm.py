@@ -25,7 +25,7 @@ from turnout.core.registry import Supplies, kind
 from turnout.core.verdict import Fault, Reason, Verdict
 from turnout.text.reference import needs_history
 
-from .reply import Said, read_label, read_labels, read_object
+from .reply import Labels, read_label, read_labels, read_object
 
 # Our own limit ends a call before the driver's does, so that it is we who say it took too long.
 HASTE = 0.97
@@ -132,7 +132,7 @@ class Llm:
             return ()
         return reading.query.intents[-self.config.history :]
 
-    def _read(self, text: str) -> Said | None:
+    def _read(self, text: str) -> Labels | None:
         match self.config.reply:
             case "label":
                 return read_label(text, self.names)
@@ -141,7 +141,7 @@ class Llm:
             case "json":
                 return read_object(text, self.names)
 
-    def _verdict(self, said: Said, model: str, cost: float | None) -> Verdict:
+    def _verdict(self, said: Labels, model: str, cost: float | None) -> Verdict:
         confidence = self.config.confidence if said.confidence is None else said.confidence
         told = f"{model} says {' + '.join(said.routes)}"
         reasons = [Reason("llm.answer", told)]
@@ -168,7 +168,7 @@ def _key(*names: str) -> bytes:
     return told.digest()
 
 
-class Absent:
+class MissingModel:
     """Stands where a model would be asked and none is configured. The profile passes it by, and says why."""
 
     def __init__(self, slot: str) -> None:
@@ -179,10 +179,10 @@ class Absent:
 
 
 @kind("llm.v1", cost="network", who="L")
-def llm(config: LlmConfig, supplies: Supplies) -> Llm | Absent:
+def llm(config: LlmConfig, supplies: Supplies) -> Llm | MissingModel:
     models, slot = supplies.models, config.model or config.slot
     if models is None or not models.has(slot):
-        return Absent(slot)
+        return MissingModel(slot)
     return Llm(config, supplies, models)
 
 

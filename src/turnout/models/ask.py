@@ -20,7 +20,7 @@ from .refusal import NoAnswer, told
 from .slot import Endpoint, Slot, Slots
 from .wire import FORMATS
 from .wire.format import UNREADABLE, Format, read_members
-from .wire.value import Message, ModelRequest, Part
+from .wire.value import Message, MessagePart, ModelRequest
 
 # An answer to a classification is a few dozen tokens; anything near this is not one.
 REPLY_BYTES = 256 * 1024
@@ -65,7 +65,8 @@ class Models:
         if slot is None or slot.origin is None:
             raise Broken(f"no model fills the slot {name!r}")
         wire: Wire = "anthropic-messages" if slot.wires[0] == "anthropic-messages" else "openai-chat"
-        messages = (Message("system", (Part(text=prompt.system),)), Message("user", (Part(text=prompt.user),)))
+        said = (("system", prompt.system), ("user", prompt.user))
+        messages = tuple(Message(role, (MessagePart(text=text),)) for role, text in said)
         schema = prompt.schema if slot.structured else None
         fields = read_members(json.encode(FORMATS[wire].write_request(messages, prompt.max_tokens, schema)))
         request = ModelRequest(wire, slot.model, fields, messages)
@@ -79,7 +80,7 @@ class Models:
         raise type(found)(told(slot.id, cause)) from cause
 
 
-class Counts(Struct):
+class TokenCounts(Struct):
     """A usage whose counts are numbers: a price is calculated from them."""
 
     prompt_tokens: float | None = None
@@ -88,7 +89,7 @@ class Counts(Struct):
     output_tokens: float | None = None
 
 
-_counts = json.Decoder(Counts)
+_counts = json.Decoder(TokenCounts)
 
 
 def _reply(form: Format, slot: Slot, raw: bytes) -> Reply:

@@ -19,7 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from turnout.core.errors import Broken, NetError, Refused, TimedOut, Unreachable
-from turnout.net.client import WHOLE_BYTES
+from turnout.net.client import WHOLE_BYTES, Response
 from turnout.net.deadline import Deadline
 from turnout.net.retry import RetryBudget, read_retry_after
 
@@ -27,7 +27,7 @@ from .price import Usage
 from .refusal import NoAnswer, Refusal, StatusRule, judge, read_refusal, told
 from .slot import Slot
 from .spend import Bound, additions
-from .upstream import Upstream, open_upstream
+from .upstream import open_upstream
 from .wire import FORMATS
 from .wire.format import UNREADABLE, Format, most_tokens
 from .wire.named import names_something
@@ -84,7 +84,7 @@ State = Literal["prelude", "delta", "end", "error", "half"]
 class Completion:
     """The answer of one candidate, from when it has begun."""
 
-    def __init__(self, form: Format, slot: Slot, upstream: Upstream, *, hides_usage: bool) -> None:
+    def __init__(self, form: Format, slot: Slot, upstream: Response, *, hides_usage: bool) -> None:
         self.slot = slot
         self.upstream = upstream
         self.first = b""
@@ -256,13 +256,13 @@ class Generation:
         return found
 
     async def _read_refusal(
-        self, slot: Slot, upstream: Upstream, started: float, deadline: Deadline
+        self, slot: Slot, upstream: Response, started: float, deadline: Deadline
     ) -> Completion | Refusal:
         status, raw = upstream.status, b""
         if 400 <= status < 500:
             # A status is known even where its sentence breaks off. A server that fails may never end it.
             with suppress(NetError):
-                raw = await upstream.read(Deadline.after(deadline.within(ERROR_S)), ERROR_S, WHOLE_BYTES)
+                raw = await upstream.read(Deadline.after(deadline.within(ERROR_S)), ERROR_S)
         refusal = read_refusal(status, raw[:ERROR_BYTES])
         verdict = self._judge(slot, refusal)
         if verdict.ends == "here":
@@ -291,8 +291,8 @@ class Generation:
     async def _read_whole(self, completion: Completion, started: float, deadline: Deadline) -> Completion | Refusal:
         slot, upstream = completion.slot, completion.upstream
         kind = upstream.headers.get("content-type", "")
-        if "json" not in kind:
-            raise NoAnswer(f"{slot.id} answered {kind or 'something without a type'} instead of JSON")
+        if kind and "json" not in kind:
+            raise NoAnswer(f"{slot.id} answered {kind} instead of JSON")
         raw = await upstream.read(deadline, deadline.left, self.limit)
         try:
             response = self.form.read_response(raw)

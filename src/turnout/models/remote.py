@@ -43,13 +43,13 @@ ANSWER_BYTES = 16 * 1024 * 1024
 WIDEST = 16_384
 
 
-class _Row(Struct, frozen=True):
+class _VectorRow(Struct, frozen=True):
     embedding: list[float]
     index: int
 
 
 class _Answer(Struct, frozen=True):
-    data: list[_Row]
+    data: list[_VectorRow]
 
 
 _decoder = msgspec.json.Decoder(_Answer)

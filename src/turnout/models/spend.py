@@ -49,9 +49,6 @@ class Bound(NamedTuple):
         return self.input_usd + self.limit * self.output_usd
 
 
-FREE = Bound(0.0, 0.0, 0, added=False)
-
-
 def bound(request: ModelRequest, slot: Slot, remembered: int | None, left_usd: float) -> Bound:
     """The most a request can cost at a slot whose price is known. `remembered` is how many tokens the answer had that
     the request follows, `left_usd` what may be spent: a limit of ours is no higher than that affords."""
@@ -97,14 +94,14 @@ def window_of(request: ModelRequest, slot: Slot) -> int | None:
 def unbounded(request: ModelRequest, slot: Slot) -> Reason | None:
     """Why a request at this slot has no bound on what it costs, and so is not sent under a budget."""
     if prices_of(slot) is None:
-        return _because(slot, "slot.price", "has no price, and this key has a budget")
+        return because(slot, "slot.price", "has no price, and this key has a budget")
     if request.unpriced:
-        return _because(
+        return because(
             slot, "slot.unpriced", f"the price of `{request.unpriced}` is not known, and this key has a budget"
         )
     if request.hosted and slot.hosted_tools_usd is None:
         said = f"`{request.hosted}` runs at the provider for a price without limit, and this key has a budget"
-        return _because(slot, "slot.unpriced", f"{said} (hosted_tools_usd in turnout.toml sets one)")
+        return because(slot, "slot.unpriced", f"{said} (hosted_tools_usd in turnout.toml sets one)")
     return None
 
 
@@ -126,5 +123,6 @@ def may_think_unseen(request: ModelRequest, slot: Slot) -> bool:
     return request.thinks or thinks_silently(slot)
 
 
-def _because(slot: Slot, code: str, why: str) -> Reason:
+def because(slot: Slot, code: str, why: str) -> Reason:
+    """A reason to skip a slot."""
     return Reason(code, f"{slot.name} ({slot.id}): {why}")

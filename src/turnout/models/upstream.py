@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
-from typing import Protocol
+from collections.abc import Mapping
 
-from turnout.net.client import WHOLE_BYTES, Client, Request
-from turnout.net.deadline import Deadline
+from turnout.net.client import Client, Request, Response
 
 from .demo import respond
 from .provider import ANTHROPIC_VERSION, PATHS, credential
@@ -17,35 +15,20 @@ from .wire.value import ModelRequest
 PASSED = ("anthropic-version", "anthropic-beta", "openai-beta")
 
 
-class Upstream(Protocol):
-    @property
-    def status(self) -> int: ...
-
-    @property
-    def headers(self) -> Mapping[str, str]: ...
-
-    def chunks(self, idle_s: float, deadline: Deadline, /) -> AsyncIterator[bytes]: ...
-
-    async def read(self, deadline: Deadline, idle_s: float, limit: int, /) -> bytes: ...
-
-    def close(self) -> None: ...
-
-
-class DemoUpstream:
-    """The demonstration model as an upstream."""
+class DemoExchange:
+    """What the demonstration model answers, as if it had come over a connection."""
 
     status = 200
 
     def __init__(self, pieces: list[bytes], stream: bool) -> None:
         self.headers = {"content-type": "text/event-stream" if stream else "application/json"}
-        self._pieces = pieces
+        self._pieces = iter(pieces)
 
-    async def chunks(self, idle_s: float, deadline: Deadline) -> AsyncIterator[bytes]:
-        for piece in self._pieces:
-            yield piece
+    def take(self) -> bytes | None:
+        return next(self._pieces, b"")
 
-    async def read(self, deadline: Deadline, idle_s: float, limit: int = WHOLE_BYTES) -> bytes:
-        return b"".join(self._pieces)
+    async def next(self) -> bytes:
+        return next(self._pieces, b"")
 
     def close(self) -> None:
         """Nothing is open."""
@@ -58,11 +41,11 @@ async def open_upstream(
     headers: Mapping[str, str],
     added: Mapping[str, object],
     wait_s: float,
-) -> Upstream:
+) -> Response:
     """Send a request to a slot's provider, with the headers of a client's that it may see; wait for its beginning."""
     wire, stream = request.wire, request.stream
     if slot.origin is None:
-        return DemoUpstream(respond(wire, slot.name, slot.id, request.last_words, stream), stream)
+        return Response(DemoExchange(respond(wire, slot.name, slot.id, request.last_words, stream), stream), "demo")
     sent = {"content-type": "application/json", "accept": "text/event-stream" if stream else "application/json"}
     sent |= {name: headers[name] for name in PASSED if name in headers}
     if wire == "anthropic-messages":

@@ -14,21 +14,21 @@ from turnout.core.profile import Profile
 from turnout.core.verdict import Reason
 from turnout.models.price import context_of
 from turnout.models.slot import Slot, Slots
-from turnout.models.spend import unbounded
+from turnout.models.spend import because, unbounded
 from turnout.models.wire.value import ModelRequest
 
 # What an answer may need where the client does not say.
 ANSWER_TOKENS = 1024
 
 
-class Candidate(NamedTuple):
+class ChainSlot(NamedTuple):
     route: str
     """The tier it serves."""
     slot: Slot
 
 
-class Choice(NamedTuple):
-    candidates: tuple[Candidate, ...]
+class Chain(NamedTuple):
+    candidates: tuple[ChainSlot, ...]
     skipped: tuple[Reason, ...]
     pinned: str = ""
     """Why the conversation stays where it is; empty if it does not, or need not."""
@@ -44,13 +44,13 @@ class Choice(NamedTuple):
 
 def choose(
     profile: Profile, slots: Slots, request: ModelRequest, route: str, caller: Caller, *, provider: str | None = None
-) -> Choice:
+) -> Chain:
     """The chain of a route. `provider` binds it to one, where the conversation carries that provider's state."""
     chain = profile.policies[route].chain or (route,)
     if caller.ceiling is not None:
         limit = profile.routes.index(caller.ceiling)
         chain = tuple(name for name in chain if profile.routes.index(name) <= limit)
-    candidates: list[Candidate] = []
+    candidates: list[ChainSlot] = []
     skipped: list[Reason] = []
     for name in chain:
         wanted = profile.policies[name].model or name.lower()
@@ -62,30 +62,26 @@ def choose(
             continue
         why = unfit(slot, request, caller, provider)
         if why is None:
-            candidates.append(Candidate(name, slot))
+            candidates.append(ChainSlot(name, slot))
         else:
             skipped.append(why)
-    return Choice(tuple(candidates), tuple(skipped))
+    return Chain(tuple(candidates), tuple(skipped))
 
 
 def unfit(slot: Slot, request: ModelRequest, caller: Caller, provider: str | None = None) -> Reason | None:
     """Why a slot cannot take a request; None if it can."""
     if not slot.usable:
-        return _because(slot, "slot.key", f"its key is missing, {slot.needs_key} is empty")
+        return because(slot, "slot.key", f"its key is missing, {slot.needs_key} is empty")
     if request.wire not in slot.wires:
-        return _because(slot, "slot.wire", f"does not speak {request.wire}, only {', '.join(slot.wires)}")
+        return because(slot, "slot.wire", f"does not speak {request.wire}, only {', '.join(slot.wires)}")
     if provider is not None and slot.provider != provider:
-        return _because(slot, "slot.bound", f"the conversation carries state only {provider} can read")
+        return because(slot, "slot.bound", f"the conversation carries state only {provider} can read")
     if request.images and not slot.images:
-        return _because(slot, "slot.images", "takes no images")
+        return because(slot, "slot.images", "takes no images")
     if request.tools and not slot.tools:
-        return _because(slot, "slot.tools", "takes no tools")
+        return because(slot, "slot.tools", "takes no tools")
     window = context_of(slot)
     needed = request.tokens + (request.max_tokens or ANSWER_TOKENS)
     if window is not None and needed > window:
-        return _because(slot, "slot.window", f"about {needed:,} tokens do not fit into its {window:,}")
+        return because(slot, "slot.window", f"about {needed:,} tokens do not fit into its {window:,}")
     return unbounded(request, slot) if caller.budget.is_limited else None
-
-
-def _because(slot: Slot, code: str, why: str) -> Reason:
-    return Reason(code, f"{slot.name} ({slot.id}): {why}")

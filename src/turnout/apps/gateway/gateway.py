@@ -29,15 +29,15 @@ from turnout.models.generate import Completion, Generation
 from turnout.models.provider import Wire
 from turnout.models.refusal import Refusal
 from turnout.models.slot import Slot, Slots
-from turnout.models.upstream import Upstream
 from turnout.models.wire import FORMATS
 from turnout.models.wire.format import Format
 from turnout.models.wire.value import ModelRequest
+from turnout.net.client import Response
 from turnout.net.retry import RetryBudget
 from turnout.store import Store
 from turnout.store.redact import digest
 
-from .choose import Candidate, Choice, choose, unfit
+from .choose import Chain, ChainSlot, choose, unfit
 from .conversation import Conversations, Pin, staying_saves
 
 # How a client asks Anthropic for a window beyond the model's usual one.
@@ -84,7 +84,7 @@ class Gateway:
         self.store = store
         self.conversations = Conversations()
         self.retries = RetryBudget()
-        self.live: set[Upstream] = set()
+        self.live: set[Response] = set()
         """Streams that are being relayed."""
 
     def under(self, router: Callable[[], Router], models: Models) -> Gateway:
@@ -105,7 +105,7 @@ class Gateway:
             if LONG_WINDOW in headers.get("anthropic-beta", ""):
                 request = replace(request, long_window=True)
             decision, choice = await self._decide(request, caller)
-            return await self._answer(form, request, decision, choice, caller, headers)
+            return await self._answer(request, decision, choice, caller, headers)
         except Refused as refused:
             return refusal(form, refused)
         except QueryError as error:
@@ -118,7 +118,7 @@ class Gateway:
 
     # --- deciding
 
-    async def _decide(self, request: ModelRequest, caller: Caller) -> tuple[Decision, Choice]:
+    async def _decide(self, request: ModelRequest, caller: Caller) -> tuple[Decision, Chain]:
         router = self.router()
         profile = router.profile
         caller.budget.check()
@@ -160,7 +160,7 @@ class Gateway:
 
     def _passed_through(
         self, profile: Profile, query: Query, request: ModelRequest, caller: Caller, named: Sequence[Slot]
-    ) -> tuple[Decision, Choice]:
+    ) -> tuple[Decision, Chain]:
         """The client names a configured model: it gets the first slot with it that it may have and that can take the
         request, or a refusal."""
         order = profile.routes
@@ -172,12 +172,12 @@ class Gateway:
         route, why = routes[slot.name], unfit(slot, request, caller)
         told = Reason("gateway.passthrough", f"the caller named the model {slot.id}; no tier was chosen")
         decision = _made(profile, query, route or order[-1], 1.0, "passthrough", "D-", told)
-        candidates = (Candidate(route or order[-1], slot),) if why is None else ()
-        return decision, Choice(candidates, () if why is None else (why,))
+        candidates = (ChainSlot(route or order[-1], slot),) if why is None else ()
+        return decision, Chain(candidates, () if why is None else (why,))
 
     def _continued(
         self, profile: Profile, query: Query, request: ModelRequest, caller: Caller, pin: Pin
-    ) -> tuple[Decision, Choice]:
+    ) -> tuple[Decision, Chain]:
         """A turn without new words keeps its conversation's tier and model."""
         said = f"no new words of the user's in this turn: its conversation keeps {pin.route} and {pin.slot}"
         decision = _made(profile, query, pin.route, pin.confidence, "pin", "C-", Reason("pin.turn", said))
@@ -186,8 +186,8 @@ class Gateway:
         return decision, self._first(choice, pin, request, caller, "turn")
 
     def _pinned(
-        self, profile: Profile, route: str, choice: Choice, request: ModelRequest, caller: Caller, pin: Pin
-    ) -> Choice:
+        self, profile: Profile, route: str, choice: Chain, request: ModelRequest, caller: Caller, pin: Pin
+    ) -> Chain:
         """A turn decided anew stays where its prompt is cached, while that is cheaper and no tier is lost."""
         here = self.slots.find(pin.slot)
         if here is None or not choice.candidates or not self.conversations.is_warm(pin):
@@ -199,25 +199,20 @@ class Gateway:
             return self._first(choice, pin, request, caller, "cache")
         return choice
 
-    def _first(self, choice: Choice, pin: Pin, request: ModelRequest, caller: Caller, why: str) -> Choice:
+    def _first(self, choice: Chain, pin: Pin, request: ModelRequest, caller: Caller, why: str) -> Chain:
         """The choice, the conversation's own slot before the others."""
         slot = self.slots.find(pin.slot)
         if slot is None or unfit(slot, request, caller) is not None:
             return choice._replace(pinned=why)
         rest = tuple(one for one in choice.candidates if one.slot.endpoint != slot.endpoint)
-        return Choice((Candidate(pin.route, slot), *rest), choice.skipped, why)
+        return Chain((ChainSlot(pin.route, slot), *rest), choice.skipped, why)
 
     # --- answering
 
     async def _answer(
-        self,
-        form: Format,
-        request: ModelRequest,
-        decision: Decision,
-        choice: Choice,
-        caller: Caller,
-        headers: Mapping[str, str],
+        self, request: ModelRequest, decision: Decision, choice: Chain, caller: Caller, headers: Mapping[str, str]
     ) -> Answer:
+        form = FORMATS[request.wire]
         with ExitStack() as end:
             account = end.enter_context(Ledger(self.store, self.slots).open(decision, caller))
             account.extra = _extra(decision, choice, request)
@@ -226,14 +221,14 @@ class Gateway:
                 await account.record()
             if not choice.candidates:
                 account.ended = "refused"
-                return _none_fits(form, choice, decision)
+                return refusal(form, _none_fits(choice), decision.id)
             if request.follows:
                 pin = self.conversations.get(caller.tenant, request.conversation)
                 account.remembered_tokens = pin.tokens if pin is not None else None
             generation = account.generate(self.models, request, headers)
             found = await generation.start(choice.slots, self.retries)
             if not isinstance(found, Completion):
-                return _failed(form, found, decision, generation)
+                return refusal(form, _failure(found, generation), decision.id, found)
             end.callback(self._remember, account, choice, generation, found)
             told = _headers(decision, choice, generation, found)
             if not request.stream:
@@ -244,7 +239,7 @@ class Gateway:
             end.callback(self.live.discard, found.upstream)
             return Answer(200, told, Stream(generation.stream(found, decision.id), end.pop_all()))
 
-    def _remember(self, account: Account, choice: Choice, generation: Generation, completion: Completion) -> None:
+    def _remember(self, account: Account, choice: Chain, generation: Generation, completion: Completion) -> None:
         """How an answer came about that was not the first choice; and who gave it, for the conversation's next turn."""
         slot, first, decision = completion.slot, choice.candidates[0].slot, account.decision
         route = choice.route_of(slot)
@@ -261,11 +256,18 @@ class Gateway:
             self.conversations.keep(account.caller.tenant, name, route, slot, decision.confidence, tokens)
 
 
-def refusal(form: Format, refused: Refused) -> Answer:
-    return _error(form, refused.status, refused.kind, str(refused), retry_after_s=refused.retry_after_s)
+def refusal(form: Format, refused: Refused, decision: str = "", error: Refusal | None = None) -> Answer:
+    """A refusal in the client's format; `error` is what a provider said, if it is the provider's."""
+    headers = [(b"content-type", b"application/json")]
+    if decision:
+        headers.append((b"x-turnout-decision", decision.encode()))
+    if refused.retry_after_s is not None:
+        headers.append((b"retry-after", str(max(1, math.ceil(refused.retry_after_s))).encode()))
+    body = form.write_error(refused.status, refused.kind, str(refused), decision, error)
+    return Answer(refused.status, headers, body)
 
 
-def _headers(decision: Decision, choice: Choice, generation: Generation, completion: Completion) -> Headers:
+def _headers(decision: Decision, choice: Chain, generation: Generation, completion: Completion) -> Headers:
     slot, theirs = completion.slot, completion.upstream.headers
     told = [
         (b"content-type", slot.conceal(theirs.get("content-type", "application/json"))),
@@ -287,7 +289,7 @@ def _headers(decision: Decision, choice: Choice, generation: Generation, complet
     return [(name, value.encode("latin-1", "replace")) for name, value in told]
 
 
-def _extra(decision: Decision, choice: Choice, request: ModelRequest) -> dict[str, object]:
+def _extra(decision: Decision, choice: Chain, request: ModelRequest) -> dict[str, object]:
     """What the log keeps of how an answer came about."""
     extra: dict[str, object] = {"method": method(decision), "wire": request.wire}
     extra |= {"skipped": choice.skipped} if choice.skipped else {}
@@ -338,7 +340,7 @@ def _forces(router: Router, model: str) -> bool:
     return router.route_sync(Query(declared=model)).outcome[0] == "D"
 
 
-def _none_fits(form: Format, choice: Choice, decision: Decision) -> Answer:
+def _none_fits(choice: Chain) -> Refused:
     told = "; ".join(reason.text for reason in choice.skipped) or "no slot is configured for it"
     codes = {reason.code for reason in choice.skipped}
     status, kind = 503, "no_model_available"
@@ -346,35 +348,17 @@ def _none_fits(form: Format, choice: Choice, decision: Decision) -> Answer:
         status, kind = 413, "context_length_exceeded"
     elif "slot.unpriced" in codes:
         status, kind = 403, "permission_error"
-    return _error(form, status, kind, f"no model can take this request: {told}", decision.id)
+    return Refused(status, kind, f"no model can take this request: {told}")
 
 
-def _failed(form: Format, found: Refusal | None, decision: Decision, generation: Generation) -> Answer:
-    if found is not None:
-        said = found.message or "the provider refused the request without saying why"
-        return _error(form, found.status, "invalid_request_error", said, decision.id, found)
+def _failure(error: Refusal | None, generation: Generation) -> Refused:
+    if error is not None:
+        said = error.message or "the provider refused the request without saying why"
+        return Refused(error.status, "invalid_request_error", said)
     tried = "; ".join(generation.told)
     if {attempt.status for attempt in generation.attempts} == {429}:
-        said, wait_s = f"every model is busy: {tried}", generation.retry_after_s
-        return _error(form, 429, "rate_limit_exceeded", said, decision.id, retry_after_s=wait_s)
+        said = f"every model is busy: {tried}"
+        return Refused(429, "rate_limit_exceeded", said, retry_after_s=generation.retry_after_s)
     if {attempt.ended for attempt in generation.attempts} == {"timeout"}:
-        return _error(form, 504, "timeout", f"no model answered in time: {tried}", decision.id)
-    return _error(form, 502, "upstream_error", f"no model answered: {tried}", decision.id)
-
-
-def _error(
-    form: Format,
-    status: int,
-    kind: str,
-    message: str,
-    decision: str = "",
-    refusal: Refusal | None = None,
-    *,
-    retry_after_s: float | None = None,
-) -> Answer:
-    headers = [(b"content-type", b"application/json")]
-    if decision:
-        headers.append((b"x-turnout-decision", decision.encode()))
-    if retry_after_s is not None:
-        headers.append((b"retry-after", str(max(1, math.ceil(retry_after_s))).encode()))
-    return Answer(status, headers, form.write_error(status, kind, message, decision, refusal))
+        return Refused(504, "timeout", f"no model answered in time: {tried}")
+    return Refused(502, "upstream_error", f"no model answered: {tried}")

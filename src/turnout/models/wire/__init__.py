@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from turnout.models.provider import Wire
 
-from .chat import Chat
+from .chat import ChatFormat
 from .format import Format
-from .messages import Messages
-from .responses import Responses
+from .messages import MessagesFormat
+from .responses import ResponsesFormat
 
-FORMATS: Mapping[Wire, Format] = {form.wire: form for form in (Chat(), Messages(), Responses())}
+FORMATS: Mapping[Wire, Format] = {form.wire: form for form in (ChatFormat(), MessagesFormat(), ResponsesFormat())}

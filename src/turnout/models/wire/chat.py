@@ -29,7 +29,7 @@ from .format import (
     words_of,
 )
 from .sse import Event
-from .value import Delta, Message, ModelRequest, ModelResponse, Part, PartKind, StopReason
+from .value import Delta, Message, MessagePart, ModelRequest, ModelResponse, PartKind, StopReason
 
 # What a `service_tier` may be without costing more than the list says.
 TIERS = ("auto", "default", "flex", "standard")
@@ -80,16 +80,16 @@ class ChatChunk(Struct):
     error: Any = None
 
 
-class StreamOptions(Struct):
+class ChatStreamOptions(Struct):
     include_usage: bool | None = False
 
 
 _chunk = msgspec.json.Decoder(ChatChunk)
 _any = msgspec.json.Decoder()
-prepare(list[ChatMessage], StreamOptions)
+prepare(list[ChatMessage], ChatStreamOptions)
 
 
-class OpenAI(Format):
+class OpenAIFormat(Format):
     """What OpenAI's two formats share."""
 
     def read(self, body: bytes) -> ModelRequest:
@@ -105,7 +105,7 @@ class OpenAI(Format):
         return msgspec.json.encode({"error": error_object(kind, message, decision, refusal)})
 
 
-class Chat(OpenAI):
+class ChatFormat(OpenAIFormat):
     wire: Wire = "openai-chat"
     input = ("messages", "tools", "functions", "response_format", "tool_choice")
     limits = ("max_completion_tokens", "max_tokens")
@@ -116,7 +116,7 @@ class Chat(OpenAI):
         request = super().read(body)
         fields = request.fields
         choices = max(read_count(fields, "n") or 1, read_count(fields, "best_of") or 1)
-        options = decoded(fields, "stream_options", StreamOptions, StreamOptions())
+        options = decoded(fields, "stream_options", ChatStreamOptions, ChatStreamOptions())
         if choices == 1 and not options.include_usage:
             return request
         return replace(request, choices=choices, wants_usage=options.include_usage is True)
@@ -142,11 +142,12 @@ class Chat(OpenAI):
             fields["response_format"] = {"type": "json_schema", "json_schema": form}
         return fields
 
-    def read_parts(self, response: ModelResponse) -> tuple[list[Part], StopReason]:
+    def read_parts(self, response: ModelResponse) -> tuple[list[MessagePart], StopReason]:
         choice = _any.decode(response.fields["choices"])[0]
         message = choice["message"]
         calls = [_call(call) for call in message.get("tool_calls") or ()]
-        return [Part(text=str(message.get("content") or "")), *calls], STOPS.get(choice.get("finish_reason"), "other")
+        text = MessagePart(text=str(message.get("content") or ""))
+        return [text, *calls], STOPS.get(choice.get("finish_reason"), "other")
 
     def count(self, told: Mapping[str, Any], so_far: Usage) -> Usage:
         read = count_at(told, "prompt_tokens")
@@ -198,21 +199,21 @@ class Chat(OpenAI):
         return _data({"error": error_object(kind, message, decision)})
 
 
-def read_content(content: str | list[OpenAIPart] | None, ident: str = "") -> tuple[Part, ...]:
+def read_content(content: str | list[OpenAIPart] | None, ident: str = "") -> tuple[MessagePart, ...]:
     """The parts of a message; `ident` is the call's whose result it is."""
     if content is None or isinstance(content, str):
-        return (Part(text=content or "", id=ident),)
+        return (MessagePart(text=content or "", id=ident),)
     return tuple(_part(one, ident) for one in content)
 
 
-def _part(part: OpenAIPart, ident: str) -> Part:
+def _part(part: OpenAIPart, ident: str) -> MessagePart:
     if part.type in WORDS:
-        return Part(text=part.text or "", id=ident)
+        return MessagePart(text=part.text or "", id=ident)
     if part.type in PICTURES:
-        return Part("image", images=(part.image_url,))
+        return MessagePart("image", images=(part.image_url,))
     # Sound has prices of its own.
     kind: PartKind = "audio" if "audio" in part.type or "video" in part.type else "other"
-    return Part(kind, name=part.type, is_unsized=part.type not in SIZED)
+    return MessagePart(kind, name=part.type, is_unsized=part.type not in SIZED)
 
 
 def _message(message: ChatMessage) -> Message:
@@ -222,7 +223,7 @@ def _message(message: ChatMessage) -> Message:
     return Message("system" if message.role == "developer" else message.role, parts)
 
 
-def _calls(raw: Raw) -> list[Part]:
+def _calls(raw: Raw) -> list[MessagePart]:
     """The calls of a message; one that says nothing where they are not as they should be."""
     try:
         calls = _any.decode(raw)
@@ -231,16 +232,16 @@ def _calls(raw: Raw) -> list[Part]:
     return [_call(one) for one in calls] if isinstance(calls, list) and calls else [_call(None)]
 
 
-def _call(call: Any) -> Part:
+def _call(call: Any) -> MessagePart:
     call = call if isinstance(call, dict) else {}
     function = call.get("function")
     function = function if isinstance(function, dict) else {}
     name, arguments = text_at(function.get("name")), text_at(function.get("arguments"))
-    return Part("call", arguments, text_at(call.get("id")), name, is_bound=True)
+    return MessagePart("call", arguments, text_at(call.get("id")), name, is_bound=True)
 
 
 def error_object(kind: str, message: str, decision: str, refusal: Refusal | None = None) -> dict[str, Any]:
-    """The inside of an OpenAI error; the decision's id lets an operator find out more than a client is told."""
+    """The inside of an OpenAIFormat error; the decision's id lets an operator find out more than a client is told."""
     told = f"{message} (decision {decision})" if decision else message
     if refusal is not None and refusal.is_told:
         return {"message": told, "type": refusal.kind or kind, "param": refusal.param, "code": refusal.code}

@@ -20,7 +20,7 @@ from turnout.models.provider import Wire
 from turnout.models.refusal import Refusal
 
 from .sse import Event
-from .value import Delta, Message, ModelRequest, ModelResponse, Part, StopReason, Tool
+from .value import Delta, Message, MessagePart, ModelRequest, ModelResponse, StopReason, Tool
 
 MESSAGES = 5000
 TOOLS = 512
@@ -68,7 +68,6 @@ class Format:
     wire: Wire
     input: tuple[str, ...]
     """The members of a request that a model reads."""
-    listed = "messages"
     limits: tuple[str, ...] = ("max_tokens",)
     """The members that limit how long an answer may be."""
     unpriced: tuple[str, ...]
@@ -142,7 +141,7 @@ class Format:
         fields = _members.decode(body)
         return ModelResponse(fields, self.read_usage(fields.get("usage"), Usage()))
 
-    def read_parts(self, response: ModelResponse) -> tuple[list[Part], StopReason]:
+    def read_parts(self, response: ModelResponse) -> tuple[list[MessagePart], StopReason]:
         """What it says, and why it ended; raises DecodeError or LookupError if it is not of this format."""
         raise NotImplementedError
 

@@ -30,7 +30,7 @@ from .format import (
     write_event,
 )
 from .sse import Event
-from .value import Delta, Message, ModelRequest, ModelResponse, Part, PartKind, Sign, StopReason
+from .value import Delta, Message, MessagePart, ModelRequest, ModelResponse, PartKind, Sign, StopReason
 
 # What Anthropic calls an error of each status.
 KINDS = {
@@ -93,7 +93,7 @@ class Block(Struct):
         return self.content if isinstance(self.content, list) else []
 
 
-class Typed(Struct):
+class BlockType(Struct):
     type: str = ""
 
 
@@ -115,13 +115,13 @@ class MessageEvent(Struct):
 
 _event = msgspec.json.Decoder(MessageEvent)
 _start = msgspec.json.Decoder(MessageStart | None)
-_typed = msgspec.json.Decoder(Typed)
+_typed = msgspec.json.Decoder(BlockType)
 _blocks = msgspec.json.Decoder(list[Block])
 _string = msgspec.json.Decoder(str | None)
-prepare(list[AnthropicMessage], str | list[Block], Typed)
+prepare(list[AnthropicMessage], str | list[Block], BlockType)
 
 
-class Messages(Format):
+class MessagesFormat(Format):
     wire: Wire = "anthropic-messages"
     input = ("messages", "system", "tools", "output_format", "output_config")
     unpriced = ("speed", "inference_geo", "context_management")
@@ -151,7 +151,7 @@ class Messages(Format):
         return last.role == "user" and bool(texts)
 
     def thinks(self, fields: Mapping[str, Raw]) -> bool:
-        asked: Typed = decoded(fields, "thinking", Typed, Typed("disabled"))
+        asked: BlockType = decoded(fields, "thinking", BlockType, BlockType("disabled"))
         return asked.type != "disabled"
 
     def write_request(
@@ -165,7 +165,7 @@ class Messages(Format):
             fields["tool_choice"] = {"type": "tool", "name": "verdict"}
         return fields
 
-    def read_parts(self, response: ModelResponse) -> tuple[list[Part], StopReason]:
+    def read_parts(self, response: ModelResponse) -> tuple[list[MessagePart], StopReason]:
         stop = _string.decode(response.fields.get("stop_reason", b"null"))
         return [_part(block) for block in _blocks.decode(response.fields["content"])], STOPS.get(stop, "other")
 
@@ -232,15 +232,15 @@ class Messages(Format):
         return write_event("error", error={"type": "api_error", "message": message})
 
 
-def _parts(content: str | list[Block]) -> tuple[Part, ...]:
-    return (Part(text=content),) if isinstance(content, str) else tuple(map(_part, content))
+def _parts(content: str | list[Block]) -> tuple[MessagePart, ...]:
+    return (MessagePart(text=content),) if isinstance(content, str) else tuple(map(_part, content))
 
 
-def _part(block: Block) -> Part:
+def _part(block: Block) -> MessagePart:
     kind = PARTS.get(block.type, "other")
     if kind == "text" and block.cache_control is None:
-        return Part(text=block.text)
-    return Part(
+        return MessagePart(text=block.text)
+    return MessagePart(
         kind,
         text=bytes(block.input).decode() if kind == "call" else block.text,
         id=text_at(block.tool_use_id if kind == "result" else block.id),

@@ -14,7 +14,7 @@ from turnout.core.errors import Refused
 from turnout.models.price import Usage
 from turnout.models.provider import Wire
 
-from .chat import OpenAI, OpenAIPart, error_object, read_content
+from .chat import OpenAIFormat, OpenAIPart, error_object, read_content
 from .format import (
     MESSAGES,
     Name,
@@ -29,7 +29,7 @@ from .format import (
     write_event,
 )
 from .sse import Event
-from .value import Delta, Message, ModelRequest, ModelResponse, Part, PartKind, Sign, StopReason
+from .value import Delta, Message, MessagePart, ModelRequest, ModelResponse, PartKind, Sign, StopReason
 
 # What an item is that is no message, where that has a name in every format.
 ITEMS: Mapping[str, PartKind] = {
@@ -40,22 +40,8 @@ ITEMS: Mapping[str, PartKind] = {
     "custom_tool_call_output": "result",
 }
 # Items that are as long as their bytes are, and as their parts.
-SIZED = frozenset(
-    (
-        *ITEMS,
-        "message",
-        "local_shell_call",
-        "local_shell_call_output",
-        "shell_call",
-        "shell_call_output",
-        "apply_patch_call",
-        "apply_patch_call_output",
-        "web_search_call",
-        "computer_call",
-        "mcp_list_tools",
-        "mcp_call",
-    )
-)
+SIZED = {*ITEMS, "message", "web_search_call", "computer_call", "mcp_list_tools", "mcp_call"}
+SIZED |= {f"{tool}_{end}" for tool in ("local_shell", "shell", "apply_patch") for end in ("call", "call_output")}
 PRELUDE = (b"response.created", b"response.in_progress", b"response.queued", b"response.content_part.added")
 SIGNS: Mapping[bytes, Sign] = {
     **dict.fromkeys(PRELUDE, "prelude"),
@@ -98,7 +84,7 @@ _any = msgspec.json.Decoder()
 prepare(str | list[Item])
 
 
-class Responses(OpenAI):
+class ResponsesFormat(OpenAIFormat):
     wire: Wire = "openai-responses"
     input = ("input", "instructions", "tools", "text", "prompt")
     limits = ("max_output_tokens",)
@@ -121,14 +107,14 @@ class Responses(OpenAI):
         items = [Item(role="user", content=given)] if isinstance(given, str) else given
         check_count("input items", len(items), MESSAGES)
         system = decoded(fields, "instructions", str, "")
-        opening = [Message("system", (Part(text=system),))] if system else []
+        opening = [Message("system", (MessagePart(text=system),))] if system else []
         return opening + [_message(item) for item in items]
 
     def read_response(self, body: bytes) -> ModelResponse:
         response = super().read_response(body)
         return replace(response, id=_stored(_any.decode(response.fields.get("id", b"null"))))
 
-    def read_parts(self, response: ModelResponse) -> tuple[list[Part], StopReason]:
+    def read_parts(self, response: ModelResponse) -> tuple[list[MessagePart], StopReason]:
         items = [_message(item) for item in _items.decode(response.fields["output"])]
         details = _any.decode(response.fields.get("incomplete_details", b"null"))
         parts = [part for item in items for part in item.parts]
@@ -196,10 +182,10 @@ def _message(item: Item) -> Message:
         parts = read_content(item.content)
         if item.content is None or not item.type:
             # It names a message that its provider keeps.
-            parts += (Part("other", name="message", is_unsized=True),)
+            parts += (MessagePart("other", name="message", is_unsized=True),)
         return Message(role, parts)
     kind = ITEMS.get(item.type, "other")
-    head = Part(
+    head = MessagePart(
         kind,
         text_at(item.arguments),
         text_at(item.call_id),
@@ -210,7 +196,7 @@ def _message(item: Item) -> Message:
     return Message(role, (head, *_inside(item)))
 
 
-def _inside(item: Item) -> tuple[Part, ...]:
+def _inside(item: Item) -> tuple[MessagePart, ...]:
     """The parts of what an item says, or of what a tool gave."""
     if item.content is not None:
         return read_content(item.content)
@@ -237,21 +223,8 @@ def _whole(ident: str, model: str, text: str, usage: Usage) -> dict[str, Any]:
     part = {"type": "output_text", "text": text, "annotations": []}
     item = {"id": f"item_{ident}", "type": "message", "role": "assistant", "status": "completed", "content": [part]}
     read, written = usage.input_tokens, usage.output_tokens
-    return {
-        "id": f"resp_{ident}",
-        "object": "response",
-        "created_at": 0,
-        "model": model,
-        "error": None,
-        "incomplete_details": None,
-        "instructions": None,
-        "metadata": {},
-        "tools": [],
-        "parallel_tool_calls": True,
-        "temperature": None,
-        "top_p": None,
-        "tool_choice": "auto",
-        "status": "completed",
-        "output": [item],
-        "usage": {"input_tokens": read, "output_tokens": written, "total_tokens": read + written},
-    }
+    told = {"input_tokens": read, "output_tokens": written, "total_tokens": read + written}
+    whole: dict[str, Any] = {"id": f"resp_{ident}", "object": "response", "created_at": 0, "model": model}
+    whole |= {"error": None, "incomplete_details": None, "instructions": None, "metadata": {}, "tools": []}
+    whole |= {"parallel_tool_calls": True, "temperature": None, "top_p": None, "tool_choice": "auto"}
+    return whole | {"status": "completed", "output": [item], "usage": told}

@@ -27,7 +27,7 @@ StopReason = Literal["stop", "length", "tools", "filter", "other"]
 """Why an answer ended: the model was done, reached its limit, calls tools, was stopped by moderation; or unknown."""
 
 
-class Part(Struct, frozen=True):
+class MessagePart(Struct, frozen=True):
     """A part of a message."""
 
     kind: PartKind = "text"
@@ -50,7 +50,7 @@ class Part(Struct, frozen=True):
 class Message(Struct, frozen=True):
     role: str
     """`developer` is read as `system`. Empty for what no role has: a tool's call or result in OpenAI's responses."""
-    parts: tuple[Part, ...]
+    parts: tuple[MessagePart, ...]
 
     @property
     def text(self) -> str:
