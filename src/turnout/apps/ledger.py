@@ -90,6 +90,7 @@ class Account(Money):
         if isinstance(error, Refused):
             self.ended = "refused"
         self._close(self.ended or (self.generation.ended if self.generation is not None else "cancelled"))
+        self.generation = None  # which refers to its account in turn: a circle would stay until garbage is collected
 
     async def record(self) -> None:
         """Write the decision down before anybody is asked; else it is written with its outcome, at the end."""
