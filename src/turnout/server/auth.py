@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeGuard, TypeVar
 
 from turnout.apps.caller import PERIODS, Budget, Caller, Limits, Rate
 from turnout.core.errors import Refused
-from turnout.models.upstream import PASSED
+from turnout.models.generate import PASSED
 from turnout.store import Store
 from turnout.store.keys import Key
 
