@@ -9,7 +9,7 @@ import pytest
 import turnout
 from besieged import besieged, call, chat, forget, make_key
 from turnout.apps.gateway.gateway import SHOWN
-from turnout.models.upstream import PASSED
+from turnout.models.generate import PASSED
 from turnout.testing import Reply
 
 SOURCE = Path(turnout.__file__).parent

@@ -31,7 +31,7 @@ from turnout.models.spend import Bound, bound, may_think_unseen
 from turnout.models.wire.value import ModelRequest
 from turnout.store import Outcome, Store
 
-from .caller import Budget, Caller
+from .caller import Caller
 
 # A token is at least one byte of a text. Of an instruction, which is its profile's prose, it is more than three.
 PROSE_BYTES = 3
@@ -227,35 +227,28 @@ async def decide(router: Router, query: Query, caller: Caller, slots: Slots, sto
     What it did cost, `spent_usd`, is booked with the decision by whom this returns to. A client that leaves ends it:
     then there is no decision, and what was asked for it is booked here.
     """
-    caller.budget.check()
-    deposit = Deposit(caller.budget, slots)
-    try:
-        return await router.route(query, admit=deposit.admit)
-    except asyncio.CancelledError:
-        caller.budget.settle(0.0, deposit.usd)
-        if store is not None:
-            store.spend(new_id(), caller.key_id, deposit.usd)
-        raise
-    finally:
-        caller.budget.settle(deposit.usd, 0.0)
+    budget, held_usd = caller.budget, 0.0
+    budget.check()
 
-
-class Deposit:
-    """What is set aside of a budget for the models that are asked about one question."""
-
-    def __init__(self, budget: Budget, slots: Slots) -> None:
-        self.budget = budget
-        self.slots = slots
-        self.usd = 0.0
-
-    def admit(self, place: Placed, query: Query) -> str:
+    def admit(place: Placed, query: Query) -> str:
         """Set aside what a layer may cost; why it is not to be asked, if it is not."""
-        worst = worst_usd(place, query, self.slots)
+        nonlocal held_usd
+        worst = worst_usd(place, query, slots)
         if worst is not None:
-            self.usd += self.budget.reserve(worst)
-        elif self.budget.left_usd is not None:
+            held_usd += budget.reserve(worst)
+        elif budget.left_usd is not None:
             return "its model has no known price, and this key has a budget: it was not asked"
         return ""
+
+    try:
+        return await router.route(query, admit=admit)
+    except asyncio.CancelledError:
+        budget.settle(0.0, held_usd)
+        if store is not None:
+            store.spend(new_id(), caller.key_id, held_usd)
+        raise
+    finally:
+        budget.settle(held_usd, 0.0)
 
 
 def worst_usd(place: Placed, query: Query, slots: Slots) -> float | None:

@@ -38,3 +38,22 @@ def respond(wire: Wire, slot: str, model: str, question: str, stream: bool) -> l
 def _pieces(text: str) -> list[str]:
     words = text.split(" ")
     return [" ".join(words[i : i + 4]) + (" " if i + 4 < len(words) else "") for i in range(0, len(words), 4)]
+
+
+class DemoExchange:
+    """What the demonstration model answers, as if it had come over a connection."""
+
+    status = 200
+
+    def __init__(self, pieces: list[bytes], stream: bool) -> None:
+        self.headers = {"content-type": "text/event-stream" if stream else "application/json"}
+        self._pieces = iter(pieces)
+
+    def take(self) -> bytes | None:
+        return next(self._pieces, b"")
+
+    async def next(self) -> bytes:
+        return next(self._pieces, b"")
+
+    def close(self) -> None:
+        """Nothing is open."""

@@ -19,15 +19,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from turnout.core.errors import Broken, NetError, Refused, TimedOut, Unreachable
-from turnout.net.client import WHOLE_BYTES, Response
+from turnout.net.client import WHOLE_BYTES, Request, Response
 from turnout.net.deadline import Deadline
 from turnout.net.retry import RetryBudget, read_retry_after
 
+from .demo import DemoExchange, respond
 from .price import Usage
+from .provider import ANTHROPIC_VERSION, PATHS, credential
 from .refusal import NoAnswer, Refusal, StatusRule, judge, read_refusal, told
 from .slot import Slot
 from .spend import Bound, additions
-from .upstream import open_upstream
 from .wire import FORMATS
 from .wire.format import UNREADABLE, Format, most_tokens
 from .wire.named import names_something
@@ -37,6 +38,8 @@ from .wire.value import ModelRequest
 if TYPE_CHECKING:
     from .ask import Models
 
+# Headers of a client's that mean something to a provider. Everything else of the request is built, never copied.
+PASSED = ("anthropic-version", "anthropic-beta", "openai-beta")
 # A provider that says when to come back is asked again, if that is soon.
 SOON_S = 2.0
 BACKOFF_S = (0.05, 0.2)
@@ -98,15 +101,16 @@ class Completion:
         self.state: State = "prelude"
         self.error = b""
         """The event that tells of an error."""
+        self.events: Events | None = None
+        """Of a stream."""
         self._form = form
-        self._events = Events()
         self._hides_usage = hides_usage
 
     def take(self, chunk: bytes) -> tuple[bytes, State]:
         """What the client is sent of a chunk, and how far the stream is then: whole events, but for a usage that only
         we asked for. Whatever a provider sends after its last event is not part of the answer."""
         out = b""
-        for event in self._events.feed(chunk):
+        for event in self.events.feed(chunk) if self.events is not None else ():
             try:
                 delta = self._form.read_event(event, self.usage)
             except UNREADABLE:
@@ -236,7 +240,7 @@ class Generation:
         deadline = Deadline(started + total_s)
         # An answer in one piece begins when all of it is written.
         wait_s = slot.first_token_s if request.stream else total_s
-        upstream = await open_upstream(self.models.client, slot, request, self.headers, added, wait_s)
+        upstream = await self._open(slot, added, wait_s)
         begun = False
         try:
             if upstream.status != 200:
@@ -254,6 +258,21 @@ class Generation:
                 upstream.close()
         self._note(slot, "answered" if begun else "status", started, status=upstream.status)
         return found
+
+    async def _open(self, slot: Slot, added: Mapping[str, object], wait_s: float) -> Response:
+        """Send the request to a slot's provider; the response, once its headers are here."""
+        request, wire, stream = self.request, self.request.wire, self.request.stream
+        if slot.origin is None:
+            pieces = respond(wire, slot.name, slot.id, request.last_words, stream)
+            return Response(DemoExchange(pieces, stream), slot.id)
+        headers = {"content-type": "application/json", "accept": "text/event-stream" if stream else "application/json"}
+        headers |= {name: self.headers[name] for name in PASSED if name in self.headers}
+        if wire == "anthropic-messages":
+            headers.setdefault("anthropic-version", ANTHROPIC_VERSION)
+        key = credential(wire, slot.provider, slot.key.reveal()) if slot.key is not None else None
+        path, body = slot.path + PATHS[wire], request.body(slot.model, added)
+        sent = Request(slot.origin, path, body, headers=headers, credential=key, plain_http=slot.plain_http)
+        return await self.models.client.open(sent, wait_s)
 
     async def _read_refusal(
         self, slot: Slot, upstream: Response, started: float, deadline: Deadline
@@ -311,6 +330,7 @@ class Generation:
         kind = completion.upstream.headers.get("content-type", "")
         if "event-stream" not in kind:
             raise NoAnswer(f"{slot.id} answered {kind or 'something without a type'} instead of a stream")
+        completion.events = Events()
         held = bytearray()
         chunks = completion.upstream.chunks(slot.idle_s, deadline)
         first = Deadline(started + slot.first_token_s)

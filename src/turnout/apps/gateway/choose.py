@@ -70,7 +70,7 @@ def choose(
 
 def unfit(slot: Slot, request: ModelRequest, caller: Caller, provider: str | None = None) -> Reason | None:
     """Why a slot cannot take a request; None if it can."""
-    if not slot.usable:
+    if slot.needs_key:
         return because(slot, "slot.key", f"its key is missing, {slot.needs_key} is empty")
     if request.wire not in slot.wires:
         return because(slot, "slot.wire", f"does not speak {request.wire}, only {', '.join(slot.wires)}")

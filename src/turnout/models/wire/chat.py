@@ -24,7 +24,6 @@ from .format import (
     decoded,
     mentions,
     prepare,
-    read_count,
     text_at,
     words_of,
 )
@@ -92,14 +91,10 @@ prepare(list[ChatMessage], ChatStreamOptions)
 class OpenAIFormat(Format):
     """What OpenAI's two formats share."""
 
-    def read(self, body: bytes) -> ModelRequest:
-        request = super().read(body)
-        if request.unpriced:
-            return request
-        sound = next((part.name for message in request.messages for part in message.parts if part.kind == "audio"), "")
-        tier = decoded(request.fields, "service_tier", str, "auto")
+    def surcharge(self, fields: Mapping[str, Raw], parts: Sequence[MessagePart]) -> str:
+        tier = decoded(fields, "service_tier", str, "auto")
         faster = "" if tier in TIERS else f"service_tier {tier[:40]!r}"
-        return replace(request, unpriced=sound or faster) if sound or faster else request
+        return next((part.name for part in parts if part.kind == "audio"), faster)
 
     def write_error(self, status: int, kind: str, message: str, decision: str, refusal: Refusal | None = None) -> bytes:
         return msgspec.json.encode({"error": error_object(kind, message, decision, refusal)})
@@ -111,15 +106,14 @@ class ChatFormat(OpenAIFormat):
     limits = ("max_completion_tokens", "max_tokens")
     unpriced = ("audio", "prediction", "search_parameters", "web_search_options", "plugins", "models", "extra_body")
     client_tools = ("function", "custom")
+    choices = ("n", "best_of")
 
     def read(self, body: bytes) -> ModelRequest:
         request = super().read(body)
-        fields = request.fields
-        choices = max(read_count(fields, "n") or 1, read_count(fields, "best_of") or 1)
-        options = decoded(fields, "stream_options", ChatStreamOptions, ChatStreamOptions())
-        if choices == 1 and not options.include_usage:
+        if "stream_options" not in request.fields:
             return request
-        return replace(request, choices=choices, wants_usage=options.include_usage is True)
+        options = decoded(request.fields, "stream_options", ChatStreamOptions, ChatStreamOptions())
+        return replace(request, wants_usage=options.include_usage is True)
 
     def read_messages(self, fields: Mapping[str, Raw]) -> list[Message]:
         messages: list[ChatMessage] = decoded(fields, "messages", list[ChatMessage], [])

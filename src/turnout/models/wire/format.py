@@ -5,6 +5,7 @@ it was. Everything here is pure.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import takewhile
@@ -15,7 +16,7 @@ from msgspec import Meta, Raw
 
 from turnout.core.errors import Refused
 from turnout.core.query import MAX_CHARACTERS, Turn
-from turnout.models.price import Usage, token_count
+from turnout.models.price import MOST_TOKENS, Usage
 from turnout.models.provider import Wire
 from turnout.models.refusal import Refusal
 
@@ -74,6 +75,10 @@ class Format:
     """Members that are billed otherwise than by the listed price of a token."""
     client_tools: tuple[str, ...]
     """How the types of tools begin that run at the client."""
+    hosted: tuple[str, ...] = ()
+    """Members that have the provider run something."""
+    choices: tuple[str, ...] = ()
+    """Members that ask for more than one answer."""
 
     # --- requests
 
@@ -111,10 +116,11 @@ class Format:
             max_tokens=max(read_count(fields, name) or 0 for name in self.limits) or None,
             has_limit=bool(mentions(fields, self.limits)),
             is_unsized=any(part.is_unsized for part in parts),
+            choices=max((read_count(fields, name) or 1 for name in self.choices), default=1),
             caches=any(part.is_cached for part in parts) or any(tool.cache_control is not None for tool in tools),
             thinks=self.thinks(fields),
-            hosted=hosted_tool(tools, self.client_tools),
-            unpriced=mentions(fields, self.unpriced),
+            hosted=hosted_tool(tools, self.client_tools) or mentions(fields, self.hosted),
+            unpriced=mentions(fields, self.unpriced) or self.surcharge(fields, parts),
         )
 
     def read_messages(self, fields: Mapping[str, Raw]) -> list[Message]:
@@ -127,6 +133,10 @@ class Format:
     def thinks(self, fields: Mapping[str, Raw]) -> bool:
         """Whether a request itself asks the model to think."""
         return bool(mentions(fields, ("reasoning",)))
+
+    def surcharge(self, fields: Mapping[str, Raw], parts: Sequence[MessagePart]) -> str:
+        """What of a request costs more than the list says, beside the members that always do."""
+        return ""
 
     def write_request(
         self, messages: Sequence[Message], max_tokens: int, schema: Mapping[str, Any] | None = None
@@ -263,6 +273,15 @@ def count_at(told: Mapping[str, Any], *names: str) -> int:
     for name in names:
         value = value.get(name) if isinstance(value, Mapping) else None
     return token_count(value)
+
+
+def token_count(value: object) -> int:
+    """A number of tokens as a provider states it: whatever that is, a count that can be calculated with."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return 0
+    if isinstance(value, float):
+        value = int(min(max(value, 0.0), MOST_TOKENS)) if math.isfinite(value) else 0
+    return min(max(value, 0), MOST_TOKENS)
 
 
 def words_of(value: Any) -> int:

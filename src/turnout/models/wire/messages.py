@@ -23,7 +23,6 @@ from .format import (
     check_count,
     count_at,
     decoded,
-    mentions,
     prepare,
     text_at,
     words_of,
@@ -126,11 +125,11 @@ class MessagesFormat(Format):
     input = ("messages", "system", "tools", "output_format", "output_config")
     unpriced = ("speed", "inference_geo", "context_management")
     client_tools = ("custom", "bash_", "text_editor_", "computer_", "memory_")
+    hosted = ("mcp_servers", "container")
 
     def read(self, body: bytes) -> ModelRequest:
         request = super().read(body)
-        hosted = request.hosted or mentions(request.fields, ("mcp_servers", "container"))
-        return replace(request, hosted=hosted, caches=request.caches or "cache_control" in request.fields)
+        return replace(request, caches=True) if "cache_control" in request.fields else request
 
     def read_messages(self, fields: Mapping[str, Raw]) -> list[Message]:
         messages: list[AnthropicMessage] = decoded(fields, "messages", list[AnthropicMessage], [])
