@@ -2,20 +2,25 @@
 
 import asyncio
 import contextlib
+import functools
+import os
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest import mock
 
 import uvicorn
 from msgspec.structs import replace
 
+from turnout.apps.gateway.app import GatewayApp
+from turnout.apps.gateway.gateway import Gateway
 from turnout.runtime.runtime import Runtime
 from turnout.store import Store, open_store
 from turnout.web.app import Application
 from turnout.web.serve import serve
 from turnout.web.server import Server
-from turnout.web.settings import server_settings
+from turnout.web.settings import ServerSettings, server_settings
 
 
 class Served(NamedTuple):
@@ -28,6 +33,28 @@ class Served(NamedTuple):
     stop: Any
     """Called, begins the drain and returns at once."""
 
+    @property
+    def gateway(self) -> Gateway:
+        return next(app.gateway for app in self.server.apps if isinstance(app, GatewayApp))
+
+
+class Row(NamedTuple):
+    """A row of the route table, and where it listens."""
+
+    listener: str
+    method: str
+    path: str
+    scope: str
+
+
+@functools.cache
+def route_table() -> tuple[Row, ...]:
+    """Every route there is, of a server that nobody starts."""
+    with mock.patch.dict(os.environ, TURNOUT_PEPPER="p" * 16):
+        server = Server(ServerSettings(), Runtime(config=""))
+    rows = [("public", route) for route in server.routes] + [("admin", route) for route in server.admin_routes]
+    return tuple(Row(listener, route.method, route.path, route.scope) for listener, route in rows)
+
 
 SERVERS = ("granian", "uvicorn")
 """The one that ships, and another that runs the same application."""
@@ -38,7 +65,7 @@ async def under_uvicorn(server: Server, started: Callable[[list[str]], None], st
     quiet: dict[str, Any] = {"port": 0, "log_level": "warning", "access_log": False}
     servers = [
         uvicorn.Server(uvicorn.Config(Application(server, lifespan=True), lifespan="on", **quiet)),
-        uvicorn.Server(uvicorn.Config(Application(server, "admin"), lifespan="off", **quiet)),
+        uvicorn.Server(uvicorn.Config(Application(server, admin=True), lifespan="off", **quiet)),
     ]
     tasks = [asyncio.create_task(server.serve()) for server in servers]
     while not all(server.started for server in servers):

@@ -41,7 +41,7 @@ import turnout
 import turnout.store
 import turnout.testing
 from postgres_server import PostgresServer, wheel
-from serving import serving
+from serving import route_table, serving
 from turnout.apps.gateway.gateway import method
 from turnout.cli import main
 from turnout.cli.app import build
@@ -59,7 +59,6 @@ from turnout.net.breaker import BreakerSettings
 from turnout.net.retry import RetryBudget
 from turnout.web.key import SCOPES
 from turnout.web.metrics import Metrics
-from turnout.web.routes import ROUTES
 from turnout.web.settings import ServerSettings
 
 ROOT = Path(__file__).parent.parent
@@ -482,7 +481,9 @@ SERVER, MODELS = "docs/reference/server.md", "docs/reference/models.md"
 
 
 def test_every_route_of_the_server_is_on_its_page() -> None:
-    actual = [[route.method, route.path.replace(":path", ""), route.scope or "–", route.listener] for route in ROUTES]
+    actual = [
+        [route.method, route.path.replace(":path", ""), route.scope or "–", route.listener] for route in route_table()
+    ]
     assert [row[:4] for row in marked(SERVER, "routes")] == actual
     assert tuple(row[0] for row in marked(SERVER, "scopes")) == SCOPES
 
@@ -507,7 +508,7 @@ def test_every_header_is_on_its_page() -> None:
 
 def refusals() -> Iterator[tuple[str, str]]:
     """Every status and kind with which the server or the gateway refuses."""
-    for room in ("apps", "web"):
+    for room in ("apps", "web", "models/wire"):
         for file in (SOURCE / room).rglob("*.py"):
             for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
                 constants = [one.value if isinstance(one, ast.Constant) else None for one in ast.iter_child_nodes(node)]
@@ -540,7 +541,7 @@ def test_every_provider_is_on_its_page() -> None:
 
 
 def test_every_method_is_on_its_page() -> None:
-    named = (method.__doc__ or "").rstrip(".").split(", ")
+    named = " ".join((method.__doc__ or "").partition(": ")[2].split()).rstrip(".").split(", ")
     assert sorted(row[0] for row in marked("docs/reference/decision.md", "methods")) == sorted(named)
 
 

@@ -41,8 +41,8 @@ class World:
             provider._requests.clear()
             provider.default = Reply()
             provider.accept()
-        self.served.server.models.breakers.clear()
-        self.served.server.gateway.conversations = Conversations()
+        self.served.server.runtime.models.breakers.clear()
+        self.served.gateway.conversations = Conversations()
 
     def received(self, tier: str) -> list[Received]:
         return self.providers[tier].requests

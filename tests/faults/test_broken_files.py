@@ -78,7 +78,7 @@ class World(NamedTuple):
 
     @property
     def hash(self) -> str:
-        return self.served.server.gateway.router().profile.hash
+        return self.served.server.runtime.router.profile.hash
 
     def bump(self, word: str) -> None:
         mend(self.files["profile"], MINE.format(word).encode())
@@ -189,8 +189,8 @@ def test_a_mended_key_is_enough(world: World) -> None:
     put(Broken("", lambda path: path.write_bytes("sk-canary".encode("utf-16"))), world.files["key"])
     mend(world.files["settings"], settings + b"# again\n")
     world.until(lambda: bool(world.warnings))
-    assert world.served.server.models.slots.slots["simple"].key is not None
-    assert world.served.server.models.slots.slots["simple"].key.reveal() == "sk-canary-sound"
+    assert world.served.server.runtime.models.slots.slots["simple"].key is not None
+    assert world.served.server.runtime.models.slots.slots["simple"].key.reveal() == "sk-canary-sound"
     mend(world.files["key"], b"sk-canary-other")
     world.until(lambda: _key_of(world) == "sk-canary-other")
 
@@ -228,7 +228,7 @@ def test_an_emptied_file_brings_no_demonstration_model(world: World) -> None:
     told = call(world.served.admin, "POST", "/admin/reload").json
     assert told["status"] == "kept"
     assert "no model is configured any more" in told["problems"][0]
-    assert not world.served.server.models.slots.demo
+    assert not world.served.server.runtime.models.slots.demo
     mend(file, sound)
     assert call(world.served.admin, "POST", "/admin/reload").json["status"] == "reloaded"
 
@@ -253,7 +253,7 @@ def test_a_served_profile_that_is_broken_is_a_refusal(tmp_path: Path, monkeypatc
 
 
 def _key_of(world: World) -> str:
-    key = world.served.server.models.slots.slots["simple"].key
+    key = world.served.server.runtime.models.slots.slots["simple"].key
     return key.reveal() if key is not None else ""
 
 

@@ -90,8 +90,8 @@ def leave(folder: Path, count: int, seed: int, server: str = SERVERS[0]) -> Left
         eventually(lambda: served.server.admission.active == 0, "every place is free")
         eventually(lambda: count_tasks(served) <= tasks, "no task is left")
         eventually(lambda: open_files() <= files, "no file is left")
-        assert not served.server.gateway.live
-        assert served.server.gateway.retries.active == 0
+        assert not served.server.runtime.models.live
+        assert served.server.runtime.models.retries.active == 0
         written = outcomes(served, folder)
         again = asyncio.run(ask(served.url, request("openai-chat", "Are you still there?")))
         assert again.status == 200

@@ -149,10 +149,10 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
         serving(folder, SETTINGS % (bad.base_url, good.base_url)) as served,
     ):
         # Dozens of failures are the point here, and that every one of them is tried again which may be.
-        models = served.server.models
+        models = served.server.runtime.models
         lasting = Breaker(BreakerSettings(in_a_row=10**6, at_least=10**6))
         models.breakers[models.slots.slots["simple"].endpoint] = lasting
-        served.server.gateway.retries.floor = 100
+        served.server.runtime.models.retries.floor = 100
         yield Bench(served, folder, bad, good)
 
 
@@ -230,4 +230,4 @@ def test_a_failing_provider_is_replaced_or_reported(bench: Bench, one: Row) -> N
     for (wire, stream), chained, alone in zip(columns, found[::2], found[1::2], strict=True):
         hold(bench, one.stream if stream else one.plain, wire, stream, chained, alone)
     assert bench.served.server.admission.active == 0
-    assert not bench.served.server.gateway.live
+    assert not bench.served.server.runtime.models.live

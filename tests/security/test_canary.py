@@ -219,7 +219,7 @@ def test_no_secret_comes_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lo
                 ),
             )
         # A bug of ours, with a traceback: what the log says of it, and what the client is told.
-        monkeypatch.setattr(served.server.gateway, "handle", None)
+        monkeypatch.setattr(served.gateway, "handle", None)
         bug = call(served.url, "POST", "/v1/chat/completions", chat(), key=keys["ask"])
         assert bug.status == 500
         look("a bug", bug)

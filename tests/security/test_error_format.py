@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from besieged import Got, besieged, call, chat, forget, make_key
-from serving import Served
+from serving import Served, route_table
 from turnout.web import app
-from turnout.web.routes import ROUTES
 
 VERSION = {"anthropic-version": "2023-06-01"}
 LIMIT = 4096
@@ -54,7 +53,7 @@ class Asked(NamedTuple):
 
     @property
     def method(self) -> str:
-        return next((row.method for row in ROUTES if _plain(row.path) == self.path), "POST")
+        return next((row.method for row in route_table() if _plain(row.path) == self.path), "POST")
 
 
 def _plain(path: str) -> str:
@@ -62,7 +61,7 @@ def _plain(path: str) -> str:
 
 
 ROWS = [
-    *(Asked(_plain(row.path), anthropic=row.path.startswith("/v1/messages")) for row in ROUTES
+    *(Asked(_plain(row.path), anthropic=row.path.startswith("/v1/messages")) for row in route_table()
       if row.listener == "public" and row.scope),
     Asked("/v1/models", VERSION, anthropic=True),
     Asked("/v1/models/turnout/simple", VERSION, anthropic=True),

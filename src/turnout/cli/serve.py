@@ -126,11 +126,11 @@ def _welcome(server: Server, addresses: list[str]) -> None:
     from .screen import console
 
     public, admin = addresses
-    store = server.store
+    store = server.runtime.store
     keyed = store is not None and store.keys.any()
     rows = [
-        ("profile", server.gateway.router().profile.name),
-        ("models", _models(server.models.slots)),
+        ("profile", server.runtime.router.profile.name),
+        ("models", _models(server.runtime.models.slots)),
         ("log", f"{store.backend.where}, questions: {store.journal.scribe.level}" if store is not None else "none"),
         ("keys", "one is needed with every request" if keyed else "none is needed on this machine"),
     ]

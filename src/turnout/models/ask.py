@@ -6,12 +6,15 @@ and never in the system role. What comes back is text; whether it is an answer i
 
 from __future__ import annotations
 
+from copy import copy
+
 from msgspec import Struct, json
 
 from turnout.core.errors import Broken, NetError
 from turnout.core.model import Prompt, Reply
 from turnout.net.breaker import Breaker
-from turnout.net.client import Client
+from turnout.net.client import Client, Response
+from turnout.net.retry import RetryBudget
 
 from .generate import Completion, Generation
 from .price import cost_usd
@@ -33,12 +36,20 @@ class Models:
         self.slots = slots
         self.client = client
         self.breakers: dict[Endpoint, Breaker] = {}
+        self.retries = RetryBudget()
+        self.live: set[Response] = set()
+        """Streams that are being relayed."""
 
     def filled_with(self, slots: Slots) -> Models:
         """Other models in the slots; what is known of each model's health is kept."""
-        other = Models(slots, self.client)
-        other.breakers = self.breakers
+        other = copy(self)
+        other.slots = slots
         return other
+
+    def cut(self) -> None:
+        """End every stream now; each tells its client that it is incomplete."""
+        for response in list(self.live):
+            response.close()
 
     def has(self, slot: str) -> bool:
         found = self._find(slot)

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from turnout.core.errors import Broken, NetError, Refused, TimedOut, Unreachable
 from turnout.net.client import WHOLE_BYTES, Request, Response
 from turnout.net.deadline import Deadline
-from turnout.net.retry import RetryBudget, read_retry_after
+from turnout.net.retry import read_retry_after
 
 from .demo import DemoExchange, respond
 from .price import Usage
@@ -161,11 +161,11 @@ class Generation:
         self.completion: Completion | None = None
         self.ended: Literal["answered", "failed", "cancelled"] = "cancelled"
 
-    async def start(self, slots: Sequence[Slot], retries: RetryBudget) -> Completion | Refusal | None:
+    async def start(self, slots: Sequence[Slot]) -> Completion | Refusal | None:
         """The first candidate that answers; None if none does. What a provider says of a request that is wrong,
         whoever is asked, ends the search. Refused if the budget affords none of them."""
-        with retries.request():
-            found = await self._first(slots, retries)
+        with self.models.retries.request():
+            found = await self._first(slots)
         if isinstance(found, Completion):
             self.completion = found
             self.ended = "cancelled" if self.request.stream else "answered"
@@ -173,7 +173,7 @@ class Generation:
             self.ended = "failed"
         return found
 
-    async def _first(self, slots: Sequence[Slot], retries: RetryBudget) -> Completion | Refusal | None:
+    async def _first(self, slots: Sequence[Slot]) -> Completion | Refusal | None:
         refused: Refused | None = None
         for number, slot in enumerate(slots):
             breaker = self.models.breaker(slot)
@@ -187,7 +187,7 @@ class Generation:
             found = await self.attempt(slot, probe=probe)
             wait = _retry_after(found) if isinstance(found, NetError) else None
             if wait is not None:
-                with retries.retry() as allowed:
+                with self.models.retries.retry() as allowed:
                     if allowed:
                         await asyncio.sleep(wait)
                         found = await self.attempt(slot, probe=probe)

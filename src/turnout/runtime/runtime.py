@@ -77,7 +77,7 @@ class Runtime:
         self._stamp = _stamp(config)
         self._narrowing: asyncio.TimerHandle | None = None
         self._reloading = asyncio.Lock()
-        self.changed: Callable[[], None] = lambda: None
+        self.on_reload: list[Callable[[], None]] = []
         """Called when everything was replaced."""
 
     def _default(self, models: Models) -> str:
@@ -157,7 +157,8 @@ class Runtime:
                 return Reload("kept", problems=[readable(str(error))])
             self._allow(models.slots)
             self.models, self.profile, self._live = models, self._default(models), live
-            self.changed()
+            for told in self.on_reload:
+                told()
         hashes = {name: one.router.profile.hash for name, one in live.items()}
         return Reload("reloaded", self.profile, hashes, sorted(models.slots.slots))
 

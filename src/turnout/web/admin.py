@@ -7,52 +7,56 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from turnout import __version__
-from turnout.apps.gateway.gateway import Answer
-
-from .api import answer
-from .table import Call
+from turnout.apps.app import Answer, Call, Route, answer
 
 if TYPE_CHECKING:
     from .server import Server
 
 
-async def health(server: Server, call: Call) -> Answer:
-    """Whether the process is alive."""
-    return answer({"status": "ok"})
+class Admin:
+    """What a server says of itself. `/health` and `/ready` are open to everybody, and reveal nothing."""
 
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self.open = (
+            Route("GET", "/health", "", self.health),
+            Route("GET", "/ready", "", self.ready),
+        )
+        self.routes = (
+            *self.open,
+            Route("GET", "/metrics", "admin", self.metrics),
+            Route("GET", "/admin/status", "admin", self.status),
+            Route("POST", "/admin/reload", "admin", self.reload),
+        )
 
-async def ready(server: Server, call: Call) -> Answer:
-    """Whether it takes work."""
-    return answer({"status": "stopping"}, 503) if server.admission.draining else answer({"status": "ready"})
+    async def health(self, call: Call) -> Answer:
+        """Whether the process is alive."""
+        return answer({"status": "ok"})
 
+    async def ready(self, call: Call) -> Answer:
+        """Whether it takes work."""
+        return answer({"status": "stopping"}, 503) if self.server.admission.draining else answer({"status": "ready"})
 
-async def metrics(server: Server, call: Call) -> Answer:
-    return Answer(200, [(b"content-type", b"text/plain; version=0.0.4; charset=utf-8")], server.metrics.render(server))
+    async def metrics(self, call: Call) -> Answer:
+        kind = b"text/plain; version=0.0.4; charset=utf-8"
+        return Answer(200, [(b"content-type", kind)], self.server.metrics.render(self.server))
 
-
-async def status(server: Server, call: Call) -> Answer:
-    profile = server.gateway.router().profile
-    slots = {
-        name: {
-            "model": slot.id,
-            "usable": slot.usable,
-            "needs_key": slot.needs_key,
-            "breaker": server.models.breaker(slot).state,
+    async def status(self, call: Call) -> Answer:
+        profile, models, admission = call.runtime.router.profile, call.runtime.models, self.server.admission
+        slots = {
+            name: {
+                "model": slot.id,
+                "usable": slot.usable,
+                "needs_key": slot.needs_key,
+                "breaker": models.breaker(slot).state,
+            }
+            for name, slot in models.slots.slots.items()
         }
-        for name, slot in server.models.slots.slots.items()
-    }
-    log = msgspec.to_builtins(server.store.counts()) if server.store is not None else None
-    admission = {"active": server.admission.active, "refused": server.admission.refused, "lag_s": server.admission.lag}
-    told = {"version": __version__, "profile": profile.name, "profile_hash": profile.hash, "slots": slots}
-    return answer(told | {"log": log, "admission": admission})
+        store = call.runtime.store
+        log = msgspec.to_builtins(store.counts()) if store is not None else None
+        told = {"version": __version__, "profile": profile.name, "profile_hash": profile.hash, "slots": slots}
+        room = {"active": admission.active, "refused": admission.refused, "lag_s": admission.lag}
+        return answer(told | {"log": log, "admission": room})
 
-
-async def reload(server: Server, call: Call) -> Answer:
-    return answer(await server.reload())
-
-
-async def openapi(server: Server, call: Call) -> Answer:
-    """This document."""
-    from .openapi import document
-
-    return answer(document())
+    async def reload(self, call: Call) -> Answer:
+        return answer(await self.server.reload())

@@ -4,24 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Raw, Struct
 
-from turnout.apps.caller import Caller
-from turnout.apps.gateway.gateway import Answer
+from turnout.apps.app import Answer, Call, Route, answer
 from turnout.apps.ledger import decide, record, spent_usd
 from turnout.core.aside import aside
 from turnout.core.errors import QueryError, Refused, StoreError, UnknownDecision
 from turnout.core.query import Query, Turn
 from turnout.models.wire.format import MESSAGES, UNREADABLE, check_text, told
 from turnout.store import Outcome
-
-from .table import Call
-
-if TYPE_CHECKING:
-    from .server import Server
 
 BATCH = 1000
 # How long a batch may keep the event loop to itself: others get their turn in between.
@@ -79,42 +73,37 @@ async def read(body: bytes, kind: type) -> Any:
         raise Refused(422, "invalid_request_error", told(error)) from None
 
 
-def answer(value: object, status: int = 200) -> Answer:
-    body = value if isinstance(value, bytes) else msgspec.json.encode(value)
-    return Answer(status, [(b"content-type", b"application/json")], body)
-
-
-async def route(server: Server, call: Call) -> Answer:
+async def route(call: Call) -> Answer:
     """Decide what happens next with a question."""
     asked: RouteBody = await read(call.body, RouteBody)
-    return answer(await _decide(server, call.caller, asked, asked.profile))
+    return answer(await _decide(call, asked, asked.profile))
 
 
-async def route_batch(server: Server, call: Call) -> Answer:
+async def route_batch(call: Call) -> Answer:
     """Decide many questions.
 
     Each is decided as if it had been asked alone: it counts against the key's rate and budget, and what is
     refused of it is said in its place."""
     clock = asyncio.get_running_loop().time
-    with server.admission.batch():
-        asked: BatchBody = await read(call.body, BatchBody)
-        found: list[Raw | dict[str, Any]] = []
-        turn = clock() + TURN_S
-        for number, one in enumerate(asked.queries):
-            try:
-                if number:  # the first was counted with the request
-                    call.caller.rate.count()
-                found.append(Raw(await _decide(server, call.caller, one, one.profile or asked.profile)))
-            except Refused as refused:
-                found.append({"error": {"type": refused.kind, "message": str(refused)}})
-            if clock() >= turn:
-                await asyncio.sleep(0)
-                turn = clock() + TURN_S
-        return answer({"decisions": found})
+    asked: BatchBody = await read(call.body, BatchBody)
+    found: list[Raw | dict[str, Any]] = []
+    turn = clock() + TURN_S
+    for number, one in enumerate(asked.queries):
+        try:
+            if number:  # the first was counted with the request
+                call.caller.rate.count()
+            found.append(Raw(await _decide(call, one, one.profile or asked.profile)))
+        except Refused as refused:
+            found.append({"error": {"type": refused.kind, "message": str(refused)}})
+        if clock() >= turn:
+            await asyncio.sleep(0)
+            turn = clock() + TURN_S
+    return answer({"decisions": found})
 
 
-async def _decide(server: Server, caller: Caller, asked: RouteBody, profile: str | None) -> bytes:
-    router = await server.router(caller, profile)
+async def _decide(call: Call, asked: RouteBody, profile: str | None) -> bytes:
+    caller, slots, store = call.caller, call.runtime.models.slots, call.runtime.store
+    router = await call.router(profile)
     turns = tuple(Turn(turn.role, turn.text) for turn in asked.turns)
     check_text((Turn("user", asked.text), *turns), 422)
     if asked.declared is not None and not caller.may_force:
@@ -126,22 +115,22 @@ async def _decide(server: Server, caller: Caller, asked: RouteBody, profile: str
             ceiling = caller.ceiling
     query = Query(asked.text, turns, asked.attachments, asked.declared, ceiling, asked.session, caller.tenant or None)
     try:
-        decision = await decide(router, query, caller, server.models.slots, server.store)
+        decision = await decide(router, query, caller, slots, store)
     except QueryError as error:
         raise Refused(422, "invalid_request_error", str(error)) from None
-    spent = spent_usd(decision, server.models.slots) or 0.0
+    spent = spent_usd(decision, slots) or 0.0
     caller.budget.settle(0.0, spent)
     if decision.outcome == "Dk" and ceiling != asked.ceiling:
         said = f"{asked.declared!r} is above this key's ceiling {ceiling}: declare a lower route, or none"
         raise Refused(403, "permission_error", said)
-    if server.store is not None:
-        await record(server.store, decision, key_id=caller.key_id, spent_usd=spent)
+    if store is not None:
+        await record(store, decision, key_id=caller.key_id, spent_usd=spent)
     return decision.json()
 
 
-async def decision(server: Server, call: Call) -> Answer:
+async def decision(call: Call) -> Answer:
     """A decision, what happened after it, and what people said of it."""
-    records = server.stored().records(call.caller.tenant)
+    records = call.store.records(call.caller.tenant)
 
     def look() -> dict[str, Any]:
         found = records.get(call.params["id"])
@@ -169,12 +158,12 @@ def _happened(outcome: Outcome) -> Any:
     return told
 
 
-async def feedback(server: Server, call: Call) -> Answer:
+async def feedback(call: Call) -> Answer:
     """Say whether a decision was right, or what it should have been."""
     given: FeedbackBody = await read(call.body, FeedbackBody)
     if given.verdict is None and given.should_be is None:
         raise Refused(422, "invalid_request_error", "say a verdict (right or wrong), or which route it should_be")
-    records = server.stored().records(call.caller.tenant)
+    records = call.store.records(call.caller.tenant)
 
     def judge() -> Any:
         found = records.get(given.decision)
@@ -188,3 +177,11 @@ async def feedback(server: Server, call: Call) -> Answer:
         raise Refused(404, "not_found_error", str(error)) from None
     except StoreError as error:
         raise Refused(422, "invalid_request_error", str(error)) from None
+
+
+ROUTES = (
+    Route("POST", "/v1/route", "route", route, RouteBody, asks=True),
+    Route("POST", "/v1/route/batch", "route", route_batch, BatchBody, asks=True, is_batch=True),
+    Route("GET", "/v1/decisions/{id}", "decisions:read", decision),
+    Route("POST", "/v1/feedback", "feedback:write", feedback, FeedbackBody),
+)

@@ -15,17 +15,15 @@ from typing import Any
 
 from starlette.routing import compile_path
 
+from turnout.apps.app import Answer, Call, Route, refusal
 from turnout.apps.caller import Caller
-from turnout.apps.gateway.gateway import Answer, refusal
 from turnout.core.aside import aside
 from turnout.core.errors import Refused
 from turnout.models.wire import FORMATS
 
 from .auth import header_map
-from .routes import ROUTES
 from .server import Server
 from .structure import check_structure
-from .table import Call, Listener, Route
 from .wire import Gone, Receive, Scope, Send, WhileConnected, read_body, send_answer
 
 log = logging.getLogger("turnout.web")
@@ -37,14 +35,14 @@ LEFT = 499
 class Application:
     """One listener's application; with `lifespan` it opens and closes the server with the server."""
 
-    def __init__(self, server: Server, listener: Listener = "public", *, lifespan: bool = False) -> None:
+    def __init__(self, server: Server, *, admin: bool = False, lifespan: bool = False) -> None:
         self.server = server
+        self.admin = admin
         self.lifespan = lifespan
         self.paths: dict[str, dict[str, Route]] = {}
         """The routes of each path by method."""
-        for route in ROUTES:
-            if route.listener == listener:
-                self.paths.setdefault(route.path, {})[route.method] = route
+        for route in server.admin_routes if admin else server.routes:
+            self.paths.setdefault(route.path, {})[route.method] = route
         self.patterns = [(compile_path(path)[0], routes) for path, routes in self.paths.items() if "{" in path]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -115,16 +113,18 @@ class Application:
         server, headers = self.server, header_map(scope["headers"])
         server.guard.check(headers)
         if not route.scope:
-            return await route.handler(server, Call(_ANYBODY, b"", headers, params))
-        async with server.admission if route.listener == "public" else nullcontext():
-            caller = await server.auth.caller(scope["headers"], admin=route.listener == "admin")
+            return await route.handler(Call(server.runtime, _ANYBODY, b"", headers, params))
+        # Whoever looks after the server gets in all the same.
+        async with nullcontext() if self.admin else server.admission:
+            caller = await server.auth.caller(scope["headers"], admin=self.admin)
             caller.must(route.scope)
-            body = await read_body(receive, server.settings.body_bytes, headers.get("content-length"))
-            await aside(len(body), check_structure, body)
-            call = Call(caller, body, headers, params)
-            if not route.asks:
-                return await route.handler(server, call)
-            await self._ask(route, call, receive, send)
+            with server.admission.batch() if route.is_batch else nullcontext():
+                body = await read_body(receive, server.settings.body_bytes, headers.get("content-length"))
+                await aside(len(body), check_structure, body)
+                call = Call(server.runtime, caller, body, headers, params)
+                if not route.asks:
+                    return await route.handler(call)
+                await self._ask(route, call, receive, send)
         return None
 
     async def _ask(self, route: Route, call: Call, receive: Receive, send: Send) -> None:
@@ -136,7 +136,7 @@ class Application:
         asking.add(here)
         try:
             with WhileConnected(receive):
-                answer = await route.handler(self.server, call)
+                answer = await route.handler(call)
                 answered = True
                 asking.discard(here)
                 await send_answer(send, answer)

@@ -34,15 +34,15 @@ class Metrics:
         self.took.labels(path).observe(seconds)
 
     def render(self, server: Server) -> bytes:
-        if server.store is not None:
-            counts = server.store.counts()
+        if server.runtime.store is not None:
+            counts = server.runtime.store.counts()
             for name in ("recorded", "committed", "repeated", "rejected", "torn", "failures", "backlog_bytes"):
                 self.log.labels(name).set(getattr(counts, name))
             self.lost.set(counts.lost)
         self.active.set(server.admission.active)
         self.refused.set(server.admission.refused)
         self.lag.set(server.admission.lag)
-        self.retries.set(server.gateway.retries.refused)
-        for name, slot in server.models.slots.slots.items():
-            self.breaker.labels(name, slot.id).set(_BREAKER[server.models.breaker(slot).state])
+        self.retries.set(server.runtime.models.retries.refused)
+        for name, slot in server.runtime.models.slots.slots.items():
+            self.breaker.labels(name, slot.id).set(_BREAKER[server.runtime.models.breaker(slot).state])
         return generate_latest(self.registry)

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from turnout import __version__
+from turnout.apps.app import Route
 from turnout.core.decision import DecisionForm
-
-from .routes import ROUTES
-from .table import Route
 
 SCHEMAS = "#/components/schemas/"
 
 
-def document() -> dict[str, Any]:
-    bodies = [route.body for route in ROUTES if route.body is not None]
+def document(routes: Sequence[Route]) -> dict[str, Any]:
+    bodies = [route.body for route in routes if route.body is not None]
     schemas, components = msgspec.json.schema_components((*bodies, DecisionForm), ref_template=f"{SCHEMAS}{{name}}")
     refs = dict(zip(bodies, schemas, strict=False))
     paths: dict[str, dict[str, Any]] = {}
-    for route in ROUTES:
-        if route.listener == "public":
-            path = route.path.replace(":path", "")
-            paths.setdefault(path, {})[route.method.lower()] = _operation(route, path, refs)
+    for route in routes:
+        path = route.path.replace(":path", "")
+        paths.setdefault(path, {})[route.method.lower()] = _operation(route, path, refs)
     return {
         "openapi": "3.1.0",
         "info": {"title": "Turnout", "version": __version__},

@@ -93,8 +93,8 @@ async def serve(
     public = Listener(settings.host, settings.port)
     admin = Listener(settings.admin_host, settings.admin_port)
     listening = [
-        Listening(Application(server, "public"), public, connections, settings.header_bytes),
-        Listening(Application(server, "admin"), admin, ADMIN_CONNECTIONS, settings.header_bytes),
+        Listening(Application(server), public, connections, settings.header_bytes),
+        Listening(Application(server, admin=True), admin, ADMIN_CONNECTIONS, settings.header_bytes),
     ]
     await server.open()
     if signals:  # the process is ours

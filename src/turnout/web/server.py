@@ -1,20 +1,20 @@
-"""What serves: a runtime, the gateway over it, and who is let in to use them."""
+"""What serves: a runtime, the applications over it, and who is let in to use them."""
 
 from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Sequence
 from typing import Any
 
-from turnout.apps.caller import Caller
-from turnout.apps.gateway.gateway import Gateway
-from turnout.core.errors import SHOWN, ConfigError, EmbedderError, Problem, Refused, UnknownProfile, suggest
-from turnout.core.router import Router
-from turnout.models.ask import Models
+from turnout.apps.app import Answer, App, Call, Route, answer, find_apps
+from turnout.core.errors import ConfigError, Problem
 from turnout.runtime.runtime import Reload, Runtime
 from turnout.store import Store
 
+from .admin import Admin
 from .admission import Admission
+from .api import ROUTES
 from .auth import Auth
 from .guard import Guard
 from .key import read_pepper
@@ -36,64 +36,34 @@ def check_exposure(settings: ServerSettings, store: Store | None) -> None:
 class Server:
     """One process's worth of server."""
 
-    def __init__(self, settings: ServerSettings, runtime: Runtime) -> None:
+    def __init__(self, settings: ServerSettings, runtime: Runtime, apps: Sequence[App] | None = None) -> None:
         self.settings = settings
         self.runtime = runtime
+        self.apps = [make(runtime) for make in find_apps()] if apps is None else apps
         self.guard = Guard(settings)
         self.auth = Auth(runtime.store, read_pepper(), loopback=settings.loopback)
         self.admission = Admission(settings.requests, settings.waiting, settings.wait_s, settings.lag_s)
         if runtime.store is not None:
             runtime.store.journal.is_busy = lambda: self.admission.is_refusing
         self.metrics = Metrics()
-        router = runtime.router
-        self.gateway = Gateway(lambda: router, runtime.models, runtime.store)
-        """Under the settings of the moment. A request keeps the one it began with."""
-        runtime.changed = self._renew
+        admin = Admin(self)
+        self.admin_routes: Sequence[Route] = admin.routes
+        """Of a listener of their own."""
+        document = Route("GET", "/openapi.json", "", self.openapi)
+        self.routes = [*(route for app in self.apps for route in app.routes), *ROUTES, document, *admin.open]
+        """Every route there is for clients. What is not in this table does not exist; each names the scope it needs."""
+        runtime.on_reload.append(self.auth.forget)
         self.asking: set[asyncio.Task[Any]] = set()
         """Requests whose answer has not begun."""
         self.requests: set[asyncio.Task[Any]] = set()
         """All that are under way."""
         self._tasks: list[asyncio.Task[Any]] = []
 
-    def _renew(self) -> None:
-        self.auth.forget()
-        router = self.runtime.router
-        self.gateway = self.gateway.under(lambda: router, self.runtime.models)
+    async def openapi(self, call: Call) -> Answer:
+        """This document."""
+        from .openapi import document
 
-    @property
-    def store(self) -> Store | None:
-        return self.runtime.store
-
-    @property
-    def models(self) -> Models:
-        return self.runtime.models
-
-    def stored(self) -> Store:
-        if self.runtime.store is None:
-            raise Refused(503, "not_available", "this server keeps no log: start it with a store")
-        return self.runtime.store
-
-    def check_profile(self, caller: Caller, profile: str | None = None) -> str:
-        """The name of a profile this server serves and this caller may use; without one, the default."""
-        name = profile or self.runtime.profile
-        try:
-            self.runtime.check_offered(name)
-        except UnknownProfile as error:
-            said = f"no profile {name[:SHOWN]!r} is served here{suggest(name, error.known)}: {', '.join(error.known)}"
-            raise Refused(404, "not_found_error", said) from None
-        if caller.profiles is not None and name not in caller.profiles:
-            raise Refused(403, "permission_error", f"this key may not use the profile {name!r}")
-        return name
-
-    async def router(self, caller: Caller, profile: str | None) -> Router:
-        name = self.check_profile(caller, profile)
-        try:
-            return await self.runtime.find_router(name)
-        except UnknownProfile as error:
-            raise Refused(404, "not_found_error", str(error)) from None
-        except (ConfigError, EmbedderError):
-            said = f"the profile {name!r} cannot be used: the server's log says what is wrong with it"
-            raise Refused(503, "not_available", said) from None
+        return answer(document(self.routes))
 
     async def open(self) -> None:
         self._tasks = [asyncio.create_task(self.admission.watch()), asyncio.create_task(self.runtime.watch())]
@@ -118,7 +88,7 @@ class Server:
 
     def cut(self) -> None:
         """End every generation: streams say that they are incomplete, requests without an answer are refused."""
-        self.gateway.cut()
+        self.runtime.models.cut()
         while self.asking:
             self.asking.pop().cancel()
 

@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
-from turnout.apps.gateway.gateway import Answer
+from turnout.apps.app import Answer
 from turnout.core.errors import Refused
 
 Scope = MutableMapping[str, Any]

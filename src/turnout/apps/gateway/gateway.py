@@ -6,14 +6,13 @@ a stream that breaks, a provider that never answers.
 
 from __future__ import annotations
 
-import math
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import ExitStack
 from copy import copy
-from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from turnout.apps.app import Answer, Headers, refusal
 from turnout.apps.caller import Caller
 from turnout.apps.ledger import Account, Ledger, decide
 from turnout.core.aside import aside
@@ -30,10 +29,7 @@ from turnout.models.provider import Wire
 from turnout.models.refusal import Refusal
 from turnout.models.slot import Slot, Slots
 from turnout.models.wire import FORMATS
-from turnout.models.wire.format import Format
 from turnout.models.wire.value import ModelRequest
-from turnout.net.client import Response
-from turnout.net.retry import RetryBudget
 from turnout.store import Store
 from turnout.store.redact import digest
 
@@ -46,8 +42,6 @@ LONG_WINDOW = "context-1m"
 
 # Of a provider's headers, what a client may see.
 SHOWN = {name: name.encode() for name in ("retry-after", "x-request-id", "request-id")}
-
-Headers = list[tuple[bytes, bytes]]
 
 
 class Stream:
@@ -66,14 +60,6 @@ class Stream:
             await self._pieces.aclose()
 
 
-class Answer(NamedTuple):
-    """What goes back to the client."""
-
-    status: int
-    headers: Headers
-    body: bytes | Stream
-
-
 class Gateway:
     """Serves the three formats with one profile and the slots that are configured."""
 
@@ -83,9 +69,6 @@ class Gateway:
         self.models = models
         self.store = store
         self.conversations = Conversations()
-        self.retries = RetryBudget()
-        self.live: set[Response] = set()
-        """Streams that are being relayed."""
 
     def under(self, router: Callable[[], Router], models: Models) -> Gateway:
         """The same under other settings. Requests under way go on with the ones they began with."""
@@ -110,11 +93,6 @@ class Gateway:
             return refusal(form, refused)
         except QueryError as error:
             return refusal(form, Refused(400, "invalid_request_error", str(error)))
-
-    def cut(self) -> None:
-        """End every stream now; each tells its client that it is incomplete."""
-        for upstream in list(self.live):
-            upstream.close()
 
     # --- deciding
 
@@ -226,7 +204,7 @@ class Gateway:
                 pin = self.conversations.get(caller.tenant, request.conversation)
                 account.remembered_tokens = pin.tokens if pin is not None else None
             generation = account.generate(self.models, request, headers)
-            found = await generation.start(choice.slots, self.retries)
+            found = await generation.start(choice.slots)
             if not isinstance(found, Completion):
                 return refusal(form, _failure(found, generation), decision.id, found)
             end.callback(self._remember, account, choice, generation, found)
@@ -234,9 +212,9 @@ class Gateway:
             if not request.stream:
                 return Answer(200, told, found.first)
             # From here on the stream closes the account.
-            self.live.add(found.upstream)
+            self.models.live.add(found.upstream)
             end.callback(found.upstream.close)
-            end.callback(self.live.discard, found.upstream)
+            end.callback(self.models.live.discard, found.upstream)
             return Answer(200, told, Stream(generation.stream(found, decision.id), end.pop_all()))
 
     def _remember(self, account: Account, choice: Chain, generation: Generation, completion: Completion) -> None:
@@ -254,17 +232,6 @@ class Gateway:
         tokens = usage.input_tokens + usage.output_tokens
         for name in filter(None, (generation.request.conversation, completion.id)):
             self.conversations.keep(account.caller.tenant, name, route, slot, decision.confidence, tokens)
-
-
-def refusal(form: Format, refused: Refused, decision: str = "", error: Refusal | None = None) -> Answer:
-    """A refusal in the client's format; `error` is what a provider said, if it is the provider's."""
-    headers = [(b"content-type", b"application/json")]
-    if decision:
-        headers.append((b"x-turnout-decision", decision.encode()))
-    if refused.retry_after_s is not None:
-        headers.append((b"retry-after", str(max(1, math.ceil(refused.retry_after_s))).encode()))
-    body = form.write_error(refused.status, refused.kind, str(refused), decision, error)
-    return Answer(refused.status, headers, body)
 
 
 def _headers(decision: Decision, choice: Chain, generation: Generation, completion: Completion) -> Headers:
