@@ -20,8 +20,8 @@ import turnout
 from child import running
 from past import backdate, ms
 from turnout import Query
-from turnout.cli.log import OVERLAP_S, SHORT_ID, Follower, Lines, Wanted
-from turnout.cli.screen import PLAIN, Glyphs
+from turnout.cli.commands.log import OVERLAP_S, SHORT_ID, Follower, Lines, Wanted
+from turnout.cli.draw.screen import PLAIN, Glyphs
 from turnout.config.settings import data_folder
 from turnout.store import Span, Store, open_store
 

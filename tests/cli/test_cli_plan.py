@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import turnout
-from turnout.cli import plan
-from turnout.cli.screen import PLAIN, console
+from turnout.cli.commands import plan
+from turnout.cli.draw.screen import PLAIN, console
 from turnout.config.load import shipped
 from turnout.core.policy import Policy
 from turnout.core.profile import Part

@@ -10,8 +10,8 @@ from cyclopts import App, CycloptsError, Group, UnknownOptionError, UnusedCliTok
 from turnout import __version__
 from turnout.core.errors import suggest
 
+from .draw.screen import complain
 from .question import STDIN, clean
-from .screen import complain
 
 HELP = "Decides what happens next with every question that reaches an LLM application, and says why."
 
@@ -347,9 +347,9 @@ def build() -> App:
     for order, command in enumerate(COMMANDS):
         name = command.name
         if name in GROUPS:  # an App, which brings its own examples
-            app.command(f"turnout.cli.{name}:app", name=name, help=command.help, sort_key=order)
+            app.command(f"turnout.cli.commands.{name}:app", name=name, help=command.help, sort_key=order)
         else:
-            target = f"turnout.cli.{name}:{name}"
+            target = f"turnout.cli.commands.{name}:{name}"
             app.command(target, name=name, help=command.help, help_epilogue=epilogue(name), sort_key=order)
     return app
 

@@ -21,7 +21,7 @@ from turnout.store.sqlite import Sqlite
 from turnout.store.stats import FOREVER_MS
 from turnout.store.store import connect
 
-from .screen import counted, visible
+from .draw.screen import counted, visible
 
 _AGO = re.compile(r"(\d{1,6})\s*([smhdw])")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}

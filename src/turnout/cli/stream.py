@@ -76,7 +76,7 @@ def writing(out: str) -> Iterator[BinaryIO]:
 
 def watched(done: Iterator[M], size: int | None) -> Iterator[M]:
     """The same, with a progress bar on stderr where somebody is watching."""
-    from .screen import console
+    from .draw.screen import console
 
     screen = console(stderr=True)
     if not screen.is_terminal:
@@ -97,7 +97,7 @@ def watched(done: Iterator[M], size: int | None) -> Iterator[M]:
 @contextlib.contextmanager
 def progressing(noun: str) -> Iterator[Callable[[int, int], None]]:
     """A progress bar, where somebody is watching, for work that says how far it is: so many of so many."""
-    from .screen import console
+    from .draw.screen import console
 
     screen = console(stderr=True)
     if not screen.is_terminal:
