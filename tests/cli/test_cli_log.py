@@ -57,7 +57,7 @@ def test_route_logs_what_it_decides(run: Run) -> None:
 
 
 def test_explain_and_plan_draw_and_do_not_log(run: Run) -> None:
-    assert run("explain", "hello").code == run("plan", "hello").code == 0
+    assert run("explain", "hello").code == run("explain", "--plan", "hello").code == 0
     assert not Path(os.environ["TURNOUT_DB"]).exists()
 
 

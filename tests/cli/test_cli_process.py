@@ -75,7 +75,7 @@ PRINTING = [
     ("route", "hello"),
     ("route", "hello", "--json"),
     ("explain", "hello"),
-    ("plan", "hello"),
+    ("explain", "--plan", "hello"),
     ("diff", "tiers", "tiers-local", "in.jsonl"),
     ("check", "tiers"),
     ("check", "tiers", "--cases"),

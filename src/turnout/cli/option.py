@@ -38,6 +38,10 @@ LocalOption = Annotated[
     bool,
     Parameter(name="--local", negative=(), show_default=False, help="Ask local layers only: no model, no network."),
 ]
+PlanOption = Annotated[
+    bool,
+    Parameter(name="--plan", negative=(), show_default=False, help="Draw only the parts of the question, as a tree."),
+]
 TextArgument = Annotated[
     str | None,
     Parameter(help="The question; `-`, or nothing with something piped in, reads stdin.", show_default=False),

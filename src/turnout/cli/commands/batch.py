@@ -14,7 +14,7 @@ from turnout.core.errors import QueryError
 
 from ..option import DEFAULT_PROFILE, ConfigOption, FieldOption, ProfileOption, WorkersOption
 from ..question import STDIN
-from ..rows import EMPTY, Job, Tally, chunks, decide_all
+from ..rows import EMPTY, Job, Tally, chunks, decide_chunk, spread
 from ..stream import reading, watched, workers_for, writing
 
 
@@ -34,7 +34,7 @@ def batch(
             name="--with-text",
             negative=(),
             show_default=False,
-            help="Write each question into its row, so that turnout replay can decide it again.",
+            help="Write each question into its row, so that turnout diff can decide it again.",
         ),
     ] = False,
     workers: WorkersOption = None,
@@ -47,7 +47,7 @@ def batch(
     started = time.perf_counter()
     tally = EMPTY
     with reading(source) as (rows, size), writing(out) as file:
-        decided = decide_all(Job(profile, config, field, with_text), chunks(rows), count)
+        decided = spread(decide_chunk, Job(profile, config, field, with_text), chunks(rows), count)
         for done in watched(decided, size):
             file.write(done.output)
             tally = tally.plus(done.tally)

@@ -16,7 +16,7 @@ from turnout.core.profile import Profile
 from ..draw.screen import Glyphs, console, counted, glyphs_for, visible, width_of, write_json
 from ..draw.shape import Rail, bar
 from ..labelled import ModelOption, ask_layers, load_serving, models_of, read_labelled, read_share, remarks_of, told
-from ..option import ConfigOption, JsonOption, ProfileOption
+from ..option import DEFAULT_PROFILE, ConfigOption, JsonOption, ProfileOption
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 # Points of the curve on the screen; --json has all of them.
 SHOWN = 10
 BAR = 24
-# The profile that comes with a trained layer.
-DEFAULT = "assist"
 
 
 class Cost(msgspec.Struct, frozen=True):
@@ -50,7 +48,7 @@ def calibrate(
     ],
     /,
     *,
-    profile: ProfileOption = DEFAULT,
+    profile: ProfileOption = DEFAULT_PROFILE,
     max_error: Annotated[
         str, Parameter(name="--max-error", metavar="SHARE", help="Of what local layers decide, so much may be wrong.")
     ] = "2%",

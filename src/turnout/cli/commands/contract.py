@@ -13,10 +13,10 @@ from cyclopts import App
 from turnout.store.report import RuleReport
 from turnout.store.report import report as rule_reports
 
-from ..app import epilogue
 from ..draw.screen import Glyphs, console, counted, glyphs_for, visible, write_json
 from ..option import ConfigOption, DbOption, JsonOption, OnlyProfileOption, SinceOption, TenantOption, UntilOption
 from ..stored import clock, nothing_there, reading_log, span_of
+from ..table import examples_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 # How much of a question is quoted.
 QUOTED = 160
 
-app = App(name="contract", help_epilogue=epilogue("contract"))
+app = App(name="contract", help_epilogue=examples_of("contract"))
 app.command(
     "turnout.cli.commands.flips:flips",
     name="flips",

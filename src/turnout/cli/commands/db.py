@@ -18,13 +18,13 @@ from turnout.store.migrate import Migration
 from turnout.store.sqlite import Sqlite
 from turnout.store.store import bring_up, connect
 
-from ..app import epilogue
 from ..draw.screen import console, counted, glyphs_for, visible, write_json
 from ..option import ConfigOption, DbOption, JsonOption
 from ..stored import quiet
 from ..stream import progressing
+from ..table import examples_of
 
-app = App(name="db", help_epilogue=epilogue("db"))
+app = App(name="db", help_epilogue=examples_of("db"))
 
 Days = Annotated[int | None, Parameter(metavar="N", show_default=False)]
 

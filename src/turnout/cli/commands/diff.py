@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from typing import Annotated, Any, NamedTuple
+from contextlib import ExitStack
+from typing import Annotated, Any
 
 import msgspec
 from cyclopts import Parameter
@@ -11,91 +11,106 @@ from cyclopts import Parameter
 from turnout.config.load import load_profile
 from turnout.core.errors import QueryError
 from turnout.core.profile import Profile
-from turnout.core.query import Query
 
-from ..draw.compare import Change, Compared, Pair, Side, nothing, report
-from ..draw.screen import Glyphs, console, glyphs_for, say, visible, write_json
-from ..option import ConfigOption, FieldOption, JsonOption, LimitOption, WorkersOption, no_folder
-from ..rows import KEPT_ERRORS, Chunk, chunks, encode_id, read_row, router_of, spread, text_of
+from ..compare import Comparison, Job, compare_chunk, logged_lines
+from ..draw.compare import draw_comparison
+from ..draw.screen import console, counted, write_json
+from ..option import (
+    DEFAULT_PROFILE,
+    ConfigOption,
+    DbOption,
+    FieldOption,
+    JsonOption,
+    LimitOption,
+    ProfileOption,
+    SinceOption,
+    TenantOption,
+    UntilOption,
+    WorkersOption,
+    no_folder,
+)
+from ..rows import chunks, pack, spread
+from ..stored import nothing_there, reading_log, span_of
 from ..stream import reading, watched, workers_for
 
 LISTED = 20
 
 
-class Task(NamedTuple):
-    """What every chunk is compared with."""
-
-    old: str
-    new: str
-    config: str | None
-    field: str
-    limit: int
-
-
 def diff(
-    old: Annotated[
-        str, Parameter(name="OLD", help="A shipped profile's name, or the path of a TOML file.", validator=no_folder)
+    *what: Annotated[
+        str,
+        Parameter(
+            name="[OLD NEW] [IN]",
+            help="Two profiles, each a shipped one's name or the path of a TOML file; and JSONL, one question a row. "
+            "One file alone is what turnout batch --with-text has written. `-` reads stdin.",
+            validator=no_folder,
+        ),
     ],
-    new: Annotated[str, Parameter(name="NEW", help="The profile to compare it with.", validator=no_folder)],
-    source: Annotated[str, Parameter(name="IN", help="JSONL, one question a row; `-` reads stdin.")],
-    /,
-    *,
+    profile: ProfileOption = DEFAULT_PROFILE,
+    from_log: Annotated[
+        bool,
+        Parameter(
+            name="--from-log", negative=(), show_default=False, help="Take the questions of the decision log, not IN."
+        ),
+    ] = False,
+    since: SinceOption = None,
+    until: UntilOption = None,
+    tenant: TenantOption = "",
     field: FieldOption = "text",
     json: JsonOption = False,
     limit: LimitOption = LISTED,
     workers: WorkersOption = None,
+    db: DbOption = None,
     config: ConfigOption = None,
 ) -> int:
-    count = workers_for(workers)
-    task = Task(old, new, config, field, limit_of(limit))
-    # Mistakes in either are reported once, here, not by every worker.
     from turnout.models.embed import find_embedder
 
-    embedder = find_embedder()
-    before, after = (load_profile(name, config=config, embedder=embedder) for name in (old, new))
-    found = nothing()
-    with reading(source) as (rows, size):
-        for part in watched(spread(compare_chunk, task, chunks(rows), count), size):
-            found = found.plus(part, task.limit)
-    if json:
-        policies = policy_changes(before, after)
-        heads = {"old": _head(before), "new": _head(after)}
-        write_json(msgspec.json.encode({**heads, "policies": policies, **found.form()}))
-    else:
-        _print(before, after, found)
-    return 1 if found.errors else 0
-
-
-def limit_of(limit: int) -> int:
+    count = workers_for(workers)
     if limit < 0:
         raise QueryError(f"--limit {limit}: at least 0 is needed")
-    return limit
+    old, new, source = _sort_out(what, profile, from_log=from_log)
+    span = span_of(since, until)
+    # Mistakes in either profile are reported once, here, not by every worker.
+    embedder = find_embedder()
+    before = None if old is None else load_profile(old, config=config, embedder=embedder)
+    after = load_profile(new, config=config, embedder=embedder)
+    found = Comparison(limit)
+    with ExitStack() as opened:
+        if source is None:
+            store = opened.enter_context(reading_log(db, config))
+            records = store.records(tenant)
+            rows = records.decisions(span=span, profile=(before or after).name, oldest_first=True)
+            parts = pack(logged_lines(rows, found.skipped, recorded=before is None))
+            size = None
+        else:
+            file, size = opened.enter_context(reading(source))
+            parts = chunks(file)
+        job = Job(old, new, config, field, limit)
+        for part in watched(spread(compare_chunk, job, parts, count), size):
+            found.add(part)
+        empty = nothing_there(store, records) if source is None and not found.rows + found.skipped.total() else ""
+    if json:
+        write_json(msgspec.json.encode(_form(before, after, found)))
+    elif empty:
+        print(empty)
+    else:
+        draw_comparison(console(), before, after, found, policy_changes(before, after) if before else {})
+    return 1 if found.differing or found.errors else 0
 
 
-def compare_chunk(task: Task, chunk: Chunk) -> Compared:
-    """Both decisions on every row of a chunk. Local layers only, as in a batch."""
-    old, new = router_of(task.old, task.config), router_of(task.new, task.config)
-    routes: Counter[Pair] = Counter()
-    outcomes: Counter[Pair] = Counter()
-    changes: list[Change] = []
-    messages: list[str] = []
-    errors = 0
-    for number, line in enumerate(chunk.lines, chunk.first):
-        try:
-            row = read_row(line)
-            query = Query(text_of(row, task.field))
-            was, is_now = old.route_sync(query), new.route_sync(query)
-            ident = msgspec.Raw(encode_id(row["id"])) if "id" in row else None
-        except QueryError as error:
-            errors += 1
-            messages.append(f"row {number}: {error}")
-            continue
-        routes[" + ".join(was.routes), " + ".join(is_now.routes)] += 1
-        outcomes[was.outcome, is_now.outcome] += 1
-        if was.routes != is_now.routes and len(changes) < task.limit:
-            changes.append(Change(number, query.text, Side.of(was), Side.of(is_now), ident))
-    rows = len(chunk.lines)
-    return Compared(rows, errors, routes, outcomes, changes, messages[:KEPT_ERRORS], chunk.size)
+def _sort_out(what: tuple[str, ...], profile: str, *, from_log: bool) -> tuple[str | None, str, str | None]:
+    """The old profile if there are two, the new one, and the file if it is not the log."""
+    *profiles, source = (*what, None) if from_log else (what or (None,))
+    if source is None and not from_log:
+        raise QueryError("nothing to compare: name what turnout batch --with-text has written, or add --from-log")
+    if len(profiles) not in (0, 2):
+        questions = "--from-log" if from_log else "IN"
+        raise QueryError(
+            f"{counted(len(what), 'argument')}: write OLD NEW {questions} to compare two profiles, or {questions} "
+            "alone to compare what was decided with what --profile decides now"
+        )
+    old, new = profiles or (None, profile)
+    return old, new, source
 
 
 def policy_changes(old: Profile, new: Profile) -> dict[str, dict[str, tuple[Any, Any]]]:
@@ -111,26 +126,17 @@ def policy_changes(old: Profile, new: Profile) -> dict[str, dict[str, tuple[Any,
     return found
 
 
-def _head(profile: Profile) -> dict[str, str]:
-    return {"profile": profile.name, "profile_hash": profile.hash}
-
-
-def _print(old: Profile, new: Profile, found: Compared) -> None:
-    from rich.text import Text
-
-    screen = console()
-    glyphs = glyphs_for(screen)
-    heads = [Text.assemble((profile.name, "bold"), (f" {profile.hash}", "dim")) for profile in (old, new)]
-    screen.print(Text(f" {glyphs.arrow} ").join(heads))
-    report(screen, found, what="get another route")
-    for route, fields in policy_changes(old, new).items():
-        told = "; ".join(
-            f"{name} {_say(was, glyphs)} {glyphs.arrow} {_say(now, glyphs)}" for name, (was, now) in fields.items()
-        )
-        screen.print(Text.assemble(("policy ", "dim"), (visible(route), "bold"), f"  {told}"))
-
-
-def _say(value: object, glyphs: Glyphs) -> str:
-    if value is None:
-        return "nothing"
-    return say(value, glyphs) if not isinstance(value, dict) else visible(str(value))
+def _form(old: Profile | None, new: Profile, found: Comparison) -> dict[str, object]:
+    if old is not None:
+        heads = [{"profile": profile.name, "profile_hash": profile.hash} for profile in (old, new)]
+        return {"old": heads[0], "new": heads[1], "policies": policy_changes(old, new), **found.form()}
+    return {
+        "profile": new.name,
+        "profile_hash": new.hash,
+        "replayed": found.replayed,
+        "differing": found.differing,
+        "differences": found.differences,
+        "skipped": found.skipped.total(),
+        "hashes": dict(sorted(found.hashes.items())),
+        **found.form(),
+    }

@@ -1,4 +1,4 @@
-"""`turnout drift`: has the traffic changed since the champion learnt from it?"""
+"""`turnout student drift`: has the traffic changed since the champion learnt from it?"""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from turnout.core.errors import LearnError
 from turnout.store import Span
 
 from ..draw.screen import console, counted, glyphs_for, visible, write_json
-from ..option import ConfigOption, DbOption, JsonOption, ProfileOption, SinceOption, TenantOption
+from ..option import DEFAULT_PROFILE, ConfigOption, DbOption, JsonOption, ProfileOption, SinceOption, TenantOption
 from ..stored import moment, reading_log
-from .promote import PROMOTED, LayerOption, embedder_here, needing_learn
+from .promote import LayerOption, embedder_here, needing_learn
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -27,7 +27,7 @@ RECENT_MS = 30 * 24 * 3_600_000
 
 def drift(
     *,
-    profile: ProfileOption = PROMOTED,
+    profile: ProfileOption = DEFAULT_PROFILE,
     layer: LayerOption = None,
     since: SinceOption = None,
     against: Annotated[

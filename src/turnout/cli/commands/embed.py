@@ -11,13 +11,13 @@ from cyclopts import App, Parameter
 
 from turnout.core.errors import EmbedderError, QueryError
 
-from ..app import epilogue
 from ..option import JsonOption, TextArgument
+from ..table import examples_of
 
 if TYPE_CHECKING:
     from turnout.models.embed import MiniLM
 
-app = App(name="embed", help_epilogue=epilogue("embed"))
+app = App(name="embed", help_epilogue=examples_of("embed"))
 
 # Twenty of some twelve tokens, as questions are.
 TEXTS = tuple(f"How do I change the {thing} of my account?" for thing in (

@@ -14,7 +14,7 @@ from turnout.core.profile import Profile
 from ..draw.screen import Glyphs, console, counted, glyphs_for, visible, width_of, write_json
 from ..draw.shape import Rail
 from ..labelled import ask_layers, load_serving, models_of, read_labelled, remarks_of, told
-from ..option import ConfigOption, JsonOption, ProfileOption
+from ..option import DEFAULT_PROFILE, ConfigOption, JsonOption, ProfileOption
 from ..stream import writing
 
 if TYPE_CHECKING:
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from turnout.learn.evaluate import Evaluation
     from turnout.learn.trial import Trial
 
-# The profile that comes with a trained layer.
-DEFAULT = "assist"
 # Labels of a confusion table that still fits a screen; of more, the most frequent mistakes are listed.
 MOST_LABELS = 10
 LISTED = 12
@@ -46,7 +44,7 @@ def evaluate(
     ] = None,
     /,
     *,
-    profile: ProfileOption = DEFAULT,
+    profile: ProfileOption = DEFAULT_PROFILE,
     model: Annotated[
         tuple[str, ...],
         Parameter(

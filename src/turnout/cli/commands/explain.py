@@ -9,6 +9,7 @@ from ..option import (
     DeclareOption,
     JsonOption,
     LocalOption,
+    PlanOption,
     ProfileOption,
     SessionOption,
     TextArgument,
@@ -21,6 +22,7 @@ def explain(
     /,
     *,
     profile: ProfileOption = DEFAULT_PROFILE,
+    plan: PlanOption = False,
     json: JsonOption = False,
     declare: DeclareOption = None,
     ceiling: CeilingOption = None,
@@ -37,9 +39,11 @@ def explain(
 
         write_json(decision.json())
         return 0
+    from ..draw.plan import tree
     from ..draw.render import picture
     from ..draw.screen import console, glyphs_for, width_of
 
     screen = console()
-    screen.print(picture(decision, glyphs_for(screen), width_of(screen)), width=width_of(screen))
+    glyphs, width = glyphs_for(screen), width_of(screen)
+    screen.print(tree(decision, glyphs) if plan else picture(decision, glyphs, width), width=width)
     return 0

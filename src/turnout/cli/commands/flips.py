@@ -17,6 +17,7 @@ from turnout.store.flip import HISTORIES, Flip, FlipRate, Measured, Question, lo
 
 from ..draw.screen import Glyphs, console, counted, glyphs_for, visible, write_json
 from ..option import (
+    DEFAULT_PROFILE,
     ConfigOption,
     DbOption,
     FieldOption,
@@ -34,8 +35,6 @@ from .contract import quote
 if TYPE_CHECKING:
     from rich.console import Console
 
-# The profile whose contract speaks of history.
-FLIPPED = "assist"
 # Questions of the log that are measured, the newest: each takes a fraction of a millisecond.
 MOST = 1000
 # Flips that are listed; with --json, all are.
@@ -44,7 +43,7 @@ LISTED = 20
 
 def flips(
     *,
-    profile: ProfileOption = FLIPPED,
+    profile: ProfileOption = DEFAULT_PROFILE,
     source: Annotated[
         str | None,
         Parameter(name="--from", help="Questions to use, JSONL; `-` reads stdin.", show_default=False, metavar="FILE"),

@@ -13,13 +13,13 @@ from cyclopts import App, Parameter, validators
 from turnout.core.errors import NoLogYet, TurnoutError, suggest
 from turnout.store.keys import Key
 
-from ..app import epilogue
-from ..option import ConfigOption, DbOption, JsonOption
+from ..option import DEFAULT_PROFILE, ConfigOption, DbOption, JsonOption
+from ..table import examples_of
 
 if TYPE_CHECKING:
     from turnout.store.keys import Keys
 
-app = App(name="keys", help_epilogue=epilogue("keys"))
+app = App(name="keys", help_epilogue=examples_of("keys"))
 
 DAY_MS = 86_400_000
 USUAL: tuple[str, ...] = Key("", "", "").scopes
@@ -235,7 +235,7 @@ def _check_ceiling(ceiling: str | None, profiles: tuple[str, ...], config: str |
     from turnout.config.load import load_profile
     from turnout.server.settings import server_settings
 
-    for name in profiles or ((server_settings(config).profile or "tiers",) if ceiling is not None else ()):
+    for name in profiles or ((server_settings(config).profile or DEFAULT_PROFILE,) if ceiling is not None else ()):
         found = load_profile(name, config=config)
         if ceiling is not None and (ceiling not in found.routes or not found.ordered):
             known = found.routes if found.ordered else ()

@@ -11,14 +11,14 @@ from cyclopts import App, Parameter
 
 from turnout.core.errors import TurnoutError, suggest
 
-from ..app import epilogue
 from ..option import ConfigOption, JsonOption
+from ..table import examples_of
 
 if TYPE_CHECKING:
     from turnout.models.ask import Models
     from turnout.models.slot import Slot, Slots
 
-app = App(name="models", help_epilogue=epilogue("models"))
+app = App(name="models", help_epilogue=examples_of("models"))
 
 # A model that has not said one word by then is not ready for anybody.
 PATIENCE_MS = 20_000

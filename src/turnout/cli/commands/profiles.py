@@ -9,10 +9,10 @@ from cyclopts import App, Parameter
 
 from turnout.config.load import find, load_document, load_profile, shipped
 
-from ..app import epilogue
 from ..option import ConfigOption, JsonOption, no_folder
+from ..table import examples_of
 
-app = App(name="profiles", help_epilogue=epilogue("profiles"))
+app = App(name="profiles", help_epilogue=examples_of("profiles"))
 
 
 @app.default

@@ -1,4 +1,4 @@
-"""`turnout promote`: lets a trained student serve, if every check says it may."""
+"""`turnout student promote`: lets a trained student serve, if every check says it may."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from turnout.config.shelf import SHIPPED, shipped_model
 from turnout.core.errors import LearnError
 
 from ..draw.screen import console, counted, glyphs_for, visible, write_json
-from ..option import ConfigOption, JsonOption, ProfileOption
+from ..option import DEFAULT_PROFILE, ConfigOption, JsonOption, ProfileOption
 from ..stream import progressing
 
 if TYPE_CHECKING:
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from turnout.core.embed import Embeds
     from turnout.learn.promote import Check, Promotion
     from turnout.learn.shadow import Shadow
-
-# The profile that ships with a student.
-PROMOTED = "assist"
 
 LayerOption = Annotated[
     str | None,
@@ -50,7 +47,7 @@ def promote(
     digest: ModelArgument = None,
     /,
     *,
-    profile: ProfileOption = PROMOTED,
+    profile: ProfileOption = DEFAULT_PROFILE,
     layer: LayerOption = None,
     check: Annotated[
         bool, Parameter(name="--check", negative=(), show_default=False, help="Only say whether it would be promoted.")
@@ -154,9 +151,9 @@ def print_promotion(screen: Console, found: Promotion, *, asked: bool) -> None:
     failed = len(found.failed)
     if found.promoted:
         said = f"{found.challenger} serves now" + (f", with {counted(failed, 'failed check')}" if found.forced else "")
-        screen.print(Text(f"{said} (turnout rollback -p {visible(found.profile)} goes back)", "bold green"))
+        screen.print(Text(f"{said} (turnout student rollback -p {visible(found.profile)} goes back)", "bold green"))
     elif found.passed:
-        screen.print(Text("it may serve: turnout promote without --check", "bold green"))
+        screen.print(Text("it may serve: turnout student promote without --check", "bold green"))
     else:
         told = f"{failed} of {len(found.checks)} checks failed"
         screen.print(Text(f"not promoted: {told}" if asked else f"it may not serve: {told}", "bold red"))

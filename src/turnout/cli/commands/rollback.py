@@ -1,4 +1,4 @@
-"""`turnout rollback`: the champion before this one serves again."""
+"""`turnout student rollback`: the champion before this one serves again."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from turnout.config.load import load_document
 from turnout.core.errors import LearnError
 
 from ..draw.screen import console, glyphs_for, visible, write_json
-from ..option import ConfigOption, JsonOption, ProfileOption
-from .promote import PROMOTED, LayerOption, who_is_it
+from ..option import DEFAULT_PROFILE, ConfigOption, JsonOption, ProfileOption
+from .promote import LayerOption, who_is_it
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -25,7 +25,7 @@ LISTED = 20
 
 def rollback(
     *,
-    profile: ProfileOption = PROMOTED,
+    profile: ProfileOption = DEFAULT_PROFILE,
     layer: LayerOption = None,
     history: Annotated[
         bool,

@@ -1,4 +1,4 @@
-"""`turnout shadow`: what a challenger would have decided, of the questions that really came."""
+"""`turnout student shadow`: what a challenger would have decided, of the questions that really came."""
 
 from __future__ import annotations
 
@@ -10,10 +10,19 @@ from cyclopts import Parameter
 from turnout.core.errors import LearnError, QueryError
 
 from ..draw.screen import console, counted, glyphs_for, visible, write_json
-from ..option import ConfigOption, DbOption, JsonOption, ProfileOption, SinceOption, TenantOption, UntilOption
+from ..option import (
+    DEFAULT_PROFILE,
+    ConfigOption,
+    DbOption,
+    JsonOption,
+    ProfileOption,
+    SinceOption,
+    TenantOption,
+    UntilOption,
+)
 from ..stored import reading_log, span_of
 from ..stream import progressing
-from .promote import PROMOTED, LayerOption, champion_name, embedder_here, needing_learn
+from .promote import LayerOption, champion_name, embedder_here, needing_learn
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -28,7 +37,7 @@ QUOTED = 100
 
 def shadow(
     *,
-    profile: ProfileOption = PROMOTED,
+    profile: ProfileOption = DEFAULT_PROFILE,
     layer: LayerOption = None,
     model: Annotated[
         str | None,
@@ -122,4 +131,4 @@ def _print(screen: Console, found: Shadow, differences: list[Difference], needed
     if found.decisions < needed:
         screen.print(Text(f"a promotion asks for {needed:,} decisions: {needed - found.decisions:,} more", "yellow"))
     else:
-        screen.print(f"enough for turnout promote -p {visible(found.profile)} ({needed:,} decisions)")
+        screen.print(f"enough for turnout student promote -p {visible(found.profile)} ({needed:,} decisions)")

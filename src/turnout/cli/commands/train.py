@@ -20,7 +20,7 @@ from turnout.text.control import escape_json
 
 from ..draw.screen import console, counted, glyphs_for, visible, write_json
 from ..labelled import read_share
-from ..option import ConfigOption, DbOption, JsonOption, ProfileOption, SinceOption, UntilOption
+from ..option import DEFAULT_PROFILE, ConfigOption, DbOption, JsonOption, ProfileOption, SinceOption, UntilOption
 from ..question import STDIN
 from ..stored import reading_log, span_of
 from ..stream import writing
@@ -38,8 +38,6 @@ Embedder = Literal["auto", "none", "minilm", "remote"]
 LEAST_HELD, MOST_HELD = 0.01, 0.5
 # Rows that were set aside, listed on the screen; --quarantine writes all of them.
 LISTED = 5
-# The profile that ships with a student and its seeds.
-DEFAULT = "assist"
 
 
 def train(
@@ -47,7 +45,7 @@ def train(
         str,
         Parameter(name="FILE", help="Labelled questions: JSONL, CSV or Parquet, or what turnout export wrote."),
     ],
-    profile: ProfileOption = DEFAULT,
+    profile: ProfileOption = DEFAULT_PROFILE,
     layer: Annotated[
         str | None, Parameter(name="--layer", metavar="ID", help="The layer to train; needed only where several are.")
     ] = None,
@@ -121,7 +119,7 @@ def train(
     ] = None,
     promote: Annotated[
         bool,
-        Parameter(name="--promote", help="Let it serve at once, if it passes every check of turnout promote."),
+        Parameter(name="--promote", help="Let it serve at once, if it passes every check of turnout student promote."),
     ] = False,
     if_due: Annotated[
         bool,
@@ -408,12 +406,11 @@ def _print_aside(screen: Console, aside: Sequence[Quarantined], quarantine: str 
 def _print_next(report: Report, profile: str, *, on_shelf: bool) -> None:
     screen, name = console(), visible(profile)
     if not on_shelf:
-        said = f"Nothing serves it: without --out it is stood on the shelf, for turnout promote -p {name}."
+        said = f"Nothing serves it: without --out it is stood on the shelf, for turnout student promote -p {name}."
     elif report.champion is None:
-        said = f"No student serves yet: turnout promote -p {name} checks this one and lets it serve."
+        said = f"No student serves yet: turnout student promote -p {name} checks this one and lets it serve."
     else:
-        said = (
-            f"{report.champion} still serves: turnout promote -p {name} compares the two and lets the better one serve."
-        )
+        compare = f"turnout student promote -p {name} compares the two and lets the better one serve"
+        said = f"{report.champion} still serves: {compare}."
     screen.print(said, soft_wrap=True)
     screen.print(f"turnout evaluate FILE -p {name} judges by other questions.", style="dim", soft_wrap=True)

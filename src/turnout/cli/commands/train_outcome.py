@@ -46,8 +46,8 @@ def train_from_outcomes(
     json: bool,
     config: str | None,
 ) -> int:
-    """Train, and let it serve if that was asked for and every check of `turnout promote` says it may; `name` is the
-    profile as it stands on the command line."""
+    """Train, and let it serve if that was asked for and every check of `turnout student promote` says it may; `name`
+    is the profile as it stands on the command line."""
     try:
         from turnout.learn.frontier import aim_for
         from turnout.learn.gain_write import train_outcomes
@@ -123,7 +123,7 @@ def _print(found: TrainedGains, folder: File) -> None:
 def _print_next(found: TrainedGains, *, on_shelf: bool) -> None:
     if on_shelf:
         name, layer = visible(found.manifest.profile), visible(found.manifest.layer)
-        said = f"It does not serve yet: turnout promote -p {name} --layer {layer} checks it and lets it serve."
+        said = f"It does not serve yet: turnout student promote -p {name} --layer {layer} checks it and lets it serve."
     else:
         said = "Nothing serves it: without --out it is stood on the shelf, and --promote lets it serve."
     console().print(said, soft_wrap=True)

@@ -1,26 +1,21 @@
-"""Two decisions on each of many questions: what is counted, what is kept, and how it is told.
-
-A question changes when its routes do. Counts cover every question; of those that change, only as many are kept as are
-listed, so that memory stays constant however long the file is.
-"""
+"""What a comparison of decisions found: counts, then the questions that change, then what could not be compared."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from typing import Any, Literal, NamedTuple
+from collections.abc import Mapping
+from typing import Any, Literal
 
 import msgspec
-from msgspec import Struct
 from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from turnout.core.decision import Decision
+from turnout.core.profile import Profile
 
-from ..rows import KEPT_ERRORS
+from ..compare import Change, Comparison, Pair, ranked
 from .outcome import spell, style_of
-from .screen import Glyphs, counted, glyphs_for, visible, width_of
+from .screen import Glyphs, counted, glyphs_for, say, visible, width_of
 from .shape import Rail, bar
 
 # How much of a long question is quoted.
@@ -28,111 +23,52 @@ QUOTED = 160
 # Cells of the longest bar.
 BAR = 20
 
-Pair = tuple[str, str]
 
-
-class Side(Struct, frozen=True):
-    """One of the two decisions on a question."""
-
-    route: str
-    confidence: float
-    by: str
-    outcome: str
-    reasons: tuple[str, ...]
-    """What fired, as people read it."""
-
-    @staticmethod
-    def of(decision: Decision) -> Side:
-        reasons = [*decision.reasons, *(reason for part in decision.parts for reason in part.reasons)]
-        told = tuple(reason.text for reason in reasons)
-        return Side(" + ".join(decision.routes), decision.confidence, decision.by, decision.outcome, told)
-
-
-class Change(Struct, frozen=True, omit_defaults=True):
-    row: int
-    text: str
-    old: Side
-    new: Side
-    id: msgspec.Raw | None = None
-
-
-class Compared(NamedTuple):
-    """What came of some rows."""
-
-    rows: int
-    errors: int
-    routes: Counter[Pair]
-    outcomes: Counter[Pair]
-    changes: list[Change]
-    messages: list[str]
-    size: int = 0
-    skipped: int = 0
-    """Rows that had no decision to compare with."""
-
-    def plus(self, other: Compared, limit: int) -> Compared:
-        return Compared(
-            self.rows + other.rows,
-            self.errors + other.errors,
-            self.routes + other.routes,
-            self.outcomes + other.outcomes,
-            (self.changes + other.changes)[:limit],
-            (self.messages + other.messages)[:KEPT_ERRORS],
-            self.size + other.size,
-            self.skipped + other.skipped,
-        )
-
-    @property
-    def decided(self) -> int:
-        return self.routes.total()
-
-    @property
-    def changed(self) -> int:
-        return sum(count for (old, new), count in self.routes.items() if old != new)
-
-    def form(self) -> dict[str, Any]:
-        """The JSON form, without the names of what is compared."""
-        return {
-            "rows": self.rows,
-            "errors": self.errors,
-            "changed": self.changed,
-            "share": self.changed / self.decided if self.decided else 0.0,
-            "routes": _counted(self.routes),
-            "outcomes": _counted(self.outcomes),
-            "changes": self.changes,
-        }
-
-
-def nothing() -> Compared:
-    return Compared(0, 0, Counter(), Counter(), [], [])
-
-
-def _counted(pairs: Counter[Pair]) -> list[dict[str, str | int]]:
-    return [{"old": old, "new": new, "count": count} for (old, new), count in ranked(pairs)]
-
-
-def ranked(pairs: Counter[Pair]) -> list[tuple[Pair, int]]:
-    """Most frequent first; by name where that leaves a choice, so that workers cannot change the order."""
-    return sorted(pairs.items(), key=lambda item: (-item[1], item[0]))
-
-
-def report(screen: Console, found: Compared, *, what: str, quiet: bool = False) -> None:
-    """Counts, then the questions, then what could not be decided. `quiet` leaves out the counts of no comparison."""
+def draw_comparison(
+    screen: Console,
+    old: Profile | None,
+    new: Profile,
+    found: Comparison,
+    policies: Mapping[str, Mapping[str, tuple[Any, Any]]],
+) -> None:
+    """Of two profiles; without an old one, of what was recorded and what is decided now."""
     glyphs = glyphs_for(screen)
-    if found.errors and not found.decided:
-        quiet = True  # "0 of 0" would sound as if all were well
-    if not quiet:
-        share = found.changed / found.decided if found.decided else 0.0
-        said = f"{found.changed:,} of {counted(found.decided, 'question')} {what}, {share:.1%}"
+    heads = [Text.assemble((one.name, "bold"), (f" {one.hash}", "dim")) for one in (old, new) if one is not None]
+    screen.print(Text(f" {glyphs.arrow} ").join(heads))
+    if old is None:
+        _draw_replay(screen, found)
+    now = "" if old is not None else " now"
+    # "0 of 0" would sound as if all were well.
+    if (old is not None or found.hashes) and (found.decided or not found.errors):
+        said = f"{found.changed:,} of {counted(found.decided, 'question')} get another route{now}, {found.share:.1%}"
         screen.print(Text(said, "bold yellow" if found.changed else "bold green"))
     if _moved(found.routes) or _moved(found.outcomes):
         screen.print(Rail(_counts(found, glyphs), "  "), width=width_of(screen))
     list_changes(screen, found.changes, found.changed)
-    if found.skipped:
-        screen.print(Text(f"{counted(found.skipped, 'row')} had no decision to compare with", "yellow"))
+    for reason, count in found.skipped.items():
+        screen.print(Text(f"{counted(count, 'row')} {reason}", "yellow"))
     if found.errors:
         screen.print(Text(f"{found.errors:,} of {counted(found.rows, 'row')} could not be read, such as", "bold red"))
         for message in found.messages:
             screen.print(Rail(Text(visible(message)), "  "))
+    for route, fields in policies.items():
+        told = "; ".join(
+            f"{name} {_say(was, glyphs)} {glyphs.arrow} {_say(now, glyphs)}" for name, (was, now) in fields.items()
+        )
+        screen.print(Text.assemble(("policy ", "dim"), (visible(route), "bold"), f"  {told}"))
+
+
+def _draw_replay(screen: Console, found: Comparison) -> None:
+    """Decisions of this very profile, which must come out the same again; then whose the others are."""
+    if found.replayed:
+        same = f"{counted(found.replayed, 'decision')} of this profile, all the same again"
+        broken = f"{found.differing:,} of {counted(found.replayed, 'decision')} of this profile differ, which none may"
+        screen.print(Text(broken, "bold red") if found.differing else Text(same, "bold green"))
+        list_changes(screen, found.differences, found.differing)
+    if found.hashes:
+        screen.print(Text(f"decided by another profile: {', '.join(sorted(found.hashes))}", "dim"))
+    elif not found.replayed:
+        screen.print(Text("no decisions to compare with", "yellow"))
 
 
 def list_changes(screen: Console, changes: list[Change], total: int) -> None:
@@ -150,7 +86,7 @@ def _moved(pairs: Counter[Pair]) -> list[tuple[Pair, int]]:
     return [(pair, count) for pair, count in ranked(pairs) if pair[0] != pair[1]]
 
 
-def _counts(found: Compared, glyphs: Glyphs) -> Table:
+def _counts(found: Comparison, glyphs: Glyphs) -> Table:
     grid = Table.grid(padding=(0, 2))
     justifies: tuple[Literal["left", "right"], ...] = ("left", "left", "right", "right")
     for justify in justifies:
@@ -183,7 +119,7 @@ def _sides(change: Change) -> Table:
     for _ in range(4):
         grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")
-    for label, side in _labelled(change):
+    for label, side in (("old", change.old), ("new", change.new)):
         fired = Text("; ".join(map(visible, side.reasons)) or "nothing fired", "dim")
         who = Text(f"{side.confidence:.2f} {visible(side.by)}")
         route = Text(visible(side.route), "bold")
@@ -191,6 +127,7 @@ def _sides(change: Change) -> Table:
     return grid
 
 
-def _labelled(change: Change) -> Iterator[tuple[str, Side]]:
-    yield "old", change.old
-    yield "new", change.new
+def _say(value: object, glyphs: Glyphs) -> str:
+    if value is None:
+        return "nothing"
+    return say(value, glyphs) if not isinstance(value, dict) else visible(str(value))

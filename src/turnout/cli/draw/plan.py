@@ -1,4 +1,4 @@
-"""`turnout plan`: what a question asks for, part by part, as a small tree.
+"""What a question asks for, part by part, as a small tree.
 
 A compound question is decided in parts; the tree shows what each part is to the whole, in which words, and who decided
 it. A question that was not split is the tree's only part, so the picture is the same for every profile.
@@ -14,36 +14,13 @@ from rich.text import Text
 
 from turnout.core.decision import Decision
 
-from ..draw.outcome import spell, style_of
-from ..draw.render import sureness
-from ..draw.screen import Glyphs, visible
-from ..draw.shape import Rail
-from ..option import DEFAULT_PROFILE, ConfigOption, JsonOption, LocalOption, ProfileOption, TextArgument, TurnsOption
+from .outcome import spell, style_of
+from .render import sureness
+from .screen import Glyphs, visible
+from .shape import Rail
 
 # A part is quoted by its beginning: the tree is an overview, and `explain` shows all of it.
 QUOTED = 240
-
-
-def plan(
-    text: TextArgument = None,
-    /,
-    *,
-    profile: ProfileOption = DEFAULT_PROFILE,
-    json: JsonOption = False,
-    turns: TurnsOption = None,
-    local: LocalOption = False,
-    config: ConfigOption = None,
-) -> int:
-    from ..draw.screen import console, glyphs_for, width_of, write_json
-    from ..question import Ask, decide_asked
-
-    decision = decide_asked(Ask(text, turns=turns), profile, config, local=local)
-    if json:
-        write_json(decision.json())
-        return 0
-    screen = console()
-    screen.print(tree(decision, glyphs_for(screen)), width=width_of(screen))
-    return 0
 
 
 def tree(decision: Decision, glyphs: Glyphs) -> RenderableType:
