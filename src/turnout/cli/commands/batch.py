@@ -8,10 +8,15 @@ from pathlib import Path as File
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
+from rich.table import Table
+from rich.text import Text
 
 from turnout.config.load import load_profile
 from turnout.core.errors import QueryError
 
+from ..draw.outcome import spell, style_of
+from ..draw.screen import console, counted, glyphs_for, visible
+from ..draw.shape import Rail, bar
 from ..option import DEFAULT_PROFILE, ConfigOption, FieldOption, ProfileOption, WorkersOption
 from ..question import STDIN
 from ..rows import EMPTY, Job, Tally, chunks, decide_chunk, spread
@@ -62,12 +67,6 @@ def _is_same(one: str, other: str) -> bool:
 
 
 def _summarise(tally: Tally, seconds: float) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    from ..draw.outcome import spell, style_of
-    from ..draw.screen import console, counted, glyphs_for, visible
-    from ..draw.shape import Rail, bar
 
     screen = console(stderr=True)
     glyphs = glyphs_for(screen)

@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 from cyclopts import App
+from rich.table import Table
+from rich.text import Text
 
 from turnout.store.report import RuleReport
 from turnout.store.report import report as rule_reports
 
 from ..draw.screen import Glyphs, console, counted, glyphs_for, visible, write_json
+from ..draw.shape import Rail
 from ..option import ConfigOption, DbOption, JsonOption, OnlyProfileOption, SinceOption, TenantOption, UntilOption
 from ..stored import clock, nothing_there, reading_log, span_of
 from ..table import examples_of
@@ -69,9 +72,6 @@ def report(
 
 
 def _print_rules(screen: Console, found: list[RuleReport], checked: int, broken: int) -> None:
-    from rich.text import Text
-
-    from ..draw.shape import Rail
 
     glyphs = glyphs_for(screen)
     names = list(dict.fromkeys(one.profile for one in found))
@@ -89,8 +89,6 @@ def _print_rules(screen: Console, found: list[RuleReport], checked: int, broken:
 
 
 def _rule(one: RuleReport, glyphs: Glyphs) -> Any:
-    from rich.table import Table
-    from rich.text import Text
 
     grid = Table.grid(padding=(0, 2))
     grid.add_column(no_wrap=True, min_width=8)

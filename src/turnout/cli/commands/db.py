@@ -9,6 +9,8 @@ from typing import Annotated, Any, NamedTuple
 
 import msgspec
 from cyclopts import App, Parameter
+from rich.table import Table
+from rich.text import Text
 
 from turnout.config.settings import StoreSettings, store_settings, store_url
 from turnout.core.errors import NoLogYet, QueryError
@@ -19,6 +21,7 @@ from turnout.store.sqlite import Sqlite
 from turnout.store.store import bring_up, connect
 
 from ..draw.screen import console, counted, glyphs_for, visible, write_json
+from ..draw.shape import Rail
 from ..option import ConfigOption, DbOption, JsonOption
 from ..stored import quiet
 from ..stream import progressing
@@ -68,10 +71,6 @@ def migrate(
 
 
 def _print_steps(steps: list[Migration], what: str, where: str) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    from ..draw.shape import Rail
 
     screen = console()
     if not steps:
@@ -93,10 +92,6 @@ def _print_steps(steps: list[Migration], what: str, where: str) -> None:
     "Nothing is repaired or changed. The exit code is 1 if something is wrong.",
 )
 def verify_store(*, db: DbOption = None, config: ConfigOption = None) -> int:
-    from rich.table import Table
-    from rich.text import Text
-
-    from ..draw.shape import Rail
 
     with _opened(db, config) as (backend, spool, _), progressing("rows") as progress:
         found = list(verify.examine(backend, spool, progress))
@@ -219,10 +214,6 @@ def info(*, json: JsonOption = False, db: DbOption = None, config: ConfigOption 
     if json:
         write_json(msgspec.json.encode({**found, "settings": kept}))
         return 0
-    from rich.table import Table
-    from rich.text import Text
-
-    from ..draw.shape import Rail
 
     screen = console()
     grid = Table.grid(padding=(0, 2))

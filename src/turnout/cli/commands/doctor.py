@@ -12,6 +12,9 @@ from importlib import metadata
 from pathlib import Path as File
 from typing import Literal, NamedTuple
 
+from rich.table import Table
+from rich.text import Text
+
 from turnout import __version__
 from turnout.config.document import read
 from turnout.config.learning import learn_settings
@@ -24,8 +27,11 @@ from turnout.models.slot import load_slots
 from turnout.server.key import pepper_file, read_pepper
 from turnout.server.settings import server_settings
 
+from ..draw.screen import console, counted, glyphs_for, visible
+from ..draw.shape import Rail
 from ..option import ConfigOption
 from ..question import configured_models
+from ..stored import reading_log
 
 # Of the name of a user's own profile.
 SUBJECT_CHARACTERS = 24
@@ -39,11 +45,6 @@ class Finding(NamedTuple):
 
 
 def doctor(*, config: ConfigOption = None) -> int:
-    from rich.table import Table
-    from rich.text import Text
-
-    from ..draw.screen import console, counted, glyphs_for, visible
-    from ..draw.shape import Rail
 
     screen = console()
     glyphs = glyphs_for(screen)
@@ -162,8 +163,6 @@ def _problems_of_settings(path: File) -> Iterator[str]:
 def _profiles(config: str | None) -> Iterator[Finding]:
     from turnout.models.embed import find_embedder
 
-    from ..draw.screen import counted
-
     missing: dict[str, list[str]] = {}
     models = None if config == "" else configured_models(config)
     embedder = None
@@ -252,9 +251,6 @@ def _slots(config: str | None) -> Iterator[Finding]:
 
 def _keys(config: str | None) -> Finding:
     import time
-
-    from ..draw.screen import counted
-    from ..stored import reading_log
 
     try:
         with reading_log(None, config) as store:

@@ -8,10 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 from cyclopts import App, Parameter
+from rich.table import Table
+from rich.text import Text
 
 from turnout.core.errors import EmbedderError, QueryError
 
+from ..draw.screen import console, visible, write_json
+from ..draw.shape import Rail
 from ..option import JsonOption, TextArgument
+from ..question import clean, read_text
+from ..stream import progressing
 from ..table import examples_of
 
 if TYPE_CHECKING:
@@ -33,15 +39,11 @@ def list_embedders(*, json: JsonOption = False) -> int:
     """Show what is installed: name, size, hash, and how long a question takes on one thread."""
     from turnout.models.embed import embedder_folder, missing_packages, read_manifest
 
-    from ..draw.screen import console
-
     folder = embedder_folder()
     manifest = read_manifest(folder)
     lacking = missing_packages()
     if manifest is None:
         if json:
-            from ..draw.screen import write_json
-
             write_json(b"[]")
         else:
             console().print(NOTHING, soft_wrap=True)
@@ -51,8 +53,6 @@ def list_embedders(*, json: JsonOption = False) -> int:
     embedder = MiniLM(folder, manifest)
     p50_ms = None if lacking else _measure(embedder)
     if json:
-        from ..draw.screen import write_json
-
         row = msgspec.to_builtins(manifest) | {"folder": str(folder), "missing": lacking, "p50_ms": p50_ms}
         write_json(msgspec.json.encode([row]))
         return 0
@@ -77,11 +77,6 @@ def _measure(embedder: MiniLM) -> float:
 
 
 def _draw(embedder: MiniLM, p50_ms: float | None) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    from ..draw.screen import console, visible
-    from ..draw.shape import Rail
 
     manifest = embedder.manifest
     size = manifest.graph.size_bytes + manifest.tokenizer.size_bytes
@@ -127,9 +122,6 @@ def install_embedder(
     """
     from turnout.models.minilm import install
 
-    from ..draw.screen import console, visible
-    from ..stream import progressing
-
     folder = None
     if source is not None:
         folder = File(source).expanduser()
@@ -139,8 +131,6 @@ def install_embedder(
         embedder = install(folder, trust=trust, tell=tell)
     manifest = embedder.manifest
     if json:
-        from ..draw.screen import write_json
-
         write_json(msgspec.json.encode(msgspec.to_builtins(manifest) | {"folder": str(embedder.folder)}))
         return 0
     size = manifest.graph.size_bytes + manifest.tokenizer.size_bytes
@@ -160,9 +150,6 @@ def embed_text(
     """Embed a text, and say how near others are to it: 1 is the same direction, 0 has nothing in common."""
     from turnout.models.embed import find_embedder, missing_packages
 
-    from ..draw.screen import console, visible
-    from ..question import clean, read_text
-
     question = read_text(text)
     embedder = find_embedder()
     if embedder is None:
@@ -176,8 +163,6 @@ def embed_text(
         raise QueryError("a blank text has no direction: give it a word")
     nearness = [float(vectors[0] @ vector) for vector in vectors[1:]]
     if json:
-        from ..draw.screen import write_json
-
         near = [{"text": other, "cosine": cosine} for other, cosine in zip(others, nearness, strict=True)]
         write_json(msgspec.json.encode({"embedder": embedder.name, "vector": vectors[0].tolist(), "near": near}))
         return 0

@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Annotated, Final
 
 from cyclopts import Parameter
+from rich.text import Text
 
 from turnout.core.errors import QueryError
 from turnout.store import Feedback, Logged, Records
 from turnout.store.records import Judgement
 
-from ..draw.screen import visible
+from ..draw.screen import console, glyphs_for, visible, write_json
 from ..option import ConfigOption, DbOption, DecisionArgument, JsonOption, TenantOption
+from ..stored import reading_log, records_with
 
 RIGHT: Final = "right"
 WRONG: Final = "wrong"
@@ -32,7 +34,6 @@ def feedback(
     db: DbOption = None,
     config: ConfigOption = None,
 ) -> int:
-    from ..stored import reading_log, records_with
 
     with reading_log(db, config) as store:
         records = records_with(store, tenant, ident)
@@ -41,8 +42,6 @@ def feedback(
         said = judge(records, found, word, routes, by=by or user(), note=note)
     if json:
         import msgspec
-
-        from ..draw.screen import write_json
 
         write_json(msgspec.json.encode(said))
         return 0
@@ -98,9 +97,6 @@ def user() -> str:
 
 
 def _print(found: Logged, said: Feedback, routes: tuple[str, ...]) -> None:
-    from rich.text import Text
-
-    from ..draw.screen import console, glyphs_for
 
     screen = console()
     glyphs = glyphs_for(screen)

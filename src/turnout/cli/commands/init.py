@@ -9,15 +9,19 @@ from pathlib import Path as File
 from typing import Annotated
 
 from cyclopts import Parameter
+from rich.table import Table
+from rich.text import Text
 
 from turnout.config.load import shipped
 from turnout.core.errors import QueryError
 
 from ..draw.screen import console, counted, glyphs_for, visible, width_of
+from ..draw.shape import Rail
 from ..propose import Example
 from ..question import STDIN, clean
 from ..rows import chunks, read_row, text_of
 from ..starter import DEMONSTRATION, Missed, Starter, make_starter
+from ..stream import reading
 
 _name = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*").fullmatch
 # How many phrases of a route are shown; all of them are in the file.
@@ -92,7 +96,6 @@ def _given(pairs: Sequence[str]) -> Iterator[Example]:
 
 
 def _read(source: str | None) -> Iterator[Example]:
-    from ..stream import reading
 
     if source is None:
         return
@@ -120,10 +123,6 @@ def _example(text: str, route: str, where: str) -> Example:
 
 
 def _print(starter: Starter, profile: str, cases: str, *, demonstration: bool) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    from ..draw.shape import Rail
 
     screen = console()
     opening, closing = glyphs_for(screen).quotes

@@ -9,11 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import msgspec
 from cyclopts import App, Parameter, validators
+from rich import box
+from rich.table import Table
 
 from turnout.core.errors import NoLogYet, TurnoutError, suggest
 from turnout.store.keys import Key
 
+from ..draw.screen import console, counted, visible, width_of, write_json
+from ..draw.shape import Rail
 from ..option import DEFAULT_PROFILE, ConfigOption, DbOption, JsonOption
+from ..stored import dollars, reading_log
 from ..table import examples_of
 
 if TYPE_CHECKING:
@@ -90,8 +95,6 @@ def create(
     """
     from turnout.server.key import digest, new_credential, read_pepper, spell
 
-    from ..stored import reading_log
-
     _check_words(name, scope)
     _check_ceiling(ceiling, profile, config)
     credential = new_credential()
@@ -116,11 +119,8 @@ def create(
         first = not store.keys.any()
         store.keys.add(key)
     if json:
-        from ..draw.screen import write_json
-
         write_json(msgspec.json.encode({"id": key.id, "key": spell(credential), "name": name, "tenant": key.tenant}))
         return 0
-    from ..draw.screen import console
 
     screen = console()
     screen.print(spell(credential), soft_wrap=True)
@@ -165,7 +165,6 @@ def update(
 
     Running servers notice within half a minute. A new limit counts what was spent before.
     """
-    from ..stored import reading_log
 
     now = time.time_ns() // 1_000_000
     given = {
@@ -262,7 +261,6 @@ def _spent(keys: Keys, key_id: str) -> Spent:
 @app.command(name="list")
 def list_keys(*, json: JsonOption = False, db: DbOption = None, config: ConfigOption = None) -> int:
     """List the keys, what each may do and what it has spent."""
-    from ..stored import reading_log
 
     try:
         with reading_log(db, config) as store:
@@ -270,8 +268,6 @@ def list_keys(*, json: JsonOption = False, db: DbOption = None, config: ConfigOp
     except NoLogYet:
         found = []
     if not found and not json:
-        from ..draw.screen import console
-
         console().print("No keys: on this machine none is needed. turnout keys create NAME makes one.")
         return 0
     _print_keys(found, json=json)
@@ -282,7 +278,6 @@ def _print_keys(found: Sequence[tuple[Key, Spent]], *, json: bool) -> None:
     if not json:
         _draw(found)
         return
-    from ..draw.screen import write_json
 
     rows = []
     for key, spent in found:
@@ -294,11 +289,6 @@ def _print_keys(found: Sequence[tuple[Key, Spent]], *, json: bool) -> None:
 
 
 def _draw(found: Sequence[tuple[Key, Spent]]) -> None:
-    from rich import box
-    from rich.table import Table
-
-    from ..draw.screen import console, visible, width_of
-    from ..draw.shape import Rail
 
     screen = console()
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim", show_edge=False)
@@ -324,7 +314,6 @@ def _draw(found: Sequence[tuple[Key, Spent]]) -> None:
 
 
 def _money(key: Key, spent: Spent) -> list[str]:
-    from ..stored import dollars
 
     lines = [dollars(spent.total) + ("" if key.budget_usd is None else f" of {dollars(key.budget_usd)}")]
     if key.budget_month_usd is not None:
@@ -351,8 +340,6 @@ def revoke(ident: KeyArgument, /, *, db: DbOption = None, config: ConfigOption =
     """
     from turnout.server.key import read_credential
 
-    from ..stored import reading_log
-
     # Whoever has the key at hand rather than its id means the same.
     whole = read_credential(ident)
     named = whole.key_id if whole is not None else ident
@@ -365,7 +352,6 @@ def revoke(ident: KeyArgument, /, *, db: DbOption = None, config: ConfigOption =
         known, revoked, valid = [], False, []
     if not revoked:
         raise TurnoutError(f"no valid key {named[:80]!r}{suggest(named, known)} (see turnout keys list)")
-    from ..draw.screen import console
 
     screen = console()
     screen.print(f"{named} is revoked; running servers take it for half a minute more, or until they are reloaded.")
@@ -388,8 +374,6 @@ def open_up(*, db: DbOption = None, config: ConfigOption = None) -> int:
 
     A server on loopback then takes requests from everybody on this machine; what the keys asked for stays in the log.
     """
-    from ..draw.screen import console, counted
-    from ..stored import reading_log
 
     screen = console()
     try:

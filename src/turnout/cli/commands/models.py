@@ -8,9 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 from cyclopts import App, Parameter
+from rich import box
+from rich.table import Table
+from rich.text import Text
 
 from turnout.core.errors import TurnoutError, suggest
 
+from ..draw.screen import console, visible, width_of, write_json
+from ..draw.shape import Rail
 from ..option import ConfigOption, JsonOption
 from ..table import examples_of
 
@@ -32,8 +37,6 @@ def list_models(*, json: JsonOption = False, config: ConfigOption = None) -> int
 
     slots = load_slots(config)
     if json:
-        from ..draw.screen import write_json
-
         write_json(msgspec.json.encode([_row(slot) for slot in slots.slots.values()]))
         return 0
     _draw(slots)
@@ -56,15 +59,9 @@ def _row(slot: Slot) -> dict[str, object]:
 
 
 def _draw(slots: Slots) -> None:
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
 
     from turnout.models.price import prices_of
     from turnout.models.slot import STAND_INS
-
-    from ..draw.screen import console, visible, width_of
-    from ..draw.shape import Rail
 
     screen = console()
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim", show_edge=False)
@@ -127,9 +124,6 @@ def try_models(
 
 
 async def _test(models: Models, names: list[str]) -> int:
-    from rich.text import Text
-
-    from ..draw.screen import console, visible
 
     screen = console()
     bad = 0
@@ -184,7 +178,6 @@ def set_model(
     from turnout.models.slot import DEFAULT_TIERS, STAND_INS, load_slots
 
     file = set_slot(slot, model, base_url, config)
-    from ..draw.screen import console, visible
 
     say = console().print
     say(f"{slot} is {visible(model)} from now on ({visible(str(file))})", soft_wrap=True)

@@ -6,9 +6,15 @@ from typing import Annotated
 
 import msgspec
 from cyclopts import App, Parameter
+from rich import box
+from rich.table import Table
+from rich.text import Text
 
 from turnout.config.load import find, load_document, load_profile, shipped
 
+from ..draw.profile_page import page
+from ..draw.screen import console, glyphs_for, width_of, write_json
+from ..draw.shape import Rail
 from ..option import ConfigOption, JsonOption, no_folder
 from ..table import examples_of
 
@@ -20,8 +26,6 @@ def list_profiles(*, json: JsonOption = False) -> int:
     """List the profiles that ship with Turnout."""
     trees = {name: load_document(name)[0].tree for name in shipped()}
     if json:
-        from ..draw.screen import write_json
-
         rows = [
             {
                 "name": name,
@@ -33,14 +37,8 @@ def list_profiles(*, json: JsonOption = False) -> int:
         ]
         write_json(msgspec.json.encode(rows))
         return 0
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
 
     from turnout.config.check import layer_id
-
-    from ..draw.screen import console, glyphs_for, width_of
-    from ..draw.shape import Rail
 
     screen = console()
     arrow = f" {glyphs_for(screen).arrow} "
@@ -73,13 +71,9 @@ def show(
 
     profile = load_profile(name, config=config, embedder=find_embedder())
     if json:
-        from ..draw.screen import write_json
-
         whole = {"name": profile.name, "hash": profile.hash, "file": str(find(name)), "remarks": profile.remarks}
         write_json(msgspec.json.encode({**whole, "profile": profile.resolved}))
         return 0
-    from ..draw.profile_page import page
-    from ..draw.screen import console, glyphs_for, width_of
 
     screen = console()
     screen.print(page(profile, glyphs_for(screen)), width=width_of(screen))
