@@ -55,7 +55,7 @@ class Recorded(Struct):
 
     def asked_a_model(self) -> bool:
         known = kinds()
-        steps = (step for whole in (self, *self.parts) for step in whole.trace)
+        steps = (step for trace in (self.trace, *(part.trace for part in self.parts)) for step in trace)
         return any(
             step.ended not in ("passed", "skipped") and (step.kind not in known or known[step.kind].cost == "network")
             for step in steps

@@ -250,6 +250,22 @@ order by elapsed_us
 limit 1 offset :place
 """
 
+# Decisions a model may have been asked for: where none was, nothing says so and no layer failed or was in doubt.
+ASKED = """
+select id, body
+from decisions
+where tenant = :tenant
+  and parent_id is null
+  and id > :above
+  and created_ms >= :since_ms
+  and created_ms < :until_ms
+  and (cast(:profile as text) is null or profile = :profile)
+  and (cast(:key_id as text) is null or key_id = :key_id)
+  and (teacher is not null or outcome not like '_-')
+order by id
+limit :most
+"""
+
 # Saved is what is known of both sides: an answer whose cost nobody knows has saved nothing that can be told. Sums of
 # whole numbers stay whole: PostgreSQL makes them decimals.
 SPENT = """
@@ -301,6 +317,7 @@ ALL_TENANTS = {
         IDS_ENDING,
         TRAFFIC,
         LATENCY_AT,
+        ASKED,
         SPENT,
     )
 }

@@ -5,10 +5,9 @@ from __future__ import annotations
 import contextlib
 import time
 from pathlib import Path as File
-from typing import Annotated, Literal
+from typing import Annotated
 
 from cyclopts import Parameter
-from rich.table import Table
 from rich.text import Text
 
 from turnout.config.load import load_profile
@@ -16,7 +15,7 @@ from turnout.core.errors import QueryError
 
 from ..draw.outcome import spell, style_of
 from ..draw.screen import console, counted, glyphs_for, visible
-from ..draw.shape import Rail, bar
+from ..draw.shape import Rail, bar, columns
 from ..option import DEFAULT_PROFILE, ConfigOption, FieldOption, ProfileOption, WorkersOption
 from ..question import STDIN
 from ..rows import EMPTY, Job, Tally, chunks, decide_chunk, spread
@@ -70,11 +69,7 @@ def _summarise(tally: Tally, seconds: float) -> None:
 
     screen = console(stderr=True)
     glyphs = glyphs_for(screen)
-    grid = Table.grid(padding=(0, 2))
-    justifies: tuple[Literal["left", "right"], ...] = ("left", "left", "right", "right")
-    for justify in justifies:
-        grid.add_column(justify=justify, no_wrap=True)
-    grid.add_column()
+    grid = columns("", "", "right", "right", "wrap")
     for title, counts in (("routes", tally.routes), ("outcomes", tally.outcomes)):
         for number, (name, count) in enumerate(counts.most_common()):
             share = count / tally.rows

@@ -20,7 +20,7 @@ from turnout.core.router import Router
 
 from ..draw.evidence import codes_of, lexicon_of
 from ..draw.screen import console, counted, glyphs_for, visible
-from ..draw.shape import Rail
+from ..draw.shape import Rail, columns
 from ..option import ConfigOption, no_folder
 
 
@@ -76,10 +76,7 @@ def _print_problems(screen: Console, error: ConfigError) -> int:
 
 
 def _overview(profile: Profile, arrow: str, note: str) -> Table:
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="dim", no_wrap=True)
-    grid.add_column(justify="right", no_wrap=True)
-    grid.add_column(overflow="fold")
+    grid = columns("dim", "right", "fold")
     patterns = lexicon_of(profile).patterns
     kinds = Counter(type(pattern).__name__.lower() for pattern in patterns)
     grid.add_row("routes", str(len(profile.routes)), ", ".join(profile.routes))
@@ -148,9 +145,7 @@ def _run(screen: Console, profile: Profile, cases: Iterable[Case], *, every: boo
             _print_miss(screen, case, result.misses)
         if not case.must and result.decision.route != case.route:
             wrong[f"{case.route} {arrow} {result.decision.route}"] += 1
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="dim", no_wrap=True)
-    grid.add_column(overflow="fold")
+    grid = columns("dim", "fold")
     failed = total[True] - kept[True]
     grid.add_row("must", Text(f"{kept[True]} of {total[True]} hold", "bold red" if failed else "bold green"))
     if total[False]:

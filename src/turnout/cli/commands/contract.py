@@ -17,8 +17,8 @@ from turnout.store.report import report as rule_reports
 
 from ..draw.screen import Glyphs, console, counted, glyphs_for, visible, write_json
 from ..draw.shape import Rail
-from ..option import ConfigOption, DbOption, JsonOption, OnlyProfileOption, SinceOption, TenantOption, UntilOption
-from ..stored import clock, nothing_there, reading_log, span_of
+from ..option import JsonOption, SpanOptions, TenantOptions
+from ..stored import clock, nothing_there
 from ..table import examples_of
 
 if TYPE_CHECKING:
@@ -47,19 +47,15 @@ app.command(
 )
 def report(
     *,
-    profile: OnlyProfileOption = None,
-    since: SinceOption = None,
-    until: UntilOption = None,
-    tenant: TenantOption = "",
+    which: SpanOptions = SpanOptions(),
     json: JsonOption = False,
-    db: DbOption = None,
-    config: ConfigOption = None,
+    where: TenantOptions = TenantOptions(),
 ) -> int:
-    span = span_of(since, until)
-    with reading_log(db, config) as store:
-        records = store.records(tenant)
-        found = rule_reports(records, span=span, profile=profile)
-        checked = sum(one.decisions for one in records.checked(span=span, profile=profile))
+    span = which.span()
+    with where.open() as store:
+        records = store.records(where.tenant)
+        found = rule_reports(records, span=span, profile=which.profile)
+        checked = sum(one.decisions for one in records.checked(span=span, profile=which.profile))
         empty = "" if checked or found else nothing_there(store, records)
     broken = sum(one.violations for one in found)
     if json:

@@ -9,7 +9,6 @@ from typing import Annotated, Any, NamedTuple
 
 import msgspec
 from cyclopts import App, Parameter
-from rich.table import Table
 from rich.text import Text
 
 from turnout.config.settings import StoreSettings, store_settings, store_url
@@ -20,9 +19,10 @@ from turnout.store.migrate import Migration
 from turnout.store.sqlite import Sqlite
 from turnout.store.store import bring_up, connect
 
-from ..draw.screen import console, counted, glyphs_for, visible, write_json
-from ..draw.shape import Rail
-from ..option import ConfigOption, DbOption, JsonOption
+from ..draw.finding import BAD, draw_findings
+from ..draw.screen import console, counted, visible, write_json
+from ..draw.shape import Rail, columns
+from ..option import JsonOption, StoreOptions, hint
 from ..stored import quiet
 from ..stream import progressing
 from ..table import examples_of
@@ -39,11 +39,11 @@ class Opened(NamedTuple):
 
 
 @contextlib.contextmanager
-def _opened(db: str | None, config: str | None, *, create: bool = False) -> Iterator[Opened]:
+def _opened(where: StoreOptions, *, create: bool = False) -> Iterator[Opened]:
     """A database without a journal: nothing is written to it but what the command is for."""
     quiet()
-    settings = store_settings(config)
-    backend, spool = connect(store_url(db, settings))
+    settings = store_settings(where.config)
+    backend, spool = connect(store_url(where.db, settings))
     if not create and isinstance(backend, Sqlite) and not backend.path.exists():
         raise NoLogYet(backend.where)
     with contextlib.closing(backend):
@@ -61,10 +61,9 @@ def migrate(
         bool,
         Parameter(name="--check", negative=(), show_default=False, help="Only say what is to be done."),
     ] = False,
-    db: DbOption = None,
-    config: ConfigOption = None,
+    where: StoreOptions = StoreOptions(),
 ) -> int:
-    with _opened(db, config, create=True) as (backend, _, _):
+    with _opened(where, create=True) as (backend, _, _):
         steps = backend.pending() if check else bring_up(backend)
         _print_steps(steps, "to be taken" if check else "taken", backend.where)
     return 1 if check and steps else 0
@@ -77,10 +76,7 @@ def _print_steps(steps: list[Migration], what: str, where: str) -> None:
         screen.print(f"{visible(where)}: nothing to do, the schema is up to date", soft_wrap=True)
         return
     screen.print(f"{visible(where)}: {counted(len(steps), 'step')} {what}", soft_wrap=True)
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(justify="right", no_wrap=True)
-    grid.add_column(style="bold", no_wrap=True)
-    grid.add_column()
+    grid = columns("right", "bold", "wrap")
     for step in steps:
         grid.add_row(str(step.number), step.name, Text(step.reason))
     screen.print(Rail(grid, "  "))
@@ -91,26 +87,13 @@ def _print_steps(steps: list[Migration], what: str, where: str) -> None:
     help="Check the database, its schema, and every row of it.\n\n"
     "Nothing is repaired or changed. The exit code is 1 if something is wrong.",
 )
-def verify_store(*, db: DbOption = None, config: ConfigOption = None) -> int:
+def verify_store(*, where: StoreOptions = StoreOptions()) -> int:
 
-    with _opened(db, config) as (backend, spool, _), progressing("rows") as progress:
+    with _opened(where) as (backend, spool, _), progressing("rows") as progress:
         found = list(verify.examine(backend, spool, progress))
     screen = console()
-    arrow = glyphs_for(screen).arrow
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(no_wrap=True)
-    grid.add_column(no_wrap=True)
-    grid.add_column(overflow="fold")
-    style = {"ok": "green", "note": "yellow", "wrong": "bold red"}
-    for finding in found:
-        text = Text(visible(finding.text))
-        if finding.advice:
-            text.append(f"\n{arrow} {visible(finding.advice)}", style[finding.state])
-        grid.add_row(Text(finding.state, style[finding.state]), Text(finding.subject, "bold"), text)
-    screen.print(Rail(grid, ""))
-    wrong = sum(finding.state == "wrong" for finding in found)
-    screen.print()
-    screen.print(Text(f"{wrong} wrong", "bold red") if wrong else "nothing is wrong")
+    wrong = draw_findings(screen, found)
+    screen.print(Text(f"{wrong} wrong", BAD) if wrong else "nothing is wrong")
     return 1 if wrong else 0
 
 
@@ -124,15 +107,14 @@ def backup(
     file: Annotated[str, Parameter(name="FILE", help="A new file; one that is there is never replaced.")],
     /,
     *,
-    db: DbOption = None,
-    config: ConfigOption = None,
+    where: StoreOptions = StoreOptions(),
 ) -> int:
     target = File(file)
-    with _opened(db, config) as (backend, _, _):
+    with _opened(where) as (backend, _, _):
         bring_up(backend, migrate=False)
         with progressing("pages" if isinstance(backend, Sqlite) else "rows") as progress:
             copy.backup(backend, target, progress)
-    said = f"{visible(file)} is written, {_size(target.stat().st_size)}: turnout db restore puts it back"
+    said = f"{visible(file)} is written, {_size(target.stat().st_size)}: {hint('db', 'restore', file)} puts it back"
     console().print(said, soft_wrap=True)
     return 0
 
@@ -147,10 +129,9 @@ def restore(
     file: Annotated[str, Parameter(name="FILE", help="What turnout db backup has written, or any SQLite store.")],
     /,
     *,
-    db: DbOption = None,
-    config: ConfigOption = None,
+    where: StoreOptions = StoreOptions(),
 ) -> int:
-    with _opened(db, config, create=True) as (backend, _, _):
+    with _opened(where, create=True) as (backend, _, _):
         with progressing("rows") as progress:
             rows = copy.restore(File(file), backend, progress)
         console().print(f"{visible(backend.where)} has the {counted(rows, 'row')} of {visible(file)}", soft_wrap=True)
@@ -171,14 +152,13 @@ def prune(
     text_days: Annotated[
         Days, Parameter(name="--text-days", help="Take the text out of decisions older than this; 0 keeps it.")
     ] = None,
-    db: DbOption = None,
-    config: ConfigOption = None,
+    where: StoreOptions = StoreOptions(),
 ) -> int:
     for option, days in (("--keep-days", keep_days), ("--text-days", text_days)):
         if days is not None and days < 0:
             raise QueryError(f"{option} {days}: at least 0 is needed, which keeps everything")
     screen = console()
-    with _opened(db, config) as (backend, _, settings):
+    with _opened(where) as (backend, _, settings):
         bring_up(backend, migrate=False)
         keep = settings.keep_days if keep_days is None else keep_days
         text = settings.text_days if text_days is None else text_days
@@ -202,8 +182,8 @@ def prune(
     name="info",
     help="Show where the store is, what it holds, and how it is kept.",
 )
-def info(*, json: JsonOption = False, db: DbOption = None, config: ConfigOption = None) -> int:
-    with _opened(db, config) as (backend, spool, settings):
+def info(*, json: JsonOption = False, where: StoreOptions = StoreOptions()) -> int:
+    with _opened(where) as (backend, spool, settings):
         found = verify.describe(backend, spool)
     kept = {
         "durability": settings.durability,
@@ -216,22 +196,21 @@ def info(*, json: JsonOption = False, db: DbOption = None, config: ConfigOption 
         return 0
 
     screen = console()
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="dim", no_wrap=True)
-    grid.add_column(overflow="fold")
-    for name, text in _told(found, kept):
+    grid = columns("dim", "fold")
+    for name, text in _told(found, kept, where):
         grid.add_row(name, Text(visible(text)))
     screen.print(Rail(grid, ""))
     return 0
 
 
-def _told(found: dict[str, Any], kept: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _told(found: dict[str, Any], kept: dict[str, Any], where: StoreOptions) -> Iterator[tuple[str, str]]:
     kind = {"sqlite": "SQLite", "postgres": "PostgreSQL"}[found["kind"]]
     yield "store", f"{found['where']}"
     yield "database", f"{kind} {found['version']}, {_size(found['size_bytes'])}"
     if "vector" in found:
         yield "vectors", f"pgvector {found['vector']}" if found["vector"] else "no: the extension is not there"
-    behind = f"; to be taken: {', '.join(map(str, found['pending']))} (turnout db migrate)" if found["pending"] else ""
+    steps = ", ".join(map(str, found["pending"]))
+    behind = f"; to be taken: {steps} ({where.hint('db', 'migrate')})" if steps else ""
     yield "schema", f"step {found['schema']}{behind}"
     yield "rows", ", ".join(f"{name} {count:,}" for name, count in found["rows"].items()) or "none"
     days = [f"{what} for {counted(kept[name], 'day')}" for name, what in _KEPT if kept[name]]
@@ -241,7 +220,7 @@ def _told(found: dict[str, Any], kept: dict[str, Any]) -> Iterator[tuple[str, st
     waits = [f"{_size(spool[name])} {what}" for name, what in _WAITS if spool[name]]
     yield "spool", f"{', '.join(waits) or 'nothing waits'} in {spool['folder']}"
     if spool["rejected_rows"]:
-        yield "refused", f"{counted(spool['rejected_rows'], 'row')}: see turnout db verify"
+        yield "refused", f"{counted(spool['rejected_rows'], 'row')}: see {where.hint('db', 'verify')}"
 
 
 _KEPT = (("keep_days", "decisions"), ("text_days", "their text"))

@@ -43,7 +43,6 @@ def diff(
             name="[OLD NEW] [IN]",
             help="Two profiles, each a shipped one's name or the path of a TOML file; and JSONL, one question a row. "
             "One file alone is what turnout batch --with-text has written. `-` reads stdin.",
-            validator=no_folder,
         ),
     ],
     profile: ProfileOption = DEFAULT_PROFILE,
@@ -75,23 +74,23 @@ def diff(
     before = None if old is None else load_profile(old, config=config, embedder=embedder)
     after = load_profile(new, config=config, embedder=embedder)
     found = Comparison(limit)
+    job = Job(old, new, config, field, limit)
+    empty = ""
     with ExitStack() as opened:
-        if source is None:
-            store = opened.enter_context(reading_log(db, config))
+        if source is not None:
+            file, size = opened.enter_context(reading(source))
+            parts = chunks(file)
+        else:
+            store, size = opened.enter_context(reading_log(db, config)), None
             records = store.records(tenant)
             rows = records.decisions(span=span, profile=(before or after).name, oldest_first=True)
             parts = pack(logged_lines(rows, found.skipped, recorded=before is None))
-            size = None
-        else:
-            file, size = opened.enter_context(reading(source))
-            parts = chunks(file)
-        job = Job(old, new, config, field, limit)
+            empty = nothing_there(store, records)
         for part in watched(spread(compare_chunk, job, parts, count), size):
             found.add(part)
-        empty = nothing_there(store, records) if source is None and not found.rows + found.skipped.total() else ""
     if json:
         write_json(msgspec.json.encode(_form(before, after, found)))
-    elif empty:
+    elif empty and not found.rows and not found.skipped:
         print(empty)
     else:
         draw_comparison(console(), before, after, found, policy_changes(before, after) if before else {})
@@ -100,7 +99,7 @@ def diff(
 
 def _sort_out(what: tuple[str, ...], profile: str, *, from_log: bool) -> tuple[str | None, str, str | None]:
     """The old profile if there are two, the new one, and the file if it is not the log."""
-    *profiles, source = (*what, None) if from_log else (what or (None,))
+    profiles, source = (what, None) if from_log else (what[:-1], what[-1] if what else None)
     if source is None and not from_log:
         raise QueryError("nothing to compare: name what turnout batch --with-text has written, or add --from-log")
     if len(profiles) not in (0, 2):
@@ -109,8 +108,12 @@ def _sort_out(what: tuple[str, ...], profile: str, *, from_log: bool) -> tuple[s
             f"{counted(len(what), 'argument')}: write OLD NEW {questions} to compare two profiles, or {questions} "
             "alone to compare what was decided with what --profile decides now"
         )
-    old, new = profiles or (None, profile)
-    return old, new, source
+    for name in profiles:
+        try:
+            no_folder(None, name)
+        except ValueError as error:
+            raise QueryError(str(error)) from None
+    return (profiles[0], profiles[1], source) if profiles else (None, profile, source)
 
 
 def policy_changes(old: Profile, new: Profile) -> dict[str, dict[str, tuple[Any, Any]]]:

@@ -12,7 +12,6 @@ from importlib import metadata
 from pathlib import Path as File
 from typing import Literal, NamedTuple
 
-from rich.table import Table
 from rich.text import Text
 
 from turnout import __version__
@@ -27,8 +26,8 @@ from turnout.models.slot import load_slots
 from turnout.server.key import pepper_file, read_pepper
 from turnout.server.settings import server_settings
 
-from ..draw.screen import console, counted, glyphs_for, visible
-from ..draw.shape import Rail
+from ..draw.finding import BAD, draw_findings
+from ..draw.screen import console, counted
 from ..option import ConfigOption
 from ..question import configured_models
 from ..stored import reading_log
@@ -47,25 +46,11 @@ class Finding(NamedTuple):
 def doctor(*, config: ConfigOption = None) -> int:
 
     screen = console()
-    glyphs = glyphs_for(screen)
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(no_wrap=True)
-    grid.add_column(no_wrap=True)
-    grid.add_column(overflow="fold")
-    style = {"ok": "green", "note": "yellow", "broken": "bold red"}
     found = list(_examine(config))
-    for finding in found:
-        text = Text("\n".join(map(visible, finding.text.split("\n"))))
-        if finding.advice:
-            text.append(f"\n{glyphs.arrow} {visible(finding.advice)}", style[finding.state])
-        grid.add_row(Text(finding.state, style[finding.state]), Text(finding.subject, "bold"), text)
-    screen.print(Rail(grid, ""))
-    broken = sum(finding.state == "broken" for finding in found)
-    notes = sum(finding.state == "note" for finding in found)
-    screen.print()
-    if broken:
-        screen.print(Text(f"{broken} broken", "bold red"))
+    if broken := draw_findings(screen, found):
+        screen.print(Text(f"{broken} broken", BAD))
         return 1
+    notes = sum(finding.state == "note" for finding in found)
     screen.print("nothing is broken" + (f"; {counted(notes, 'note')}" if notes else ""))
     return 0
 

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 from cyclopts import App, Parameter
-from rich.table import Table
 from rich.text import Text
 
 from turnout.core.errors import EmbedderError, QueryError
 
 from ..draw.screen import console, visible, write_json
-from ..draw.shape import Rail
+from ..draw.shape import Rail, columns
 from ..option import JsonOption, TextArgument
 from ..question import clean, read_text
 from ..stream import progressing
@@ -80,9 +79,7 @@ def _draw(embedder: MiniLM, p50_ms: float | None) -> None:
 
     manifest = embedder.manifest
     size = manifest.graph.size_bytes + manifest.tokenizer.size_bytes
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(no_wrap=True)
-    grid.add_column(overflow="fold")
+    grid = columns("", "fold")
     rows = {
         "name": embedder.name,
         "vectors": f"{embedder.width} numbers, of the first {embedder.tokens} tokens of a text",

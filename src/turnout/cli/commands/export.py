@@ -17,9 +17,9 @@ from turnout.store import Label
 from turnout.text.control import escape_json
 
 from ..draw.screen import complain, console, counted
-from ..option import ConfigOption, DbOption, OnlyProfileOption, SinceOption, TenantOption, UntilOption
+from ..option import SpanOptions, TenantOptions
 from ..question import STDIN
-from ..stored import left_out, nothing_there, reading_log, span_of
+from ..stored import left_out, nothing_there
 from ..stream import progressing, writing
 
 Kind = Literal["jsonl", "parquet"]
@@ -47,18 +47,14 @@ def export(
         Kind | None,
         Parameter(name="--format", help="What is written, whatever the file is called.", show_default=False),
     ] = None,
-    profile: OnlyProfileOption = None,
+    which: SpanOptions = SpanOptions(),
     labelled: Annotated[
         bool, Parameter(name="--labelled", negative=(), show_default=False, help="Only rows that have a label.")
     ] = False,
     limit: Annotated[
         int | None, Parameter(name="--limit", help="At most so many rows.", show_default=False, metavar="N")
     ] = None,
-    since: SinceOption = None,
-    until: UntilOption = None,
-    tenant: TenantOption = "",
-    db: DbOption = None,
-    config: ConfigOption = None,
+    where: TenantOptions = TenantOptions(),
 ) -> int:
     form = kind or kind_of(out)
     if limit is not None and limit < 1:
@@ -67,10 +63,10 @@ def export(
         _pyarrow()  # before anything is opened
         if out == STDIN and console().is_terminal:
             raise QueryError("Parquet is not for a terminal: name a file, or pipe it on")
-    span = span_of(since, until)
+    span, profile = which.span(), which.profile
     seen: Counter[str] = Counter()
-    with reading_log(db, config) as store, progressing("rows") as progress:
-        records = store.records(tenant)
+    with where.open() as store, progressing("rows") as progress:
+        records = store.records(where.tenant)
         total = min(sum(one.decisions for one in records.checked(span=span, profile=profile)), limit or 1 << 62)
         with writing(out) as file, writer_of(form, file) as rows:
             for label in records.labels(span=span, profile=profile):
@@ -83,7 +79,7 @@ def export(
                 if seen["rows"] == limit:
                     break
         empty = "" if seen["rows"] else nothing_there(store, records)
-        without = left_out(store, tenant, None)
+        without = left_out(store, records)
     _summarise(seen, empty)
     if without and not empty:
         complain(without)

@@ -12,8 +12,8 @@ from turnout.store import Feedback, Logged, Records
 from turnout.store.records import Judgement
 
 from ..draw.screen import console, glyphs_for, visible, write_json
-from ..option import ConfigOption, DbOption, DecisionArgument, JsonOption, TenantOption
-from ..stored import reading_log, records_with
+from ..option import DecisionArgument, JsonOption, TenantOptions
+from ..stored import records_with
 
 RIGHT: Final = "right"
 WRONG: Final = "wrong"
@@ -26,17 +26,15 @@ def feedback(
     /,
     *,
     by: Annotated[
-        str | None, Parameter(name="--by", help="Who says so; you unless told.", show_default=False, metavar="NAME")
+        str | None, Parameter(name="--by", help="Who says so; by default you.", show_default=False, metavar="NAME")
     ] = None,
     note: Annotated[str, Parameter(name="--note", help="Why.", metavar="TEXT", show_default=False)] = "",
-    tenant: TenantOption = "",
     json: JsonOption = False,
-    db: DbOption = None,
-    config: ConfigOption = None,
+    where: TenantOptions = TenantOptions(),
 ) -> int:
 
-    with reading_log(db, config) as store:
-        records = records_with(store, tenant, ident)
+    with where.open() as store:
+        records = records_with(store, where.tenant, ident)
         found = records.get(ident)
         routes = routes_of(records, found)
         said = judge(records, found, word, routes, by=by or user(), note=note)
@@ -45,7 +43,7 @@ def feedback(
 
         write_json(msgspec.json.encode(said))
         return 0
-    _print(found, said, routes)
+    _print(found, said, routes, where)
     return 0
 
 
@@ -96,7 +94,7 @@ def user() -> str:
         return f"uid {os.getuid()}"
 
 
-def _print(found: Logged, said: Feedback, routes: tuple[str, ...]) -> None:
+def _print(found: Logged, said: Feedback, routes: tuple[str, ...], where: TenantOptions) -> None:
 
     screen = console()
     glyphs = glyphs_for(screen)
@@ -113,5 +111,6 @@ def _print(found: Logged, said: Feedback, routes: tuple[str, ...]) -> None:
     screen.print(told, soft_wrap=True)
     if said.verdict == WRONG and said.should_be is None:
         others = ", ".join(route for route in routes if route not in found.routes)
-        hint = f"turnout feedback {found.id} ROUTE says what it should have been: {visible(others)}"
-        screen.print(Text(hint, "dim"), soft_wrap=True)
+        tenant = ("--tenant", where.tenant) if where.tenant else ()
+        again = where.hint("feedback", found.id, "ROUTE", *tenant)
+        screen.print(Text(f"{again} says what it should have been: {visible(others)}", "dim"), soft_wrap=True)

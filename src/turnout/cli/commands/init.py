@@ -9,14 +9,13 @@ from pathlib import Path as File
 from typing import Annotated
 
 from cyclopts import Parameter
-from rich.table import Table
 from rich.text import Text
 
 from turnout.config.load import shipped
 from turnout.core.errors import QueryError
 
 from ..draw.screen import console, counted, glyphs_for, visible, width_of
-from ..draw.shape import Rail
+from ..draw.shape import Rail, columns
 from ..propose import Example
 from ..question import STDIN, clean
 from ..rows import chunks, read_row, text_of
@@ -138,9 +137,7 @@ def _print(starter: Starter, profile: str, cases: str, *, demonstration: bool) -
             (visible(cases), "bold"), f"  {counted(total, 'golden case')}, {total - measured} of them must hold"
         )
     )
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(no_wrap=True)
-    grid.add_column()
+    grid = columns("", "wrap")
     for route in starter.routes:
         telling = starter.proposals[route].telling
         more = f" and {len(telling) - SHOWN} more" if len(telling) > SHOWN else ""

@@ -17,8 +17,8 @@ from turnout.store.keys import Key
 
 from ..draw.screen import console, counted, visible, width_of, write_json
 from ..draw.shape import Rail
-from ..option import DEFAULT_PROFILE, ConfigOption, DbOption, JsonOption
-from ..stored import dollars, reading_log
+from ..option import DEFAULT_PROFILE, JsonOption, StoreOptions
+from ..stored import dollars
 from ..table import examples_of
 
 if TYPE_CHECKING:
@@ -86,8 +86,7 @@ def create(
     per_minute: RateOption = None,
     days: DaysOption = None,
     json: JsonOption = False,
-    db: DbOption = None,
-    config: ConfigOption = None,
+    where: StoreOptions = StoreOptions(),
 ) -> int:
     """Make a key. It is shown once: the store keeps only a digest of it.
 
@@ -96,7 +95,7 @@ def create(
     from turnout.server.key import digest, new_credential, read_pepper, spell
 
     _check_words(name, scope)
-    _check_ceiling(ceiling, profile, config)
+    _check_ceiling(ceiling, profile, where)
     credential = new_credential()
     now = time.time_ns() // 1_000_000
     key = Key(
@@ -115,7 +114,7 @@ def create(
         created_ms=now,
         expires_ms=None if days is None else now + days * DAY_MS,
     )
-    with reading_log(db, config, create=True) as store:
+    with where.open(create=True) as store:
         first = not store.keys.any()
         store.keys.add(key)
     if json:
@@ -158,8 +157,7 @@ def update(
         Parameter(help="Take this limit away; several if given several times.", show_default=False, negative=()),
     ] = (),
     json: JsonOption = False,
-    db: DbOption = None,
-    config: ConfigOption = None,
+    where: StoreOptions = StoreOptions(),
 ) -> int:
     """Change what a key may do; its secret and its tenant stay. What is not named stays as it is.
 
@@ -189,23 +187,27 @@ def update(
         raise TurnoutError(f"nothing to change: name at least one of {options}, or --remove")
     _check_words(name, scope)
     try:
-        with reading_log(db, config) as store:
-            key = _named(store.keys.all(), ident)
+        with where.open() as store:
+            key = _named(store.keys.all(), ident, where)
             changed = msgspec.structs.replace(
                 key, **{_FIELDS.get(option, option): value for option, value in changes.items()}
             )
             if {"ceiling", "profile"} & changes.keys():
-                _check_ceiling(changed.ceiling, changed.profiles or (), config)
+                _check_ceiling(changed.ceiling, changed.profiles or (), where)
             if not store.keys.update(changed):
-                raise TurnoutError(f"the key {key.id} was revoked meanwhile: turnout keys create NAME makes another")
+                raise TurnoutError(f"the key {key.id} was revoked meanwhile: {_new(where)} makes another")
             found = [(changed, _spent(store.keys, changed.id))]
     except NoLogYet:
-        raise TurnoutError(f"no valid key {ident[:80]!r}: there are none; turnout keys create NAME makes one") from None
+        raise TurnoutError(f"no valid key {ident[:80]!r}: there are none; {_new(where)} makes one") from None
     _print_keys(found, json=json)
     return 0
 
 
-def _named(keys: Sequence[Key], ident: str) -> Key:
+def _new(where: StoreOptions) -> str:
+    return where.hint("keys", "create", "NAME")
+
+
+def _named(keys: Sequence[Key], ident: str, where: StoreOptions) -> Key:
     """The key of an id that can still be changed; the key itself is taken for its id."""
     from turnout.server.key import read_credential
 
@@ -215,8 +217,8 @@ def _named(keys: Sequence[Key], ident: str) -> Key:
     if named in known:
         return known[named]
     if any(key.id == named for key in keys):
-        raise TurnoutError(f"the key {named} is revoked, and stays so: turnout keys create NAME makes another")
-    raise TurnoutError(f"no valid key {named[:80]!r}{suggest(named, list(known))} (see turnout keys list)")
+        raise TurnoutError(f"the key {named} is revoked, and stays so: {_new(where)} makes another")
+    raise TurnoutError(f"no valid key {named[:80]!r}{suggest(named, list(known))} (see {where.hint('keys', 'list')})")
 
 
 def _check_words(name: str | None, scopes: Collection[str]) -> None:
@@ -229,13 +231,14 @@ def _check_words(name: str | None, scopes: Collection[str]) -> None:
             raise TurnoutError(f"there is no scope {one[:80]!r}{suggest(one, SCOPES)}: {', '.join(SCOPES)}")
 
 
-def _check_ceiling(ceiling: str | None, profiles: tuple[str, ...], config: str | None) -> None:
+def _check_ceiling(ceiling: str | None, profiles: tuple[str, ...], where: StoreOptions) -> None:
     """A ceiling must be a tier of what the key will be used with, or every request is refused."""
     from turnout.config.load import load_profile
     from turnout.server.settings import server_settings
 
-    for name in profiles or ((server_settings(config).profile or DEFAULT_PROFILE,) if ceiling is not None else ()):
-        found = load_profile(name, config=config)
+    usual = server_settings(where.config).profile or DEFAULT_PROFILE
+    for name in profiles or ((usual,) if ceiling is not None else ()):
+        found = load_profile(name, config=where.config)
         if ceiling is not None and (ceiling not in found.routes or not found.ordered):
             known = found.routes if found.ordered else ()
             tiers = f": {', '.join(known)}" if known else ", which has no order of tiers"
@@ -259,16 +262,16 @@ def _spent(keys: Keys, key_id: str) -> Spent:
 
 @app.default
 @app.command(name="list")
-def list_keys(*, json: JsonOption = False, db: DbOption = None, config: ConfigOption = None) -> int:
+def list_keys(*, json: JsonOption = False, where: StoreOptions = StoreOptions()) -> int:
     """List the keys, what each may do and what it has spent."""
 
     try:
-        with reading_log(db, config) as store:
+        with where.open() as store:
             found = [(key, _spent(store.keys, key.id)) for key in store.keys.all()]
     except NoLogYet:
         found = []
     if not found and not json:
-        console().print("No keys: on this machine none is needed. turnout keys create NAME makes one.")
+        console().print(f"No keys: on this machine none is needed. {_new(where)} makes one.")
         return 0
     _print_keys(found, json=json)
     return 0
@@ -333,7 +336,7 @@ def _state(key: Key, now_ms: int) -> str:
 
 
 @app.command
-def revoke(ident: KeyArgument, /, *, db: DbOption = None, config: ConfigOption = None) -> int:
+def revoke(ident: KeyArgument, /, *, where: StoreOptions = StoreOptions()) -> int:
     """Make a key invalid; running servers notice within half a minute.
 
     After the last one servers still ask for a key, and refuse everybody: turnout keys open changes that.
@@ -344,21 +347,21 @@ def revoke(ident: KeyArgument, /, *, db: DbOption = None, config: ConfigOption =
     whole = read_credential(ident)
     named = whole.key_id if whole is not None else ident
     try:
-        with reading_log(db, config) as store:
+        with where.open() as store:
             known = [key.id for key in store.keys.all() if key.revoked_ms is None]
             revoked = store.keys.revoke(named)
             valid = _valid(store.keys.all())
     except NoLogYet:
         known, revoked, valid = [], False, []
     if not revoked:
-        raise TurnoutError(f"no valid key {named[:80]!r}{suggest(named, known)} (see turnout keys list)")
+        raise TurnoutError(f"no valid key {named[:80]!r}{suggest(named, known)} (see {where.hint('keys', 'list')})")
 
     screen = console()
     screen.print(f"{named} is revoked; running servers take it for half a minute more, or until they are reloaded.")
     if not valid:
         screen.print(
-            "It was the last valid key: servers that use this store now refuse everybody. turnout keys create NAME "
-            "makes another; turnout keys open lets this machine ask without one again."
+            "It was the last valid key: servers that use this store now refuse everybody. "
+            f"{_new(where)} makes another; {where.hint('keys', 'open')} lets this machine ask without one again."
         )
     return 0
 
@@ -369,7 +372,7 @@ def _valid(keys: Sequence[Key]) -> list[str]:
 
 
 @app.command(name="open")
-def open_up(*, db: DbOption = None, config: ConfigOption = None) -> int:
+def open_up(*, where: StoreOptions = StoreOptions()) -> int:
     """Delete the keys when none is valid any more, so that this machine needs none.
 
     A server on loopback then takes requests from everybody on this machine; what the keys asked for stays in the log.
@@ -377,7 +380,7 @@ def open_up(*, db: DbOption = None, config: ConfigOption = None) -> int:
 
     screen = console()
     try:
-        with reading_log(db, config) as store:
+        with where.open() as store:
             deleted = store.keys.delete_all()
             valid = _valid(store.keys.all())
     except NoLogYet:
@@ -386,7 +389,7 @@ def open_up(*, db: DbOption = None, config: ConfigOption = None) -> int:
         have = "is still valid" if len(valid) == 1 else "are still valid"
         raise TurnoutError(
             f"{counted(len(valid), 'key')} {have} ({', '.join(valid[:5])}{', …' * (len(valid) > 5)}), so servers go on "
-            "asking for one: turnout keys revoke ID first"
+            f"asking for one: {where.hint('keys', 'revoke', valid[0])} first"
         )
     if not deleted:
         screen.print("There are no keys: a server on this machine asks for none.")
@@ -394,6 +397,6 @@ def open_up(*, db: DbOption = None, config: ConfigOption = None) -> int:
     screen.print(
         f"{counted(deleted, 'key')} deleted, none of them valid. Within half a minute a server on loopback takes "
         "requests from everybody on this machine, without a key; one that other machines can reach takes none until "
-        "turnout keys create NAME."
+        f"{_new(where)}."
     )
     return 0

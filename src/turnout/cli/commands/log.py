@@ -18,17 +18,8 @@ from turnout.store.records import FIRST, PAGE
 
 from ..draw.outcome import HOW, WHO, style_of
 from ..draw.screen import Glyphs, complain, console, glyphs_for, visible, write_json
-from ..option import (
-    ConfigOption,
-    DbOption,
-    JsonOption,
-    KeyOption,
-    OnlyProfileOption,
-    SinceOption,
-    TenantOption,
-    UntilOption,
-)
-from ..stored import left_out, nothing_there, reading_log, records_of, row_form, span_of, unread
+from ..option import JsonOption, OperatorOptions, SpanOptions
+from ..stored import left_out, nothing_there, row_form, unread
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -72,7 +63,7 @@ def log(
     *,
     limit: Annotated[int, Parameter(name=("--limit", "-n"), help="How many, the latest.", metavar="N")] = LATEST,
     follow: FollowOption = False,
-    profile: OnlyProfileOption = None,
+    which: SpanOptions = SpanOptions(),
     route: Annotated[str | None, Parameter(name="--route", help="Only those with this route.", metavar="NAME")] = None,
     by: Annotated[str | None, Parameter(name="--by", help="Only those this layer decided.", metavar="LAYER")] = None,
     outcome: Annotated[
@@ -84,27 +75,23 @@ def log(
     session: Annotated[
         str | None, Parameter(name="--session", help="Only this session: its name, or its file.", metavar="NAME")
     ] = None,
-    since: SinceOption = None,
-    until: UntilOption = None,
-    tenant: TenantOption = "",
-    key: KeyOption = None,
     json: JsonOption = False,
-    db: DbOption = None,
-    config: ConfigOption = None,
+    where: OperatorOptions = OperatorOptions(),
 ) -> int:
     if limit < 0:
         raise QueryError(f"--limit {limit}: a number from 0 up")
-    wanted = Wanted(span_of(since, until), profile, by, route, _letters(outcome), _session(session), text, key)
+    names = (by, route, _letters(outcome), _session(session), text, where.key)
+    wanted = Wanted(which.span(), which.profile, *names)
     try:
-        with reading_log(db, config, create=follow) as store:
-            records = records_of(store, tenant, key)
+        with where.open(create=follow) as store:
+            records = where.records(store)
             follower = Follower(records, wanted) if follow else None
             rows = list(islice(wanted.read(records), limit))[::-1]
-            write = _writer(rows, json=json)
+            write = _writer(rows, json=json, tenants=where.all_tenants)
             if limit and not rows and follower is None and not json:
                 print(nothing_there(store, records))
             write(rows)
-            if rows and not json and (said := left_out(store, tenant, key)):
+            if rows and not json and (said := left_out(store, records, where.key)):
                 console().print(said, style="dim")
             if follower is not None:
                 follower.seen.update(row.id for row in rows)
@@ -183,7 +170,7 @@ class Follower:
             return FIRST
 
 
-def _writer(rows: list[Logged], *, json: bool) -> Callable[[Iterable[Logged]], None]:
+def _writer(rows: list[Logged], *, json: bool, tenants: bool) -> Callable[[Iterable[Logged]], None]:
     """What writes rows: as JSON, or as lines of a table that begins with these."""
     if json:
 
@@ -194,7 +181,7 @@ def _writer(rows: list[Logged], *, json: bool) -> Callable[[Iterable[Logged]], N
         return write_lines
 
     screen = console()
-    table = Lines(rows, glyphs_for(screen), screen.width if screen.is_terminal else None)
+    table = Lines(rows, glyphs_for(screen), screen.width if screen.is_terminal else None, tenants=tenants)
     begun: list[bool] = []
 
     def write(rows: Iterable[Logged]) -> None:
@@ -210,7 +197,7 @@ def _writer(rows: list[Logged], *, json: bool) -> Callable[[Iterable[Logged]], N
 class Lines:
     """A table that grows at its end: columns are as wide as what they have held so far."""
 
-    def __init__(self, rows: Iterable[Logged], glyphs: Glyphs, width: int | None) -> None:
+    def __init__(self, rows: Iterable[Logged], glyphs: Glyphs, width: int | None, *, tenants: bool = False) -> None:
         self.glyphs = glyphs
         self.width = width
         """Cells of the screen; None where there is none."""
@@ -218,6 +205,8 @@ class Lines:
         self.names = ["time", "id", "", "route", "score", "by"]
         if len({row.profile for row in rows}) > 1:
             self.names.append("profile")
+        if tenants:
+            self.names.append("tenant")
         self._measure(rows)
         for name in YIELDING:
             if width is not None and name in self.names and width - sum(self.widths) - 2 * len(self.widths) < QUESTION:
@@ -265,6 +254,7 @@ class Lines:
             "score": (f"{row.confidence:.2f}", ""),
             "by": (visible(row.by), ""),
             "profile": (visible(row.profile), "dim"),
+            "tenant": (visible(row.tenant) or "(none)", "dim"),
         }
         found = [cells[name] for name in self.names]
         self.widths = [max(width, cell_len(cell)) for width, (cell, _) in zip(self.widths, found, strict=True)]

@@ -16,7 +16,7 @@ from turnout.store.restore import restore
 from ..draw.render import picture
 from ..draw.screen import Glyphs, console, counted, glyphs_for, visible, width_of, write_json
 from ..draw.shape import Rail
-from ..option import ConfigOption, DbOption, DecisionArgument, JsonOption, TenantOption
+from ..option import AllTenantsOption, ConfigOption, DbOption, DecisionArgument, JsonOption, TenantOption
 from ..stored import clock, dollars, reading_log, records_with, row_form, unread
 
 
@@ -47,11 +47,12 @@ def show(
     *,
     json: JsonOption = False,
     tenant: TenantOption = "",
+    all_tenants: AllTenantsOption = False,
     db: DbOption = None,
     config: ConfigOption = None,
 ) -> int:
     with reading_log(db, config) as store:
-        story = tell(records_with(store, tenant, ident), ident)
+        story = tell(records_with(store, tenant, ident, all_tenants=all_tenants), ident)
     if json:
         write_json(msgspec.json.encode(story.form()))
         return 0
@@ -103,7 +104,7 @@ def _logged(row: Logged, glyphs: Glyphs) -> Iterator[Text]:
 
 def _happened(outcome: Outcome | None, glyphs: Glyphs) -> Iterator[Text]:
     if outcome is None:
-        yield Text("nobody has said", "dim")
+        yield Text("not recorded", "dim")
         return
     known: list[tuple[str, str]] = [("", outcome.ended)]
     known += [(name, visible(value)) for name, value in (("model", outcome.model), ("slot", outcome.slot)) if value]
@@ -117,7 +118,7 @@ def _happened(outcome: Outcome | None, glyphs: Glyphs) -> Iterator[Text]:
     amounts = (
         ("cost", outcome.cost_usd),
         ("deciding", outcome.classifier_usd),
-        ("with the dearest slot", outcome.baseline_usd),
+        ("with the most expensive slot", outcome.baseline_usd),
     )
     known += [(name, dollars(amount)) for name, amount in amounts if amount is not None]
     if known:

@@ -19,17 +19,8 @@ from turnout.store import Records, Span, Stats, Store
 from turnout.store.keys import KeyUse
 
 from ..draw.screen import console, glyphs_for, width_of, write_json
-from ..option import (
-    ConfigOption,
-    DbOption,
-    JsonOption,
-    KeyOption,
-    OnlyProfileOption,
-    SinceOption,
-    TenantOption,
-    UntilOption,
-)
-from ..stored import left_out, nothing_there, reading_log, records_of, span_of
+from ..option import JsonOption, OperatorOptions, SpanOptions
+from ..stored import left_out, nothing_there
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
@@ -59,21 +50,16 @@ def stats(
         Literal["hour", "day", "week", "key"] | None,
         Parameter(name="--by", help="One row an hour, day or week, by default as it fits; `key`: who spent what."),
     ] = None,
-    profile: OnlyProfileOption = None,
-    since: SinceOption = None,
-    until: UntilOption = None,
-    tenant: TenantOption = "",
-    key: KeyOption = None,
+    which: SpanOptions = SpanOptions(),
     json: JsonOption = False,
-    db: DbOption = None,
-    config: ConfigOption = None,
+    where: OperatorOptions = OperatorOptions(),
 ) -> int:
-    span = span_of(since, until)
+    span, profile, key = which.span(), which.profile, where.key
     try:
-        with reading_log(db, config) as store:
-            records = records_of(store, tenant, key)
+        with where.open() as store:
+            records = where.records(store)
             if by == "key":
-                used = store.keys.use(span=span, profile=profile, tenant=tenant or None, key=key)
+                used = store.keys.use(span=span, profile=profile, tenant=where.tenant or None, key=key)
                 return _by_key(used, nothing_there(store, records) if not used else "", json=json)
             stretch = by or fitting(records, span, profile)
             shift = shift_of(stretch)
@@ -81,7 +67,7 @@ def stats(
             found = records.stats(span=span, profile=profile, key=key, bucket_ms=bucket, shift_ms=shift)
             waiting = waiting_in(store)
             empty = "" if found.decisions else nothing_there(store, records)
-            without = left_out(store, tenant, key)
+            without = left_out(store, records, key)
     except NoLogYet as nothing:
         if json:
             raise

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 from rich.console import Console, RenderableType
@@ -16,7 +16,7 @@ from turnout.core.profile import Profile
 from ..compare import Change, Comparison, Pair, ranked
 from .outcome import spell, style_of
 from .screen import Glyphs, counted, glyphs_for, say, visible, width_of
-from .shape import Rail, bar
+from .shape import Rail, bar, columns
 
 # How much of a long question is quoted.
 QUOTED = 160
@@ -87,11 +87,7 @@ def _moved(pairs: Counter[Pair]) -> list[tuple[Pair, int]]:
 
 
 def _counts(found: Comparison, glyphs: Glyphs) -> Table:
-    grid = Table.grid(padding=(0, 2))
-    justifies: tuple[Literal["left", "right"], ...] = ("left", "left", "right", "right")
-    for justify in justifies:
-        grid.add_column(justify=justify, no_wrap=True)
-    grid.add_column()
+    grid = columns("", "", "right", "right", "wrap")
     for title, pairs in (("routes", found.routes), ("outcomes", found.outcomes)):
         for number, (pair, count) in enumerate(_moved(pairs)):
             share = count / found.decided
@@ -115,10 +111,7 @@ def _question(change: Change, glyphs: Glyphs) -> Text:
 
 def _sides(change: Change) -> Table:
     """What each of the two chose, by whom, and what fired."""
-    grid = Table.grid(padding=(0, 2))
-    for _ in range(4):
-        grid.add_column(no_wrap=True)
-    grid.add_column(overflow="fold")
+    grid = columns("", "", "", "", "fold")
     for label, side in (("old", change.old), ("new", change.new)):
         fired = Text("; ".join(map(visible, side.reasons)) or "nothing fired", "dim")
         who = Text(f"{side.confidence:.2f} {visible(side.by)}")

@@ -15,7 +15,7 @@ from turnout.core.profile import Default, Fallback, Profile
 from turnout.core.verdict import Gate
 
 from .screen import Glyphs, say, visible
-from .shape import Rail
+from .shape import Rail, columns
 
 
 def page(profile: Profile, glyphs: Glyphs) -> RenderableType:
@@ -23,9 +23,7 @@ def page(profile: Profile, glyphs: Glyphs) -> RenderableType:
     head = Rule(title, characters=glyphs.line, style="dim", align="left")
     body: list[RenderableType] = [visible(profile.description), ""] if profile.description else []
     order = f" {glyphs.arrow if profile.ordered else glyphs.dot} "
-    facts = Table.grid(padding=(0, 2))
-    facts.add_column(style="dim", no_wrap=True)
-    facts.add_column(overflow="fold")
+    facts = columns("dim", "fold")
     facts.add_row("routes", Text(order.join(profile.routes), "bold"))
     for label, text in _otherwise(profile):
         facts.add_row(label, text)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.segment import Segment
+from rich.table import Table
 from rich.text import Text
 
 from .screen import Glyphs
@@ -45,6 +46,20 @@ def _trimmed(line: list[Segment]) -> list[Segment]:
             break
         line.pop()
     return line
+
+
+def columns(*described: str) -> Table:
+    """Columns side by side, each described in words: its style; `right` for numbers; `wrap` or `fold` (within words,
+    too) for what may take several lines, which nothing else does."""
+    table = Table.grid(padding=(0, 2))
+    for words in map(str.split, described):
+        table.add_column(
+            style=" ".join(word for word in words if word not in ("right", "wrap", "fold")),
+            justify="right" if "right" in words else "left",
+            overflow="fold" if "fold" in words else "ellipsis",
+            no_wrap="wrap" not in words and "fold" not in words,
+        )
+    return table
 
 
 def bar(share: float, width: int, glyphs: Glyphs, style: str) -> Text:

@@ -21,7 +21,7 @@ from ..stored import dollars
 from .outcome import WHO, spell, style_of
 from .render import elapsed
 from .screen import Glyphs, counted, visible
-from .shape import Rail, bar
+from .shape import Rail, bar, columns
 
 if TYPE_CHECKING:
     from ..commands.stats import Stretch, Waiting
@@ -64,9 +64,7 @@ def _sections(
         said = f"a model decided {first} of the first {stretch} and {last} of the last"
         yield Text(said, "dim")
     yield ""
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="dim", no_wrap=True)
-    grid.add_column()
+    grid = columns("dim", "wrap")
     for name, lines in (
         ("routes", [_shares(found.routes, found.decisions, glyphs)]),
         ("outcomes", [_outcomes(found, glyphs)]),
@@ -190,11 +188,7 @@ def percent(part: float, whole: float) -> str:
 
 
 def _shares(counts: Mapping[str, int], total: int, glyphs: Glyphs) -> Table:
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(overflow="fold")
-    for _ in range(2):
-        grid.add_column(justify="right", no_wrap=True)
-    grid.add_column(no_wrap=True)
+    grid = columns("fold", "right", "right", "")
     for name, count in _listed(counts):
         drawn = bar(count / total, SHARE, glyphs, "cyan")
         grid.add_row(Text(visible(name), "bold"), f"{count:,}", percent(count, total), drawn)
@@ -210,11 +204,7 @@ def _listed(counts: Mapping[str, int]) -> Iterator[tuple[str, int]]:
 
 
 def _outcomes(found: Stats, glyphs: Glyphs) -> Table:
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(no_wrap=True)
-    for _ in range(2):
-        grid.add_column(justify="right", no_wrap=True)
-    grid.add_column()
+    grid = columns("", "right", "right", "wrap")
     for letters, count in _listed(found.outcomes):
         known = len(letters) == 2 and letters[0] in WHO
         said = ", ".join(spell(letters)) if known else ""
@@ -253,10 +243,7 @@ def _sum(name: str, amount: float | None, known: str) -> Text:
 
 
 def _by_model(spent: tuple[Spent, ...], glyphs: Glyphs) -> Table:
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(overflow="fold")
-    for _ in range(3):
-        grid.add_column(justify="right", no_wrap=True)
+    grid = columns("fold", "right", "right", "right")
     dim = "dim"
     grid.add_row(Text("model", dim), Text("answers", dim), Text("tokens in, out", dim), Text("cost", dim))
     ranked = sorted(spent, key=lambda one: -one.answers)
