@@ -25,7 +25,7 @@ serve: $(READY) ## the gateway on this machine, on embedded defaults; ARGS="--po
 	@$(BIN)/turnout serve $(ARGS)
 
 demo: $(READY) ## an explained decision from each profile
-	@$(BIN)/python -m turnout.cli.demo
+	@$(BIN)/python -m turnout.cli.commands.demo
 
 test: $(READY) $(MINILM) ## the whole test suite
 	@$(BIN)/python -m pytest -n 3

@@ -45,7 +45,7 @@ from serving import route_table, serving
 from turnout.apps.gateway.gateway import method
 from turnout.cli import main
 from turnout.cli.app import build
-from turnout.cli.outcome import HOW, WHO
+from turnout.cli.draw.outcome import HOW, WHO
 from turnout.config.cases import Case, read_cases
 from turnout.config.load import shipped, shipped_file
 from turnout.config.model import AdjustHead, LayerHead, ProfileFile

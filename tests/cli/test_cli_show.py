@@ -16,8 +16,8 @@ from rich.console import Console
 import turnout
 from past import backdate, ms
 from turnout import Decision, Query
-from turnout.cli.render import picture
-from turnout.cli.screen import PLAIN, Glyphs
+from turnout.cli.draw.render import picture
+from turnout.cli.draw.screen import PLAIN, Glyphs
 from turnout.config.load import shipped
 from turnout.store import Outcome, Store, open_store
 from turnout.store.restore import as_recorded

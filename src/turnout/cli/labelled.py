@@ -19,8 +19,8 @@ from turnout.core.errors import LearnError, QueryError
 from turnout.core.profile import Profile
 from turnout.core.registry import kinds
 
+from .draw.screen import counted, visible
 from .question import STDIN
-from .screen import counted, visible
 from .stream import progressing
 
 if TYPE_CHECKING:

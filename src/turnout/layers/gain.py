@@ -127,7 +127,7 @@ def gain(config: GainConfig, supplies: Supplies) -> Gain | Absent:
     gains = read_gains(folder)
     manifest = gains.manifest
     if config.artefact and manifest.digest != config.artefact:
-        return Absent(f"the model in {folder} is {manifest.digest}, not {config.artefact} (turnout promote)")
+        return Absent(f"the model in {folder} is {manifest.digest}, not {config.artefact} (turnout student promote)")
     unknown = [tier for tier in manifest.tiers if tier not in supplies.routes]
     if unknown:
         said = (

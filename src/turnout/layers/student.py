@@ -164,7 +164,7 @@ def student(config: StudentConfig, supplies: Supplies) -> Student | Absent:
         return Absent("a student is served with NumPy, which is not installed (pip install 'turnout[student]')")
     manifest = read_manifest(folder)
     if config.artefact and manifest.digest != config.artefact:
-        return Absent(f"the student in {folder} is {manifest.digest}, not {config.artefact} (turnout promote)")
+        return Absent(f"the student in {folder} is {manifest.digest}, not {config.artefact} (turnout student promote)")
     unknown = [label for label in manifest.labels if label not in supplies.routes]
     if unknown:
         said = (
