@@ -1,7 +1,8 @@
-"""The reading half of the store: what one tenant may see.
+"""The reading half of the store: what one tenant may see, and what the operator may see of all.
 
 There is no reading method anywhere else, and none here that does not pass the tenant on: a row of another tenant's
-cannot be reached through a filter that was forgotten.
+cannot be reached through a filter that was forgotten. Reading across tenants takes another class, made by a method of
+its own.
 """
 
 from __future__ import annotations
@@ -244,7 +245,7 @@ class Records:
     def profile(self, profile_hash: str) -> dict[str, Any] | None:
         """The profile of that hash as it was, resolved, if a decision of this tenant's was made with it."""
         found = self._read(sql.PROFILE_OF, hash=profile_hash)
-        return msgspec.json.decode(found[0][2]) if found else None
+        return msgspec.json.decode(found[0][0]) if found else None
 
     # --- what belongs to a decision
 
@@ -370,6 +371,21 @@ class Records:
             if len(page) < PAGE:
                 return
             above = page[-1][0]
+
+
+class AllRecords(Records):
+    """Decisions and their statistics for all tenants at once: the operator's alone, never a caller's.
+
+    `get` says whose a decision is; what belongs to it is read, and judged, as that tenant.
+    """
+
+    def __init__(self, backend: Backend, settle: Callable[[float], bool]) -> None:
+        super().__init__(backend, "", settle)
+
+    def _read(self, statement: str, **values: Value) -> list[Record]:
+        if statement not in sql.ALL_TENANTS:
+            raise StoreError("only decisions and their statistics are read for all tenants: name the tenant")
+        return super()._read(sql.ALL_TENANTS[statement], **values)
 
 
 def _matches(outcome: str, wanted: str) -> bool:

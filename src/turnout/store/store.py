@@ -28,7 +28,7 @@ from .entry import Scribe, Subject, entry
 from .journal import Counts, Durability, Journal
 from .keys import Keys
 from .migrate import Migration
-from .records import Records
+from .records import AllRecords, Records
 from .redact import Level, name
 from .retention import Retention
 from .row import Outcome, SpendRow
@@ -114,6 +114,10 @@ class Store:
         """What one tenant may see. Without a name: decisions of queries that named none."""
         return Records(self.backend, tenant, self._settled)
 
+    def all_records(self) -> AllRecords:
+        """Decisions of every tenant, for the operator of the store and nobody else."""
+        return AllRecords(self.backend, self._settled)
+
     def tenants(self) -> dict[str, int]:
         """Whose decisions there are, and how many."""
         self._settled(1.0)
@@ -142,7 +146,7 @@ class Store:
 
     def _contract(self, tenant: str, profile_hash: str) -> tuple[Rule, ...]:
         found = self.backend.read(sql.PROFILE_OF, {"tenant": tenant, "hash": profile_hash})
-        resolved = msgspec.json.decode(found[0][2]) if found else {}
+        resolved = msgspec.json.decode(found[0][0]) if found else {}
         return msgspec.convert(resolved.get("contract", ()), tuple[Rule, ...])
 
 
