@@ -129,7 +129,7 @@ def _welcome(house: House, addresses: list[str]) -> None:
     rows = [
         ("profile", house.gateway.router().profile.name),
         ("models", _models(house.models.slots)),
-        ("log", f"{store.backend.where}, questions: {store.journal.scribe.level}" if store is not None else "none"),
+        ("log", f"{store.backend.where}, questions: {store.journal.encoder.level}" if store is not None else "none"),
         ("keys", "one is needed with every request" if keyed else "none is needed on this machine"),
     ]
     screen = console()

@@ -18,7 +18,7 @@ from msgspec.structs import astuple
 from turnout.core.errors import StoreError
 
 from . import sql
-from .migrate import Applied, Migration, migrations, pending
+from .migrate import AppliedMigration, Migration, migrations, pending
 from .row import BreachRow, DecisionRow, OutcomeRow, ProfileRow, ReplyRow, Row, SpendRow
 
 Value = str | int | float | bool | bytes | None
@@ -83,7 +83,7 @@ class Backend(ABC):
         """Reads of one moment, whatever is written meanwhile and however long they take."""
 
     @abstractmethod
-    def applied(self, transaction: Transaction) -> list[Applied]:
+    def applied(self, transaction: Transaction) -> list[AppliedMigration]:
         """The migrations that were applied; none where there is no schema yet."""
 
     @abstractmethod
@@ -137,7 +137,7 @@ class Backend(ABC):
             for step in steps:
                 for statement in step.statements:
                     changes.connection.execute(statement)
-                applied = Applied(step.number, step.name, step.checksum)._asdict()
+                applied = AppliedMigration(step.number, step.name, step.checksum)._asdict()
                 changes.change(sql.ADD_APPLIED, applied | {"applied_ms": time.time_ns() // 1_000_000})
         return steps
 

@@ -31,7 +31,7 @@ from turnout.core.decision import Decision
 from turnout.core.errors import NotStored
 
 from .backend import Backend, Unwritable
-from .entry import Scribe, read_entries, read_entry
+from .encode import RowEncoder, decode_row, decode_rows
 from .row import Row
 from .spool import CLOSED, Spool, contents, line
 
@@ -81,7 +81,7 @@ class Counts(Struct):
     last_error: str = ""
 
 
-class Waiting(NamedTuple):
+class Receipt(NamedTuple):
     """Somebody waits until the database has these bytes of the spool."""
 
     start: int
@@ -89,7 +89,7 @@ class Waiting(NamedTuple):
     receipt: Future[None]
 
 
-class Written(NamedTuple):
+class BatchResult(NamedTuple):
     """What became of a batch."""
 
     committed: int
@@ -104,13 +104,13 @@ class Journal:
         self,
         backend: Backend,
         spool: Spool,
-        scribe: Scribe,
+        encoder: RowEncoder,
         durability: Durability = "batched",
         chore: Callable[[], bool] | None = None,
     ) -> None:
         self.backend = backend
         self.spool = spool
-        self.scribe = scribe
+        self.encoder = encoder
         self.durability = durability
         self.is_busy: Callable[[], bool] = lambda: False
         """Asked by the thread: whether the process has no time to spare just now. Commits wait then, in bounds."""
@@ -120,7 +120,7 @@ class Journal:
         """Those that are in the spool or in the database already, by hash."""
         self._counts = Counts()
         self._counting = threading.Lock()
-        self._waiting: list[Waiting] = []
+        self._waiting: list[Receipt] = []
         self._wake = threading.Event()
         self._hurry = threading.Event()
         self._idle = True
@@ -143,11 +143,11 @@ class Journal:
     def append(self, decision: Decision, after: bytes = b"", *, key_id: str = "") -> Future[None] | None:
         """Write a decision down. In `strict`, a future to wait for before answering; otherwise the row is in the spool
         or counted as lost. The rows that come `after` the decision go with it, in one write."""
-        lines = self.scribe.decision(decision, key_id=key_id) + after
+        lines = self.encoder.decision(decision, key_id=key_id) + after
         profile = decision.profile
         if profile.hash not in self._profiles:
             self._profiles.add(profile.hash)
-            lines = self.scribe.profile(profile) + lines
+            lines = self.encoder.profile(profile) + lines
         return self.post(lines)
 
     def put(self, lines: bytes) -> None:
@@ -203,7 +203,7 @@ class Journal:
             receipt.set_exception(NotStored(f"{self.backend.where}: {end}"))
             return receipt
         with self._counting:
-            waiting = Waiting(end - size, end, receipt)
+            waiting = Receipt(end - size, end, receipt)
             if self.spool.taken >= end:
                 _answer([waiting], self._refused)
             elif self._ended:
@@ -367,7 +367,7 @@ class Journal:
         torn = len(found) - len(told)
         refused: list[tuple[bytes, Exception]] = []
         try:
-            rows = read_entries(told)
+            rows = decode_rows(told)
         except DecodeError:  # one by one, to see which
             rows, told, refused = _read_apart(told)
         written = self._write(rows, told)
@@ -395,19 +395,19 @@ class Journal:
         _answer(done, self._refused)
         return True
 
-    def _write(self, rows: Sequence[Row], told: Sequence[bytes]) -> Written:
+    def _write(self, rows: Sequence[Row], told: Sequence[bytes]) -> BatchResult:
         """Write rows, told in these bytes. One that is refused does not stop the others."""
         if not rows:
-            return Written(0, 0, [])
+            return BatchResult(0, 0, [])
         try:
             repeated = self.backend.write(rows)
         except Unwritable as error:
             if len(rows) == 1:
-                return Written(0, 0, [(told[0], error)])
+                return BatchResult(0, 0, [(told[0], error)])
             middle = len(rows) // 2
             one, two = self._write(rows[:middle], told[:middle]), self._write(rows[middle:], told[middle:])
-            return Written(one.committed + two.committed, one.repeated + two.repeated, one.refused + two.refused)
-        return Written(len(rows) - repeated, repeated, [])
+            return BatchResult(one.committed + two.committed, one.repeated + two.repeated, one.refused + two.refused)
+        return BatchResult(len(rows) - repeated, repeated, [])
 
     def _set_aside(self, refused: Sequence[tuple[bytes, Exception]]) -> None:
         """Keep what no database takes where a person can look at it."""
@@ -456,7 +456,7 @@ def _read_apart(contents: Iterable[bytes]) -> tuple[list[Row], list[bytes], list
     refused: list[tuple[bytes, Exception]] = []
     for content in contents:
         try:
-            rows.append(read_entry(content))
+            rows.append(decode_row(content))
         except DecodeError as error:
             refused.append((content, error))
         else:
@@ -480,7 +480,7 @@ def _say(sentence: str, said: set[str]) -> None:
         log.warning("%s", sentence)
 
 
-def _answer(done: Sequence[Waiting], refused: Iterable[tuple[int, Exception]]) -> None:
+def _answer(done: Sequence[Receipt], refused: Iterable[tuple[int, Exception]]) -> None:
     """Tell those who wait; `refused` says at which places of the spool there was something no database takes."""
     for start, end, receipt in done:
         error = next((error for at, error in refused if start <= at < end), None)

@@ -22,7 +22,7 @@ from turnout.core.errors import StoreUnavailable
 from . import sql
 from .backend import Backend, Transaction, Unwritable, Value
 from .copy import copy
-from .migrate import Applied, Migration
+from .migrate import AppliedMigration, Migration
 from .sqlite import Sqlite, make_single
 
 POOL = 10
@@ -94,9 +94,9 @@ class Postgres(Backend):
             reads.connection.execute("set local statement_timeout = 0")
             yield reads
 
-    def applied(self, transaction: Transaction) -> list[Applied]:
+    def applied(self, transaction: Transaction) -> list[AppliedMigration]:
         exists = transaction.read("select to_regclass('schema_version')", {})[0][0]
-        return [Applied(*row) for row in transaction.read(sql.APPLIED, {})] if exists else []
+        return [AppliedMigration(*row) for row in transaction.read(sql.APPLIED, {})] if exists else []
 
     def migrate(self) -> list[Migration]:
         steps = super().migrate()

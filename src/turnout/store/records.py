@@ -20,7 +20,7 @@ from turnout.core.query import Query, Turn
 
 from . import sql
 from .backend import Backend, Record, Value
-from .mask import writable
+from .pii import writable
 from .redact import SNIPPET_CHARACTERS, name
 from .row import BreachRow, Outcome, OutcomeRow
 from .stats import ALWAYS, Span, Stats, gather
@@ -245,7 +245,7 @@ class Records:
     def profile(self, profile_hash: str) -> dict[str, Any] | None:
         """The profile of that hash as it was, resolved, if a decision of this tenant's was made with it."""
         found = self._read(sql.PROFILE_OF, hash=profile_hash)
-        return msgspec.json.decode(found[0][0]) if found else None
+        return msgspec.json.decode(found[0][2]) if found else None
 
     # --- what belongs to a decision
 

@@ -17,7 +17,7 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
-from .mask import mask, writable
+from .pii import mask, writable
 
 Level = Literal["off", "hash", "snippet", "full"]
 LEVELS: tuple[Level, ...] = get_args(Level)

@@ -22,7 +22,7 @@ from .stats import ALWAYS, Span
 EXAMPLES = 3
 
 
-class Example(Struct, frozen=True):
+class BreachExample(Struct, frozen=True):
     """One time a rule was broken."""
 
     decision_id: str
@@ -49,7 +49,7 @@ class RuleReport(Struct, frozen=True):
     outcomes: int
     violations: int
     last_ms: int | None
-    examples: tuple[Example, ...]
+    examples: tuple[BreachExample, ...]
 
 
 def report(records: Records, *, span: Span = ALWAYS, profile: str | None = None) -> list[RuleReport]:
@@ -113,11 +113,11 @@ def _says(rule: Rule) -> str:
     return ", ".join(said)
 
 
-def _example(records: Records, row: BreachRow) -> Example:
+def _example(records: Records, row: BreachRow) -> BreachExample:
     try:
         logged = records.get(row.decision_id)
         question, routes = logged.question, logged.routes
     except UnknownDecision:  # it waits in another worker's spool
         question, routes = None, ()
     found = msgspec.json.decode(row.found)
-    return Example(row.decision_id, question, routes, row.fact, found, row.explanation, row.phase, row.created_ms)
+    return BreachExample(row.decision_id, question, routes, row.fact, found, row.explanation, row.phase, row.created_ms)

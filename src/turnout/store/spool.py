@@ -292,7 +292,7 @@ class Spool:
             _close(self._segments.popleft().fd)
 
 
-class Waiting(NamedTuple):
+class SpoolSize(NamedTuple):
     """What lies in a spool's folder, seen from outside."""
 
     held: int
@@ -301,7 +301,7 @@ class Waiting(NamedTuple):
     """Bytes that processes that are gone have left."""
 
 
-def waiting(folder: Path) -> Waiting:
+def spool_size(folder: Path) -> SpoolSize:
     """How much is in a spool, without taking any of it."""
     held = left = 0
     for path in folder.glob(f"*{SUFFIX}"):
@@ -312,7 +312,7 @@ def waiting(folder: Path) -> Waiting:
                 left += size
             except BlockingIOError:
                 held += size
-    return Waiting(held, left)
+    return SpoolSize(held, left)
 
 
 def _close(fd: int) -> None:

@@ -125,7 +125,7 @@ select id from decisions where tenant = :tenant and id like :ending order by id 
 """
 
 PROFILE_OF = """
-select p.resolved
+select p.hash, p.name, p.resolved, p.created_ms
 from profiles p
 where p.hash = :hash
   and exists (select 1 from decisions d where d.tenant = :tenant and d.profile_hash = p.hash)

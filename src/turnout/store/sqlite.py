@@ -19,7 +19,7 @@ from turnout.core.errors import StoreDamaged, StoreUnavailable
 
 from . import sql
 from .backend import Backend, Transaction, Unwritable, Value
-from .migrate import Applied, Migration, migrations
+from .migrate import AppliedMigration, Migration, migrations
 
 # How long a writer waits for another process's lock before it says so.
 BUSY_S = 2.0
@@ -115,9 +115,9 @@ class Sqlite(Backend):
         self._roll_back()
         return super().pending()
 
-    def applied(self, transaction: Transaction) -> list[Applied]:
+    def applied(self, transaction: Transaction) -> list[AppliedMigration]:
         try:
-            return [Applied(*row) for row in transaction.read(sql.APPLIED, {})]
+            return [AppliedMigration(*row) for row in transaction.read(sql.APPLIED, {})]
         except sqlite3.OperationalError as error:
             if "no such table" in str(error):
                 return []

@@ -24,7 +24,7 @@ from turnout.core.errors import ConfigError, Problem, StoreError
 
 from . import sql
 from .backend import Backend
-from .entry import Scribe, Subject, entry
+from .encode import RowEncoder, Subject, encode_row
 from .journal import Counts, Durability, Journal
 from .keys import Keys
 from .migrate import Migration
@@ -45,7 +45,7 @@ class Store:
         self.settings = settings
 
     def __repr__(self) -> str:
-        return f"Store({self.backend.where!r}, {self.journal.durability}, text={self.journal.scribe.level})"
+        return f"Store({self.backend.where!r}, {self.journal.durability}, text={self.journal.encoder.level})"
 
     def __enter__(self) -> Store:
         return self
@@ -84,21 +84,21 @@ class Store:
             found = self.records(tenant).get(decision)
             rules = self._contract(found.tenant, found.profile_hash)
             subject = Subject(found.id, found.tenant, found.profile, rules, found.routes, found.by)
-        self.journal.put(self.journal.scribe.outcome(subject, outcome))
+        self.journal.put(self.journal.encoder.outcome(subject, outcome))
 
     def close_account(
         self, decision: Decision, outcome: Outcome, *, key_id: str = "", spent_usd: float = 0.0, decided: bool = True
     ) -> Future[None] | None:
         """Write down in one go what happened after a decision and what a key spent on it; unless it is `decided`
         already, the decision too. Never blocks: in `strict`, what to wait for."""
-        lines = self.journal.scribe.outcome(_subject(decision), outcome) + _spending(decision, key_id, spent_usd)
+        lines = self.journal.encoder.outcome(_subject(decision), outcome) + _spending(decision, key_id, spent_usd)
         return self.journal.post(lines) if decided else self.journal.append(decision, lines, key_id=key_id)
 
     def reply(self, decision: Decision, text: str, *, role: str = "assistant") -> None:
         """Write down what was answered in the decision's session."""
         query = decision.query
         if query.session is not None:
-            self.journal.put(self.journal.scribe.reply(query.tenant or "", query.session, decision.id, role, text))
+            self.journal.put(self.journal.encoder.reply(query.tenant or "", query.session, decision.id, role, text))
 
     def spend(self, decision: Decision | str, key_id: str, amount_usd: float) -> None:
         """Write down what a key spent on a decision, or on what has an id of its own and did not become one; the same
@@ -146,7 +146,7 @@ class Store:
 
     def _contract(self, tenant: str, profile_hash: str) -> tuple[Rule, ...]:
         found = self.backend.read(sql.PROFILE_OF, {"tenant": tenant, "hash": profile_hash})
-        resolved = msgspec.json.decode(found[0][0]) if found else {}
+        resolved = msgspec.json.decode(found[0][2]) if found else {}
         return msgspec.convert(resolved.get("contract", ()), tuple[Rule, ...])
 
 
@@ -160,7 +160,7 @@ def _spending(decision: Decision | str, key_id: str, spent_usd: float) -> bytes:
     if not key_id or not spent_usd:
         return b""
     ident = decision if isinstance(decision, str) else decision.id
-    return entry(SpendRow(ident, key_id, spent_usd, time.time_ns() // 1_000_000))
+    return encode_row(SpendRow(ident, key_id, spent_usd, time.time_ns() // 1_000_000))
 
 
 def open_store(
@@ -184,12 +184,12 @@ def open_store(
     with contextlib.ExitStack() as opened:
         opened.callback(backend.close)
         bring_up(backend, migrate=migrate)
-        scribe = Scribe(text or settings.text or ("hash" if public else "full"), _key(backend))
+        encoder = RowEncoder(text or settings.text or ("hash" if public else "full"), _key(backend))
         days = (settings.keep_days, settings.text_days)
         journal = Journal(
             backend,
             Spool(folder, settings.spool_bytes),
-            scribe,
+            encoder,
             durability or settings.durability,
             Retention(backend, *days) if any(days) else None,
         )

@@ -142,7 +142,7 @@ class Gateway:
 
     def _session(self, asked: Asked, caller: Caller) -> str:
         """What the log calls a conversation: keyed, since a bare hash of its beginning would tell what that was."""
-        key = self.store.journal.scribe.key if self.store is not None else b""
+        key = self.store.journal.encoder.key if self.store is not None else b""
         return digest(asked.conversation, caller.tenant, key)
 
     def _passed_through(

@@ -21,7 +21,7 @@ from turnout.core.profile import Profile
 from turnout.core.query import Query
 
 from .contract import check_decision, check_outcome, decided_rules
-from .mask import writable
+from .pii import writable
 from .redact import Level, digest, encode, keep, name, redact_body, redact_extra, writable_json
 from .row import NOTHING, BreachRow, LoggedRow, Outcome, OutcomeRow, ProfileRow, ReplyRow, Row
 from .spool import line
@@ -31,7 +31,7 @@ _rows: msgspec.json.Decoder[Row | LoggedRow] = msgspec.json.Decoder(Row | Logged
 _many: msgspec.json.Decoder[list[Row | LoggedRow]] = msgspec.json.Decoder(list[Row | LoggedRow])
 
 
-class Known(NamedTuple):
+class ProfileRules(NamedTuple):
     """What is worth knowing of a profile before its next decision."""
 
     rules: tuple[Rule, ...]
@@ -50,17 +50,17 @@ class Subject(NamedTuple):
     by: str
 
 
-class Scribe:
+class RowEncoder:
     """Writes rows for one store, at one redaction level."""
 
     def __init__(self, level: Level, key: bytes) -> None:
         self.level = level
         self.key = key
-        self._known: dict[str, Known] = {}
+        self._rules: dict[str, ProfileRules] = {}
 
     def decision(self, decision: Decision, parent: str | None = None, *, key_id: str = "") -> bytes:
         """The lines of a decision and its parts; `key_id` is the key that asked for it."""
-        known = self._known.get(decision.profile.hash) or self._know(decision.profile)
+        known = self._rules.get(decision.profile.hash) or self._profile_rules(decision.profile)
         query, level = decision.query, self.level
         text = query.text or asked_text(query)
         tenant = name(query.tenant) if query.tenant else ""
@@ -92,58 +92,40 @@ class Scribe:
     def profile(self, profile: Profile) -> bytes:
         """The line of a profile."""
         resolved = Raw(encode(profile.resolved))
-        return entry(ProfileRow(profile.hash, profile.name, resolved, time.time_ns() // 1_000_000))
+        return encode_row(ProfileRow(profile.hash, profile.name, resolved, time.time_ns() // 1_000_000))
 
-    def _know(self, profile: Profile) -> Known:
-        known = self._known[profile.hash] = Known(decided_rules(profile.contract), {})
+    def _profile_rules(self, profile: Profile) -> ProfileRules:
+        known = self._rules[profile.hash] = ProfileRules(decided_rules(profile.contract), {})
         return known
 
-    def outcome(self, subject: Subject, told: Outcome) -> bytes:
+    def outcome(self, subject: Subject, outcome: Outcome) -> bytes:
         """The lines of an outcome, and of what in it breaks the contract."""
-        row = OutcomeRow(
-            subject.decision_id,
-            subject.tenant,
-            told.ended,
-            told.slot,
-            told.model,
-            told.attempts,
-            told.input_tokens,
-            told.output_tokens,
-            told.cost_usd,
-            told.baseline_usd,
-            told.classifier_usd,
-            told.retrieval,
-            told.fallback,
-            told.cap_reached,
-            told.elapsed_ms,
-            NOTHING if told.sources is None else Raw(encode(told.sources)),
-            self._extra(told.extra) if told.extra else NOTHING,
-            time.time_ns() // 1_000_000,
-        )
-        broken = check_outcome(subject.rules, subject.routes, subject.by, told)
-        return entry(row) + breaches(subject.decision_id, subject.tenant, subject.profile, broken, "outcome")
+        sources = NOTHING if outcome.sources is None else Raw(encode(outcome.sources))
+        extra = self._extra(outcome.extra) if outcome.extra else NOTHING
+        now = time.time_ns() // 1_000_000
+        # An outcome's fields are the columns of its row, in their order.
+        row = OutcomeRow(*(subject.decision_id, subject.tenant, *astuple(outcome)[:-2], sources, extra, now))
+        broken = check_outcome(subject.rules, subject.routes, subject.by, outcome)
+        return encode_row(row) + breaches(subject.decision_id, subject.tenant, subject.profile, broken, "outcome")
 
     def _extra(self, extra: Mapping[str, Any]) -> Raw:
         return Raw(encode(extra if self.level == "full" else redact_extra(to_builtins(extra), self.level)))
 
     def reply(self, tenant: str, session: str, decision_id: str | None, role: str, text: str) -> bytes:
         now, kept = time.time_ns() // 1_000_000, keep(text, self.level)
-        return entry(ReplyRow(new_id(), name(tenant), name(session), decision_id, role, kept, self.level, now))
+        return encode_row(ReplyRow(new_id(), name(tenant), name(session), decision_id, role, kept, self.level, now))
 
 
 def breaches(decision_id: str, tenant: str, profile: str, broken: Iterable[Violation], phase: str) -> bytes:
     now = time.time_ns() // 1_000_000
-    return b"".join(
-        entry(
-            BreachRow(
-                decision_id, tenant, profile, one.rule, one.fact, encode(one.found).decode(), one.text, phase, now
-            )
-        )
-        for one in broken
-    )
+    lines = b""
+    for one in broken:
+        found = encode(one.found).decode()
+        lines += encode_row(BreachRow(decision_id, tenant, profile, one.rule, one.fact, found, one.text, phase, now))
+    return lines
 
 
-def entry(row: Row) -> bytes:
+def encode_row(row: Row) -> bytes:
     """The line of a row; what a provider or an application calls things may be any text."""
     try:
         content = _encode(row)
@@ -155,13 +137,13 @@ def entry(row: Row) -> bytes:
     return line(content)
 
 
-def read_entry(content: bytes) -> Row:
+def decode_row(content: bytes) -> Row:
     """The row of a line's content; raises DecodeError for what is none."""
     row = _rows.decode(content)
     return row.whole() if isinstance(row, LoggedRow) else row
 
 
-def read_entries(contents: Sequence[bytes]) -> list[Row]:
+def decode_rows(contents: Sequence[bytes]) -> list[Row]:
     """The rows of many lines, read in one go; raises DecodeError if one of them is none."""
     rows = _many.decode(b"[" + b",".join(contents) + b"]")
     if len(rows) != len(contents):
