@@ -18,7 +18,7 @@ from turnout import Decision, Query, Reason, Turn, Verdict
 from turnout.core.profile import Part
 from turnout.core.query import Reading
 from turnout.store import LEVELS, Outcome, Store, open_store
-from turnout.store.pii import mask
+from turnout.store.mask import mask
 from turnout.store.redact import SNIPPET_CHARACTERS, digest, encode, keep, snippet, writable_json
 from turnout.testing import ScriptedLayer, ScriptedNetworkLayer, make_router, place
 from wild_text import texts

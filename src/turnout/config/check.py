@@ -179,11 +179,17 @@ class Checker:
                 self._refer((key, "route"), [entry["route"]])
         if self.tree.get("enabled") is False and "off" not in self.tree:
             self.found.append((("enabled",), "is false, so `off` must say which route every query gets"))
-        contract = self.tree.get("contract")
-        for i, rule in enumerate(contract if isinstance(contract, list) else ()):
-            when = rule.get("when") if isinstance(rule, dict) else None
+        for i, rule in self._tables("contract"):
+            when = rule.get("when")
             if isinstance(when, dict) and isinstance(when.get("route"), list):
                 self._refer(("contract", i, "when", "route"), when["route"])
+
+    def _tables(self, section: str) -> Iterator[tuple[int, dict[str, Any]]]:
+        """The tables of an array, with their numbers; what else stands there is reported with the types."""
+        entries = self.tree.get(section)
+        for i, entry in enumerate(entries if isinstance(entries, list) else ()):
+            if isinstance(entry, dict):
+                yield i, entry
 
     def _refer(self, path: Path, names: Iterable[object], *, keys: bool = False) -> None:
         """Each name must be a route."""
@@ -193,11 +199,8 @@ class Checker:
                 self.found.append(((*path, name) if keys else path, f"{name!r} is not a route{hint}"))
 
     def _check_layers(self, section: str) -> None:
-        entries = self.tree.get(section)
         seen: set[str] = set()
-        for i, entry in enumerate(entries if isinstance(entries, list) else ()):
-            if not isinstance(entry, dict):
-                continue
+        for i, entry in self._tables(section):
             path: Path = (section, i)
             head = LayerHead if section == "layers" else AdjustHead
             self.found += conform(entry, inspect.type_info(head), path)
@@ -259,17 +262,15 @@ class Checker:
     def _check_contract(self) -> None:
         """The names a rule speaks of, whatever else is wrong with the file."""
         known = (*Policy.__struct_fields__, *OBSERVED)
-        entries = self.tree.get("contract")
         seen: set[str] = set()
-        for i, entry in enumerate(entries if isinstance(entries, list) else ()):
+        for i, entry in self._tables("contract"):
             if list(conform(entry, inspect.type_info(Rule))):
                 continue
             rule = msgspec.convert(entry, Rule)
             if rule.id in seen:
                 self.found.append((("contract", i, "id"), f"{rule.id!r} is the id of an earlier rule"))
             seen.add(rule.id)
-            never = (rule.never,) if isinstance(rule.never, str) else rule.never
-            for key, names in (("never", never), ("must", rule.must), ("at_most", rule.at_most)):
+            for key, names in (("never", rule.forbidden), ("must", rule.must), ("at_most", rule.at_most)):
                 for name in names:
                     if name not in known:
                         hint = suggest(name, known) or f" (known: {', '.join(known)})"

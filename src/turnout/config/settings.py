@@ -35,7 +35,7 @@ class StoreSettings(Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
     """A path, `sqlite:///PATH` or `postgresql://…`; one with a password only as `{ env = "NAME" }`."""
     durability: Literal["batched", "strict"] = "batched"
     text: Literal["off", "hash", "snippet", "full"] | None = None
-    """How much of a user's text is kept; full on loopback and hash in public unless told."""
+    """How much of a user's text is kept; by default full on loopback and hash in public."""
     keep_days: Days = 0
     """Decisions older than this are deleted; 0 keeps them."""
     text_days: Days = 0

@@ -1,7 +1,6 @@
 """From a decision to the lines of the spool: what is kept is settled here, once, before anything is written.
 
-This is the part of logging that a caller waits for, a few microseconds. Whatever depends on the profile alone is
-worked out when its first decision comes and kept.
+This is the part of logging that a caller waits for, a few microseconds.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from turnout.core.profile import Profile
 from turnout.core.query import Query
 
 from .contract import check_decision, check_outcome, decided_rules
-from .pii import writable
+from .mask import writable
 from .redact import Level, digest, encode, keep, name, redact_body, redact_extra, writable_json
 from .row import NOTHING, BreachRow, LoggedRow, Outcome, OutcomeRow, ProfileRow, ReplyRow, Row
 from .spool import line
@@ -29,14 +28,6 @@ from .spool import line
 _encode = msgspec.json.Encoder().encode
 _rows: msgspec.json.Decoder[Row | LoggedRow] = msgspec.json.Decoder(Row | LoggedRow)
 _many: msgspec.json.Decoder[list[Row | LoggedRow]] = msgspec.json.Decoder(list[Row | LoggedRow])
-
-
-class ProfileRules(NamedTuple):
-    """What is worth knowing of a profile before its next decision."""
-
-    rules: tuple[Rule, ...]
-    spoken: dict[tuple[tuple[str, ...], str], tuple[Rule, ...]]
-    """The rules that speak of certain routes when a certain layer has chosen them, as far as seen."""
 
 
 class Subject(NamedTuple):
@@ -56,11 +47,10 @@ class RowEncoder:
     def __init__(self, level: Level, key: bytes) -> None:
         self.level = level
         self.key = key
-        self._rules: dict[str, ProfileRules] = {}
+        self._rules: dict[tuple[str, tuple[str, ...], str], tuple[Rule, ...]] = {}
 
     def decision(self, decision: Decision, parent: str | None = None, *, key_id: str = "") -> bytes:
         """The lines of a decision and its parts; `key_id` is the key that asked for it."""
-        known = self._rules.get(decision.profile.hash) or self._profile_rules(decision.profile)
         query, level = decision.query, self.level
         text = query.text or asked_text(query)
         tenant = name(query.tenant) if query.tenant else ""
@@ -78,13 +68,9 @@ class RowEncoder:
         teacher, now = _teacher(decision), time.time_ns() // 1_000_000
         row = LoggedRow(parent, tenant, session, teacher, now, kept, hashed, level, asked, body, key_id)
         lines = line(writable_json(_encode(row)))
-        if known.rules:
-            end = (decision.routes, decision.by)
-            rules = known.spoken.get(end)
-            if rules is None:
-                rules = known.spoken[end] = tuple(rule for rule in known.rules if rule.applies(*end))
-            if rules and (broken := check_decision(rules, decision)):
-                lines += breaches(decision.id, tenant, decision.profile.name, broken, "decision")
+        rules = self._rules_for(decision)
+        if rules and (broken := check_decision(rules, decision)):
+            lines += breaches(decision.id, tenant, decision.profile.name, broken, "decision")
         for part in decision.parts:
             lines += self.decision(part, decision.id, key_id=key_id)
         return lines
@@ -94,9 +80,15 @@ class RowEncoder:
         resolved = Raw(encode(profile.resolved))
         return encode_row(ProfileRow(profile.hash, profile.name, resolved, time.time_ns() // 1_000_000))
 
-    def _profile_rules(self, profile: Profile) -> ProfileRules:
-        known = self._rules[profile.hash] = ProfileRules(decided_rules(profile.contract), {})
-        return known
+    def _rules_for(self, decision: Decision) -> tuple[Rule, ...]:
+        """The rules that this decision alone could break; worked out when the first like it comes."""
+        profile = decision.profile
+        key = (profile.hash, decision.routes, decision.by)
+        rules = self._rules.get(key)
+        if rules is None:
+            could = (rule for rule in decided_rules(profile.contract) if rule.applies(decision.routes, decision.by))
+            rules = self._rules[key] = tuple(could)
+        return rules
 
     def outcome(self, subject: Subject, outcome: Outcome) -> bytes:
         """The lines of an outcome, and of what in it breaks the contract."""

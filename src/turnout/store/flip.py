@@ -202,7 +202,7 @@ def logged_questions(records: Records, profile: str, *, span: Span = ALWAYS, mos
         text = asked_text(asked)
         if row.kept != "full" or not text.strip() or text in found:
             continue
-        # What was declared, or is the dearest allowed, has nothing to do with what a question is taken for.
+        # What was declared, or is the most expensive allowed, has nothing to do with what a question is taken for.
         found[text] = Question(Query(text, attachments=asked.attachments), row.route, row.id, row.profile_hash, row.by)
     return list(found.values())
 

@@ -17,7 +17,7 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
-from .pii import mask, writable
+from .mask import mask, writable
 
 Level = Literal["off", "hash", "snippet", "full"]
 LEVELS: tuple[Level, ...] = get_args(Level)

@@ -197,7 +197,7 @@ class Outcome(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tru
     cost_usd: Amount | None = None
     """What the answer cost, without the classifier."""
     baseline_usd: Amount | None = None
-    """What it would have cost with the dearest slot."""
+    """What it would have cost with the most expensive slot."""
     classifier_usd: Amount | None = None
     """What deciding cost."""
     retrieval: bool | None = None

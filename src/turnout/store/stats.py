@@ -80,7 +80,7 @@ class Stats(Struct, frozen=True):
 
     @property
     def saved_usd(self) -> float | None:
-        """Against always using the dearest slot, net of what deciding cost; None where no baseline is known."""
+        """Against always using the most expensive slot, net of what deciding cost; None where no baseline is known."""
         known = [one for one in self.spent if one.baseline_usd is not None]
         return sum((one.baseline_usd or 0) - (one.compared_usd or 0) for one in known) if known else None
 

@@ -15,10 +15,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-import msgspec
-
 from turnout.config.settings import StoreSettings, data_folder, store_settings, store_url
-from turnout.core.contract import Rule
 from turnout.core.decision import Decision
 from turnout.core.errors import ConfigError, Problem, StoreError
 
@@ -81,8 +78,9 @@ class Store:
         if isinstance(decision, Decision):
             subject = _subject(decision)
         else:
-            found = self.records(tenant).get(decision)
-            rules = self._contract(found.tenant, found.profile_hash)
+            records = self.records(tenant)
+            found = records.get(decision)
+            rules = records.contract(found.profile_hash)
             subject = Subject(found.id, found.tenant, found.profile, rules, found.routes, found.by)
         self.journal.put(self.journal.encoder.outcome(subject, outcome))
 
@@ -144,11 +142,6 @@ class Store:
             raise ValueError(CLOSED)
         return self.journal.flush(timeout_s)
 
-    def _contract(self, tenant: str, profile_hash: str) -> tuple[Rule, ...]:
-        found = self.backend.read(sql.PROFILE_OF, {"tenant": tenant, "hash": profile_hash})
-        resolved = msgspec.json.decode(found[0][2]) if found else {}
-        return msgspec.convert(resolved.get("contract", ()), tuple[Rule, ...])
-
 
 def _subject(decision: Decision) -> Subject:
     profile, whose = decision.profile, name(decision.query.tenant or "")
@@ -174,7 +167,7 @@ def open_store(
 ) -> Store:
     """Open the decision log: a path, `sqlite:///PATH` or `postgresql://…`; by default the user's own.
 
-    `text` says how much of a user's text is kept: off, hash, snippet or full. Unless told, that is everything, or the
+    `text` says how much of a user's text is kept: off, hash, snippet or full. By default that is everything, or the
     hash alone where the program is `public`, open to other machines. Without `migrate`, an old schema is refused
     instead of brought up to date.
     """
