@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 from cyclopts import App, Parameter
 
-from turnout.config.load import find, load_document, load_profile, shipped
+from turnout.config.load import find, load_profile, read_chain, shipped
 
 from .app import epilogue
 from .option import ConfigOption, JsonOption, no_folder
@@ -18,7 +18,7 @@ app = App(name="profiles", help_epilogue=epilogue("profiles"))
 @app.default
 def list_profiles(*, json: JsonOption = False) -> int:
     """List the profiles that ship with Turnout."""
-    trees = {name: load_document(name)[0].tree for name in shipped()}
+    trees = {name: read_chain(name).document.tree for name in shipped()}
     if json:
         from .screen import write_json
 

@@ -20,10 +20,10 @@ from turnout.core.profile import Profile
 from turnout.core.query import Query
 
 from .contract import check_decision, check_outcome, decided_rules
-from .mask import writable
-from .redact import Level, digest, encode, keep, name, redact_body, redact_extra, writable_json
+from .redact import Level, digest, keep, redact_body, redact_extra
 from .row import NOTHING, BreachRow, LoggedRow, Outcome, OutcomeRow, ProfileRow, ReplyRow, Row
 from .spool import line
+from .storable import encode, name, writable, writable_json
 
 _encode = msgspec.json.Encoder().encode
 _rows: msgspec.json.Decoder[Row | LoggedRow] = msgspec.json.Decoder(Row | LoggedRow)

@@ -25,6 +25,8 @@ from threading import Lock
 from typing import NamedTuple
 from zlib import crc32
 
+from msgspec import Struct
+
 from turnout.core.ident import new_id
 
 SUFFIX = ".spool"
@@ -42,19 +44,16 @@ CLOSED = "the store is closed, or was opened before a fork: open it where it is 
 log = logging.getLogger("turnout.store")
 
 
-class Segment:
+class Segment(Struct, eq=False):
     """One file of the spool: how much of it is written, how much taken away, how much survives a power cut."""
 
-    __slots__ = ("done", "fd", "named", "path", "size", "synced")
-
-    def __init__(self, path: Path, fd: int, size: int = 0) -> None:
-        self.path = path
-        self.fd = fd
-        self.size = size
-        self.done = 0
-        self.synced = 0
-        self.named = False
-        """Whether its name survives a power cut."""
+    path: Path
+    fd: int
+    size: int = 0
+    done: int = 0
+    synced: int = 0
+    named: bool = False
+    """Whether its name survives a power cut."""
 
     @property
     def in_place(self) -> bool:

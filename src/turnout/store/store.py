@@ -26,11 +26,12 @@ from .journal import Counts, Durability, Journal
 from .keys import Keys
 from .migrate import Migration
 from .records import AllRecords, Records
-from .redact import Level, name
+from .redact import Level
 from .retention import Retention
 from .row import Outcome, SpendRow
 from .spool import CLOSED, Spool
 from .sqlite import Sqlite
+from .storable import name
 
 
 class Store:

@@ -5,7 +5,7 @@ Only looks, never repairs. One thing that cannot be read does not keep the rest 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -66,20 +66,16 @@ def examine(backend: Backend, folder: Path, progress: Progress = lambda *_: None
 
 
 def _pages(backend: Backend) -> Iterator[StoreCheck]:
-    found = list(_tried(lambda: list(islice(backend.problems(), SAID + 1)), "pages"))
+    try:
+        found = list(islice(backend.problems(), SAID + 1))
+    except StoreError as error:
+        found = [f"pages cannot be checked: {_short(error)}"]
     for problem in found[:SAID]:
         yield StoreCheck("wrong", "pages", problem, "restore a backup")
     if len(found) > SAID:
         yield StoreCheck("wrong", "pages", "and more of the kind")
     if not found:
         yield StoreCheck("ok", "pages", "the database finds no fault in itself")
-
-
-def _tried(look: Callable[[], list[str]], what: str) -> list[str]:
-    try:
-        return look()
-    except StoreError as error:
-        return [f"{what} cannot be checked: {_short(error)}"]
 
 
 def _rows(backend: Backend, progress: Progress) -> Iterator[StoreCheck]:

@@ -102,7 +102,7 @@ class BodyPart(NamedTuple):
     data: bytes
 
 
-class HttpResponse(NamedTuple):
+class Response(NamedTuple):
     """An answer before anything has gone wrong with it."""
 
     status: int
@@ -131,14 +131,14 @@ def halves(body: bytes) -> list[BodyPart]:
     return [BodyPart("delta", body[:middle]), BodyPart("end", body[middle:])]
 
 
-def play(answer: HttpResponse, fault: Fault | None = None, *, chunk_delay_s: float = 0.0) -> Iterator[Step]:
+def play(answer: Response, fault: Fault | None = None, *, chunk_delay_s: float = 0.0) -> Iterator[Step]:
     """What the server does, in order. Nothing follows a `Close`."""
     if fault is None or fault.at != "before_headers":
         return _message(answer, fault, chunk_delay_s)
     return _from_the_start(answer, fault, chunk_delay_s)
 
 
-def _from_the_start(answer: HttpResponse, fault: Fault, chunk_delay_s: float) -> Iterator[Step]:
+def _from_the_start(answer: Response, fault: Fault, chunk_delay_s: float) -> Iterator[Step]:
     match fault.kind:
         case "reset" | "cut":
             yield Close(reset=fault.kind == "reset")
@@ -159,7 +159,7 @@ def _from_the_start(answer: HttpResponse, fault: Fault, chunk_delay_s: float) ->
     yield from _message(answer, None, chunk_delay_s)
 
 
-def _message(answer: HttpResponse, fault: Fault | None, chunk_delay_s: float) -> Iterator[Step]:
+def _message(answer: Response, fault: Fault | None, chunk_delay_s: float) -> Iterator[Step]:
     steps = _content(answer, fault, chunk_delay_s)
     if answer.is_stream or (fault is not None and fault.kind == "endless"):
         yield _head(answer, None)
@@ -174,7 +174,7 @@ def _message(answer: HttpResponse, fault: Fault | None, chunk_delay_s: float) ->
     yield from told
 
 
-def _content(answer: HttpResponse, fault: Fault | None, chunk_delay_s: float) -> Iterator[Step]:
+def _content(answer: Response, fault: Fault | None, chunk_delay_s: float) -> Iterator[Step]:
     parts = answer.parts
     struck = _moment(parts, fault) if fault is not None else -1
     begun = dripping = False
@@ -242,7 +242,7 @@ def _endless(piece: bytes, seconds: float | None) -> Iterator[Step]:
         yield Pause(seconds or 0.0)
 
 
-def _head(answer: HttpResponse, length: int | None) -> bytes:
+def _head(answer: Response, length: int | None) -> bytes:
     framing = "transfer-encoding: chunked" if length is None else f"content-length: {length}"
     fields = "".join([f"{name}: {value}\r\n" for name, value in answer.headers.items()])
     return f"HTTP/1.1 {answer.status} {_PHRASES.get(answer.status, 'Unknown')}\r\n{fields}{framing}\r\n\r\n".encode(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ..fault import HttpResponse, halves
+from ..fault import Response, halves
 from ..reply import Received, Reply
 from .chat import ChatDialect
 from .completion import Completion, Dialect, RequestFields
@@ -30,12 +30,12 @@ DIALECTS: dict[str, Dialect] = {
 _request_fields = msgspec.json.Decoder(RequestFields)
 
 
-def compose(reply: Reply, request: Received, number: int) -> HttpResponse:
+def compose(reply: Reply, request: Received, number: int) -> Response:
     """A reply in the wire format the request is in, or the refusal a provider would give it."""
     ident = f"req_{number:08d}"
     headers = {"content-type": "application/json", "x-request-id": ident, "request-id": ident, **reply.headers}
     if reply.body is not None:
-        return HttpResponse(reply.status, headers, halves(reply.body), is_stream=False, error=b"")
+        return Response(reply.status, headers, halves(reply.body), is_stream=False, error=b"")
     path = request.path.partition("?")[0]
     dialect = next((dialect for end, dialect in DIALECTS.items() if path.endswith(end)), None)
     if dialect is None or request.method != "POST":
@@ -51,17 +51,15 @@ def compose(reply: Reply, request: Received, number: int) -> HttpResponse:
         return _refusal(dialect, 400, message, headers)
     answer = _prepare(dialect, reply, request, fields, number)
     if not fields.stream:
-        return HttpResponse(
-            200, headers, halves(dialect.whole(answer)), is_stream=False, error=dialect.error(500, FAILURE)
-        )
+        return Response(200, headers, halves(dialect.whole(answer)), is_stream=False, error=dialect.error(500, FAILURE))
     headers = {**headers, "content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
     parts = list(dialect.stream(answer))
-    return HttpResponse(200, headers | dict(reply.headers), parts, is_stream=True, error=dialect.error_event(FAILURE))
+    return Response(200, headers | dict(reply.headers), parts, is_stream=True, error=dialect.error_event(FAILURE))
 
 
-def _refusal(dialect: Dialect, status: int, message: str, headers: dict[str, str]) -> HttpResponse:
+def _refusal(dialect: Dialect, status: int, message: str, headers: dict[str, str]) -> Response:
     body = dialect.error(status, message)
-    return HttpResponse(status, headers, halves(body), is_stream=False, error=body)
+    return Response(status, headers, halves(body), is_stream=False, error=body)
 
 
 def _prepare(dialect: Dialect, reply: Reply, request: Received, fields: RequestFields, number: int) -> Completion:
