@@ -25,7 +25,7 @@ from turnout.core.policy import Policy
 from turnout.core.registry import Kind, Supplies, broken, kinds
 from turnout.text.match import Lexicon, Regex, UnwrappableRegex, to_re2
 
-from .document import Document, parse, spell
+from .document import Document, parse
 from .lines import Path
 from .model import AdjustHead, LayerHead, ProfileFile
 
@@ -335,6 +335,3 @@ def find_value(tree: object, wanted: str, path: Path = ()) -> Path | None:
             if (found := find_value(entry, wanted, (*path, key))) is not None:
                 return found
     return path if tree == wanted else None
-
-
-__all__ = ["Checker", "conform", "find_value", "layer_id", "own_keys", "spell"]

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, NoReturn
 from turnout.core.errors import ConfigError, Problem, suggest
 from turnout.text.file import read_bytes, reason_of
 
-from .lines import DEEPEST, Path, line_of, locate, syntax_line
+from .lines import DEEPEST, Path, locate, syntax_line
 
 Tree = dict[str, Any]
 
@@ -45,10 +45,9 @@ class Document(NamedTuple):
 
     def place(self, path: Path) -> Place:
         """Where a path was written, or its nearest ancestor that was."""
-        while path:
-            if path in self.origins:
-                return self.origins[path]
-            path = path[:-1]
+        for end in range(min(len(path), DEEPEST), 0, -1):
+            if path[:end] in self.origins:
+                return self.origins[path[:end]]
         return Place(self.file, None)
 
     def problem(self, path: Path, message: str) -> Problem:
@@ -94,20 +93,19 @@ def from_source(source: str, name: str) -> Document:
     try:
         tree = tomllib.loads(source)
     except tomllib.TOMLDecodeError as error:
-        at = syntax_line(error)
         message = re.sub(r" \(at [^()]*\)$", "", str(error))
-        raise ConfigError([Problem(f"{name}:{at[0]}" if at else name, f"not valid TOML: {message}")]) from None
+        raise ConfigError([Problem(str(Place(name, syntax_line(error))), f"not valid TOML: {message}")]) from None
     except ValueError:  # what Python says of it is for programmers
         raise ConfigError([Problem(name, "not valid TOML: it has a number of thousands of digits")]) from None
     except RecursionError:
         raise ConfigError([Problem(name, "not valid TOML: nested too deeply")]) from None
-    lines = locate(source)
+    document = Document(tree, {path: Place(name, line) for path, line in locate(source).items()}, name)
     if huge := next(_huge(tree, ()), None):
-        where = f"{name}:{line_of(lines, huge)} {spell(huge)}"
-        raise ConfigError([Problem(where, "a number of that many digits: TOML has whole numbers of 64 bits")])
-    if deep := next((path for path in lines if len(path) >= DEEPEST), None):
-        raise ConfigError([Problem(f"{name}:{lines[deep]}", f"nested too deeply: {DEEPEST} levels or more")])
-    return Document(tree, {path: Place(name, line_of(lines, path)) for path in lines}, name)
+        problem = document.problem(huge, "a number of that many digits: TOML has whole numbers of 64 bits")
+        raise ConfigError([problem])
+    if deep := next((path for path in document.origins if len(path) >= DEEPEST), None):
+        raise ConfigError([Problem(str(document.place(deep)), f"nested too deeply: {DEEPEST} levels or more")])
+    return document
 
 
 def _huge(value: object, path: Path) -> Iterator[Path]:

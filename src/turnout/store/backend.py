@@ -158,14 +158,7 @@ def grouped(rows: Sequence[Row]) -> Iterable[tuple[str, list[Record]]]:
 
 def record(row: Row) -> Record:
     """A row's fields as a database takes them: JSON as text."""
-    fields = astuple(row)
-    if type(row) is DecisionRow:
-        return (*fields[:-3], _json(row.asked), _json(row.body), row.key_id)
-    if type(row) is OutcomeRow:
-        return (*fields[:-3], _json(row.sources), _json(row.extra), row.created_ms)
-    if type(row) is ProfileRow:
-        return (row.hash, row.name, _json(row.resolved), row.created_ms)
-    return fields
+    return tuple([_json(field) if type(field) is Raw else field for field in astuple(row)])
 
 
 def _json(raw: Raw) -> str | None:
