@@ -25,7 +25,7 @@ from turnout.core.policy import Policy
 from turnout.core.registry import Kind, Supplies, broken, kinds
 from turnout.text.match import Lexicon, Regex, UnwrappableRegex, to_re2
 
-from .document import Document, parse
+from .document import Document, Tree, leaves, parse
 from .lines import Path
 from .model import AdjustHead, LayerHead, ProfileFile
 
@@ -145,7 +145,7 @@ class Checker:
 
     def problems(self) -> list[Problem]:
         self.found += conform(self.tree, inspect.type_info(ProfileFile))
-        self.found += _secrets(self.tree, ())
+        self.found += _secrets(self.tree)
         routes = self.tree.get("routes")
         self.routes = tuple(route for route in routes if isinstance(route, str)) if isinstance(routes, list) else ()
         self._check_routes()
@@ -256,7 +256,7 @@ class Checker:
                 re2.compile(to_re2(pattern, wrap=wrap), options=options)
             except (re2.error, UnwrappableRegex) as error:
                 reason = error.args[0].decode() if isinstance(error.args[0], bytes) else str(error)
-                where = find_value(entry, pattern.source, path) or path
+                where = next((where for where, value in leaves(entry, path) if value == pattern.source), path)
                 self.found.append((where, f"not a pattern RE2 can run in linear time: {reason}"))
 
     def _check_contract(self) -> None:
@@ -315,23 +315,8 @@ def own_keys(entry: Mapping[str, Any], head: type[Struct] = LayerHead) -> dict[s
     return {key: value for key, value in entry.items() if key not in head.__struct_fields__}
 
 
-def _secrets(value: object, path: Path) -> Iterator[Found]:
-    if isinstance(value, dict):
-        for key, entry in value.items():
-            yield from _secrets(entry, (*path, key))
-    elif isinstance(value, list):
-        for i, entry in enumerate(value):
-            yield from _secrets(entry, (*path, i))
-    elif isinstance(value, str):
-        named = bool(path) and isinstance(path[-1], str) and _SECRET_KEY.search(path[-1])
-        if named or CREDENTIAL.search(value):
+def _secrets(tree: Tree) -> Iterator[Found]:
+    for path, value in leaves(tree):
+        named = isinstance(path[-1], str) and _SECRET_KEY.search(path[-1])
+        if isinstance(value, str) and (named or CREDENTIAL.search(value)):
             yield path, 'looks like a secret: write { env = "NAME" } or { file = "path" } instead'
-
-
-def find_value(tree: object, wanted: str, path: Path = ()) -> Path | None:
-    """Where a string stands in a tree."""
-    if isinstance(tree, dict | list):
-        for key, entry in tree.items() if isinstance(tree, dict) else enumerate(tree):
-            if (found := find_value(entry, wanted, (*path, key))) is not None:
-                return found
-    return path if tree == wanted else None

@@ -100,7 +100,9 @@ def from_source(source: str, name: str) -> Document:
     except RecursionError:
         raise ConfigError([Problem(name, "not valid TOML: nested too deeply")]) from None
     document = Document(tree, {path: Place(name, line) for path, line in locate(source).items()}, name)
-    if huge := next(_huge(tree, ()), None):
+    # Python refuses to write out such a number, so that it cannot be hashed or shown.
+    is_huge = (path for path, value in leaves(tree) if isinstance(value, int) and value.bit_length() > LONGEST_BITS)
+    if huge := next(is_huge, None):
         problem = document.problem(huge, "a number of that many digits: TOML has whole numbers of 64 bits")
         raise ConfigError([problem])
     if deep := next((path for path in document.origins if len(path) >= DEEPEST), None):
@@ -108,13 +110,13 @@ def from_source(source: str, name: str) -> Document:
     return document
 
 
-def _huge(value: object, path: Path) -> Iterator[Path]:
-    """Where numbers stand that Python refuses to write out, and so cannot be hashed or shown."""
-    if isinstance(value, dict | list) and len(path) < DEEPEST:
-        for key, entry in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from _huge(entry, (*path, key))
-    elif isinstance(value, int) and value.bit_length() > LONGEST_BITS:
-        yield path
+def leaves(tree: object, path: Path = ()) -> Iterator[tuple[Path, object]]:
+    """Every value of a tree that is no table and no list, and where it stands."""
+    if isinstance(tree, dict | list) and len(path) < DEEPEST:
+        for key, entry in tree.items() if isinstance(tree, dict) else enumerate(tree):
+            yield from leaves(entry, (*path, key))
+    else:
+        yield path, tree
 
 
 def extend(base: Document, over: Document) -> Document:

@@ -27,7 +27,6 @@ from .storable import encode, name, writable, writable_json
 
 _encode = msgspec.json.Encoder().encode
 _rows: msgspec.json.Decoder[Row | LoggedRow] = msgspec.json.Decoder(Row | LoggedRow)
-_many: msgspec.json.Decoder[list[Row | LoggedRow]] = msgspec.json.Decoder(list[Row | LoggedRow])
 
 
 class Subject(NamedTuple):
@@ -133,14 +132,6 @@ def decode_row(content: bytes) -> Row:
     """The row of a line's content; raises DecodeError for what is none."""
     row = _rows.decode(content)
     return row.whole() if isinstance(row, LoggedRow) else row
-
-
-def decode_rows(contents: Sequence[bytes]) -> list[Row]:
-    """The rows of many lines, read in one go; raises DecodeError if one of them is none."""
-    rows = _many.decode(b"[" + b",".join(contents) + b"]")
-    if len(rows) != len(contents):
-        raise msgspec.DecodeError("a line of more than one row")
-    return [row.whole() if isinstance(row, LoggedRow) else row for row in rows]
 
 
 def asked_text(query: Query) -> str:

@@ -31,11 +31,12 @@ from turnout.core.decision import Decision
 from turnout.core.errors import NotStored
 
 from .backend import Backend, Unwritable
-from .encode import RowEncoder, decode_row, decode_rows
+from .encode import RowEncoder, decode_row
 from .row import Row
 from .spool import CLOSED, Spool, contents, line
 
 Durability = Literal["batched", "strict"]
+Refusal = tuple[bytes, Exception]
 
 # How long a group is gathered for. What a commit costs is nearly the same for ten rows and for a hundred.
 GATHER_S = 0.05
@@ -94,7 +95,7 @@ class BatchResult(NamedTuple):
 
     committed: int
     repeated: int
-    refused: list[tuple[bytes, Exception]]
+    refused: list[Refusal]
 
 
 class Journal:
@@ -363,14 +364,9 @@ class Journal:
             return False
         start = self.spool.taken
         found = list(contents(lines))
-        told = [content for content in found if content is not None]
-        torn = len(found) - len(told)
-        refused: list[tuple[bytes, Exception]] = []
-        try:
-            rows = decode_rows(told)
-        except DecodeError:  # one by one, to see which
-            rows, told, refused = _read_apart(told)
-        written = self._write(rows, told)
+        torn = found.count(None)
+        rows, refused = _decode(content for content in found if content is not None)
+        written = self._write(rows)
         refused += written.refused
         # Only now, when the whole batch has been dealt with: what is tried again is set aside once.
         if refused:
@@ -395,21 +391,21 @@ class Journal:
         _answer(done, self._refused)
         return True
 
-    def _write(self, rows: Sequence[Row], told: Sequence[bytes]) -> BatchResult:
-        """Write rows, told in these bytes. One that is refused does not stop the others."""
+    def _write(self, rows: Sequence[tuple[bytes, Row]]) -> BatchResult:
+        """Write rows, each given with its encoding. One that is refused does not stop the others."""
         if not rows:
             return BatchResult(0, 0, [])
         try:
-            repeated = self.backend.write(rows)
+            repeated = self.backend.write([row for _, row in rows])
         except Unwritable as error:
             if len(rows) == 1:
-                return BatchResult(0, 0, [(told[0], error)])
+                return BatchResult(0, 0, [(rows[0][0], error)])
             middle = len(rows) // 2
-            one, two = self._write(rows[:middle], told[:middle]), self._write(rows[middle:], told[middle:])
+            one, two = self._write(rows[:middle]), self._write(rows[middle:])
             return BatchResult(one.committed + two.committed, one.repeated + two.repeated, one.refused + two.refused)
         return BatchResult(len(rows) - repeated, repeated, [])
 
-    def _set_aside(self, refused: Sequence[tuple[bytes, Exception]]) -> None:
+    def _set_aside(self, refused: Sequence[Refusal]) -> None:
         """Keep what no database takes where a person can look at it."""
         file = self.spool.folder / REJECTED
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -449,19 +445,16 @@ class Journal:
             one.receipt.set_exception(NotStored(why))
 
 
-def _read_apart(contents: Iterable[bytes]) -> tuple[list[Row], list[bytes], list[tuple[bytes, Exception]]]:
-    """The rows that can be read, what they were told in, and what cannot be."""
-    rows: list[Row] = []
-    told: list[bytes] = []
-    refused: list[tuple[bytes, Exception]] = []
+def _decode(contents: Iterable[bytes]) -> tuple[list[tuple[bytes, Row]], list[Refusal]]:
+    """The rows that can be read, each with its encoding, and what cannot be."""
+    rows: list[tuple[bytes, Row]] = []
+    refused: list[Refusal] = []
     for content in contents:
         try:
-            rows.append(decode_row(content))
+            rows.append((content, decode_row(content)))
         except DecodeError as error:
             refused.append((content, error))
-        else:
-            told.append(content)
-    return rows, told, refused
+    return rows, refused
 
 
 def _step_back() -> None:

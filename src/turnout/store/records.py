@@ -291,9 +291,8 @@ class Records:
             raise StoreError(f"{found.route} cannot be right and should be {should_be}: say wrong, or leave that out")
         now = time.time_ns() // 1_000_000
         word = Feedback(new_id(), found.id, verdict, should_be, writable(by), writable(note), now)
-        fields = ("id", "decision_id", "verdict", "should_be", "note", "created_ms")
-        values = {field: getattr(word, field) for field in fields}
-        self._backend.change(sql.ADD_FEEDBACK, values | {"given_by": word.by, "tenant": self.tenant})
+        values = msgspec.structs.asdict(word) | {"given_by": word.by, "tenant": self.tenant}
+        self._backend.change(sql.ADD_FEEDBACK, values)
         return word
 
     # --- sessions
