@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from stored import ask
 from turnout import Decision
-from turnout.core.errors import ConfigError
+from turnout.core.errors import ConfigError, StoreError
 from turnout.server.key import Credential, digest, new_credential, read_credential, read_pepper, spell
 from turnout.store import Outcome, Span, Store, open_store
 from turnout.store.encode import decode_row
@@ -52,6 +52,14 @@ def test_a_key_comes_back_as_it_was(store: Store) -> None:
     assert store.keys.any()
     assert {key.id for key in store.keys.all()} == {plain.id, full.id}
     assert store.keys.find("0" * 12) is None
+
+
+def test_a_key_is_added_once(store: Store) -> None:
+    key = a_key(new_credential())
+    store.keys.add(key)
+    with pytest.raises(StoreError, match=r"there is a key .* already"):
+        store.keys.add(replace(key, name="another"))
+    assert [one.name for one in store.keys.all()] == [key.name]
 
 
 def test_a_key_is_revoked_once(store: Store) -> None:
