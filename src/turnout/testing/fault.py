@@ -38,14 +38,7 @@ BIG_BYTES = 10 * 1024 * 1024
 # A client that is told of a reset before it has read what came first may lose it: this is time to read.
 SETTLE_S = 0.02
 
-_ALL: tuple[Window, ...] = get_args(Window)
-WINDOWS: dict[FaultKind, tuple[Window, ...]] = {
-    "reset": _ALL,
-    "cut": _ALL,
-    "stall": _ALL,
-    "drip": _ALL,
-    "endless": _ALL,
-    "big_event": _ALL,
+WINDOWS: dict[FaultKind, tuple[Window, ...]] = dict.fromkeys(get_args(FaultKind), get_args(Window)) | {
     "half_json": ("before_delta", "after_delta"),
     "error_event": ("before_delta", "after_delta"),
     "wrong_type": ("before_headers",),

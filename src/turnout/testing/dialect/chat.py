@@ -32,7 +32,7 @@ class ChatDialect(OpenAIDialect):
         return encode({**head, "model": answer.model, "choices": [choice], "usage": self._usage(answer), **tail})
 
     def stream(self, answer: Completion) -> Iterator[BodyPart]:
-        head: dict[str, Any] = {"id": f"chatcmpl-{answer.number:08d}", "object": "chat.answer.chunk"}
+        head: dict[str, Any] = {"id": f"chatcmpl-{answer.number:08d}", "object": "chat.completion.chunk"}
         head |= {"created": CREATED, "model": answer.model, "service_tier": "default"}
         head["system_fingerprint"] = "fp_scripted"
         # Asked for usage, OpenAI names it in every chunk, and only the last one has any.
