@@ -153,29 +153,28 @@ def _merge(base: Document, at: Path, over: Document, by: Path, to: Path, origins
 def _merge_items(base: Document, at: Path, over: Document, by: Path, to: Path, origins: dict[Path, Place]) -> list[Any]:
     """Arrays of tables, item by item: an id that both have is merged, a new one comes last or where `before` says."""
     old, new = _get(base.tree, at), _get(over.tree, by)
-    order: list[tuple[str, int | None, int | None]] = [(item["id"], i, None) for i, item in enumerate(old)]
-    for j, item in enumerate(new):
-        names = [name for name, _, _ in order]
-        if item["id"] in names:
-            place = names.index(item["id"])
-            order[place] = (item["id"], order[place][1], j)
-        else:
-            before = item.pop("before", None)
-            if before is not None and before not in names:
-                _refuse(over, (*by, j, "before"), f"there is no {before!r} to go before", str(before), names)
-            if _is_drop(item):
-                _refuse(over, (*by, j), f"there is no {item['id']!r} to drop", item["id"], names)
-            order.insert(names.index(before) if before in names else len(order), (item["id"], None, j))
+    theirs = {item["id"]: i for i, item in enumerate(old)}
+    ours = {item["id"]: j for j, item in enumerate(new)}
+    order = list(theirs)
+    for name, j in ours.items():
+        if name in theirs:
+            continue
+        before = new[j].pop("before", None)
+        if before is not None and before not in order:
+            _refuse(over, (*by, j, "before"), f"there is no {before!r} to go before", str(before), order)
+        if _is_drop(new[j]):
+            _refuse(over, (*by, j), f"there is no {name!r} to drop", name, order)
+        order.insert(order.index(before) if before in order else len(order), name)
     origins[to] = over.place(by)
     result: list[Any] = []
-    for _, theirs, ours in order:
+    for name in order:
         here = (*to, len(result))
-        if theirs is None and ours is not None:
-            result.append(_copy(over, (*by, ours), here, origins))
-        elif theirs is not None and ours is None:
-            result.append(_copy(base, (*at, theirs), here, origins))
-        elif theirs is not None and ours is not None and not _is_drop(new[ours]):
-            result.append(_merge(base, (*at, theirs), over, (*by, ours), here, origins))
+        if name not in ours:
+            result.append(_copy(base, (*at, theirs[name]), here, origins))
+        elif name not in theirs:
+            result.append(_copy(over, (*by, ours[name]), here, origins))
+        elif not _is_drop(new[ours[name]]):
+            result.append(_merge(base, (*at, theirs[name]), over, (*by, ours[name]), here, origins))
     return result
 
 
