@@ -149,7 +149,7 @@ class Known:
                 return True
             case ast.IfExp(body=body, orelse=orelse):
                 return self.is_sound(body, inside) and self.is_sound(orelse, inside)
-            case ast.Call(func=ast.Name(id="spelled"), args=[inner]):
+            case ast.Call(func=ast.Name(id="spelled") | ast.Attribute(attr="spelled"), args=[inner]):
                 return self.is_sound(inner, inside)
             case ast.Call(func=ast.Attribute(value=inner, attr="encode"), args=[]):
                 return self.is_sound(inner, inside)

@@ -42,6 +42,7 @@ READS: dict[str, list[Read]] = {
         lambda records, ident: list(records.decisions(below=ident, span=Span(0))),
     ],
     "profile": [lambda records: None],  # by hash: see `sees_its_own`
+    "contract": [lambda records: None],  # the profile's
     "outcome": [lambda records, ident: records.outcome(ident)],
     "feedback": [lambda records, ident: records.feedback(ident)],
     "judge": [lambda records, ident: records.judge(ident, "right", by="me")],

@@ -27,7 +27,7 @@ class Key(Struct, frozen=True):
     profiles: tuple[str, ...] | None = None
     """The profiles it may use; None: all."""
     ceiling: str | None = None
-    """The dearest route it may have."""
+    """The most expensive route it may have."""
     may_force: bool = True
     """It may name a tier, a route or a model itself."""
     budget_usd: float | None = None

@@ -25,7 +25,7 @@ from turnout.core.registry import kinds
 from turnout.core.router import Router
 from turnout.core.verdict import Fault, Gate, Reason, Verdict
 
-from .entry import asked_text
+from .encode import asked_text
 from .records import Logged
 
 HELD = "gate.held"

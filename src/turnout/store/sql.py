@@ -266,7 +266,7 @@ order by id
 limit :most
 """
 
-# Saved is what is known of both sides: an answer whose cost nobody knows has saved nothing that can be told. Sums of
+# Saved is what is known of both sides: an answer of unknown cost has saved nothing that can be stated. Sums of
 # whole numbers stay whole: PostgreSQL makes them decimals.
 SPENT = """
 select o.slot, o.model, o.ended, count(*), cast(sum(o.attempts) as bigint), cast(sum(o.input_tokens) as bigint),

@@ -63,7 +63,7 @@ def place(
     deadline_ms: float = DEADLINE_MS,
     held_text: str = "",
 ) -> Placed:
-    """A layer in its place in a profile. A coroutine is a network layer unless told otherwise; None: a missing kind."""
+    """A layer in its place in a profile. A coroutine is a network layer by default; None: a missing kind."""
     if cost is None:
         cost = "network" if _is_coroutine_function(layer) else "free"
     return Placed(

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import os
 from ipaddress import ip_address
-from typing import Annotated, Any
+from typing import Annotated
 
-import msgspec
-import msgspec.inspect
 from msgspec import Meta, Struct
 
-from turnout.config.check import conform
-from turnout.config.document import read
-from turnout.config.load import settings_file
-from turnout.core.errors import ConfigError
+from turnout.config.settings import read_settings
 
 Port = Annotated[int, Meta(ge=0, le=65_535)]
 Count = Annotated[int, Meta(ge=1)]
@@ -61,16 +56,5 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-_TYPE = msgspec.inspect.type_info(ServerSettings)
-
-
 def server_settings(config: str | os.PathLike[str] | None = None) -> ServerSettings:
-    file = settings_file(config)
-    if file is None:
-        return ServerSettings()
-    document = read(file)
-    table: Any = document.tree.get("server", {})
-    problems = [document.problem(path, said) for path, said in conform(table, _TYPE, ("server",))]
-    if problems:
-        raise ConfigError(problems)
-    return msgspec.convert(table, ServerSettings)
+    return read_settings("server", ServerSettings, config)

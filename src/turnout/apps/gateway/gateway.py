@@ -133,7 +133,7 @@ class Gateway:
 
     def _session(self, request: ModelRequest, caller: Caller) -> str:
         """What the log calls a conversation: keyed, since a bare hash of its beginning would tell what that was."""
-        key = self.store.journal.scribe.key if self.store is not None else b""
+        key = self.store.journal.encoder.key if self.store is not None else b""
         return digest(request.conversation, caller.tenant, key)
 
     def _passed_through(

@@ -13,7 +13,7 @@ from turnout.config.load import load, read_chain
 from turnout.core.errors import NoLogYet, QueryError
 from turnout.core.query import Query
 from turnout.core.router import Router
-from turnout.store.flip import HISTORIES, Flip, FlipRate, Measured, Question, logged_questions, measure, note_flips
+from turnout.store.flip import HISTORIES, Flip, FlipCount, FlipRate, Question, logged_questions, measure, note_flips
 
 from ..draw.screen import Glyphs, console, counted, glyphs_for, visible, write_json
 from ..option import (
@@ -120,7 +120,7 @@ def _read(source: str, field: str) -> list[Question]:
 
 
 def _form(found: FlipRate) -> dict[str, Any]:
-    def counts(measured: Measured) -> dict[str, Any]:
+    def counts(measured: FlipCount) -> dict[str, Any]:
         return {**msgspec.structs.asdict(measured), "flip_rate": measured.rate}
 
     return {

@@ -10,7 +10,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from turnout.config.load import find, load_document, load_profile, shipped
+from turnout.config.load import find, load_profile, read_chain, shipped
 
 from ..draw.profile_page import page
 from ..draw.screen import console, glyphs_for, width_of, write_json
@@ -24,7 +24,7 @@ app = App(name="profiles", help_epilogue=examples_of("profiles"))
 @app.default
 def list_profiles(*, json: JsonOption = False) -> int:
     """List the profiles that ship with Turnout."""
-    trees = {name: load_document(name)[0].tree for name in shipped()}
+    trees = {name: read_chain(name).document.tree for name in shipped()}
     if json:
         rows = [
             {

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from turnout.config import shelf
 from turnout.config.check import layer_id
-from turnout.config.load import load_document
+from turnout.config.load import read_chain
 from turnout.core.errors import LearnError
 
 from ..draw.screen import console, glyphs_for, visible, write_json
@@ -56,7 +56,7 @@ def rollback(
 
 def _place(profile: str, layer: str | None) -> tuple[str, str]:
     """The profile's own name and its trained layer: without building it, which a broken champion may prevent."""
-    document, _ = load_document(profile)
+    document = read_chain(profile).document
     entries = document.tree.get("layers", [])
     found = [layer_id(entry) for entry in entries if isinstance(entry, dict) and entry.get("kind") in TRAINED]
     if layer is not None and layer not in found:

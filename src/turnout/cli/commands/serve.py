@@ -131,7 +131,7 @@ def _welcome(server: Server, addresses: list[str]) -> None:
     rows = [
         ("profile", server.runtime.router.profile.name),
         ("models", _models(server.runtime.models.slots)),
-        ("log", f"{store.backend.where}, questions: {store.journal.scribe.level}" if store is not None else "none"),
+        ("log", f"{store.backend.where}, questions: {store.journal.encoder.level}" if store is not None else "none"),
         ("keys", "one is needed with every request" if keyed else "none is needed on this machine"),
     ]
     screen = console()

@@ -1,7 +1,6 @@
 """From a decision to the lines of the spool: what is kept is settled here, once, before anything is written.
 
-This is the part of logging that a caller waits for, a few microseconds. Whatever depends on the profile alone is
-worked out when its first decision comes and kept.
+This is the part of logging that a caller waits for, a few microseconds.
 """
 
 from __future__ import annotations
@@ -21,22 +20,13 @@ from turnout.core.profile import Profile
 from turnout.core.query import Query
 
 from .contract import check_decision, check_outcome, decided_rules
-from .mask import writable
-from .redact import Level, digest, encode, keep, name, redact_body, redact_extra, writable_json
+from .redact import Level, digest, keep, redact_body, redact_extra
 from .row import NOTHING, BreachRow, LoggedRow, Outcome, OutcomeRow, ProfileRow, ReplyRow, Row
 from .spool import line
+from .storable import encode, name, writable, writable_json
 
 _encode = msgspec.json.Encoder().encode
 _rows: msgspec.json.Decoder[Row | LoggedRow] = msgspec.json.Decoder(Row | LoggedRow)
-_many: msgspec.json.Decoder[list[Row | LoggedRow]] = msgspec.json.Decoder(list[Row | LoggedRow])
-
-
-class Known(NamedTuple):
-    """What is worth knowing of a profile before its next decision."""
-
-    rules: tuple[Rule, ...]
-    spoken: dict[tuple[tuple[str, ...], str], tuple[Rule, ...]]
-    """The rules that speak of certain routes when a certain layer has chosen them, as far as seen."""
 
 
 class Subject(NamedTuple):
@@ -50,17 +40,16 @@ class Subject(NamedTuple):
     by: str
 
 
-class Scribe:
+class RowEncoder:
     """Writes rows for one store, at one redaction level."""
 
     def __init__(self, level: Level, key: bytes) -> None:
         self.level = level
         self.key = key
-        self._known: dict[str, Known] = {}
+        self._rules: dict[tuple[str, tuple[str, ...], str], tuple[Rule, ...]] = {}
 
     def decision(self, decision: Decision, parent: str | None = None, *, key_id: str = "") -> bytes:
         """The lines of a decision and its parts; `key_id` is the key that asked for it."""
-        known = self._known.get(decision.profile.hash) or self._know(decision.profile)
         query, level = decision.query, self.level
         text = query.text or asked_text(query)
         tenant = name(query.tenant) if query.tenant else ""
@@ -78,13 +67,9 @@ class Scribe:
         teacher, now = _teacher(decision), time.time_ns() // 1_000_000
         row = LoggedRow(parent, tenant, session, teacher, now, kept, hashed, level, asked, body, key_id)
         lines = line(writable_json(_encode(row)))
-        if known.rules:
-            end = (decision.routes, decision.by)
-            rules = known.spoken.get(end)
-            if rules is None:
-                rules = known.spoken[end] = tuple(rule for rule in known.rules if rule.applies(*end))
-            if rules and (broken := check_decision(rules, decision)):
-                lines += breaches(decision.id, tenant, decision.profile.name, broken, "decision")
+        rules = self._rules_for(decision)
+        if rules and (broken := check_decision(rules, decision)):
+            lines += breaches(decision.id, tenant, decision.profile.name, broken, "decision")
         for part in decision.parts:
             lines += self.decision(part, decision.id, key_id=key_id)
         return lines
@@ -92,58 +77,46 @@ class Scribe:
     def profile(self, profile: Profile) -> bytes:
         """The line of a profile."""
         resolved = Raw(encode(profile.resolved))
-        return entry(ProfileRow(profile.hash, profile.name, resolved, time.time_ns() // 1_000_000))
+        return encode_row(ProfileRow(profile.hash, profile.name, resolved, time.time_ns() // 1_000_000))
 
-    def _know(self, profile: Profile) -> Known:
-        known = self._known[profile.hash] = Known(decided_rules(profile.contract), {})
-        return known
+    def _rules_for(self, decision: Decision) -> tuple[Rule, ...]:
+        """The rules that this decision alone could break; worked out when the first like it comes."""
+        profile = decision.profile
+        key = (profile.hash, decision.routes, decision.by)
+        rules = self._rules.get(key)
+        if rules is None:
+            could = (rule for rule in decided_rules(profile.contract) if rule.applies(decision.routes, decision.by))
+            rules = self._rules[key] = tuple(could)
+        return rules
 
-    def outcome(self, subject: Subject, told: Outcome) -> bytes:
+    def outcome(self, subject: Subject, outcome: Outcome) -> bytes:
         """The lines of an outcome, and of what in it breaks the contract."""
-        row = OutcomeRow(
-            subject.decision_id,
-            subject.tenant,
-            told.ended,
-            told.slot,
-            told.model,
-            told.attempts,
-            told.input_tokens,
-            told.output_tokens,
-            told.cost_usd,
-            told.baseline_usd,
-            told.classifier_usd,
-            told.retrieval,
-            told.fallback,
-            told.cap_reached,
-            told.elapsed_ms,
-            NOTHING if told.sources is None else Raw(encode(told.sources)),
-            self._extra(told.extra) if told.extra else NOTHING,
-            time.time_ns() // 1_000_000,
-        )
-        broken = check_outcome(subject.rules, subject.routes, subject.by, told)
-        return entry(row) + breaches(subject.decision_id, subject.tenant, subject.profile, broken, "outcome")
+        sources = NOTHING if outcome.sources is None else Raw(encode(outcome.sources))
+        extra = self._extra(outcome.extra) if outcome.extra else NOTHING
+        now = time.time_ns() // 1_000_000
+        # An outcome's fields are the columns of its row, in their order.
+        row = OutcomeRow(*(subject.decision_id, subject.tenant, *astuple(outcome)[:-2], sources, extra, now))
+        broken = check_outcome(subject.rules, subject.routes, subject.by, outcome)
+        return encode_row(row) + breaches(subject.decision_id, subject.tenant, subject.profile, broken, "outcome")
 
     def _extra(self, extra: Mapping[str, Any]) -> Raw:
         return Raw(encode(extra if self.level == "full" else redact_extra(to_builtins(extra), self.level)))
 
     def reply(self, tenant: str, session: str, decision_id: str | None, role: str, text: str) -> bytes:
         now, kept = time.time_ns() // 1_000_000, keep(text, self.level)
-        return entry(ReplyRow(new_id(), name(tenant), name(session), decision_id, role, kept, self.level, now))
+        return encode_row(ReplyRow(new_id(), name(tenant), name(session), decision_id, role, kept, self.level, now))
 
 
 def breaches(decision_id: str, tenant: str, profile: str, broken: Iterable[Violation], phase: str) -> bytes:
     now = time.time_ns() // 1_000_000
-    return b"".join(
-        entry(
-            BreachRow(
-                decision_id, tenant, profile, one.rule, one.fact, encode(one.found).decode(), one.text, phase, now
-            )
-        )
-        for one in broken
-    )
+    lines = b""
+    for one in broken:
+        found = encode(one.found).decode()
+        lines += encode_row(BreachRow(decision_id, tenant, profile, one.rule, one.fact, found, one.text, phase, now))
+    return lines
 
 
-def entry(row: Row) -> bytes:
+def encode_row(row: Row) -> bytes:
     """The line of a row; what a provider or an application calls things may be any text."""
     try:
         content = _encode(row)
@@ -155,18 +128,10 @@ def entry(row: Row) -> bytes:
     return line(content)
 
 
-def read_entry(content: bytes) -> Row:
+def decode_row(content: bytes) -> Row:
     """The row of a line's content; raises DecodeError for what is none."""
     row = _rows.decode(content)
     return row.whole() if isinstance(row, LoggedRow) else row
-
-
-def read_entries(contents: Sequence[bytes]) -> list[Row]:
-    """The rows of many lines, read in one go; raises DecodeError if one of them is none."""
-    rows = _many.decode(b"[" + b",".join(contents) + b"]")
-    if len(rows) != len(contents):
-        raise msgspec.DecodeError("a line of more than one row")
-    return [row.whole() if isinstance(row, LoggedRow) else row for row in rows]
 
 
 def asked_text(query: Query) -> str:

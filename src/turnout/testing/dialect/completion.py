@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 from msgspec import Raw, Struct
 
-from ..fault import Part
+from ..fault import BodyPart
 from ..reply import Received, ToolCall
 
 # Any moment will do, and the same one makes answers the same.
@@ -18,22 +18,22 @@ NOTHING = Raw(b"")
 encode = msgspec.json.encode
 
 
-class StreamOptions(Struct):
+class UsageOption(Struct):
     include_usage: bool = False
 
 
-class Wanted(Struct):
+class RequestFields(Struct):
     """What a provider must know of a request to answer it."""
 
     model: str = ""
     stream: bool | None = None
-    stream_options: StreamOptions | None = None
+    stream_options: UsageOption | None = None
     messages: Raw = NOTHING
     input: Raw = NOTHING
     max_tokens: int | None = None
 
 
-class Said(NamedTuple):
+class Completion(NamedTuple):
     """A reply, with everything in it that its script left open."""
 
     number: int
@@ -60,20 +60,20 @@ class Dialect(Protocol):
     call_prefix: str
     """How the id of a tool call begins."""
 
-    def refusal(self, request: Received, wanted: Wanted) -> str:
+    def refusal(self, request: Received, fields: RequestFields) -> str:
         """What is wrong with a request; empty if nothing is."""
         ...
 
-    def whole(self, said: Said) -> bytes: ...
+    def whole(self, answer: Completion) -> bytes: ...
 
-    def stream(self, said: Said) -> Iterator[Part]: ...
+    def stream(self, answer: Completion) -> Iterator[BodyPart]: ...
 
     def error(self, status: int, message: str) -> bytes: ...
 
     def error_event(self, message: str) -> bytes: ...
 
 
-class OpenAI:
+class OpenAIDialect:
     """What OpenAI's two formats have in common."""
 
     call_prefix = "call_"
