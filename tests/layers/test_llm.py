@@ -17,7 +17,7 @@ from turnout import Query, Router, load
 from turnout.core.model import Prompt
 from turnout.core.model import Reply as Spoken
 from turnout.core.registry import Supplies
-from turnout.layers.llm import NO_TURNS, Llm, LlmConfig, MissingModel, fenced, llm
+from turnout.layers.llm import NO_TURNS, Llm, LlmConfig, fenced, llm
 from turnout.layers.llm import _key as kept_under
 from turnout.models.ask import Models
 from turnout.models.provider import Wire
@@ -420,7 +420,7 @@ def test_without_a_model_the_layer_is_absent() -> None:
     assert isinstance(llm(LlmConfig(), Supplies(("a",), NoPhrases(), models)), Llm)
     for missing in (None, models):
         found = llm(LlmConfig(slot="router"), Supplies(("a",), NoPhrases(), missing))
-        assert isinstance(found, MissingModel)
+        assert isinstance(found, Absent)
         assert "turnout models set router" in found.absent
     decision = asyncio.run(load("tiers", config="").route(UNSURE))
     assert (decision.route, decision.outcome) == ("MEDIUM", "Fl")

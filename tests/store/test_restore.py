@@ -19,7 +19,7 @@ from turnout.config.cases import read_cases
 from turnout.config.load import shipped, shipped_file
 from turnout.core import registry
 from turnout.core.errors import StoreError
-from turnout.core.profile import Layer
+from turnout.core.layer import Layer
 from turnout.core.query import NOT_KEPT, Reading
 from turnout.store import Logged, Store, open_store
 from turnout.store.redact import LEVELS

@@ -254,10 +254,9 @@ async def decide(router: Router, query: Query, caller: Caller, slots: Slots, sto
 def worst_usd(place: Placed, query: Query, slots: Slots) -> float | None:
     """The most that asking a layer about a query can cost; None if its model has no known price. A layer that asks no
     model costs nothing."""
-    demand = getattr(place.call, "demand", None)
-    if place.cost != "network" or demand is None:
+    most = place.call.demand(query) if place.cost == "network" and place.call is not None else None
+    if most is None:
         return 0.0
-    most = demand(query)
     slot = slots.find(most.slot) or slots.by_id(most.slot)
     if slot is None:
         return None

@@ -235,9 +235,7 @@ class Checker:
         if list(conform(own, wanted)):
             return
         config = msgspec.convert(own, kind.config)
-        faults = getattr(config, "faults", None)
-        if faults is not None:
-            self.found += [((*path, *parse(where)), text) for where, text in faults(self.routes)]
+        self.found += [((*path, *parse(where)), text) for where, text in kind.faults(config, self.routes)]
         self._check_patterns(kind, config, entry, path)
 
     def _check_patterns(self, kind: Kind, config: Struct, entry: Mapping[str, Any], path: Path) -> None:
@@ -285,11 +283,12 @@ class Checker:
         reachable |= {default.route for default in (profile.blank, profile.off) if default is not None}
         for entry in profile.layers:
             kind = kinds().get(entry["kind"])
-            produces = getattr(kind.config, "produces", None) if kind is not None else None
-            if kind is None or (produces is None and kind.who != "D"):
+            if kind is None:
+                return
+            produced = kind.produces(msgspec.convert(own_keys(entry), kind.config))
+            if produced is None and kind.who != "D":
                 return  # a kind that may choose any route: nothing can be called unreachable
-            if produces is not None:
-                reachable |= produces(msgspec.convert(own_keys(entry), kind.config))
+            reachable |= produced or set()
         for i, route in enumerate(profile.routes):
             if route not in reachable:
                 self.found.append((("routes", i), f"no layer can choose {route!r}: it is reached only when declared"))

@@ -6,28 +6,18 @@ exact profile it came from.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, Protocol
 
 from msgspec import Meta, Raw, Struct
 
 from .contract import Rule
+from .layer import Cost, JudgesBy, Layer
 from .policy import Policy
 from .query import Query, Reading
-from .verdict import Gate, Reason, Verdict, Who
+from .verdict import Gate, Reason, Who
 
 Share = Annotated[float, Meta(ge=0.0, le=1.0)]
-
-
-class Layer(Protocol):
-    """Judges a reading; `None` means: not mine.
-
-    A layer may also have `explain(verdict)`, which renders a verdict's evidence for the log and whoever asks, and
-    `elaborate(verdict)` for what takes longer to find: whoever looks at a decision waits for that, the log does not.
-    One that asks a model has `demand(query)`, the most it may ask about it, so that a key's budget can pay for it.
-    """
-
-    def __call__(self, reading: Reading, /) -> Verdict | Awaitable[Verdict | None] | None: ...
 
 
 class Adjust(Protocol):
@@ -45,18 +35,8 @@ class Part(Struct, frozen=True):
     """What a condition leads to: the reply is framed around it."""
 
 
-Needs = Literal["declared", "notes", "install"]
-"""What a layer judges by: a declared route, notes of the reading. `install`: no installed package provides its kind.
-
-A layer says so by its attribute `judges_by`."""
-
-
-def judges_by(layer: object) -> Needs | None:
-    said = getattr(layer, "judges_by", None)
-    return said if said in ("declared", "notes") else None
-
-
-Explain = Callable[[Verdict], tuple[Reason, ...]]
+Needs = Literal[JudgesBy, "install"]
+"""What a layer judges by. `install`: no installed package provides its kind, or what it would serve is not there."""
 
 
 class Placed(Struct, frozen=True):
@@ -64,13 +44,11 @@ class Placed(Struct, frozen=True):
 
     id: str
     kind: str
-    cost: Literal["free", "cpu", "network"]
+    cost: Cost
     who: Who
     gate: Gate
     deadline_ms: float
     call: Layer | None
-    explain: Explain | None = None
-    elaborate: Explain | None = None
     held_text: str = ""
     """How people read a verdict of this layer that its gate held back; `{confidence}` stands for the number."""
     absent: str = ""
@@ -114,7 +92,7 @@ class Profile(Struct, frozen=True, eq=False):
     blank: Default | None = None
     """What a query with nothing to read gets; None sends it through the layers like any other."""
     ordered: bool = False
-    """Routes are listed from cheapest to dearest, so a ceiling makes sense."""
+    """Routes are listed from the cheapest to the most expensive, so a ceiling makes sense."""
     deadline_ms: float = 400.0
     contract: tuple[Rule, ...] = ()
     adjust: tuple[Adjust, ...] = ()

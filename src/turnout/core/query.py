@@ -32,7 +32,7 @@ class Query(Struct, frozen=True, omit_defaults=True, gc=False):
     declared: str | None = None
     """A route the caller asks for by name; honoured through the policy and still logged."""
     ceiling: str | None = None
-    """The dearest route this caller may have, in a profile whose routes are ordered."""
+    """The most expensive route this caller may have, in a profile whose routes are ordered."""
     session: str | None = None
     tenant: str | None = None
     intents: tuple[str, ...] = ()

@@ -19,6 +19,7 @@ from msgspec import Meta, Struct, json
 from msgspec.structs import replace
 
 from turnout.core.errors import NetError, TimedOut
+from turnout.core.layer import Absent, Layer
 from turnout.core.model import Asks, Demand, Prompt
 from turnout.core.query import Query, Reading
 from turnout.core.registry import Supplies, kind
@@ -67,7 +68,7 @@ class LlmConfig(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=T
         return [(place, f"{route!r} is not a route") for place, route in named if route not in routes]
 
 
-class Llm:
+class Llm(Layer):
     """Asks, reads the reply, remembers it."""
 
     def __init__(
@@ -168,21 +169,11 @@ def _key(*names: str) -> bytes:
     return told.digest()
 
 
-class MissingModel:
-    """Stands where a model would be asked and none is configured. The profile passes it by, and says why."""
-
-    def __init__(self, slot: str) -> None:
-        self.absent = f"no model fills the slot {slot!r} (turnout models set {slot} PROVIDER/MODEL)"
-
-    def __call__(self, reading: Reading) -> None:
-        return None
-
-
 @kind("llm.v1", cost="network", who="L")
-def llm(config: LlmConfig, supplies: Supplies) -> Llm | MissingModel:
+def llm(config: LlmConfig, supplies: Supplies) -> Llm | Absent:
     models, slot = supplies.models, config.model or config.slot
     if models is None or not models.has(slot):
-        return MissingModel(slot)
+        return Absent(f"no model fills the slot {slot!r} (turnout models set {slot} PROVIDER/MODEL)")
     return Llm(config, supplies, models)
 
 

@@ -18,6 +18,7 @@ from turnout.config.document import Document
 from turnout.config.resolve import build
 from turnout.core.decision import Decision, Ended, Step
 from turnout.core.errors import ConfigError, StoreError
+from turnout.core.layer import Layer
 from turnout.core.policy import Policy
 from turnout.core.profile import Fallback, Part, Placed, Profile
 from turnout.core.query import NOT_KEPT, Query, Reading
@@ -298,7 +299,14 @@ def _answering(place: Placed, answered: Mapping[str, Placed], letters: Mapping[s
     if place.needs == "install" and (was := answered.get(place.id)) is not None:
         who = letters.get(place.id, place.who)
         place = replace(place, cost="network", needs=None, who=who, held_text=was.held_text)
-    return replace(place, explain=None, elaborate=None) if place.cost == "network" else place
+    return replace(place, call=None if place.call is None else RecordedLayer()) if place.cost == "network" else place
+
+
+class RecordedLayer(Layer):
+    """Stands for a layer whose answers are on record, and cannot explain them."""
+
+    def __call__(self, reading: Reading, /) -> None:
+        return None
 
 
 def _agree(one: Decision, other: Decision) -> bool:

@@ -27,9 +27,10 @@ from turnout import layers as _builtin_layers  # noqa: F401 - importing it regis
 from turnout.config.check import conform
 from turnout.config.document import spell
 from turnout.core.errors import suggest
-from turnout.core.profile import Layer, Placed
+from turnout.core.layer import Cost, Judge, Layer, adapt
+from turnout.core.profile import Placed
 from turnout.core.query import Query, Reading
-from turnout.core.registry import Cost, Kind, Supplies, kinds
+from turnout.core.registry import Kind, Supplies, kinds
 from turnout.core.verdict import Fault, Reason, Verdict
 from turnout.text.match import Lexicon
 from turnout.text.read import reader
@@ -61,7 +62,7 @@ class Finding(NamedTuple):
 
 
 def check_layer(
-    layer: Layer | str,
+    layer: Layer | Judge | str,
     config: Mapping[str, Any] | None = None,
     *,
     routes: tuple[str, ...] = ROUTES,
@@ -85,7 +86,7 @@ def check_layer(
 
 
 def layer_findings(
-    layer: Layer | str,
+    layer: Layer | Judge | str,
     config: Mapping[str, Any] | None = None,
     *,
     routes: tuple[str, ...] = ROUTES,
@@ -153,8 +154,7 @@ def _build(name: str, config: Mapping[str, Any], routes: tuple[str, ...], found:
         found.add("config", f"{kind.config.__name__} is not frozen")
     mistakes = [f"{spell(path)}: {message}" for path, message in conform(dict(config), shape)]
     if not mistakes:
-        faults = getattr(msgspec.convert(config, kind.config), "faults", None)
-        listed = _attempt(lambda: list(faults(routes))) if faults is not None else _Answer([], None, 0)
+        listed = _attempt(lambda: kind.faults(msgspec.convert(config, kind.config), routes))
         if listed.fault is not None:
             mistakes.append(f"faults() raised {listed.fault.detail}")
         mistakes += [f"{where}: {message}" for where, message in listed.answer or ()]
@@ -174,10 +174,9 @@ def _construct(kind: Kind, config: Mapping[str, Any], routes: tuple[str, ...], f
     if config != before:
         found.add("mutates", "building the layer changed its config")
     read = reader(lexicon.compile(), fold_name="unicode", unwrap=True)
-    produces = getattr(typed, "produces", None)
     placed = place(built.answer, kind.name.split(".")[0], cost=kind.cost, who=kind.who)
     again = lambda: _construct(kind, config, routes, found)  # noqa: E731 - the same arguments, later
-    return _Subject(placed, read, produces() if produces is not None else None, again)
+    return _Subject(placed, read, kind.produces(typed), again)
 
 
 class _Examination:
@@ -248,10 +247,9 @@ class _Examination:
     def _judge_reasons(self, name: str, verdict: Verdict) -> None:
         reasons = verdict.reasons
         place = self.subject.place
-        for called, explain in (("explain", place.explain), ("elaborate", place.elaborate)):
-            if explain is None:
-                continue
-            before = copy.deepcopy(verdict)
+        layer = adapt(place.call)
+        for called, explain in (("explain", layer.explain), ("elaborate", layer.elaborate)):
+            before = _attempt(partial(copy.deepcopy, verdict)).answer
             told, again = (_attempt(partial(explain, verdict)) for _ in range(2))
             if told.fault is not None:
                 self.found.add("reasons", f"{called} raised {told.fault.detail}", name)
@@ -261,7 +259,8 @@ class _Examination:
                 return
             if told.answer != again.answer:
                 self.found.add("repeat", "explains differently when asked again", name)
-            if _differ(verdict, before):
+            # A verdict that cannot be copied or compared is reported already.
+            if before is not None and _attempt(partial(_differ, verdict, before)).answer:
                 self.found.add("mutates", f"{called} changed the verdict", name)
             reasons += told.answer
         if not reasons:

@@ -6,7 +6,6 @@ it matched is what its patterns find. Both hold for kinds this file has never he
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
@@ -74,7 +73,7 @@ def gather(decision: Decision, dots: str = "…") -> Evidence:
 def weigh(profile: Profile, reading: Reading, step: Step) -> dict[str, float]:
     """What each reason adds to the score of the route the layer chose, or to its one score."""
     verdict, place = step.verdict, step.place
-    if verdict is None or place.call is None or place.cost == "network" or inspect.iscoroutinefunction(place.call):
+    if verdict is None or place.call is None or place.cost == "network" or place.call.awaits:
         return {}
     key = measured_by(verdict)
     added = {}
