@@ -14,6 +14,7 @@ import pytest
 from msgspec.structs import replace
 
 from turnout import Query, Router, load
+from turnout.core.layer import Absent
 from turnout.core.model import Prompt
 from turnout.core.model import Reply as Spoken
 from turnout.core.registry import Supplies

@@ -1,6 +1,7 @@
 """Is a store sound? Its file, its schema, every row of it, and what must hold between tables.
 
-Only looks, never repairs. One thing that cannot be read does not keep the rest from being looked at.
+Only looks, never repairs. One thing that cannot be read does not keep the rest from being looked at, unless nothing
+answers at all.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 from msgspec import DecodeError, json
 
-from turnout.core.errors import StoreError
+from turnout.core.errors import StoreError, StoreUnavailable
 
 from . import sql
 from .backend import Backend, Record
@@ -47,9 +48,13 @@ def examine(backend: Backend, folder: Path, progress: Progress = lambda *_: None
     """Everything that is checked, and how it ended; `folder` is the spool's."""
     try:
         steps = backend.pending()
+    except StoreUnavailable as error:
+        # Each further look would wait as long for the same answer.
+        yield StoreCheck("wrong", "schema", _short(error))
+        yield from _spool(folder)
+        return
     except StoreError as error:
         yield StoreCheck("wrong", "schema", _short(error))
-        steps = []
     else:
         if any(step.number == 1 for step in steps):
             yield StoreCheck("wrong", "schema", "it has no tables of Turnout's", "turnout db migrate makes them")
