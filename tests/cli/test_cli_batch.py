@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import turnout
 from turnout.cli import rows
-from turnout.cli.rows import Chunk, Job, chunks, decide_all, decide_chunk
+from turnout.cli.rows import Chunk, Job, chunks, decide_chunk, spread
 
 Run = Callable[..., Any]
 JOB = Job("tiers", "", "text")
@@ -178,7 +178,7 @@ def test_many_processes_keep_the_order(tmp_path: Path, monkeypatch: pytest.Monke
     file = tmp_path / "in.jsonl"
     file.write_text("".join(json.dumps({"id": n, "text": text}) + "\n" for n, text in enumerate(texts)))
     with file.open("rb") as source:
-        done = list(decide_all(JOB, chunks(source), 2))
+        done = list(spread(decide_chunk, JOB, chunks(source), 2))
     assert len(done) == 15
     found = [json.loads(line) for part in done for line in part.output.splitlines()]
     router = turnout.load("tiers", config="")
@@ -213,7 +213,7 @@ def test_reading_does_not_run_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
             yield Chunk(taken, [b'{"text":"hello"}\n'], 1)
 
     monkeypatch.setattr(rows, "ProcessPoolExecutor", Pool)
-    decided = decide_all(JOB, endless(), 2)
+    decided = spread(decide_chunk, JOB, endless(), 2)
     for _ in range(50):
         next(decided)
     assert taken <= 50 + 2 * rows.CHUNKS_PER_WORKER

@@ -74,7 +74,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
     clear_surroundings(monkeypatch, tmp_path)
     monkeypatch.setenv("TURNOUT_DB", str(tmp_path / "turnout.db"))
     # A server that would start after all must not: it would serve until the end of time.
-    monkeypatch.setattr("turnout.cli.serve._run", _refuse_to_run)
+    monkeypatch.setattr("turnout.cli.commands.serve._run", _refuse_to_run)
     data = tmp_path / "data" / "turnout"
     found = {
         "settings": tmp_path / "turnout.toml",
@@ -126,7 +126,7 @@ def test_sound_files_are_no_problem(files: dict[str, Path], run: Run) -> None:
 
 
 def _serve(files: dict[str, Path]) -> None:
-    from turnout.cli.serve import serve
+    from turnout.cli.commands.serve import serve
 
     serve(config=str(files["settings"]))
 

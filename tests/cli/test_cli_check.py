@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from turnout.cli.check import cases_file
+from turnout.cli.commands.check import cases_file
 from turnout.config.load import shipped
 
 Run = Callable[..., Any]

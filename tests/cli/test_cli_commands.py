@@ -1,6 +1,8 @@
 """Every command as a user types it: what it prints, where, and its exit code. Nothing ends in a traceback."""
 
+import ast
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -8,7 +10,8 @@ from typing import Any, NamedTuple
 import pytest
 
 import turnout
-from turnout.cli import BUG, guarded, main
+from turnout.cli import BUG, commands, guarded, main
+from turnout.cli.table import RENAMED
 from turnout.config.load import shipped
 
 Run = Callable[..., Any]
@@ -244,3 +247,47 @@ def test_doctor_reports_a_broken_plug_in(run: Run, monkeypatch: pytest.MonkeyPat
     ran = run("doctor")
     assert ran.code == 1
     assert "ModuleNotFoundError" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (("plan", "hello"), ("explain", "--plan", "hello")),
+        (("replay", "-"), ("diff", "-")),
+        (("shadow", "-p", "tiers-local"), ("student", "shadow", "-p", "tiers-local")),
+        (("promote", "-p", "tiers-local"), ("student", "promote", "-p", "tiers-local")),
+        (("rollback", "-p", "assist", "--history"), ("student", "rollback", "-p", "assist", "--history")),
+        (("drift", "-p", "tiers-local"), ("student", "drift", "-p", "tiers-local")),
+    ],
+    ids=lambda argv: argv[0],
+)
+def test_an_old_name_works_and_says_the_new_one(old: tuple[str, ...], new: tuple[str, ...], run: Run) -> None:
+    assert old[0] in RENAMED
+    before, now = run(*old, stdin=b""), run(*new, stdin=b"")
+    said, _, rest = before.err.partition("\n")
+    assert said == (
+        f"turnout: turnout {old[0]} is now turnout {' '.join(RENAMED[old[0]])}; the old name goes in the next version"
+    )
+    assert (before.code, before.out, rest) == (now.code, now.out, now.err)
+
+
+def test_the_help_has_five_groups(run: Run) -> None:
+    help_ = run("--help").out
+    titles = re.findall(r"^╭─ (\w+) ", help_, re.MULTILINE)
+    assert titles == ["Decide", "Serve", "Log", "Profile", "Learn", "Options"]
+    assert not any(f"│ {name} " in help_ for name in RENAMED)
+
+
+def test_every_command_has_the_same_default_profile() -> None:
+    """Where a command has a default at all: those that only filter the log have none."""
+    defaults = set()
+    for path in Path(commands.__file__).parent.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef):
+                values = dict(zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True))
+                values |= dict(zip(node.args.posonlyargs[::-1], node.args.defaults[::-1], strict=False))
+                for argument, default in values.items():
+                    if isinstance(argument.annotation, ast.Name) and argument.annotation.id.startswith("Profile"):
+                        assert isinstance(default, ast.Name), (path, argument.lineno)
+                        defaults.add(default.id)
+    assert defaults == {"DEFAULT_PROFILE"}

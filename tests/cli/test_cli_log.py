@@ -20,8 +20,8 @@ import turnout
 from child import running
 from past import backdate, ms
 from turnout import Query
-from turnout.cli.log import OVERLAP_S, SHORT_ID, Follower, Lines, Wanted
-from turnout.cli.screen import PLAIN, Glyphs
+from turnout.cli.commands.log import OVERLAP_S, SHORT_ID, Follower, Lines, Wanted
+from turnout.cli.draw.screen import PLAIN, Glyphs
 from turnout.config.settings import data_folder
 from turnout.store import Span, Store, open_store
 
@@ -57,7 +57,7 @@ def test_route_logs_what_it_decides(run: Run) -> None:
 
 
 def test_explain_and_plan_draw_and_do_not_log(run: Run) -> None:
-    assert run("explain", "hello").code == run("plan", "hello").code == 0
+    assert run("explain", "hello").code == run("explain", "--plan", "hello").code == 0
     assert not Path(os.environ["TURNOUT_DB"]).exists()
 
 

@@ -14,9 +14,9 @@ from rich.console import Console
 
 import turnout
 from turnout import Decision, Query, Reason, Step
-from turnout.cli.outcome import HOW, WHO, spell, style_of
-from turnout.cli.render import elapsed, picture, summary
-from turnout.cli.screen import PLAIN, Glyphs, visible
+from turnout.cli.draw.outcome import HOW, WHO, spell, style_of
+from turnout.cli.draw.render import elapsed, picture, summary
+from turnout.cli.draw.screen import PLAIN, Glyphs, visible
 from turnout.config.load import shipped
 from turnout.core.profile import Part
 from turnout.core.verdict import Fault, How, Who

@@ -17,8 +17,8 @@ from rich.console import Console
 import turnout
 from past import backdate, ms
 from turnout import Query
-from turnout.cli.render import picture
-from turnout.cli.screen import PLAIN, Glyphs
+from turnout.cli.draw.render import picture
+from turnout.cli.draw.screen import PLAIN, Glyphs
 from turnout.config.load import shipped
 from turnout.explain.explanation import Explanation
 from turnout.explain.live import explain
@@ -73,7 +73,7 @@ def test_the_picture_is_the_one_that_explain_draws(name: str, text: str, store: 
     ran = run("show", decision.id)
     assert (ran.code, ran.err) == (0, "")
     assert told(ran.out.partition("  logged ")[0]) == told(drawn(without_details(explain(decision))))
-    assert f"· {decision.id}\n  happened  no outcome recorded\n" in ran.out
+    assert f"· {decision.id}\n  happened  not recorded\n" in ran.out
 
 
 def without_details(explained: Explanation) -> Explanation:

@@ -211,7 +211,10 @@ def test_it_says_what_it_is() -> None:
     text = json.dumps(schema)
     assert '"null"' not in text, "TOML has none"
     assert r"\\Z" not in text, "in ECMAScript that is the letter"
-    assert schema["properties"]["ordered"]["description"] == "The routes are listed from cheapest to dearest."
+    assert (
+        schema["properties"]["ordered"]["description"]
+        == "The routes are listed from the cheapest to the most expensive."
+    )
     refs = set(re.findall(r'"#/\$defs/([^"]+)"', text))
     assert refs == set(schema["$defs"])
     assert set(schema["properties"]) - {"drop", "before"} == set(ProfileFile.__struct_fields__)

@@ -21,10 +21,11 @@ from turnout import ConfigError, LiveRouter, Query, load, load_profile
 from turnout.config.document import Document
 from turnout.config.resolve import build
 from turnout.config.shelf import put, rollback, set_champion
+from turnout.core.layer import Absent
 from turnout.core.registry import Supplies
 from turnout.core.verdict import Verdict
 from turnout.layers.artefact import WEIGHTS
-from turnout.layers.student import Absent, RemoteStudent, Student, StudentConfig, student
+from turnout.layers.student import RemoteStudent, Student, StudentConfig, student
 from turnout.learn.artefact import to_trained
 from turnout.testing import check_layer, make_reading
 from turnout.text.match import Lexicon

@@ -27,9 +27,9 @@ from hostile import (
     question,
     target,
 )
-from turnout.apps.caller import Refused
-from turnout.apps.gateway.wire import TEXT_BYTES
-from turnout.server.structure import ESCAPES, PIECE_BYTES, VALUES, check_structure
+from turnout.core.errors import Refused
+from turnout.models.wire.format import TEXT_BYTES
+from turnout.web.structure import ESCAPES, PIECE_BYTES, VALUES, check_structure
 
 SILENCE_S = 0.25
 # The machine does other things, too: what is slow by itself is slow in each of these.

@@ -23,7 +23,7 @@ from turnout.store import Outcome, Store, open_store
 from turnout.store import journal as journal_module
 from turnout.store import postgres as postgres_module
 from turnout.store import sqlite as sqlite_module
-from turnout.store.entry import read_entry
+from turnout.store.encode import decode_row
 from turnout.store.spool import contents, line
 from turnout.store.store import open_reader
 
@@ -201,9 +201,9 @@ class TestPoison:
 
 def test_a_row_of_an_earlier_version_is_taken_from_the_spool(store: Store) -> None:
     decision = ask()
-    (content,) = contents(store.journal.scribe.decision(decision))
+    (content,) = contents(store.journal.encoder.decision(decision))
     assert content is not None
-    store.journal.put(line(msgspec.json.encode(read_entry(content))))  # as it was written before: column by column
+    store.journal.put(line(msgspec.json.encode(decode_row(content))))  # as it was written before: column by column
     assert msgspec.json.decode(store.records().get(decision.id).body) == decision.to_dict()
 
 

@@ -19,8 +19,8 @@ from turnout.core.errors import LearnError, QueryError
 from turnout.core.profile import Profile
 from turnout.core.registry import kinds
 
+from .draw.screen import counted, visible
 from .question import STDIN
-from .screen import counted, visible
 from .stream import progressing
 
 if TYPE_CHECKING:
@@ -106,8 +106,8 @@ def _unlearnt(profile: Profile, found: Examples) -> Examples:
 
 def models_of(profile: Profile) -> dict[str, str]:
     """The digest of the trained model that each layer serves."""
-    found = {place.id: getattr(place.call, "artefact", None) for place in profile.layers}
-    return {layer: digest for layer, digest in found.items() if isinstance(digest, str)}
+    layers = {place.id: place.call for place in profile.layers if place.call is not None}
+    return {name: layer.artefact for name, layer in layers.items() if layer.artefact is not None}
 
 
 def ask_layers(profile: Profile, examples: Examples) -> Trial:

@@ -90,24 +90,31 @@ EMPTY = Tally(0, 0, Counter(), Counter(), [])
 
 def chunks(file: BinaryIO) -> Iterator[Chunk]:
     """The lines of a file, some at a time."""
-    first, lines, size = 1, list[bytes | None](), 0
-    for number in itertools.count(1):
-        line = file.readline(MAX_LINE_BYTES)
-        if number == 1:
-            line = line.removeprefix(_BOM)
-        if not line:
-            break
-        size += len(line)
+    return pack(_lines(file))
+
+
+def pack(lines: Iterable[tuple[bytes | None, int]]) -> Iterator[Chunk]:
+    """Lines with their sizes, some at a time."""
+    first, packed, size = 1, list[bytes | None](), 0
+    for line, line_bytes in lines:
+        packed.append(line)
+        size += line_bytes
+        if len(packed) >= CHUNK_ROWS or size >= CHUNK_BYTES:
+            yield Chunk(first, packed, size)
+            first, packed, size = first + len(packed), [], 0
+    if packed:
+        yield Chunk(first, packed, size)
+
+
+def _lines(file: BinaryIO) -> Iterator[tuple[bytes | None, int]]:
+    """Each line and its size; None for one that is too long."""
+    line = file.readline(MAX_LINE_BYTES).removeprefix(_BOM)
+    while line:
         if len(line) == MAX_LINE_BYTES and not line.endswith(b"\n"):
-            size += _skip_line(file)
-            lines.append(None)
+            yield None, len(line) + _skip_line(file)
         else:
-            lines.append(line)
-        if len(lines) >= CHUNK_ROWS or size >= CHUNK_BYTES:
-            yield Chunk(first, lines, size)
-            first, lines, size = number + 1, [], 0
-    if lines:
-        yield Chunk(first, lines, size)
+            yield line, len(line)
+        line = file.readline(MAX_LINE_BYTES)
 
 
 def _skip_line(file: BinaryIO) -> int:
@@ -117,11 +124,6 @@ def _skip_line(file: BinaryIO) -> int:
         if rest.endswith(b"\n"):
             break
     return skipped
-
-
-def decide_all(job: Job, found: Iterable[Chunk], workers: int) -> Iterator[Decided]:
-    """Every chunk decided, in order."""
-    return spread(decide_chunk, job, found, workers)
 
 
 def spread(work: Callable[[J, Chunk], T], job: J, found: Iterable[Chunk], workers: int) -> Iterator[T]:

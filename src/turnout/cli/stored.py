@@ -17,11 +17,12 @@ import msgspec
 from turnout.config.settings import store_settings, store_url
 from turnout.core.errors import NoLogYet, TurnoutError, UnknownDecision, suggest
 from turnout.store import Logged, Records, Span, Store, open_store
+from turnout.store.records import AllRecords
 from turnout.store.sqlite import Sqlite
 from turnout.store.stats import FOREVER_MS
 from turnout.store.store import StoreReader, connect, open_reader
 
-from .screen import counted, visible
+from .draw.screen import counted, visible
 
 _AGO = re.compile(r"(\d{1,6})\s*([smhdw])")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -87,7 +88,7 @@ def moment(said: str, option: str) -> int:
 def nothing_there(store: StoreReader, records: Records) -> str:
     """Why a list is empty, and what to do about it."""
     tenants = store.tenants()
-    mine = tenants.pop(records.tenant, 0)
+    mine = sum(tenants.values()) if isinstance(records, AllRecords) else tenants.pop(records.tenant, 0)
     if mine:
         return f"none of {counted(mine, 'decision')} is like that: leave out a filter"
     if not tenants:
@@ -97,9 +98,13 @@ def nothing_there(store: StoreReader, records: Records) -> str:
     return f"no decisions {whose}; there are decisions of {others}: name one with --tenant"
 
 
-def records_of(store: StoreReader, tenant: str, key: str | None) -> Records:
-    """What `--tenant` and `--key` name. A key's rows are its tenant's, so a key is enough; one that was deleted is
-    known by what it left in the log."""
+def records_of(store: StoreReader, tenant: str, key: str | None, *, all_tenants: bool = False) -> Records:
+    """What `--tenant`, `--all-tenants` and `--key` name. A key's rows are its tenant's, so a key is enough; one that
+    was deleted is known by what it left in the log."""
+    if all_tenants:
+        if tenant or key is not None:
+            raise TurnoutError(f"--all-tenants leaves nothing to choose: leave out {'--tenant' if tenant else '--key'}")
+        return store.all_records()
     if key is None:
         return store.records(tenant)
     row = store.keys.find(key)
@@ -112,8 +117,10 @@ def records_of(store: StoreReader, tenant: str, key: str | None) -> Records:
     return store.records(whose.pop())
 
 
-def records_with(store: StoreReader, tenant: str, ident: str) -> Records:
+def records_with(store: StoreReader, tenant: str, ident: str, *, all_tenants: bool = False) -> Records:
     """Where one decision is: with the tenant named; where none is, perhaps with a key that is its own tenant."""
+    if all_tenants:
+        return store.records(records_of(store, tenant, None, all_tenants=True).get(ident).tenant)
     records = store.records(tenant)
     if not tenant and ident != "last":
         for whose in ("", *store.keys.own_tenants()):
@@ -123,14 +130,15 @@ def records_with(store: StoreReader, tenant: str, ident: str) -> Records:
     return records
 
 
-def left_out(store: StoreReader, tenant: str, key: str | None) -> str:
+def left_out(store: StoreReader, records: Records, key: str | None = None) -> str:
     """What a list without a tenant does not show, and how to see it; empty if that is nothing."""
-    own = store.keys.own_tenants() if not tenant and key is None else []
+    partial = not records.tenant and key is None and not isinstance(records, AllRecords)
+    own = store.keys.own_tenants() if partial else []
     if not own:
         return ""
     ids = ", ".join(own[:3]) + ", …" * (len(own) > 3)
     said = f"Not included: what {counted(len(own), 'key')} without a tenant asked for ({ids})."
-    return f"{said} --tenant ID shows it, turnout stats --by key sums it up."
+    return f"{said} --all-tenants shows it, --tenant ID what one of them asked for."
 
 
 def row_form(row: Logged) -> dict[str, Any]:

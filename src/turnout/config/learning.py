@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated, Any
+from typing import Annotated
 
-import msgspec
-from msgspec import Meta, Struct, inspect
+from msgspec import Meta, Struct
 
-from turnout.core.errors import ConfigError, Problem, suggest
-
-from .check import conform
-from .document import Document, read
-from .load import settings_file
+from .settings import read_settings
 
 Share = Annotated[float, Meta(ge=0.0, le=1.0)]
 Count = Annotated[int, Meta(ge=0)]
@@ -49,25 +44,4 @@ class LearnSettings(Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
 
 def learn_settings(config: str | os.PathLike[str] | None = None) -> LearnSettings:
     """The user's settings for learning."""
-    file = settings_file(config)
-    if file is None:
-        return LearnSettings()
-    document = read(file)
-    table: Any = document.tree.get("learn", {})
-    problems = [
-        *_misspelt(document),
-        *(document.problem(path, said) for path, said in conform(table, inspect.type_info(LearnSettings), ("learn",))),
-    ]
-    if problems:
-        raise ConfigError(problems)
-    return msgspec.convert(table, LearnSettings)
-
-
-def _misspelt(document: Document) -> list[Problem]:
-    """Tables that are nearly called `learn` and speak of the same things."""
-    return [
-        document.problem((name,), f"no such table{near}")
-        for name, table in document.tree.items()
-        if name != "learn" and (near := suggest(name, ("learn",)))
-        if isinstance(table, dict) and not table.keys().isdisjoint(LearnSettings.__struct_fields__)
-    ]
+    return read_settings("learn", LearnSettings, config)

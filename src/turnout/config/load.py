@@ -96,12 +96,6 @@ class Chain(NamedTuple):
         return self.files[0].parent
 
 
-def load_document(profile: str | os.PathLike[str]) -> tuple[Document, list[str]]:
-    """The merged document, and the names along its `extends` chain, base first."""
-    chain = read_chain(profile)
-    return chain.document, list(chain.names)
-
-
 def read_chain(profile: str | os.PathLike[str]) -> Chain:
     """Every file of a profile, each read once."""
     chain: list[Document] = []

@@ -14,8 +14,9 @@ from msgspec import UNSET, Raw, Struct, UnsetType, json
 from msgspec.structs import force_setattr, replace
 
 from .contain import contain, readable
+from .layer import Explain
 from .policy import Policy
-from .profile import Explain, Part, Placed, Profile
+from .profile import Part, Placed, Profile
 from .query import Query
 from .verdict import Fault, Reason, Verdict, VerdictForm
 
@@ -41,7 +42,8 @@ class Step(Struct, frozen=True, gc=False):
             kept = verdict._explained
             # Kept with the place it was rendered for: another layer may have returned the same verdict.
             if kept is None or kept[0] is not place or kept[1] != self.ended:
-                kept = (place, self.ended, _told(place, place.explain, verdict, self.ended))
+                explain = None if place.call is None else place.call.explain
+                kept = (place, self.ended, _told(place, explain, verdict, self.ended))
                 force_setattr(verdict, "_explained", kept)
             return kept[2]
         if self.fault is not None:
@@ -51,8 +53,8 @@ class Step(Struct, frozen=True, gc=False):
     @property
     def details(self) -> tuple[Reason, ...]:
         """What else the layer can say of its verdict. Found anew each time: it is not in the log, nor in the JSON."""
-        elaborate, verdict = self.place.elaborate, self.verdict
-        return () if verdict is None or elaborate is None else _told(self.place, elaborate, verdict)
+        layer, verdict = self.place.call, self.verdict
+        return () if verdict is None or layer is None else _told(self.place, layer.elaborate, verdict)
 
 
 def _told(place: Placed, explain: Explain | None, verdict: Verdict, ended: str = "") -> tuple[Reason, ...]:

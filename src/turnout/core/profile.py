@@ -6,29 +6,19 @@ exact profile it came from.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, Protocol
 
 from msgspec import Meta, Raw, Struct
 
 from .contract import Rule
 from .errors import QueryError, UnknownRoute
+from .layer import Cost, JudgesBy, Layer
 from .policy import Policy
 from .query import Query, Reading
-from .verdict import Gate, Reason, Verdict, Who
+from .verdict import Gate, Reason, Who
 
 Share = Annotated[float, Meta(ge=0.0, le=1.0)]
-
-
-class Layer(Protocol):
-    """Judges a reading; `None` means: not mine.
-
-    A layer may also have `explain(verdict)`, which renders a verdict's evidence for the log and whoever asks, and
-    `elaborate(verdict)` for what takes longer to find: whoever looks at a decision waits for that, the log does not.
-    One that asks a model has `demand(query)`, the most it may ask about it, so that a key's budget can pay for it.
-    """
-
-    def __call__(self, reading: Reading, /) -> Verdict | Awaitable[Verdict | None] | None: ...
 
 
 class Adjust(Protocol):
@@ -46,17 +36,6 @@ class Part(Struct, frozen=True):
     """What a condition leads to: the reply is framed around it."""
 
 
-Needs = Literal["declared", "notes", "install"]
-"""What a layer judges by: a declared route, notes of the reading. `install`: no installed package provides its kind.
-
-A layer says so by its attribute `judges_by`."""
-
-
-def judges_by(layer: object) -> Needs | None:
-    said = getattr(layer, "judges_by", None)
-    return said if said in ("declared", "notes") else None
-
-
 class PatternSource(Struct, frozen=True, array_like=True):
     """Something a profile looks for; a hit's id is its place among them."""
 
@@ -67,7 +46,8 @@ class PatternSource(Struct, frozen=True, array_like=True):
     """As RE2 reads it."""
 
 
-Explain = Callable[[Verdict], tuple[Reason, ...]]
+Needs = Literal[JudgesBy, "install"]
+"""What a layer judges by. `install`: no installed package provides its kind, or what it would serve is not there."""
 
 
 class Placed(Struct, frozen=True):
@@ -75,13 +55,11 @@ class Placed(Struct, frozen=True):
 
     id: str
     kind: str
-    cost: Literal["free", "cpu", "network"]
+    cost: Cost
     who: Who
     gate: Gate
     deadline_ms: float
     call: Layer | None
-    explain: Explain | None = None
-    elaborate: Explain | None = None
     held_text: str = ""
     """How people read a verdict of this layer that its gate held back; `{confidence}` stands for the number."""
     absent: str = ""

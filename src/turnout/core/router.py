@@ -455,7 +455,7 @@ def _abandon(task: asyncio.Task[Any]) -> None:
 async def _call(place: Placed, reading: Reading) -> Any:
     """A coroutine layer is awaited here; a plain function, however slow, runs in a thread."""
     call: Any = place.call
-    if asyncio.iscoroutinefunction(call) or asyncio.iscoroutinefunction(getattr(call, "__call__", None)):  # noqa: B004
+    if call.awaits:
         return await call(reading)
     answer = await asyncio.to_thread(contain, call, reading)
     return await answer if isinstance(answer, Awaitable) else answer

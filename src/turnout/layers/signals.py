@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from turnout.core.layer import Layer
 from turnout.core.query import Reading
 from turnout.core.registry import Supplies, kind
 from turnout.core.verdict import Reason, Verdict
@@ -83,7 +84,7 @@ class Described(NamedTuple):
     counted: tuple[tuple[int, int], ...]
 
 
-class Signals:
+class Signals(Layer):
     """What both readings share: which signals fired, and saying so."""
 
     def __init__(self, config: SignalsConfig, supplies: Supplies) -> None:

@@ -17,8 +17,9 @@ from msgspec import Meta, Struct
 
 from turnout.core.embed import Embeds
 from turnout.core.errors import ConfigError, Problem
+from turnout.core.layer import Absent, Cost, Layer
 from turnout.core.query import Reading
-from turnout.core.registry import Cost, Supplies, kind
+from turnout.core.registry import Supplies, kind
 from turnout.core.verdict import Reason, Verdict
 
 from .artefact import FEW, MANIFEST, Judged, Trained, read_artefact, read_manifest
@@ -45,10 +46,10 @@ class StudentConfig(Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     """How much of the folded text is read, where that is to be less than the student was trained on."""
 
 
-class Student:
+class Student(Layer):
     """Judges a text by an artefact, on this machine."""
 
-    cost: Cost = "cpu"
+    cost: Cost | None = "cpu"
 
     def __init__(self, trained: Trained, embedder: Embeds | None = None, characters: int | None = None) -> None:
         self.trained = trained
@@ -58,7 +59,6 @@ class Student:
         most = trained.ngrams.characters
         self.characters = most if characters is None else min(characters, most)
         self.artefact = trained.manifest.digest
-        """What the profile's hash must cover."""
 
     def __call__(self, reading: Reading) -> Verdict | None:
         text = reading.folded[: self.characters]
@@ -130,7 +130,7 @@ UNLIKE = -2.0
 class RemoteStudent(Student):
     """The same where vectors come from a server: where one is needed it is awaited, as long as the profile allows."""
 
-    cost: Cost = "network"
+    cost: Cost | None = "network"
 
     async def __call__(self, reading: Reading) -> Verdict | None:  # type: ignore[override]
         text = reading.folded[: self.characters]
@@ -144,16 +144,6 @@ class RemoteStudent(Student):
         return self._verdict(text, self.trained.judge_whole(heard, vector), vector)
 
 
-class Absent:
-    """Stands where a student would judge and there is none. The profile passes it by, and says why."""
-
-    def __init__(self, why: str) -> None:
-        self.absent = why
-
-    def __call__(self, reading: Reading) -> None:
-        return None
-
-
 @kind("student.v1", cost="cpu", who="E")
 def student(config: StudentConfig, supplies: Supplies) -> Student | Absent:
     folder = find_folder(config, supplies)
@@ -164,7 +154,7 @@ def student(config: StudentConfig, supplies: Supplies) -> Student | Absent:
         return Absent("a student is served with NumPy, which is not installed (pip install 'turnout[student]')")
     manifest = read_manifest(folder)
     if config.artefact and manifest.digest != config.artefact:
-        return Absent(f"the student in {folder} is {manifest.digest}, not {config.artefact} (turnout promote)")
+        return Absent(f"the student in {folder} is {manifest.digest}, not {config.artefact} (turnout student promote)")
     unknown = [label for label in manifest.labels if label not in supplies.routes]
     if unknown:
         said = (

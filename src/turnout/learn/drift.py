@@ -20,7 +20,8 @@ from turnout.core.errors import LearnError
 from turnout.core.query import Query
 from turnout.core.router import Router
 from turnout.core.verdict import Verdict
-from turnout.store import Label, Records, Span, Store
+from turnout.store import Label, Records, Span
+from turnout.store.store import StoreReader
 from turnout.text.fold import fold
 
 from .trigger import trained_ms
@@ -129,7 +130,7 @@ def compare(
     return Drift(len(before), len(recent), tuple(_judge_all(found, alpha)), judged_by)
 
 
-def find_drift(store: Store, profile: str, layer: str) -> tuple[str, ...]:
+def find_drift(store: StoreReader, profile: str, layer: str) -> tuple[str, ...]:
     """What has drifted since the newest model was trained, over all tenants, by what the log alone says."""
     since = trained_ms(profile, layer)
     before: list[Seen] = []

@@ -23,7 +23,7 @@ from turnout.core.errors import QueryError
 from turnout.core.query import Query
 from turnout.core.router import Router
 from turnout.store import Records, Span
-from turnout.store.entry import asked_text
+from turnout.store.encode import asked_text
 from turnout.store.stats import ALWAYS
 
 PASSED_ON = "(passed on)"

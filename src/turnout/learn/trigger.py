@@ -16,7 +16,8 @@ from msgspec import Struct
 from turnout.config.learning import LearnSettings
 from turnout.config.shelf import Candidate, candidates
 from turnout.core.errors import ConfigError
-from turnout.store import Span, Store
+from turnout.store import Span
+from turnout.store.store import StoreReader
 
 # Rows looked at before the answer is given as it stands: a look must stay a look, and this many are due in any case.
 MOST_ROWS = 500_000
@@ -46,7 +47,7 @@ class Due(Struct, frozen=True):
 
 
 def is_due(
-    store: Store,
+    store: StoreReader,
     profile: str,
     settings: LearnSettings,
     *,

@@ -57,7 +57,7 @@ TABLES = (
         json=(5,),
     ),
     Table("replies", sql.ALL_REPLIES, sql.ADD_REPLY),
-    Table("keys", sql.ALL_KEYS, sql.COPY_KEY, boolean=(7,), counted=False),
+    Table("keys", sql.ALL_KEYS, sql.ADD_KEY, boolean=(7,), counted=False),
     Table("spending", sql.ALL_SPENDING, sql.ADD_SPENDING, counted=False),
 )
 

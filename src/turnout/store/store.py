@@ -16,25 +16,23 @@ from pathlib import Path
 from typing import Self
 from urllib.parse import unquote, urlsplit
 
-import msgspec
-
 from turnout.config.settings import StoreSettings, data_folder, store_settings, store_url
-from turnout.core.contract import Rule
 from turnout.core.decision import Decision
 from turnout.core.errors import ConfigError, Problem, StoreError
 
 from . import sql
 from .backend import Backend
-from .entry import Scribe, Subject, entry
+from .encode import RowEncoder, Subject, encode_row
 from .journal import Counts, Durability, Journal
 from .keys import Keys
 from .migrate import Migration
-from .records import Records
-from .redact import Level, name
+from .records import AllRecords, Records
+from .redact import Level
 from .retention import Retention
 from .row import Outcome, SpendRow
 from .spool import CLOSED, Spool
 from .sqlite import Sqlite
+from .storable import name
 
 
 class StoreReader:
@@ -60,6 +58,10 @@ class StoreReader:
         """What one tenant may see. Without a name: decisions of queries that named none."""
         return Records(self.backend, tenant, self._settled)
 
+    def all_records(self) -> AllRecords:
+        """Decisions of every tenant, for the operator of the store and nobody else."""
+        return AllRecords(self.backend, self._settled)
+
     def tenants(self) -> dict[str, int]:
         """Whose decisions there are, and how many."""
         self._settled(1.0)
@@ -81,7 +83,7 @@ class Store(StoreReader):
         self.settings = settings
 
     def __repr__(self) -> str:
-        return f"Store({self.backend.where!r}, {self.journal.durability}, text={self.journal.scribe.level})"
+        return f"Store({self.backend.where!r}, {self.journal.durability}, text={self.journal.encoder.level})"
 
     @property
     def is_strict(self) -> bool:
@@ -111,24 +113,25 @@ class Store(StoreReader):
         if isinstance(decision, Decision):
             subject = _subject(decision)
         else:
-            found = self.records(tenant).get(decision)
-            rules = self._contract(found.tenant, found.profile_hash)
+            records = self.records(tenant)
+            found = records.get(decision)
+            rules = records.contract(found.profile_hash)
             subject = Subject(found.id, found.tenant, found.profile, rules, found.routes, found.by)
-        self.journal.put(self.journal.scribe.outcome(subject, outcome))
+        self.journal.put(self.journal.encoder.outcome(subject, outcome))
 
     def close_account(
         self, decision: Decision, outcome: Outcome, *, key_id: str = "", spent_usd: float = 0.0, decided: bool = True
     ) -> Future[None] | None:
         """Write down in one go what happened after a decision and what a key spent on it; unless it is `decided`
         already, the decision too. Never blocks: in `strict`, what to wait for."""
-        lines = self.journal.scribe.outcome(_subject(decision), outcome) + _spending(decision, key_id, spent_usd)
+        lines = self.journal.encoder.outcome(_subject(decision), outcome) + _spending(decision, key_id, spent_usd)
         return self.journal.post(lines) if decided else self.journal.append(decision, lines, key_id=key_id)
 
     def reply(self, decision: Decision, text: str, *, role: str = "assistant") -> None:
         """Write down what was answered in the decision's session."""
         query = decision.query
         if query.session is not None:
-            self.journal.put(self.journal.scribe.reply(query.tenant or "", query.session, decision.id, role, text))
+            self.journal.put(self.journal.encoder.reply(query.tenant or "", query.session, decision.id, role, text))
 
     def spend(self, decision: Decision | str, key_id: str, amount_usd: float) -> None:
         """Write down what a key spent on a decision, or on what has an id of its own and did not become one; the same
@@ -156,11 +159,6 @@ class Store(StoreReader):
             raise ValueError(CLOSED)
         return self.journal.flush(timeout_s)
 
-    def _contract(self, tenant: str, profile_hash: str) -> tuple[Rule, ...]:
-        found = self.backend.read(sql.PROFILE_OF, {"tenant": tenant, "hash": profile_hash})
-        resolved = msgspec.json.decode(found[0][2]) if found else {}
-        return msgspec.convert(resolved.get("contract", ()), tuple[Rule, ...])
-
 
 def _subject(decision: Decision) -> Subject:
     profile, whose = decision.profile, name(decision.query.tenant or "")
@@ -172,7 +170,7 @@ def _spending(decision: Decision | str, key_id: str, spent_usd: float) -> bytes:
     if not key_id or not spent_usd:
         return b""
     ident = decision if isinstance(decision, str) else decision.id
-    return entry(SpendRow(ident, key_id, spent_usd, time.time_ns() // 1_000_000))
+    return encode_row(SpendRow(ident, key_id, spent_usd, time.time_ns() // 1_000_000))
 
 
 def open_store(
@@ -186,7 +184,7 @@ def open_store(
 ) -> Store:
     """Open the decision log: a path, `sqlite:///PATH` or `postgresql://…`; by default the user's own.
 
-    `text` says how much of a user's text is kept: off, hash, snippet or full. Unless told, that is everything, or the
+    `text` says how much of a user's text is kept: off, hash, snippet or full. By default that is everything, or the
     hash alone where the program is `public`, open to other machines. Without `migrate`, an old schema is refused
     instead of brought up to date.
     """
@@ -196,12 +194,12 @@ def open_store(
     with contextlib.ExitStack() as opened:
         opened.callback(backend.close)
         bring_up(backend, migrate=migrate)
-        scribe = Scribe(text or settings.text or ("hash" if public else "full"), _key(backend))
+        encoder = RowEncoder(text or settings.text or ("hash" if public else "full"), _key(backend))
         days = (settings.keep_days, settings.text_days)
         journal = Journal(
             backend,
             Spool(folder, settings.spool_bytes),
-            scribe,
+            encoder,
             durability or settings.durability,
             Retention(backend, *days) if any(days) else None,
         )

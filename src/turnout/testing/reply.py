@@ -66,25 +66,24 @@ class Reply(Struct, frozen=True):
         return pieces
 
 
-class Received:
+class Received(Struct, eq=False, dict=True):
     """A request, and what became of it. Times are `time.monotonic()`."""
 
-    def __init__(self, connection: int, method: str, path: str, head: bytes, raw: bytes, at: float) -> None:
-        self.connection = connection
-        """Which connection it came on: 1 is the first."""
-        self.method = method
-        self.path = path
-        """With its query string."""
-        self.head = head
-        """The request line and the headers as they came."""
-        self.raw = raw
-        """The body as it came."""
-        self.at = at
-        """When the last byte of it was here."""
-        self.finished_at: float | None = None
-        """When the last byte of the answer was written; None if that never happened."""
-        self.closed_at: float | None = None
-        """When the client closed the connection, if this was the last request on it and the provider did not."""
+    connection: int
+    """Which connection it came on: 1 is the first."""
+    method: str
+    path: str
+    """With its query string."""
+    head: bytes
+    """The request line and the headers as they came."""
+    raw: bytes
+    """The body as it came."""
+    at: float
+    """When the last byte of it was here."""
+    finished_at: float | None = None
+    """When the last byte of the answer was written; None if that never happened."""
+    closed_at: float | None = None
+    """When the client closed the connection, if this was the last request on it and the provider did not."""
 
     @property
     def is_abandoned(self) -> bool:

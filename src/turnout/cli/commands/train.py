@@ -1,0 +1,416 @@
+"""`turnout train`: labelled questions in, a student on the shelf, and a report of how good it is and what is next."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path as File
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import msgspec
+from cyclopts import Parameter
+
+from turnout.config.learning import learn_settings
+from turnout.config.load import load_profile
+from turnout.core.errors import LearnError, QueryError
+from turnout.core.profile import Profile
+from turnout.text.control import escape_json
+
+from ..draw.screen import console, counted, glyphs_for, visible, write_json
+from ..labelled import read_share
+from ..option import DEFAULT_PROFILE, ConfigOption, DbOption, JsonOption, ProfileOption, SinceOption, UntilOption
+from ..question import STDIN
+from ..stored import reading_log, span_of
+from ..stream import writing
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from turnout.core.embed import Embeds
+    from turnout.learn.dataset import Examples
+    from turnout.learn.limit import Quarantined
+    from turnout.learn.train import Report, Training
+
+Embedder = Literal["auto", "none", "minilm", "remote"]
+# Less than a hundredth says nothing; more than half is missed in learning.
+LEAST_HELD, MOST_HELD = 0.01, 0.5
+# Rows that were set aside, listed on the screen; --quarantine writes all of them.
+LISTED = 5
+
+
+def train(
+    *files: Annotated[
+        str,
+        Parameter(name="FILE", help="Labelled questions: JSONL, CSV or Parquet, or what turnout export wrote."),
+    ],
+    profile: ProfileOption = DEFAULT_PROFILE,
+    layer: Annotated[
+        str | None, Parameter(name="--layer", metavar="ID", help="The layer to train; needed only where several are.")
+    ] = None,
+    from_log: Annotated[
+        bool,
+        Parameter(name="--from-log", negative=(), show_default=False, help="Learn from the decision log as well."),
+    ] = False,
+    since: SinceOption = None,
+    until: UntilOption = None,
+    tenant: Annotated[
+        str | None,
+        Parameter(name="--tenant", metavar="NAME", help="Only this tenant's log; all of them unless told."),
+    ] = None,
+    seeds: Annotated[
+        bool,
+        Parameter(
+            name="--seeds", negative="--no-seeds", help="Learn from the examples that come with the profile as well."
+        ),
+    ] = True,
+    outcomes: Annotated[
+        str | None,
+        Parameter(name="--outcomes", metavar="FILE", help="Which model answered right: trains a gain layer instead."),
+    ] = None,
+    keep_quality: Annotated[
+        str | None,
+        Parameter(
+            name="--keep-quality", metavar="SHARE", help="With --outcomes: the cheapest that keeps this much (95%)."
+        ),
+    ] = None,
+    budget: Annotated[
+        str | None,
+        Parameter(name="--budget", metavar="SHARE", help="With --outcomes: the best for this share of the extra cost."),
+    ] = None,
+    max_cost: Annotated[
+        str | None,
+        Parameter(name="--max-cost", metavar="AMOUNT", help="With --outcomes: the best for this mean cost an answer."),
+    ] = None,
+    embedder: Annotated[
+        Embedder,
+        Parameter(
+            name="--embedder",
+            help="Sentence vectors beside n-grams: where installed, never, of MiniLM, or of the slot embedder.",
+        ),
+    ] = "auto",
+    seed: Annotated[
+        int, Parameter(name="--seed", metavar="N", help="Divides the rows; keep it from one training to the next.")
+    ] = 0,
+    held_out: Annotated[
+        str, Parameter(name="--hold-out", metavar="SHARE", help="How much is kept back to judge by.")
+    ] = "20%",
+    by_session: Annotated[
+        bool,
+        Parameter(
+            name="--by-session",
+            negative=(),
+            show_default=False,
+            help="Keep the rows of a session together: all learnt, or all held out.",
+        ),
+    ] = False,
+    accept: Annotated[
+        tuple[str, ...],
+        Parameter(name="--accept", metavar="WORD", help="A new word you know: it is no trigger. May be repeated."),
+    ] = (),
+    quarantine: Annotated[
+        str | None,
+        Parameter(name="--quarantine", metavar="FILE", help="Write the rows that were set aside, and why."),
+    ] = None,
+    out: Annotated[
+        str | None,
+        Parameter(name=("--out", "-o"), metavar="FOLDER", help="Write it there instead of onto the shelf."),
+    ] = None,
+    promote: Annotated[
+        bool,
+        Parameter(name="--promote", help="Let it serve at once, if it passes every check of turnout student promote."),
+    ] = False,
+    if_due: Annotated[
+        bool,
+        Parameter(
+            name="--if-due",
+            negative=(),
+            show_default=False,
+            help="Only if the log has enough that is new since the last training, or its traffic has drifted.",
+        ),
+    ] = False,
+    json: JsonOption = False,
+    db: DbOption = None,
+    config: ConfigOption = None,
+) -> int:
+    if promote and out is not None:
+        raise QueryError("--promote is for a student on the shelf: leave out --out, or promote it later")
+    if STDIN in files:
+        raise QueryError("examples are read more than once: write what you pipe in into a file, and name that")
+    loaded = load_profile(profile, config=config)
+    vectors = _embedder(embedder, config)
+    if outcomes is not None:
+        if files or from_log:
+            raise QueryError("--outcomes trains from that file alone: leave out other files and --from-log")
+        from .train_outcome import Aimed, train_from_outcomes
+
+        aimed = Aimed(keep_quality, budget, max_cost)
+        return train_from_outcomes(
+            loaded, profile, outcomes, layer, vectors, seed, out, aimed, promote=promote, json=json, config=config
+        )
+    if keep_quality is not None or budget is not None or max_cost is not None:
+        raise QueryError("--keep-quality, --budget and --max-cost are aims of --outcomes FILE: name one")
+    try:
+        from turnout.learn.train import find_layer
+        from turnout.learn.train import train as fit
+    except ImportError as error:
+        raise LearnError(f"training needs {error.name}: pip install 'turnout[learn]'") from None
+    own = find_layer(loaded, layer)  # before anything is read
+    if if_due and not _is_due(loaded, own, json, db, config):
+        return 0
+    settings = learn_settings(config)
+    examples = _gather(loaded, files, seeds=seeds)
+    if from_log:
+        examples = _add_log(examples, loaded, tenant, span_of(since, until), db, config)
+    elif since is not None or until is not None or tenant is not None:
+        raise QueryError("--since, --until and --tenant choose from the log: say --from-log as well")
+    with _phases() as say:
+        training = fit(
+            loaded,
+            examples,
+            layer=layer,
+            embedder=vectors,
+            seed=seed,
+            share=_kept_back(held_out),
+            sessions=by_session,
+            accept=accept,
+            out=File(out) if out is not None else None,
+            say=say,
+        )
+    aside = training.noted.screened.quarantined
+    if quarantine is not None:
+        _write_quarantine(quarantine, aside)
+    if json:
+        write_json(_form(training))
+    else:
+        _print(training.report, aside, quarantine)
+        if not promote:
+            _print_next(training.report, profile, on_shelf=out is None)
+    by_itself = settings.auto_promote and out is None
+    if not promote and not by_itself:
+        return 0
+    from .promote import promote as let_serve
+
+    if not json:
+        console().print()
+    code = let_serve(
+        training.manifest.digest,
+        profile=profile,
+        layer=training.report.layer,
+        accept=accept,
+        why="turnout train --promote" if promote else "auto_promote",
+        json=json,
+        config=config,
+    )
+    # Nobody asked for it to serve: that it does not is no failure of the training.
+    return code if promote else 0
+
+
+# --- whether, and what from
+
+
+def _is_due(profile: Profile, layer: str, json: bool, db: str | None, config: str | None) -> bool:
+    """Whether training is due, which is said either way."""
+    from turnout.learn.drift import find_drift
+    from turnout.learn.trigger import is_due
+
+    with reading_log(db, config) as store:
+        drifted = partial(find_drift, store, profile.name, layer)
+        found = is_due(store, profile.name, learn_settings(config), layer=layer, drifted=drifted)
+    if json and not found:
+        write_json(msgspec.json.encode(found))
+    elif not json:
+        console().print(f"{'due' if found else 'not due'}: {visible(str(found))}", soft_wrap=True)
+    return found.due
+
+
+def _embedder(choice: Embedder, config: str | None) -> Embeds | None:
+    if choice == "none":
+        return None
+    if choice == "remote":
+        return _remote_embedder(config)
+    from turnout.models.embed import find_embedder
+
+    found = find_embedder()
+    if found is None and choice == "minilm":
+        raise LearnError("no embedder is installed here: turnout embed install, or --embedder none")
+    return found
+
+
+def _remote_embedder(config: str | None) -> Embeds:
+    try:
+        from turnout.models.remote import remote_embedder
+    except ImportError as error:
+        raise LearnError(f"asking a server for vectors needs {error.name}: pip install 'turnout[serve]'") from None
+    from turnout.models.slot import load_slots
+
+    found = remote_embedder(load_slots(config))
+    if found is None:
+        raise LearnError("no server makes vectors: turnout models set embedder PROVIDER/MODEL, or --embedder minilm")
+    return found
+
+
+def _kept_back(said: str) -> float:
+    share = read_share(said, "--hold-out")
+    if not LEAST_HELD <= share <= MOST_HELD:
+        raise QueryError(f"--hold-out {said[:40]!r}: from {LEAST_HELD:.0%} to {MOST_HELD:.0%}")
+    return share
+
+
+def _gather(profile: Profile, files: Sequence[str], *, seeds: bool) -> Examples:
+    from turnout.learn.dataset import Examples, gather, read_examples
+
+    own = read_examples(files, routes=profile.routes, profile=profile.name) if files else Examples()
+    return gather(_seeds(profile), own) if seeds else own
+
+
+def _seeds(profile: Profile) -> Examples:
+    """The seeds of a profile, or of the one it extends as long as it has the same routes."""
+    from turnout.learn.dataset import OUT_OF_SCOPE, Examples, read_seeds
+
+    for name in (profile.name, profile.resolved.get("extends")):
+        found = read_seeds(name) if isinstance(name, str) else Examples()
+        if found.rows and {*found.labels} <= {*profile.routes, OUT_OF_SCOPE}:
+            return found
+    return Examples()
+
+
+def _add_log(
+    examples: Examples, profile: Profile, tenant: str | None, span: Any, db: str | None, config: str | None
+) -> Examples:
+    from turnout.learn.dataset import gather, read_log
+
+    with reading_log(db, config) as store:
+        names = [tenant] if tenant is not None else list(store.tenants())
+        logs = [read_log(store.records(name), profile=profile.name, routes=profile.routes, span=span) for name in names]
+    return gather(examples, *logs)
+
+
+@contextlib.contextmanager
+def _phases() -> Iterator[Callable[[str, float], None]]:
+    """A bar for each thing that takes time, one below the other, where somebody is watching."""
+    screen = console(stderr=True)
+    if not screen.is_terminal:
+        yield lambda *_: None
+        return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description:<34}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=screen, transient=True) as progress:
+        tasks: dict[str, Any] = {}
+
+        def say(what: str, done: float) -> None:
+            if what not in tasks:
+                for task in tasks.values():
+                    progress.update(task, completed=1.0)
+                tasks[what] = progress.add_task(what, total=1.0)
+            progress.update(tasks[what], completed=done)
+
+        yield say
+
+
+# --- what comes of it
+
+
+def _write_quarantine(out: str, aside: Sequence[Quarantined]) -> None:
+    with writing(out) as file:
+        for one in aside:
+            row = {
+                "text": one.row.text,
+                "label": one.row.label,
+                "label_by": one.row.by,
+                "human_by": one.row.who or None,
+            }
+            row |= {"session": one.row.session, "tenant": one.row.tenant or None, "code": one.code}
+            line = msgspec.json.encode(row | {"reason": one.reason, "from": one.row.where})
+            file.write(escape_json(line) + b"\n")
+
+
+def _form(training: Training) -> bytes:
+    form = msgspec.to_builtins(training.report)
+    form["triggers"] = [msgspec.to_builtins(one) | {"rows": len(one.rows)} for one in training.noted.screened.triggers]
+    form["set_aside"] = Counter(one.code for one in training.noted.screened.quarantined)
+    return msgspec.json.encode(form)
+
+
+def _print(report: Report, aside: Sequence[Quarantined], quarantine: str | None) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    screen = console()
+    glyphs = glyphs_for(screen)
+    with_what = f"n-grams and {report.embedder}" if report.embedder else "n-grams"
+    screen.print(
+        Text.assemble((visible(report.profile), "bold"), f" {glyphs.dot} {visible(report.layer)}  {with_what}"),
+        soft_wrap=True,
+    )
+    who = ", ".join(f"{count:,} by {name}" for name, count in report.by.items())
+    screen.print(f"{counted(report.learnt, 'row')} learnt, {report.held:,} held out ({who})", soft_wrap=True)
+    for said in report.remarks:
+        screen.print(f"  {visible(said)}", style="dim", soft_wrap=True)
+    screen.print()
+    table = Table(box=None, padding=(0, 2), pad_edge=False)
+    table.add_column("label")
+    for head in ("learnt", "held out", "precision", "recall"):
+        table.add_column(head, justify="right")
+    for row in report.labels:
+        shares = (_share(row.precision), _share(row.recall))
+        table.add_row(visible(row.label), f"{row.learnt:,}", f"{row.held:,}", *shares)
+    screen.print(table)
+    screen.print()
+    _print_figures(screen, report)
+    if aside:
+        _print_aside(screen, aside, quarantine)
+    screen.print()
+    screen.print(f"{report.digest} in {visible(report.folder)}", soft_wrap=True)
+
+
+def _share(value: float | None) -> str:
+    return "" if value is None else f"{value:.1%}"
+
+
+def _print_figures(screen: Console, report: Report) -> None:
+    from rich.table import Table
+
+    found, crossed = report.held_out, report.cross_validated
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim")
+    grid.add_column(justify="right")
+    grid.add_column(style="dim")
+    rows = (
+        ("accuracy", crossed.get("accuracy"), "cross-validated on what was learnt"),
+        ("accuracy", found.get("accuracy"), "on what was held out"),
+        ("calibration error", found.get("ece"), "how far its confidence is from the truth"),
+        ("answered", found.get("coverage_at_98"), "of what was held out, at 98 % precision"),
+        ("tells outsiders", found.get("oos_auroc"), "AUROC, questions for none of the routes"),
+    )
+    for name, value, meaning in rows:
+        if value is not None:
+            grid.add_row(name, f"{value:.1%}", meaning)
+    screen.print(grid)
+
+
+def _print_aside(screen: Console, aside: Sequence[Quarantined], quarantine: str | None) -> None:
+    screen.print()
+    screen.print(f"{counted(len(aside), 'row')} set aside, not learnt from:", style="yellow")
+    for reason, count in Counter(one.reason for one in aside).most_common(LISTED):
+        screen.print(f"  {count:,}: {visible(reason)}", soft_wrap=True)
+    more = len({one.reason for one in aside}) - LISTED
+    if more > 0:
+        screen.print(f"  and {counted(more, 'reason')} more", style="dim")
+    where = f"They are in {visible(quarantine)}" if quarantine else "--quarantine FILE writes them"
+    screen.print(f"{where}; --accept WORD lets in a word you know.", style="dim", soft_wrap=True)
+
+
+def _print_next(report: Report, profile: str, *, on_shelf: bool) -> None:
+    screen, name = console(), visible(profile)
+    if not on_shelf:
+        said = f"Nothing serves it: without --out it is stood on the shelf, for turnout student promote -p {name}."
+    elif report.champion is None:
+        said = f"No student serves yet: turnout student promote -p {name} checks this one and lets it serve."
+    else:
+        compare = f"turnout student promote -p {name} compares the two and lets the better one serve"
+        said = f"{report.champion} still serves: {compare}."
+    screen.print(said, soft_wrap=True)
+    screen.print(f"turnout evaluate FILE -p {name} judges by other questions.", style="dim", soft_wrap=True)

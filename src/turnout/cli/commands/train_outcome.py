@@ -1,0 +1,148 @@
+"""`turnout train --outcomes`: which model answered right in, a layer that picks the cheapest good enough out."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path as File
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from turnout.config import shelf
+from turnout.core.errors import LearnError, QueryError
+from turnout.core.profile import Profile
+
+from ..draw.screen import console, glyphs_for, visible, write_json
+from ..stream import progressing
+from .promote import form as promotion_form
+from .promote import hold, print_promotion
+
+if TYPE_CHECKING:
+    from turnout.core.embed import Embeds
+    from turnout.learn.gain_write import TrainedGains
+    from turnout.learn.promote import Promotion
+
+
+class Aimed(NamedTuple):
+    """What the thresholds are to serve, as it stands on the command line."""
+
+    keep_quality: str | None = None
+    budget: str | None = None
+    max_cost: str | None = None
+
+
+def train_from_outcomes(
+    profile: Profile,
+    name: str,
+    source: str,
+    layer: str | None,
+    embedder: Embeds | None,
+    seed: int,
+    out: str | None,
+    aimed: Aimed,
+    *,
+    promote: bool,
+    json: bool,
+    config: str | None,
+) -> int:
+    """Train, and let it serve if that was asked for and every check of `turnout student promote` says it may; `name`
+    is the profile as it stands on the command line."""
+    try:
+        from turnout.learn.frontier import aim_for
+        from turnout.learn.gain_write import train_outcomes
+    except ImportError as error:
+        raise LearnError(f"training needs {error.name}: pip install 'turnout[learn]'") from None
+    aim = aim_for(**{name: number(name, said) for name, said in aimed._asdict().items()})
+    if out is not None and File(out).exists() and (not File(out).is_dir() or any(File(out).iterdir())):
+        raise QueryError(f"{out} is there already: name a folder that is new or empty")
+    with tempfile.TemporaryDirectory(prefix="turnout-train-") as made, progressing("texts") as progress:
+        folder = File(out) if out is not None else File(made) / "gains"
+        found = train_outcomes(
+            profile, source, folder, layer=layer, aim=aim, embedder=embedder, seed=seed, progress=progress
+        )
+        if out is None:
+            folder = shelf.put(folder, profile.name, found.manifest.layer)
+    held: Promotion | None = None
+    if promote:
+        layer, why = found.manifest.layer, "turnout train --promote"
+        held = hold(name, found.manifest.digest, layer=layer, config=config, why=why)
+    serves = held is not None and held.promoted
+    if json:
+        form = msgspec.to_builtins(found.manifest) | {"folder": str(folder), "remarks": found.remarks}
+        report = {"promotion": promotion_form(held)} if held is not None else {}
+        write_json(msgspec.json.encode(form | {"serves": serves} | report))
+    else:
+        _print(found, folder)
+        if held is not None:
+            console().print()
+            print_promotion(console(), held, asked=True)
+        else:
+            _print_next(found, on_shelf=out is None)
+    return 0 if serves or not promote else 1
+
+
+def number(option: str, said: str | None) -> float | None:
+    """`95%` and `0.95` are the same."""
+    if said is None:
+        return None
+    try:
+        return float(said.strip().removesuffix("%")) / (100 if said.strip().endswith("%") else 1)
+    except ValueError:
+        name = option.replace("_", "-")
+        raise QueryError(f"--{name} {said[:40]!r} is no number: write 95%, 0.95 or an amount") from None
+
+
+def _print(found: TrainedGains, folder: File) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    screen = console()
+    glyphs = glyphs_for(screen)
+    manifest = found.manifest
+    heads = f"n-grams and {manifest.embedder.name}" if manifest.embedder is not None else "n-grams"
+    screen.print(
+        Text.assemble((visible(manifest.profile), "bold"), f" {glyphs.dot} {visible(manifest.layer)}  {heads}"),
+        soft_wrap=True,
+    )
+    screen.print(f"Aim: {manifest.aim}", soft_wrap=True)
+    for said in found.remarks:
+        screen.print(f"  {visible(said)}", style="dim", soft_wrap=True)
+    screen.print()
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim")
+    grid.add_column(justify="right")
+    grid.add_column(style="dim")
+    for row in figures(found.manifest.tiers, found.metrics):
+        grid.add_row(*map(visible, row))
+    screen.print(grid)
+    screen.print()
+    screen.print(f"{manifest.digest} in {visible(str(folder))}", soft_wrap=True)
+
+
+def _print_next(found: TrainedGains, *, on_shelf: bool) -> None:
+    if on_shelf:
+        name, layer = visible(found.manifest.profile), visible(found.manifest.layer)
+        said = f"It does not serve yet: turnout student promote -p {name} --layer {layer} checks it and lets it serve."
+    else:
+        said = "Nothing serves it: without --out it is stood on the shelf, and --promote lets it serve."
+    console().print(said, soft_wrap=True)
+
+
+def figures(tiers: Sequence[str], metrics: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """What a figure is called, what it is and what it means; what could not be measured is left out."""
+
+    def said(name: str) -> str:
+        value = metrics.get(name)
+        return "unknown" if value is None else f"{value:.1%}"
+
+    yield "questions", f"{metrics['rows']:,}", "with an outcome for every tier, judged by heads that had not seen them"
+    ends = f"the cheapest tier alone {said('quality_cheapest')}, the dearest alone {said('quality_dearest')}"
+    yield "quality", said("quality"), ends
+    yield "kept", said("kept"), f"of that gap; 95 % interval {said('kept_low')} to {said('kept_high')}"
+    yield "for", said("cost_share"), "of what the dearest tier costs more than the cheapest"
+    yield "calibration error", said("ece"), "how far its confidence is from the truth"
+    if metrics.get("apgr") is not None:
+        yield "APGR", f"{metrics['apgr']:.3f}", "0.5 is chance, 1 is perfect"
+    for tier, share in zip(tiers, metrics.get("shares") or (), strict=False):
+        yield tier, f"{share:.1%}", "of the questions"
