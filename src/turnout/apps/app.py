@@ -8,22 +8,25 @@ from __future__ import annotations
 import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from importlib.metadata import entry_points
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 import msgspec
 
-from turnout.core.decision import Decision
 from turnout.core.errors import SHOWN, ConfigError, EmbedderError, Refused, UnknownProfile, suggest
-from turnout.core.query import Query
-from turnout.core.router import Router
-from turnout.models.refusal import Refusal
-from turnout.models.wire.format import Format
-from turnout.runtime.runtime import Runtime
-from turnout.store import Store
 
-from .caller import Caller
 from .event import Event
-from .ledger import decide
+
+if TYPE_CHECKING:
+    # Not needed to plug in, and more than the command line has time for.
+    from turnout.core.decision import Decision
+    from turnout.core.query import Query
+    from turnout.core.router import Router
+    from turnout.models.refusal import Refusal
+    from turnout.models.wire.format import Format
+    from turnout.runtime.runtime import Runtime
+    from turnout.store import Store
+
+    from .caller import Caller
 
 GROUP = "turnout.apps"
 """Where installed packages name their applications: each a class that makes one of a runtime."""
@@ -94,6 +97,8 @@ class Call(NamedTuple):
 
     async def decide(self, query: Query, profile: str | None = None) -> Decision:
         """Decide under the caller's budget."""
+        from .ledger import decide
+
         slots, store = self.runtime.models.slots, self.runtime.store
         return await decide(await self.router(profile), query, self.caller, slots, store)
 
@@ -125,7 +130,7 @@ class Route(NamedTuple):
     """It does the work of many requests: fewer of them are let in at once."""
 
 
-class Command(NamedTuple):
+class AppCommand(NamedTuple):
     """A command that the command line offers."""
 
     name: str
@@ -136,8 +141,8 @@ class Command(NamedTuple):
 class App(Protocol):
     """What one makes of a runtime."""
 
-    name: str
-    commands: Sequence[Command]
+    name: ClassVar[str]
+    commands: ClassVar[Sequence[AppCommand]]
     """Of the class: the command line needs no runtime to offer them."""
 
     @property
@@ -156,14 +161,19 @@ class MakesApp(Protocol):
     """The class of an application."""
 
     name: str
-    commands: Sequence[Command]
+    commands: Sequence[AppCommand]
 
     def __call__(self, runtime: Runtime) -> App: ...
 
 
+def installed_apps() -> list[MakesApp]:
+    """The applications that other packages bring."""
+    found: list[Any] = [entry.load() for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name)]
+    return found
+
+
 def find_apps() -> list[MakesApp]:
-    """The applications that are installed here, our own first."""
+    """All there are, our own first."""
     from .gateway.app import GatewayApp
 
-    found: list[Any] = [entry.load() for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name)]
-    return [GatewayApp, *found]
+    return [GatewayApp, *installed_apps()]

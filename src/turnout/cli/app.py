@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from cyclopts import App, CycloptsError, Group, UnknownOptionError, UnusedCliTokensError
 
 from turnout import __version__
+from turnout.apps.app import MakesApp, installed_apps
 from turnout.core.errors import suggest
 
 from .draw.screen import complain
@@ -16,7 +17,7 @@ from .table import COMMANDS, RENAMED, SUBCOMMANDS, Command, examples
 HELP = "Decides what happens next with every question that reaches an LLM application, and says why."
 
 
-def build() -> App:
+def build(apps: Sequence[MakesApp] = ()) -> App:
     app = App(
         name="turnout",
         help=HELP,
@@ -26,11 +27,15 @@ def build() -> App:
         result_action="return_value",
         suppress_keyboard_interrupt=False,
     )
-    app["--help"].group = app["--version"].group = Group("Options", sort_key=len(COMMANDS))
+    app["--help"].group = app["--version"].group = Group("Options", sort_key=len(COMMANDS) + 1)
     for place, (title, commands) in enumerate(COMMANDS.items()):
         group = Group(title, sort_key=place)
         for order, command in enumerate(commands):
             register(app, command, order, group)
+    offered = [command for one in apps for command in one.commands]
+    group = Group("Applications", sort_key=len(COMMANDS))
+    for found in offered:
+        app.command(found.run, name=found.name, group=group)
     return app
 
 
@@ -56,8 +61,11 @@ def run_command(argv: Sequence[str]) -> int:
         old, new = arguments[0], RENAMED[arguments[0]]
         complain(f"turnout {old} is now turnout {' '.join(new)}; the old name goes in the next version")
         arguments[:1] = new
+    # Looked for only where they matter: whoever names a command of our own does not wait for it.
+    ours = {command.name for commands in COMMANDS.values() for command in commands}
+    apps = () if arguments and arguments[0] in ours else installed_apps()
     try:
-        code = build()(arguments, exit_on_error=False, print_error=False)
+        code = build(apps)(arguments, exit_on_error=False, print_error=False)
     except CycloptsError as error:
         first = arguments[0] if arguments else ""
         if first.startswith("-") and not error.command_chain:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
-from turnout.apps.app import Answer, Call, Command, Route, answer
+from turnout.apps.app import Answer, AppCommand, Call, Route, answer
 from turnout.apps.caller import Caller
 from turnout.core.aside import aside
 from turnout.core.errors import Refused
@@ -17,8 +17,8 @@ from .gateway import Gateway
 
 
 class GatewayApp:
-    name = "gateway"
-    commands: Sequence[Command] = ()
+    name: ClassVar = "gateway"
+    commands: ClassVar[Sequence[AppCommand]] = ()
 
     def __init__(self, runtime: Runtime) -> None:
         self.runtime = runtime
