@@ -121,13 +121,11 @@ class Profile(Struct, frozen=True, eq=False):
     encoded_policies: Mapping[str, Raw] = {}
     """Each policy as JSON, written once: a policy never changes while its profile lives."""
 
-    def routes_up_to(self, ceiling: str | None) -> tuple[str, ...]:
-        """The routes a caller with this ceiling may have, cheapest first; without one, all of them.
+    def routes_up_to(self, ceiling: str) -> tuple[str, ...]:
+        """The routes a caller with this ceiling may have, cheapest first.
 
         Raises QueryError for a ceiling that is no route, and for any where routes have no order.
         """
-        if ceiling is None:
-            return self.routes
         if ceiling not in self.routes:
             raise UnknownRoute("ceiling", ceiling, self.routes)
         if not self.ordered:

@@ -123,7 +123,8 @@ class Router:
         if size > MAX_CHARACTERS:
             raise QueryTooLarge(size, MAX_CHARACTERS)
         profile = self.profile
-        profile.routes_up_to(query.ceiling)
+        if query.ceiling is not None:
+            profile.routes_up_to(query.ceiling)
         if query.declared is not None:
             if query.declared.strip().casefold() in profile.undeclared:
                 return replace(query, declared=None)

@@ -164,9 +164,9 @@ def _find_unsound(verdict: Any, routes: tuple[str, ...]) -> str | None:
         return f"margin {_show(margin)} is not a number from 0 up"
     if type(verdict.reasons) is not tuple or any(type(reason) is not Reason for reason in verdict.reasons):
         return "its reasons are not a tuple of Reason"
-    scores = verdict.scores
-    if not (type(scores) is dict or isinstance(scores, Mapping)) or not all(map(_is_number, scores.values())):
-        return "its scores are not numbers by name"
+    for field, numbers in (("scores", verdict.scores), ("adds", verdict.adds)):
+        if not (type(numbers) is dict or isinstance(numbers, Mapping)) or not all(map(_is_number, numbers.values())):
+            return f"its {field} are not numbers by name"
     if type(verdict.evidence) is not tuple:
         return "its evidence is not a tuple"
     return None

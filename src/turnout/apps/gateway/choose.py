@@ -46,8 +46,10 @@ def choose(
     profile: Profile, slots: Slots, request: ModelRequest, route: str, caller: Caller, *, provider: str | None = None
 ) -> Chain:
     """The chain of a route. `provider` binds it to one, where the conversation carries that provider's state."""
-    allowed = profile.routes_up_to(caller.ceiling)
-    chain = [name for name in profile.policies[route].chain or (route,) if name in allowed]
+    chain = profile.policies[route].chain or (route,)
+    if caller.ceiling is not None:
+        allowed = profile.routes_up_to(caller.ceiling)
+        chain = tuple(name for name in chain if name in allowed)
     candidates: list[ChainSlot] = []
     skipped: list[Reason] = []
     for name in chain:
