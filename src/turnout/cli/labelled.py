@@ -13,8 +13,9 @@ from msgspec.structs import replace
 from turnout.config.champion import FIELD
 from turnout.config.check import layer_id
 from turnout.config.document import Place, set_value
-from turnout.config.load import apply_settings, read_chain, settings_file
+from turnout.config.load import apply_settings, read_chain
 from turnout.config.resolve import build
+from turnout.config.settings import settings_file
 from turnout.core.errors import LearnError, QueryError
 from turnout.core.profile import Profile
 from turnout.core.registry import kinds

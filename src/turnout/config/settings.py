@@ -16,8 +16,8 @@ from turnout.core.errors import ConfigError, suggest
 
 from .check import Found, conform
 from .document import Tree, read
-from .load import settings_file
 
+SETTINGS = "turnout.toml"
 Days = Annotated[int, Meta(ge=0)]
 Settings = TypeVar("Settings", bound=Struct)
 
@@ -44,6 +44,19 @@ class StoreSettings(Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
     """How much may wait for a database that does not answer: some 200,000 decisions."""
     log_commands: bool = True
     """Whether `turnout route` logs its decisions."""
+
+
+def settings_file(config: str | os.PathLike[str] | None = None) -> Path | None:
+    """The user's settings file, if there is one."""
+    if config is not None:
+        return Path(config) if os.fspath(config) else None
+    named = os.environ.get("TURNOUT_CONFIG")
+    if named:
+        return Path(named)
+    home = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
+    path = Path(os.path.expanduser(home)) / "turnout" / SETTINGS
+    # Unlike the methods of a path, these fail for no reason a file system or a user's home can give.
+    return path if os.path.isfile(path) else None
 
 
 def store_settings(config: str | os.PathLike[str] | None = None) -> StoreSettings:

@@ -18,8 +18,9 @@ from turnout.config.cases import Case, read_cases
 from turnout.config.champion import find_model
 from turnout.config.check import layer_id
 from turnout.config.learning import LearnSettings
-from turnout.config.load import apply_settings, read_chain, settings_file
+from turnout.config.load import apply_settings, read_chain
 from turnout.config.resolve import build
+from turnout.config.settings import settings_file
 from turnout.config.shelf import Candidate
 from turnout.core.embed import Embeds
 from turnout.core.errors import LearnError, PromotionRefused

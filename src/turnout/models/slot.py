@@ -17,7 +17,7 @@ from msgspec import Meta, Struct
 
 from turnout.config.check import conform
 from turnout.config.document import Document, read
-from turnout.config.load import settings_file
+from turnout.config.settings import settings_file
 from turnout.core.errors import ConfigError, EgressRefused, Problem, suggest
 from turnout.net.egress import Egress, Origin, Proxy, is_exposed, origin_of
 

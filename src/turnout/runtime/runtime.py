@@ -15,8 +15,9 @@ from typing import Literal
 
 from msgspec import Struct
 
-from turnout.config.load import settings_file, shipped
+from turnout.config.load import shipped
 from turnout.config.reload import LiveRouter
+from turnout.config.settings import settings_file
 from turnout.core.contain import readable
 from turnout.core.errors import ConfigError, EmbedderError, Problem, UnknownProfile
 from turnout.core.router import Router

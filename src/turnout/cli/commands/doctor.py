@@ -17,9 +17,9 @@ from rich.text import Text
 from turnout import __version__
 from turnout.config.document import read
 from turnout.config.learning import learn_settings
-from turnout.config.load import load_profile, settings_file, shipped
+from turnout.config.load import load_profile, shipped
 from turnout.config.reload import LiveRouter
-from turnout.config.settings import store_settings
+from turnout.config.settings import settings_file, store_settings
 from turnout.core.errors import ConfigError, EmbedderError, NoLogYet, StoreError
 from turnout.core.registry import GROUP, kinds
 from turnout.models.slot import load_slots
