@@ -82,12 +82,12 @@ class Counts(Struct):
     last_error: str = ""
 
 
-class Receipt(NamedTuple):
+class Waiter(NamedTuple):
     """Somebody waits until the database has these bytes of the spool."""
 
     start: int
     end: int
-    receipt: Future[None]
+    future: Future[None]
 
 
 class BatchResult(NamedTuple):
@@ -121,7 +121,7 @@ class Journal:
         """Those that are in the spool or in the database already, by hash."""
         self._counts = Counts()
         self._counting = threading.Lock()
-        self._waiting: list[Receipt] = []
+        self._waiting: list[Waiter] = []
         self._wake = threading.Event()
         self._hurry = threading.Event()
         self._idle = True
@@ -204,7 +204,7 @@ class Journal:
             receipt.set_exception(NotStored(f"{self.backend.where}: {end}"))
             return receipt
         with self._counting:
-            waiting = Receipt(end - size, end, receipt)
+            waiting = Waiter(end - size, end, receipt)
             if self.spool.taken >= end:
                 _answer([waiting], self._refused)
             elif self._ended:
@@ -442,7 +442,7 @@ class Journal:
             waiting, self._waiting = self._waiting, []
             self._ended = self._ended or last
         for one in waiting:
-            one.receipt.set_exception(NotStored(why))
+            one.future.set_exception(NotStored(why))
 
 
 def _decode(contents: Iterable[bytes]) -> tuple[list[tuple[bytes, Row]], list[Refusal]]:
@@ -473,7 +473,7 @@ def _say(sentence: str, said: set[str]) -> None:
         log.warning("%s", sentence)
 
 
-def _answer(done: Sequence[Receipt], refused: Iterable[tuple[int, Exception]]) -> None:
+def _answer(done: Sequence[Waiter], refused: Iterable[tuple[int, Exception]]) -> None:
     """Tell those who wait; `refused` says at which places of the spool there was something no database takes."""
     for start, end, receipt in done:
         error = next((error for at, error in refused if start <= at < end), None)
