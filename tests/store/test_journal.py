@@ -24,6 +24,7 @@ from turnout.store import journal as journal_module
 from turnout.store import postgres as postgres_module
 from turnout.store import sqlite as sqlite_module
 from turnout.store.encode import decode_row
+from turnout.store.row import DecisionRow, ProfileRow
 from turnout.store.spool import contents, line
 from turnout.store.store import open_reader
 
@@ -262,6 +263,28 @@ class TestOutage:
         store.journal.spool.limit_bytes = limit
         store.record(decision := ask())
         assert store.records().profile(decision.profile.hash) is not None
+
+    @pytest.mark.usefixtures("impatient")
+    def test_no_decision_gets_into_the_spool_before_its_profile(
+        self, store: Store, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Of two threads with the first decisions of a profile either may be the first to write; a crash in between
+        must not leave a decision that nobody can explain."""
+        write = store.journal.spool.append
+        written: list[bytes] = []
+
+        def overtaken(lines: bytes) -> int:
+            if not written:
+                written.append(b"")
+                store.record(ask("the other thread's"))
+            written.append(lines)
+            return write(lines)
+
+        monkeypatch.setattr(store.journal.spool, "append", overtaken)
+        store.record(ask("the first thread's"))
+        store.record(ask("a later one"))
+        kinds = [[type(decode_row(content or b"")) for content in contents(lines)] for lines in written[1:]]
+        assert kinds == [[ProfileRow, DecisionRow], [ProfileRow, DecisionRow], [DecisionRow]]
 
 
 class TestFlush:

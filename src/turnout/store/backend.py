@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from msgspec import Raw
-from msgspec.structs import astuple
+from msgspec.structs import astuple, fields
 
 from turnout.core.errors import StoreError
 
@@ -34,6 +34,10 @@ ADD: tuple[tuple[type[Row], str], ...] = (
     (ReplyRow, sql.ADD_REPLY),
     (SpendRow, sql.ADD_SPENDING),
 )
+
+
+_JSON = {kind: [at for at, field in enumerate(fields(kind)) if field.type is Raw] for kind, _ in ADD}
+"""Which columns of a row hold JSON."""
 
 
 class Unwritable(StoreError):
@@ -158,7 +162,10 @@ def grouped(rows: Sequence[Row]) -> Iterable[tuple[str, list[Record]]]:
 
 def record(row: Row) -> Record:
     """A row's fields as a database takes them: JSON as text."""
-    return tuple([_json(field) if type(field) is Raw else field for field in astuple(row)])
+    values = list(astuple(row))
+    for column in _JSON[type(row)]:
+        values[column] = _json(values[column])
+    return tuple(values)
 
 
 def _json(raw: Raw) -> str | None:

@@ -82,12 +82,12 @@ class Counts(Struct):
     last_error: str = ""
 
 
-class Receipt(NamedTuple):
+class Waiter(NamedTuple):
     """Somebody waits until the database has these bytes of the spool."""
 
     start: int
     end: int
-    receipt: Future[None]
+    future: Future[None]
 
 
 class BatchResult(NamedTuple):
@@ -121,7 +121,7 @@ class Journal:
         """Those that are in the spool or in the database already, by hash."""
         self._counts = Counts()
         self._counting = threading.Lock()
-        self._waiting: list[Receipt] = []
+        self._waiting: list[Waiter] = []
         self._wake = threading.Event()
         self._hurry = threading.Event()
         self._idle = True
@@ -146,10 +146,9 @@ class Journal:
         or counted as lost. The rows that come `after` the decision go with it, in one write."""
         lines = self.encoder.decision(decision, key_id=key_id) + after
         profile = decision.profile
-        if profile.hash not in self._profiles:
-            self._profiles.add(profile.hash)
-            lines = self.encoder.profile(profile) + lines
-        return self.post(lines)
+        if profile.hash in self._profiles:
+            return self.post(lines)
+        return self.post(self.encoder.profile(profile) + lines, profile.hash)
 
     def put(self, lines: bytes) -> None:
         """Write other rows, as durable as decisions are."""
@@ -157,8 +156,8 @@ class Journal:
         if done is not None:
             done.result()
 
-    def post(self, lines: bytes) -> Future[None] | None:
-        """As `put`, without waiting."""
+    def post(self, lines: bytes, profile: str | None = None) -> Future[None] | None:
+        """As `put`, without waiting; `profile` is the hash of one whose row is among the lines."""
         if self._closed:
             raise ValueError(CLOSED)
         end: int | OSError
@@ -168,6 +167,9 @@ class Journal:
             self._lose(error)
             end = error
         else:
+            if profile is not None:
+                # Only now: another thread's decision must not get into the spool before its profile.
+                self._profiles.add(profile)
             if self._idle:
                 self._start()
                 self._wake.set()
@@ -180,8 +182,6 @@ class Journal:
             self._counts.lost += 1
             self._counts.last_error = str(error)
             first, self._lost_at = self._lost_at is None, time.monotonic()
-        # One may have been among what is lost: each goes again with the next decision.
-        self._profiles.clear()
         if first:
             log.warning("a decision is not logged: %s (routing goes on; what is lost is counted)", error)
 
@@ -204,7 +204,7 @@ class Journal:
             receipt.set_exception(NotStored(f"{self.backend.where}: {end}"))
             return receipt
         with self._counting:
-            waiting = Receipt(end - size, end, receipt)
+            waiting = Waiter(end - size, end, receipt)
             if self.spool.taken >= end:
                 _answer([waiting], self._refused)
             elif self._ended:
@@ -442,7 +442,7 @@ class Journal:
             waiting, self._waiting = self._waiting, []
             self._ended = self._ended or last
         for one in waiting:
-            one.receipt.set_exception(NotStored(why))
+            one.future.set_exception(NotStored(why))
 
 
 def _decode(contents: Iterable[bytes]) -> tuple[list[tuple[bytes, Row]], list[Refusal]]:
@@ -473,7 +473,7 @@ def _say(sentence: str, said: set[str]) -> None:
         log.warning("%s", sentence)
 
 
-def _answer(done: Sequence[Receipt], refused: Iterable[tuple[int, Exception]]) -> None:
+def _answer(done: Sequence[Waiter], refused: Iterable[tuple[int, Exception]]) -> None:
     """Tell those who wait; `refused` says at which places of the spool there was something no database takes."""
     for start, end, receipt in done:
         error = next((error for at, error in refused if start <= at < end), None)

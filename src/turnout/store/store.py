@@ -227,32 +227,34 @@ def open_reader(url: str | None = None, *, config: str | None = None) -> StoreRe
 def connect(url: str) -> tuple[Backend, Path]:
     """The database a URL names, not yet touched, and the folder of its spool."""
     if not url:
-        raise ConfigError([Problem("store.url", "the environment variable it names is empty: set it, or name a path")])
+        raise _wrong_url("the environment variable it names is empty: set it, or name a path")
     scheme, found, _ = url.partition("://")
     if not found and url.startswith(("postgres:", "postgresql:")):
-        said = "a database's address has two slashes: postgresql://USER@HOST:PORT/DATABASE"
-        raise ConfigError([Problem("store.url", said)])
+        raise _wrong_url("a database's address has two slashes: postgresql://USER@HOST:PORT/DATABASE")
     if not found:
         path = Path(os.path.expanduser(url))
     elif scheme == "sqlite":
         parts = urlsplit(url)
         path = Path(os.path.expanduser(unquote(parts.path.removeprefix("/"))))
         if parts.netloc or not path.name:
-            said = f"{url!r} names no file: sqlite:///PATH has three slashes, four if the path begins with one"
-            raise ConfigError([Problem("store.url", said)])
+            why = "sqlite:///PATH has three slashes, four if the path begins with one"
+            raise _wrong_url(f"{url!r} names no file: {why}")
     elif scheme in ("postgresql", "postgres"):
         return _postgres(url)
     else:
-        said = f"no store speaks {scheme!r}: use a path, sqlite:///PATH or postgresql://HOST/DATABASE"
-        raise ConfigError([Problem("store.url", said)])
+        raise _wrong_url(f"no store speaks {scheme!r}: use a path, sqlite:///PATH or postgresql://HOST/DATABASE")
     return Sqlite(path), path.with_name(path.name + "-spool").absolute()
+
+
+def _wrong_url(why: str) -> ConfigError:
+    return ConfigError([Problem("store.url", why)])
 
 
 def _postgres(url: str) -> tuple[Backend, Path]:
     try:
         from .postgres import Postgres, identity
     except ImportError:
-        raise ConfigError([Problem("store.url", "PostgreSQL needs psycopg: pip install 'turnout[postgres]'")]) from None
+        raise _wrong_url("PostgreSQL needs psycopg: pip install 'turnout[postgres]'") from None
     try:
         # Its own folder for each database: rows of one must never be replayed into another.
         folder = hashlib.sha256(identity(url).encode()).hexdigest()[:16]
@@ -261,8 +263,7 @@ def _postgres(url: str) -> tuple[Backend, Path]:
         # Python's own message for a host with odd characters quotes the password before it.
         why = str(error) if "netloc" not in str(error) else "its host has characters no host has"
     # Not in the handler, so that the error is not carried along.
-    said = f"this is no address of a database ({why}): postgresql://USER@HOST:PORT/DATABASE"
-    raise ConfigError([Problem("store.url", said)])
+    raise _wrong_url(f"this is no address of a database ({why}): postgresql://USER@HOST:PORT/DATABASE")
 
 
 def bring_up(backend: Backend, *, migrate: bool = True) -> list[Migration]:
