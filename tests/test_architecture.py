@@ -136,8 +136,8 @@ def keeps_the_import_table(file: File) -> Iterator[str]:
         if room not in MAY_IMPORT[file.room] | {file.room}:
             yield f"{file.path}:{line} {file.room} may not import {name}"
         app, other = file.path.split("/")[1:2], name.split(".")[2:3]
-        # What stands in apps/ itself, who is asking and what deciding costs, belongs to all of them.
-        if other in (["caller"], ["deciding"]):
+        # What stands in apps/ itself, who is asking and what that costs, belongs to all of them.
+        if other in (["caller"], ["ledger"]):
             continue
         if file.room == room == "apps" and len(file.path.split("/")) > 2 and other and app != other:
             yield f"{file.path}:{line} one app may not import another: {name}"

@@ -54,7 +54,7 @@ class OpenAIPart(Struct):
 class ChatMessage(Struct):
     role: Name
     content: str | list[OpenAIPart] | None = None
-    tool_calls: Raw = Raw(b"null")
+    tool_calls: Raw = Raw(b"")
     tool_call_id: Any = None
 
 
@@ -212,7 +212,7 @@ def _part(part: OpenAIPart, ident: str) -> MessagePart:
 
 def _message(message: ChatMessage) -> Message:
     parts = read_content(message.content, text_at(message.tool_call_id))
-    if bytes(message.tool_calls) != b"null":
+    if message.tool_calls and bytes(message.tool_calls) != b"null":
         parts += tuple(_calls(message.tool_calls))
     return Message("system" if message.role == "developer" else message.role, parts)
 
