@@ -46,12 +46,13 @@ def test_an_account_is_closed_with_what_happened(tmp_path: Path, case: Case) -> 
     async def scenario() -> None:
         async with bench_of(tmp_path) as bench:
             decision = await decided(bench.gateway, caller())
-            with contextlib.suppress(Refused, asyncio.CancelledError, RuntimeError):
-                with Ledger(bench.store, bench.gateway.slots).open(decision, caller()) as account:
-                    if case.said == "answered":
-                        account.ended = "answered"
-                    if case.raised is not None:
-                        raise case.raised
+            ledger = Ledger(bench.store, bench.gateway.slots)
+            expected = contextlib.suppress(Refused, asyncio.CancelledError, RuntimeError)
+            with expected, ledger.open(decision, caller()) as account:
+                if case.said == "answered":
+                    account.ended = "answered"
+                if case.raised is not None:
+                    raise case.raised
             assert bench.rows() == (1, 1)
             assert bench.outcome(decision.id).ended == case.ended
 
