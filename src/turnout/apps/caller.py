@@ -52,7 +52,8 @@ class Limits(Struct, frozen=True):
     month: float | None = None
 
     def of(self, period: Period) -> float | None:
-        return {Period.TOTAL: self.total, Period.DAY: self.day, Period.MONTH: self.month}[period]
+        limit: float | None = getattr(self, period)  # each has the name of its period
+        return limit
 
 
 UNLIMITED = Limits()

@@ -54,7 +54,7 @@ class OpenAIPart(Struct):
 class ChatMessage(Struct):
     role: Name
     content: str | list[OpenAIPart] | None = None
-    tool_calls: Raw = Raw(b"null")
+    tool_calls: Raw = Raw(b"")
     tool_call_id: Any = None
 
 
@@ -196,7 +196,7 @@ class ChatFormat(OpenAIFormat):
 def read_content(content: str | list[OpenAIPart] | None, ident: str = "") -> tuple[MessagePart, ...]:
     """The parts of a message; `ident` is the call's whose result it is."""
     if content is None or isinstance(content, str):
-        return (MessagePart(text=content or "", id=ident),)
+        return (MessagePart("text", content or "", ident),)
     return tuple(_part(one, ident) for one in content)
 
 
@@ -211,10 +211,11 @@ def _part(part: OpenAIPart, ident: str) -> MessagePart:
 
 
 def _message(message: ChatMessage) -> Message:
+    role = "system" if message.role == "developer" else message.role
     parts = read_content(message.content, text_at(message.tool_call_id))
-    if bytes(message.tool_calls) != b"null":
+    if message.tool_calls and bytes(message.tool_calls) != b"null":
         parts += tuple(_calls(message.tool_calls))
-    return Message("system" if message.role == "developer" else message.role, parts)
+    return Message(role, parts)
 
 
 def _calls(raw: Raw) -> list[MessagePart]:

@@ -93,7 +93,9 @@ class Format:
         check_text(turns, 413)
         key = name_in(fields, "prompt_cache_key")
         seen = tuple(fields[name] for name in self.input if name in fields)
-        images = tuple(image for part in parts for image in part.images)
+        # Nearly all parts are words, of which nothing else is to be known.
+        marked = [part for part in parts if part.kind != "text" or part.is_cached]
+        images = tuple(image for part in marked for image in part.images)
         size = max(0, sum(map(len, seen)) - sum(map(len, images)))
         model = name_in(fields, "model")
         if not model:
@@ -107,7 +109,7 @@ class Format:
             tools=tuple(tools),
             stream=decoded(fields, "stream", bool, False),
             fresh=self.is_fresh(messages),
-            bound=any(part.is_bound for part in parts),
+            bound=any(part.is_bound for part in marked),
             conversation=_conversation(key, turns),
             tokens=size // TOKEN_CHARACTERS + len(images) * IMAGE_TOKENS,
             input=seen,
@@ -115,12 +117,12 @@ class Format:
             # Which of several limits counts is the provider's to say.
             max_tokens=max(read_count(fields, name) or 0 for name in self.limits) or None,
             has_limit=bool(mentions(fields, self.limits)),
-            is_unsized=any(part.is_unsized for part in parts),
+            is_unsized=any(part.is_unsized for part in marked),
             choices=max((read_count(fields, name) or 1 for name in self.choices), default=1),
-            caches=any(part.is_cached for part in parts) or any(tool.cache_control is not None for tool in tools),
+            caches=any(part.is_cached for part in marked) or any(tool.cache_control is not None for tool in tools),
             thinks=self.thinks(fields),
             hosted=hosted_tool(tools, self.client_tools) or mentions(fields, self.hosted),
-            unpriced=mentions(fields, self.unpriced) or self.surcharge(fields, parts),
+            unpriced=mentions(fields, self.unpriced) or self.surcharge(fields, marked),
         )
 
     def read_messages(self, fields: Mapping[str, Raw]) -> list[Message]:

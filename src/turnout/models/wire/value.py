@@ -27,7 +27,7 @@ StopReason = Literal["stop", "length", "tools", "filter", "other"]
 """Why an answer ended: the model was done, reached its limit, calls tools, was stopped by moderation; or unknown."""
 
 
-class MessagePart(Struct, frozen=True):
+class MessagePart(Struct, frozen=True, gc=False):
     """A part of a message."""
 
     kind: PartKind = "text"
@@ -47,7 +47,7 @@ class MessagePart(Struct, frozen=True):
     """It asks to be cached."""
 
 
-class Message(Struct, frozen=True):
+class Message(Struct, frozen=True, gc=False):
     role: str
     """`developer` is read as `system`. Empty for what no role has: a tool's call or result in OpenAI's responses."""
     parts: tuple[MessagePart, ...]
