@@ -14,7 +14,6 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 import msgspec.inspect
 from msgspec import Meta, Struct
-from msgspec.structs import force_setattr
 
 from turnout.config.check import conform
 from turnout.config.document import Document, read
@@ -138,11 +137,11 @@ class Slot(Struct, frozen=True):
     """Where its key is from; empty if it needs none."""
     plain_http: bool = False
     """Its key may go to a public address over http."""
-    id: str = ""
-    """`provider/model`, by which a client may ask for it."""
 
-    def __post_init__(self) -> None:
-        force_setattr(self, "id", f"{self.provider}/{self.model}")
+    @property
+    def id(self) -> str:
+        """`provider/model`, by which a client may ask for it."""
+        return f"{self.provider}/{self.model}"
 
     @property
     def endpoint(self) -> Endpoint:
