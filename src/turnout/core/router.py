@@ -59,6 +59,16 @@ class Counterfactual(NamedTuple):
         return f"would be {' + '.join(self.routes)} ({self.confidence:.2f}) without {self.signal}"
 
 
+def _stamp(started: int, steps: tuple[Step, ...], part: Part | None) -> tuple[str, int]:
+    # Parts are decided in one go: what is known of each is how long its layers took.
+    return new_id(), perf_counter_ns() - started if part is None else sum(step.elapsed_ns for step in steps)
+
+
+def _unstamped(steps: tuple[Step, ...], part: Part | None) -> tuple[str, int]:
+    """For a decision that is only looked at: a replay, a counterfactual."""
+    return "", 0
+
+
 class Router:
     """One profile, ready to decide."""
 
@@ -141,7 +151,7 @@ class Router:
         return query
 
     def steps(
-        self, query: Query, muted: frozenset[str] = frozenset(), part: Part | None = None, stamp: Stamp | None = None
+        self, query: Query, muted: frozenset[str] = frozenset(), part: Part | None = None, stamp: Stamp = _unstamped
     ) -> Steps:
         """The one loop. `part` is what the query is to a question it is a part of; a part is not split again."""
         profile = self.profile
@@ -158,8 +168,7 @@ class Router:
             if _are_parts(parts):
                 return (yield from self._compose(reading, parts, muted, stamp))
             if parts != ():
-                detail = parts.detail if isinstance(parts, Fault) else f"returned {repr(parts)[:80]}"
-                unsplit = (Reason("split.error", f"the question could not be taken apart: {detail}"),)
+                unsplit = (Reason("split.error", f"the question could not be taken apart: {_complain(parts)}"),)
 
         trace: list[Step] = []
         held: Step | None = None
@@ -222,7 +231,7 @@ class Router:
             remarks += more
         remarks += unsplit
         asked = tuple(trace)
-        ident, elapsed = ("", 0) if stamp is None else stamp(asked, part)
+        ident, elapsed = stamp(asked, part)
         return Decision(
             profile,
             query,
@@ -255,8 +264,8 @@ class Router:
                 routes, reason = change
                 remarks.append(reason)
             else:
-                detail = change.detail if isinstance(change, Fault) else f"returned {repr(change)[:80]}"
-                remarks.append(Reason("adjust.error", f"an adjustment failed and changed nothing: {detail}"))
+                told = f"an adjustment failed and changed nothing: {_complain(change)}"
+                remarks.append(Reason("adjust.error", told))
         if (ceiling := reading.query.ceiling) is not None:
             limit = profile.routes.index(ceiling)
             clamped = tuple(dict.fromkeys(profile.routes[min(profile.routes.index(r), limit)] for r in routes))
@@ -266,11 +275,11 @@ class Router:
         return routes, how, tuple(remarks)
 
     def _default(
-        self, reading: Reading, default: Default, code: str, text: str, part: Part | None, stamp: Stamp | None
+        self, reading: Reading, default: Default, code: str, text: str, part: Part | None, stamp: Stamp
     ) -> Decision:
         remarks = (Reason(code, text),)
         routes, how, more = self._adjust(reading, (default.route,), "-")
-        ident, elapsed = ("", 0) if stamp is None else stamp((), part)
+        ident, elapsed = stamp((), part)
         return Decision(
             self.profile,
             reading.query,
@@ -285,7 +294,7 @@ class Router:
             elapsed_ns=elapsed,
         )
 
-    def _compose(self, reading: Reading, parts: tuple[Part, ...], muted: frozenset[str], stamp: Stamp | None) -> Steps:
+    def _compose(self, reading: Reading, parts: tuple[Part, ...], muted: frozenset[str], stamp: Stamp) -> Steps:
         """A compound question: each part is decided on its own, and the whole is as sure as its least sure part."""
         decided: list[Decision] = []
         for part in parts:
@@ -294,7 +303,7 @@ class Router:
         weakest = min(decided, key=lambda decision: decision.confidence)
         count = f"{len(decided)} parts, each" if len(decided) > 1 else "one part,"
         notes = tuple(Reason(code, _note(code)) for code in reading.notes)
-        ident, elapsed = ("", 0) if stamp is None else stamp((), None)
+        ident, elapsed = stamp((), None)
         return Decision(
             self.profile,
             reading.query,
@@ -340,14 +349,15 @@ class Router:
             return again
 
 
-def _recorded(decision: Decision) -> dict[str, Iterator[Answer]]:
-    """What each network layer answered, in the order it was asked; parts of a compound question included."""
-    answers: dict[str, list[Answer]] = {}
-    for whole in (decision, *decision.parts):
-        for step in whole.steps:
-            if step.place.cost == "network":
-                answers.setdefault(step.place.id, []).append(step.verdict or step.fault)
-    return {layer: iter(found) for layer, found in answers.items()}
+def _check_types(query: object) -> Query:
+    """The query, its fields of the types they say."""
+    if not isinstance(query, Query):
+        raise QueryError(f"a query is a string or a turnout.Query, not {type(query).__name__}")
+    try:
+        checked = convert(to_builtins(query), Query)
+    except ValidationError as error:
+        raise QueryError(f"the query cannot be used: {error}") from None
+    return query if query == checked else checked
 
 
 def _size(query: Query) -> int:
@@ -369,41 +379,6 @@ def _advance(steps: Steps, answer: tuple[Answer, int] | None) -> tuple[Placed, R
     except StopIteration as stop:
         decision: Decision = stop.value
         return decision
-
-
-def _check_types(query: object) -> Query:
-    """The query, its fields of the types they say."""
-    if not isinstance(query, Query):
-        raise QueryError(f"a query is a string or a turnout.Query, not {type(query).__name__}")
-    try:
-        checked = convert(to_builtins(query), Query)
-    except ValidationError as error:
-        raise QueryError(f"the query cannot be used: {error}") from None
-    return query if query == checked else checked
-
-
-def _stamp(started: int, steps: tuple[Step, ...], part: Part | None) -> tuple[str, int]:
-    # Parts are decided in one go: what is known of each is how long its layers took.
-    return new_id(), perf_counter_ns() - started if part is None else sum(step.elapsed_ns for step in steps)
-
-
-def _limit_shift(
-    profile: Profile, chosen: Step, held: Step, routes: tuple[str, ...], how: str, remarks: tuple[Reason, ...]
-) -> tuple[tuple[str, ...], str, tuple[Reason, ...]]:
-    """The routes, no further from what the layers before were inclined to than the profile allows."""
-    most: int = chosen.place.max_shift  # type: ignore[assignment]
-    order = profile.routes
-    here: int = order.index(held.verdict.routes[0])  # type: ignore[union-attr]
-    there = order.index(routes[0])
-    within = max(here - most, min(here + most, there))
-    if within == there:
-        return routes, how, remarks
-    said = f"{chosen.place.id} says {routes[0]}, more than {most} from {order[here]}, as {held.place.id} was inclined"
-    return (order[within],), "k", (*remarks, Reason("clamp.shift", said))
-
-
-def _are_parts(parts: object) -> bool:
-    return isinstance(parts, tuple) and bool(parts) and all(isinstance(part, Part) for part in parts)
 
 
 def _ask_now(place: Placed, reading: Reading) -> tuple[Answer, int]:
@@ -441,6 +416,15 @@ async def _ask(place: Placed, reading: Reading, left_ms: float) -> tuple[Answer,
     return _outcome(task), perf_counter_ns() - started
 
 
+async def _call(place: Placed, reading: Reading) -> Any:
+    """A coroutine layer is awaited here; a plain function, however slow, runs in a thread."""
+    call: Any = place.call
+    if call.awaits:
+        return await call(reading)
+    answer = await asyncio.to_thread(contain, call, reading)
+    return await answer if isinstance(answer, Awaitable) else answer
+
+
 def _outcome(task: asyncio.Task[Any]) -> Any:
     if task.cancelled():
         return Fault("error", "the layer cancelled itself")
@@ -458,13 +442,28 @@ def _abandon(task: asyncio.Task[Any]) -> None:
     task.cancel()
 
 
-async def _call(place: Placed, reading: Reading) -> Any:
-    """A coroutine layer is awaited here; a plain function, however slow, runs in a thread."""
-    call: Any = place.call
-    if call.awaits:
-        return await call(reading)
-    answer = await asyncio.to_thread(contain, call, reading)
-    return await answer if isinstance(answer, Awaitable) else answer
+def _are_parts(parts: object) -> bool:
+    return isinstance(parts, tuple) and bool(parts) and all(isinstance(part, Part) for part in parts)
+
+
+def _complain(found: object) -> str:
+    """What is wrong with what a plug-in returned, or how it failed."""
+    return found.detail if isinstance(found, Fault) else f"returned {repr(found)[:80]}"
+
+
+def _limit_shift(
+    profile: Profile, chosen: Step, held: Step, routes: tuple[str, ...], how: str, remarks: tuple[Reason, ...]
+) -> tuple[tuple[str, ...], str, tuple[Reason, ...]]:
+    """The routes, no further from what the layers before were inclined to than the profile allows."""
+    most: int = chosen.place.max_shift  # type: ignore[assignment]
+    order = profile.routes
+    here: int = order.index(held.verdict.routes[0])  # type: ignore[union-attr]
+    there = order.index(routes[0])
+    within = max(here - most, min(here + most, there))
+    if within == there:
+        return routes, how, remarks
+    said = f"{chosen.place.id} says {routes[0]}, more than {most} from {order[here]}, as {held.place.id} was inclined"
+    return (order[within],), "k", (*remarks, Reason("clamp.shift", said))
 
 
 @functools.lru_cache(maxsize=4096)
@@ -495,3 +494,13 @@ _NOTES = {
     "extract.tail": "a long message without a system role: only what follows its last blank line was read",
     "scan.window": "the text is very long: its beginning and end were read",
 }
+
+
+def _recorded(decision: Decision) -> dict[str, Iterator[Answer]]:
+    """What each network layer answered, in the order it was asked; parts of a compound question included."""
+    answers: dict[str, list[Answer]] = {}
+    for whole in (decision, *decision.parts):
+        for step in whole.steps:
+            if step.place.cost == "network":
+                answers.setdefault(step.place.id, []).append(step.verdict or step.fault)
+    return {layer: iter(found) for layer, found in answers.items()}
