@@ -266,6 +266,30 @@ def prints_only_in_the_cli(file: File) -> Iterator[str]:
             yield f"{file.path}:{node.lineno} {spelled(node.func)}: only the command line prints"
 
 
+# Where a frozen value may be written to, and where it is found out what a plug-in has.
+THE_CACHE = "core/verdict.py"
+ADAPTERS = ("core/layer.py", "core/registry.py")
+
+
+def changes_no_value(file: File) -> Iterator[str]:
+    for node in ast.walk(file.tree()):
+        called = spelled(node.func) if isinstance(node, ast.Call) else ""
+        if called.endswith(("force_setattr", "object.__setattr__")) and file.path != THE_CACHE:
+            yield f"{file.path}:{node.lineno} {called}: a frozen value is written to in {THE_CACHE} alone"
+
+
+def asks_no_layer_what_it_has(file: File) -> Iterator[str]:
+    """A layer has all of the protocol: whatever is adapted is adapted where it is made."""
+    if file.path in ADAPTERS:
+        return
+    for node in ast.walk(file.tree()):
+        if not isinstance(node, ast.Call) or spelled(node.func) not in ("getattr", "hasattr") or not node.args:
+            continue
+        asked = spelled(node.args[0])
+        if asked.endswith(".call") or asked in ("layer", "place", "placed"):
+            yield f"{file.path}:{node.lineno} {spelled(node.func)}({asked}, …): adapt it in {ADAPTERS[0]}"
+
+
 def is_short(file: File) -> Iterator[str]:
     lines = len(file.source.splitlines())
     if lines > LONGEST:
@@ -282,6 +306,8 @@ RULES: list[Rule] = [
     names_things_after_what_they_are,
     says_what_it_is_for,
     prints_only_in_the_cli,
+    changes_no_value,
+    asks_no_layer_what_it_has,
     is_short,
 ]
 
@@ -424,6 +450,12 @@ PLANTED = [
     Planted("no docstring", DOC, "net/x.py", "# a comment\nx = 1", 1),
     Planted("empty docstring", DOC, "net/x.py", '""" """', 1),
     Planted("docstring", DOC, "net/x.py", '"""What it is."""', 0),
+    Planted("force", changes_no_value, "models/x.py", "def f(x):\n    force_setattr(x, 'y', 1)", 1),
+    Planted("force, by hand", changes_no_value, "core/x.py", "def f(x):\n    object.__setattr__(x, 'y', 1)", 1),
+    Planted("the one cache", changes_no_value, "core/verdict.py", "def f(x):\n    force_setattr(x, 'y', 1)", 0),
+    Planted("asks a layer", asks_no_layer_what_it_has, "cli/x.py", "def f(p):\n    getattr(p.call, 'x', None)", 1),
+    Planted("asks whether", asks_no_layer_what_it_has, "core/x.py", "def f(layer):\n    hasattr(layer, 'x')", 1),
+    Planted("adapts", asks_no_layer_what_it_has, "core/layer.py", "def f(layer):\n    hasattr(layer, 'x')", 0),
     Planted("print", PRINT, "core/x.py", "def f():\n    print('x')", 1),
     Planted("stderr", PRINT, "core/x.py", "import sys\nsys.stderr.write('x')", 1),
     Planted("cli may print", PRINT, "cli/x.py", "print('x')", 0),

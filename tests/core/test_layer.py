@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from turnout import Layer, Reading, Reason, Verdict
-from turnout.core.layer import Absent, Adapted, adapt
+from turnout.core.layer import Absent, PlainLayer, adapt
 from turnout.core.model import Demand
 from turnout.core.query import Query
 from turnout.testing import make_reading, place
@@ -108,7 +108,7 @@ def test_a_layer_is_itself_and_a_callable_is_adapted_once() -> None:
     layer = Inherits()
     assert adapt(layer) is layer
     adapted = adapt(plain)
-    assert type(adapted) is Adapted
+    assert type(adapted) is PlainLayer
     assert adapt(adapted) is adapted
     assert adapted(make_reading("x")) is VERDICT
 

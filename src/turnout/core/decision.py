@@ -11,14 +11,14 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from msgspec import UNSET, Raw, Struct, UnsetType, json
-from msgspec.structs import force_setattr, replace
+from msgspec.structs import replace
 
 from .contain import contain, readable
 from .layer import Explain
 from .policy import Policy
 from .profile import Part, Placed, Profile
 from .query import Query
-from .verdict import Fault, Reason, Verdict, VerdictForm
+from .verdict import Fault, Gate, Reason, Verdict, keep
 
 Ended = Literal["accepted", "held", "passed", "timeout", "error", "invalid", "breaker", "skipped"]
 
@@ -44,7 +44,7 @@ class Step(Struct, frozen=True, gc=False):
             if kept is None or kept[0] is not place or kept[1] != self.ended:
                 explain = None if place.call is None else place.call.explain
                 kept = (place, self.ended, _told(place, explain, verdict, self.ended))
-                force_setattr(verdict, "_explained", kept)
+                keep(verdict, "_explained", kept)
             return kept[2]
         if self.fault is not None:
             return (Reason(f"{place.id}.{self.fault.kind}", self.fault.detail),)
@@ -164,7 +164,7 @@ class Decision(Struct, frozen=True, eq=False, gc=False):
                 for step in self.steps:
                     if step.verdict is not None:
                         reasons += step.reasons
-            force_setattr(self, "_reasons", reasons)
+            keep(self, "_reasons", reasons)
         return reasons
 
     @property
@@ -205,7 +205,6 @@ class Decision(Struct, frozen=True, eq=False, gc=False):
         best = chosen if chosen is not None else self.held
         verdict = best.verdict if best is not None else None
         role, text, then = _WHOLE if self.part is None else _part_form(self.part)
-        # Before the reasons: a verdict that has been explained is known for one that its layer keeps and gives again.
         trace = [step.encoded or _step_form(step, chosen) for step in self.steps]
         return DecisionForm(
             self.id,
@@ -239,8 +238,8 @@ class StepForm(Struct, frozen=True, omit_defaults=True, gc=False):
     kind: str
     ended: Ended
     elapsed_us: float
-    gate: Raw | None = None
-    verdict: VerdictForm | Raw | None = None
+    gate: Gate | None = None
+    verdict: Raw | None = None
     reasons: tuple[Reason, ...] | None = None
     """Given where they are not among the decision's own already: the losers' of a decision that a layer made."""
 
@@ -290,9 +289,6 @@ def _step_form(step: Step, chosen: Step | None) -> StepForm:
     if verdict is None:
         reasons = None if step.fault is None else step.reasons
         return StepForm(place.id, place.kind, step.ended, step.elapsed_ns / 1000, reasons=reasons)
-    form: VerdictForm | Raw | None = verdict._encoded
-    if form is None and verdict._explained is None:
-        form = verdict.form()
     # A fallback's reasons are those of the layers it fell back from.
     reasons = None if chosen is None or step is chosen else step.reasons
     return StepForm(
@@ -300,8 +296,8 @@ def _step_form(step: Step, chosen: Step | None) -> StepForm:
         place.kind,
         step.ended,
         step.elapsed_ns / 1000,
-        place.gate._encoded or place.gate.encoded,
-        form or verdict.encoded,
+        place.gate,
+        verdict.encoded,
         reasons,
     )
 
@@ -314,5 +310,4 @@ def idle_step(place: Placed) -> Step:
     why = place.absent or f"no installed package provides {place.kind}"
     missing = Fault("skipped", why) if place.needs == "install" else None
     step = Step(place, "passed", fault=missing)
-    force_setattr(step, "encoded", Raw(_encode(_step_form(step, None))))
-    return step
+    return replace(step, encoded=Raw(_encode(_step_form(step, None))))

@@ -69,10 +69,10 @@ Explain = Callable[[Verdict], tuple[Reason, ...]]
 
 def adapt(layer: Any) -> Layer:
     """The layer itself, or a plain callable as a layer."""
-    return layer if Layer in type(layer).__mro__ else Adapted(layer)
+    return layer if Layer in type(layer).__mro__ else PlainLayer(layer)
 
 
-class Adapted(Layer):
+class PlainLayer(Layer):
     """A callable that does not inherit from `Layer`, with as much of the protocol as it has."""
 
     def __init__(self, judge: Any) -> None:

@@ -27,7 +27,7 @@ class Reason(Struct, frozen=True, gc=False):
     text: str
 
 
-class Verdict(Struct, frozen=True, gc=False, eq=False):
+class Verdict(Struct, frozen=True, eq=False):
     routes: tuple[str, ...]
     confidence: float
     margin: float = 0.0
@@ -43,18 +43,16 @@ class Verdict(Struct, frozen=True, gc=False, eq=False):
     """Who decided, where it is not the layer's own kind: an answer kept from before is the cache's."""
     adds: Mapping[str, float] = {}
     """What each reason adds to the score of the first route, or to the only score, by its code; where that is known."""
-    _encoded: Raw | None = None
-    _explained: tuple[object, str, tuple[Reason, ...]] | None = None
     _sound: tuple[str, ...] | None = None
+    _explained: tuple[object, str, tuple[Reason, ...]] | None = None
+    _encoded: Raw | None = None
 
     @property
     def encoded(self) -> Raw:
-        """The JSON form. A layer that sees the same evidence again may return the same verdict, so it is kept."""
-        encoded = self._encoded
-        if encoded is None:
-            encoded = Raw(_encode(self.form()))
-            force_setattr(self, "_encoded", encoded)
-        return encoded
+        """The JSON form."""
+        if self._encoded is None:
+            keep(self, "_encoded", Raw(json.encode(self.form())))
+        return self._encoded  # type: ignore[return-value]
 
     def form(self) -> VerdictForm:
         """What the JSON form is written from."""
@@ -83,6 +81,17 @@ class Verdict(Struct, frozen=True, gc=False, eq=False):
         return (*stated, self.decisive, self.calibrated, self.who, dict(self.adds))
 
 
+def keep(value: Struct, name: str, found: object) -> None:
+    """The one cache in core: what was found out about a verdict or a decision stays with it, in a field of its own
+    that is no part of the value. A layer that sees the same evidence again may return the same verdict, whose
+    soundness, reasons and JSON form are known by then.
+
+    Such a value must be tracked by the garbage collector if what is kept leads back to it: the reasons of a verdict
+    are kept with their layer, and the layer may keep the verdict.
+    """
+    force_setattr(value, name, found)
+
+
 class VerdictForm(Struct, frozen=True, gc=False):
     """A verdict in the JSON form of a decision's trace."""
 
@@ -96,24 +105,11 @@ class VerdictForm(Struct, frozen=True, gc=False):
     adds: Mapping[str, float] | UnsetType = UNSET
 
 
-_encode = json.Encoder().encode
-
-
 class Gate(Struct, frozen=True, gc=False):
     """When a verdict is good enough. Both comparisons are `>=`."""
 
     confidence: float = 0.0
     margin: float = 0.0
-    _encoded: Raw | None = None
-
-    @property
-    def encoded(self) -> Raw:
-        """The JSON form."""
-        encoded = self._encoded
-        if encoded is None:
-            encoded = Raw(_encode({"confidence": self.confidence, "margin": self.margin}))
-            force_setattr(self, "_encoded", encoded)
-        return encoded
 
     def admits(self, verdict: Verdict) -> bool:
         return verdict.decisive or (verdict.confidence >= self.confidence and verdict.margin >= self.margin)
@@ -142,7 +138,7 @@ def check_verdict(verdict: object, routes: tuple[str, ...]) -> Answer:
             return verdict
         if (unsound := _find_unsound(verdict, routes)) is not None:
             return Fault("invalid", unsound)
-        force_setattr(verdict, "_sound", routes)
+        keep(verdict, "_sound", routes)
         return verdict
     if verdict is None or (type(verdict) is Fault and verdict.kind in _FAULTS):
         return verdict

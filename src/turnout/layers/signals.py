@@ -59,7 +59,7 @@ class Ladder(NamedTuple):
     rungs: list[Rung | None]
 
 
-class Judged(NamedTuple):
+class Judgement(NamedTuple):
     """A verdict without the numbers that differ from text to text."""
 
     routes: tuple[str, ...]
@@ -70,14 +70,14 @@ class Judged(NamedTuple):
     decisive: bool = False
 
 
-class Stood(NamedTuple):
+class Levels(NamedTuple):
     """What each signal counted, and which of them stand at a level, in their order."""
 
     counts: Counts
     rungs: list[tuple[int, Rung]]
 
 
-class Described(NamedTuple):
+class Description(NamedTuple):
     """The reasons, and in which of them `{n}` stands for the number of which measured signal."""
 
     reasons: tuple[Reason, ...]
@@ -138,7 +138,7 @@ class Signals(Layer):
             adds=judged.adds,
         )
 
-    def judge(self, hits: Hits, standing: Standing) -> Judged:
+    def judge(self, hits: Hits, standing: Standing) -> Judgement:
         raise NotImplementedError
 
     def explain(self, verdict: Verdict) -> tuple[Reason, ...]:
@@ -152,7 +152,7 @@ class Signals(Layer):
             filled[at] = Reason(filled[at].code, filled[at].text.replace("{n}", str(number)))
         return tuple(filled)
 
-    def describe(self, hits: Hits, standing: Standing) -> Described:
+    def describe(self, hits: Hits, standing: Standing) -> Description:
         counts, rungs = self.stood(hits, standing)
         words: dict[int, list[str]] = {index: [] for index in counts}
         for hit in hits:
@@ -175,15 +175,15 @@ class Signals(Layer):
                 silent = False
         if silent:
             reasons.append(_NO_SIGNAL)
-        return Described(tuple(reasons), tuple(counted))
+        return Description(tuple(reasons), tuple(counted))
 
     def preface(self, counts: Counts, standing: Standing) -> tuple[list[Reason], list[tuple[int, int]]]:
-        """Reasons that come before the signals', as in `Described`."""
+        """Reasons that come before the signals', as in `Description`."""
         return [], []
 
-    def stand(self, hits: Hits, standing: Standing) -> Stood:
+    def stand(self, hits: Hits, standing: Standing) -> Levels:
         counts = self.counts(hits, standing)
-        return Stood(counts, self.standing_rungs(counts))
+        return Levels(counts, self.standing_rungs(counts))
 
     def counts(self, hits: Hits, standing: Standing) -> Counts:
         """Each signal's number: phrases found, or where the level of a measure starts."""
@@ -224,7 +224,7 @@ class BandSignals(Signals):
         index = {signal.id: i for i, signal in enumerate(config.signals)}
         self.overrides = [_Override(override, index) for override in config.overrides]
 
-    def judge(self, hits: Hits, standing: Standing) -> Judged:
+    def judge(self, hits: Hits, standing: Standing) -> Judgement:
         counts, rungs = self.stood(hits, standing)
         score = 0.0
         adds: dict[str, float] = {}
@@ -243,11 +243,11 @@ class BandSignals(Signals):
         if override is not None:
             lifted = self.sigmoid(score) if override.config.at_least else 0.0
             confidence = max(override.config.confidence, lifted)
-            return Judged((override.config.route,), confidence, distance, scores, adds, decisive=True)
+            return Judgement((override.config.route,), confidence, distance, scores, adds, decisive=True)
         confidence = self.sigmoid(distance)
         if silent and self.silent_confidence is not None:
             confidence = min(confidence, self.silent_confidence)
-        return Judged((self.bands.routes[bisect_right(edges, score)],), confidence, distance, scores, adds)
+        return Judgement((self.bands.routes[bisect_right(edges, score)],), confidence, distance, scores, adds)
 
     def sigmoid(self, x: float) -> float:
         # exp overflows from 710 on; long before that the result is 0 to the last bit that is ever shown.
@@ -301,7 +301,7 @@ class RankSignals(Signals):
         super().__init__(config, supplies)
         self.ranking = ranking
 
-    def judge(self, hits: Hits, standing: Standing) -> Judged:
+    def judge(self, hits: Hits, standing: Standing) -> Judgement:
         ranking = self.ranking
         on = {self.signals[index].id for index, _ in self.stood(hits, standing).rungs}
         scores = self.score(on, ranking.routes)
@@ -320,7 +320,7 @@ class RankSignals(Signals):
         winner = {ranked[0]: ranking.routes[ranked[0]]}
         others = {signal: self.score(on - {signal}, winner)[ranked[0]] for signal in sorted(on)}
         adds = {f"signals.{signal}": round(top - less, 9) for signal, less in others.items() if less != top}
-        return Judged((ranked[0],), confidence, top - second, scores, adds)
+        return Judgement((ranked[0],), confidence, top - second, scores, adds)
 
     def score(self, on: set[str], routes: Mapping[str, tuple[Term, ...]]) -> dict[str, float]:
         """What some routes come to with these signals."""

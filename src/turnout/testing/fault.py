@@ -16,7 +16,6 @@ from http import HTTPStatus
 from typing import Literal, NamedTuple, get_args
 
 from msgspec import Struct
-from msgspec.structs import force_setattr
 
 Window = Literal["before_headers", "before_delta", "after_delta"]
 FaultKind = Literal[
@@ -77,10 +76,13 @@ class Fault(Struct, frozen=True):
     def __post_init__(self) -> None:
         if self.kind not in WINDOWS:
             raise ValueError(f"{self.kind!r} is no fault; there are {', '.join(WINDOWS)}")
-        if not self.at:
-            force_setattr(self, "at", WINDOWS[self.kind][0])
-        if self.at not in WINDOWS[self.kind]:
+        if self.window not in WINDOWS[self.kind]:
             raise ValueError(f"{self.kind} cannot happen {self.at!r}, only {' or '.join(WINDOWS[self.kind])}")
+
+    @property
+    def window(self) -> Window:
+        """The moment at which it happens."""
+        return self.at or WINDOWS[self.kind][0]
 
     @classmethod
     def every(cls) -> list[Fault]:
@@ -126,7 +128,7 @@ def halves(body: bytes) -> list[BodyPart]:
 
 def play(answer: Response, fault: Fault | None = None, *, chunk_delay_s: float = 0.0) -> Iterator[Step]:
     """What the server does, in order. Nothing follows a `Close`."""
-    if fault is None or fault.at != "before_headers":
+    if fault is None or fault.window != "before_headers":
         return _message(answer, fault, chunk_delay_s)
     return _from_the_start(answer, fault, chunk_delay_s)
 
@@ -191,7 +193,7 @@ def _content(answer: Response, fault: Fault | None, chunk_delay_s: float) -> Ite
                     return
                 case "endless":
                     comment = b": still here\n\n" if answer.is_stream else b" " * 1000
-                    again = parts[number - 1].data if answer.is_stream and fault.at == "after_delta" else comment
+                    again = parts[number - 1].data if answer.is_stream and fault.window == "after_delta" else comment
                     yield from _endless(again, fault.seconds)
                 case "stall":
                     yield Pause(fault.seconds)
@@ -211,7 +213,7 @@ def _content(answer: Response, fault: Fault | None, chunk_delay_s: float) -> Ite
 
 def _moment(parts: Sequence[BodyPart], fault: Fault) -> int:
     """The part before which a fault happens."""
-    if fault.at == "before_delta":
+    if fault.window == "before_delta":
         return next(number for number, part in enumerate(parts) if part.sign != "prelude")
     deltas = [number for number, part in enumerate(parts) if part.sign == "delta"]
     if not deltas:

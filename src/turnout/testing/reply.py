@@ -61,8 +61,8 @@ class Reply(Struct, frozen=True):
         text = ("" if self.tools else TEXT) if self.text is None else self.text
         pieces = words(text) if isinstance(text, str) else list(text)
         fault = self.fault
-        if fault is not None and fault.kind == "big_event" and fault.at != "before_headers":
-            pieces.insert(fault.after if fault.at == "after_delta" else 0, "x" * fault.size)
+        if fault is not None and fault.kind == "big_event" and fault.window != "before_headers":
+            pieces.insert(fault.after if fault.window == "after_delta" else 0, "x" * fault.size)
         return pieces
 
 

@@ -216,7 +216,7 @@ def sentence_starts(text: str) -> set[int]:
 
 def _clauses(text: str, hits: Hits | None) -> Iterator[_Clause]:
     tokens, quoted = _read(text)
-    words = [token.word for token in tokens]
+    words, starts = [token.word for token in tokens], _joint_starts()
     held: list[_Token] = []
     joint: set[str] = set()
     opens = False
@@ -230,7 +230,7 @@ def _clauses(text: str, hits: Hits | None) -> Iterator[_Clause]:
     at = 0
     while at < len(tokens):
         token = tokens[at]
-        length = 0 if at in quoted else _joins(words, at)
+        length = _joins(words, at) if token.word in starts and at not in quoted else 0
         if held and (length or token.opens):
             yield clause()
             held, joint, opens, first = [], set(), False, False
@@ -242,6 +242,12 @@ def _clauses(text: str, hits: Hits | None) -> Iterator[_Clause]:
         at += length or 1
     if held:
         yield clause()
+
+
+@cache
+def _joint_starts() -> frozenset[str]:
+    """The first words of what joins."""
+    return frozenset({",", "y"} | {phrase.split()[0] for phrase in _JOINING.conjunctions})
 
 
 def _joins(words: Sequence[str], at: int) -> int:
