@@ -8,6 +8,7 @@ import ast
 import re
 import statistics
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -91,6 +92,12 @@ IMPORT_TIME_CALLS = re.compile(
 )
 
 
+@cache
+def parse(source: str) -> ast.Module:
+    """Read once, for all rules."""
+    return ast.parse(source)
+
+
 class File(NamedTuple):
     path: str
     """Relative to the package: `core/router.py`."""
@@ -105,7 +112,7 @@ class File(NamedTuple):
         return ("turnout", *self.path.split("/")[:-1])
 
     def tree(self) -> ast.Module:
-        return ast.parse(self.source)
+        return parse(self.source)
 
 
 Rule = Callable[[File], Iterator[str]]

@@ -166,7 +166,7 @@ def test_a_broken_file_changes_nothing_and_its_mending_does(world: World, where:
     if where != "profile":
         world.bump(f"{where}-{broken.id}")
     world.until(lambda: bool(world.warnings))
-    time.sleep(0.15)  # as many looks as the machine has time for
+    time.sleep(0.06)  # three more looks
     assert world.hash == before
     assert world.is_alive()
     assert len(world.warnings) == 1, world.warnings

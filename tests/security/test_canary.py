@@ -506,7 +506,8 @@ SLIPS = [
 
 
 @pytest.mark.parametrize("slip", SLIPS, ids=lambda slip: slip.id)
-def test_a_slip_is_told_without_the_secret(slip: Slip, tmp_path: Path) -> None:
+def test_a_slip_is_told_without_the_secret(slip: Slip, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("turnout.store.postgres.CONNECT_S", 0.5)
     secret = marked("sk-")
     with pytest.raises(TurnoutError) as told:
         slip.act(tmp_path, secret)

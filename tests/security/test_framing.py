@@ -367,8 +367,8 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, Scr
 def test_a_full_house_says_so_once_and_then_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(serving_module, "HEAD_S", 3.0)
-    monkeypatch.setattr(serving_module, "LOOK_S", 0.2)
+    monkeypatch.setattr(serving_module, "HEAD_S", 1.5)
+    monkeypatch.setattr(serving_module, "LOOK_S", 0.1)
     caplog.set_level(logging.WARNING, "turnout.web")
 
     def said() -> list[str]:
