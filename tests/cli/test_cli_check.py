@@ -167,3 +167,12 @@ def test_cases_are_inherited(mini: Path) -> None:
     heir = mini.with_name("heir.toml")
     heir.write_text('extends = "mini.toml"\nname = "heir"\n')
     assert cases_file(str(heir)) == mini.with_name("mini.jsonl")
+
+
+def test_nothing_is_fine_that_fails(mini: Path, run: Run) -> None:
+    (mini.parent / "mini.jsonl").write_text(GOOD.replace('"YES"', '"NO"', 1))
+    ran = run("check", str(mini), "--cases")
+    assert ran.code == 1
+    assert "is fine" not in ran.out
+    assert "mini has 1 case that must hold and does not  mini.toml" in ran.out
+    assert ran.out.index("FAILED") < ran.out.index("mini has 1 case")

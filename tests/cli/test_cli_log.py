@@ -301,7 +301,7 @@ def test_there_is_no_log_yet(run: Run) -> None:
 @pytest.mark.usefixtures("store")
 def test_an_empty_log_says_what_to_do(run: Run) -> None:
     for command in ("log", "stats"):
-        assert run(command).out == 'no decisions yet: turnout route "…" logs the first one\n'
+        assert run(command).out == "no decisions yet: turnout route 'a question' logs the first one\n"
 
 
 def test_other_tenants_are_named(run: Run) -> None:
@@ -440,3 +440,51 @@ def test_follow_as_a_process(process: Any, tmp_path: Path) -> None:
         ran.send_signal(signal.SIGINT)
         assert ran.wait(timeout=10) == 130
         assert ran.stderr.read() == b""
+
+
+# --- all tenants
+
+
+@pytest.fixture
+def shared() -> list[str]:
+    """Decisions of nobody, of two tenants and of a key of its own; their ids."""
+    router = turnout.load("tiers", config="")
+    with open_store() as store:
+        decisions = [router.route_sync(Query(f"question of {whose}", tenant=whose)) for whose in ("", "a", "b", "k1")]
+        for decision in decisions:
+            store.record(decision)
+    return [decision.id for decision in decisions]
+
+
+def test_the_log_of_all_tenants(shared: list[str], run: Run) -> None:
+    rows = [json.loads(line) for line in run("log", "--all-tenants", "--json").out.splitlines()]
+    assert [row["id"] for row in rows] == shared
+    out = run("log", "--all-tenants").out
+    assert "tenant  question" in out.splitlines()[0]
+    assert re.search(r"\(none\)  question of", out)
+    assert re.search(r" b +question of b", out)
+    assert "Not included" not in out
+    assert "question of a" not in run("log").out
+
+
+def test_a_decision_of_whoever_it_is(shared: list[str], run: Run) -> None:
+    assert run("show", shared[1]).code == 2
+    ran = run("show", shared[1], "--all-tenants")
+    assert (ran.code, "tenant a" in ran.out) == (0, True)
+    assert "tenant k1" in run("show", "--all-tenants").out
+
+
+def test_the_statistics_of_all_tenants(shared: list[str], run: Run) -> None:
+    assert json.loads(run("stats", "--all-tenants", "--json").out)["decisions"] == 4
+    assert json.loads(run("stats", "--json").out)["decisions"] == 1
+
+
+@pytest.mark.parametrize("command", ["log", "stats", "show"])
+def test_all_of_them_or_one(command: str, run: Run, shared: list[str]) -> None:
+    ran = run(command, "--all-tenants", "--tenant", "a")
+    assert (ran.code, ran.out) == (2, "")
+    assert "--all-tenants leaves nothing to choose: leave out --tenant" in ran.err
+
+
+def test_nothing_in_a_log_of_all_tenants(run: Run, shared: list[str]) -> None:
+    assert run("log", "--all-tenants", "-p", "study").out == "none of 4 decisions is like that: leave out a filter\n"

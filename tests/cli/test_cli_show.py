@@ -64,7 +64,7 @@ def test_the_picture_is_the_one_that_explain_draws(name: str, text: str, store: 
     ran = run("show", decision.id)
     assert (ran.code, ran.err) == (0, "")
     assert ran.out.startswith(drawn(decision))
-    assert f"· {decision.id}\n  happened  nobody has said\n" in ran.out
+    assert f"· {decision.id}\n  happened  not recorded\n" in ran.out
     assert "as it was recorded" not in ran.out
 
 
@@ -148,7 +148,7 @@ def test_what_became_of_it(store: Store, run: Run) -> None:
     for wanted in (
         "tenant acme · session chat ␛[1m7",
         "happened answered · model tiny-1 · slot fast · 2 attempts",
-        "tokens in 1,200 · tokens out 34 · cost $0.0012 · deciding $0.00 · with the dearest slot $0.50",
+        "tokens in 1,200 · tokens out 34 · cost $0.0012 · deciding $0.00 · with the most expensive slot $0.50",
         "retrieval yes · sources docs, wiki · fallback the first provider ␛[31mtimed out · cap reached tokens",
         "reformulated_question quota?",
         "candidates [1,2]",

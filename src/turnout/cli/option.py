@@ -169,7 +169,7 @@ class OperatorOptions(TenantOptions):
     def records(self, store: Store) -> Records:
         from .stored import records_of
 
-        return records_of(store, self.tenant, self.key, all_tenants=self.all_tenants)
+        return records_of(store, self)
 
 
 @Parameter(name="*")

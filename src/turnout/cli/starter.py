@@ -110,7 +110,7 @@ def _profile(
 name = {toml_text(name)}
 description = "describe in one sentence what is decided here"
 routes = {toml_value(routes)}
-# ordered = true       # the routes stand from cheapest to dearest, so a caller may be given a ceiling
+# ordered = true       # the routes stand from cheapest to most expensive, so a caller may be given a ceiling
 cases = {toml_text(cases_file)}
 
 # When no layer is sure. Choose the route that does least harm.

@@ -52,8 +52,8 @@ SERVE = (
     Command(
         "serve",
         "Serve the gateway: clients change their base URL and ask for `auto`.\n\n"
-        "OpenAI's and Anthropic's interfaces and Turnout's own, on this machine unless told otherwise. Every decision "
-        "is logged. Without a provider's key a built-in demonstration model answers. Needs the extra: pip install "
+        "OpenAI's and Anthropic's interfaces and Turnout's own, on this machine by default. Every decision is "
+        "logged. Without a provider's key a built-in demonstration model answers. Needs the extra: pip install "
         "'turnout[serve]'.",
         (
             "turnout serve",

@@ -60,11 +60,11 @@ def check(
         raise
     except ConfigError as error:
         return _print_problems(screen, error)
-    screen.print(Text.assemble((loaded.name, "bold"), " is fine  ", (f"{path.name} {loaded.hash}", "dim")))
+    failed = 0 if rows is None else _run(screen, loaded, rows, every=every)
+    said = f" has {counted(failed, 'case')} that must hold and {'does' if failed == 1 else 'do'} not" * bool(failed)
+    screen.print(Text.assemble((loaded.name, "bold"), said or " is fine", (f"  {path.name} {loaded.hash}", "dim")))
     screen.print(Rail(_overview(loaded, glyphs_for(screen).arrow, _note_on_cases(profile)), "  "))
-    if rows is None:
-        return 0
-    return _run(screen, loaded, rows, every=every)
+    return 1 if failed else 0
 
 
 def _print_problems(screen: Console, error: ConfigError) -> int:
@@ -125,7 +125,7 @@ def _unreadable(path: File, cause: BaseException | None) -> Problem | None:
 
 
 def _run(screen: Console, profile: Profile, cases: Iterable[Case], *, every: bool) -> int:
-    """Print what does not hold, the counts, and what no case ever fired."""
+    """Print what does not hold, the counts, and what no case ever fired; how many cases that must hold do not."""
     router = Router(profile)
     arrow = glyphs_for(screen).arrow
     kept = {True: 0, False: 0}
@@ -158,7 +158,7 @@ def _run(screen: Console, profile: Profile, cases: Iterable[Case], *, every: boo
     if never:
         grid.add_row("never", Text(", ".join(never), "yellow"))
     screen.print(Rail(grid, "  "))
-    return 1 if failed else 0
+    return failed
 
 
 def _codes(result: Result) -> set[str]:

@@ -56,7 +56,7 @@ def report(
         records = store.records(where.tenant)
         found = rule_reports(records, span=span, profile=which.profile)
         checked = sum(one.decisions for one in records.checked(span=span, profile=which.profile))
-        empty = "" if checked or found else nothing_there(store, records)
+        empty = "" if checked or found else nothing_there(store, records, where)
     broken = sum(one.violations for one in found)
     if json:
         write_json(msgspec.json.encode({"decisions": checked, "violations": broken, "rules": found}))

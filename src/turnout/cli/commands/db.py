@@ -45,7 +45,7 @@ def _opened(where: StoreOptions, *, create: bool = False) -> Iterator[Opened]:
     settings = store_settings(where.config)
     backend, spool = connect(store_url(where.db, settings))
     if not create and isinstance(backend, Sqlite) and not backend.path.exists():
-        raise NoLogYet(backend.where)
+        raise NoLogYet(visible(backend.where), where.hint("route", "a question"))
     with contextlib.closing(backend):
         yield Opened(backend, spool, settings)
 

@@ -24,6 +24,7 @@ from ..option import (
     LimitOption,
     ProfileOption,
     SinceOption,
+    StoreOptions,
     TenantOption,
     UntilOption,
     WorkersOption,
@@ -85,7 +86,7 @@ def diff(
             records = store.records(tenant)
             rows = records.decisions(span=span, profile=(before or after).name, oldest_first=True)
             parts = pack(logged_lines(rows, found.skipped, recorded=before is None))
-            empty = nothing_there(store, records)
+            empty = nothing_there(store, records, StoreOptions(db, config))
         for part in watched(spread(compare_chunk, job, parts, count), size):
             found.add(part)
     if json:

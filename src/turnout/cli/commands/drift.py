@@ -12,7 +12,7 @@ from turnout.core.errors import LearnError
 from turnout.store import Span
 
 from ..draw.screen import console, counted, glyphs_for, visible, write_json
-from ..option import DEFAULT_PROFILE, ConfigOption, DbOption, JsonOption, ProfileOption, SinceOption, TenantOption
+from ..option import DEFAULT_PROFILE, ConfigOption, DbOption, JsonOption, ProfileOption, SinceOption, TenantOption, hint
 from ..stored import moment, reading_log
 from .promote import LayerOption, embedder_here, needing_learn
 
@@ -34,7 +34,7 @@ def drift(
         str | None,
         Parameter(
             name="--against",
-            help="Compare with what was logged from then until --since; everything before it unless told.",
+            help="Compare with what was logged from then until --since; by default, with everything before it.",
             metavar="WHEN",
         ),
     ] = None,
@@ -62,7 +62,7 @@ def drift(
     if json:
         write_json(msgspec.json.encode({**msgspec.to_builtins(found), "drifted": found.drifted, "since_ms": begin}))
     else:
-        _print(console(), own, found, begin, LEAST)
+        _print(console(), own, found, begin, LEAST, hint("train", "-p", profile, "--from-log"))
     return 1 if found.drifted else 0
 
 
@@ -70,7 +70,7 @@ def _now() -> int:
     return time.time_ns() // 1_000_000
 
 
-def _print(screen: Console, profile: str, found: Drift, begin: int, least: int) -> None:
+def _print(screen: Console, profile: str, found: Drift, begin: int, least: int, train: str) -> None:
     from rich.text import Text
 
     from ..draw.checks import Row, draw_checks
@@ -91,8 +91,6 @@ def _print(screen: Console, profile: str, found: Drift, begin: int, least: int) 
         rows.append(Row(one.name, value, limit, (not one.drifted) if known else None, one.said))
     screen.print(Rail(draw_checks(rows, glyphs), "  "))
     if found.drifted:
-        screen.print(
-            Text(f"drift in {', '.join(found.drifted)}: turnout train -p {visible(profile)} --from-log", "bold red")
-        )
+        screen.print(Text(f"drift in {', '.join(found.drifted)}: {train}", "bold red"))
     else:
         screen.print(Text("no drift", "bold green"))

@@ -102,7 +102,7 @@ def install_embedder(
         str | None,
         Parameter(
             name="--from",
-            help="A folder with model.safetensors and tokenizer.json; the installed weights package unless told.",
+            help="A folder with model.safetensors and tokenizer.json; by default the installed weights package.",
             show_default=False,
             metavar="FOLDER",
         ),

@@ -78,8 +78,8 @@ def export(
                     progress(min(seen["rows"], total), total)
                 if seen["rows"] == limit:
                     break
-        empty = "" if seen["rows"] else nothing_there(store, records)
-        without = left_out(store, records)
+        empty = "" if seen["rows"] else nothing_there(store, records, where)
+        without = left_out(store, records, all_tenants=False)
     _summarise(seen, empty)
     if without and not empty:
         complain(without)

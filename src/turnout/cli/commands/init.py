@@ -16,6 +16,7 @@ from turnout.core.errors import QueryError
 
 from ..draw.screen import console, counted, glyphs_for, visible, width_of
 from ..draw.shape import Rail, columns
+from ..option import hint
 from ..propose import Example
 from ..question import STDIN, clean
 from ..rows import chunks, read_row, text_of
@@ -148,7 +149,7 @@ def _print(starter: Starter, profile: str, cases: str, *, demonstration: bool) -
         screen.print(line, soft_wrap=True)
     if demonstration:
         screen.print("a demonstration: give it examples of your own with --route or --from")
-    screen.print(Text(f"next: turnout check {visible(profile)} --cases", "dim"), soft_wrap=True)
+    screen.print(Text(f"next: {hint('check', profile, '--cases')}", "dim"), soft_wrap=True)
 
 
 def _apologies(missed: Sequence[Missed], opening: str, closing: str) -> Iterator[str]:

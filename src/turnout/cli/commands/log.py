@@ -89,7 +89,7 @@ def log(
             rows = list(islice(wanted.read(records), limit))[::-1]
             write = _writer(rows, json=json, tenants=where.all_tenants)
             if limit and not rows and follower is None and not json:
-                print(nothing_there(store, records))
+                print(nothing_there(store, records, where))
             write(rows)
             if rows and not json and (said := left_out(store, records, where.key)):
                 console().print(said, style="dim")

@@ -99,7 +99,7 @@ def _draw(slots: Slots) -> None:
 
 @app.command(name="test")
 def try_models(
-    slot: Annotated[str | None, Parameter(help="One slot; all unless told.", show_default=False)] = None,
+    slot: Annotated[str | None, Parameter(help="One slot; by default all.", show_default=False)] = None,
     /,
     *,
     config: ConfigOption = None,

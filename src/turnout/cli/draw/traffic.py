@@ -68,6 +68,7 @@ def _sections(
     for name, lines in (
         ("routes", [_shares(found.routes, found.decisions, glyphs)]),
         ("outcomes", [_outcomes(found, glyphs)]),
+        ("asked", _asked(found, glyphs)),
         ("latency", [_latency(found, glyphs)]),
         ("money", _money(found, glyphs)),
         ("waiting", _waiting(waiting)),
@@ -203,6 +204,13 @@ def _listed(counts: Mapping[str, int]) -> Iterator[tuple[str, int]]:
         yield f"{len(rest)} others", sum(count for _, count in rest)
 
 
+def _asked(found: Stats, glyphs: Glyphs) -> Iterator[Table]:
+    """How often each model was asked who decides, whatever came of it."""
+    if found.asked:
+        named = {name or "unknown model": count for name, count in found.asked.items()}
+        yield _shares(named, found.decisions, glyphs)
+
+
 def _outcomes(found: Stats, glyphs: Glyphs) -> Table:
     grid = columns("", "right", "right", "wrap")
     for letters, count in _listed(found.outcomes):
@@ -232,7 +240,7 @@ def _money(found: Stats, glyphs: Glyphs) -> Iterator[RenderableType]:
     yield _sum("spent", sum(costs) if costs else None, f"known for {priced:,} of {counted(answers, 'answer')}")
     deciding = [one.classifier_usd for one in found.spent if one.classifier_usd is not None]
     yield _sum("deciding", sum(deciding) if deciding else None, "")
-    yield _sum("saved", found.saved_usd, f"against the dearest slot, known for {compared:,} of {answers:,}")
+    yield _sum("saved", found.saved_usd, f"against the most expensive slot, known for {compared:,} of {answers:,}")
 
 
 def _sum(name: str, amount: float | None, known: str) -> Text:
