@@ -281,13 +281,18 @@ def test_the_help_has_five_groups(run: Run) -> None:
 def test_every_command_has_the_same_default_profile() -> None:
     """Where a command has a default at all: those that only filter the log have none."""
     defaults = set()
-    for path in Path(commands.__file__).parent.glob("*.py"):
+    for path in Path(commands.__file__).parent.parent.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            values: list[tuple[ast.expr | None, ast.expr | None]] = []
             if isinstance(node, ast.FunctionDef):
-                values = dict(zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True))
-                values |= dict(zip(node.args.posonlyargs[::-1], node.args.defaults[::-1], strict=False))
-                for argument, default in values.items():
-                    if isinstance(argument.annotation, ast.Name) and argument.annotation.id.startswith("Profile"):
-                        assert isinstance(default, ast.Name), (path, argument.lineno)
-                        defaults.add(default.id)
+                values = [
+                    (one.annotation, value)
+                    for one, value in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
+                ]
+            elif isinstance(node, ast.AnnAssign):
+                values = [(node.annotation, node.value)]
+            for annotation, default in values:
+                if isinstance(annotation, ast.Name) and annotation.id == "ProfileOption":
+                    assert isinstance(default, ast.Name), path
+                    defaults.add(default.id)
     assert defaults == {"DEFAULT_PROFILE"}

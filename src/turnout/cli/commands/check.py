@@ -14,7 +14,7 @@ from rich.text import Text
 
 from turnout.config.cases import Case, Result, read_cases, run_cases
 from turnout.config.load import find, load_profile, read_chain
-from turnout.core.errors import ConfigError, Problem, QueryError, UnknownProfile
+from turnout.core.errors import ConfigError, QueryError, UnknownProfile
 from turnout.core.profile import Profile
 from turnout.core.router import Router
 
@@ -105,23 +105,9 @@ def _cases(profile: str, named: str | None) -> list[Case]:
     try:
         return read_cases(path)
     except ConfigError as error:
-        problem = _unreadable(path, error.__context__)
-        if problem is None:
-            raise
-        if named is not None and not isinstance(error.__context__, UnicodeDecodeError):
-            raise QueryError(str(problem)) from None  # what was asked for is not there; no profile is to blame
-        raise ConfigError([problem]) from None
-
-
-def _unreadable(path: File, cause: BaseException | None) -> Problem | None:
-    """Why the file could not be read, in our words; None if it could, and its lines are what is wrong."""
-    if isinstance(cause, UnicodeDecodeError):
-        return Problem(str(path), f"not UTF-8 text (byte {cause.start}): golden cases are JSONL")
-    if isinstance(cause, FileNotFoundError):
-        return Problem(str(path), "there is no such file")
-    if isinstance(cause, OSError):
-        return Problem(str(path), f"cannot be read: {cause.strerror or cause}")
-    return None
+        if named is not None and not path.is_file():  # what was asked for is not there; no profile is to blame
+            raise QueryError(str(error)) from None
+        raise
 
 
 def _run(screen: Console, profile: Profile, cases: Iterable[Case], *, every: bool) -> int:

@@ -59,7 +59,7 @@ def report(
         empty = "" if checked or found else nothing_there(store, records, where)
     broken = sum(one.violations for one in found)
     if json:
-        write_json(msgspec.json.encode({"decisions": checked, "violations": broken, "rules": found}))
+        write_json({"decisions": checked, "violations": broken, "rules": found})
     elif empty:
         print(empty)
     else:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path as File
 from typing import Annotated, Any, NamedTuple
 
-import msgspec
 from cyclopts import App, Parameter
 from rich.text import Text
 
@@ -192,7 +191,7 @@ def info(*, json: JsonOption = False, where: StoreOptions = StoreOptions()) -> i
         "text_days": settings.text_days,
     }
     if json:
-        write_json(msgspec.json.encode({**found, "settings": kept}))
+        write_json({**found, "settings": kept})
         return 0
 
     screen = console()

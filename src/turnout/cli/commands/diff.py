@@ -90,7 +90,7 @@ def diff(
         for part in watched(spread(compare_chunk, job, parts, count), size):
             found.add(part)
     if json:
-        write_json(msgspec.json.encode(_form(before, after, found)))
+        write_json(_form(before, after, found))
     elif empty and not found.rows and not found.skipped:
         print(empty)
     else:

@@ -12,15 +12,15 @@ from cyclopts import Parameter
 from rich.text import Text
 
 from turnout.config.load import shipped
+from turnout.config.propose import Example
+from turnout.config.starter import DEMONSTRATION, Missed, Starter, make_starter
 from turnout.core.errors import QueryError
 
 from ..draw.screen import console, counted, glyphs_for, visible, width_of
 from ..draw.shape import Rail, columns
 from ..option import hint
-from ..propose import Example
 from ..question import STDIN, clean
 from ..rows import chunks, read_row, text_of
-from ..starter import DEMONSTRATION, Missed, Starter, make_starter
 from ..stream import reading
 
 _name = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*").fullmatch

@@ -9,7 +9,6 @@ from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
-import msgspec
 from cyclopts import Parameter
 
 from turnout.core.errors import NoLogYet, QueryError, StoreUnavailable, UnknownDecision
@@ -176,7 +175,7 @@ def _writer(rows: list[Logged], *, json: bool, tenants: bool) -> Callable[[Itera
 
         def write_lines(rows: Iterable[Logged]) -> None:
             for row in rows:
-                write_json(msgspec.json.encode(row_form(row)))
+                write_json(row_form(row))
 
         return write_lines
 

@@ -37,7 +37,7 @@ def list_models(*, json: JsonOption = False, config: ConfigOption = None) -> int
 
     slots = load_slots(config)
     if json:
-        write_json(msgspec.json.encode([_row(slot) for slot in slots.slots.values()]))
+        write_json([_row(slot) for slot in slots.slots.values()])
         return 0
     _draw(slots)
     return 0

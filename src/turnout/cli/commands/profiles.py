@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import msgspec
 from cyclopts import App, Parameter
 from rich import box
 from rich.table import Table
@@ -35,7 +34,7 @@ def list_profiles(*, json: JsonOption = False) -> int:
             }
             for name, tree in trees.items()
         ]
-        write_json(msgspec.json.encode(rows))
+        write_json(rows)
         return 0
 
     from turnout.config.check import layer_id
@@ -72,7 +71,7 @@ def show(
     profile = load_profile(name, config=config, embedder=find_embedder())
     if json:
         whole = {"name": profile.name, "hash": profile.hash, "file": str(find(name)), "remarks": profile.remarks}
-        write_json(msgspec.json.encode({**whole, "profile": profile.resolved}))
+        write_json({**whole, "profile": profile.resolved})
         return 0
 
     screen = console()

@@ -74,7 +74,7 @@ def stats(
         print(nothing)
         return 0
     if json:
-        write_json(msgspec.json.encode(form(found, stretch, waiting)))
+        write_json(form(found, stretch, waiting))
     elif empty:
         print(empty)
     else:
@@ -91,7 +91,7 @@ def stats(
 def _by_key(used: list[KeyUse], empty: str, *, json: bool) -> int:
     """Who spent what, over all tenants."""
     if json:
-        write_json(msgspec.json.encode({"by": "key", "keys": used}))
+        write_json({"by": "key", "keys": used})
     elif empty:
         print(empty)
     else:

@@ -13,14 +13,14 @@ from typing import NamedTuple
 
 import msgspec
 
-from turnout.config.cases import Case
-from turnout.config.document import from_source
-from turnout.config.resolve import build
-from turnout.config.write import toml_key, toml_text, toml_value
 from turnout.core.router import Router
 from turnout.text.control import escape_json
 
+from .cases import Case
+from .document import from_source
 from .propose import Example, Proposal, propose
+from .resolve import build
+from .write import toml_key, toml_text, toml_value
 
 # A telling phrase alone passes the gate below, a leaning one does too where nothing speaks against it; a telling phrase
 # of another route beats a leaning one; two telling phrases of two routes are a tie, which the fallback decides.
