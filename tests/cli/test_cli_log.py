@@ -20,7 +20,8 @@ import turnout
 from child import running
 from past import backdate, ms
 from turnout import Query
-from turnout.cli.commands.log import OVERLAP_S, SHORT_ID, Follower, Lines, Wanted
+from turnout.cli.commands.log import OVERLAP_S, Follower, LogFilter
+from turnout.cli.draw.log import SHORT_ID, DecisionLines
 from turnout.cli.draw.screen import PLAIN, Glyphs
 from turnout.config.settings import data_folder
 from turnout.store import Span, Store, open_store
@@ -278,7 +279,7 @@ def test_a_line_fits_the_screen(width: int, glyphs: Glyphs, some: Store) -> None
 
     backdate(some, TIERS.route_sync("你好" * 200), ms("2026-11-05T10:00"))
     rows = list(some.records().decisions())
-    table = Lines(rows, glyphs, width)
+    table = DecisionLines(rows, glyphs, width)
     lines = [table.line(row) for row in rows]
     if width >= 60:
         assert max(cell_len(line.plain) for line in lines) <= width
@@ -347,7 +348,7 @@ def test_a_mistake_is_a_sentence(case: Wrong, run: Run) -> None:
 # --- following
 
 
-WANTED = Wanted(Span(), None, None, None, None, None, None)
+WANTED = LogFilter(Span(), None, None, None, None, None, None)
 
 
 class Clock:

@@ -40,7 +40,7 @@ DEMONSTRATION = (
 """What a profile without examples of its own is made from: a small help desk."""
 
 
-class Missed(NamedTuple):
+class MissedExample(NamedTuple):
     """An example whose words do not lead to its route."""
 
     example: Example
@@ -52,7 +52,7 @@ class Starter(NamedTuple):
     cases: str
     routes: tuple[str, ...]
     proposals: dict[str, Proposal]
-    missed: tuple[Missed, ...]
+    missed: tuple[MissedExample, ...]
 
 
 def make_starter(name: str, examples: Sequence[Example], cases_file: str) -> Starter:
@@ -68,7 +68,7 @@ def make_starter(name: str, examples: Sequence[Example], cases_file: str) -> Sta
     ids = slugs(routes)
     numbers: Counter[str] = Counter()
     cases: list[Case] = []
-    missed: list[Missed] = []
+    missed: list[MissedExample] = []
     for example in examples:
         numbers[example.route] += 1
         ident = f"{ids[example.route]}-{numbers[example.route]}"
@@ -77,7 +77,7 @@ def make_starter(name: str, examples: Sequence[Example], cases_file: str) -> Sta
         why = "" if holds else f"the proposed phrases cannot tell this from {decided}: add one that does, then must"
         cases.append(Case(ident, example.route, text=example.text, must=holds, why=why))
         if not holds:
-            missed.append(Missed(example, decided))
+            missed.append(MissedExample(example, decided))
     lines = "".join(f"{escape_json(msgspec.json.encode(case)).decode()}\n" for case in cases)
     return Starter(profile, lines, routes, proposals, tuple(missed))
 

@@ -15,7 +15,7 @@ from rich.text import Text
 from turnout.store.report import RuleReport
 from turnout.store.report import report as rule_reports
 
-from ..draw.screen import Glyphs, console, counted, glyphs_for, visible, write_json
+from ..draw.screen import Glyphs, console, counted, glyphs_for, quoted, visible, write_json
 from ..draw.shape import Rail
 from ..option import JsonOption, SpanOptions, TenantOptions
 from ..stored import clock, nothing_there
@@ -99,9 +99,9 @@ def _rule(one: RuleReport, glyphs: Glyphs) -> Any:
     grid.add_row(Text(visible(one.rule), "bold"), Text(visible(one.says)))
     grid.add_row("", kept.append(_seen(one)))
     for example in one.examples:
-        quoted = "(text not kept)" if example.question is None else quote(example.question, glyphs)
+        asked = "(text not kept)" if example.question is None else quote(example.question, glyphs)
         evidence = f"{example.fact} = {msgspec.json.encode(example.found).decode()}: {example.explanation}"
-        grid.add_row("", Text.assemble((example.decision_id, "dim"), " ", visible(quoted)))
+        grid.add_row("", Text.assemble((example.decision_id, "dim"), " ", asked))
         grid.add_row("", Text(f"  {visible(evidence)}"))
     return grid
 
@@ -119,5 +119,4 @@ def _seen(one: RuleReport) -> str:
 
 
 def quote(text: str, glyphs: Glyphs) -> str:
-    start, end = glyphs.quotes
-    return f"{start}{text if len(text) <= QUOTED else text[:QUOTED] + glyphs.dots}{end}"
+    return quoted(text, QUOTED, glyphs)

@@ -31,14 +31,14 @@ app = App(name="db", help_epilogue=examples_of("db"))
 Days = Annotated[int | None, Parameter(metavar="N", show_default=False)]
 
 
-class Opened(NamedTuple):
+class OpenDatabase(NamedTuple):
     backend: Backend
     spool: File
     settings: StoreSettings
 
 
 @contextlib.contextmanager
-def _opened(where: StoreOptions, *, create: bool = False) -> Iterator[Opened]:
+def _opened(where: StoreOptions, *, create: bool = False) -> Iterator[OpenDatabase]:
     """A database without a journal: nothing is written to it but what the command is for."""
     quiet()
     settings = store_settings(where.config)
@@ -46,7 +46,7 @@ def _opened(where: StoreOptions, *, create: bool = False) -> Iterator[Opened]:
     if not create and isinstance(backend, Sqlite) and not backend.path.exists():
         raise NoLogYet(visible(backend.where), where.hint("route", "a question"))
     with contextlib.closing(backend):
-        yield Opened(backend, spool, settings)
+        yield OpenDatabase(backend, spool, settings)
 
 
 @app.command(

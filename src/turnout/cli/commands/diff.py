@@ -12,7 +12,7 @@ from turnout.config.load import load_profile
 from turnout.core.errors import QueryError
 from turnout.core.profile import Profile
 
-from ..compare import Comparison, Job, compare_chunk, logged_lines
+from ..compare import Comparison, ComparisonJob, compare_chunk, logged_lines
 from ..draw.compare import draw_comparison
 from ..draw.screen import console, counted, write_json
 from ..option import (
@@ -75,7 +75,7 @@ def diff(
     before = None if old is None else load_profile(old, config=config, embedder=embedder)
     after = load_profile(new, config=config, embedder=embedder)
     found = Comparison(limit)
-    job = Job(old, new, config, field, limit)
+    job = ComparisonJob(old, new, config, field, limit)
     empty = ""
     with ExitStack() as opened:
         if source is not None:

@@ -73,7 +73,7 @@ def _now() -> int:
 def _print(screen: Console, profile: str, found: Drift, begin: int, least: int, train: str) -> None:
     from rich.text import Text
 
-    from ..draw.checks import Row, draw_checks
+    from ..draw.checks import CheckRow, draw_checks
     from ..draw.shape import Rail
     from ..stored import clock
 
@@ -88,7 +88,7 @@ def _print(screen: Console, profile: str, found: Drift, begin: int, least: int, 
         known = one.p is not None and one.effect is not None and one.limit is not None
         value = f"{one.statistic} {one.effect:.3f}" if known else "unknown"
         limit = f"drift from {one.limit:.2f}; p = {one.p:.2g}" if known else ""
-        rows.append(Row(one.name, value, limit, (not one.drifted) if known else None, one.said))
+        rows.append(CheckRow(one.name, value, limit, (not one.drifted) if known else None, one.said))
     screen.print(Rail(draw_checks(rows, glyphs), "  "))
     if found.drifted:
         screen.print(Text(f"drift in {', '.join(found.drifted)}: {train}", "bold red"))

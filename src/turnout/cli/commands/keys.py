@@ -240,7 +240,7 @@ def _check_ceiling(ceiling: str | None, profiles: tuple[str, ...], where: StoreO
             raise TurnoutError(f"{ceiling[:80]!r} is no tier of the profile {name}{suggest(ceiling, known)}{tiers}")
 
 
-class Spent(NamedTuple):
+class KeySpending(NamedTuple):
     """What a key has spent: in all, in this month and on this day, both in UTC."""
 
     total: float
@@ -248,11 +248,11 @@ class Spent(NamedTuple):
     day: float
 
 
-def _spent(keys: Keys, key_id: str) -> Spent:
+def _spent(keys: Keys, key_id: str) -> KeySpending:
     from turnout.apps.caller import PERIODS
 
     now = time.time()
-    return Spent(*(keys.spent(key_id, round(period.start(now) * 1000)) for period in PERIODS))
+    return KeySpending(*(keys.spent(key_id, round(period.start(now) * 1000)) for period in PERIODS))
 
 
 @app.default
@@ -272,7 +272,7 @@ def list_keys(*, json: JsonOption = False, where: StoreOptions = StoreOptions())
     return 0
 
 
-def _print_keys(found: Sequence[tuple[Key, Spent]], *, json: bool) -> None:
+def _print_keys(found: Sequence[tuple[Key, KeySpending]], *, json: bool) -> None:
     if not json:
         _draw(found)
         return
@@ -286,7 +286,7 @@ def _print_keys(found: Sequence[tuple[Key, Spent]], *, json: bool) -> None:
     write_json(rows)
 
 
-def _draw(found: Sequence[tuple[Key, Spent]]) -> None:
+def _draw(found: Sequence[tuple[Key, KeySpending]]) -> None:
 
     screen = console()
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim", show_edge=False)
@@ -311,7 +311,7 @@ def _draw(found: Sequence[tuple[Key, Spent]]) -> None:
     screen.print(Rail(table, ""), width=width_of(screen))
 
 
-def _money(key: Key, spent: Spent) -> list[str]:
+def _money(key: Key, spent: KeySpending) -> list[str]:
 
     lines = [dollars(spent.total) + ("" if key.budget_usd is None else f" of {dollars(key.budget_usd)}")]
     if key.budget_month_usd is not None:

@@ -140,13 +140,13 @@ def print_promotion(screen: Console, found: Promotion, profile: str, *, asked: b
     """The report; `profile` is what it is called here, `asked` says whether it was to serve, or only looked at."""
     from rich.text import Text
 
-    from ..draw.checks import Row, draw_checks
+    from ..draw.checks import CheckRow, draw_checks
     from ..draw.shape import Rail
 
     glyphs = glyphs_for(screen)
     head = Text.assemble((f"{visible(found.profile)} {visible(found.layer)}", "bold"), f"  {found.challenger}")
     screen.print(head.append(f" against {champion_name(found)}", "dim"), soft_wrap=True)
-    rows = [Row(one.check, one.value, one.limit, one.passed, _why(one)) for one in found.checks]
+    rows = [CheckRow(one.check, one.value, one.limit, one.passed, _why(one)) for one in found.checks]
     screen.print(Rail(draw_checks(rows, glyphs), "  "))
     failed = len(found.failed)
     if found.promoted:

@@ -34,7 +34,7 @@ HOURLY_MS, DAILY_MS = 2 * DAY_MS, 60 * DAY_MS
 Stretch = Literal["hour", "day", "week"]
 
 
-class Waiting(msgspec.Struct, frozen=True):
+class Backlog(msgspec.Struct, frozen=True):
     """What the log has not taken in."""
 
     spool_bytes: int
@@ -115,12 +115,12 @@ def shift_of(stretch: Stretch) -> int:
     return int(offset.total_seconds() * 1000) + (MONDAY_MS if stretch == "week" else 0)
 
 
-def waiting_in(store: Store) -> Waiting:
+def waiting_in(store: Store) -> Backlog:
     folder = store.journal.spool.folder
     sizes = [path.stat().st_size for path in folder.glob("*.spool") if path.exists()]
     rejected = folder / "rejected.jsonl"
     lines = rejected.read_bytes().count(b"\n") if rejected.exists() else 0
-    return Waiting(sum(sizes), lines, str(folder))
+    return Backlog(sum(sizes), lines, str(folder))
 
 
 def changes_of(found: Stats) -> list[Change]:
@@ -136,7 +136,7 @@ def changes_of(found: Stats) -> list[Change]:
     return sorted(changes, key=lambda change: change.at)
 
 
-def form(found: Stats, stretch: Stretch, waiting: Waiting) -> dict[str, object]:
+def form(found: Stats, stretch: Stretch, waiting: Backlog) -> dict[str, object]:
     return {
         "by": stretch,
         **msgspec.structs.asdict(found),

@@ -161,6 +161,12 @@ def glyphs_for(target: Console) -> Glyphs:
     return PLAIN if target.options.ascii_only else Glyphs()
 
 
+def quoted(text: str, most: int, glyphs: Glyphs) -> str:
+    """The text in quotes; a long one by its beginning."""
+    opening, closing = glyphs.quotes
+    return f"{opening}{visible(text if len(text) <= most else text[: most - 1] + glyphs.dots)}{closing}"
+
+
 def say(value: object, glyphs: Glyphs) -> str:
     """A value of a policy, as people read it."""
     if isinstance(value, bool):

@@ -24,7 +24,7 @@ from .screen import Glyphs, counted, visible
 from .shape import Rail, bar, columns
 
 if TYPE_CHECKING:
-    from ..commands.stats import Stretch, Waiting
+    from ..commands.stats import Backlog, Stretch
 
 # Rows of the picture; what is older is in the sums below it.
 SHOWN = 31
@@ -41,7 +41,7 @@ _COLOURS = ("green", "cyan", "blue", "yellow", "magenta", "white")
 
 
 def report(
-    found: Stats, stretch: Stretch, waiting: Waiting, glyphs: Glyphs, width: int, changes: Sequence[Change] = ()
+    found: Stats, stretch: Stretch, waiting: Backlog, glyphs: Glyphs, width: int, changes: Sequence[Change] = ()
 ) -> RenderableType:
     """The picture. `changes` are the promotions and rollbacks of its students, which stand between the rows."""
     profiles = ", ".join(map(visible, found.profiles))
@@ -52,7 +52,7 @@ def report(
 
 
 def _sections(
-    found: Stats, stretch: Stretch, waiting: Waiting, glyphs: Glyphs, width: int, changes: Sequence[Change]
+    found: Stats, stretch: Stretch, waiting: Backlog, glyphs: Glyphs, width: int, changes: Sequence[Change]
 ) -> Iterator[RenderableType]:
     marks = Marks(found, glyphs)
     yield _over_time(found, stretch, marks, glyphs, width, changes)
@@ -286,7 +286,7 @@ def by_key(used: Sequence[KeyUse]) -> RenderableType:
     return Rail(table, "")
 
 
-def _waiting(waiting: Waiting) -> Iterator[Text]:
+def _waiting(waiting: Backlog) -> Iterator[Text]:
     if waiting.spool_bytes:
         yield Text(f"{waiting.spool_bytes:,} bytes of decisions are not in the database yet", "yellow")
     if waiting.rejected:
