@@ -4,6 +4,7 @@ import ast
 import json
 import re
 from collections.abc import Callable
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -67,7 +68,8 @@ CASES = [
     Case("profiles", ("profiles",), out=("name", "study-local", "declared →")),
     Case("profiles-show", ("profiles", "show", "tiers"), out=("score >= 0.70", "accept_confidence", "chain", "llm.v1")),
     Case("profiles-show-unknown", ("profiles", "show", "stuudy"), 2, err=("did you mean 'study'?",)),
-    Case("profiles-show-nothing", ("profiles", "show"), 2, err=("NAME requires an argument",)),
+    Case("profiles-show-default", ("profiles", "show"), out=("tiers · ",)),
+    Case("check-default", ("check",), out=("tiers is fine",)),
     Case("doctor", ("doctor",), out=("python", "cyclopts", "signals.v1 (free)", "nothing is broken")),
     Case("doctor-broken-settings", ("doctor", "--config", "/no/such"), 1, out=("broken", "/no/such", "\n1 broken\n")),
     Case("misspelt-version", ("--verison",), 2, err=("unknown option '--verison', did you mean '--version'?",)),
@@ -285,14 +287,13 @@ def test_every_command_has_the_same_default_profile() -> None:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             values: list[tuple[ast.expr | None, ast.expr | None]] = []
             if isinstance(node, ast.FunctionDef):
-                values = [
-                    (one.annotation, value)
-                    for one, value in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
-                ]
+                named = [*node.args.kwonlyargs, *node.args.posonlyargs[::-1]]
+                given = [*node.args.kw_defaults, *node.args.defaults[::-1]]
+                values = [(one.annotation, value) for one, value in zip_longest(named, given[: len(named)])]
             elif isinstance(node, ast.AnnAssign):
                 values = [(node.annotation, node.value)]
             for annotation, default in values:
-                if isinstance(annotation, ast.Name) and annotation.id == "ProfileOption":
+                if isinstance(annotation, ast.Name) and annotation.id in ("ProfileOption", "ProfileArgument"):
                     assert isinstance(default, ast.Name), path
                     defaults.add(default.id)
     assert defaults == {"DEFAULT_PROFILE"}

@@ -23,9 +23,7 @@ class Case(NamedTuple):
     argv: tuple[str, ...]
     """A command that prints a hint; `{db}` is a log, `{toml}` a profile of one's own."""
     said: str
-    """The hint, as it stands in the output."""
-    code: int = 0
-    """How the hint ends when it is run; words in capitals are filled in."""
+    """The hint, as it stands in the output; words in capitals are filled in."""
 
 
 CASES = [
@@ -36,7 +34,6 @@ CASES = [
     Case("no keys", ("keys", "list", "--db", "{db}"), "turnout keys create NAME --db {db}"),
     Case("no such key", ("keys", "revoke", "x", "--db", "{db}"), "turnout keys list --db {db}"),
     Case("models", ("models", "list"), "turnout models set simple ollama/llama3.2"),
-    Case("no embedder", ("embed", "list"), "turnout embed install", 2),
     Case(
         "backup", ("db", "backup", "{folder}/my copy.db", "--db", "{full}"), "turnout db restore '{folder}/my copy.db'"
     ),
@@ -67,7 +64,7 @@ def test_what_is_printed_can_be_typed(
     assert program == "turnout"
     filled = {"NAME": "alice", "ROUTE": "MEDIUM"}
     monkeypatch.setenv("TURNOUT_DB", places["folder"] + "/restored.db")
-    assert run(*(filled.get(word, word) for word in words)).code == case.code
+    assert run(*(filled.get(word, word) for word in words)).code == 0
 
 
 def test_a_hint_is_quoted_and_names_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,6 +98,8 @@ def test_every_command_that_is_named_exists() -> None:
     seen = set()
     for where, words in named():
         first, *rest = words.split()
+        if first.startswith("--") or first == "import":  # the program's own options; Python
+            continue
         assert first not in RENAMED, (where, words)
         assert first in known, (where, words)
         inner = [name for name in app[first] if not name.startswith("-")]

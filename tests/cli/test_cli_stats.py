@@ -296,7 +296,7 @@ def test_the_models_that_were_asked_are_counted(case: Call, store: Store, run: R
     body = json.loads(decision.json()) | {"by": case.by, "outcome": case.outcome, "reasons": case.reasons}
     body["trace"] = [*body["trace"], {"layer": "llm", "kind": "llm.v1", "elapsed_us": 1.0, **case.step}]
     teacher = "SIMPLE" if case.step["ended"] in ("accepted", "held") else None
-    logged = {"body": json.dumps(body), "outcome": case.outcome, "decided_by": case.by, "teacher": teacher}
+    logged = {"body": json.dumps(body).encode(), "outcome": case.outcome, "decided_by": case.by, "teacher": teacher}
     backdate(store, decision, ms("2026-11-02"), **logged)
     assert json.loads(shown(run, "--json"))["asked"] == case.asked
     out = shown(run)

@@ -37,6 +37,15 @@ ProfileOption = Annotated[
         validator=no_folder,
     ),
 ]
+ProfileArgument = Annotated[
+    str,
+    Parameter(
+        name="PROFILE",
+        env_var="TURNOUT_PROFILE",
+        help="A shipped profile's name, or the path of a TOML file.",
+        validator=no_folder,
+    ),
+]
 ConfigOption = Annotated[
     str | None,
     Parameter(name="--config", help="Settings file to use instead of your own turnout.toml.", metavar="FILE"),

@@ -21,14 +21,11 @@ from turnout.core.router import Router
 from ..draw.evidence import codes_of, lexicon_of
 from ..draw.screen import console, counted, glyphs_for, visible
 from ..draw.shape import Rail, columns
-from ..option import ConfigOption, no_folder
+from ..option import DEFAULT_PROFILE, ConfigOption, ProfileArgument
 
 
 def check(
-    profile: Annotated[
-        str,
-        Parameter(name="PROFILE", help="The path of a TOML file, or a shipped profile's name.", validator=no_folder),
-    ],
+    profile: ProfileArgument = DEFAULT_PROFILE,
     /,
     *,
     cases: Annotated[

@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import Annotated, NamedTuple
 
 from cyclopts import Parameter
 
@@ -21,9 +21,6 @@ from ..draw.screen import complain, console, glyphs_for, write_json
 from ..option import JsonOption, OperatorOptions, SpanOptions
 from ..question import session_name
 from ..stored import left_out, nothing_there, row_form
-
-if TYPE_CHECKING:
-    pass
 
 LATEST = 20
 # How often a follower looks.

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from cyclopts import App, Parameter
+from cyclopts import App
 from rich import box
 from rich.table import Table
 from rich.text import Text
@@ -14,7 +12,7 @@ from turnout.config.load import find, load_document, load_profile, shipped
 from ..draw.profile_page import page
 from ..draw.screen import console, glyphs_for, width_of, write_json
 from ..draw.shape import Rail
-from ..option import ConfigOption, JsonOption, no_folder
+from ..option import DEFAULT_PROFILE, ConfigOption, JsonOption, ProfileArgument
 from ..table import examples_of
 
 app = App(name="profiles", help_epilogue=examples_of("profiles"))
@@ -56,7 +54,7 @@ def list_profiles(*, json: JsonOption = False) -> int:
 
 @app.command
 def show(
-    name: Annotated[str, Parameter(help="A shipped profile's name, or the path of a TOML file.", validator=no_folder)],
+    name: ProfileArgument = DEFAULT_PROFILE,
     /,
     *,
     json: JsonOption = False,
