@@ -232,7 +232,7 @@ LEARN = (
         "model is good enough. Needs the extra: pip install 'turnout[learn]'.",
         (
             "turnout train labels.jsonl more.csv -p assist",
-            "turnout train --from-log --since 30d --promote",
+            "turnout train --from-log --since 30d -p assist --promote",
             "turnout train --outcomes outcomes.jsonl -p tiers-learned --keep-quality 95%",
         ),
     ),

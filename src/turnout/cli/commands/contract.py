@@ -12,12 +12,13 @@ from cyclopts import App
 from rich.table import Table
 from rich.text import Text
 
+from turnout.config.load import shipped
 from turnout.store.report import RuleReport
 from turnout.store.report import report as rule_reports
 
 from ..draw.screen import Glyphs, console, counted, glyphs_for, quoted, visible, write_json
 from ..draw.shape import Rail
-from ..option import JsonOption, SpanOptions, TenantOptions
+from ..option import JsonOption, SpanOptions, TenantOptions, hint
 from ..stored import clock, nothing_there
 from ..table import examples_of
 
@@ -115,7 +116,11 @@ def _seen(one: RuleReport) -> str:
         parts.append(counted(one.outcomes, "outcome"))
     if parts:
         return f"{' and '.join(parts)} checked"
-    return "turnout contract flips measures it" if one.phases else "checked when the profile is loaded"
+    if not one.phases:
+        return "checked when the profile is loaded"
+    # A profile of one's own is loaded by its file, which the log does not know.
+    profile = one.profile if one.profile in shipped() else "PROFILE"
+    return f"{hint('contract', 'flips', '-p', profile)} measures it"
 
 
 def quote(text: str, glyphs: Glyphs) -> str:
