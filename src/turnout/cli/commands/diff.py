@@ -17,21 +17,18 @@ from ..draw.compare import draw_comparison
 from ..draw.screen import console, counted, write_json
 from ..option import (
     DEFAULT_PROFILE,
-    ConfigOption,
-    DbOption,
     FieldOption,
     JsonOption,
     LimitOption,
     ProfileOption,
     SinceOption,
-    StoreOptions,
-    TenantOption,
+    TenantOptions,
     UntilOption,
     WorkersOption,
     no_folder,
 )
 from ..rows import chunks, pack, spread
-from ..stored import nothing_there, reading_log, span_of
+from ..stored import nothing_there, span_of
 from ..stream import reading, watched, workers_for
 
 LISTED = 20
@@ -55,17 +52,15 @@ def diff(
     ] = False,
     since: SinceOption = None,
     until: UntilOption = None,
-    tenant: TenantOption = "",
     field: FieldOption = "text",
     json: JsonOption = False,
     limit: LimitOption = LISTED,
     workers: WorkersOption = None,
-    db: DbOption = None,
-    config: ConfigOption = None,
+    where: TenantOptions = TenantOptions(),
 ) -> int:
     from turnout.models.embed import find_embedder
 
-    count = workers_for(workers)
+    count, config = workers_for(workers), where.config
     if limit < 0:
         raise QueryError(f"--limit {limit}: at least 0 is needed")
     old, new, source = _sort_out(what, profile, from_log=from_log)
@@ -82,11 +77,11 @@ def diff(
             file, size = opened.enter_context(reading(source))
             parts = chunks(file)
         else:
-            store, size = opened.enter_context(reading_log(db, config)), None
-            records = store.records(tenant)
+            store, size = opened.enter_context(where.open()), None
+            records = store.records(where.tenant)
             rows = records.decisions(span=span, profile=(before or after).name, oldest_first=True)
             parts = pack(logged_lines(rows, found.skipped, recorded=before is None))
-            empty = nothing_there(store, records, StoreOptions(db, config))
+            empty = nothing_there(store, records, where)
         for part in watched(spread(compare_chunk, job, parts, count), size):
             found.add(part)
     if json:
