@@ -75,6 +75,12 @@ def test_a_hint_is_quoted_and_names_the_log(monkeypatch: pytest.MonkeyPatch) -> 
     assert "\x1b" not in hint("check", "\x1b[31m")
 
 
+@pytest.mark.parametrize("url", ["postgresql://me:secret@db/x", "postgresql://db/x?password=secret"])
+def test_a_hint_shows_no_password(url: str) -> None:
+    assert StoreOptions(url).hint("log") == "turnout log --db URL"
+    assert StoreOptions("postgresql://db/x").hint("log") == "turnout log --db postgresql://db/x"
+
+
 # --- every command that any text of ours names
 
 

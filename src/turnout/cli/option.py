@@ -155,6 +155,8 @@ class StoreOptions:
     def hint(self, *words: str) -> str:
         """A command about this log, as it can be typed here."""
         named = self.db if self.db != os.environ.get("TURNOUT_DB") else None
+        if named is not None and "://" in named and ("@" in named or "?" in named):
+            named = "URL"  # a password may be in it, and the screen is no place for one
         options = [*(("--db", named) if named else ()), *(("--config", self.config) if self.config else ())]
         return hint(*words, *options)
 
