@@ -4,6 +4,7 @@ import ast
 import json
 import re
 from collections.abc import Callable
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -67,7 +68,8 @@ CASES = [
     Case("profiles", ("profiles",), out=("name", "study-local", "declared →")),
     Case("profiles-show", ("profiles", "show", "tiers"), out=("score >= 0.70", "accept_confidence", "chain", "llm.v1")),
     Case("profiles-show-unknown", ("profiles", "show", "stuudy"), 2, err=("did you mean 'study'?",)),
-    Case("profiles-show-nothing", ("profiles", "show"), 2, err=("NAME requires an argument",)),
+    Case("profiles-show-default", ("profiles", "show"), out=("tiers · ",)),
+    Case("check-default", ("check",), out=("tiers is fine",)),
     Case("doctor", ("doctor",), out=("python", "cyclopts", "signals.v1 (free)", "nothing is broken")),
     Case("doctor-broken-settings", ("doctor", "--config", "/no/such"), 1, out=("broken", "/no/such", "\n1 broken\n")),
     Case("misspelt-version", ("--verison",), 2, err=("unknown option '--verison', did you mean '--version'?",)),
@@ -281,13 +283,17 @@ def test_the_help_has_five_groups(run: Run) -> None:
 def test_every_command_has_the_same_default_profile() -> None:
     """Where a command has a default at all: those that only filter the log have none."""
     defaults = set()
-    for path in Path(commands.__file__).parent.glob("*.py"):
+    for path in Path(commands.__file__).parent.parent.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            values: list[tuple[ast.expr | None, ast.expr | None]] = []
             if isinstance(node, ast.FunctionDef):
-                values = dict(zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True))
-                values |= dict(zip(node.args.posonlyargs[::-1], node.args.defaults[::-1], strict=False))
-                for argument, default in values.items():
-                    if isinstance(argument.annotation, ast.Name) and argument.annotation.id.startswith("Profile"):
-                        assert isinstance(default, ast.Name), (path, argument.lineno)
-                        defaults.add(default.id)
+                named = [*node.args.kwonlyargs, *node.args.posonlyargs[::-1]]
+                given = [*node.args.kw_defaults, *node.args.defaults[::-1]]
+                values = [(one.annotation, value) for one, value in zip_longest(named, given[: len(named)])]
+            elif isinstance(node, ast.AnnAssign):
+                values = [(node.annotation, node.value)]
+            for annotation, default in values:
+                if isinstance(annotation, ast.Name) and annotation.id in ("ProfileOption", "ProfileArgument"):
+                    assert isinstance(default, ast.Name), path
+                    defaults.add(default.id)
     assert defaults == {"DEFAULT_PROFILE"}

@@ -18,10 +18,10 @@ from msgspec import Struct
 
 import turnout
 from turnout import ConfigError
-from turnout.cli.starter import DEMONSTRATION, make_starter
 from turnout.config.load import shipped, shipped_file
 from turnout.config.model import ProfileFile
 from turnout.config.schema import DRAFT, field_notes, profile_schema
+from turnout.config.starter import DEMONSTRATION, make_starter
 from turnout.core import registry
 
 PUBLISHED = Path(__file__).parents[2] / "docs" / "reference" / "profile.schema.json"

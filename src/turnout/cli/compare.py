@@ -22,7 +22,7 @@ from turnout.store import Logged
 
 from .draw.outcome import HOW, WHO
 from .question import UNREADABLE
-from .rows import KEPT_ERRORS, Chunk, encode_id, read_row, router_of, text_of
+from .rows import KEPT_ERRORS, LineChunk, encode_id, read_row, router_of, text_of
 
 Pair = tuple[str, str]
 
@@ -31,17 +31,17 @@ NO_TEXT = "had no text to decide again"
 ASKED_A_MODEL = "took a model, which is not asked again"
 
 
-class RecordedStep(Struct):
+class PastStep(Struct):
     kind: str
     ended: str
 
 
-class RecordedPart(Struct):
+class PastPart(Struct):
     reasons: tuple[Reason, ...] = ()
-    trace: tuple[RecordedStep, ...] = ()
+    trace: tuple[PastStep, ...] = ()
 
 
-class Recorded(Struct):
+class PastDecision(Struct):
     """What must have been kept of a decision; the rest of its JSON form is not compared."""
 
     profile_hash: str
@@ -50,8 +50,8 @@ class Recorded(Struct):
     by: str
     outcome: str
     reasons: tuple[Reason, ...] = ()
-    trace: tuple[RecordedStep, ...] = ()
-    parts: tuple[RecordedPart, ...] = ()
+    trace: tuple[PastStep, ...] = ()
+    parts: tuple[PastPart, ...] = ()
 
     def asked_a_model(self) -> bool:
         known = kinds()
@@ -62,7 +62,7 @@ class Recorded(Struct):
         )
 
 
-class Side(Struct, frozen=True):
+class ComparedDecision(Struct, frozen=True):
     """One of the two decisions on a question."""
 
     route: str
@@ -73,21 +73,21 @@ class Side(Struct, frozen=True):
     """What fired, as people read it."""
 
     @staticmethod
-    def of(decision: Decision | Recorded) -> Side:
+    def of(decision: Decision | PastDecision) -> ComparedDecision:
         reasons = [*decision.reasons, *(reason for part in decision.parts for reason in part.reasons)]
         told = tuple(reason.text for reason in reasons)
-        return Side(" + ".join(decision.routes), decision.confidence, decision.by, decision.outcome, told)
+        return ComparedDecision(" + ".join(decision.routes), decision.confidence, decision.by, decision.outcome, told)
 
-    def agrees(self, other: Side) -> bool:
+    def agrees(self, other: ComparedDecision) -> bool:
         """Whether both decide alike; the reasons may be put in other words."""
         return msgspec.structs.replace(self, reasons=other.reasons) == other
 
 
-class Change(Struct, frozen=True, omit_defaults=True):
+class RouteChange(Struct, frozen=True, omit_defaults=True):
     row: int
     text: str
-    old: Side
-    new: Side
+    old: ComparedDecision
+    new: ComparedDecision
     id: msgspec.Raw | None = None
 
 
@@ -105,13 +105,13 @@ class Comparison(Struct):
     """Rows that cannot be compared, by the reason."""
     routes: Counter[Pair] = field(default_factory=Counter)
     outcomes: Counter[Pair] = field(default_factory=Counter)
-    changes: list[Change] = field(default_factory=list)
+    changes: list[RouteChange] = field(default_factory=list)
     hashes: Counter[str] = field(default_factory=Counter)
     """The other profiles that made recorded decisions, and how many each."""
     replayed: int = 0
     """Recorded decisions of this very profile: they are counted apart, and must come out the same."""
     differing: int = 0
-    differences: list[Change] = field(default_factory=list)
+    differences: list[RouteChange] = field(default_factory=list)
 
     def add(self, other: Comparison) -> None:
         for name in ("rows", "size", "errors", "replayed", "differing"):
@@ -122,7 +122,7 @@ class Comparison(Struct):
             kept = getattr(self, name)
             kept += getattr(other, name)[: most - len(kept)]
 
-    def note(self, change: Change) -> None:
+    def note(self, change: RouteChange) -> None:
         """Count both decisions on a question."""
         old, new = change.old, change.new
         self.routes[old.route, new.route] += 1
@@ -130,7 +130,7 @@ class Comparison(Struct):
         if old.route != new.route and len(self.changes) < self.limit:
             self.changes.append(change)
 
-    def note_replay(self, change: Change) -> None:
+    def note_replay(self, change: RouteChange) -> None:
         """Count a decision that this profile has made before."""
         self.replayed += 1
         if not change.old.agrees(change.new):
@@ -172,7 +172,7 @@ def ranked(pairs: Counter[Pair]) -> list[tuple[Pair, int]]:
     return sorted(pairs.items(), key=lambda item: (-item[1], item[0]))
 
 
-class Job(NamedTuple):
+class ComparisonJob(NamedTuple):
     """What every chunk is compared with."""
 
     old: str | None
@@ -183,7 +183,7 @@ class Job(NamedTuple):
     limit: int
 
 
-def compare_chunk(job: Job, chunk: Chunk) -> Comparison:
+def compare_chunk(job: ComparisonJob, chunk: LineChunk) -> Comparison:
     """Both decisions on every row of a chunk."""
     old = None if job.old is None else router_of(job.old, job.config)
     new = router_of(job.new, job.config)
@@ -196,9 +196,10 @@ def compare_chunk(job: Job, chunk: Chunk) -> Comparison:
                 continue
             before = read_recorded(row) if old is None else None
             query = _query(row, job.field, number, recorded=before is not None)
-            was = Side.of(before or old.route_sync(query))  # type: ignore[union-attr]
-            now = Side.of(new.route_sync(query))
-            change = Change(number, query.text, was, now, msgspec.Raw(encode_id(row["id"])) if "id" in row else None)
+            was = ComparedDecision.of(before or old.route_sync(query))  # type: ignore[union-attr]
+            now = ComparedDecision.of(new.route_sync(query))
+            ident = msgspec.Raw(encode_id(row["id"])) if "id" in row else None
+            change = RouteChange(number, query.text, was, now, ident)
         except QueryError as error:
             found.errors += 1
             found.messages.append(f"row {number}: {error}")
@@ -220,7 +221,7 @@ def _query(row: dict[str, msgspec.Raw], name: str, number: int, *, recorded: boo
     return Query(text_of(row, name))
 
 
-def read_recorded(row: dict[str, msgspec.Raw]) -> Recorded:
+def read_recorded(row: dict[str, msgspec.Raw]) -> PastDecision:
     if "decision" not in row:
         raise QueryError("neither a decision nor an error: is this what turnout batch has written?")
     try:
@@ -233,7 +234,7 @@ def read_recorded(row: dict[str, msgspec.Raw]) -> Recorded:
     return recorded
 
 
-_decision = msgspec.json.Decoder(Recorded)
+_decision = msgspec.json.Decoder(PastDecision)
 
 
 def logged_lines(rows: Iterable[Logged], skipped: Counter[str], *, recorded: bool) -> Iterator[tuple[bytes, int]]:

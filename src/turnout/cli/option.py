@@ -38,6 +38,15 @@ ProfileOption = Annotated[
         validator=no_folder,
     ),
 ]
+ProfileArgument = Annotated[
+    str,
+    Parameter(
+        name="PROFILE",
+        env_var="TURNOUT_PROFILE",
+        help="A shipped profile's name, or the path of a TOML file.",
+        validator=no_folder,
+    ),
+]
 ConfigOption = Annotated[
     str | None,
     Parameter(name="--config", help="Settings file to use instead of your own turnout.toml.", metavar="FILE"),
@@ -147,6 +156,8 @@ class StoreOptions:
     def hint(self, *words: str) -> str:
         """A command about this log, as it can be typed here."""
         named = self.db if self.db != os.environ.get("TURNOUT_DB") else None
+        if named is not None and "://" in named and ("@" in named or "?" in named):
+            named = "URL"  # a password may be in it, and the screen is no place for one
         options = [*(("--db", named) if named else ()), *(("--config", self.config) if self.config else ())]
         return hint(*words, *options)
 
@@ -170,7 +181,7 @@ class OperatorOptions(TenantOptions):
     def records(self, store: StoreReader) -> Records:
         from .stored import records_of
 
-        return records_of(store, self.tenant, self.key, all_tenants=self.all_tenants)
+        return records_of(store, self)
 
 
 @Parameter(name="*")

@@ -15,7 +15,7 @@ from .draw.screen import console
 from .question import STDIN
 
 
-class Measured(Protocol):
+class FilePart(Protocol):
     """Work done on a part of a file."""
 
     @property
@@ -26,7 +26,7 @@ class Measured(Protocol):
         ...
 
 
-M = TypeVar("M", bound=Measured)
+M = TypeVar("M", bound=FilePart)
 
 
 def workers_for(asked: int | None) -> int:

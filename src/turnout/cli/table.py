@@ -52,8 +52,8 @@ SERVE = (
     Command(
         "serve",
         "Serve the gateway: clients change their base URL and ask for `auto`.\n\n"
-        "OpenAI's and Anthropic's interfaces and Turnout's own, on this machine unless told otherwise. Every decision "
-        "is logged. Without a provider's key a built-in demonstration model answers. Needs the extra: pip install "
+        "OpenAI's and Anthropic's interfaces and Turnout's own, on this machine by default. Every decision is "
+        "logged. Without a provider's key a built-in demonstration model answers. Needs the extra: pip install "
         "'turnout[serve]'.",
         (
             "turnout serve",
@@ -232,7 +232,7 @@ LEARN = (
         "model is good enough. Needs the extra: pip install 'turnout[learn]'.",
         (
             "turnout train labels.jsonl more.csv -p assist",
-            "turnout train --from-log --since 30d --promote",
+            "turnout train --from-log --since 30d -p assist --promote",
             "turnout train --outcomes outcomes.jsonl -p tiers-learned --keep-quality 95%",
         ),
     ),

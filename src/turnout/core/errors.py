@@ -205,8 +205,8 @@ class NotStored(StoreUnavailable):
 
 
 class NoLogYet(StoreError):
-    def __init__(self, where: str) -> None:
-        super().__init__(f'{where}: no decision log here yet: turnout route "…" starts it, --db names another')
+    def __init__(self, where: str, start: str = "turnout route") -> None:
+        super().__init__(f"{where}: no decision log here yet: {start} starts it, --db names another")
 
 
 class SchemaTooNew(StoreError):

@@ -18,7 +18,7 @@ from ..draw.screen import console, counted, glyphs_for, visible
 from ..draw.shape import Rail, bar, columns
 from ..option import DEFAULT_PROFILE, ConfigOption, FieldOption, ProfileOption, WorkersOption
 from ..question import STDIN
-from ..rows import EMPTY, Job, Tally, chunks, decide_chunk, spread
+from ..rows import EMPTY, BatchJob, RowCounts, chunks, decide_chunk, spread
 from ..stream import reading, watched, workers_for, writing
 
 
@@ -51,7 +51,7 @@ def batch(
     started = time.perf_counter()
     tally = EMPTY
     with reading(source) as (rows, size), writing(out) as file:
-        decided = spread(decide_chunk, Job(profile, config, field, with_text), chunks(rows), count)
+        decided = spread(decide_chunk, BatchJob(profile, config, field, with_text), chunks(rows), count)
         for done in watched(decided, size):
             file.write(done.output)
             tally = tally.plus(done.tally)
@@ -65,7 +65,7 @@ def _is_same(one: str, other: str) -> bool:
     return False
 
 
-def _summarise(tally: Tally, seconds: float) -> None:
+def _summarise(tally: RowCounts, seconds: float) -> None:
 
     screen = console(stderr=True)
     glyphs = glyphs_for(screen)

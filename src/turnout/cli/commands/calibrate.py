@@ -16,7 +16,7 @@ from turnout.core.profile import Profile
 from ..draw.screen import Glyphs, console, counted, glyphs_for, visible, width_of, write_json
 from ..draw.shape import Rail, bar
 from ..labelled import ModelOption, ask_layers, load_serving, models_of, read_labelled, read_share, remarks_of, told
-from ..option import DEFAULT_PROFILE, ConfigOption, JsonOption, ProfileOption
+from ..option import DEFAULT_PROFILE, ConfigOption, JsonOption, ProfileOption, hint
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -226,7 +226,7 @@ def _print(
     names = list(changed_gates(profile, choice))
     lines = spell_settings(profile, choice)
     if written is not None:
-        screen.print(Text(f"next: turnout check {visible(written)} --cases", "dim"), soft_wrap=True)
+        screen.print(Text(f"next: {hint('check', written, '--cases')}", "dim"), soft_wrap=True)
         for remark in overriding(profile, names):
             warning = f"{remark}: it goes before {written}, so change it there as well"
             screen.print(Text(visible(warning), "yellow"), soft_wrap=True)

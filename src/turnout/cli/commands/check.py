@@ -14,21 +14,18 @@ from rich.text import Text
 
 from turnout.config.cases import Case, Result, read_cases, run_cases
 from turnout.config.load import find, load_profile, read_chain
-from turnout.core.errors import ConfigError, Problem, QueryError, UnknownProfile
+from turnout.core.errors import ConfigError, QueryError, UnknownProfile
 from turnout.core.profile import Profile
 from turnout.core.router import Router
 from turnout.explain.explanation import codes_of
 
 from ..draw.screen import console, counted, glyphs_for, visible
 from ..draw.shape import Rail, columns
-from ..option import ConfigOption, no_folder
+from ..option import DEFAULT_PROFILE, ConfigOption, ProfileArgument
 
 
 def check(
-    profile: Annotated[
-        str,
-        Parameter(name="PROFILE", help="The path of a TOML file, or a shipped profile's name.", validator=no_folder),
-    ],
+    profile: ProfileArgument = DEFAULT_PROFILE,
     /,
     *,
     cases: Annotated[
@@ -60,11 +57,11 @@ def check(
         raise
     except ConfigError as error:
         return _print_problems(screen, error)
-    screen.print(Text.assemble((loaded.name, "bold"), " is fine  ", (f"{path.name} {loaded.hash}", "dim")))
+    failed = 0 if rows is None else _run(screen, loaded, rows, every=every)
+    said = f" has {counted(failed, 'case')} that must hold and {'does' if failed == 1 else 'do'} not" * bool(failed)
+    screen.print(Text.assemble((loaded.name, "bold"), said or " is fine", (f"  {path.name} {loaded.hash}", "dim")))
     screen.print(Rail(_overview(loaded, glyphs_for(screen).arrow, _note_on_cases(profile)), "  "))
-    if rows is None:
-        return 0
-    return _run(screen, loaded, rows, every=every)
+    return 1 if failed else 0
 
 
 def _print_problems(screen: Console, error: ConfigError) -> int:
@@ -105,27 +102,13 @@ def _cases(profile: str, named: str | None) -> list[Case]:
     try:
         return read_cases(path)
     except ConfigError as error:
-        problem = _unreadable(path, error.__context__)
-        if problem is None:
-            raise
-        if named is not None and not isinstance(error.__context__, UnicodeDecodeError):
-            raise QueryError(str(problem)) from None  # what was asked for is not there; no profile is to blame
-        raise ConfigError([problem]) from None
-
-
-def _unreadable(path: File, cause: BaseException | None) -> Problem | None:
-    """Why the file could not be read, in our words; None if it could, and its lines are what is wrong."""
-    if isinstance(cause, UnicodeDecodeError):
-        return Problem(str(path), f"not UTF-8 text (byte {cause.start}): golden cases are JSONL")
-    if isinstance(cause, FileNotFoundError):
-        return Problem(str(path), "there is no such file")
-    if isinstance(cause, OSError):
-        return Problem(str(path), f"cannot be read: {cause.strerror or cause}")
-    return None
+        if named is not None and not path.is_file():  # what was asked for is not there; no profile is to blame
+            raise QueryError(str(error)) from None
+        raise
 
 
 def _run(screen: Console, profile: Profile, cases: Iterable[Case], *, every: bool) -> int:
-    """Print what does not hold, the counts, and what no case ever fired."""
+    """Print what does not hold, the counts, and what no case ever fired; how many cases that must hold do not."""
     router = Router(profile)
     arrow = glyphs_for(screen).arrow
     kept = {True: 0, False: 0}
@@ -158,7 +141,7 @@ def _run(screen: Console, profile: Profile, cases: Iterable[Case], *, every: boo
     if never:
         grid.add_row("never", Text(", ".join(never), "yellow"))
     screen.print(Rail(grid, "  "))
-    return 1 if failed else 0
+    return failed
 
 
 def _codes(result: Result) -> set[str]:

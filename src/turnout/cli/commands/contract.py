@@ -12,12 +12,13 @@ from cyclopts import App
 from rich.table import Table
 from rich.text import Text
 
+from turnout.config.load import shipped
 from turnout.store.report import RuleReport
 from turnout.store.report import report as rule_reports
 
-from ..draw.screen import Glyphs, console, counted, glyphs_for, visible, write_json
+from ..draw.screen import Glyphs, console, counted, glyphs_for, quoted, visible, write_json
 from ..draw.shape import Rail
-from ..option import JsonOption, SpanOptions, TenantOptions
+from ..option import JsonOption, SpanOptions, TenantOptions, hint
 from ..stored import clock, nothing_there
 from ..table import examples_of
 
@@ -56,10 +57,10 @@ def report(
         records = store.records(where.tenant)
         found = rule_reports(records, span=span, profile=which.profile)
         checked = sum(one.decisions for one in records.checked(span=span, profile=which.profile))
-        empty = "" if checked or found else nothing_there(store, records)
+        empty = "" if checked or found else nothing_there(store, records, where)
     broken = sum(one.violations for one in found)
     if json:
-        write_json(msgspec.json.encode({"decisions": checked, "violations": broken, "rules": found}))
+        write_json({"decisions": checked, "violations": broken, "rules": found})
     elif empty:
         print(empty)
     else:
@@ -99,9 +100,9 @@ def _rule(one: RuleReport, glyphs: Glyphs) -> Any:
     grid.add_row(Text(visible(one.rule), "bold"), Text(visible(one.says)))
     grid.add_row("", kept.append(_seen(one)))
     for example in one.examples:
-        quoted = "(text not kept)" if example.question is None else quote(example.question, glyphs)
+        asked = "(text not kept)" if example.question is None else quote(example.question, glyphs)
         evidence = f"{example.fact} = {msgspec.json.encode(example.found).decode()}: {example.explanation}"
-        grid.add_row("", Text.assemble((example.decision_id, "dim"), " ", visible(quoted)))
+        grid.add_row("", Text.assemble((example.decision_id, "dim"), " ", asked))
         grid.add_row("", Text(f"  {visible(evidence)}"))
     return grid
 
@@ -115,9 +116,12 @@ def _seen(one: RuleReport) -> str:
         parts.append(counted(one.outcomes, "outcome"))
     if parts:
         return f"{' and '.join(parts)} checked"
-    return "turnout contract flips measures it" if one.phases else "checked when the profile is loaded"
+    if not one.phases:
+        return "checked when the profile is loaded"
+    # A profile of one's own is loaded by its file, which the log does not know.
+    profile = one.profile if one.profile in shipped() else "PROFILE"
+    return f"{hint('contract', 'flips', '-p', profile)} measures it"
 
 
 def quote(text: str, glyphs: Glyphs) -> str:
-    start, end = glyphs.quotes
-    return f"{start}{text if len(text) <= QUOTED else text[:QUOTED] + glyphs.dots}{end}"
+    return quoted(text, QUOTED, glyphs)

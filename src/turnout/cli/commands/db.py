@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path as File
 from typing import Annotated, Any, NamedTuple
 
-import msgspec
 from cyclopts import App, Parameter
 from rich.text import Text
 
@@ -32,22 +31,22 @@ app = App(name="db", help_epilogue=examples_of("db"))
 Days = Annotated[int | None, Parameter(metavar="N", show_default=False)]
 
 
-class Opened(NamedTuple):
+class OpenDatabase(NamedTuple):
     backend: Backend
     spool: File
     settings: StoreSettings
 
 
 @contextlib.contextmanager
-def _opened(where: StoreOptions, *, create: bool = False) -> Iterator[Opened]:
+def _opened(where: StoreOptions, *, create: bool = False) -> Iterator[OpenDatabase]:
     """A database without a journal: nothing is written to it but what the command is for."""
     quiet()
     settings = store_settings(where.config)
     backend, spool = connect(store_url(where.db, settings))
     if not create and isinstance(backend, Sqlite) and not backend.path.exists():
-        raise NoLogYet(backend.where)
+        raise NoLogYet(visible(backend.where), where.hint("route", "a question"))
     with contextlib.closing(backend):
-        yield Opened(backend, spool, settings)
+        yield OpenDatabase(backend, spool, settings)
 
 
 @app.command(
@@ -192,7 +191,7 @@ def info(*, json: JsonOption = False, where: StoreOptions = StoreOptions()) -> i
         "text_days": settings.text_days,
     }
     if json:
-        write_json(msgspec.json.encode({**found, "settings": kept}))
+        write_json({**found, "settings": kept})
         return 0
 
     screen = console()

@@ -1,4 +1,4 @@
-"""`python -m turnout.cli.demo`: an explained decision from each profile that ships with Turnout, offline."""
+"""`python -m turnout.cli.commands.demo`: an explained decision from each profile that ships with Turnout, offline."""
 
 from __future__ import annotations
 

@@ -12,25 +12,23 @@ from turnout.config.load import load_profile
 from turnout.core.errors import QueryError
 from turnout.core.profile import Profile
 
-from ..compare import Comparison, Job, compare_chunk, logged_lines
+from ..compare import Comparison, ComparisonJob, compare_chunk, logged_lines
 from ..draw.compare import draw_comparison
 from ..draw.screen import console, counted, write_json
 from ..option import (
     DEFAULT_PROFILE,
-    ConfigOption,
-    DbOption,
     FieldOption,
     JsonOption,
     LimitOption,
     ProfileOption,
     SinceOption,
-    TenantOption,
+    TenantOptions,
     UntilOption,
     WorkersOption,
     no_folder,
 )
 from ..rows import chunks, pack, spread
-from ..stored import nothing_there, reading_log, span_of
+from ..stored import nothing_there, span_of
 from ..stream import reading, watched, workers_for
 
 LISTED = 20
@@ -54,17 +52,15 @@ def diff(
     ] = False,
     since: SinceOption = None,
     until: UntilOption = None,
-    tenant: TenantOption = "",
     field: FieldOption = "text",
     json: JsonOption = False,
     limit: LimitOption = LISTED,
     workers: WorkersOption = None,
-    db: DbOption = None,
-    config: ConfigOption = None,
+    where: TenantOptions = TenantOptions(),
 ) -> int:
     from turnout.models.embed import find_embedder
 
-    count = workers_for(workers)
+    count, config = workers_for(workers), where.config
     if limit < 0:
         raise QueryError(f"--limit {limit}: at least 0 is needed")
     old, new, source = _sort_out(what, profile, from_log=from_log)
@@ -74,22 +70,22 @@ def diff(
     before = None if old is None else load_profile(old, config=config, embedder=embedder)
     after = load_profile(new, config=config, embedder=embedder)
     found = Comparison(limit)
-    job = Job(old, new, config, field, limit)
+    job = ComparisonJob(old, new, config, field, limit)
     empty = ""
     with ExitStack() as opened:
         if source is not None:
             file, size = opened.enter_context(reading(source))
             parts = chunks(file)
         else:
-            store, size = opened.enter_context(reading_log(db, config)), None
-            records = store.records(tenant)
+            store, size = opened.enter_context(where.open()), None
+            records = store.records(where.tenant)
             rows = records.decisions(span=span, profile=(before or after).name, oldest_first=True)
             parts = pack(logged_lines(rows, found.skipped, recorded=before is None))
-            empty = nothing_there(store, records)
+            empty = nothing_there(store, records, where)
         for part in watched(spread(compare_chunk, job, parts, count), size):
             found.add(part)
     if json:
-        write_json(msgspec.json.encode(_form(before, after, found)))
+        write_json(_form(before, after, found))
     elif empty and not found.rows and not found.skipped:
         print(empty)
     else:

@@ -12,7 +12,7 @@ from turnout.core.errors import LearnError
 from turnout.store import Span
 
 from ..draw.screen import console, counted, glyphs_for, visible, write_json
-from ..option import DEFAULT_PROFILE, ConfigOption, DbOption, JsonOption, ProfileOption, SinceOption, TenantOption
+from ..option import DEFAULT_PROFILE, ConfigOption, DbOption, JsonOption, ProfileOption, SinceOption, TenantOption, hint
 from ..stored import moment, reading_log
 from .promote import LayerOption, embedder_here, needing_learn
 
@@ -34,7 +34,7 @@ def drift(
         str | None,
         Parameter(
             name="--against",
-            help="Compare with what was logged from then until --since; everything before it unless told.",
+            help="Compare with what was logged from then until --since; by default, with everything before it.",
             metavar="WHEN",
         ),
     ] = None,
@@ -62,7 +62,7 @@ def drift(
     if json:
         write_json(msgspec.json.encode({**msgspec.to_builtins(found), "drifted": found.drifted, "since_ms": begin}))
     else:
-        _print(console(), own, found, begin, LEAST)
+        _print(console(), own, found, begin, LEAST, hint("train", "-p", profile, "--from-log"))
     return 1 if found.drifted else 0
 
 
@@ -70,10 +70,10 @@ def _now() -> int:
     return time.time_ns() // 1_000_000
 
 
-def _print(screen: Console, profile: str, found: Drift, begin: int, least: int) -> None:
+def _print(screen: Console, profile: str, found: Drift, begin: int, least: int, train: str) -> None:
     from rich.text import Text
 
-    from ..draw.checks import Row, draw_checks
+    from ..draw.checks import CheckRow, draw_checks
     from ..draw.shape import Rail
     from ..stored import clock
 
@@ -88,11 +88,9 @@ def _print(screen: Console, profile: str, found: Drift, begin: int, least: int) 
         known = one.p is not None and one.effect is not None and one.limit is not None
         value = f"{one.statistic} {one.effect:.3f}" if known else "unknown"
         limit = f"drift from {one.limit:.2f}; p = {one.p:.2g}" if known else ""
-        rows.append(Row(one.name, value, limit, (not one.drifted) if known else None, one.said))
+        rows.append(CheckRow(one.name, value, limit, (not one.drifted) if known else None, one.said))
     screen.print(Rail(draw_checks(rows, glyphs), "  "))
     if found.drifted:
-        screen.print(
-            Text(f"drift in {', '.join(found.drifted)}: turnout train -p {visible(profile)} --from-log", "bold red")
-        )
+        screen.print(Text(f"drift in {', '.join(found.drifted)}: {train}", "bold red"))
     else:
         screen.print(Text("no drift", "bold green"))

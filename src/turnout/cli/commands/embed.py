@@ -53,7 +53,7 @@ def list_embedders(*, json: JsonOption = False) -> int:
     p50_ms = None if lacking else _measure(embedder)
     if json:
         row = msgspec.to_builtins(manifest) | {"folder": str(folder), "missing": lacking, "p50_ms": p50_ms}
-        write_json(msgspec.json.encode([row]))
+        write_json([row])
         return 0
     _draw(embedder, p50_ms)
     if lacking:
@@ -102,7 +102,7 @@ def install_embedder(
         str | None,
         Parameter(
             name="--from",
-            help="A folder with model.safetensors and tokenizer.json; the installed weights package unless told.",
+            help="A folder with model.safetensors and tokenizer.json; by default the installed weights package.",
             show_default=False,
             metavar="FOLDER",
         ),
@@ -128,7 +128,7 @@ def install_embedder(
         embedder = install(folder, trust=trust, tell=tell)
     manifest = embedder.manifest
     if json:
-        write_json(msgspec.json.encode(msgspec.to_builtins(manifest) | {"folder": str(embedder.folder)}))
+        write_json(msgspec.to_builtins(manifest) | {"folder": str(embedder.folder)})
         return 0
     size = manifest.graph.size_bytes + manifest.tokenizer.size_bytes
     say = console().print
@@ -161,7 +161,7 @@ def embed_text(
     nearness = [float(vectors[0] @ vector) for vector in vectors[1:]]
     if json:
         near = [{"text": other, "cosine": cosine} for other, cosine in zip(others, nearness, strict=True)]
-        write_json(msgspec.json.encode({"embedder": embedder.name, "vector": vectors[0].tolist(), "near": near}))
+        write_json({"embedder": embedder.name, "vector": vectors[0].tolist(), "near": near})
         return 0
     say = console().print
     if not others:

@@ -78,8 +78,8 @@ def export(
                     progress(min(seen["rows"], total), total)
                 if seen["rows"] == limit:
                     break
-        empty = "" if seen["rows"] else nothing_there(store, records)
-        without = left_out(store, records)
+        empty = "" if seen["rows"] else nothing_there(store, records, where)
+        without = left_out(store, records, all_tenants=False)
     _summarise(seen, empty)
     if without and not empty:
         complain(without)
@@ -113,14 +113,14 @@ def row_of(label: Label) -> dict[str, Any]:
     return {name: known[name] if name in known else getattr(label, name) for name in COLUMNS}
 
 
-class Lines:
+class JsonRows:
     """A row a line."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self._encode = msgspec.json.Encoder().encode
 
-    def __enter__(self) -> Lines:
+    def __enter__(self) -> JsonRows:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -130,7 +130,7 @@ class Lines:
         self._file.write(escape_json(self._encode(row)) + b"\n")
 
 
-class Groups:
+class ParquetRows:
     """Parquet, a group of rows at a time: no more than that is ever held."""
 
     def __init__(self, file: BinaryIO) -> None:
@@ -142,7 +142,7 @@ class Groups:
         self._rows: list[dict[str, Any]] = []
         self._characters = 0
 
-    def __enter__(self) -> Groups:
+    def __enter__(self) -> ParquetRows:
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
@@ -162,8 +162,8 @@ class Groups:
         self._rows, self._characters = [], 0
 
 
-def writer_of(form: Kind, file: BinaryIO) -> Lines | Groups:
-    return Groups(file) if form == "parquet" else Lines(file)
+def writer_of(form: Kind, file: BinaryIO) -> JsonRows | ParquetRows:
+    return ParquetRows(file) if form == "parquet" else JsonRows(file)
 
 
 def _pyarrow() -> Any:

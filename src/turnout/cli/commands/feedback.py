@@ -39,9 +39,7 @@ def feedback(
         routes = routes_of(records, found)
         said = judge(records, found, word, routes, by=by or user(), note=note)
     if json:
-        import msgspec
-
-        write_json(msgspec.json.encode(said))
+        write_json(said)
         return 0
     _print(found, said, routes, where)
     return 0

@@ -12,14 +12,15 @@ from cyclopts import Parameter
 from rich.text import Text
 
 from turnout.config.load import shipped
+from turnout.config.propose import Example
+from turnout.config.starter import DEMONSTRATION, MissedExample, Starter, make_starter
 from turnout.core.errors import QueryError
 
-from ..draw.screen import console, counted, glyphs_for, visible, width_of
+from ..draw.screen import Glyphs, console, counted, glyphs_for, quoted, visible, width_of
 from ..draw.shape import Rail, columns
-from ..propose import Example
+from ..option import hint
 from ..question import STDIN, clean
 from ..rows import chunks, read_row, text_of
-from ..starter import DEMONSTRATION, Missed, Starter, make_starter
 from ..stream import reading
 
 _name = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*").fullmatch
@@ -124,7 +125,6 @@ def _example(text: str, route: str, where: str) -> Example:
 def _print(starter: Starter, profile: str, cases: str, *, demonstration: bool) -> None:
 
     screen = console()
-    opening, closing = glyphs_for(screen).quotes
     phrases = sum(len(phrases) for proposal in starter.proposals.values() for phrases in proposal)
     total, measured = starter.cases.count("\n"), len(starter.missed)
     screen.print(
@@ -144,19 +144,18 @@ def _print(starter: Starter, profile: str, cases: str, *, demonstration: bool) -
         shown = ", ".join(telling[:SHOWN]) + more if telling else "no phrase of its own was found"
         grid.add_row(Text(visible(route), "bold cyan"), Text(visible(shown), "" if telling else "yellow"))
     screen.print(Rail(grid, "  "), width=width_of(screen))
-    for line in _apologies(starter.missed, opening, closing):
+    for line in _apologies(starter.missed, glyphs_for(screen)):
         screen.print(line, soft_wrap=True)
     if demonstration:
         screen.print("a demonstration: give it examples of your own with --route or --from")
-    screen.print(Text(f"next: turnout check {visible(profile)} --cases", "dim"), soft_wrap=True)
+    screen.print(Text(f"next: {hint('check', profile, '--cases')}", "dim"), soft_wrap=True)
 
 
-def _apologies(missed: Sequence[Missed], opening: str, closing: str) -> Iterator[str]:
+def _apologies(missed: Sequence[MissedExample], glyphs: Glyphs) -> Iterator[str]:
     if not missed:
         return
     yield f"{len(missed)} of the examples cannot be told apart by these phrases, so they are measured (must: false):"
     for example, decided in missed[:LISTED]:
-        text = visible(example.text if len(example.text) <= 70 else f"{example.text[:67]}...")
-        yield f"  {opening}{text}{closing} is {visible(example.route)}, decided as {visible(decided)}"
+        yield f"  {quoted(example.text, 70, glyphs)} is {visible(example.route)}, decided as {visible(decided)}"
     if len(missed) > LISTED:
         yield f"  and {len(missed) - LISTED:,} more: the cases with a `why`"

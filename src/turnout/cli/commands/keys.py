@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import msgspec
 from cyclopts import App, Parameter, validators
@@ -36,30 +37,54 @@ def _amount(_: object, amount: float | None) -> None:
         raise ValueError("Must be >= 0 and finite: an amount of US dollars")
 
 
-ScopeOption = Annotated[
-    tuple[str, ...],
-    Parameter(
-        help="What it may do: ask, route, decisions:read, feedback:write, admin; by default all but admin.",
-        show_default=False,
-        negative=(),
-    ),
-]
-KeyProfileOption = Annotated[
-    tuple[str, ...],
-    Parameter(help="The profiles it may use; by default all.", show_default=False, negative=(), metavar="NAME"),
-]
-KeyCeilingOption = Annotated[
-    str | None, Parameter(help="The most expensive tier it may have.", metavar="ROUTE", show_default=False)
-]
-BudgetOption = Annotated[float | None, Parameter(help="What it may spend in all.", metavar="USD", validator=_amount)]
-DayOption = Annotated[
-    float | None, Parameter(help="What it may spend in a day (UTC).", metavar="USD", validator=_amount)
-]
-MonthOption = Annotated[
-    float | None, Parameter(help="What it may spend in a calendar month (UTC).", metavar="USD", validator=_amount)
-]
-RateOption = Annotated[int | None, Parameter(help="How often it may ask in a minute.", metavar="N", validator=SOME)]
-DaysOption = Annotated[int | None, Parameter(help="How long it is valid, from now.", metavar="N", validator=SOME)]
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Rights:
+    """What a key may do, as far as the options say."""
+
+    scope: Annotated[
+        tuple[str, ...],
+        Parameter(
+            help="What it may do: ask, route, decisions:read, feedback:write, admin; by default all but admin.",
+            show_default=False,
+            negative=(),
+        ),
+    ] = ()
+    profile: Annotated[
+        tuple[str, ...],
+        Parameter(help="The profiles it may use; by default all.", show_default=False, negative=(), metavar="NAME"),
+    ] = ()
+    ceiling: Annotated[
+        str | None, Parameter(help="The most expensive tier it may have.", metavar="ROUTE", show_default=False)
+    ] = None
+    budget_usd: Annotated[
+        float | None, Parameter(help="What it may spend in all.", metavar="USD", validator=_amount)
+    ] = None
+    budget_day_usd: Annotated[
+        float | None, Parameter(help="What it may spend in a day (UTC).", metavar="USD", validator=_amount)
+    ] = None
+    budget_month_usd: Annotated[
+        float | None, Parameter(help="What it may spend in a calendar month (UTC).", metavar="USD", validator=_amount)
+    ] = None
+    per_minute: Annotated[
+        int | None, Parameter(help="How often it may ask in a minute.", metavar="N", validator=SOME)
+    ] = None
+    days: Annotated[int | None, Parameter(help="How long it is valid, from now.", metavar="N", validator=SOME)] = None
+
+    def given(self, now_ms: int) -> dict[str, Any]:
+        """The options that were given, by name, as a key has them."""
+        values = {name: value for name, value in asdict(self).items() if value not in (None, ())}
+        return values | ({"days": now_ms + self.days * DAY_MS} if self.days is not None else {})
+
+    def check(self) -> None:
+        from turnout.web.key import SCOPES
+
+        for one in self.scope:
+            if one not in SCOPES:
+                raise TurnoutError(f"there is no scope {one[:80]!r}{suggest(one, SCOPES)}: {', '.join(SCOPES)}")
+
+
+NONE_GIVEN = Rights()
 KeyArgument = Annotated[str, Parameter(name="ID", help="The key's id, as turnout keys list shows it.")]
 
 
@@ -74,17 +99,10 @@ def create(
             help="Whose decisions it makes and sees; by default its own alone.", show_default=False, metavar="NAME"
         ),
     ] = "",
-    scope: ScopeOption = (),
-    profile: KeyProfileOption = (),
-    ceiling: KeyCeilingOption = None,
     no_force: Annotated[
         bool, Parameter(negative=(), show_default=False, help="It may not choose tiers or models itself.")
     ] = False,
-    budget_usd: BudgetOption = None,
-    budget_day_usd: DayOption = None,
-    budget_month_usd: MonthOption = None,
-    per_minute: RateOption = None,
-    days: DaysOption = None,
+    rights: Rights = NONE_GIVEN,
     json: JsonOption = False,
     where: StoreOptions = StoreOptions(),
 ) -> int:
@@ -94,31 +112,25 @@ def create(
     """
     from turnout.web.key import digest, new_credential, read_pepper, spell
 
-    _check_words(name, scope)
-    _check_ceiling(ceiling, profile, where)
+    _check_name(name)
+    rights.check()
+    _check_ceiling(rights.ceiling, rights.profile, where)
     credential = new_credential()
-    now = time.time_ns() // 1_000_000
+    now = _now_ms()
     key = Key(
         id=credential.key_id,
         digest=digest(credential.secret, read_pepper()),
         name=name,
         tenant=tenant or credential.key_id,
-        scopes=scope or USUAL,
-        profiles=profile or None,
-        ceiling=ceiling,
         may_force=not no_force,
-        budget_usd=budget_usd,
-        budget_day_usd=budget_day_usd,
-        budget_month_usd=budget_month_usd,
-        per_minute=per_minute,
         created_ms=now,
-        expires_ms=None if days is None else now + days * DAY_MS,
+        **_fields(rights.given(now)),
     )
     with where.open(create=True) as store:
         first = not store.keys.any()
         store.keys.add(key)
     if json:
-        write_json(msgspec.json.encode({"id": key.id, "key": spell(credential), "name": name, "tenant": key.tenant}))
+        write_json({"id": key.id, "key": spell(credential), "name": name, "tenant": key.tenant})
         return 0
 
     screen = console()
@@ -131,8 +143,12 @@ def create(
 
 
 Removable = Literal["budget-usd", "budget-day-usd", "budget-month-usd", "per-minute", "ceiling", "profile", "days"]
-# What each option is called in a key.
-_FIELDS = {"scope": "scopes", "profile": "profiles", "days": "expires_ms", "force": "may_force"}
+
+
+def _fields(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a key, by the options that set them."""
+    called = {"scope": "scopes", "profile": "profiles", "days": "expires_ms", "force": "may_force"}
+    return {called.get(option, option): value for option, value in options.items()}
 
 
 @app.command
@@ -141,17 +157,10 @@ def update(
     /,
     *,
     name: Annotated[str | None, Parameter(help="What the key is for.", show_default=False)] = None,
-    scope: ScopeOption = (),
-    profile: KeyProfileOption = (),
-    ceiling: KeyCeilingOption = None,
     force: Annotated[
         bool | None, Parameter(show_default=False, help="Whether it may choose tiers or models itself.")
     ] = None,
-    budget_usd: BudgetOption = None,
-    budget_day_usd: DayOption = None,
-    budget_month_usd: MonthOption = None,
-    per_minute: RateOption = None,
-    days: DaysOption = None,
+    rights: Rights = NONE_GIVEN,
     remove: Annotated[
         tuple[Removable, ...],
         Parameter(help="Take this limit away; several if given several times.", show_default=False, negative=()),
@@ -164,34 +173,21 @@ def update(
     Running servers notice within half a minute. A new limit counts what was spent before.
     """
 
-    now = time.time_ns() // 1_000_000
-    given = {
-        "name": name,
-        "scope": scope or None,
-        "profile": profile or None,
-        "ceiling": ceiling,
-        "force": force,
-        "budget_usd": budget_usd,
-        "budget_day_usd": budget_day_usd,
-        "budget_month_usd": budget_month_usd,
-        "per_minute": per_minute,
-        "days": None if days is None else now + days * DAY_MS,
-    }
-    changes: dict[str, object] = {option: value for option, value in given.items() if value is not None}
+    own = {"name": name, "force": force}
+    changes = {option: value for option, value in own.items() if value is not None} | rights.given(_now_ms())
     for one in remove:
         if one.replace("-", "_") in changes:
             raise TurnoutError(f"--{one} and --remove {one} contradict each other: give one of them")
     changes |= {one.replace("-", "_"): None for one in remove}
     if not changes:
-        options = ", ".join(f"--{option.replace('_', '-')}" for option in given)
+        options = ", ".join(f"--{option.replace('_', '-')}" for option in (*own, *asdict(rights)))
         raise TurnoutError(f"nothing to change: name at least one of {options}, or --remove")
-    _check_words(name, scope)
+    _check_name(name)
+    rights.check()
     try:
         with where.open() as store:
             key = _named(store.keys.all(), ident, where)
-            changed = msgspec.structs.replace(
-                key, **{_FIELDS.get(option, option): value for option, value in changes.items()}
-            )
+            changed = msgspec.structs.replace(key, **_fields(changes))
             if {"ceiling", "profile"} & changes.keys():
                 _check_ceiling(changed.ceiling, changed.profiles or (), where)
             if not store.keys.update(changed):
@@ -221,14 +217,13 @@ def _named(keys: Sequence[Key], ident: str, where: StoreOptions) -> Key:
     raise TurnoutError(f"no valid key {named[:80]!r}{suggest(named, list(known))} (see {where.hint('keys', 'list')})")
 
 
-def _check_words(name: str | None, scopes: Collection[str]) -> None:
-    from turnout.web.key import SCOPES
-
+def _check_name(name: str | None) -> None:
     if name is not None and not name.strip():
         raise TurnoutError("a key needs a name: say what it is for")
-    for one in scopes:
-        if one not in SCOPES:
-            raise TurnoutError(f"there is no scope {one[:80]!r}{suggest(one, SCOPES)}: {', '.join(SCOPES)}")
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
 
 
 def _check_ceiling(ceiling: str | None, profiles: tuple[str, ...], where: StoreOptions) -> None:
@@ -245,7 +240,7 @@ def _check_ceiling(ceiling: str | None, profiles: tuple[str, ...], where: StoreO
             raise TurnoutError(f"{ceiling[:80]!r} is no tier of the profile {name}{suggest(ceiling, known)}{tiers}")
 
 
-class Spent(NamedTuple):
+class KeySpending(NamedTuple):
     """What a key has spent: in all, in this month and on this day, both in UTC."""
 
     total: float
@@ -253,11 +248,11 @@ class Spent(NamedTuple):
     day: float
 
 
-def _spent(keys: Keys, key_id: str) -> Spent:
+def _spent(keys: Keys, key_id: str) -> KeySpending:
     from turnout.apps.caller import PERIODS
 
     now = time.time()
-    return Spent(*(keys.spent(key_id, round(period.start(now) * 1000)) for period in PERIODS))
+    return KeySpending(*(keys.spent(key_id, round(period.start(now) * 1000)) for period in PERIODS))
 
 
 @app.default
@@ -277,7 +272,7 @@ def list_keys(*, json: JsonOption = False, where: StoreOptions = StoreOptions())
     return 0
 
 
-def _print_keys(found: Sequence[tuple[Key, Spent]], *, json: bool) -> None:
+def _print_keys(found: Sequence[tuple[Key, KeySpending]], *, json: bool) -> None:
     if not json:
         _draw(found)
         return
@@ -288,17 +283,17 @@ def _print_keys(found: Sequence[tuple[Key, Spent]], *, json: bool) -> None:
         row["spent_usd"] = row.pop("spent_total_usd")
         del row["digest"]
         rows.append(row)
-    write_json(msgspec.json.encode(rows))
+    write_json(rows)
 
 
-def _draw(found: Sequence[tuple[Key, Spent]]) -> None:
+def _draw(found: Sequence[tuple[Key, KeySpending]]) -> None:
 
     screen = console()
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim", show_edge=False)
     table.add_column("id", no_wrap=True)
     for title in ("name", "tenant", "may", "spent", "state"):
         table.add_column(title, overflow="fold")
-    now = time.time_ns() // 1_000_000
+    now = _now_ms()
     for key, spent in found:
         scopes = ["all but admin"] if key.scopes == USUAL else list(key.scopes)
         may = [*scopes, *(f"profile {name}" for name in key.profiles or ())]
@@ -316,7 +311,7 @@ def _draw(found: Sequence[tuple[Key, Spent]]) -> None:
     screen.print(Rail(table, ""), width=width_of(screen))
 
 
-def _money(key: Key, spent: Spent) -> list[str]:
+def _money(key: Key, spent: KeySpending) -> list[str]:
 
     lines = [dollars(spent.total) + ("" if key.budget_usd is None else f" of {dollars(key.budget_usd)}")]
     if key.budget_month_usd is not None:
@@ -367,7 +362,7 @@ def revoke(ident: KeyArgument, /, *, where: StoreOptions = StoreOptions()) -> in
 
 
 def _valid(keys: Sequence[Key]) -> list[str]:
-    now = time.time_ns() // 1_000_000
+    now = _now_ms()
     return [key.id for key in keys if key.is_valid(now)]
 
 

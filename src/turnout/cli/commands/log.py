@@ -2,48 +2,38 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from datetime import datetime
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import Annotated, NamedTuple
 
-import msgspec
 from cyclopts import Parameter
 
 from turnout.core.errors import NoLogYet, QueryError, StoreUnavailable, UnknownDecision
 from turnout.store import Logged, Records, Span
 from turnout.store.records import FIRST, PAGE
 
-from ..draw.outcome import HOW, WHO, style_of
-from ..draw.screen import Glyphs, complain, console, glyphs_for, visible, write_json
+from ..draw.log import DecisionLines
+from ..draw.outcome import HOW, WHO
+from ..draw.screen import complain, console, glyphs_for, write_json
 from ..option import JsonOption, OperatorOptions, SpanOptions
-from ..stored import left_out, nothing_there, row_form, unread
-
-if TYPE_CHECKING:
-    from rich.text import Text
+from ..question import session_name
+from ..stored import left_out, nothing_there, row_form
 
 LATEST = 20
-# The end of an id, which tells decisions apart (its beginning is the time): 40 bits.
-SHORT_ID = 8
 # How often a follower looks.
 LOOK_S = 0.5
 # Processes commit in groups, so a decision may become visible after one with a later id; hardly ever this much after.
 OVERLAP_S = 2.0
-# A question is cut to the screen; where there is none, to this many characters.
-UNCUT = 300
-# Where a question would get fewer cells than this, other columns leave it their room, in this order.
-QUESTION, YIELDING = 24, ("profile", "by", "score")
-# Routes longer than this, or many of them, are cut.
-WIDEST = 24
 
 FollowOption = Annotated[
     bool, Parameter(name=("--follow", "-f"), negative=(), show_default=False, help="Go on, as decisions come in.")
 ]
 
 
-class Wanted(NamedTuple):
+class LogFilter(NamedTuple):
     """What the options ask for."""
 
     span: Span
@@ -81,7 +71,7 @@ def log(
     if limit < 0:
         raise QueryError(f"--limit {limit}: a number from 0 up")
     names = (by, route, _letters(outcome), _session(session), text, where.key)
-    wanted = Wanted(which.span(), which.profile, *names)
+    wanted = LogFilter(which.span(), which.profile, *names)
     try:
         with where.open(create=follow) as store:
             records = where.records(store)
@@ -89,7 +79,7 @@ def log(
             rows = list(islice(wanted.read(records), limit))[::-1]
             write = _writer(rows, json=json, tenants=where.all_tenants)
             if limit and not rows and follower is None and not json:
-                print(nothing_there(store, records))
+                print(nothing_there(store, records, where))
             write(rows)
             if rows and not json and (said := left_out(store, records, where.key)):
                 console().print(said, style="dim")
@@ -116,10 +106,6 @@ def _letters(outcome: str | None) -> str | None:
 
 
 def _session(name: str | None) -> str | None:
-    import os
-
-    from ..question import session_name
-
     return session_name(name) if name is not None and os.path.isfile(name) else name
 
 
@@ -130,7 +116,7 @@ class Follower:
     missed; what it has seen before it does not see again.
     """
 
-    def __init__(self, records: Records, wanted: Wanted, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, records: Records, wanted: LogFilter, now: Callable[[], float] = time.monotonic) -> None:
         self.records = records
         self.wanted = wanted
         self.now = now
@@ -176,12 +162,12 @@ def _writer(rows: list[Logged], *, json: bool, tenants: bool) -> Callable[[Itera
 
         def write_lines(rows: Iterable[Logged]) -> None:
             for row in rows:
-                write_json(msgspec.json.encode(row_form(row)))
+                write_json(row_form(row))
 
         return write_lines
 
     screen = console()
-    table = Lines(rows, glyphs_for(screen), screen.width if screen.is_terminal else None, tenants=tenants)
+    table = DecisionLines(rows, glyphs_for(screen), screen.width if screen.is_terminal else None, tenants=tenants)
     begun: list[bool] = []
 
     def write(rows: Iterable[Logged]) -> None:
@@ -192,83 +178,3 @@ def _writer(rows: list[Logged], *, json: bool, tenants: bool) -> Callable[[Itera
             screen.print(table.line(row), soft_wrap=True)
 
     return write
-
-
-class Lines:
-    """A table that grows at its end: columns are as wide as what they have held so far."""
-
-    def __init__(self, rows: Iterable[Logged], glyphs: Glyphs, width: int | None, *, tenants: bool = False) -> None:
-        self.glyphs = glyphs
-        self.width = width
-        """Cells of the screen; None where there is none."""
-        rows = list(rows)
-        self.names = ["time", "id", "", "route", "score", "by"]
-        if len({row.profile for row in rows}) > 1:
-            self.names.append("profile")
-        if tenants:
-            self.names.append("tenant")
-        self._measure(rows)
-        for name in YIELDING:
-            if width is not None and name in self.names and width - sum(self.widths) - 2 * len(self.widths) < QUESTION:
-                self.names.remove(name)
-                self._measure(rows)
-
-    def _measure(self, rows: list[Logged]) -> None:
-        self.widths = [len(name) for name in self.names]
-        for row in rows:
-            self._cells(row)
-
-    def head(self) -> Text:
-        from rich.text import Text
-
-        return Text("  ".join((*map(str.ljust, self.names, self.widths), "question")), "dim")
-
-    def line(self, row: Logged) -> Text:
-        from rich.cells import cell_len, set_cell_size
-        from rich.text import Text
-
-        line = Text()
-        for (cell, style), width in zip(self._cells(row), self.widths, strict=True):
-            line.append(cell + " " * (width - cell_len(cell)), style)
-            line.append("  ")
-        question, style = self._question(row)
-        room = max(self.width - line.cell_len, 8) if self.width is not None else UNCUT
-        if cell_len(question) > room:
-            question = set_cell_size(question, room - cell_len(self.glyphs.dots)).rstrip() + self.glyphs.dots
-        line.append(question, style)
-        line.rstrip()
-        return line
-
-    def _cells(self, row: Logged) -> list[tuple[str, str]]:
-        from rich.cells import cell_len, set_cell_size
-
-        style = style_of(row.outcome)
-        route = visible(" + ".join(row.routes))
-        if cell_len(route) > WIDEST:
-            route = set_cell_size(route, WIDEST - 1) + self.glyphs.dots[:1]
-        cells = {
-            "time": (_when(row.created_ms), "dim"),
-            "id": (row.id[-SHORT_ID:], "cyan"),
-            "": (row.outcome, style),
-            "route": (route, "bold"),
-            "score": (f"{row.confidence:.2f}", ""),
-            "by": (visible(row.by), ""),
-            "profile": (visible(row.profile), "dim"),
-            "tenant": (visible(row.tenant) or "(none)", "dim"),
-        }
-        found = [cells[name] for name in self.names]
-        self.widths = [max(width, cell_len(cell)) for width, (cell, _) in zip(self.widths, found, strict=True)]
-        return found
-
-    def _question(self, row: Logged) -> tuple[str, str]:
-        if row.question is None:
-            return unread(row, self.glyphs.dots), "dim"
-        # More than any screen shows is not looked at.
-        shown = visible(row.question[: 4 * UNCUT]).strip()
-        return (shown, "") if shown else ("(blank)", "dim")
-
-
-def _when(created_ms: int) -> str:
-    """The time of day, for another day its date as well."""
-    when = datetime.fromtimestamp(created_ms / 1000)
-    return when.strftime("%H:%M:%S" if when.date() == datetime.now().date() else "%m-%d %H:%M")

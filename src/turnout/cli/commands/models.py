@@ -37,7 +37,7 @@ def list_models(*, json: JsonOption = False, config: ConfigOption = None) -> int
 
     slots = load_slots(config)
     if json:
-        write_json(msgspec.json.encode([_row(slot) for slot in slots.slots.values()]))
+        write_json([_row(slot) for slot in slots.slots.values()])
         return 0
     _draw(slots)
     return 0
@@ -99,7 +99,7 @@ def _draw(slots: Slots) -> None:
 
 @app.command(name="test")
 def try_models(
-    slot: Annotated[str | None, Parameter(help="One slot; all unless told.", show_default=False)] = None,
+    slot: Annotated[str | None, Parameter(help="One slot; by default all.", show_default=False)] = None,
     /,
     *,
     config: ConfigOption = None,

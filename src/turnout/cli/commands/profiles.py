@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import msgspec
-from cyclopts import App, Parameter
+from cyclopts import App
 from rich import box
 from rich.table import Table
 from rich.text import Text
@@ -15,7 +12,7 @@ from turnout.config.load import find, load_profile, read_chain, shipped
 from ..draw.profile_page import page
 from ..draw.screen import console, glyphs_for, width_of, write_json
 from ..draw.shape import Rail
-from ..option import ConfigOption, JsonOption, no_folder
+from ..option import DEFAULT_PROFILE, ConfigOption, JsonOption, ProfileArgument
 from ..table import examples_of
 
 app = App(name="profiles", help_epilogue=examples_of("profiles"))
@@ -35,7 +32,7 @@ def list_profiles(*, json: JsonOption = False) -> int:
             }
             for name, tree in trees.items()
         ]
-        write_json(msgspec.json.encode(rows))
+        write_json(rows)
         return 0
 
     from turnout.config.check import layer_id
@@ -57,7 +54,7 @@ def list_profiles(*, json: JsonOption = False) -> int:
 
 @app.command
 def show(
-    name: Annotated[str, Parameter(help="A shipped profile's name, or the path of a TOML file.", validator=no_folder)],
+    name: ProfileArgument = DEFAULT_PROFILE,
     /,
     *,
     json: JsonOption = False,
@@ -72,7 +69,7 @@ def show(
     profile = load_profile(name, config=config, embedder=find_embedder())
     if json:
         whole = {"name": profile.name, "hash": profile.hash, "file": str(find(name)), "remarks": profile.remarks}
-        write_json(msgspec.json.encode({**whole, "profile": profile.resolved}))
+        write_json({**whole, "profile": profile.resolved})
         return 0
 
     screen = console()

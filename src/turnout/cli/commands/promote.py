@@ -15,7 +15,7 @@ from turnout.config.shelf import SHIPPED, shipped_model
 from turnout.core.errors import LearnError
 
 from ..draw.screen import console, counted, glyphs_for, visible, write_json
-from ..option import DEFAULT_PROFILE, ConfigOption, JsonOption, ProfileOption
+from ..option import DEFAULT_PROFILE, ConfigOption, JsonOption, ProfileOption, hint
 from ..stream import progressing
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ ModelArgument = Annotated[
     str | None,
     Parameter(
         name="DIGEST",
-        help="The student, or the beginning of its digest; the newest that does not serve unless told.",
+        help="The student, or the beginning of its digest; by default the newest that does not serve.",
         show_default=False,
     ),
 ]
@@ -65,7 +65,7 @@ def promote(
     if json:
         write_json(msgspec.json.encode(form(found)))
     else:
-        print_promotion(console(), found, asked=not check)
+        print_promotion(console(), found, profile, asked=not check)
     return 0 if found.promoted or (check and found.passed) else 1
 
 
@@ -136,24 +136,24 @@ def form(found: Promotion) -> dict[str, object]:
     return {**msgspec.to_builtins(found), "passed": found.passed}
 
 
-def print_promotion(screen: Console, found: Promotion, *, asked: bool) -> None:
-    """The report; `asked` says whether it was to serve, or only looked at."""
+def print_promotion(screen: Console, found: Promotion, profile: str, *, asked: bool) -> None:
+    """The report; `profile` is what it is called here, `asked` says whether it was to serve, or only looked at."""
     from rich.text import Text
 
-    from ..draw.checks import Row, draw_checks
+    from ..draw.checks import CheckRow, draw_checks
     from ..draw.shape import Rail
 
     glyphs = glyphs_for(screen)
     head = Text.assemble((f"{visible(found.profile)} {visible(found.layer)}", "bold"), f"  {found.challenger}")
     screen.print(head.append(f" against {champion_name(found)}", "dim"), soft_wrap=True)
-    rows = [Row(one.check, one.value, one.limit, one.passed, _why(one)) for one in found.checks]
+    rows = [CheckRow(one.check, one.value, one.limit, one.passed, _why(one)) for one in found.checks]
     screen.print(Rail(draw_checks(rows, glyphs), "  "))
     failed = len(found.failed)
     if found.promoted:
         said = f"{found.challenger} serves now" + (f", with {counted(failed, 'failed check')}" if found.forced else "")
-        screen.print(Text(f"{said} (turnout student rollback -p {visible(found.profile)} goes back)", "bold green"))
+        screen.print(Text(f"{said} ({hint('student', 'rollback', '-p', profile)} goes back)", "bold green"))
     elif found.passed:
-        screen.print(Text("it may serve: turnout student promote without --check", "bold green"))
+        screen.print(Text(f"it may serve: {hint('student', 'promote', found.challenger, '-p', profile)}", "bold green"))
     else:
         told = f"{failed} of {len(found.checks)} checks failed"
         screen.print(Text(f"not promoted: {told}" if asked else f"it may not serve: {told}", "bold red"))

@@ -7,59 +7,36 @@ import sys
 from turnout.core.decision import Decision
 from turnout.core.errors import TurnoutError
 
-from ..option import (
-    DEFAULT_PROFILE,
-    AskedByOption,
-    CeilingOption,
-    ConfigOption,
-    DbOption,
-    DeclareOption,
-    JsonOption,
-    LocalOption,
-    NoLogOption,
-    ProfileOption,
-    SessionOption,
-    TextArgument,
-    TurnsOption,
-)
+from ..draw.screen import complain, console, glyphs_for, write_json
+from ..option import AskedByOption, DbOption, JsonOption, NoLogOption, TextArgument
+from ..question import Ask
 
 
 def route(
     text: TextArgument = None,
     /,
     *,
-    profile: ProfileOption = DEFAULT_PROFILE,
+    ask: Ask = Ask(),
     json: JsonOption = False,
-    declare: DeclareOption = None,
-    ceiling: CeilingOption = None,
-    session: SessionOption = None,
-    turns: TurnsOption = None,
-    local: LocalOption = False,
     tenant: AskedByOption = None,
     no_log: NoLogOption = False,
     db: DbOption = None,
-    config: ConfigOption = None,
 ) -> int:
-    from ..question import Ask, decide_asked
-
-    decision = decide_asked(Ask(text, declare, ceiling, turns, session, tenant), profile, config, local=local)
+    decision = ask.decide(text, tenant)
     try:
         _print(decision, json=json)
     finally:
         # Whoever reads the answer may have read enough of it: the decision was made all the same.
         if not no_log:
-            write_down(decision, db, config)
+            write_down(decision, db, ask.config)
     return 0
 
 
 def _print(decision: Decision, *, json: bool) -> None:
     if json:
-        from ..draw.screen import write_json
-
         write_json(decision.json())
     else:
         from ..draw.render import summary
-        from ..draw.screen import console, glyphs_for
 
         screen = console()
         for line in summary(decision, glyphs_for(screen)):
@@ -71,8 +48,6 @@ def _print(decision: Decision, *, json: bool) -> None:
 def write_down(decision: Decision, db: str | None, config: str | None) -> None:
     """Log the decision. It is on the screen already and stands: what goes wrong here is told, and no more than that."""
     from turnout.config.settings import store_settings
-
-    from ..draw.screen import complain
 
     try:
         if not store_settings(config).log_commands:

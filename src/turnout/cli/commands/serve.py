@@ -1,4 +1,4 @@
-"""`turnout serve`: the gateway and the decision service, on this machine unless told otherwise."""
+"""`turnout serve`: the gateway and the decision service, on this machine by default."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cyclopts import Parameter, validators
 
 from turnout.core.errors import TurnoutError
 
-from ..option import ConfigOption, DbOption
+from ..option import ConfigOption, DbOption, StoreOptions
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -25,16 +25,16 @@ PORT = validators.Number(gte=0, lte=65_535)
 
 HostOption = Annotated[
     str | None,
-    Parameter(name="--host", help="Where clients connect; this machine only unless told.", metavar="ADDRESS"),
+    Parameter(name="--host", help="Where clients connect; by default this machine only.", metavar="ADDRESS"),
 ]
 PortOption = Annotated[
     int | None,
-    Parameter(name="--port", help="The port clients connect to; 8401 unless told.", metavar="N", validator=PORT),
+    Parameter(name="--port", help="The port clients connect to; by default 8401.", metavar="N", validator=PORT),
 ]
 AdminOption = Annotated[
     int | None,
     Parameter(
-        name="--admin-port", help="The port of health and metrics; 8402 unless told.", metavar="N", validator=PORT
+        name="--admin-port", help="The port of health and metrics; by default 8402.", metavar="N", validator=PORT
     ),
 ]
 AutoOption = Annotated[
@@ -82,7 +82,8 @@ def serve(
         from ..draw.screen import console
 
         console()
-        _run(listen(server, lambda addresses: _welcome(server, addresses)))
+        where = StoreOptions(db, config)
+        _run(listen(server, lambda addresses: _welcome(server, addresses, where)))
     return 0
 
 
@@ -120,7 +121,7 @@ def _why_not(error: OSError, name: str, host: str, port: int) -> str:
     return f"{host} is no address of this machine: correct {place} ({error.strerror or error})"
 
 
-def _welcome(server: Server, addresses: list[str]) -> None:
+def _welcome(server: Server, addresses: list[str], where: StoreOptions) -> None:
     from rich.text import Text
 
     from ..draw.screen import console
@@ -139,7 +140,7 @@ def _welcome(server: Server, addresses: list[str]) -> None:
         Text.assemble(("Turnout", "bold"), " listens on ", (public, "bold cyan")),
         *(Text.assemble((f"  {title:<9}", "dim"), told) for title, told in rows),
         Text.assemble(("  metrics  ", "dim"), f"{admin}/metrics"),
-        *_to_try(server.settings, public, keyed=keyed),
+        *_to_try(server.settings, public, where, keyed=keyed),
     ]
     for line in lines:
         screen.print(line, soft_wrap=True)
@@ -147,19 +148,20 @@ def _welcome(server: Server, addresses: list[str]) -> None:
     sys.stdout.flush()
 
 
-def _to_try(settings: ServerSettings, public: str, *, keyed: bool) -> list[Text]:
+def _to_try(settings: ServerSettings, public: str, where: StoreOptions, *, keyed: bool) -> list[Text]:
     from rich.text import Text
 
     # "Everywhere" is no name a client can call; this machine is everywhere, too.
     here = public.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
     key = "" if not keyed else " -H 'authorization: Bearer tno_…'"
+    follow = where.hint("log", "--follow", *(("--all-tenants",) if keyed else ()))
     body = '{"model": "auto", "messages": [{"role": "user", "content": "What is 2+2?"}]}'
     lines = [
         "",
         "Try:",
         f"  curl -s {here}/v1/chat/completions{key} -H 'content-type: application/json' -d '{body}'",
         f'  curl -s {here}/v1/route{key} -d \'{{"text": "Prove it step by step"}}\'',
-        "  turnout log --follow      every decision as it is made, in another terminal",
+        f"  {follow}      every decision as it is made, in another terminal",
         f"  OPENAI_BASE_URL={here}/v1   ANTHROPIC_BASE_URL={here}   any client, {_any_key(keyed)}, model `auto`",
     ]
     if here != public and not settings.hosts:
@@ -173,5 +175,5 @@ def _any_key(keyed: bool) -> str:
 
 def _models(slots: Slots) -> str:
     if slots.demo:
-        return "the built-in demonstration model: no provider's key is set (turnout models)"
+        return "the built-in demonstration model: no provider's key is set (see turnout models)"
     return ", ".join(f"{name} {slot.id}" + ("" if slot.usable else " (no key)") for name, slot in slots.slots.items())

@@ -19,6 +19,7 @@ from ..option import (
     SinceOption,
     TenantOption,
     UntilOption,
+    hint,
 )
 from ..stored import reading_log, span_of
 from ..stream import progressing
@@ -41,7 +42,7 @@ def shadow(
     layer: LayerOption = None,
     model: Annotated[
         str | None,
-        Parameter(name="--model", help="The challenger; the newest that does not serve unless told.", metavar="DIGEST"),
+        Parameter(name="--model", help="The challenger; by default the newest that does not serve.", metavar="DIGEST"),
     ] = None,
     limit: Annotated[
         int, Parameter(name="--limit", help="At most so many questions, the newest.", metavar="N")
@@ -85,11 +86,11 @@ def shadow(
         shares = {"agreement": found.agreement, "old_accuracy": found.old.accuracy, "new_accuracy": found.new.accuracy}
         write_json(msgspec.json.encode({**msgspec.to_builtins(found), **shares, "needed": needed}))
     else:
-        _print(console(), found, differences, needed)
+        _print(console(), found, differences, needed, profile)
     return 0
 
 
-def _print(screen: Console, found: Shadow, differences: list[Difference], needed: int) -> None:
+def _print(screen: Console, found: Shadow, differences: list[Difference], needed: int, profile: str) -> None:
     from rich.table import Table
     from rich.text import Text
 
@@ -131,4 +132,4 @@ def _print(screen: Console, found: Shadow, differences: list[Difference], needed
     if found.decisions < needed:
         screen.print(Text(f"a promotion asks for {needed:,} decisions: {needed - found.decisions:,} more", "yellow"))
     else:
-        screen.print(f"enough for turnout student promote -p {visible(found.profile)} ({needed:,} decisions)")
+        screen.print(f"enough for {hint('student', 'promote', '-p', profile)} ({needed:,} decisions)")

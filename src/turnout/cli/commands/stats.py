@@ -35,7 +35,7 @@ HOURLY_MS, DAILY_MS = 2 * DAY_MS, 60 * DAY_MS
 Stretch = Literal["hour", "day", "week"]
 
 
-class Waiting(msgspec.Struct, frozen=True):
+class Backlog(msgspec.Struct, frozen=True):
     """What the log has not taken in."""
 
     spool_bytes: int
@@ -61,13 +61,13 @@ def stats(
             records = where.records(store)
             if by == "key":
                 used = store.keys.use(span=span, profile=profile, tenant=where.tenant or None, key=key)
-                return _by_key(used, nothing_there(store, records) if not used else "", json=json)
+                return _by_key(used, nothing_there(store, records, where) if not used else "", json=json)
             stretch = by or fitting(records, span, profile)
             shift = shift_of(stretch)
             bucket = STRETCHES[stretch]
             found = records.stats(span=span, profile=profile, key=key, bucket_ms=bucket, shift_ms=shift)
             waiting = waiting_in(store)
-            empty = "" if found.decisions else nothing_there(store, records)
+            empty = "" if found.decisions else nothing_there(store, records, where)
             without = left_out(store, records, key)
     except NoLogYet as nothing:
         if json:
@@ -75,7 +75,7 @@ def stats(
         print(nothing)
         return 0
     if json:
-        write_json(msgspec.json.encode(form(found, stretch, waiting)))
+        write_json(form(found, stretch, waiting))
     elif empty:
         print(empty)
     else:
@@ -92,7 +92,7 @@ def stats(
 def _by_key(used: list[KeyUse], empty: str, *, json: bool) -> int:
     """Who spent what, over all tenants."""
     if json:
-        write_json(msgspec.json.encode({"by": "key", "keys": used}))
+        write_json({"by": "key", "keys": used})
     elif empty:
         print(empty)
     else:
@@ -116,12 +116,12 @@ def shift_of(stretch: Stretch) -> int:
     return int(offset.total_seconds() * 1000) + (MONDAY_MS if stretch == "week" else 0)
 
 
-def waiting_in(store: StoreReader) -> Waiting:
+def waiting_in(store: StoreReader) -> Backlog:
     folder = store.folder
     sizes = [path.stat().st_size for path in folder.glob("*.spool") if path.exists()]
     rejected = folder / "rejected.jsonl"
     lines = rejected.read_bytes().count(b"\n") if rejected.exists() else 0
-    return Waiting(sum(sizes), lines, str(folder))
+    return Backlog(sum(sizes), lines, str(folder))
 
 
 def changes_of(found: Stats) -> list[Change]:
@@ -137,7 +137,7 @@ def changes_of(found: Stats) -> list[Change]:
     return sorted(changes, key=lambda change: change.at)
 
 
-def form(found: Stats, stretch: Stretch, waiting: Waiting) -> dict[str, object]:
+def form(found: Stats, stretch: Stretch, waiting: Backlog) -> dict[str, object]:
     return {
         "by": stretch,
         **msgspec.structs.asdict(found),

@@ -26,8 +26,8 @@ COMMANDS = (
         "afterwards.",
         (
             "turnout student promote -p assist",
-            "turnout student promote 3f2a91 --check",
-            'turnout student promote 3f2a91 --force --why "the champion answers nothing in Spanish"',
+            "turnout student promote 3f2a91 -p assist --check",
+            'turnout student promote 3f2a91 -p assist --force --why "the champion answers nothing in Spanish"',
         ),
     ),
     Command(

@@ -20,7 +20,7 @@ from turnout.text.control import escape_json
 
 from ..draw.screen import console, counted, glyphs_for, visible, write_json
 from ..labelled import read_share
-from ..option import DEFAULT_PROFILE, ConfigOption, DbOption, JsonOption, ProfileOption, SinceOption, UntilOption
+from ..option import DEFAULT_PROFILE, ConfigOption, DbOption, JsonOption, ProfileOption, SinceOption, UntilOption, hint
 from ..question import STDIN
 from ..stored import reading_log, span_of
 from ..stream import writing
@@ -57,7 +57,7 @@ def train(
     until: UntilOption = None,
     tenant: Annotated[
         str | None,
-        Parameter(name="--tenant", metavar="NAME", help="Only this tenant's log; all of them unless told."),
+        Parameter(name="--tenant", metavar="NAME", help="Only this tenant's log; by default all."),
     ] = None,
     seeds: Annotated[
         bool,
@@ -404,13 +404,14 @@ def _print_aside(screen: Console, aside: Sequence[Quarantined], quarantine: str 
 
 
 def _print_next(report: Report, profile: str, *, on_shelf: bool) -> None:
-    screen, name = console(), visible(profile)
+    screen = console()
+    promote = hint("student", "promote", "-p", profile)
     if not on_shelf:
-        said = f"Nothing serves it: without --out it is stood on the shelf, for turnout student promote -p {name}."
+        said = f"Nothing serves it: without --out it is a candidate for {promote}."
     elif report.champion is None:
-        said = f"No student serves yet: turnout student promote -p {name} checks this one and lets it serve."
+        said = f"No student serves yet: {promote} checks this one and lets it serve."
     else:
-        compare = f"turnout student promote -p {name} compares the two and lets the better one serve"
+        compare = f"{promote} compares the two and lets the better one serve"
         said = f"{report.champion} still serves: {compare}."
     screen.print(said, soft_wrap=True)
-    screen.print(f"turnout evaluate FILE -p {name} judges by other questions.", style="dim", soft_wrap=True)
+    screen.print(f"{hint('evaluate', 'FILE', '-p', profile)} judges by other questions.", style="dim", soft_wrap=True)

@@ -14,6 +14,7 @@ from turnout.core.errors import LearnError, QueryError
 from turnout.core.profile import Profile
 
 from ..draw.screen import console, glyphs_for, visible, write_json
+from ..option import hint
 from ..stream import progressing
 from .promote import form as promotion_form
 from .promote import hold, print_promotion
@@ -76,9 +77,9 @@ def train_from_outcomes(
         _print(found, folder)
         if held is not None:
             console().print()
-            print_promotion(console(), held, asked=True)
+            print_promotion(console(), held, name, asked=True)
         else:
-            _print_next(found, on_shelf=out is None)
+            _print_next(found, name, on_shelf=out is None)
     return 0 if serves or not promote else 1
 
 
@@ -120,12 +121,12 @@ def _print(found: TrainedGains, folder: File) -> None:
     screen.print(f"{manifest.digest} in {visible(str(folder))}", soft_wrap=True)
 
 
-def _print_next(found: TrainedGains, *, on_shelf: bool) -> None:
+def _print_next(found: TrainedGains, name: str, *, on_shelf: bool) -> None:
     if on_shelf:
-        name, layer = visible(found.manifest.profile), visible(found.manifest.layer)
-        said = f"It does not serve yet: turnout student promote -p {name} --layer {layer} checks it and lets it serve."
+        promote = hint("student", "promote", "-p", name, "--layer", found.manifest.layer)
+        said = f"It does not serve yet: {promote} checks it and lets it serve."
     else:
-        said = "Nothing serves it: without --out it is stood on the shelf, and --promote lets it serve."
+        said = "Nothing serves it: without --out it is a candidate, and --promote lets it serve."
     console().print(said, soft_wrap=True)
 
 
@@ -137,10 +138,10 @@ def figures(tiers: Sequence[str], metrics: Mapping[str, Any]) -> Iterator[tuple[
         return "unknown" if value is None else f"{value:.1%}"
 
     yield "questions", f"{metrics['rows']:,}", "with an outcome for every tier, judged by heads that had not seen them"
-    ends = f"the cheapest tier alone {said('quality_cheapest')}, the dearest alone {said('quality_dearest')}"
+    ends = f"the cheapest tier alone {said('quality_cheapest')}, the most expensive alone {said('quality_dearest')}"
     yield "quality", said("quality"), ends
     yield "kept", said("kept"), f"of that gap; 95 % interval {said('kept_low')} to {said('kept_high')}"
-    yield "for", said("cost_share"), "of what the dearest tier costs more than the cheapest"
+    yield "for", said("cost_share"), "of what the most expensive tier costs more than the cheapest"
     yield "calibration error", said("ece"), "how far its confidence is from the truth"
     if metrics.get("apgr") is not None:
         yield "APGR", f"{metrics['apgr']:.3f}", "0.5 is chance, 1 is perfect"

@@ -13,7 +13,7 @@ from turnout.config.load import load_profile
 from turnout.core.errors import LearnError, QueryError
 
 from ..draw.screen import console, counted, glyphs_for, visible, write_json
-from ..option import DEFAULT_PROFILE, ConfigOption, JsonOption, ProfileOption
+from ..option import DEFAULT_PROFILE, ConfigOption, JsonOption, ProfileOption, hint
 from ..stream import progressing
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def _print(
         said = f"not shown to be better (at least {paired.floor:+.1%}): more labels, or --force writes it all the same"
         screen.print(Text(said, "yellow"))
     if written is not None:
-        screen.print(Text(f"next: turnout check {visible(str(written))} --cases", "dim"), soft_wrap=True)
+        screen.print(Text(f"next: {hint('check', str(written), '--cases')}", "dim"), soft_wrap=True)
     elif asked is not None:
         screen.print(Text(f"{visible(asked)} was not written", "bold yellow"), soft_wrap=True)
     else:

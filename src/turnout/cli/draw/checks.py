@@ -12,7 +12,7 @@ from .screen import Glyphs, visible
 from .shape import Rail
 
 
-class Row(NamedTuple):
+class CheckRow(NamedTuple):
     name: str
     value: str
     limit: str
@@ -21,7 +21,7 @@ class Row(NamedTuple):
     why: str = ""
 
 
-def draw_checks(rows: Sequence[Row], glyphs: Glyphs) -> RenderableType:
+def draw_checks(rows: Sequence[CheckRow], glyphs: Glyphs) -> RenderableType:
     """Two lines a check: the numbers, and below them what they mean."""
     first = max((len(row.name) for row in rows), default=0)
     second = max((len(row.value) for row in rows), default=0)

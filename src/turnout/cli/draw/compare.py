@@ -13,9 +13,9 @@ from rich.text import Text
 
 from turnout.core.profile import Profile
 
-from ..compare import Change, Comparison, Pair, ranked
+from ..compare import Comparison, Pair, RouteChange, ranked
 from .outcome import spell, style_of
-from .screen import Glyphs, counted, glyphs_for, say, visible, width_of
+from .screen import Glyphs, counted, glyphs_for, quoted, say, visible, width_of
 from .shape import Rail, bar, columns
 
 # How much of a long question is quoted.
@@ -71,7 +71,7 @@ def _draw_replay(screen: Console, found: Comparison) -> None:
         screen.print(Text("no decisions to compare with", "yellow"))
 
 
-def list_changes(screen: Console, changes: list[Change], total: int) -> None:
+def list_changes(screen: Console, changes: list[RouteChange], total: int) -> None:
     """The questions with both decisions, and how many are not listed."""
     glyphs, width = glyphs_for(screen), width_of(screen)
     for change in changes:
@@ -101,15 +101,12 @@ def _counts(found: Comparison, glyphs: Glyphs) -> Table:
     return grid
 
 
-def _question(change: Change, glyphs: Glyphs) -> Text:
-    opening, closing = glyphs.quotes
-    text = change.text.strip()
-    shown = text if len(text) <= QUOTED else f"{text[: QUOTED - 1]}{glyphs.dots}"
+def _question(change: RouteChange, glyphs: Glyphs) -> Text:
     ident = "" if change.id is None else f"  {visible(str(msgspec.json.decode(change.id)))}"
-    return Text.assemble((f"row {change.row:,}{ident}  ", "dim"), opening, visible(shown), closing)
+    return Text.assemble((f"row {change.row:,}{ident}  ", "dim"), quoted(change.text.strip(), QUOTED, glyphs))
 
 
-def _sides(change: Change) -> Table:
+def _sides(change: RouteChange) -> Table:
     """What each of the two chose, by whom, and what fired."""
     grid = columns("", "", "", "", "fold")
     for label, side in (("old", change.old), ("new", change.new)):

@@ -15,7 +15,7 @@ _STYLES = {"ok": "green", "note": "yellow"}
 BAD = "bold red"
 
 
-class Finding(Protocol):
+class FindingRow(Protocol):
     """Something that was looked at; what is neither `ok` nor a `note` is bad."""
 
     @property
@@ -28,7 +28,7 @@ class Finding(Protocol):
     def advice(self) -> str: ...
 
 
-def draw_findings(screen: Console, found: Sequence[Finding]) -> int:
+def draw_findings(screen: Console, found: Sequence[FindingRow]) -> int:
     """Print them; how many are bad."""
     grid = columns("", "", "fold")
     for finding in found:

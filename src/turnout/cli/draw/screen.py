@@ -11,6 +11,8 @@ import os
 import sys
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+
 from turnout.text.control import BIDI, SEPARATORS, escape_json
 
 if TYPE_CHECKING:
@@ -72,8 +74,9 @@ def complain(message: str) -> None:
     print("turnout:", "\n         ".join(lines), file=sys.stderr)
 
 
-def write_json(encoded: bytes) -> None:
-    """A line of JSON to stdout, in which no text can steer what shows it."""
+def write_json(value: object) -> None:
+    """A line of JSON to stdout, in which no text can steer what shows it. Bytes are JSON already."""
+    encoded = value if isinstance(value, bytes) else msgspec.json.encode(value)
     sys.stdout.flush()
     sys.stdout.buffer.write(escape_json(encoded) + b"\n")
     sys.stdout.buffer.flush()
@@ -156,6 +159,12 @@ PLAIN = Glyphs(
 def glyphs_for(target: Console) -> Glyphs:
     """Line drawing where the output's encoding has it, ASCII elsewhere."""
     return PLAIN if target.options.ascii_only else Glyphs()
+
+
+def quoted(text: str, most: int, glyphs: Glyphs) -> str:
+    """The text in quotes; a long one by its beginning."""
+    opening, closing = glyphs.quotes
+    return f"{opening}{visible(text if len(text) <= most else text[: most - 1] + glyphs.dots)}{closing}"
 
 
 def say(value: object, glyphs: Glyphs) -> str:

@@ -24,7 +24,7 @@ from .screen import Glyphs, counted, visible
 from .shape import Rail, bar, columns
 
 if TYPE_CHECKING:
-    from ..commands.stats import Stretch, Waiting
+    from ..commands.stats import Backlog, Stretch
 
 # Rows of the picture; what is older is in the sums below it.
 SHOWN = 31
@@ -41,7 +41,7 @@ _COLOURS = ("green", "cyan", "blue", "yellow", "magenta", "white")
 
 
 def report(
-    found: Stats, stretch: Stretch, waiting: Waiting, glyphs: Glyphs, width: int, changes: Sequence[Change] = ()
+    found: Stats, stretch: Stretch, waiting: Backlog, glyphs: Glyphs, width: int, changes: Sequence[Change] = ()
 ) -> RenderableType:
     """The picture. `changes` are the promotions and rollbacks of its students, which stand between the rows."""
     profiles = ", ".join(map(visible, found.profiles))
@@ -52,7 +52,7 @@ def report(
 
 
 def _sections(
-    found: Stats, stretch: Stretch, waiting: Waiting, glyphs: Glyphs, width: int, changes: Sequence[Change]
+    found: Stats, stretch: Stretch, waiting: Backlog, glyphs: Glyphs, width: int, changes: Sequence[Change]
 ) -> Iterator[RenderableType]:
     marks = Marks(found, glyphs)
     yield _over_time(found, stretch, marks, glyphs, width, changes)
@@ -68,6 +68,7 @@ def _sections(
     for name, lines in (
         ("routes", [_shares(found.routes, found.decisions, glyphs)]),
         ("outcomes", [_outcomes(found, glyphs)]),
+        ("asked", _asked(found, glyphs)),
         ("latency", [_latency(found, glyphs)]),
         ("money", _money(found, glyphs)),
         ("waiting", _waiting(waiting)),
@@ -203,6 +204,13 @@ def _listed(counts: Mapping[str, int]) -> Iterator[tuple[str, int]]:
         yield f"{len(rest)} others", sum(count for _, count in rest)
 
 
+def _asked(found: Stats, glyphs: Glyphs) -> Iterator[Table]:
+    """How often each model was asked who decides, whatever came of it."""
+    if found.asked:
+        named = {name or "unknown model": count for name, count in found.asked.items()}
+        yield _shares(named, found.decisions, glyphs)
+
+
 def _outcomes(found: Stats, glyphs: Glyphs) -> Table:
     grid = columns("", "right", "right", "wrap")
     for letters, count in _listed(found.outcomes):
@@ -229,7 +237,7 @@ def _money(found: Stats, glyphs: Glyphs) -> Iterator[RenderableType]:
     yield _sum("spent", sum(costs) if costs else None, f"known for {priced:,} of {counted(answers, 'answer')}")
     deciding = [one.classifier_usd for one in found.spent if one.classifier_usd is not None]
     yield _sum("deciding", sum(deciding) if deciding else None, "")
-    yield _sum("saved", found.saved_usd, f"against the dearest slot, known for {compared:,} of {answers:,}")
+    yield _sum("saved", found.saved_usd, f"against the most expensive slot, known for {compared:,} of {answers:,}")
 
 
 def _sum(name: str, amount: float | None, known: str) -> Text:
@@ -275,7 +283,7 @@ def by_key(used: Sequence[KeyUse]) -> RenderableType:
     return Rail(table, "")
 
 
-def _waiting(waiting: Waiting) -> Iterator[Text]:
+def _waiting(waiting: Backlog) -> Iterator[Text]:
     if waiting.spool_bytes:
         yield Text(f"{waiting.spool_bytes:,} bytes of decisions are not in the database yet", "yellow")
     if waiting.rejected:

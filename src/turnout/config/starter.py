@@ -13,14 +13,14 @@ from typing import NamedTuple
 
 import msgspec
 
-from turnout.config.cases import Case
-from turnout.config.document import from_source
-from turnout.config.resolve import build
-from turnout.config.write import toml_key, toml_text, toml_value
 from turnout.core.router import Router
 from turnout.text.control import escape_json
 
+from .cases import Case
+from .document import from_source
 from .propose import Example, Proposal, propose
+from .resolve import build
+from .write import toml_key, toml_text, toml_value
 
 # A telling phrase alone passes the gate below, a leaning one does too where nothing speaks against it; a telling phrase
 # of another route beats a leaning one; two telling phrases of two routes are a tie, which the fallback decides.
@@ -40,7 +40,7 @@ DEMONSTRATION = (
 """What a profile without examples of its own is made from: a small help desk."""
 
 
-class Missed(NamedTuple):
+class MissedExample(NamedTuple):
     """An example whose words do not lead to its route."""
 
     example: Example
@@ -52,7 +52,7 @@ class Starter(NamedTuple):
     cases: str
     routes: tuple[str, ...]
     proposals: dict[str, Proposal]
-    missed: tuple[Missed, ...]
+    missed: tuple[MissedExample, ...]
 
 
 def make_starter(name: str, examples: Sequence[Example], cases_file: str) -> Starter:
@@ -68,7 +68,7 @@ def make_starter(name: str, examples: Sequence[Example], cases_file: str) -> Sta
     ids = slugs(routes)
     numbers: Counter[str] = Counter()
     cases: list[Case] = []
-    missed: list[Missed] = []
+    missed: list[MissedExample] = []
     for example in examples:
         numbers[example.route] += 1
         ident = f"{ids[example.route]}-{numbers[example.route]}"
@@ -77,7 +77,7 @@ def make_starter(name: str, examples: Sequence[Example], cases_file: str) -> Sta
         why = "" if holds else f"the proposed phrases cannot tell this from {decided}: add one that does, then must"
         cases.append(Case(ident, example.route, text=example.text, must=holds, why=why))
         if not holds:
-            missed.append(Missed(example, decided))
+            missed.append(MissedExample(example, decided))
     lines = "".join(f"{escape_json(msgspec.json.encode(case)).decode()}\n" for case in cases)
     return Starter(profile, lines, routes, proposals, tuple(missed))
 
@@ -110,7 +110,7 @@ def _profile(
 name = {toml_text(name)}
 description = "describe in one sentence what is decided here"
 routes = {toml_value(routes)}
-# ordered = true       # the routes stand from cheapest to dearest, so a caller may be given a ceiling
+# ordered = true       # the routes stand from cheapest to most expensive, so a caller may be given a ceiling
 cases = {toml_text(cases_file)}
 
 # When no layer is sure. Choose the route that does least harm.
