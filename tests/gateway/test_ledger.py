@@ -16,7 +16,6 @@ from turnout.apps.gateway.gateway import Gateway, Stream
 from turnout.apps.ledger import Account, Ledger, decide
 from turnout.core.errors import Refused
 from turnout.models.wire import FORMATS
-from turnout.net.retry import RetryBudget
 
 
 class Case(NamedTuple):
@@ -71,7 +70,7 @@ def test_a_generation_is_paid_for_by_its_account(tmp_path: Path) -> None:
             slot = gateway.slots.slots["medium"]
             with Ledger(bench.store, gateway.slots).open(decision, who) as account:
                 generation = account.generate(gateway.models, asked, {})
-                await generation.start([slot], RetryBudget())
+                await generation.start([slot])
                 assert budget.reserved_usd > 0
             outcome = bench.outcome(decision.id)
             assert (outcome.ended, outcome.slot, outcome.attempts) == ("answered", "medium", 1)
@@ -97,7 +96,7 @@ def test_a_stream_closes_its_account_once(tmp_path: Path, pieces: int) -> None:
             await answer.body.aclose()
             await answer.body.aclose()
             assert bench.rows() == (1, 1)
-            assert not bench.gateway.live
+            assert not bench.gateway.models.live
 
     asyncio.run(scenario())
 
