@@ -28,7 +28,7 @@ from rich.console import Console
 import turnout
 from report import Table, markdown, show
 from turnout.core.query import Query
-from turnout.layers.gain_artefact import Embedder
+from turnout.layers.artefact import Embedder
 from turnout.learn.frontier import apgr, calls_for, trace_calls
 from turnout.learn.gain import Inputs, fit_gains, predict_gains, read_inputs
 from turnout.learn.outcome import Outcomes

@@ -8,7 +8,7 @@ from zlib import crc32
 
 import numpy as np
 
-from turnout.layers.artefact import Manifest
+from turnout.layers.student_model import StudentManifest
 from turnout.learn.artefact import write_artefact
 from turnout.learn.fit import Fitted, fit
 
@@ -72,5 +72,6 @@ def teach_staged() -> Fitted:
     return fit([*questions(things=MANY_THINGS), *OUTSIDE], embedder=Words())
 
 
-def keep(folder: Path, fitted: Fitted, *, profile: str = "taught") -> Manifest:
-    return write_artefact(folder, fitted, profile=profile, data_hash="rows", created="2026-01-01T00:00:00+00:00")
+def keep(folder: Path, fitted: Fitted, *, profile: str = "taught") -> StudentManifest:
+    draft = fitted.manifest(profile=profile, data_hash="rows", created="2026-01-01T00:00:00+00:00")
+    return write_artefact(folder, draft, fitted.arrays)

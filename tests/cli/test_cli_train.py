@@ -11,7 +11,7 @@ import pytest
 
 from stored import taught
 from turnout.config.shelf import candidates, find_champion, set_champion, shelf_of
-from turnout.layers.artefact import read_artefact
+from turnout.layers.student_model import read_student
 from turnout.learn.train import read_noted
 from turnout.store import open_store
 from turnout.testing import ScriptedProvider
@@ -96,7 +96,7 @@ def test_a_file_becomes_a_candidate_on_the_shelf(run: Run, desk: Path) -> None:
     assert form["cross_validated"]["accuracy"] > 0.9
     assert form["by"] == {"human": form["learnt"] + form["held"]}
     assert [row["label"] for row in form["labels"]] == list(SUBJECTS)
-    student = read_artefact(candidate.folder)
+    student = read_student(candidate.folder)
     assert student.judge(fold("an invoice for the loan").text).label == "BILLING"
     assert student.manifest.data_hash == form["data_hash"]
     card = (candidate.folder / "card.html").read_text()

@@ -22,7 +22,8 @@ from turnout.config.cases import read_cases
 from turnout.config.document import read
 from turnout.config.reload import LiveRouter
 from turnout.core.errors import ConfigError, Problem
-from turnout.layers.artefact import digest_of, read_artefact, read_manifest
+from turnout.layers.artefact import digest_of, read_manifest
+from turnout.layers.student_model import StudentManifest, read_student
 from turnout.models.secret import SecretPlace
 from turnout.models.slot import load_slots
 from turnout.server import house as house_module
@@ -296,16 +297,16 @@ def test_a_damaged_student_is_a_sentence(tmp_path: Path) -> None:
     sound, packed = manifest.read_bytes(), weights.read_bytes()
     for number, raw in zip(range(200), damaged(sound, seed=2), strict=False):
         manifest.write_bytes(raw)
-        _read(lambda path: read_artefact(path.parent), manifest, f"manifest {number}")
+        _read(lambda path: read_student(path.parent), manifest, f"manifest {number}")
     manifest.write_bytes(sound)
-    whole = read_manifest(folder)
+    whole = read_manifest(folder, StudentManifest)
     for number, raw in zip(range(300), damaged(packed, seed=3), strict=False):
         weights.write_bytes(raw)
         files = {**whole.files, "weights.npz": hashlib.sha256(raw).hexdigest()}
         told = msgspec.structs.replace(whole, files=files)
         told = msgspec.structs.replace(told, digest=digest_of(told))
         manifest.write_bytes(msgspec.json.encode(told))
-        _read(lambda path: read_artefact(path.parent), weights, f"weights {number}")
+        _read(lambda path: read_student(path.parent), weights, f"weights {number}")
 
 
 def _read(reads: Callable[[Path], Any], file: Path, what: str) -> None:

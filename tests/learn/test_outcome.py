@@ -12,7 +12,8 @@ import pytest
 
 import turnout
 from turnout.core.errors import ArtefactUnreadable, BadExamples, LearnError, TooFewExamples
-from turnout.layers.gain_artefact import Embedder, read_gains
+from turnout.layers.artefact import Embedder
+from turnout.layers.gain_model import read_gains
 from turnout.learn.frontier import Aim, aim_for, apgr, calls_for, centre, choose, find_point, trace, trace_calls
 from turnout.learn.gain import fit_confidence, fit_gains, mix_heads, predict_gains, price_tiers, read_inputs
 from turnout.learn.gain_write import find_gain_layer, train_outcomes

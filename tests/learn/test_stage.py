@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from taught import MANY_THINGS, OUTSIDE, Words, keep, questions, teach, teach_staged
-from turnout.layers.artefact import Abstention, Confidence, Scale
-from turnout.learn.artefact import to_trained
+from turnout.layers.student_model import Abstention, Confidence, Scale
 from turnout.learn.fit import fit
 from turnout.learn.stage import MOST_LOST, PRECISION, Said, Truth, choose_sure, fit_alone, serve
 
@@ -134,7 +133,7 @@ def test_what_is_held_out_is_what_two_stages_say() -> None:
     assert len(sure) >= fitted.metrics["alone"] * fitted.metrics["rows"]
     assert all(held.label is not None for held in sure)
     rows = [*questions(things=MANY_THINGS), *OUTSIDE]
-    trained = to_trained(fitted)
+    trained = fitted.model()
     served = [trained.judge(text, EMBEDDER.embed([text])[0]) for text, _ in rows]
     # Serving has learnt from the rows, the folds had not: they agree in what they say, not in how surely.
     assert [held.said for held in fitted.held if held.label] == [

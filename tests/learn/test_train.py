@@ -14,7 +14,7 @@ from turnout.config import shelf
 from turnout.config.load import load_profile
 from turnout.core.errors import ShelfError, TooFewExamples
 from turnout.core.profile import Profile
-from turnout.layers.artefact import read_artefact
+from turnout.layers.student_model import read_student
 from turnout.learn.dataset import Example, Examples, row_key
 from turnout.learn.train import NOTE, hash_without_models, measure, read_noted, train
 from turnout.learn.train import Judged as Answers
@@ -87,7 +87,7 @@ def test_phases_are_told_in_order(desk: Profile) -> None:
 def test_vectors_are_used_and_named(desk: Profile) -> None:
     training = train(desk, examples(60), embedder=Hashed())
     assert training.report.embedder == "hashed-00000000"
-    student = read_artefact(training.folder)
+    student = read_student(training.folder)
     (vector,) = Hashed().embed(["refund of the fee"])
     assert student.judge("refund of the fee", vector).label == "BILLING"
     assert training.report.held_out["accuracy"] > 0.85

@@ -29,7 +29,7 @@ import msgspec
 from msgspec import Struct
 
 from turnout.core.errors import ChampionChanged, ConfigError, Problem, ShelfError, UnknownModel
-from turnout.text.file import read_bytes, reason_of
+from turnout.text.file import read_bytes, reason_of, sync_folder, write_bytes
 
 from .settings import data_folder
 
@@ -196,14 +196,14 @@ def put(folder: File, profile: str, layer: str) -> File:
             if not entry.is_file(follow_symlinks=False):
                 raise ShelfError(f"{entry.path}: a model is a folder of plain files")
             _copy(File(entry.path), aside / entry.name)
-        _sync(aside)
+        sync_folder(aside)
         try:
             os.rename(aside, target)
         except OSError:
             # Somebody else stood the same model there in the meantime.
             if _head(target) is None:
                 raise
-        _sync(shelf)
+        sync_folder(shelf)
     finally:
         shutil.rmtree(aside, ignore_errors=True)
     return target
@@ -266,7 +266,7 @@ def note(profile: str, layer: str, digest: str, what: str, content: bytes) -> Fi
     """Keep something beside a model, such as what its shadow run found: `<digest>.<what>.json`, replaced whole."""
     file = note_file(profile, layer, digest, what)
     file.parent.mkdir(parents=True, exist_ok=True)
-    _replace(file, content)
+    write_bytes(file, content)
     return file
 
 
@@ -381,7 +381,7 @@ def _change(
     at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     change = Change(at, kind, serving, to, who[:200], why[:2000], metrics)
     _append(shelf_of(profile, layer) / HISTORY, msgspec.json.encode(change))
-    _replace(file, to.encode() + b"\n")
+    write_bytes(file, to.encode() + b"\n")
     return change
 
 
@@ -411,27 +411,4 @@ def _append(file: File, line: bytes) -> None:
         written.write((b"\n" if torn else b"") + line + b"\n")
         written.flush()
         os.fsync(written.fileno())
-    _sync(file.parent)
-
-
-def _replace(file: File, content: bytes) -> None:
-    """All of it or nothing, on the disk when this returns."""
-    aside = file.with_name(f".{file.name}.{os.getpid()}.{secrets.token_hex(4)}.part")
-    try:
-        with aside.open("xb") as written:
-            written.write(content)
-            written.flush()
-            os.fsync(written.fileno())
-        os.replace(aside, file)
-        _sync(file.parent)
-    finally:
-        aside.unlink(missing_ok=True)
-
-
-def _sync(folder: File) -> None:
-    """A name in a folder is on the disk when the folder is."""
-    fd = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
+    sync_folder(file.parent)

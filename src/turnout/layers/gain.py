@@ -20,7 +20,7 @@ from turnout.core.registry import Supplies, kind
 from turnout.core.verdict import Reason, Verdict
 
 from .artefact import MANIFEST
-from .gain_artefact import EMBEDDED_CHARACTERS, Gains, Weighed, read_gains
+from .gain_model import EMBEDDED_CHARACTERS, GainModel, TierChoice, read_gains
 from .student import Absent, find_folder
 
 # What rounds to no gain at all.
@@ -50,7 +50,7 @@ class GainConfig(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=
 class Gain:
     """Serves one trained model."""
 
-    def __init__(self, config: GainConfig, gains: Gains, embedder: Embeds | None = None) -> None:
+    def __init__(self, config: GainConfig, gains: GainModel, embedder: Embeds | None = None) -> None:
         self.gains = gains
         self.price = config.price
         wanted = gains.manifest.embedder
@@ -81,7 +81,7 @@ class Gain:
 
     def explain(self, verdict: Verdict) -> tuple[Reason, ...]:
         """Why not dearer, and why not cheaper."""
-        found = Weighed(*verdict.evidence)  # type: ignore[arg-type]
+        found = TierChoice(*verdict.evidence)  # type: ignore[arg-type]
         chosen, tiers = found.chosen, self.tiers
         reasons = []
         if chosen:

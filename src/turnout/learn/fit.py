@@ -15,12 +15,15 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Meta, Struct
 
+import turnout
 from turnout.core.embed import Embeds
 from turnout.core.errors import LearnError, TooFewExamples, suggest
-from turnout.layers.artefact import Abstention, Alone, Confidence, Vectors, nearness
+from turnout.layers.artefact import FORMAT, Embedder
+from turnout.layers.student_model import Abstention, Alone, Confidence, StudentManifest, StudentModel, nearness
 from turnout.text.fold import fold
 from turnout.text.ngram import Ngrams
 
+from .artefact import now
 from .calibration import Mix, fit_mix
 from .dataset import Example
 from .feature import Floats, Say, count_ngrams, embed_texts
@@ -75,7 +78,7 @@ class Fitted(NamedTuple):
 
     labels: tuple[str, ...]
     ngrams: Ngrams
-    embedder: Vectors | None
+    embedder: Embedder | None
     mix: Mix
     abstention: Abstention
     confidence: Confidence
@@ -93,6 +96,44 @@ class Fitted(NamedTuple):
     held: tuple[Held, ...]
     """Every row that could be judged; a row that is the only one of its label cannot."""
     remarks: tuple[str, ...]
+
+    def manifest(
+        self,
+        *,
+        profile: str = "",
+        layer: str = "student",
+        data_hash: str = "",
+        profile_hash: str = "",
+        metrics: Mapping[str, float] | None = None,
+        created: str | None = None,
+    ) -> StudentManifest:
+        """What its artefact says of it; `metrics` come on top of the cross-validated ones."""
+        return StudentManifest(
+            format=FORMAT,
+            profile=profile,
+            layer=layer,
+            labels=self.labels,
+            ngrams=self.ngrams,
+            embedder=self.embedder,
+            mix=self.mix.share,
+            temperature=self.mix.temperature,
+            abstention=self.abstention,
+            confidence=self.confidence,
+            metrics={**self.metrics, **(metrics or {})},
+            counts=self.counts,
+            oos_rows=self.oos_rows,
+            data_hash=data_hash,
+            profile_hash=profile_hash,
+            seed=self.seed,
+            created=created or now(),
+            turnout=turnout.__version__,
+            files={},
+            alone=self.alone,
+        )
+
+    def model(self) -> StudentModel:
+        """The student in memory, as it would be read from disk."""
+        return StudentModel(self.manifest(), self.arrays)
 
 
 class Row(NamedTuple):
@@ -167,7 +208,7 @@ def fit(
     return Fitted(
         order,
         ngrams,
-        Vectors(embedder.name, embedder.width) if embedder is not None else None,
+        Embedder(embedder.name, embedder.width) if embedder is not None else None,
         mix,
         whole.abstention,
         whole.confidence,

@@ -21,7 +21,8 @@ import numpy.typing as npt
 
 from turnout.core.embed import Embeds
 from turnout.core.errors import TooFewExamples
-from turnout.layers.gain_artefact import EMBEDDED_CHARACTERS, Curve, Embedder, Head, Setting
+from turnout.layers.artefact import Embedder
+from turnout.layers.gain_model import EMBEDDED_CHARACTERS, ConfidenceCurve, Head, Setting
 from turnout.text.ngram import Ngrams
 from turnout.text.shape import shape_of
 
@@ -375,7 +376,7 @@ def _finite(price: float, gains: Floats, costs: Sequence[float]) -> float:
     return math.copysign(10.0 * max(1.0, float(np.abs(gains).max())) / min(steps), price)
 
 
-def fit_confidence(gains: Floats, quality: Floats, tier: int) -> Curve:
+def fit_confidence(gains: Floats, quality: Floats, tier: int) -> ConfidenceCurve:
     """The chance that no tier does better than this one, from how much the best is expected to gain over it."""
     from sklearn.linear_model import LogisticRegression
 
@@ -383,13 +384,13 @@ def fit_confidence(gains: Floats, quality: Floats, tier: int) -> Curve:
     good = quality[:, tier] >= quality.max(axis=1)
     # The rule of succession keeps a chance that was never missed below certainty.
     share = (good.sum() + 1.0) / (len(good) + 2.0)
-    flat = Curve(math.log(share / (1.0 - share)), 0.0)
+    flat = ConfidenceCurve(math.log(share / (1.0 - share)), 0.0)
     if good.all() or not good.any() or np.ptp(regret) < 1e-9:
         return flat
     fitted = LogisticRegression(C=1e3).fit(regret[:, None], good)
     slope, bias = float(fitted.coef_[0, 0]), float(fitted.intercept_[0])
     # More to gain elsewhere never makes a tier more likely to be as good.
-    return Curve(bias, slope) if slope <= 0.0 else flat
+    return ConfidenceCurve(bias, slope) if slope <= 0.0 else flat
 
 
 def _report(

@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from html import escape
 
-from turnout.layers.gain_artefact import GainManifest
+from turnout.layers.gain_model import GainManifest
 
 from .frontier import Point
 from .gain import FittedGains, Tuned

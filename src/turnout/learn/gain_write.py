@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
-import io
 import os
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 from pathlib import Path as File
 from typing import Any, NamedTuple
 
 import msgspec
-import numpy as np
 
 from turnout import __version__
 from turnout.config.check import layer_id
@@ -19,10 +15,11 @@ from turnout.core.embed import Embeds
 from turnout.core.errors import LearnError
 from turnout.core.profile import Profile
 from turnout.core.query import Query
-from turnout.layers.artefact import CARD, MANIFEST, WEIGHTS, digest_of
+from turnout.layers.artefact import Embedder
 from turnout.layers.gain import GainConfig
-from turnout.layers.gain_artefact import Embedder, GainManifest, read_gains
+from turnout.layers.gain_model import GainManifest
 
+from .artefact import now, write_artefact
 from .frontier import Aim
 from .gain import FittedGains, fit_gains, read_inputs
 from .gain_card import render_gain_card
@@ -89,12 +86,7 @@ def train_outcomes(
 def write_gains(
     folder: File, fitted: FittedGains, outcomes: Outcomes, *, profile: Profile, layer: str, seed: int
 ) -> GainManifest:
-    """Write the artefact; it is read back before this returns, so what is there can be served."""
-    packed = io.BytesIO()
-    arrays: dict[str, Any] = fitted.weights
-    np.savez_compressed(packed, **arrays)
-    weights = packed.getvalue()
-    manifest = GainManifest(
+    draft = GainManifest(
         profile=profile.name,
         layer=layer,
         tiers=fitted.tiers,
@@ -109,14 +101,8 @@ def write_gains(
         data_hash=outcomes.digest(),
         profile_hash=profile.hash,
         seed=seed,
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        created=now(),
         turnout=__version__,
-        files={WEIGHTS: hashlib.sha256(weights).hexdigest()},
+        files={},
     )
-    manifest = msgspec.structs.replace(manifest, digest=digest_of(manifest))
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / WEIGHTS).write_bytes(weights)
-    (folder / CARD).write_text(render_gain_card(manifest, fitted), encoding="utf-8")
-    (folder / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(manifest), indent=2))
-    read_gains(folder)
-    return manifest
+    return write_artefact(folder, draft, fitted.weights, lambda manifest: render_gain_card(manifest, fitted))

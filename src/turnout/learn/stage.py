@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from turnout.layers.artefact import Abstention, Alone, Confidence, Scale
+from turnout.layers.student_model import Abstention, Alone, Confidence, Scale
 
 from .calibration import LEAST_SPREAD, Measures, fit_confidence, leads, measure_scale, state_confidence
 

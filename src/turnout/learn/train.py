@@ -23,9 +23,10 @@ from turnout.core.embed import Embeds
 from turnout.core.errors import LearnError, QueryError, ShelfError, TooFewExamples, suggest
 from turnout.core.profile import Profile
 from turnout.core.query import Query
-from turnout.layers.artefact import CARD, Manifest, Trained
+from turnout.layers.student_model import StudentManifest, StudentModel
+from turnout.text.file import write_bytes
 
-from .artefact import to_trained, write_artefact
+from .artefact import write_artefact
 from .card import Card, render_card
 from .dataset import OUT_OF_SCOPE, Example, Examples, hash_examples, row_key
 from .dedupe import dedupe
@@ -95,7 +96,7 @@ class Report(Struct, frozen=True):
 
 class Training(Struct, frozen=True):
     folder: File
-    manifest: Manifest
+    manifest: StudentManifest
     report: Report
     noted: Noted
 
@@ -137,28 +138,28 @@ def train(
     learn, held = [rows[index] for index in split.learn], [rows[index] for index in split.judge]
     fitted = fit(learn, labels=profile.routes, embedder=embedder, seed=seed, settings=settings, say=say)
     say("judging", 0.0)
-    judged = judge(to_trained(fitted), profile, held, embedder)
+    judged = judge(fitted.model(), profile, held, embedder)
     figures = measure(judged)
     noted = Noted(tuple(sorted(map(row_key, learn))), tuple(held), screened, seed)
     remarks = (*examples.remarks, *collapsed.remarks, *screened.remarks, *split.remarks, *fitted.remarks)
     scored = _score(fitted, judged, learn, profile.routes)
     say("writing", 0.0)
-    with tempfile.TemporaryDirectory(prefix="turnout-train-") as made:
-        folder = out if out is not None else File(made) / "student"
-        manifest = write_artefact(
-            folder,
-            fitted,
+    with tempfile.TemporaryDirectory(prefix="turnout-train-") as aside:
+        folder = out if out is not None else File(aside) / "student"
+        draft = fitted.manifest(
             profile=profile.name,
             layer=name,
             data_hash=hash_examples(learn),
             profile_hash=hash_without_models(profile),
             metrics={f"held_{figure}": value for figure, value in figures.items()},
         )
-        card = draw_card(profile, manifest, fitted, judged, Examples(tuple(learn)).by())
-        (folder / CARD).write_text(card, encoding="utf-8")
+        by = Examples(tuple(learn)).by()
+        manifest = write_artefact(
+            folder, draft, fitted.arrays, lambda made: draw_card(profile, made, fitted, judged, by)
+        )
         if out is not None:
-            (folder / LEARNT).write_bytes(msgspec.json.encode(noted.learnt))
-        if out is None:
+            write_bytes(folder / LEARNT, msgspec.json.encode(noted.learnt))
+        else:
             folder = shelf.put(folder, profile.name, name)
             shelf.note(profile.name, name, manifest.digest, NOTE, msgspec.json.encode(noted))
     say("writing", 1.0)
@@ -265,7 +266,7 @@ class Judged(Struct, frozen=True):
         return [true == said for true, said in zip(self.true, self.said, strict=True)]
 
 
-def judge(student: Trained, profile: Profile, rows: Sequence[Example], embedder: Embeds | None) -> Judged:
+def judge(student: StudentModel, profile: Profile, rows: Sequence[Example], embedder: Embeds | None) -> Judged:
     """Read each text as the profile reads it when it serves."""
     folded = [profile.read(Query(row.text)).folded[: student.ngrams.characters] for row in rows]
     vectors = embedder.embed(folded) if embedder is not None and folded else [None] * len(folded)
@@ -312,7 +313,9 @@ def _number(value: float) -> float | None:
     return None if math.isnan(value) else value
 
 
-def draw_card(profile: Profile, manifest: Manifest, fitted: Fitted, judged: Judged, by: Mapping[str, int]) -> str:
+def draw_card(
+    profile: Profile, manifest: StudentManifest, fitted: Fitted, judged: Judged, by: Mapping[str, int]
+) -> str:
     """The student's card, judged by what was held out; by cross-validation where too little was."""
     fair = len(judged.true) >= FEWEST_HELD
     held = [one for one in fitted.held if one.label is not None]
