@@ -31,9 +31,9 @@ from rich.console import Console
 
 from turnout import Query, Router
 from turnout.config.cases import read_cases
+from turnout.config.champion import champion_digest
 from turnout.config.learning import LearnSettings
 from turnout.config.load import load_profile, read_chain, shipped_file
-from turnout.config.shelf import champion_digest
 from turnout.core.embed import Embeds
 from turnout.core.model import Prompt, Reply
 from turnout.learn.contest import contend, open_contest
@@ -226,7 +226,7 @@ def simulate(folder: Path, epochs: int, count: int, embedder: Embeds | None, see
 
 def all_seeds(folder: Path, embedder: Embeds | None) -> tuple[float, float, float]:
     """The test questions with a student of all the seeds and nothing else, as a new user has it."""
-    from turnout.config.shelf import set_champion
+    from turnout.learn.registry import set_champion
 
     file = profile_file(folder)
     made = train(load_profile(file, config=""), read_seeds("assist"), embedder=embedder)

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from stored import taught
-from turnout.config.shelf import candidates, find_champion, set_champion, shelf_of
+from turnout.config.champion import find_champion, shelf_of
 from turnout.layers.student_model import read_student
+from turnout.learn.registry import candidates, set_champion
 from turnout.learn.train import read_noted
 from turnout.store import open_store
 from turnout.testing import ScriptedProvider

@@ -17,13 +17,14 @@ from broken import ANYWHERE, IN_A_KEY, IN_JSONL, IN_TOML, Broken, damaged, mend,
 from serving import Served, serving
 from taught import keep as keep_student
 from taught import teach
-from turnout.config import shelf
+from turnout.config import champion
 from turnout.config.cases import read_cases
 from turnout.config.document import read
 from turnout.config.reload import LiveRouter
 from turnout.core.errors import ConfigError, Problem
 from turnout.layers.artefact import digest_of, read_manifest
 from turnout.layers.student_model import StudentManifest, read_student
+from turnout.learn import registry
 from turnout.models.secret import SecretPlace
 from turnout.models.slot import load_slots
 from turnout.server import house as house_module
@@ -108,7 +109,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     with pytest.MonkeyPatch.context() as patch:
         surroundings(patch, folder)
         # By name: the environment changes from test to test, and this server stays.
-        for module in ("config.shelf", "models.embed"):
+        for module in ("config.settings", "models.embed"):
             patch.setattr(f"turnout.{module}.data_folder", lambda: folder / "data" / "turnout")
         patch.setattr(house_module, "LOOK_S", 0.02)
         patch.setattr(house_module, "IDLE_SHARE", 0.0)
@@ -117,8 +118,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         (folder / "mine.jsonl").write_text(CASES)
         (folder / "key").write_text("sk-canary-sound\n")
         keep_student(folder / "student", teach(), profile="mine")
-        student = shelf.put(folder / "student", "mine", "student")
-        shelf.set_champion("mine", "student", student.name)
+        student = registry.put(folder / "student", "mine", "student")
+        registry.set_champion("mine", "student", student.name)
         embedder = folder / "data" / "turnout" / "embedders" / "minilm-l6-v2"
         embedder.mkdir(parents=True)
         keep = Keep(logging.WARNING)
@@ -130,7 +131,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
                 "base": folder / "base.toml",
                 "cases": folder / "mine.jsonl",
                 "key": folder / "key",
-                "champion": shelf.champion_file("mine", "student"),
+                "champion": champion.champion_file("mine", "student"),
                 "manifest": student / "manifest.json",
                 "weights": student / "weights.npz",
                 "embedder": embedder / "manifest.json",

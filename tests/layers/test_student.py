@@ -18,11 +18,11 @@ import turnout
 from pace import quickest
 from taught import LABELS, Words, keep, questions, teach, teach_staged
 from turnout import ConfigError, LiveRouter, Query, load, load_profile
-from turnout.config.shelf import put, rollback, set_champion
 from turnout.core.registry import Supplies
 from turnout.core.verdict import Verdict
 from turnout.layers.artefact import WEIGHTS
 from turnout.layers.student import Absent, RemoteStudent, Student, StudentConfig, student
+from turnout.learn.registry import put, rollback, set_champion
 from turnout.testing import check_layer, make_reading
 from turnout.text.match import Lexicon
 

@@ -9,13 +9,14 @@ from msgspec.structs import replace
 
 from pupils import KNOWN, ROUTES, Pupil, made, own_home, with_pupil
 from turnout import Router, Verdict
-from turnout.config import shelf
+from turnout.config import champion
 from turnout.config.cases import Case
 from turnout.config.learning import LearnSettings
 from turnout.core.contract import Rule, When
 from turnout.core.errors import ChampionChanged, LearnError, PromotionRefused
 from turnout.core.query import Reading
 from turnout.core.verdict import Gate
+from turnout.learn import registry
 from turnout.learn.association import Trigger
 from turnout.learn.dataset import By, Example
 from turnout.learn.limit import Quarantined, Screened
@@ -132,7 +133,7 @@ def test_rules_of_the_contract_are_checked_with_the_challenger_in_place() -> Non
 
 
 def test_everything_that_failed_is_told_at_once() -> None:
-    model = shelf.Candidate(B, Path(), shelf.Head(B))
+    model = registry.Candidate(B, Path(), champion.ModelSummary(B))
     found = look(cross_validated=(880, 1000), shadow=None, cases=[Case("x", "code", text="manual")])
     with pytest.raises(PromotionRefused, match="3 checks failed") as refused:
         promote(found, model)
@@ -240,7 +241,7 @@ def test_every_failed_check_names_where_its_limit_is_set() -> None:
     assert {check.check for check in found.checks} <= set(GOVERNED)
     assert len(found.failed) >= 5
     with pytest.raises(PromotionRefused) as caught:
-        promote(found, shelf.Candidate(B, Path(), shelf.Head(B)))
+        promote(found, registry.Candidate(B, Path(), champion.ModelSummary(B)))
     for check in found.failed:
         assert check.check in str(caught.value)
         assert check.setting in str(caught.value)
@@ -273,30 +274,30 @@ def test_progress_is_told() -> None:
 
 def on_shelf(tmp_path: Path, *digests: str) -> None:
     for digest in digests:
-        shelf.put(made(tmp_path, digest), "mine", "student")
+        registry.put(made(tmp_path, digest), "mine", "student")
 
 
 def test_it_serves_and_the_history_says_why(tmp_path: Path) -> None:
     on_shelf(tmp_path, A, B)
-    shelf.set_champion("mine", "student", A)
-    model = shelf.find_candidate("mine", "student", B)
+    registry.set_champion("mine", "student", A)
+    model = registry.find_candidate("mine", "student", B)
     done, change = promote(look(), model, who="ana")
     assert done.promoted
     assert not done.forced
     assert change is not None
     assert (change.was, change.to, change.who) == (A, B, "ana")
     assert change.metrics["shadow decisions"] == "1,200"
-    assert shelf.champion_digest("mine", "student") == B
+    assert champion.champion_digest("mine", "student") == B
 
 
 def test_force_is_written_down(tmp_path: Path) -> None:
     on_shelf(tmp_path, A, B)
-    shelf.set_champion("mine", "student", A)
-    model = shelf.find_candidate("mine", "student", B)
+    registry.set_champion("mine", "student", A)
+    model = registry.find_candidate("mine", "student", B)
     found = look(shadow=None)
     with pytest.raises(PromotionRefused):
         promote(found, model)
-    assert shelf.champion_digest("mine", "student") == A
+    assert champion.champion_digest("mine", "student") == A
     done, change = promote(found, model, force=True)
     assert done.forced
     assert change is not None
@@ -306,13 +307,13 @@ def test_force_is_written_down(tmp_path: Path) -> None:
 def test_a_comparison_with_a_champion_that_is_gone_promotes_nothing(tmp_path: Path) -> None:
     other = "c" * 16
     on_shelf(tmp_path, A, B, other)
-    shelf.set_champion("mine", "student", A)
-    model = shelf.find_candidate("mine", "student", B)
+    registry.set_champion("mine", "student", A)
+    model = registry.find_candidate("mine", "student", B)
     found = look()
-    shelf.set_champion("mine", "student", other)
+    registry.set_champion("mine", "student", other)
     with pytest.raises(ChampionChanged):
         promote(found, model)
-    assert shelf.champion_digest("mine", "student") == other
+    assert champion.champion_digest("mine", "student") == other
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from pupils import KNOWN, Pupil, log, made, own_home, with_pupil
 from turnout import Query, Turn, Verdict
-from turnout.config import shelf
+from turnout.learn import registry
 from turnout.learn.shadow import PASSED_ON, Asked, Moved, keep, kept, logged, shadow
 from turnout.store import Span, open_store
 from turnout.testing import ScriptedLayer, make_router, place
@@ -107,13 +107,13 @@ def test_text_that_was_not_kept_is_counted(tmp_path: Path) -> None:
 
 
 def test_what_was_found_stands_beside_the_model_and_has_no_text_in_it(tmp_path: Path) -> None:
-    shelf.put(made(tmp_path, B), "mine", "student")
+    registry.put(made(tmp_path, B), "mine", "student")
     assert kept("mine", "student", B) is None
     found, _ = run(Pupil(KNOWN), Pupil({}), Asked(Query("the secret manual"), human="docs"))
     keep(found)
     keep(found)
     assert kept("mine", "student", B) == found
-    file = shelf.note_file("mine", "student", B, "shadow")
+    file = registry.note_file("mine", "student", B, "shadow")
     assert b"secret" not in file.read_bytes()
     file.write_bytes(b"{broken")
     assert kept("mine", "student", B) is None

@@ -7,8 +7,8 @@ import pytest
 
 import turnout
 from turnout import Query
+from turnout.config.champion import SHIPPED, shipped_model
 from turnout.config.load import shipped_file
-from turnout.config.shelf import SHIPPED, shipped_model
 from turnout.layers.student_model import read_student
 from turnout.learn.dataset import hash_examples, read_seeds, row_key
 from turnout.learn.train import read_noted

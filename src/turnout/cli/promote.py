@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 from cyclopts import Parameter
 
-from turnout.config.shelf import SHIPPED, shipped_model
+from turnout.config.champion import SHIPPED, shipped_model
 from turnout.core.errors import LearnError
 
 from .option import ConfigOption, JsonOption, ProfileOption

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 from cyclopts import Parameter
 
-from turnout.config import shelf
+from turnout.config.champion import SHIPPED, champion_digest, shipped_model
 from turnout.config.check import layer_id
 from turnout.config.load import load_document
 from turnout.core.errors import LearnError
+from turnout.learn import registry
 
 from .option import ConfigOption, JsonOption, ProfileOption
 from .promote import PROMOTED, LayerOption, who_is_it
@@ -36,9 +37,9 @@ def rollback(
     config: ConfigOption = None,
 ) -> int:
     name, own = _place(profile, layer)
-    change = None if history else shelf.rollback(name, own, who=who_is_it(), why=why)
-    changes = shelf.read_history(name, own)
-    serving = shelf.champion_digest(name, own)
+    change = None if history else registry.rollback(name, own, who=who_is_it(), why=why)
+    changes = registry.read_history(name, own)
+    serving = champion_digest(name, own)
     if json:
         write_json(msgspec.json.encode({"profile": name, "layer": own, "champion": serving, "changes": changes}))
         return 0
@@ -73,12 +74,12 @@ TRAINED = ("student.v1", "gain.v1")
 
 
 def _said(digest: str, name: str, layer: str) -> str:
-    if digest != shelf.SHIPPED:
+    if digest != SHIPPED:
         return f"model {digest}"
-    return "the shipped model" if shelf.shipped_model(name, layer) is not None else "no model"
+    return "the shipped model" if shipped_model(name, layer) is not None else "no model"
 
 
-def _print(screen: Console, changes: list[shelf.Change]) -> None:
+def _print(screen: Console, changes: list[registry.Change]) -> None:
     from rich.table import Table
     from rich.text import Text
 

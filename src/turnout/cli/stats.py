@@ -13,8 +13,9 @@ from typing import Annotated, Literal
 import msgspec
 from cyclopts import Parameter
 
-from turnout.config.shelf import Change, is_name, read_history, shelves
+from turnout.config.champion import is_name, shelves
 from turnout.core.errors import ConfigError, NoLogYet
+from turnout.learn.registry import Change, read_history
 from turnout.store import Records, Span, Stats, Store
 from turnout.store.keys import KeyUse
 

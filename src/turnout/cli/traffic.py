@@ -13,7 +13,8 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from turnout.config.shelf import SHIPPED, Change
+from turnout.config.champion import SHIPPED
+from turnout.learn.registry import Change
 from turnout.store import Bucket, Spent, Stats
 from turnout.store.keys import KeyUse
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from turnout.config import shelf
 from turnout.core.errors import LearnError, QueryError
 from turnout.core.profile import Profile
+from turnout.learn import registry
 
 from .promote import form as promotion_form
 from .promote import hold, print_promotion
@@ -62,7 +62,7 @@ def train_from_outcomes(
             profile, source, folder, layer=layer, aim=aim, embedder=embedder, seed=seed, progress=progress
         )
         if out is None:
-            folder = shelf.put(folder, profile.name, found.manifest.layer)
+            folder = registry.put(folder, profile.name, found.manifest.layer)
     held: Promotion | None = None
     if promote:
         layer, why = found.manifest.layer, "turnout train --promote"

@@ -13,21 +13,21 @@ from pathlib import Path as File
 
 from msgspec import Struct
 
-from turnout.config import shelf
 from turnout.config.cases import Case, read_cases
-from turnout.config.champion import find_model
+from turnout.config.champion import champion_digest, find_model
 from turnout.config.check import layer_id
 from turnout.config.learning import LearnSettings
 from turnout.config.load import apply_settings, read_chain, settings_file
 from turnout.config.resolve import build
-from turnout.config.shelf import Candidate
 from turnout.core.embed import Embeds
 from turnout.core.errors import LearnError, PromotionRefused
 from turnout.core.profile import Profile
 from turnout.core.router import Router
 
+from . import registry
 from .dataset import Example, read_seeds, row_key
 from .promote import Evidence, Promotion, examine, examine_gains, place_of, promote
+from .registry import Candidate
 from .shadow import kept
 from .train import Noted, read_noted
 
@@ -60,7 +60,7 @@ def open_contest(
     """The challenger of that digest, or the newest, and the champion; neither is served by this."""
     plain = build_with(profile, None, None, embedder=embedder, config=config)
     name, kind = find_trained(plain, layer)
-    challenger = shelf.find_candidate(plain.name, name, digest)
+    challenger = registry.find_candidate(plain.name, name, digest)
     if challenger.champion:
         raise LearnError(f"{challenger.digest} serves already: name another, or train one (turnout train -p {profile})")
     old = Router(plain) if find_model(dict(plain.resolved), name, None) is not None else None
@@ -72,7 +72,7 @@ def open_contest(
         name,
         kind,
         challenger,
-        shelf.champion_digest(plain.name, name),
+        champion_digest(plain.name, name),
         Router(build_with(profile, name, challenger.folder, embedder=embedder, config=config)),
         old,
         read_cases(cases) if cases is not None and cases.is_file() else [],
@@ -118,7 +118,7 @@ def contend(
     # Refused: the report says why.
     with contextlib.suppress(PromotionRefused):
         found, _ = promote(found, contest.challenger, who=who, why=why, force=force)
-        shelf.discard(contest.profile, contest.layer, keep=settings.keep_models)
+        registry.discard(contest.profile, contest.layer, keep=settings.keep_models)
     return found
 
 
@@ -152,7 +152,7 @@ def gather_evidence(contest: Contest, accept: tuple[str, ...] = ()) -> Evidence:
     # Held out by the same rule both times; a row that changed sides all the same is no fair judge.
     learnt = set(before.learnt) if before is not None else set()
     rows = [row for row in noted.held if row_key(row) not in learnt] if noted is not None else []
-    metrics = challenger.head.metrics
+    metrics = challenger.summary.metrics
     crossed = None
     if isinstance(metrics.get("accuracy"), float | int) and isinstance(metrics.get("rows"), float | int):
         count = int(metrics["rows"])
@@ -190,4 +190,4 @@ def champion_router(
     built = build_with(profile, None, None, embedder=embedder, config=config)
     name, _ = find_trained(built, layer)
     served = any(placed.id == name and placed.call is not None for placed in built.layers)
-    return Router(built), name, shelf.champion_digest(built.name, name) if served else None
+    return Router(built), name, champion_digest(built.name, name) if served else None

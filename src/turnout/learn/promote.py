@@ -16,8 +16,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from turnout.config.cases import Case, run_cases
+from turnout.config.champion import SHIPPED
 from turnout.config.learning import LearnSettings
-from turnout.config.shelf import SHIPPED, Candidate, Change, set_champion
 from turnout.core.errors import LearnError, PromotionRefused, QueryError
 from turnout.core.profile import Placed
 from turnout.core.query import Query
@@ -29,6 +29,7 @@ from turnout.store.flip import Question, measure
 from .dataset import OUT_OF_SCOPE, Example
 from .limit import Screened
 from .probe import MOST_WORDS, doubtful, new_words, probe
+from .registry import Candidate, Change, set_champion
 from .shadow import Shadow
 
 # Questions whose histories are tried for flips, and histories for each: some seconds.

@@ -17,7 +17,6 @@ from typing import NamedTuple
 import msgspec
 from msgspec import Struct
 
-from turnout.config.shelf import note, note_file
 from turnout.core.decision import Decision, Step
 from turnout.core.errors import QueryError
 from turnout.core.query import Query
@@ -25,6 +24,8 @@ from turnout.core.router import Router
 from turnout.store import Records, Span
 from turnout.store.entry import asked_text
 from turnout.store.stats import ALWAYS
+
+from .registry import note, note_file
 
 PASSED_ON = "(passed on)"
 """In place of a route: no local layer was sure, so a language model would have been asked."""

@@ -15,8 +15,7 @@ from pathlib import Path as File
 import msgspec
 from msgspec import Struct
 
-from turnout.config import shelf
-from turnout.config.champion import FIELD
+from turnout.config.champion import FIELD, SHIPPED, champion_digest, find_champion, shipped_model
 from turnout.config.check import layer_id
 from turnout.config.resolve import digest as hash_tree
 from turnout.core.embed import Embeds
@@ -26,6 +25,7 @@ from turnout.core.query import Query
 from turnout.layers.student_model import StudentManifest, StudentModel
 from turnout.text.file import write_bytes
 
+from . import registry
 from .artefact import write_artefact
 from .card import Card, render_card
 from .dataset import OUT_OF_SCOPE, Example, Examples, hash_examples, row_key
@@ -160,8 +160,8 @@ def train(
         if out is not None:
             write_bytes(folder / LEARNT, msgspec.json.encode(noted.learnt))
         else:
-            folder = shelf.put(folder, profile.name, name)
-            shelf.note(profile.name, name, manifest.digest, NOTE, msgspec.json.encode(noted))
+            folder = registry.put(folder, profile.name, name)
+            registry.note(profile.name, name, manifest.digest, NOTE, msgspec.json.encode(noted))
     say("writing", 1.0)
     report = Report(
         profile=profile.name,
@@ -216,8 +216,8 @@ def divide(rows: Sequence[Example], profile: str, layer: str) -> tuple[list[Exam
     Seeds are nobody's traffic, and what the champion learnt or was judged by is nothing new. Where nothing serves yet,
     files that people labelled are what the rest is compared with: whoever trains the first student vouches for them.
     """
-    folder = shelf.find_champion(profile, layer)
-    serving = None if folder is None else shelf.champion_digest(profile, layer)
+    folder = find_champion(profile, layer)
+    serving = None if folder is None else champion_digest(profile, layer)
     noted = read_noted(profile, layer, serving) if serving is not None else None
     seen = {*noted.learnt, *map(row_key, noted.held)} if noted is not None else set()
     known: list[Example] = []
@@ -230,9 +230,9 @@ def divide(rows: Sequence[Example], profile: str, layer: str) -> tuple[list[Exam
 
 def read_noted(profile: str, layer: str, digest: str) -> Noted | None:
     """What is known about a student's training; None for one that was made elsewhere."""
-    if digest == shelf.SHIPPED:
+    if digest == SHIPPED:
         return _read_shipped(profile, layer)
-    file = shelf.note_file(profile, layer, digest, NOTE)
+    file = registry.note_file(profile, layer, digest, NOTE)
     try:
         return msgspec.json.decode(file.read_bytes(), type=Noted)
     except FileNotFoundError:
@@ -243,7 +243,7 @@ def read_noted(profile: str, layer: str, digest: str) -> Noted | None:
 
 def _read_shipped(profile: str, layer: str) -> Noted | None:
     """Of the one that came with Turnout: which rows it learnt, so that it is judged by others."""
-    folder = shelf.shipped_model(profile, layer)
+    folder = shipped_model(profile, layer)
     file = folder / LEARNT if folder is not None else None
     if file is None or not file.is_file():
         return None

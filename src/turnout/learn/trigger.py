@@ -14,9 +14,10 @@ from typing import Any
 from msgspec import Struct
 
 from turnout.config.learning import LearnSettings
-from turnout.config.shelf import Candidate, candidates
 from turnout.core.errors import ConfigError
 from turnout.store import Span, Store
+
+from .registry import Candidate, candidates
 
 # Rows looked at before the answer is given as it stands: a look must stay a look, and this many are due in any case.
 MOST_ROWS = 500_000
@@ -113,7 +114,7 @@ def trained_ms(profile: str, layer: str) -> int:
 
 def made_ms(model: Candidate) -> int:
     """When a model was trained, by its manifest, or trained once more with the same result, by its folder."""
-    said = _moment(model.head.created)
+    said = _moment(model.summary.created)
     now = time.time_ns() // 1_000_000
     # A date in the future would keep training from ever being due.
     return min(now, max(said if said <= now else 0, model.folder.stat().st_mtime_ns // 1_000_000))

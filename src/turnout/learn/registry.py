@@ -1,4 +1,4 @@
-"""The shelf: where trained students stand, and which one of them serves.
+"""The registry of trained models: where they stand, which one serves, and every change of that.
 
     <data folder>/students/<profile>/<layer>/
         <digest>/        a model, as it was trained; never changed once it stands here
@@ -7,8 +7,7 @@
         .lock            held by whoever changes one of the two files
 
 Whoever looks sees the old champion or the new one, never neither and never half a model: a model is copied aside and
-renamed, the champion is one small file that is replaced, and both are on the disk before anybody is told so. The model
-that came with Turnout is the champion until another is.
+renamed, the champion is one small file that is replaced, and both are on the disk before anybody is told so.
 """
 
 from __future__ import annotations
@@ -16,46 +15,32 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import re
 import secrets
 import shutil
 import time
 from collections.abc import Iterator, Mapping
-from importlib import resources
 from pathlib import Path as File
 from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
 
+from turnout.config.champion import (
+    SHIPPED,
+    ModelSummary,
+    champion_digest,
+    champion_file,
+    check_name,
+    is_digest,
+    read_summary,
+    shelf_of,
+    shipped_model,
+)
 from turnout.core.errors import ChampionChanged, ConfigError, Problem, ShelfError, UnknownModel
-from turnout.text.file import read_bytes, reason_of, sync_folder, write_bytes
+from turnout.layers.artefact import MANIFEST
+from turnout.text.file import reason_of, sync_folder, write_bytes
 
-from .settings import data_folder
-
-MANIFEST = "manifest.json"
-CHAMPION = "champion"
 HISTORY = "history.jsonl"
-SHIPPED = "shipped"
-"""What stands for the model that came with Turnout, or for none where there is none."""
-
-# One folder's name: no separator, no leading dot, nothing a file system would take for something else.
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-# A digest is the beginning of a SHA-256, in hex.
-_DIGEST = re.compile(r"[0-9a-f]{8,64}")
-# A manifest is some kilobytes; whatever is larger is none.
-MANIFEST_BYTES = 16 * 1024 * 1024
-# The file that names the champion is one line.
-CHAMPION_BYTES = 4096
-
-
-class Head(Struct, frozen=True):
-    """What the shelf reads of a manifest; the rest is for whoever serves the model."""
-
-    digest: str
-    created: Any = None
-    metrics: Mapping[str, Any] = {}
-    counts: Mapping[str, Any] = {}
 
 
 class Candidate(Struct, frozen=True):
@@ -63,7 +48,7 @@ class Candidate(Struct, frozen=True):
 
     digest: str
     folder: File
-    head: Head
+    summary: ModelSummary
     champion: bool = False
     shipped: bool = False
 
@@ -85,71 +70,19 @@ class Change(Struct, frozen=True):
 # --- reading
 
 
-def find_champion(profile: str, layer: str) -> File | None:
-    """The folder of the model that serves: the user's own, else the one that came with Turnout, else None.
-
-    A champion that is named and not there is a ConfigError: another model than the one named is never served instead.
-    """
-    if not is_name(profile) or not is_name(layer):
-        return None
-    digest = champion_digest(profile, layer)
-    if digest == SHIPPED:
-        return shipped_model(profile, layer)
-    folder = shelf_of(profile, layer) / digest
-    if not os.path.isfile(folder / MANIFEST):
-        said = f"the model {digest} it names is not on the shelf: turnout rollback -p {profile}, or train again"
-        raise ConfigError([Problem(str(champion_file(profile, layer)), said)])
-    return folder
-
-
-def champion_digest(profile: str, layer: str) -> str:
-    """The digest of the champion, or `shipped`."""
-    file = champion_file(profile, layer)
-    try:
-        said = read_bytes(file, CHAMPION_BYTES).decode("utf-8", "replace").strip()
-    except FileNotFoundError:
-        return SHIPPED
-    except OSError as error:
-        raise ConfigError([Problem(str(file), f"cannot be read: {reason_of(error)}")]) from None
-    if said != SHIPPED and not _DIGEST.fullmatch(said):
-        message = f"{said[:80]!r} is no model's digest: turnout rollback -p {profile}, or delete the file"
-        raise ConfigError([Problem(str(file), message)])
-    return said
-
-
-def champion_file(profile: str, layer: str) -> File:
-    """The file that says which model serves: whoever follows a champion looks at this one."""
-    return shelf_of(profile, layer) / CHAMPION
-
-
-def shelf_of(profile: str, layer: str) -> File:
-    """The folder of one layer's models."""
-    return shelves() / _sound(profile, "a profile") / _sound(layer, "a layer")
-
-
-def shelves() -> File:
-    return data_folder() / "students"
-
-
-def shipped_model(profile: str, layer: str) -> File | None:
-    """The model that came with Turnout, if there is one."""
-    folder = File(str(resources.files("turnout.profiles"))) / "students" / _sound(profile, "a profile") / layer
-    return folder if is_name(layer) and (folder / MANIFEST).is_file() else None
-
-
 def candidates(profile: str, layer: str) -> list[Candidate]:
     """Every model there is, the shipped one first, then the others in the order they were last put there; what cannot
     be read is left out."""
     serving = champion_digest(profile, layer)
     found: list[Candidate] = []
     shipped = shipped_model(profile, layer)
-    if shipped is not None and (head := _head(shipped)) is not None:
-        found.append(Candidate(head.digest, shipped, head, serving == SHIPPED, shipped=True))
+    if shipped is not None and (summary := read_summary(shipped)) is not None:
+        found.append(Candidate(summary.digest, shipped, summary, serving == SHIPPED, shipped=True))
     shelf = shelf_of(profile, layer)
     for folder in _models_of(shelf):
-        head = _head(folder)
-        if head is not None and head.digest == folder.name:
-            found.append(Candidate(folder.name, folder, head, serving == folder.name))
+        summary = read_summary(folder)
+        if summary is not None and summary.digest == folder.name:
+            found.append(Candidate(folder.name, folder, summary, serving == folder.name))
     return found
 
 
@@ -179,16 +112,16 @@ def read_history(profile: str, layer: str) -> list[Change]:
 
 def put(folder: File, profile: str, layer: str) -> File:
     """Stand a trained model on the shelf, named by its digest; the folder it has there. Again is no second copy."""
-    head = _head(folder)
-    if head is None or not _DIGEST.fullmatch(head.digest):
+    summary = read_summary(folder)
+    if summary is None or not is_digest(summary.digest):
         raise ShelfError(f"{folder}: no {MANIFEST} with a digest in it: is this what turnout train wrote?")
     shelf = shelf_of(profile, layer)
-    target = shelf / head.digest
-    if _head(target) is not None:
+    target = shelf / summary.digest
+    if read_summary(target) is not None:
         os.utime(target)  # as new as if it had been put here now
         return target
     shelf.mkdir(parents=True, exist_ok=True)
-    aside = shelf / f".{head.digest}.{os.getpid()}.{secrets.token_hex(4)}.part"
+    aside = shelf / f".{summary.digest}.{os.getpid()}.{secrets.token_hex(4)}.part"
     try:
         aside.mkdir()
         for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
@@ -201,7 +134,7 @@ def put(folder: File, profile: str, layer: str) -> File:
             os.rename(aside, target)
         except OSError:
             # Somebody else stood the same model there in the meantime.
-            if _head(target) is None:
+            if read_summary(target) is None:
                 raise
         sync_folder(shelf)
     finally:
@@ -223,7 +156,7 @@ def set_champion(
 
     `instead_of` is the champion it was compared with: if another one serves by now, nothing is changed.
     """
-    if digest != SHIPPED and not (_DIGEST.fullmatch(digest) and _head(shelf_of(profile, layer) / digest) is not None):
+    if digest != SHIPPED and not (is_digest(digest) and read_summary(shelf_of(profile, layer) / digest) is not None):
         raise UnknownModel(f"{digest[:80]!r} is no model of {profile}/{layer}: put it on the shelf first")
     with _locked(profile, layer):
         serving = _serving(profile, layer)
@@ -271,14 +204,9 @@ def note(profile: str, layer: str, digest: str, what: str, content: bytes) -> Fi
 
 
 def note_file(profile: str, layer: str, digest: str, what: str) -> File:
-    if not _DIGEST.fullmatch(digest):
+    if not is_digest(digest):
         raise UnknownModel(f"{digest[:80]!r} is no model's digest")
-    return shelf_of(profile, layer) / f"{digest}.{_sound(what, 'a note')}.json"
-
-
-def is_name(name: str) -> bool:
-    """Whether a profile or a layer of that name can have a folder."""
-    return _NAME.fullmatch(name) is not None and ".." not in name
+    return shelf_of(profile, layer) / f"{digest}.{check_name(what, 'a note')}.json"
 
 
 # --- below
@@ -288,7 +216,7 @@ def _models_of(shelf: File) -> list[File]:
     """The folders of a shelf that may be models, the oldest first; one that goes while we look was none."""
     dated: list[tuple[int, str, File]] = []
     try:
-        names = [name for name in os.listdir(shelf) if _DIGEST.fullmatch(name)]
+        names = [name for name in os.listdir(shelf) if is_digest(name)]
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
@@ -297,21 +225,6 @@ def _models_of(shelf: File) -> list[File]:
         with contextlib.suppress(OSError):
             dated.append((os.stat(shelf / name).st_mtime_ns, name, shelf / name))
     return [folder for _, _, folder in sorted(dated)]
-
-
-def _sound(name: str, whose: str) -> str:
-    if not is_name(name):
-        said = "letters, digits, '.', '_' and '-', at most 100, beginning with a letter or digit"
-        raise ShelfError(f"{name[:80]!r} cannot be {whose} with models of its own: its name may have {said}")
-    return name
-
-
-def _head(folder: File) -> Head | None:
-    """What a folder's manifest says of itself; None where there is none that can be read."""
-    try:
-        return msgspec.json.decode(read_bytes(folder / MANIFEST, MANIFEST_BYTES), type=Head)
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return None
 
 
 def _told(profile: str, layer: str) -> list[Change]:
@@ -360,7 +273,11 @@ def _before(profile: str, layer: str, serving: str) -> str:
     """Who served before, among those that still stand."""
     stack = _stack(profile, layer)
     shelf = shelf_of(profile, layer)
-    while len(stack) > 1 and (stack[-1] == serving or (stack[-1] != SHIPPED and _head(shelf / stack[-1]) is None)):
+
+    def is_gone(digest: str) -> bool:
+        return digest != SHIPPED and read_summary(shelf / digest) is None
+
+    while len(stack) > 1 and (stack[-1] == serving or is_gone(stack[-1])):
         stack.pop()
     return stack[-1]
 
