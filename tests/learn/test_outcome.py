@@ -421,8 +421,8 @@ BROKEN = [
     Broken("changed-weights", "not the file its manifest was written for"),
     Broken("changed-price", "it was changed after it was written"),
     Broken("other-format", "format 9"),
-    Broken("a-student", "not what turnout train --outcomes writes"),
-    Broken("no-json", "not what turnout train --outcomes writes"),
+    Broken("a-student", "not the manifest of a model of gains"),
+    Broken("no-json", "not the manifest of a model of gains"),
 ]
 
 

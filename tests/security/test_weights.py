@@ -22,6 +22,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from build_minilm import HEADER_BYTES, read_tensors
 from taught import Words, keep, teach, teach_staged
 from toml_router import router_of
 from turnout.core.errors import ArtefactUnreadable, ConfigError, WeightsRefused
@@ -30,7 +31,6 @@ from turnout.layers.artefact import MANIFEST, MOST_MANIFEST_BYTES, WEIGHTS, Embe
 from turnout.layers.gain_model import ConfidenceCurve, GainManifest, Setting, read_gains
 from turnout.layers.student_model import read_student
 from turnout.learn.artefact import pack
-from turnout.models.safetensor import HEADER_BYTES, read_tensors
 from turnout.text.ngram import Ngrams
 from turnout.text.shape import NAMES
 

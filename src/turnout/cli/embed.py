@@ -110,33 +110,31 @@ def install_embedder(
         str | None,
         Parameter(
             name="--from",
-            help="A folder with model.safetensors and tokenizer.json; the installed weights package unless told.",
+            help="The folder of an embedder that was built, here or on another machine.",
             show_default=False,
             metavar="FOLDER",
         ),
     ] = None,
     trust: Annotated[
         bool,
-        Parameter(negative=(), show_default=False, help="Take weights that are not the published ones."),
+        Parameter(negative=(), show_default=False, help="Take one that was not built from the published weights."),
     ] = False,
     json: JsonOption = False,
 ) -> int:
-    """Build MiniLM from its weights, check it and put it in place; some seconds, no network.
+    """Put an embedder in place that was built before: its files are checked, and copied.
 
-    The weights are a package of 80 MB that is needed for this only. What is built has 23 MB.
+    turnout-build-minilm builds it from its weights and puts it in place; some seconds, no network.
     """
-    from turnout.models.minilm import install
+    from turnout.models.embed import BUILD, install
 
     from .screen import console, visible
-    from .stream import progressing
 
-    folder = None
-    if source is not None:
-        folder = File(source).expanduser()
-        if not folder.is_dir():
-            raise EmbedderError(f"--from {source}: there is no such folder")
-    with progressing("steps") as tell:
-        embedder = install(folder, trust=trust, tell=tell)
+    if source is None:
+        raise EmbedderError(f"{BUILD}; --from FOLDER takes one that was built on another machine")
+    folder = File(source).expanduser()
+    if not folder.is_dir():
+        raise EmbedderError(f"--from {source}: there is no such folder")
+    embedder = install(folder, trust=trust)
     manifest = embedder.manifest
     if json:
         from .screen import write_json

