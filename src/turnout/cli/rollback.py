@@ -8,10 +8,9 @@ import msgspec
 from cyclopts import Parameter
 
 from turnout.config.champion import SHIPPED, champion_digest, shipped_model
-from turnout.config.check import layer_id
 from turnout.config.load import load_document
-from turnout.core.errors import LearnError
 from turnout.learn import registry
+from turnout.learn.layer import TRAINED, find_layer
 
 from .option import ConfigOption, JsonOption, ProfileOption
 from .promote import PROMOTED, LayerOption, who_is_it
@@ -58,19 +57,9 @@ def rollback(
 def _place(profile: str, layer: str | None) -> tuple[str, str]:
     """The profile's own name and its trained layer: without building it, which a broken champion may prevent."""
     document, _ = load_document(profile)
-    entries = document.tree.get("layers", [])
-    found = [layer_id(entry) for entry in entries if isinstance(entry, dict) and entry.get("kind") in TRAINED]
-    if layer is not None and layer not in found:
-        raise LearnError(f"profile {profile} has no layer {layer!r} that is trained (it has: {', '.join(found)})")
-    if not found:
-        raise LearnError(f"profile {profile} has no layer that is trained")
-    if layer is None and len(found) > 1:
-        raise LearnError(f"profile {profile} has several: --layer {' or --layer '.join(found)}")
-    return str(document.tree.get("name", "")), layer or found[0]
-
-
-# Kinds of layers that serve a model of the shelf. What compares them needs packages that going back does not.
-TRAINED = ("student.v1", "gain.v1")
+    entries = [entry for entry in document.tree.get("layers", ()) if isinstance(entry, dict)]
+    name = str(document.tree.get("name", ""))
+    return name, find_layer(name, entries, TRAINED, layer)[0]
 
 
 def _said(digest: str, name: str, layer: str) -> str:

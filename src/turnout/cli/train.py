@@ -154,11 +154,11 @@ def train(
     if keep_quality is not None or budget is not None or max_cost is not None:
         raise QueryError("--keep-quality, --budget and --max-cost are aims of --outcomes FILE: name one")
     try:
-        from turnout.learn.train import find_layer
+        from turnout.learn.train import find_student
         from turnout.learn.train import train as fit
     except ImportError as error:
         raise LearnError(f"training needs {error.name}: pip install 'turnout[learn]'") from None
-    own = find_layer(loaded, layer)  # before anything is read
+    own = find_student(loaded, layer)  # before anything is read
     if if_due and not _is_due(loaded, own, json, db, config):
         return 0
     settings = learn_settings(config)

@@ -56,12 +56,12 @@ def tune(
         raise QueryError(f"{out} would be overwritten: choose another name, or say --force")
     try:
         from turnout.learn.dataset import read_examples
-        from turnout.learn.tune import describe, find_layer
+        from turnout.learn.tune import describe, find_signals
         from turnout.learn.tune import tune as fit
         from turnout.learn.tune_write import hash_labels, write_profile
     except ImportError as error:
         raise LearnError(f"tuning needs {error.name}: pip install 'turnout[learn]'") from None
-    place, settings = find_layer(loaded, layer)
+    place, settings = find_signals(loaded, layer)
     examples = read_examples(source, routes=loaded.routes, profile=loaded.name)
     rows = list(dict.fromkeys((example.text, example.label) for example in examples.rows))
     with progressing("folds") as progress:

@@ -102,12 +102,6 @@ def prove_in_sequence(p_values: Sequence[float], delta: float) -> int:
     return next((place for place, p in enumerate(p_values) if not p <= delta), len(p_values))
 
 
-def prove_at_once(p_values: Sequence[float], delta: float) -> list[int]:
-    """Bonferroni: the places of the claims proven together, in any order and however they depend on each other."""
-    limit = delta / max(len(p_values), 1)
-    return [place for place, p in enumerate(p_values) if p <= limit]
-
-
 def mcnemar(wins: int, losses: int) -> float:
     """The exact one-sided p-value: how likely at least so many wins are if each disagreement is a coin toss."""
     count = wins + losses

@@ -26,13 +26,11 @@ from turnout.core.router import Router
 
 from . import registry
 from .dataset import Example, read_seeds, row_key
+from .layer import GAIN, TRAINED, find_layer
 from .promote import Evidence, Promotion, examine, examine_gains, place_of, promote
 from .registry import Candidate
 from .shadow import kept
 from .train import Noted, read_noted
-
-TRAINED = ("student.v1", "gain.v1")
-"""Kinds of layers that serve a model of the shelf."""
 
 
 class Contest(Struct, frozen=True):
@@ -59,7 +57,7 @@ def open_contest(
 ) -> Contest:
     """The challenger of that digest, or the newest, and the champion; neither is served by this."""
     plain = build_with(profile, None, None, embedder=embedder, config=config)
-    name, kind = find_trained(plain, layer)
+    name, entry = find_layer(plain.name, plain.resolved["layers"], TRAINED, layer)
     challenger = registry.find_candidate(plain.name, name, digest)
     if challenger.champion:
         raise LearnError(f"{challenger.digest} serves already: name another, or train one (turnout train -p {profile})")
@@ -70,27 +68,13 @@ def open_contest(
     return Contest(
         plain.name,
         name,
-        kind,
+        entry["kind"],
         challenger,
         champion_digest(plain.name, name),
         Router(build_with(profile, name, challenger.folder, embedder=embedder, config=config)),
         old,
         read_cases(cases) if cases is not None and cases.is_file() else [],
     )
-
-
-def find_trained(profile: Profile, layer: str | None = None) -> tuple[str, str]:
-    """The layer that serves a model of the shelf, and its kind."""
-    kinds = {layer_id(entry): entry["kind"] for entry in profile.resolved["layers"] if entry.get("kind") in TRAINED}
-    if layer is not None and layer not in kinds:
-        have = f" (it has: {', '.join(kinds)})" if kinds else ""
-        raise LearnError(f"profile {profile.name!r} has no layer {layer!r} that is trained{have}")
-    if not kinds:
-        raise LearnError(f"profile {profile.name!r} has no layer that is trained: {' or '.join(TRAINED)}")
-    if layer is None and len(kinds) > 1:
-        raise LearnError(f"profile {profile.name!r} has several: --layer {' or --layer '.join(kinds)}")
-    name = layer or next(iter(kinds))
-    return name, kinds[name]
 
 
 def contend(
@@ -111,7 +95,7 @@ def contend(
     """Hold a challenger against the champion and, unless this is only a `check`, let it serve if it passes."""
     contest = open_contest(profile, layer=layer, digest=digest, embedder=embedder, config=config)
     evidence = gather_evidence(contest, accept)
-    examined = examine_gains if contest.kind == "gain.v1" else examine
+    examined = examine_gains if contest.kind == GAIN else examine
     found = examined(evidence, contest.challenger.digest, contest.champion, settings, progress)
     if check:
         return found
@@ -188,6 +172,6 @@ def champion_router(
 ) -> tuple[Router, str, str | None]:
     """The profile as it serves, its student's layer, and what the shelf calls the model there; None where none is."""
     built = build_with(profile, None, None, embedder=embedder, config=config)
-    name, _ = find_trained(built, layer)
+    name, _ = find_layer(built.name, built.resolved["layers"], TRAINED, layer)
     served = any(placed.id == name and placed.call is not None for placed in built.layers)
     return Router(built), name, champion_digest(built.name, name) if served else None

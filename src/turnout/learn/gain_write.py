@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from turnout import __version__
-from turnout.config.check import layer_id
+from turnout.config.check import own_keys
 from turnout.core.embed import Embeds
-from turnout.core.errors import LearnError
 from turnout.core.profile import Profile
 from turnout.core.query import Query
 from turnout.layers.artefact import Embedder
@@ -23,9 +22,8 @@ from .artefact import now, write_artefact
 from .frontier import Aim
 from .gain import FittedGains, fit_gains, read_inputs
 from .gain_card import render_gain_card
+from .layer import GAIN, find_layer
 from .outcome import Outcomes, read_outcomes
-
-GAIN_KIND = "gain.v1"
 
 
 class TrainedGains(NamedTuple):
@@ -46,17 +44,9 @@ class TrainedGains(NamedTuple):
 
 def find_gain_layer(profile: Profile, name: str | None = None) -> tuple[str, GainConfig]:
     """The id and the configuration of the layer a profile has for gains."""
-    found = {layer_id(entry): entry for entry in profile.resolved["layers"] if entry.get("kind") == GAIN_KIND}
-    if not found or (name is not None and name not in found):
-        which = f"{GAIN_KIND} layer" + (f" {name!r}" if name is not None else "")
-        raise LearnError(f"profile {profile.name!r} has no {which}: outcomes train such a layer, as tiers-learned has")
-    if name is None and len(found) > 1:
-        raise LearnError(
-            f"profile {profile.name!r} has several {GAIN_KIND} layers: --layer {' or --layer '.join(found)}"
-        )
-    layer = name or next(iter(found))
-    own = {key: value for key, value in found[layer].items() if key in GainConfig.__struct_fields__}
-    return layer, msgspec.convert(own, GainConfig)
+    hint = ": outcomes train such a layer, as tiers-learned has"
+    layer, entry = find_layer(profile.name, profile.resolved["layers"], (GAIN,), name, hint)
+    return layer, msgspec.convert(own_keys(entry), GainConfig)
 
 
 def train_outcomes(

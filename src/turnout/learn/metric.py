@@ -74,14 +74,6 @@ class Curve(NamedTuple):
     """The share of those that is right."""
 
 
-class CostCurve(NamedTuple):
-    gate: Floats
-    cost: Floats
-    """What a question costs on average: everybody pays the cheap answer, the rest the dear one as well."""
-    accuracy: Floats
-    """Of all questions, with the dear answers where confidence is below the gate."""
-
-
 def accuracy(right: Sequence[bool] | Flags) -> float:
     flags = np.asarray(right, bool)
     return float(flags.mean()) if flags.size else math.nan
@@ -205,25 +197,6 @@ def coverage_at(right: Sequence[bool] | Flags, confidence: Numbers, *, precision
     # Shares of counts: 98 of 100 is 98 %, whatever the last bit of the quotient says.
     good = np.flatnonzero(found.accuracy >= precision - 1e-12)
     return (float(found.coverage[good[-1]]), float(found.gate[good[-1]])) if good.size else (0.0, math.inf)
-
-
-def weigh_costs(
-    right: Sequence[bool] | Flags,
-    confidence: Numbers,
-    *,
-    cheap: float,
-    dear: float,
-    dear_right: Sequence[bool] | Flags | float = 1.0,
-) -> CostCurve:
-    """What accuracy costs: below the gate the dear answer is bought. `dear_right` is how good that one is."""
-    flags, sure = _read(right, confidence, lacking=True)
-    bought = np.broadcast_to(np.asarray(dear_right, np.float64), flags.shape)
-    gate, answered, hits, total = _cumulate(flags, sure)
-    order = np.argsort(-np.where(np.isnan(sure), -np.inf, sure), kind="stable")
-    kept = np.concatenate(([0.0], np.cumsum(bought[order])))
-    rest = bought.sum() - kept[answered.astype(np.int64)]
-    count = max(total, 1)
-    return CostCurve(gate, cheap + dear * (1 - answered / count), (hits + rest) / count)
 
 
 def _cumulate(right: Sequence[bool] | Flags, confidence: Numbers) -> tuple[Floats, Floats, Floats, int]:

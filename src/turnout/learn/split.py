@@ -101,12 +101,6 @@ def k_fold(rows: Sequence[Example], *, folds: int = FOLDS, seed: int = 0, sessio
     )
 
 
-def sizes_of(rows: Sequence[Example], split: Split) -> dict[str, tuple[int, int]]:
-    """How many rows of each label are learnt and how many judged."""
-    learnt, judged = (Counter(rows[index].label for index in side) for side in (split.learn, split.judge))
-    return {label: (learnt[label], judged[label]) for label in sorted({row.label for row in rows})}
-
-
 def _by_label(rows: Sequence[Example], seed: int, sessions: bool) -> dict[str, list[Group]]:
     """The groups of each label, in the order of their places."""
     together = _join_sessions(rows, group_alike([row.text for row in rows]), sessions)

@@ -19,7 +19,7 @@ from turnout.config.champion import FIELD, SHIPPED, champion_digest, find_champi
 from turnout.config.check import layer_id
 from turnout.config.resolve import digest as hash_tree
 from turnout.core.embed import Embeds
-from turnout.core.errors import LearnError, QueryError, ShelfError, TooFewExamples, suggest
+from turnout.core.errors import QueryError, ShelfError, TooFewExamples
 from turnout.core.profile import Profile
 from turnout.core.query import Query
 from turnout.layers.student_model import StudentManifest, StudentModel
@@ -32,11 +32,11 @@ from .dataset import OUT_OF_SCOPE, Example, Examples, hash_examples, row_key
 from .dedupe import dedupe
 from .feature import Say
 from .fit import FitSettings, Fitted, fit
+from .layer import STUDENT, find_layer
 from .limit import Limits, Screened, screen
 from .metric import accuracy, auroc, brier, coverage_at, ece, score_labels
 from .split import SHARE, hold_out
 
-STUDENT_KIND = "student.v1"
 NOTE = "training"
 # The keys of the rows a student in a folder of its own has learnt; no text.
 LEARNT = "learnt.json"
@@ -120,7 +120,7 @@ def train(
 
     `sessions` keeps the rows of a session on one side of the hold-out. `accept` are new words that are no triggers.
     """
-    name = find_layer(profile, layer)
+    name = find_student(profile, layer)
     if out is not None and out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise QueryError(f"{out} is there already: name a folder that is new or empty")
     if not examples.rows:
@@ -188,20 +188,10 @@ def train(
     return Training(folder, manifest, report, noted)
 
 
-def find_layer(profile: Profile, name: str | None = None) -> str:
+def find_student(profile: Profile, name: str | None = None) -> str:
     """The id of the profile's student."""
-    found = [layer_id(entry) for entry in profile.resolved["layers"] if entry.get("kind") == STUDENT_KIND]
-    if name is not None and name not in found:
-        have = suggest(name, found) or (f" (it has: {', '.join(found)})" if found else "")
-        raise LearnError(f"profile {profile.name!r} has no {STUDENT_KIND} layer {name!r}{have}")
-    if not found:
-        raise LearnError(
-            f"profile {profile.name!r} has no {STUDENT_KIND} layer to train: add one to its file, or name another "
-            "profile with -p; a profile with a gain.v1 layer learns from --outcomes"
-        )
-    if name is None and len(found) > 1:
-        raise LearnError(f"profile {profile.name!r} has several students: --layer {' or --layer '.join(found)}")
-    return name or found[0]
+    hint = " to train: add one to its file, or name another profile with -p"
+    return find_layer(profile.name, profile.resolved["layers"], (STUDENT,), name, hint)[0]
 
 
 def hash_without_models(profile: Profile) -> str:

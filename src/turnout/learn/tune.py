@@ -16,8 +16,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from turnout.config.check import layer_id
-from turnout.core.errors import LearnError, TooFewExamples, suggest
+from turnout.config.check import own_keys
+from turnout.core.errors import LearnError, TooFewExamples
 from turnout.core.profile import Placed, Profile
 from turnout.core.query import Query
 from turnout.layers.signals import BandSignals, RankSignals, Signals
@@ -25,6 +25,7 @@ from turnout.layers.signals_config import SignalsConfig
 
 from .bound import Paired, clopper_pearson, compare_paired
 from .gain import assign_folds, hash_texts
+from .layer import SIGNALS, find_layer
 from .tune_band import BandShape
 from .tune_rank import RankShape
 
@@ -97,20 +98,12 @@ class Report(NamedTuple):
         return self.paired.floor > 0.0
 
 
-def find_layer(profile: Profile, name: str | None) -> tuple[Placed, SignalsConfig]:
+def find_signals(profile: Profile, name: str | None) -> tuple[Placed, SignalsConfig]:
     """The signals layer of that name, or the only one there is, and how it is configured."""
-    found = {place.id: place for place in profile.layers if isinstance(place.call, Signals)}
-    if not found:
-        raise LearnError(f"profile {profile.name!r} has no signals layer: there are no weights to tune")
-    if name is None and len(found) > 1:
-        raise LearnError(f"profile {profile.name!r} has several signals layers: --layer {' or --layer '.join(found)}")
-    place = found.get(name) if name is not None else next(iter(found.values()))
-    if place is None:
-        known = suggest(str(name), found) or f" ({', '.join(found)})"
-        raise LearnError(f"profile {profile.name!r} has no signals layer {name!r}{known}")
-    entry = next(entry for entry in profile.resolved["layers"] if layer_id(entry) == place.id)
-    own = {key: value for key, value in entry.items() if key in SignalsConfig.__struct_fields__}
-    return place, msgspec.convert(own, SignalsConfig)
+    hint = ": there are no weights to tune"
+    layer, entry = find_layer(profile.name, profile.resolved["layers"], (SIGNALS,), name, hint)
+    place = next(place for place in profile.layers if place.id == layer)
+    return place, msgspec.convert(own_keys(entry), SignalsConfig)
 
 
 def shape_of(place: Placed, config: SignalsConfig) -> Shape:
@@ -166,7 +159,7 @@ def tune(
     progress: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> Report:
     """The best numbers for a layer, and what they are worth on questions they have not seen."""
-    place, config = find_layer(profile, layer)
+    place, config = find_signals(profile, layer)
     shape = shape_of(place, config)
     if len(rows) > MOST_ROWS:
         some = np.random.default_rng(seed).choice(len(rows), MOST_ROWS, replace=False)
