@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import turnout
+from page import check
 from turnout.core.errors import ArtefactUnreadable, BadExamples, LearnError, TooFewExamples
 from turnout.layers.artefact import Embedder
 from turnout.layers.gain_model import read_gains
@@ -398,9 +399,10 @@ def test_what_is_written_is_what_was_fitted(trained) -> None:
 def test_the_card_is_one_page_with_its_curve(trained) -> None:
     card = (trained.folder / "card.html").read_text(encoding="utf-8")
     assert trained.manifest.digest in card
-    assert "<polyline" in card
-    assert "<script" not in card
-    assert "http" not in card
+    page = check(card)
+    assert [attributes.get("aria-label") for tag, attributes in page.tags if tag == "svg"] == ["Cost and quality"]
+    assert "of the quality gap" in page.text
+    assert "always SIMPLE" in page.text
 
 
 def test_the_digest_names_data_and_seed(trained, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path as File
@@ -19,9 +20,10 @@ from turnout.layers.gain import GainConfig
 from turnout.layers.gain_model import GainManifest
 
 from .artefact import now, write_artefact
+from .card import Card, Picture, identify, render_card
+from .card_plot import draw_frontier, percent
 from .frontier import Aim
 from .gain import FittedGains, fit_gains, read_inputs
-from .gain_card import render_gain_card
 from .layer import GAIN, find_layer
 from .outcome import Outcomes, read_outcomes
 
@@ -95,4 +97,65 @@ def write_gains(
         turnout=__version__,
         files={},
     )
-    return write_artefact(folder, draft, fitted.weights, lambda manifest: render_gain_card(manifest, fitted))
+    return write_artefact(folder, draft, fitted.weights, lambda manifest: draw_gain_card(manifest, fitted))
+
+
+def draw_gain_card(manifest: GainManifest, fitted: FittedGains) -> str:
+    """The card: what it saves, on the curve its threshold is on. All figures are of questions that were held out."""
+    best, metrics = fitted.best, fitted.best.metrics
+
+    def share(name: str) -> str:
+        value = metrics.get(name)
+        return percent(math.nan if value is None else value)
+
+    curves = [fitted.vector] if fitted.vector is not None else []
+    curves.append(fitted.text)
+    dashed = "Solid: with vectors, dashed: without; dotted" if fitted.vector is not None else "Dotted"
+    first, last = manifest.tiers[0], manifest.tiers[-1]
+    figures = [
+        (f"always {first}", f"{metrics['quality_cheapest']:.3f}", f"mean cost {metrics['cost_cheapest']:.4g}"),
+        ("this model", f"{metrics['quality']:.3f}", f"mean cost {metrics['cost']:.4g}"),
+        (f"always {last}", f"{metrics['quality_dearest']:.3f}", f"mean cost {metrics['cost_dearest']:.4g}"),
+        ("always the best, known beforehand", f"{metrics['quality_best']:.3f}", "what no router can beat"),
+        ("calibration error", f"{metrics['ece']:.3f}", "of the chance that no other tier would have done better"),
+    ]
+    if metrics.get("apgr") is not None:
+        figures.append(("APGR", f"{metrics['apgr']:.3f}", "average performance gap recovered; random is about .5"))
+    figures += [
+        (f"answered by {tier}", percent(part), "of the questions")
+        for tier, part in zip(manifest.tiers, metrics["shares"], strict=True)
+    ]
+    what = (
+        f"Keeps {share('kept')} of the quality gap (95 % interval {share('kept_low')} to {share('kept_high')}) for "
+        f"{share('cost_share')} of the most expensive tier's extra cost, on {metrics['rows']:,} questions held out."
+    )
+    return render_card(
+        Card(
+            title=f"{manifest.profile} / {manifest.layer}",
+            what=what,
+            pictures=[
+                Picture(
+                    "What does quality cost?",
+                    draw_frontier([(tuned.curve, tuned.point) for tuned in curves]),
+                    f"{dashed}: tiers drawn by lot. The dot is the chosen setting.",
+                )
+            ],
+            facts=identify(manifest),
+            data_hash=manifest.data_hash,
+            counts=manifest.counts,
+            fitted=[
+                ("tiers, cheapest first", ", ".join(manifest.tiers)),
+                ("costs", ", ".join(f"{cost:.6g}" for cost in manifest.costs)),
+                ("aim", manifest.aim),
+                ("the price", f"a step up must gain {best.setting.price:.4g} for each unit of cost"),
+                ("embedder", manifest.embedder.name if manifest.embedder else "none"),
+                ("seed", str(manifest.seed)),
+            ],
+            metrics=figures,
+            limits=[
+                *fitted.remarks,
+                "What words tell about gains does not carry over from one kind of question to another: train on "
+                "outcomes of your own traffic, and train again when it changes.",
+            ],
+        )
+    )

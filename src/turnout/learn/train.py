@@ -27,7 +27,7 @@ from turnout.text.file import write_bytes
 
 from . import registry
 from .artefact import write_artefact
-from .card import Card, render_card
+from .card import Card, identify, render_card
 from .dataset import OUT_OF_SCOPE, Example, Examples, hash_examples, row_key
 from .dedupe import dedupe
 from .feature import Say
@@ -329,12 +329,7 @@ def draw_card(
             confidence=judged.confidence if fair else [one.confidence for one in held],
             labels=manifest.labels,
             judged_on="questions that were held out" if fair else "cross-validation: too few were held out to judge by",
-            facts=[
-                ("digest", manifest.digest),
-                ("profile", f"{manifest.profile} {manifest.profile_hash}"),
-                ("made", manifest.created),
-                ("Turnout", manifest.turnout),
-            ],
+            facts=identify(manifest),
             data_hash=manifest.data_hash,
             counts=manifest.counts,
             sources=by,
