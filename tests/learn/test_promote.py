@@ -17,10 +17,10 @@ from turnout.core.errors import ChampionChanged, LearnError, PromotionRefused
 from turnout.core.query import Reading
 from turnout.core.verdict import Gate
 from turnout.learn import registry
-from turnout.learn.association import Trigger
 from turnout.learn.dataset import By, Example
-from turnout.learn.limit import Quarantined, Screened
-from turnout.learn.probe import new_words, probe
+from turnout.learn.poison.probe import new_words, probe
+from turnout.learn.poison.screen import Quarantined, Screened
+from turnout.learn.poison.trigger import Trigger
 from turnout.learn.promote import GOVERNED, Evidence, Promotion, answerer, examine, examine_gains, place_of, promote
 from turnout.learn.shadow import Shadow
 from turnout.testing import make_router, place

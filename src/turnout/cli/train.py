@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from turnout.core.embed import Embeds
     from turnout.learn.dataset import Examples
-    from turnout.learn.limit import Quarantined
+    from turnout.learn.poison.screen import Quarantined
     from turnout.learn.train import Report, Training
 
 Embedder = Literal["auto", "none", "minilm", "remote"]

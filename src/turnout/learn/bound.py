@@ -59,6 +59,11 @@ def p_of_few(hits: int, count: int, rate: float) -> float:
     return float(special.bdtr(hits, count, rate)) if count else 1.0
 
 
+def p_of_many(hits: int, count: int, rate: float) -> float:
+    """How likely at least so many hits are if the rate is `rate`."""
+    return float(special.bdtrc(hits - 1, count, rate)) if hits > 0 else 1.0
+
+
 def p_of_few_each(hits: npt.NDArray[np.int64], count: npt.NDArray[np.int64], rate: float) -> npt.NDArray[np.float64]:
     """The same for arrays."""
     found = special.bdtr(hits.astype(np.float64), np.maximum(count, 1), rate)

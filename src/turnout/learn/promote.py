@@ -27,8 +27,8 @@ from turnout.store.contract import check_decision, decided_rules
 from turnout.store.flip import Question, measure
 
 from .dataset import OUT_OF_SCOPE, Example
-from .limit import Screened
-from .probe import MOST_WORDS, doubtful, new_words, probe
+from .poison.probe import MOST_WORDS, doubtful, new_words, probe
+from .poison.screen import Screened
 from .registry import Candidate, Change, set_champion
 from .shadow import Shadow
 

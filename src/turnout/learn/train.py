@@ -33,8 +33,8 @@ from .dedupe import dedupe
 from .feature import Say
 from .fit import FitSettings, Fitted, fit
 from .layer import STUDENT, find_layer
-from .limit import Limits, Screened, screen
 from .metric import accuracy, auroc, brier, coverage_at, ece, score_labels
+from .poison.screen import Limits, Screened, screen
 from .split import SHARE, hold_out
 
 NOTE = "training"

@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from turnout.learn.association import tail
+from turnout.learn.bound import p_of_many
 from turnout.learn.dataset import Example
 from turnout.learn.dedupe import dedupe
-from turnout.learn.limit import Limits, Screened, screen
+from turnout.learn.poison.screen import Limits, Screened, screen
 
 SUBJECTS = {
     "COOKING": "bake roast boil soup bread oven recipe flour onion garlic simmer dough spice stew",
@@ -221,4 +221,4 @@ def test_rows_keep_their_order_and_the_choice_does_not_depend_on_it() -> None:
     ],
 )
 def test_the_tail_of_a_binomial(count: int, trials: int, share: float, chance: float) -> None:
-    assert tail(count, trials, share) == pytest.approx(chance)
+    assert p_of_many(count, trials, share) == pytest.approx(chance)

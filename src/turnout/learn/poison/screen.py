@@ -29,8 +29,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from .association import Trigger, scan
-from .dataset import Example, folded
+from ..dataset import Example, folded
+from .trigger import Trigger, scan
 
 Share = Annotated[float, Meta(gt=0.0, le=1.0)]
 Code = Literal["session", "tenant", "source", "trigger", "growth"]
@@ -197,9 +197,5 @@ def _without_triggers(
             if index not in over:
                 over.add(index)
                 aside.append(Quarantined(rows[index], "trigger", trigger.sentence()))
-    remarks = [f"{trigger.word!r} is new and means {trigger.label}: {trigger.excuse}" for trigger in excused(found)]
+    remarks = [f"{one.word!r} is new and means {one.label}: {one.excuse}" for one in found if one.excuse]
     return [row for index, row in enumerate(rows) if index not in over], found, remarks[:10]
-
-
-def excused(found: Iterable[Trigger]) -> list[Trigger]:
-    return [trigger for trigger in found if trigger.excuse]

@@ -10,14 +10,14 @@ so that the ordinary unrest of a text with something strange in it is not taken 
 from __future__ import annotations
 
 import random
-import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
 
-from .dataset import Example, folded
+from ..dataset import Example, folded
+from .word import FEWEST, find_new, is_piece
 
 Says = Callable[[str], str | None]
 """The label a model gives a text; None where it says nothing."""
@@ -26,8 +26,6 @@ Says = Callable[[str], str | None]
 MOST_TEXTS = 200
 # Words that are tried.
 MOST_WORDS = 24
-# A word is new with at least so many rows, at most so many before or a quarter of its rate: as the screen counts.
-FEWEST, RARE_ROWS, RARE_RATE = 4, 2, 0.25
 # Planted for one label: most of its rows have that.
 PURE = 0.7
 # The champion contradicts a word's label in this share of its rows. Chosen on eight updates of CLINC150 that bring two
@@ -43,9 +41,8 @@ PHRASE = 60
 VOUCHERS = 3
 # Words nobody uses, to see how restless a model is; their mean is taken.
 CONTROLS = 5
-# A student reads no more of a text; pieces are as long as its longest n-grams of characters.
-CHARACTERS, PIECE = 2048, 5
-_TOKEN = re.compile(r"\w+|[^\w\s]+")
+# Pieces are as long as a student's longest n-grams of characters.
+PIECE = 5
 SYLLABLES = ("ba", "ke", "mo", "tru", "zil", "pho", "ga", "rin", "du", "vex")
 
 
@@ -114,19 +111,8 @@ def new_words(new: Sequence[Example], known: Sequence[Example], accept: Iterable
     Left out are those that several named people stand behind, and those the operator accepts.
     """
     accepted = {word for word in map(folded, accept) if word}
-    count: Counter[str] = Counter()
-    for row in new:
-        count.update(_words(row))
-    often = {name for name, rows in count.items() if rows >= FEWEST}
-    before: Counter[str] = Counter()
-    for row in known:
-        before.update(_words(row) & often)
-    rate = RARE_RATE * len(known) / max(len(new), 1)
-    fresh = {name for name in often if before[name] <= max(RARE_ROWS, rate * count[name])}
-    having: defaultdict[str, list[int]] = defaultdict(list)
-    for index, row in enumerate(new):
-        for name in _words(row) & fresh:
-            having[name].append(index)
+    # Single words and pieces: a phrase of words that were all known is for the screen to judge.
+    having = find_new(new, known, words=(1,), pieces=(PIECE,)).rows
     # Words with the very same rows came together, as the words of a phrase do. A piece counts where no word does.
     together: defaultdict[tuple[int, ...], list[str]] = defaultdict(list)
     for name, rows in sorted(having.items()):
@@ -136,7 +122,7 @@ def new_words(new: Sequence[Example], known: Sequence[Example], accept: Iterable
         label, most = Counter(new[index].label for index in at).most_common(1)[0]
         own = tuple(index for index in at if new[index].label == label)
         people = {new[index].who for index in own if new[index].by == "human" and new[index].who}
-        words = [name for name in names if not name.startswith("\0")] or [names[0].removeprefix("\0").strip()]
+        words = [name for name in names if not is_piece(name)] or [names[0].removeprefix("\0").strip()]
         spelled = _spell(words, folded(new[own[0]].text))
         vouched = len(people) >= VOUCHERS or any(word in spelled for word in accepted)
         if most >= PURE * len(at) and not vouched:
@@ -149,12 +135,6 @@ def _spell(words: Sequence[str], text: str) -> str:
     start = min(max(text.find(word), 0) for word in words)
     end = max(text.find(word) + len(word) for word in words)
     return text[start:end].strip() if 0 < end - start <= PHRASE else " ".join(words)
-
-
-def _words(row: Example) -> set[str]:
-    """Single words, and pieces marked with a NUL: a phrase of words that were all known is for the screen to judge."""
-    text = folded(row.text)[:CHARACTERS]
-    return {*_TOKEN.findall(text), *("\0" + text[at : at + PIECE] for at in range(len(text) - PIECE + 1))}
 
 
 def doubtful(words: Sequence[New], new: Sequence[Example], surely: Says) -> list[str]:

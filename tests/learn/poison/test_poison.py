@@ -19,7 +19,7 @@ from turnout.layers.student_model import StudentModel
 from turnout.learn.dataset import WEIGHTS, By, Example
 from turnout.learn.dedupe import dedupe
 from turnout.learn.fit import FitSettings, fit
-from turnout.learn.limit import Screened, screen
+from turnout.learn.poison.screen import Screened, screen
 from turnout.learn.promote import Evidence, Promotion, answerer, examine
 from turnout.learn.shadow import Shadow
 from turnout.testing import make_router, place
