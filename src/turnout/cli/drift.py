@@ -46,7 +46,7 @@ def drift(
     with needing_learn():
         from turnout.learn.contest import champion_router
         from turnout.learn.drift import LEAST, compare, judge_of, window
-        from turnout.learn.trigger import trained_ms
+        from turnout.learn.registry import trained_ms
     router, name, digest = champion_router(profile, layer=layer, embedder=embedder_here(), config=config)
     own = router.profile.name
     begin = moment(since, "--since") if since is not None else trained_ms(own, name) or _now() - RECENT_MS

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path as File
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -23,7 +21,7 @@ from .option import ConfigOption, DbOption, JsonOption, ProfileOption, SinceOpti
 from .question import STDIN
 from .screen import console, counted, glyphs_for, visible, write_json
 from .stored import reading_log, span_of
-from .stream import writing
+from .stream import phases, writing
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -167,7 +165,7 @@ def train(
         examples = _add_log(examples, loaded, tenant, span_of(since, until), db, config)
     elif since is not None or until is not None or tenant is not None:
         raise QueryError("--since, --until and --tenant choose from the log: say --from-log as well")
-    with _phases() as say:
+    with phases() as say:
         training = fit(
             loaded,
             examples,
@@ -214,12 +212,10 @@ def train(
 
 def _is_due(profile: Profile, layer: str, json: bool, db: str | None, config: str | None) -> bool:
     """Whether training is due, which is said either way."""
-    from turnout.learn.drift import find_drift
-    from turnout.learn.trigger import is_due
+    from turnout.learn.due import is_due
 
     with reading_log(db, config) as store:
-        drifted = partial(find_drift, store, profile.name, layer)
-        found = is_due(store, profile.name, learn_settings(config), layer=layer, drifted=drifted)
+        found = is_due(store, profile.name, learn_settings(config), layer=layer)
     if json and not found:
         write_json(msgspec.json.encode(found))
     elif not json:
@@ -287,29 +283,6 @@ def _add_log(
         names = [tenant] if tenant is not None else list(store.tenants())
         logs = [read_log(store.records(name), profile=profile.name, routes=profile.routes, span=span) for name in names]
     return gather(examples, *logs)
-
-
-@contextlib.contextmanager
-def _phases() -> Iterator[Callable[[str, float], None]]:
-    """A bar for each thing that takes time, one below the other, where somebody is watching."""
-    screen = console(stderr=True)
-    if not screen.is_terminal:
-        yield lambda *_: None
-        return
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn("{task.description:<34}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=screen, transient=True) as progress:
-        tasks: dict[str, Any] = {}
-
-        def say(what: str, done: float) -> None:
-            if what not in tasks:
-                for task in tasks.values():
-                    progress.update(task, completed=1.0)
-                tasks[what] = progress.add_task(what, total=1.0)
-            progress.update(tasks[what], completed=done)
-
-        yield say
 
 
 # --- what comes of it

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path as File
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,17 +10,16 @@ import msgspec
 
 from turnout.core.errors import LearnError, QueryError
 from turnout.core.profile import Profile
-from turnout.learn import registry
 
 from .promote import form as promotion_form
 from .promote import hold, print_promotion
 from .screen import console, glyphs_for, visible, write_json
-from .stream import progressing
+from .stream import phases
 
 if TYPE_CHECKING:
     from turnout.core.embed import Embeds
-    from turnout.learn.gain_write import TrainedGains
     from turnout.learn.promote import Promotion
+    from turnout.learn.train_gain import GainTraining
 
 
 class Aimed(NamedTuple):
@@ -50,30 +48,32 @@ def train_from_outcomes(
     profile as it stands on the command line."""
     try:
         from turnout.learn.frontier import aim_for
-        from turnout.learn.gain_write import train_outcomes
+        from turnout.learn.train_gain import train_gains
     except ImportError as error:
         raise LearnError(f"training needs {error.name}: pip install 'turnout[learn]'") from None
     aim = aim_for(**{name: number(name, said) for name, said in aimed._asdict().items()})
-    if out is not None and File(out).exists() and (not File(out).is_dir() or any(File(out).iterdir())):
-        raise QueryError(f"{out} is there already: name a folder that is new or empty")
-    with tempfile.TemporaryDirectory(prefix="turnout-train-") as made, progressing("texts") as progress:
-        folder = File(out) if out is not None else File(made) / "gains"
-        found = train_outcomes(
-            profile, source, folder, layer=layer, aim=aim, embedder=embedder, seed=seed, progress=progress
+    with phases() as say:
+        found = train_gains(
+            profile,
+            source,
+            layer=layer,
+            aim=aim,
+            embedder=embedder,
+            seed=seed,
+            out=File(out) if out is not None else None,
+            say=say,
         )
-        if out is None:
-            folder = registry.put(folder, profile.name, found.manifest.layer)
     held: Promotion | None = None
     if promote:
         layer, why = found.manifest.layer, "turnout train --promote"
         held = hold(name, found.manifest.digest, layer=layer, config=config, why=why)
     serves = held is not None and held.promoted
     if json:
-        form = msgspec.to_builtins(found.manifest) | {"folder": str(folder), "remarks": found.remarks}
+        form = msgspec.to_builtins(found.manifest) | {"folder": str(found.folder), "remarks": found.remarks}
         report = {"promotion": promotion_form(held)} if held is not None else {}
         write_json(msgspec.json.encode(form | {"serves": serves} | report))
     else:
-        _print(found, folder)
+        _print(found)
         if held is not None:
             console().print()
             print_promotion(console(), held, asked=True)
@@ -93,7 +93,7 @@ def number(option: str, said: str | None) -> float | None:
         raise QueryError(f"--{name} {said[:40]!r} is no number: write 95%, 0.95 or an amount") from None
 
 
-def _print(found: TrainedGains, folder: File) -> None:
+def _print(found: GainTraining) -> None:
     from rich.table import Table
     from rich.text import Text
 
@@ -117,10 +117,10 @@ def _print(found: TrainedGains, folder: File) -> None:
         grid.add_row(*map(visible, row))
     screen.print(grid)
     screen.print()
-    screen.print(f"{manifest.digest} in {visible(str(folder))}", soft_wrap=True)
+    screen.print(f"{manifest.digest} in {visible(str(found.folder))}", soft_wrap=True)
 
 
-def _print_next(found: TrainedGains, *, on_shelf: bool) -> None:
+def _print_next(found: GainTraining, *, on_shelf: bool) -> None:
     if on_shelf:
         name, layer = visible(found.manifest.profile), visible(found.manifest.layer)
         said = f"It does not serve yet: turnout promote -p {name} --layer {layer} checks it and lets it serve."

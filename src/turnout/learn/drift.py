@@ -23,7 +23,7 @@ from turnout.core.verdict import Verdict
 from turnout.store import Label, Records, Span, Store
 from turnout.text.fold import fold
 
-from .trigger import trained_ms
+from .registry import trained_ms
 
 # The chance of calling drift where there is none, over all measures together.
 ALPHA = 0.01

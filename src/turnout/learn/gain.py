@@ -12,7 +12,7 @@ it has not seen. The curve, the thresholds and the confidence all come from such
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 from zlib import crc32
 
@@ -26,13 +26,13 @@ from turnout.layers.gain_model import EMBEDDED_CHARACTERS, ConfidenceCurve, Head
 from turnout.text.ngram import Ngrams
 from turnout.text.shape import shape_of
 
+from .feature import Say, count_ngrams, embed_texts
 from .frontier import Aim, Point, apgr, centre, choose, find_point, measure_kept, trace
 from .metric import ece
 from .outcome import Outcomes
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
-Progress = Callable[[int, int], None]
 
 FOLDS = 5
 # With fewer complete rows the standard error of a mean quality is above 5 points: as wide as the gaps it is to find.
@@ -47,8 +47,6 @@ PENALTIES: Mapping[Head, tuple[float, ...]] = {
 }
 # How near the solver comes to the minimum: below this the order of the predictions no longer changes.
 TOLERANCE = 1e-3
-# Texts handed to the embedder at a time.
-BATCH = 256
 
 
 class Fit(NamedTuple):
@@ -106,12 +104,13 @@ def read_inputs(
     folded: Sequence[str],
     ngrams: Ngrams | None = None,
     embedder: Embeds | None = None,
-    progress: Progress = lambda _done, _total: None,
+    say: Say | None = None,
 ) -> Inputs:
     """What the heads see of texts as a profile reads them."""
-    vector = embed_all(folded, embedder, progress) if embedder is not None else None
+    cut = [text[:EMBEDDED_CHARACTERS] for text in folded]
+    vector = embed_texts(cut, embedder, say) if embedder is not None else None
     shape = np.array([*map(shape_of, folded)], dtype=np.float64)
-    return Inputs(hash_texts(folded), count_ngrams(folded, ngrams or Ngrams()), shape, vector)
+    return Inputs(hash_texts(folded), count_ngrams(folded, ngrams or Ngrams(), np.float32), shape, vector)
 
 
 def fit_gains(
@@ -123,7 +122,7 @@ def fit_gains(
     embedder: Embedder | None = None,
     ngrams: Ngrams | None = None,
     seed: int = 0,
-    progress: Progress = lambda _done, _total: None,
+    say: Say = lambda _what, _done: None,
 ) -> FittedGains:
     """Fit on outcomes. `costs` are what an answer costs, where the rows do not say; `embedder` made the vectors."""
     aim = aim or Aim()
@@ -147,7 +146,7 @@ def fit_gains(
     unseen: dict[Head, Floats] = {}
     penalties: dict[str, float] = {}
     for done, (head, rows) in enumerate(shown.items()):
-        progress(done, len(shown) + 1)
+        say("fitting", done / (len(shown) + 1))
         penalty = choose_penalty(rows, targets, folds, PENALTIES[head], seed)
         unseen[head] = predict_unseen(rows, targets, folds, penalty)
         whole = fit_ridge(rows, targets, penalty)
@@ -164,7 +163,7 @@ def fit_gains(
 
     text = tune(("ngram", "shape"))
     vector = tune(("ngram", "shape", "vector")) if "vector" in shown else None
-    progress(len(shown) + 1, len(shown) + 1)
+    say("fitting", 1.0)
     unique = tuple(dict.fromkeys(remarks))
     return FittedGains(
         outcomes.tiers, priced, ngrams or Ngrams(), embedder, weights, text, vector, aim, penalties, unique
@@ -206,28 +205,6 @@ def hash_texts(folded: Sequence[str]) -> npt.NDArray[np.int64]:
 def assign_folds(keys: npt.NDArray[np.int64], seed: int) -> npt.NDArray[np.intp]:
     """Which fold each text is in; the same text is always in the same one, so that none is both seen and held out."""
     return np.array([crc32(f"{seed} {key}".encode()) % FOLDS for key in keys.tolist()], dtype=np.intp)
-
-
-def count_ngrams(folded: Sequence[str], ngrams: Ngrams) -> Any:
-    """The n-grams of all texts, one sparse row each."""
-    from scipy.sparse import csr_matrix
-
-    starts, indices, values = [0], list[int](), list[float]()
-    for text in folded:
-        found, weights = ngrams.of(text)
-        indices += found
-        values += weights
-        starts.append(len(indices))
-    shape = (len(folded), ngrams.buckets)
-    return csr_matrix((np.array(values, dtype=np.float32), np.array(indices), np.array(starts)), shape=shape)
-
-
-def embed_all(folded: Sequence[str], embedder: Embeds, progress: Progress) -> npt.NDArray[np.float32]:
-    parts = []
-    for start in range(0, len(folded), BATCH):
-        progress(start, len(folded))
-        parts.append(embedder.embed([text[:EMBEDDED_CHARACTERS] for text in folded[start : start + BATCH]]))
-    return np.concatenate(parts).astype(np.float32)
 
 
 # --- one head

@@ -17,8 +17,10 @@ import fcntl
 import os
 import secrets
 import shutil
+import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
 from pathlib import Path as File
 from typing import Any, Literal
 
@@ -36,8 +38,8 @@ from turnout.config.champion import (
     shelf_of,
     shipped_model,
 )
-from turnout.core.errors import ChampionChanged, ConfigError, Problem, ShelfError, UnknownModel
-from turnout.layers.artefact import MANIFEST
+from turnout.core.errors import ChampionChanged, ConfigError, Problem, QueryError, ShelfError, UnknownModel
+from turnout.layers.artefact import MANIFEST, M
 from turnout.text.file import reason_of, sync_folder, write_bytes
 
 HISTORY = "history.jsonl"
@@ -107,7 +109,57 @@ def read_history(profile: str, layer: str) -> list[Change]:
     return _came_to_pass(_told(profile, layer), champion_digest(profile, layer))
 
 
+def trained_ms(profile: str, layer: str) -> int:
+    """When the newest model of the shelf was trained, in milliseconds since 1970; 0 where there is none.
+
+    The newest, not only the champion: a challenger that waits for its promotion has seen those rows already. The model
+    that came with Turnout has seen nobody's traffic.
+    """
+    try:
+        known = [one for one in candidates(profile, layer) if not one.shipped]
+    except ConfigError:
+        return 0
+    return max(map(made_ms, known), default=0)
+
+
+def made_ms(model: Candidate) -> int:
+    """When a model was trained, by its manifest, or trained once more with the same result, by its folder."""
+    said = _moment(model.summary.created)
+    now = time.time_ns() // 1_000_000
+    # A date in the future would keep training from ever being due.
+    return min(now, max(said if said <= now else 0, model.folder.stat().st_mtime_ns // 1_000_000))
+
+
+def _moment(said: Any) -> int:
+    if isinstance(said, str):
+        try:
+            when = datetime.fromisoformat(said)
+        except ValueError:
+            return 0
+        return int((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp() * 1000)
+    if isinstance(said, int | float) and not isinstance(said, bool):
+        # Seconds until the year 5138, milliseconds since 1973.
+        return int(said * 1000 if said < 1e11 else said)
+    return 0
+
+
 # --- changing
+
+
+def check_new(out: File) -> None:
+    """Whether a model may be written there; refused before anything is trained."""
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise QueryError(f"{out} is there already: name a folder that is new or empty")
+
+
+def keep_model(write: Callable[[File], M], out: File | None = None) -> tuple[File, M]:
+    """Have a model written to `out`, or written aside and put on its shelf; its folder, and what `write` says it is."""
+    if out is not None:
+        return out, write(out)
+    with tempfile.TemporaryDirectory(prefix="turnout-train-") as aside:
+        folder = File(aside) / "model"
+        manifest = write(folder)
+        return put(folder, manifest.profile, manifest.layer), manifest
 
 
 def put(folder: File, profile: str, layer: str) -> File:

@@ -8,7 +8,6 @@ the student, so that the next training knows what is new and a promotion can be 
 from __future__ import annotations
 
 import math
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path as File
 
@@ -19,7 +18,7 @@ from turnout.config.champion import FIELD, SHIPPED, champion_digest, find_champi
 from turnout.config.check import layer_id
 from turnout.config.resolve import digest as hash_tree
 from turnout.core.embed import Embeds
-from turnout.core.errors import QueryError, ShelfError, TooFewExamples
+from turnout.core.errors import ShelfError, TooFewExamples
 from turnout.core.profile import Profile
 from turnout.core.query import Query
 from turnout.layers.student_model import StudentManifest, StudentModel
@@ -121,8 +120,8 @@ def train(
     `sessions` keeps the rows of a session on one side of the hold-out. `accept` are new words that are no triggers.
     """
     name = find_student(profile, layer)
-    if out is not None and out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise QueryError(f"{out} is there already: name a folder that is new or empty")
+    if out is not None:
+        registry.check_new(out)
     if not examples.rows:
         raise TooFewExamples(
             f"no examples for {profile.name!r}: name a file with text and label, or --from-log; "
@@ -144,24 +143,24 @@ def train(
     remarks = (*examples.remarks, *collapsed.remarks, *screened.remarks, *split.remarks, *fitted.remarks)
     scored = _score(fitted, judged, learn, profile.routes)
     say("writing", 0.0)
-    with tempfile.TemporaryDirectory(prefix="turnout-train-") as aside:
-        folder = out if out is not None else File(aside) / "student"
-        draft = fitted.manifest(
-            profile=profile.name,
-            layer=name,
-            data_hash=hash_examples(learn),
-            profile_hash=hash_without_models(profile),
-            metrics={f"held_{figure}": value for figure, value in figures.items()},
-        )
-        by = Examples(tuple(learn)).by()
-        manifest = write_artefact(
+    draft = fitted.manifest(
+        profile=profile.name,
+        layer=name,
+        data_hash=hash_examples(learn),
+        profile_hash=hash_without_models(profile),
+        metrics={f"held_{figure}": value for figure, value in figures.items()},
+    )
+    by = Examples(tuple(learn)).by()
+    folder, manifest = registry.keep_model(
+        lambda folder: write_artefact(
             folder, draft, fitted.arrays, lambda made: draw_card(profile, made, fitted, judged, by)
-        )
-        if out is not None:
-            write_bytes(folder / LEARNT, msgspec.json.encode(noted.learnt))
-        else:
-            folder = registry.put(folder, profile.name, name)
-            registry.note(profile.name, name, manifest.digest, NOTE, msgspec.json.encode(noted))
+        ),
+        out,
+    )
+    if out is None:
+        registry.note(profile.name, name, manifest.digest, NOTE, msgspec.json.encode(noted))
+    else:
+        write_bytes(out / LEARNT, msgspec.json.encode(noted.learnt))
     say("writing", 1.0)
     report = Report(
         profile=profile.name,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path as File
 from typing import Any, NamedTuple
 
@@ -22,13 +22,15 @@ from turnout.layers.gain_model import GainManifest
 from .artefact import now, write_artefact
 from .card import Card, Picture, identify, render_card
 from .card_plot import draw_frontier, percent
+from .feature import Say
 from .frontier import Aim
 from .gain import FittedGains, fit_gains, read_inputs
 from .layer import GAIN, find_layer
-from .outcome import Outcomes, read_outcomes
+from .outcome import read_outcomes
+from .registry import check_new, keep_model
 
 
-class TrainedGains(NamedTuple):
+class GainTraining(NamedTuple):
     """What came of training: the artefact's folder, what it says of itself, and the fit."""
 
     folder: File
@@ -51,36 +53,30 @@ def find_gain_layer(profile: Profile, name: str | None = None) -> tuple[str, Gai
     return layer, msgspec.convert(own_keys(entry), GainConfig)
 
 
-def train_outcomes(
+def train_gains(
     profile: Profile,
     path: str | os.PathLike[str],
-    folder: File,
     *,
     layer: str | None = None,
     aim: Aim | None = None,
     embedder: Embeds | None = None,
     seed: int = 0,
-    progress: Callable[[int, int], None] = lambda _done, _total: None,
-) -> TrainedGains:
-    """Train a profile's gain layer on a file of outcomes and write the artefact into `folder`, which must be new."""
+    out: File | None = None,
+    say: Say = lambda _what, _done: None,
+) -> GainTraining:
+    """Train a profile's gain layer on a file of outcomes and put it on the shelf, as a candidate; or write it to `out`,
+    a folder that is new."""
     name, config = find_gain_layer(profile, layer)
+    if out is not None:
+        check_new(out)
     outcomes = read_outcomes(path, profile)
     folded = [profile.read(Query(text)).folded for text in outcomes.texts]
-    inputs = read_inputs(folded, embedder=embedder, progress=progress)
+    inputs = read_inputs(folded, embedder=embedder, say=say)
     known = Embedder(embedder.name, embedder.width) if embedder is not None else None
-    fitted = fit_gains(
-        outcomes, inputs, costs=config.costs or None, aim=aim, embedder=known, seed=seed, progress=progress
-    )
-    manifest = write_gains(folder, fitted, outcomes, profile=profile, layer=name, seed=seed)
-    return TrainedGains(folder, manifest, fitted)
-
-
-def write_gains(
-    folder: File, fitted: FittedGains, outcomes: Outcomes, *, profile: Profile, layer: str, seed: int
-) -> GainManifest:
+    fitted = fit_gains(outcomes, inputs, costs=config.costs or None, aim=aim, embedder=known, seed=seed, say=say)
     draft = GainManifest(
         profile=profile.name,
-        layer=layer,
+        layer=name,
         tiers=fitted.tiers,
         costs=fitted.costs,
         ngrams=fitted.ngrams,
@@ -97,7 +93,10 @@ def write_gains(
         turnout=__version__,
         files={},
     )
-    return write_artefact(folder, draft, fitted.weights, lambda manifest: draw_gain_card(manifest, fitted))
+    folder, manifest = keep_model(
+        lambda folder: write_artefact(folder, draft, fitted.weights, lambda made: draw_gain_card(made, fitted)), out
+    )
+    return GainTraining(folder, manifest, fitted)
 
 
 def draw_gain_card(manifest: GainManifest, fitted: FittedGains) -> str:

@@ -10,7 +10,8 @@ from pupils import KNOWN, Pupil, log, made, own_home, with_pupil
 from turnout.config.learning import LearnSettings, learn_settings
 from turnout.core.errors import ConfigError
 from turnout.learn import registry
-from turnout.learn.trigger import is_due, made_ms, trained_ms
+from turnout.learn.due import is_due
+from turnout.learn.registry import made_ms, trained_ms
 from turnout.store import Store, open_store
 
 A, B = "a" * 16, "b" * 16
@@ -97,7 +98,7 @@ def test_text_that_was_not_kept_is_said(tmp_path: Path) -> None:
 def test_drift_is_asked_about_only_if_nothing_else_is_due(store: Store) -> None:
     asked = []
 
-    def drifted() -> tuple[str, ...]:
+    def drifted(*_: object) -> tuple[str, ...]:
         asked.append(True)
         return ("route mix",)
 
