@@ -186,8 +186,8 @@ def test_the_settings_are_the_users(run: Run, home: Home, tmp_path: Path) -> Non
 REFUSED = [
     (("promote", "ffffffff"), "no model"),
     (("promote", "../../x"), "no model"),
-    (("promote", "--layer", "other"), "no layer 'other'"),
-    (("rollback", "--layer", "other"), "no layer 'other'"),
+    (("promote", "--layer", "other"), "layer 'other'"),
+    (("rollback", "--layer", "other"), "layer 'other'"),
     (("rollback",), "nothing to go back to"),
     (("shadow",), "no decision log"),
     (("shadow", "--limit", "0"), "--limit 0"),

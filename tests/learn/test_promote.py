@@ -17,11 +17,14 @@ from turnout.core.errors import ChampionChanged, LearnError, PromotionRefused
 from turnout.core.query import Reading
 from turnout.core.verdict import Gate
 from turnout.learn import registry
+from turnout.learn.contest import place_of
 from turnout.learn.dataset import By, Example
+from turnout.learn.examine import GOVERNED, Evidence, Promotion, answerer, examine
+from turnout.learn.layer import GAIN
 from turnout.learn.poison.probe import new_words, probe
 from turnout.learn.poison.screen import Quarantined, Screened
 from turnout.learn.poison.trigger import Trigger
-from turnout.learn.promote import GOVERNED, Evidence, Promotion, answerer, examine, examine_gains, place_of, promote
+from turnout.learn.promote import let_serve
 from turnout.learn.shadow import Shadow
 from turnout.testing import make_router, place
 
@@ -136,7 +139,7 @@ def test_everything_that_failed_is_told_at_once() -> None:
     model = registry.Candidate(B, Path(), champion.ModelSummary(B))
     found = look(cross_validated=(880, 1000), shadow=None, cases=[Case("x", "code", text="manual")])
     with pytest.raises(PromotionRefused, match="3 checks failed") as refused:
-        promote(found, model)
+        let_serve(found, model)
     assert isinstance(refused.value.report, Promotion)
     for name in ("cross-validated accuracy", "shadow decisions", "golden cases"):
         assert name in str(refused.value)
@@ -232,7 +235,7 @@ GAINS = [
 
 @pytest.mark.parametrize(("metrics", "expected"), GAINS)
 def test_a_model_of_gains_must_pay(metrics: dict[str, Any], expected: set[str]) -> None:
-    assert failed(examine_gains(evidence(metrics=metrics, rows=[]), B, A, SETTINGS)) == expected
+    assert failed(examine(evidence(kind=GAIN, metrics=metrics, rows=[]), B, A, SETTINGS)) == expected
 
 
 def test_every_failed_check_names_where_its_limit_is_set() -> None:
@@ -241,7 +244,7 @@ def test_every_failed_check_names_where_its_limit_is_set() -> None:
     assert {check.check for check in found.checks} <= set(GOVERNED)
     assert len(found.failed) >= 5
     with pytest.raises(PromotionRefused) as caught:
-        promote(found, registry.Candidate(B, Path(), champion.ModelSummary(B)))
+        let_serve(found, registry.Candidate(B, Path(), champion.ModelSummary(B)))
     for check in found.failed:
         assert check.check in str(caught.value)
         assert check.setting in str(caught.value)
@@ -252,7 +255,9 @@ def test_every_failed_check_names_where_its_limit_is_set() -> None:
 
 def test_a_model_of_gains_runs_in_the_shadow_first() -> None:
     paying = {"kept_low": 0.8, "cost_share": 0.5}
-    assert failed(examine_gains(evidence(metrics=paying, rows=[], shadow=None), B, A, SETTINGS)) == {"shadow decisions"}
+    assert failed(examine(evidence(kind=GAIN, metrics=paying, rows=[], shadow=None), B, A, SETTINGS)) == {
+        "shadow decisions"
+    }
 
 
 def test_questions_for_no_route_count_where_they_are_let_through() -> None:
@@ -281,7 +286,7 @@ def test_it_serves_and_the_history_says_why(tmp_path: Path) -> None:
     on_shelf(tmp_path, A, B)
     registry.set_champion("mine", "student", A)
     model = registry.find_candidate("mine", "student", B)
-    done, change = promote(look(), model, who="ana")
+    done, change = let_serve(look(), model, who="ana")
     assert done.promoted
     assert not done.forced
     assert change is not None
@@ -296,9 +301,9 @@ def test_force_is_written_down(tmp_path: Path) -> None:
     model = registry.find_candidate("mine", "student", B)
     found = look(shadow=None)
     with pytest.raises(PromotionRefused):
-        promote(found, model)
+        let_serve(found, model)
     assert champion.champion_digest("mine", "student") == A
-    done, change = promote(found, model, force=True)
+    done, change = let_serve(found, model, force=True)
     assert done.forced
     assert change is not None
     assert change.why == "forced: shadow decisions"
@@ -312,7 +317,7 @@ def test_a_comparison_with_a_champion_that_is_gone_promotes_nothing(tmp_path: Pa
     found = look()
     registry.set_champion("mine", "student", other)
     with pytest.raises(ChampionChanged):
-        promote(found, model)
+        let_serve(found, model)
     assert champion.champion_digest("mine", "student") == other
 
 

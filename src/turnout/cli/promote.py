@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from turnout.core.embed import Embeds
-    from turnout.learn.promote import Check, Promotion
+    from turnout.learn.examine import Check, Promotion
     from turnout.learn.shadow import Shadow
 
 # The profile that ships with a student.
@@ -85,12 +85,10 @@ def hold(
 ) -> Promotion:
     """The one way to let a model serve: held against the champion by every check that applies to it."""
     with needing_learn():
-        from turnout.config.learning import learn_settings
-        from turnout.learn.contest import contend
+        from turnout.learn.promote import promote as let_serve
     with progressing("checks") as progress:
-        return contend(
+        return let_serve(
             profile,
-            settings=learn_settings(config),
             layer=layer,
             digest=digest,
             accept=accept,

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from turnout.config.champion import SHIPPED, champion_digest, shipped_model
 from turnout.config.load import load_document
 from turnout.learn import registry
-from turnout.learn.layer import TRAINED, find_layer
+from turnout.learn.layer import find_trained
 
 from .option import ConfigOption, JsonOption, ProfileOption
 from .promote import PROMOTED, LayerOption, who_is_it
@@ -59,7 +59,7 @@ def _place(profile: str, layer: str | None) -> tuple[str, str]:
     document, _ = load_document(profile)
     entries = [entry for entry in document.tree.get("layers", ()) if isinstance(entry, dict)]
     name = str(document.tree.get("name", ""))
-    return name, find_layer(name, entries, TRAINED, layer)[0]
+    return name, find_trained(name, entries, layer)[0]
 
 
 def _said(digest: str, name: str, layer: str) -> str:

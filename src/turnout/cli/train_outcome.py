@@ -18,7 +18,7 @@ from .stream import phases
 
 if TYPE_CHECKING:
     from turnout.core.embed import Embeds
-    from turnout.learn.promote import Promotion
+    from turnout.learn.examine import Promotion
     from turnout.learn.train_gain import GainTraining
 
 

@@ -1,36 +1,29 @@
 """A challenger and the champion, each in its place in the same profile, and what is known about either.
 
-Both are read and built as the profile's student would be; only the folder differs. What they are compared on stands
-beside the challenger since it was trained: rows neither has learnt from, and what the screen made of the new ones.
+Both are read and built as the profile's student would be; only the folder differs.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Callable
 from pathlib import Path as File
+from typing import NamedTuple
 
 from msgspec import Struct
 
 from turnout.config.cases import Case, read_cases
 from turnout.config.champion import champion_digest, find_model
 from turnout.config.check import layer_id
-from turnout.config.learning import LearnSettings
 from turnout.config.load import apply_settings, read_chain, settings_file
 from turnout.config.resolve import build
 from turnout.core.embed import Embeds
-from turnout.core.errors import LearnError, PromotionRefused
-from turnout.core.profile import Profile
+from turnout.core.errors import LearnError
+from turnout.core.profile import Placed, Profile
 from turnout.core.router import Router
 
 from . import registry
-from .dataset import Example, read_seeds, row_key
-from .layer import GAIN, TRAINED, find_layer
-from .promote import Evidence, Promotion, examine, examine_gains, place_of, promote
+from .layer import find_trained
 from .registry import Candidate
-from .shadow import kept
-from .train import Noted, read_noted
 
 
 class Contest(Struct, frozen=True):
@@ -57,7 +50,7 @@ def open_contest(
 ) -> Contest:
     """The challenger of that digest, or the newest, and the champion; neither is served by this."""
     plain = build_with(profile, None, None, embedder=embedder, config=config)
-    name, entry = find_layer(plain.name, plain.resolved["layers"], TRAINED, layer)
+    name, entry = find_trained(plain.name, plain.resolved["layers"], layer)
     challenger = registry.find_candidate(plain.name, name, digest)
     if challenger.champion:
         raise LearnError(f"{challenger.digest} serves already: name another, or train one (turnout train -p {profile})")
@@ -77,33 +70,21 @@ def open_contest(
     )
 
 
-def contend(
-    profile: str | os.PathLike[str],
-    *,
-    settings: LearnSettings,
-    layer: str | None = None,
-    digest: str | None = None,
-    accept: tuple[str, ...] = (),
-    embedder: Embeds | None = None,
-    config: str | os.PathLike[str] | None = None,
-    check: bool = False,
-    force: bool = False,
-    who: str = "",
-    why: str = "",
-    progress: Callable[[int, int], None] = lambda *_: None,
-) -> Promotion:
-    """Hold a challenger against the champion and, unless this is only a `check`, let it serve if it passes."""
-    contest = open_contest(profile, layer=layer, digest=digest, embedder=embedder, config=config)
-    evidence = gather_evidence(contest, accept)
-    examined = examine_gains if contest.kind == GAIN else examine
-    found = examined(evidence, contest.challenger.digest, contest.champion, settings, progress)
-    if check:
-        return found
-    # Refused: the report says why.
-    with contextlib.suppress(PromotionRefused):
-        found, _ = promote(found, contest.challenger, who=who, why=why, force=force)
-        registry.discard(contest.profile, contest.layer, keep=settings.keep_models)
-    return found
+def place_of(router: Router, layer: str) -> Placed:
+    """The layer, with a model in it."""
+    for placed in router.profile.layers:
+        if placed.id == layer:
+            if placed.cost == "network":
+                said = (
+                    "its vectors come from a server: compare it where the embedder is installed (turnout embed install)"
+                )
+                raise LearnError(f"{router.profile.name}/{layer} cannot be asked here, {said}")
+            if placed.call is None:
+                why = placed.absent or f"no installed package provides {placed.kind}"
+                raise LearnError(f"{router.profile.name}/{layer} has no model in its place: {why}")
+            return placed
+    known = ", ".join(placed.id for placed in router.profile.layers)
+    raise LearnError(f"profile {router.profile.name!r} has no layer {layer!r} (it has: {known})")
 
 
 def build_with(
@@ -128,50 +109,24 @@ def build_with(
     return build(document, remarks, embedder=embedder, beside=chain.beside)
 
 
-def gather_evidence(contest: Contest, accept: tuple[str, ...] = ()) -> Evidence:
-    """What is held against the challenger, or for it."""
-    profile, layer, challenger = contest.profile, contest.layer, contest.challenger
-    noted = read_noted(profile, layer, challenger.digest)
-    before = read_noted(profile, layer, contest.champion)
-    # Held out by the same rule both times; a row that changed sides all the same is no fair judge.
-    learnt = set(before.learnt) if before is not None else set()
-    rows = [row for row in noted.held if row_key(row) not in learnt] if noted is not None else []
-    metrics = challenger.summary.metrics
-    crossed = None
-    if isinstance(metrics.get("accuracy"), float | int) and isinstance(metrics.get("rows"), float | int):
-        count = int(metrics["rows"])
-        crossed = round(metrics["accuracy"] * count), count
-    return Evidence(
-        metrics=metrics,
-        new=contest.new,
-        old=contest.old,
-        layer=layer,
-        rows=rows,
-        cases=contest.cases,
-        screened=noted.screened if noted is not None else None,
-        fresh=noted.screened.kept if noted is not None else (),
-        known=_known(profile, before, contest.new.profile.routes),
-        accept=accept,
-        cross_validated=crossed,
-        shadow=kept(profile, layer, challenger.digest),
-    )
+class ServingLayer(NamedTuple):
+    """A profile as it serves."""
+
+    router: Router
+    layer: str
+    """The layer that is trained."""
+    digest: str | None
+    """What the registry calls the model there; None where none is."""
 
 
-def _known(profile: str, before: Noted | None, routes: tuple[str, ...]) -> list[Example]:
-    """What the champion has seen, as far as its text is there: seeds, and what came with its own training."""
-    seeds = list(read_seeds(profile, routes).rows)
-    return [*seeds, *before.held, *before.screened.kept] if before is not None else seeds
-
-
-def champion_router(
+def open_serving(
     profile: str | os.PathLike[str],
     *,
     layer: str | None = None,
     embedder: Embeds | None = None,
     config: str | os.PathLike[str] | None = None,
-) -> tuple[Router, str, str | None]:
-    """The profile as it serves, its student's layer, and what the shelf calls the model there; None where none is."""
+) -> ServingLayer:
     built = build_with(profile, None, None, embedder=embedder, config=config)
-    name, _ = find_layer(built.name, built.resolved["layers"], TRAINED, layer)
+    name, _ = find_trained(built.name, built.resolved["layers"], layer)
     served = any(placed.id == name and placed.call is not None for placed in built.layers)
-    return Router(built), name, champion_digest(built.name, name) if served else None
+    return ServingLayer(Router(built), name, champion_digest(built.name, name) if served else None)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import re
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -23,6 +24,7 @@ from turnout.core.verdict import Verdict
 from turnout.store import Label, Records, Span, Store
 from turnout.text.fold import fold
 
+from .contest import ServingLayer
 from .registry import trained_ms
 
 # The chance of calling drift where there is none, over all measures together.
@@ -41,6 +43,8 @@ LEAST = 50
 MOST = 5_000
 # A share is not taken for less than this: of what was never seen a logarithm has no end.
 NEVER = 1e-4
+# What is recent by default, where no model says when it learnt: a month.
+RECENT_MS = 30 * 24 * 3_600_000
 _WORD = re.compile(r"\w+")
 
 
@@ -138,6 +142,24 @@ def find_drift(store: Store, profile: str, layer: str) -> tuple[str, ...]:
         before += window(store.records(tenant), profile, Span(0, since))
         recent += window(store.records(tenant), profile, Span(since))
     return compare(before, recent).drifted
+
+
+def measure_drift(
+    serving: ServingLayer, store: Store, *, tenant: str = "", since_ms: int | None = None, against_ms: int = 0
+) -> tuple[Drift, int]:
+    """What was logged since the newest model was trained, or since `since_ms`, against what was logged before that; and
+    since when that is."""
+    router, name, digest = serving
+    own = router.profile.name
+    if since_ms is None:
+        since_ms = trained_ms(own, name) or time.time_ns() // 1_000_000 - RECENT_MS
+    if against_ms >= since_ms:
+        raise LearnError("--against is not before --since: there is nothing between them to compare with")
+    records = store.records(tenant)
+    before = window(records, own, Span(against_ms, since_ms))
+    recent = window(records, own, Span(since_ms))
+    judge = judge_of(router, name) if digest is not None else None
+    return compare(before, recent, judge=judge, judged_by=digest or ""), since_ms
 
 
 def judge_of(router: Router, layer: str) -> Callable[[str], Judged] | None:

@@ -28,3 +28,10 @@ def find_layer(
         raise LearnError(f"profile {profile!r} has several of {what}: --layer {' or --layer '.join(found)}")
     chosen = name or next(iter(found))
     return chosen, found[chosen]
+
+
+def find_trained(
+    profile: str, entries: Iterable[Mapping[str, Any]], name: str | None = None
+) -> tuple[str, Mapping[str, Any]]:
+    """The layer that serves a model of the registry."""
+    return find_layer(profile, entries, TRAINED, name, ": nothing in it is trained")

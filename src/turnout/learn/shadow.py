@@ -18,13 +18,14 @@ import msgspec
 from msgspec import Struct
 
 from turnout.core.decision import Decision, Step
-from turnout.core.errors import QueryError
+from turnout.core.errors import LearnError, QueryError
 from turnout.core.query import Query
 from turnout.core.router import Router
-from turnout.store import Records, Span
+from turnout.store import Records, Span, Store
 from turnout.store.entry import asked_text
 from turnout.store.stats import ALWAYS
 
+from .contest import Contest
 from .registry import note, note_file
 
 PASSED_ON = "(passed on)"
@@ -108,9 +109,39 @@ class Shadow(Struct, frozen=True):
         return self.same / self.decisions if self.decisions else 0.0
 
 
-class Shadowed(NamedTuple):
+class ShadowRun(NamedTuple):
     shadow: Shadow
     differences: list[Difference]
+
+
+def shadow_log(
+    contest: Contest,
+    store: Store,
+    *,
+    tenant: str = "",
+    span: Span = ALWAYS,
+    most: int = MOST,
+    progress: Callable[[int, int], None] = lambda *_: None,
+) -> ShadowRun:
+    """Decide the newest logged questions with a challenger and with the champion, and keep what was found."""
+    asked = logged(store.records(tenant), contest.profile, span=span, most=most)
+    if not asked.questions:
+        why = f"{asked.unread:,} were logged without their text" if asked.unread else "none is logged in that span"
+        raise LearnError(
+            f"no question of {contest.profile!r} to decide again: {why} "
+            '(text = "full" in [store] keeps it; --since, --tenant and --db choose others)'
+        )
+    found = shadow(
+        contest.old,
+        contest.new,
+        asked.questions,
+        layer=contest.layer,
+        digests=(contest.champion, contest.challenger.digest),
+        unread=asked.unread,
+        progress=lambda done, _: progress(done, len(asked.questions)),
+    )
+    keep(found.shadow)
+    return found
 
 
 def shadow(
@@ -122,7 +153,7 @@ def shadow(
     digests: tuple[str, str],
     unread: int = 0,
     progress: Callable[[int, int], None] = lambda *_: None,
-) -> Shadowed:
+) -> ShadowRun:
     """Decide every question with both. `digests` are the champion's and the challenger's.
 
     Where nothing serves yet, what would reach the challenger is passed on.
@@ -169,7 +200,7 @@ def shadow(
         unread=unread,
         refused=found["refused"],
     )
-    return Shadowed(made, differences)
+    return ShadowRun(made, differences)
 
 
 def _count(side: Counter[str], route: str, asked: Asked) -> None:

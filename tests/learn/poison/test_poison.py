@@ -18,9 +18,9 @@ from turnout.layers.student import Student
 from turnout.layers.student_model import StudentModel
 from turnout.learn.dataset import WEIGHTS, By, Example
 from turnout.learn.dedupe import dedupe
+from turnout.learn.examine import Evidence, Promotion, answerer, examine
 from turnout.learn.fit import FitSettings, fit
 from turnout.learn.poison.screen import Screened, screen
-from turnout.learn.promote import Evidence, Promotion, answerer, examine
 from turnout.learn.shadow import Shadow
 from turnout.testing import make_router, place
 from turnout.text.ngram import Ngrams
