@@ -9,7 +9,7 @@ import pytest
 
 from taught import LABELS, OUTSIDE, Words, keep, questions, teach
 from turnout.core.errors import LearnError, TooFewExamples
-from turnout.learn.calibration import Measures, fit_confidence, fit_mix, state_confidence
+from turnout.learn.confidence import Measures, fit_confidence, fit_mix, state_confidence
 from turnout.learn.dataset import Example
 from turnout.learn.fit import FitSettings, Fitted, fit
 from turnout.learn.metric import ece

@@ -94,15 +94,19 @@ def build_with(
     *,
     embedder: Embeds | None = None,
     config: str | os.PathLike[str] | None = None,
+    instead: bool = False,
 ) -> Profile:
-    """The profile with the model of that folder in a layer's place; without a folder, as it is."""
+    """The profile with the model of that folder in a layer's place; without a folder, as it is.
+
+    `instead` is for a layer whose own table names its model: no promotion reaches that one.
+    """
     chain = read_chain(profile)
     document, remarks = apply_settings(chain, settings_file(config))
     if folder is not None:
         for entry in document.tree["layers"]:
             if layer_id(entry) != layer:
                 continue
-            if "model" in entry or "artefact" in entry:
+            if not instead and ("model" in entry or "artefact" in entry):
                 said = "no promotion reaches it: take `model` and `artefact` out of its table"
                 raise LearnError(f"the profile {profile} names the model of its layer {layer!r} itself, so {said}")
             entry["model"] = str(folder.absolute())

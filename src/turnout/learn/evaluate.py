@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
 
+from turnout.core.embed import Embeds
+from turnout.core.errors import LearnError
 from turnout.core.query import Query
 from turnout.core.router import Router
 
 from .bound import Paired, clopper_pearson, compare_paired
+from .card import Card, render_card
+from .card_plot import percent
+from .dataset import Examples, hash_examples
+from .labelled import ask_layers, load_serving, models_of, read_labelled
 from .metric import auroc, brier, coverage_at, ece
 from .trial import Trial, Tried, decide_local
 
@@ -120,6 +127,38 @@ def _time(trial: Trial) -> float:
     return float(np.median(taken)) / 1000 if taken else 0.0
 
 
+class Comparison(NamedTuple):
+    """Several models of a profile on the same questions."""
+
+    examples: Examples
+    trials: list[Trial]
+    evaluations: list[Evaluation]
+    paired: tuple[Paired, Paired] | None
+    """The second against the first: its answers, and the cascades they stand in; None for one model alone."""
+
+
+def evaluate_models(
+    name: str,
+    source: str | None = None,
+    models: Sequence[str] = (),
+    *,
+    embedder: Embeds | None = None,
+    config: str | None = None,
+    progress: Callable[[int, int], None] = lambda *_: None,
+) -> Comparison:
+    """Judge a profile as it serves, or with the models of these folders, by questions none of them has learnt from."""
+    profiles = [load_serving(name, model=model, embedder=embedder, config=config) for model in models or (None,)]
+    examples = read_labelled(source, profiles)
+    trials = [ask_layers(profile, examples, progress) for profile in profiles]
+    paired = None
+    if len(trials) > 1:
+        layer = next(iter(models_of(profiles[-1])), None)
+        if layer is None or layer not in models_of(profiles[0]):
+            raise LearnError("one of the two models is not served (see the remarks of turnout check): nothing compares")
+        paired = compare_trials(trials[0], trials[1], layer)
+    return Comparison(examples, trials, [evaluate(trial) for trial in trials], paired)
+
+
 def compare_trials(old: Trial, new: Trial, layer: str) -> tuple[Paired, Paired]:
     """Two models of one layer on the same questions: their answers, and the cascades they stand in.
 
@@ -154,3 +193,44 @@ def answers_of(trial: Trial, tried: Tried) -> tuple[Sequence[str], Sequence[str]
 
 def _number(value: float) -> float | None:
     return None if math.isnan(value) else value
+
+
+def draw_evaluation(trial: Trial, found: Evaluation, examples: Examples, source: str | None) -> str:
+    """The card of the layer that was trained, judged on these questions."""
+    tried = main_layer(trial)
+    if tried is None:
+        raise LearnError("--card: no layer answers by a score here, so there is nothing to draw")
+    true, said, sure = answers_of(trial, tried)
+    profile, cascade = trial.profile, found.cascade
+    digest = models_of(profile).get(tried.place.id)
+    facts = [("profile", f"{profile.name} {profile.hash}, layer {tried.place.id}"), ("kind", tried.place.kind)]
+    if digest is not None:
+        facts.append(("model", digest))
+    facts.append(("judged on", f"{len(trial.labels):,} questions, sha256 {hash_examples(examples.rows)[:16]}"))
+    meaning = "its confidence is fitted" if tried.calibrated else "its confidence is a score, no probability"
+    limits = [
+        f"{count:,} questions are outside every route ({label}): whoever answers them is wrong"
+        for label, count in trial.foreign.items()
+    ]
+    limits.append("Figures hold for questions like these, and for this model alone.")
+    return render_card(
+        Card(
+            title=f"{profile.name} · {tried.place.id}",
+            what=profile.description or "what a profile's layer decides",
+            true=true,
+            said=said,
+            confidence=sure,
+            labels=profile.routes,
+            judged_on=source or "held out from training",
+            facts=facts,
+            fitted=[("confidence", meaning)],
+            metrics=[
+                ("local layers decide", percent(cascade.decided / max(cascade.rows, 1)), "all of them together"),
+                ("of that, right", percent(cascade.right / max(cascade.decided, 1)), "with the profile's gates"),
+                ("median decision", f"{cascade.p50_us:,.0f} µs", "reading included, no model asked"),
+            ],
+            gate=tried.place.gate.confidence,
+            limits=limits[:20],
+            repeat=[f"turnout evaluate {source or ''} -p {profile.name} --card card.html"],
+        )
+    )

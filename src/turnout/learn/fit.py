@@ -24,7 +24,7 @@ from turnout.text.fold import fold
 from turnout.text.ngram import Ngrams
 
 from .artefact import now
-from .calibration import Mix, fit_mix
+from .confidence import Mix, fit_mix
 from .dataset import Example
 from .feature import Floats, Say, count_ngrams, embed_texts
 from .head import Head, Which, choose_strength, fit_head, to_bytes

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from turnout.layers.student_model import Abstention, Alone, Confidence, Scale
 
-from .calibration import LEAST_SPREAD, Measures, fit_confidence, leads, measure_scale, state_confidence
+from .confidence import LEAST_SPREAD, Measures, fit_confidence, leads, measure_scale, state_confidence
 
 Floats = npt.NDArray[Any]
 

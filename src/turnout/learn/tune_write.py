@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import datetime
 import hashlib
-import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path as File
 
 import msgspec
 
-from turnout.config.load import load_profile, read_chain, shipped
+from turnout.config.load import read_chain
 from turnout.config.write import toml_comment, toml_key, toml_text, toml_value
 from turnout.core.errors import LearnError
 from turnout.text.control import escape_json
 
+from .heir import write_heir
 from .tune import Report
 from .tune_band import BandNumbers
 from .tune_rank import RankNumbers
@@ -37,27 +37,17 @@ def write_profile(
     out: File, base: str, layer: str, report: Report, rows: Sequence[tuple[str, str]], *, source: str
 ) -> tuple[File, File]:
     """The new profile and its cases. What would not load is not left behind."""
-    if out.suffix != ".toml":
-        raise LearnError(f"--out {out}: a profile is a .toml file")
-    if out.stem in shipped():
-        raise LearnError(f"--out {out}: {out.stem!r} is the name of a shipped profile, choose another")
-    chain = read_chain(base)
-    if out.resolve() in [file.resolve() for file in chain.files]:
-        raise LearnError(f"--out {out}: the profile it would extend is that file, choose another")
-    unnamed = [entry for entry in chain.document.tree.get("layers", ()) if not isinstance(entry.get("id"), str)]
+    layers = read_chain(base).document.tree.get("layers", ())
+    unnamed = [entry for entry in layers if not isinstance(entry.get("id"), str)]
     if unnamed:
         raise LearnError(f"a layer of {base} ({unnamed[0].get('kind')}) has no id: give every layer one, to extend it")
-    beside = base if base in shipped() else os.path.relpath(base, out.parent)
     cases = out.with_name(f"{out.stem}.cases.jsonl")
-    text = compose(out.stem, beside, layer, report, rows, source=source, cases=cases.name)
-    part = out.with_name(f".{out.stem}.part.toml")
-    try:
-        part.write_text(text, encoding="utf-8", newline="\n")
-        load_profile(part, config="")
-        cases.write_bytes(_cases(out.stem, rows))
-        os.replace(part, out)
-    finally:
-        part.unlink(missing_ok=True)
+    write_heir(
+        out,
+        base,
+        lambda beside: compose(out.stem, beside, layer, report, rows, source=source, cases=cases.name),
+        lambda _: cases.write_bytes(_cases(out.stem, rows)),
+    )
     return out, cases
 
 
