@@ -18,6 +18,7 @@ from turnout.text.control import escape_json
 
 from .labelled import read_share
 from .option import ConfigOption, DbOption, JsonOption, ProfileOption, SinceOption, UntilOption
+from .promote import needing_learn
 from .question import STDIN
 from .screen import console, counted, glyphs_for, visible, write_json
 from .stored import reading_log, span_of
@@ -151,11 +152,9 @@ def train(
         )
     if keep_quality is not None or budget is not None or max_cost is not None:
         raise QueryError("--keep-quality, --budget and --max-cost are aims of --outcomes FILE: name one")
-    try:
+    with needing_learn():
         from turnout.learn.train import find_student
         from turnout.learn.train import train as fit
-    except ImportError as error:
-        raise LearnError(f"training needs {error.name}: pip install 'turnout[learn]'") from None
     own = find_student(loaded, layer)  # before anything is read
     if if_due and not _is_due(loaded, own, json, db, config):
         return 0

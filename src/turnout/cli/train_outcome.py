@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from turnout.core.errors import LearnError, QueryError
+from turnout.core.errors import QueryError
 from turnout.core.profile import Profile
 
 from .promote import form as promotion_form
-from .promote import hold, print_promotion
+from .promote import hold, needing_learn, print_promotion
 from .screen import console, glyphs_for, visible, write_json
 from .stream import phases
 
@@ -46,11 +46,9 @@ def train_from_outcomes(
 ) -> int:
     """Train, and let it serve if that was asked for and every check of `turnout promote` says it may; `name` is the
     profile as it stands on the command line."""
-    try:
+    with needing_learn():
         from turnout.learn.frontier import aim_for
         from turnout.learn.train_gain import train_gains
-    except ImportError as error:
-        raise LearnError(f"training needs {error.name}: pip install 'turnout[learn]'") from None
     aim = aim_for(**{name: number(name, said) for name, said in aimed._asdict().items()})
     with phases() as say:
         found = train_gains(

@@ -10,9 +10,10 @@ import msgspec
 from cyclopts import Parameter
 
 from turnout.config.load import load_profile
-from turnout.core.errors import LearnError, QueryError
+from turnout.core.errors import QueryError
 
 from .option import DEFAULT_PROFILE, ConfigOption, JsonOption, ProfileOption
+from .promote import needing_learn
 from .screen import console, counted, glyphs_for, visible, write_json
 from .stream import progressing
 
@@ -54,13 +55,11 @@ def tune(
     loaded = load_profile(profile, config=config)
     if out is not None and File(out).exists() and not force:
         raise QueryError(f"{out} would be overwritten: choose another name, or say --force")
-    try:
+    with needing_learn():
         from turnout.learn.dataset import read_examples
         from turnout.learn.tune import describe, find_signals
         from turnout.learn.tune import tune as fit
         from turnout.learn.tune_write import hash_labels, write_profile
-    except ImportError as error:
-        raise LearnError(f"tuning needs {error.name}: pip install 'turnout[learn]'") from None
     place, settings = find_signals(loaded, layer)
     examples = read_examples(source, routes=loaded.routes, profile=loaded.name)
     rows = list(dict.fromkeys((example.text, example.label) for example in examples.rows))

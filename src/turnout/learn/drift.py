@@ -13,9 +13,11 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+import numpy as np
 from msgspec import Struct
+from scipy import special
 
 from turnout.core.errors import LearnError
 from turnout.core.query import Query
@@ -291,31 +293,21 @@ def _share(name: str, before: Sequence[bool], recent: Sequence[bool], what: str)
 
 def chi_square(before: Sequence[int], recent: Sequence[int]) -> float:
     """How likely two lists of counts are so far apart by chance: Pearson's test of homogeneity."""
-    rows, columns = (sum(before), sum(recent)), [old + new for old, new in zip(before, recent, strict=True)]
-    total = sum(rows)
-    freedom = sum(map(bool, columns)) - 1
-    if freedom < 1 or not all(rows):
+    found = np.array([before, recent], np.float64)
+    found = found[:, found.sum(axis=0) > 0]
+    if found.shape[1] < 2 or not found.sum(axis=1).all():
         return 1.0
-    statistic = sum(
-        (found - row * column / total) ** 2 / (row * column / total)
-        for row, counts in zip(rows, (before, recent), strict=True)
-        for found, column in zip(counts, columns, strict=True)
-        if column
-    )
-    return float(_special().chdtrc(freedom, statistic))
+    expected = np.outer(found.sum(axis=1), found.sum(axis=0)) / found.sum()
+    return float(special.chdtrc(found.shape[1] - 1, ((found - expected) ** 2 / expected).sum()))
 
 
 def kolmogorov_smirnov(before: Sequence[float], recent: Sequence[float]) -> tuple[float, float]:
     """The largest distance between two distributions, and how likely it is by chance (asymptotically)."""
-    old, new = sorted(before), sorted(recent)
-    at = [0, 0]
-    largest = 0.0
-    for value in sorted({*old, *new}):
-        for side, values in enumerate((old, new)):
-            while at[side] < len(values) and values[at[side]] <= value:
-                at[side] += 1
-        largest = max(largest, abs(at[0] / len(old) - at[1] / len(new)))
-    return largest, float(_special().kolmogorov(largest * math.sqrt(len(old) * len(new) / (len(old) + len(new)))))
+    values = np.concatenate([before, recent])
+    shares = [np.searchsorted(np.sort(side), values, side="right") / len(side) for side in (before, recent)]
+    largest = float(np.abs(shares[0] - shares[1]).max())
+    size = len(before) * len(recent) / (len(before) + len(recent))
+    return largest, float(special.kolmogorov(largest * math.sqrt(size)))
 
 
 def fisher(recent: int, of_recent: int, before: int, of_before: int) -> float:
@@ -330,11 +322,3 @@ def fisher(recent: int, of_recent: int, before: int, of_before: int) -> float:
         for k in range(max(recent, hits - of_before), min(hits, of_recent) + 1)
     )
     return min(1.0, chance)
-
-
-def _special() -> Any:
-    try:
-        from scipy import special
-    except ImportError:
-        raise LearnError("drift is tested with SciPy: pip install 'turnout[learn]'") from None
-    return special

@@ -74,13 +74,7 @@ class Evaluation(Struct, frozen=True):
 
 def evaluate(trial: Trial) -> Evaluation:
     gates = trial.gates()
-    answers, decided, wrong = decide_local(trial, gates)
-    sure = np.full(len(decided), np.nan)
-    free = np.ones(len(decided), bool)
-    for tried, layer, gate in zip(trial.layers, trial.said(), gates, strict=True):
-        mine = free & layer.admits(gate)
-        sure[mine] = tried.confidence[mine]
-        free &= ~mine
+    answers, sure, decided, wrong = decide_local(trial, gates)
     count, right = int(decided.sum()), int((decided & ~wrong).sum())
     cascade = CascadeFigures(
         rows=len(decided),
@@ -170,8 +164,8 @@ def compare_trials(old: Trial, new: Trial, layer: str) -> tuple[Paired, Paired]:
     other = next(tried.right for tried in old.layers if tried.place.id == layer)
     cascades = []
     for trial in (new, old):
-        _, decided, wrong = decide_local(trial, trial.gates())
-        cascades.append(decided & ~wrong)
+        found = decide_local(trial, trial.gates())
+        cascades.append(found.decided & ~found.wrong)
     return compare_paired(one, other, DELTA), compare_paired(cascades[0], cascades[1], DELTA)
 
 

@@ -293,15 +293,21 @@ def count(layers: Sequence[Said], gates: Sequence[float]) -> Count:
     return Count(rows, int(decided.sum()), int(wrong.sum()))
 
 
+def decide_by(layers: Sequence[Said], gates: Sequence[float]) -> npt.NDArray[np.intp]:
+    """The place of the layer that decides each question, -1 where none does."""
+    by = np.full(len(layers[0].right) if layers else 0, -1)
+    for place, (layer, gate) in enumerate(zip(layers, gates, strict=True)):
+        by[(by < 0) & layer.admits(gate)] = place
+    return by
+
+
 def share(layers: Sequence[Said], gates: Sequence[float]) -> tuple[Share, ...]:
     """Who decides how much, and how much of that is wrong."""
-    free = np.ones(len(layers[0].right) if layers else 0, bool)
-    found = []
-    for layer, gate in zip(layers, gates, strict=True):
-        mine = free & layer.admits(gate)
-        found.append(Share(layer.id, int(mine.sum()), int((mine & ~layer.right).sum())))
-        free &= ~mine
-    return tuple(found)
+    by = decide_by(layers, gates)
+    return tuple(
+        Share(layer.id, int((by == place).sum()), int(((by == place) & ~layer.right).sum()))
+        for place, layer in enumerate(layers)
+    )
 
 
 def _need_more(points: Sequence[Point], max_error: float, delta: float, testing: float) -> tuple[int | None, float]:

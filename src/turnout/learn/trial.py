@@ -24,7 +24,7 @@ from turnout.core.query import Query, Reading
 from turnout.core.registry import kinds
 from turnout.core.verdict import Fault, Verdict, check_verdict
 
-from .gate import Said, decide
+from .gate import Said, decide_by
 from .metric import Flags, Floats
 
 JOIN = " + "
@@ -186,15 +186,24 @@ def _sorted(label: str) -> str:
     return JOIN.join(sorted(label.split(JOIN)))
 
 
-def decide_local(trial: Trial, gates: Sequence[float]) -> tuple[list[str | None], Flags, Flags]:
-    """What the cascade of local layers says with these gates, whether it decides, and whether wrongly."""
-    rows = np.arange(len(trial.labels))
-    said = trial.said()
-    decided, wrong = decide(said, gates, rows)
-    answers: list[str | None] = [None] * len(rows)
-    free = np.ones(len(rows), bool)
-    for tried, layer, gate in zip(trial.layers, said, gates, strict=True):
-        for number in np.flatnonzero(free & layer.admits(gate)):
-            answers[number] = tried.routes[number]
-        free &= ~layer.admits(gate)
-    return answers, decided, wrong
+class CascadeAnswers(NamedTuple):
+    """What the local layers say together."""
+
+    routes: list[str | None]
+    """None where the question goes on."""
+    confidence: Floats
+    decided: Flags
+    wrong: Flags
+
+
+def decide_local(trial: Trial, gates: Sequence[float]) -> CascadeAnswers:
+    """What the cascade of local layers says with these gates."""
+    by = decide_by(trial.said(), gates)
+    routes: list[str | None] = [None] * len(by)
+    confidence, wrong = np.full(len(by), np.nan), np.zeros(len(by), bool)
+    for place, tried in enumerate(trial.layers):
+        mine = by == place
+        confidence[mine], wrong[mine] = tried.confidence[mine], ~tried.right[mine]
+        for number in np.flatnonzero(mine):
+            routes[number] = tried.routes[number]
+    return CascadeAnswers(routes, confidence, by >= 0, wrong)
