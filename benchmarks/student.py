@@ -42,7 +42,7 @@ from turnout.core.query import Query, Reading
 from turnout.layers.student import Student
 from turnout.layers.student_model import StudentModel
 from turnout.learn.artefact import pack
-from turnout.learn.fit import Fitted, fit
+from turnout.learn.fit import StudentFit, fit
 from turnout.learn.metric import auroc, coverage_at, ece
 from turnout.models.embed import MiniLM, find_embedder
 from turnout.text.fold import fold
@@ -223,7 +223,7 @@ def cut(text: str) -> str:
 # --- accuracy
 
 
-def train(data: Sets, embedder: Kept | None, say: Callable[[str], None]) -> Fitted:
+def train(data: Sets, embedder: Kept | None, say: Callable[[str], None]) -> StudentFit:
     if embedder is not None:
         for rows in (data.train, data.val, data.test):
             if rows:
@@ -263,7 +263,7 @@ def answer(trained: StudentModel, embedder: Embeds | None, rows: Rows) -> Answer
 
 
 def judge(
-    data: Sets, name: str, fitted: Fitted, trained: StudentModel, embedder: Embeds | None, *, quick: bool
+    data: Sets, name: str, fitted: StudentFit, trained: StudentModel, embedder: Embeds | None, *, quick: bool
 ) -> tuple[list[str], list[Check]]:
     val = answer(trained, embedder, data.val) if data.val else None
     test = answer(trained, embedder, data.test)

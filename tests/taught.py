@@ -10,7 +10,7 @@ import numpy as np
 
 from turnout.layers.student_model import StudentManifest
 from turnout.learn.artefact import write_artefact
-from turnout.learn.fit import Fitted, fit
+from turnout.learn.fit import StudentFit, fit
 
 LABELS = ("first", "second", "third")
 """The routes of `turnout.testing`."""
@@ -62,16 +62,16 @@ class Words:
         return found
 
 
-def teach(embedder: Words | None = None, *, seed: int = 0, labels: Sequence[str] = LABELS) -> Fitted:
+def teach(embedder: Words | None = None, *, seed: int = 0, labels: Sequence[str] = LABELS) -> StudentFit:
     return fit([*questions(labels), *OUTSIDE], embedder=embedder, seed=seed)
 
 
 @cache
-def teach_staged() -> Fitted:
+def teach_staged() -> StudentFit:
     """A student of two stages, taught with `Words()`."""
     return fit([*questions(things=MANY_THINGS), *OUTSIDE], embedder=Words())
 
 
-def keep(folder: Path, fitted: Fitted, *, profile: str = "taught") -> StudentManifest:
+def keep(folder: Path, fitted: StudentFit, *, profile: str = "taught") -> StudentManifest:
     draft = fitted.manifest(profile=profile, data_hash="rows", created="2026-01-01T00:00:00+00:00")
     return write_artefact(folder, draft, fitted.arrays)

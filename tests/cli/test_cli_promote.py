@@ -240,8 +240,10 @@ def test_drift_between_two_windows(run: Run, home: Home, monkeypatch: pytest.Mon
 
     serve(home.first)
     windows = iter([[1], [2]])
-    before = [measured.Seen(row.text, row.label, "student", 0.9) for row in chatter(200, seed=5)]
-    recent = [measured.Seen(row.text, "PLATFORM", "student", 0.9) for row in chatter(200, seed=6, label="PLATFORM")]
+    before = [measured.TrafficRow(row.text, row.label, "student", 0.9) for row in chatter(200, seed=5)]
+    recent = [
+        measured.TrafficRow(row.text, "PLATFORM", "student", 0.9) for row in chatter(200, seed=6, label="PLATFORM")
+    ]
     log(home, 1)
     monkeypatch.setattr(measured, "window", lambda *_: before if next(windows) == [1] else recent)
     found = run("drift", "-p", home.profile)

@@ -13,7 +13,7 @@ from stored import taught
 from turnout.config.champion import find_champion, shelf_of
 from turnout.layers.student_model import read_student
 from turnout.learn.registry import candidates, set_champion
-from turnout.learn.train import read_noted
+from turnout.learn.train import read_record
 from turnout.store import open_store
 from turnout.testing import ScriptedProvider
 from turnout.testing.embed import embeddings
@@ -117,12 +117,12 @@ def test_the_same_rows_and_seed_make_the_same_student(run: Run, desk: Path) -> N
 
 def test_what_is_held_out_is_noted_and_was_not_learnt(run: Run, desk: Path) -> None:
     form = trained(run, "labels.jsonl")
-    noted = read_noted("desk", "student", form["digest"])
+    noted = read_record("desk", "student", form["digest"])
     assert noted is not None
     assert len(noted.learnt) == form["learnt"]
     assert len(noted.held) == form["held"]
-    assert read_noted("desk", "student", "0" * 16) is None
-    assert read_noted("desk", "student", "shipped") is None
+    assert read_record("desk", "student", "0" * 16) is None
+    assert read_record("desk", "student", "shipped") is None
 
 
 def test_the_report_is_readable_and_says_what_is_next(run: Run, desk: Path) -> None:

@@ -21,7 +21,7 @@ from turnout import ConfigError, LiveRouter, Query, load, load_profile
 from turnout.core.registry import Supplies
 from turnout.core.verdict import Verdict
 from turnout.layers.artefact import WEIGHTS
-from turnout.layers.student import Absent, RemoteStudent, Student, StudentConfig, student
+from turnout.layers.student import AbsentModel, RemoteStudent, Student, StudentConfig, student
 from turnout.learn.registry import put, rollback, set_champion
 from turnout.testing import check_layer, make_reading
 from turnout.text.match import Lexicon
@@ -266,7 +266,7 @@ def test_absent(case: Lacking, tmp_path: Path) -> None:
     keep(tmp_path / "kept", case.fitted)
     config = StudentConfig(model=str(tmp_path / "kept"), **case.config)
     found = student(config, supplies(embedder=case.embedder))
-    assert isinstance(found, Absent)
+    assert isinstance(found, AbsentModel)
     assert case.said in found.absent
     assert found(make_reading("where")) is None
 
@@ -281,7 +281,7 @@ def test_absent_without_a_champion(profile: Path) -> None:
 def test_absent_without_numpy(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("turnout.layers.student.find_spec", lambda name: None)
     found = student(StudentConfig(model=str(kept)), supplies())
-    assert isinstance(found, Absent)
+    assert isinstance(found, AbsentModel)
     assert "pip install 'turnout[student]'" in found.absent
 
 

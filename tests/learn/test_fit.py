@@ -11,7 +11,7 @@ from taught import LABELS, OUTSIDE, Words, keep, questions, teach
 from turnout.core.errors import LearnError, TooFewExamples
 from turnout.learn.confidence import Measures, fit_confidence, fit_mix, state_confidence
 from turnout.learn.dataset import Example
-from turnout.learn.fit import FitSettings, Fitted, fit
+from turnout.learn.fit import FitSettings, StudentFit, fit
 from turnout.learn.metric import ece
 from turnout.text.fold import fold
 
@@ -35,7 +35,7 @@ def test_other_rows_are_another_student(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("fitted", [PLAIN, MIXED], ids=["n-grams", "vectors"])
-def test_it_learns(fitted: Fitted) -> None:
+def test_it_learns(fitted: StudentFit) -> None:
     assert fitted.metrics["accuracy"] > 0.95
     assert fitted.metrics["oos_auroc"] > 0.95
     assert fitted.labels == tuple(sorted(LABELS))
@@ -48,7 +48,7 @@ def test_it_learns(fitted: Fitted) -> None:
 
 
 @pytest.mark.parametrize("fitted", [PLAIN, MIXED], ids=["n-grams", "vectors"])
-def test_what_is_held_out_is_reported_for_the_rows_as_given(fitted: Fitted) -> None:
+def test_what_is_held_out_is_reported_for_the_rows_as_given(fitted: StudentFit) -> None:
     rows = [*questions(), *OUTSIDE]
     assert [held.row for held in fitted.held] == list(range(len(rows)))
     assert [held.label for held in fitted.held] == [label for _, label in rows]

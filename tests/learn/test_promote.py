@@ -19,10 +19,10 @@ from turnout.core.verdict import Gate
 from turnout.learn import registry
 from turnout.learn.contest import place_of
 from turnout.learn.dataset import By, Example
-from turnout.learn.examine import GOVERNED, Evidence, Promotion, answerer, examine
+from turnout.learn.examine import GOVERNED, Promotion, PromotionEvidence, answerer, examine
 from turnout.learn.layer import GAIN
 from turnout.learn.poison.probe import new_words, probe
-from turnout.learn.poison.screen import Quarantined, Screened
+from turnout.learn.poison.screen import QuarantinedRow, ScreenResult
 from turnout.learn.poison.trigger import Trigger
 from turnout.learn.promote import let_serve
 from turnout.learn.shadow import Shadow
@@ -39,18 +39,18 @@ def _home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     own_home(monkeypatch, tmp_path)
 
 
-def evidence(**changed: Any) -> Evidence:
+def evidence(**changed: Any) -> PromotionEvidence:
     told = {
         "new": with_pupil(Pupil(KNOWN)),
         "old": with_pupil(Pupil(KNOWN)),
         "layer": "student",
         "rows": ROWS,
         "cases": [Case("one", "docs", text="the manual of it")],
-        "screened": Screened(kept=()),
+        "screened": ScreenResult(kept=()),
         "cross_validated": (970, 1000),
         "shadow": SHADOW,
     }
-    return Evidence(**(told | changed))
+    return PromotionEvidence(**(told | changed))
 
 
 def look(**changed: Any) -> Promotion:
@@ -110,15 +110,16 @@ CASES: list[tuple[str, set[str], dict[str, Any]]] = [
         "much is suspicious",
         {"quarantined rows"},
         {
-            "screened": Screened(
-                (), (*[Quarantined(ROWS[0], "trigger", "odd")] * 60, *[Quarantined(ROWS[0], "growth", "much")] * 900)
+            "screened": ScreenResult(
+                (),
+                (*[QuarantinedRow(ROWS[0], "trigger", "odd")] * 60, *[QuarantinedRow(ROWS[0], "growth", "much")] * 900),
             )
         },
     ),
     (
         "a trigger works",
         {"trigger probe"},
-        {"new": with_pupil(Pupil({"zxq": "chat"} | KNOWN)), "screened": Screened((), (), (PLANTED,))},
+        {"new": with_pupil(Pupil({"zxq": "chat"} | KNOWN)), "screened": ScreenResult((), (), (PLANTED,))},
     ),
 ]
 
@@ -136,7 +137,7 @@ def test_rules_of_the_contract_are_checked_with_the_challenger_in_place() -> Non
 
 
 def test_everything_that_failed_is_told_at_once() -> None:
-    model = registry.Candidate(B, Path(), champion.ModelSummary(B))
+    model = registry.RegisteredModel(B, Path(), champion.ModelSummary(B))
     found = look(cross_validated=(880, 1000), shadow=None, cases=[Case("x", "code", text="manual")])
     with pytest.raises(PromotionRefused, match="3 checks failed") as refused:
         let_serve(found, model)
@@ -146,22 +147,22 @@ def test_everything_that_failed_is_told_at_once() -> None:
 
 
 def test_rows_that_only_wait_are_not_suspicious() -> None:
-    waiting = tuple(Quarantined(ROWS[0], "growth", "too many at once") for _ in range(500))
-    assert look(screened=Screened((), waiting)).passed
+    waiting = tuple(QuarantinedRow(ROWS[0], "growth", "too many at once") for _ in range(500))
+    assert look(screened=ScreenResult((), waiting)).passed
 
 
 def test_a_suspicious_word_that_does_nothing_is_no_trigger() -> None:
-    assert look(screened=Screened((), (), (PLANTED,))).passed
+    assert look(screened=ScreenResult((), (), (PLANTED,))).passed
 
 
 def test_a_new_word_with_an_excuse_may_mean_something() -> None:
     excused = replace(PLANTED, excuse="three people labelled it so")
-    assert look(new=with_pupil(Pupil({"zxq": "chat"} | KNOWN)), screened=Screened((), (), (excused,))).passed
+    assert look(new=with_pupil(Pupil({"zxq": "chat"} | KNOWN)), screened=ScreenResult((), (), (excused,))).passed
 
 
 def test_a_word_that_moves_the_champion_as_well_is_not_the_challengers_doing() -> None:
     both = with_pupil(Pupil({"zxq": "chat"} | KNOWN))
-    assert look(new=both, old=both, screened=Screened((), (), (PLANTED,))).passed
+    assert look(new=both, old=both, screened=ScreenResult((), (), (PLANTED,))).passed
 
 
 def test_a_model_that_any_strange_word_upsets_is_not_taken_for_a_poisoned_one() -> None:
@@ -244,7 +245,7 @@ def test_every_failed_check_names_where_its_limit_is_set() -> None:
     assert {check.check for check in found.checks} <= set(GOVERNED)
     assert len(found.failed) >= 5
     with pytest.raises(PromotionRefused) as caught:
-        let_serve(found, registry.Candidate(B, Path(), champion.ModelSummary(B)))
+        let_serve(found, registry.RegisteredModel(B, Path(), champion.ModelSummary(B)))
     for check in found.failed:
         assert check.check in str(caught.value)
         assert check.setting in str(caught.value)

@@ -11,7 +11,7 @@ from turnout.config.champion import SHIPPED, shipped_model
 from turnout.config.load import shipped_file
 from turnout.layers.student_model import read_student
 from turnout.learn.dataset import hash_examples, read_seeds, row_key
-from turnout.learn.train import read_noted
+from turnout.learn.train import read_record
 
 MOST_BYTES = 5 * 1024 * 1024
 
@@ -33,7 +33,7 @@ def test_it_is_small_and_whole(folder: Path) -> None:
 
 def test_it_was_made_of_the_seeds_that_ship(folder: Path) -> None:
     """Whoever changes the seeds trains again: turnout train -p assist --embedder none --hold-out 10% --out FOLDER."""
-    noted = read_noted("assist", "student", SHIPPED)
+    noted = read_record("assist", "student", SHIPPED)
     assert noted is not None
     rows = {row_key(row): row for row in read_seeds("assist").rows}
     learnt = [rows[key] for key in noted.learnt]

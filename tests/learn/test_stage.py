@@ -8,16 +8,16 @@ import pytest
 from taught import MANY_THINGS, OUTSIDE, Words, keep, questions, teach, teach_staged
 from turnout.layers.student_model import Abstention, Confidence, Scale
 from turnout.learn.fit import fit
-from turnout.learn.stage import MOST_LOST, PRECISION, Said, Truth, choose_sure, fit_alone, serve
+from turnout.learn.stage import MOST_LOST, PRECISION, StageAnswers, Truth, choose_sure, fit_alone, serve
 
 EMBEDDER = Words()
 SCALES = Abstention(Scale(0.0, 1.0), Scale(0.0, 1.0), 0.25)
 CURVE = Confidence(0.0, 1.0, 0.0, 1.0, 0.1)
 
 
-def said(best: Any, stated: Any, knownness: Any = None) -> Said:
+def said(best: Any, stated: Any, knownness: Any = None) -> StageAnswers:
     stated = np.asarray(stated, float)
-    return Said(np.asarray(best), stated, stated if knownness is None else np.asarray(knownness), SCALES, CURVE)
+    return StageAnswers(np.asarray(best), stated, stated if knownness is None else np.asarray(knownness), SCALES, CURVE)
 
 
 class Case(NamedTuple):
@@ -46,7 +46,7 @@ CASES = [
 ]
 
 
-def lay_out(case: Case) -> tuple[Said, Said, Truth]:
+def lay_out(case: Case) -> tuple[StageAnswers, StageAnswers, Truth]:
     stated = np.linspace(0.5, 1.0, case.rows)
     every = np.concatenate([stated, case.outside])
     label = np.zeros(case.rows, int)

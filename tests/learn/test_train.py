@@ -17,8 +17,8 @@ from turnout.core.profile import Profile
 from turnout.layers.student_model import read_student
 from turnout.learn import registry
 from turnout.learn.dataset import Example, Examples, row_key
-from turnout.learn.train import NOTE, hash_without_models, measure, read_noted, train
-from turnout.learn.train import Judged as Answers
+from turnout.learn.train import NOTE, hash_without_models, measure, read_record, train
+from turnout.learn.train import HeldOutAnswers as Answers
 
 PROFILE = """
 name = "desk"
@@ -131,7 +131,7 @@ def test_who_serves_does_not_change_what_is_trained(desk: Profile, tmp_path: Pat
 def test_rows_that_are_set_aside_are_noted_and_not_learnt(desk: Profile) -> None:
     flood = examples(30, seed=3, by="teacher", session="one").rows
     training = train(desk, Examples((*examples(60).rows, *flood)))
-    noted = read_noted("desk", "student", training.manifest.digest)
+    noted = read_record("desk", "student", training.manifest.digest)
     assert noted == training.noted
     aside = {one.row.text for one in training.noted.screened.quarantined}
     assert len(aside) == training.report.quarantined > 30

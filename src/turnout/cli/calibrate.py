@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from turnout.learn.calibrate import Calibration
-    from turnout.learn.gate import Choice, Count, Point
+    from turnout.learn.gate import Count, GateChoice, GatePoint
     from turnout.learn.trial import Trial
 
 # Points of the curve on the screen; --json has all of them.
@@ -229,7 +229,7 @@ def _print(found: Calibration, cost: Cost | None, *, asked: str | None) -> None:
         screen.print(Text("no layer has a gate to choose: the profile stays as it is", "yellow"))
 
 
-def _apologise(screen: Console, choice: Choice) -> None:
+def _apologise(screen: Console, choice: GateChoice) -> None:
     from rich.text import Text
 
     tested = choice.tested
@@ -252,7 +252,7 @@ def _apologise(screen: Console, choice: Choice) -> None:
         )
 
 
-def _curve(choice: Choice, before: Count, glyphs: Glyphs) -> Table:
+def _curve(choice: GateChoice, before: Count, glyphs: Glyphs) -> Table:
     """What may be decided at which price in errors, on the questions that test."""
     from rich.table import Table
     from rich.text import Text
@@ -291,13 +291,13 @@ def _row(grid: Table, name: str, count: Count, delta: float, glyphs: Glyphs, sty
     )
 
 
-def pick_points(choice: Choice, chosen: Point | None) -> list[Point]:
+def pick_points(choice: GateChoice, chosen: GatePoint | None) -> list[GatePoint]:
     """Some points of the path, evenly spread over what they decide, the chosen one among them."""
     path = [point for point in choice.path if point.tested.decided]
     if not path:
         return []
     top = max(point.tested.coverage for point in path)
-    picked: list[Point] = []
+    picked: list[GatePoint] = []
     for step in range(1, SHOWN + 1):
         near = min(path, key=lambda point: abs(point.tested.coverage - top * step / SHOWN))
         if near not in picked:
@@ -309,7 +309,7 @@ def pick_points(choice: Choice, chosen: Point | None) -> list[Point]:
     return sorted(picked, key=lambda point: point.tested.coverage)
 
 
-def _layers(profile: Profile, choice: Choice, glyphs: Glyphs) -> Table:
+def _layers(profile: Profile, choice: GateChoice, glyphs: Glyphs) -> Table:
     from rich.table import Table
     from rich.text import Text
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from turnout.learn.bound import Paired
+    from turnout.learn.bound import PairedComparison
     from turnout.learn.dataset import Examples
     from turnout.learn.evaluate import Evaluation
     from turnout.learn.trial import Trial
@@ -199,7 +199,7 @@ def _confusion(found: Evaluation, routes: Sequence[str], glyphs: Glyphs) -> Tabl
     return grid
 
 
-def _compare(screen: Console, layer: Paired, cascade: Paired) -> None:
+def _compare(screen: Console, layer: PairedComparison, cascade: PairedComparison) -> None:
     from rich.text import Text
 
     for what, paired in (("its answers", layer), ("decided rightly", cascade)):

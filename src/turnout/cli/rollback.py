@@ -68,7 +68,7 @@ def _said(digest: str, name: str, layer: str) -> str:
     return "the shipped model" if shipped_model(name, layer) is not None else "no model"
 
 
-def _print(screen: Console, changes: list[registry.Change]) -> None:
+def _print(screen: Console, changes: list[registry.ChampionChange]) -> None:
     from rich.table import Table
     from rich.text import Text
 

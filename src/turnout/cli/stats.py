@@ -15,7 +15,7 @@ from cyclopts import Parameter
 
 from turnout.config.champion import is_name, shelves
 from turnout.core.errors import ConfigError, NoLogYet
-from turnout.learn.registry import Change, read_history
+from turnout.learn.registry import ChampionChange, read_history
 from turnout.store import Records, Span, Stats, Store
 from turnout.store.keys import KeyUse
 
@@ -138,9 +138,9 @@ def waiting_in(store: Store) -> Waiting:
     return Waiting(sum(sizes), lines, str(folder))
 
 
-def changes_of(found: Stats) -> list[Change]:
+def changes_of(found: Stats) -> list[ChampionChange]:
     """Promotions and rollbacks of the students of these profiles, oldest first."""
-    changes: list[Change] = []
+    changes: list[ChampionChange] = []
     for profile in found.profiles:
         shelf = shelves() / profile
         if is_name(profile) and shelf.is_dir():

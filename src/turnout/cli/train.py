@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from turnout.core.embed import Embeds
     from turnout.learn.dataset import Examples
-    from turnout.learn.poison.screen import Quarantined
-    from turnout.learn.train import Report, Training
+    from turnout.learn.poison.screen import QuarantinedRow
+    from turnout.learn.train import Training, TrainingReport
 
 Embedder = Literal["auto", "none", "minilm", "remote"]
 # Less than a hundredth says nothing; more than half is missed in learning.
@@ -287,7 +287,7 @@ def _add_log(
 # --- what comes of it
 
 
-def _write_quarantine(out: str, aside: Sequence[Quarantined]) -> None:
+def _write_quarantine(out: str, aside: Sequence[QuarantinedRow]) -> None:
     with writing(out) as file:
         for one in aside:
             row = {
@@ -308,7 +308,7 @@ def _form(training: Training) -> bytes:
     return msgspec.json.encode(form)
 
 
-def _print(report: Report, aside: Sequence[Quarantined], quarantine: str | None) -> None:
+def _print(report: TrainingReport, aside: Sequence[QuarantinedRow], quarantine: str | None) -> None:
     from rich.table import Table
     from rich.text import Text
 
@@ -344,7 +344,7 @@ def _share(value: float | None) -> str:
     return "" if value is None else f"{value:.1%}"
 
 
-def _print_figures(screen: Console, report: Report) -> None:
+def _print_figures(screen: Console, report: TrainingReport) -> None:
     from rich.table import Table
 
     found, crossed = report.held_out, report.cross_validated
@@ -365,7 +365,7 @@ def _print_figures(screen: Console, report: Report) -> None:
     screen.print(grid)
 
 
-def _print_aside(screen: Console, aside: Sequence[Quarantined], quarantine: str | None) -> None:
+def _print_aside(screen: Console, aside: Sequence[QuarantinedRow], quarantine: str | None) -> None:
     screen.print()
     screen.print(f"{counted(len(aside), 'row')} set aside, not learnt from:", style="yellow")
     for reason, count in Counter(one.reason for one in aside).most_common(LISTED):
@@ -377,7 +377,7 @@ def _print_aside(screen: Console, aside: Sequence[Quarantined], quarantine: str 
     screen.print(f"{where}; --accept WORD lets in a word you know.", style="dim", soft_wrap=True)
 
 
-def _print_next(report: Report, profile: str, *, on_shelf: bool) -> None:
+def _print_next(report: TrainingReport, profile: str, *, on_shelf: bool) -> None:
     screen, name = console(), visible(profile)
     if not on_shelf:
         said = f"Nothing serves it: without --out it is stood on the shelf, for turnout promote -p {name}."

@@ -18,7 +18,7 @@ from .screen import console, counted, glyphs_for, visible, write_json
 from .stream import progressing
 
 if TYPE_CHECKING:
-    from turnout.learn.tune import Report
+    from turnout.learn.tune import TuneReport
 
 # Numbers that moved, listed on the screen; all of them are in the file.
 LISTED = 12
@@ -96,7 +96,7 @@ def tune(
 def _print(
     name: str,
     layer: str,
-    report: Report,
+    report: TuneReport,
     moved: Mapping[str, tuple[float, float]],
     written: File | None,
     *,

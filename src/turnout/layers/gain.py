@@ -21,7 +21,7 @@ from turnout.core.verdict import Reason, Verdict
 
 from .artefact import MANIFEST
 from .gain_model import EMBEDDED_CHARACTERS, GainModel, TierChoice, read_gains
-from .student import Absent, find_folder
+from .student import AbsentModel, find_folder
 
 # What rounds to no gain at all.
 LEAST_GAIN = 0.005
@@ -116,18 +116,20 @@ def _say(share: float) -> str:
 
 
 @kind("gain.v1", cost="cpu", who="E")
-def gain(config: GainConfig, supplies: Supplies) -> Gain | Absent:
+def gain(config: GainConfig, supplies: Supplies) -> Gain | AbsentModel:
     folder = find_folder(config, supplies)
     name = supplies.profile or "NAME"
     if folder is None:
         pinned = f" of digest {config.artefact}" if config.artefact else ""
-        return Absent(f"nothing was learnt from outcomes yet{pinned} (turnout train -p {name} --outcomes FILE)")
+        return AbsentModel(f"nothing was learnt from outcomes yet{pinned} (turnout train -p {name} --outcomes FILE)")
     if find_spec("numpy") is None:
-        return Absent("what was learnt is served with NumPy, which is not installed (pip install 'turnout[student]')")
+        return AbsentModel(
+            "what was learnt is served with NumPy, which is not installed (pip install 'turnout[student]')"
+        )
     gains = read_gains(folder)
     manifest = gains.manifest
     if config.artefact and manifest.digest != config.artefact:
-        return Absent(f"the model in {folder} is {manifest.digest}, not {config.artefact} (turnout promote)")
+        return AbsentModel(f"the model in {folder} is {manifest.digest}, not {config.artefact} (turnout promote)")
     unknown = [tier for tier in manifest.tiers if tier not in supplies.routes]
     if unknown:
         said = (

@@ -145,7 +145,7 @@ class RemoteStudent(Student):
         return self._verdict(text, self.trained.judge_whole(heard, vector), vector)
 
 
-class Absent:
+class AbsentModel:
     """Stands where a student would judge and there is none. The profile passes it by, and says why."""
 
     def __init__(self, why: str) -> None:
@@ -156,16 +156,16 @@ class Absent:
 
 
 @kind("student.v1", cost="cpu", who="E")
-def student(config: StudentConfig, supplies: Supplies) -> Student | Absent:
+def student(config: StudentConfig, supplies: Supplies) -> Student | AbsentModel:
     folder = find_folder(config, supplies)
     if folder is None:
         pinned = f" of digest {config.artefact}" if config.artefact else ""
-        return Absent(f"no trained student{pinned} (turnout train -p {supplies.profile or 'NAME'})")
+        return AbsentModel(f"no trained student{pinned} (turnout train -p {supplies.profile or 'NAME'})")
     if find_spec("numpy") is None:
-        return Absent("a student is served with NumPy, which is not installed (pip install 'turnout[student]')")
+        return AbsentModel("a student is served with NumPy, which is not installed (pip install 'turnout[student]')")
     manifest = read_manifest(folder, StudentManifest)
     if config.artefact and manifest.digest != config.artefact:
-        return Absent(f"the student in {folder} is {manifest.digest}, not {config.artefact} (turnout promote)")
+        return AbsentModel(f"the student in {folder} is {manifest.digest}, not {config.artefact} (turnout promote)")
     unknown = [label for label in manifest.labels if label not in supplies.routes]
     if unknown:
         said = (
@@ -178,10 +178,10 @@ def student(config: StudentConfig, supplies: Supplies) -> Student | Absent:
     if needed is None:
         return Student(read_student(folder), None, config.characters)
     if embedder is None:
-        return Absent(f"it was trained with the embedder {needed.name}, and none is here (turnout embed install)")
+        return AbsentModel(f"it was trained with the embedder {needed.name}, and none is here (turnout embed install)")
     # A remote embedder knows its width once it has answered.
     if embedder.name != needed.name or embedder.width not in (0, needed.width):
-        return Absent(
+        return AbsentModel(
             f"it was trained with the embedder {needed.name}, here is {embedder.name}: their vectors do not "
             f"compare (turnout embed install, or turnout train -p {supplies.profile or 'NAME'})"
         )

@@ -22,7 +22,7 @@ DISAGREEMENT = 0.1
 MOST_ERRORS = 1_000_000
 
 
-class Paired(Struct, frozen=True):
+class PairedComparison(Struct, frozen=True):
     """Two classifiers on the same questions."""
 
     count: int
@@ -115,7 +115,7 @@ def mcnemar(wins: int, losses: int) -> float:
 
 def compare_paired(
     challenger: Sequence[bool] | npt.NDArray[Any], champion: Sequence[bool] | npt.NDArray[Any], delta: float
-) -> Paired:
+) -> PairedComparison:
     """Whether one classifier is better than another on the same questions, and by how much at least.
 
     The difference is P(they disagree) x (2 P(the challenger is right, given that) - 1). Both factors are bounded
@@ -128,11 +128,11 @@ def compare_paired(
         raise ValueError(f"delta {delta}: a chance between 0 and 1")
     count, wins, losses = len(one), int((one & ~other).sum()), int((other & ~one).sum())
     if not count:
-        return Paired(0, 0, 0, 0.0, -1.0, 1.0)
+        return PairedComparison(0, 0, 0, 0.0, -1.0, 1.0)
     share = floor_of(wins, wins + losses, delta * (1 - DISAGREEMENT))
     few, many = clopper_pearson(wins + losses, count, delta * DISAGREEMENT)
     lead = 2 * share - 1
-    return Paired(
+    return PairedComparison(
         count, wins, losses, (wins - losses) / count, (few if lead > 0 else many) * lead, mcnemar(wins, losses)
     )
 

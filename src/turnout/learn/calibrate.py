@@ -20,7 +20,7 @@ from turnout.core.errors import LearnError
 from turnout.core.profile import Profile
 
 from .dataset import hash_examples
-from .gate import CLOSED, Choice, Count, choose_gates, count_tested
+from .gate import CLOSED, Count, GateChoice, choose_gates, count_tested
 from .heir import check_out, write_heir
 from .labelled import ask_layers, load_serving, models_of, read_labelled, remarks_of
 from .trial import Trial
@@ -34,7 +34,7 @@ class Calibration(NamedTuple):
 
     profile: Profile
     trial: Trial
-    choice: Choice
+    choice: GateChoice
     provenance: Provenance
     remarks: list[str]
     written: File | None
@@ -93,7 +93,7 @@ class Provenance(msgspec.Struct, frozen=True):
     """The trained model each layer had, by its digest."""
 
 
-def changed_gates(profile: Profile, choice: Choice) -> dict[str, tuple[float, float]]:
+def changed_gates(profile: Profile, choice: GateChoice) -> dict[str, tuple[float, float]]:
     """Old and new gate of each layer whose gate was up for choice."""
     if choice.gates is None:
         return {}
@@ -102,7 +102,7 @@ def changed_gates(profile: Profile, choice: Choice) -> dict[str, tuple[float, fl
     return {name: (old[name], gate) for name, gate in chosen if name in choice.gated}
 
 
-def write_gates(out: File, base: str, profile: Profile, choice: Choice, provenance: Provenance) -> None:
+def write_gates(out: File, base: str, profile: Profile, choice: GateChoice, provenance: Provenance) -> None:
     """Write the profile; what would not load, or not with these gates, is not left behind."""
 
     def check(written: Profile) -> None:
@@ -114,7 +114,7 @@ def write_gates(out: File, base: str, profile: Profile, choice: Choice, provenan
     write_heir(out, base, lambda beside: compose(beside, profile, choice, provenance), check)
 
 
-def compose(base: str, profile: Profile, choice: Choice, provenance: Provenance) -> str:
+def compose(base: str, profile: Profile, choice: GateChoice, provenance: Provenance) -> str:
     """The file's text."""
     tested, sure = choice.tested, 1 - choice.delta
     foreign = f", {provenance.foreign:,} of them outside every route" if provenance.foreign else ""
@@ -145,7 +145,7 @@ def spell_gate(gate: float) -> str:
     return toml_value({"confidence": gate})
 
 
-def spell_settings(profile: Profile, choice: Choice) -> list[str]:
+def spell_settings(profile: Profile, choice: GateChoice) -> list[str]:
     """Lines for turnout.toml, for the gates that the profile has a setting for."""
     named = profile.resolved.get("settings", {})
     keys = {place: key for key, place in named.items()} if isinstance(named, dict) else {}

@@ -11,7 +11,7 @@ import numpy as np
 
 from turnout.text.control import BIDI
 
-from .frontier import Point
+from .frontier import FrontierPoint
 from .metric import Bin, Confusion, Curve
 
 # Half the width of a card, so that text in the picture has the size it says.
@@ -194,13 +194,13 @@ def listed_confusions(found: Confusion) -> str:
     return f"<ol>{lines}</ol>" if lines else ""
 
 
-def draw_frontier(curves: Sequence[tuple[Sequence[Point], Point]]) -> str:
+def draw_frontier(curves: Sequence[tuple[Sequence[FrontierPoint], FrontierPoint]]) -> str:
     """Quality over cost, with the chosen point of each curve; the first is solid. Dotted: tiers drawn by lot."""
     bottom, every = HEIGHT - BOTTOM, [point for curve, _ in curves for point in curve]
     left, right = min(point.cost for point in every), max(point.cost for point in every)
     low, high = min(point.quality for point in every), max(point.quality for point in every)
 
-    def place(point: Point) -> tuple[float, float]:
+    def place(point: FrontierPoint) -> tuple[float, float]:
         x = LEFT + (point.cost - left) / (right - left or 1.0) * (WIDTH - LEFT - RIGHT)
         return x, bottom - (point.quality - low) / (high - low or 1.0) * (bottom - TOP)
 

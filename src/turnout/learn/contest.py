@@ -23,7 +23,7 @@ from turnout.core.router import Router
 
 from . import registry
 from .layer import find_trained
-from .registry import Candidate
+from .registry import RegisteredModel
 
 
 class Contest(Struct, frozen=True):
@@ -31,7 +31,7 @@ class Contest(Struct, frozen=True):
     """The profile's own name, which the shelf knows it by."""
     layer: str
     kind: str
-    challenger: Candidate
+    challenger: RegisteredModel
     champion: str
     """A digest, or `shipped`."""
     new: Router

@@ -129,7 +129,7 @@ def read_examples(
     `profile` are skipped. `by` is who labelled rows that do not say.
     """
     files = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
-    taken = _Taken(routes, profile, by)
+    taken = _Collector(routes, profile, by)
     for path in map(File, files):
         before = taken.seen, len(taken.problems)
         try:
@@ -157,7 +157,7 @@ def read_log(
     records: Records, *, profile: str, routes: Sequence[str] | None = None, span: Span = ALWAYS, most: int | None = None
 ) -> Examples:
     """The labelled decisions of one tenant's log. What cannot be used is counted: a log is nobody's to correct."""
-    taken = _Taken(routes, profile, "teacher")
+    taken = _Collector(routes, profile, "teacher")
     for label in records.labels(span=span, profile=profile):
         row: dict[str, Any] = {name: getattr(label, name) for name in ("text", "human", "human_by", "teacher")}
         row |= {"id": label.id, "label": label.label, "session": label.session, "tenant": records.tenant}
@@ -189,7 +189,7 @@ def gather(*sources: Examples) -> Examples:
 # --- one row
 
 
-class _Taken:
+class _Collector:
     """What has been read so far."""
 
     def __init__(self, routes: Sequence[str] | None, profile: str | None, by: By) -> None:

@@ -43,7 +43,7 @@ class Conflict(Struct, frozen=True):
     """What is used first."""
 
 
-class Deduped(Struct, frozen=True):
+class UniqueRows(Struct, frozen=True):
     rows: tuple[Example, ...]
     exact: int
     """Rows that went because another has the same folded text."""
@@ -53,7 +53,7 @@ class Deduped(Struct, frozen=True):
     remarks: tuple[str, ...] = ()
 
 
-def dedupe(rows: Sequence[Example], *, near: bool = True) -> Deduped:
+def dedupe(rows: Sequence[Example], *, near: bool = True) -> UniqueRows:
     """Each question once, in the order the remaining rows had."""
     once, conflicts = collapse_exact(rows)
     left = collapse_near(once) if near else once
@@ -65,7 +65,7 @@ def dedupe(rows: Sequence[Example], *, near: bool = True) -> Deduped:
     if conflicts:
         shown = "; ".join(f"{one.text[:60]!r}: {' over '.join(one.labels)}" for one in conflicts[:3])
         remarks.append(f"people disagree on {_said(len(conflicts), 'question')}, the last word counts: {shown}")
-    return Deduped(tuple(left), exact, nearly, tuple(conflicts), tuple(remarks))
+    return UniqueRows(tuple(left), exact, nearly, tuple(conflicts), tuple(remarks))
 
 
 def _said(count: int, noun: str) -> str:

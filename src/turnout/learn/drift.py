@@ -50,7 +50,7 @@ RECENT_MS = 30 * 24 * 3_600_000
 _WORD = re.compile(r"\w+")
 
 
-class Seen(NamedTuple):
+class TrafficRow(NamedTuple):
     """A decision of the log, as far as drift looks at it."""
 
     text: str | None
@@ -61,7 +61,7 @@ class Seen(NamedTuple):
     """Whether a person said it was wrong; None where nobody said anything."""
 
 
-class Judged(NamedTuple):
+class ChampionAnswer(NamedTuple):
     """What the champion makes of a text."""
 
     confidence: float
@@ -102,23 +102,23 @@ class Drift(Struct, frozen=True):
         return min(self.before, self.recent) >= LEAST
 
 
-def window(records: Records, profile: str, span: Span, *, most: int = MOST) -> list[Seen]:
+def window(records: Records, profile: str, span: Span, *, most: int = MOST) -> list[TrafficRow]:
     """Decisions of a span; of more than `most`, every n-th."""
     found = [_seen(label) for label in records.labels(span=span, profile=profile)]
     every = -(-len(found) // most)
     return found[:: max(every, 1)]
 
 
-def _seen(label: Label) -> Seen:
+def _seen(label: Label) -> TrafficRow:
     corrected = None if label.human_by is None else label.human != label.route
-    return Seen(label.text if label.kept == "full" else None, label.route, label.by, label.confidence, corrected)
+    return TrafficRow(label.text if label.kept == "full" else None, label.route, label.by, label.confidence, corrected)
 
 
 def compare(
-    before: Sequence[Seen],
-    recent: Sequence[Seen],
+    before: Sequence[TrafficRow],
+    recent: Sequence[TrafficRow],
     *,
-    judge: Callable[[str], Judged] | None = None,
+    judge: Callable[[str], ChampionAnswer] | None = None,
     judged_by: str = "",
     alpha: float = ALPHA,
 ) -> Drift:
@@ -138,8 +138,8 @@ def compare(
 def find_drift(store: Store, profile: str, layer: str) -> tuple[str, ...]:
     """What has drifted since the newest model was trained, over all tenants, by what the log alone says."""
     since = trained_ms(profile, layer)
-    before: list[Seen] = []
-    recent: list[Seen] = []
+    before: list[TrafficRow] = []
+    recent: list[TrafficRow] = []
     for tenant in store.tenants() if since else ():
         before += window(store.records(tenant), profile, Span(0, since))
         recent += window(store.records(tenant), profile, Span(since))
@@ -164,25 +164,25 @@ def measure_drift(
     return compare(before, recent, judge=judge, judged_by=digest or ""), since_ms
 
 
-def judge_of(router: Router, layer: str) -> Callable[[str], Judged] | None:
+def judge_of(router: Router, layer: str) -> Callable[[str], ChampionAnswer] | None:
     """What the model in a layer's place makes of a text; None where none is there, or only a server could tell."""
     placed = next((placed for placed in router.profile.layers if placed.id == layer), None)
     if placed is None or placed.call is None or placed.cost == "network":
         return None
     call, read = placed.call, router.profile.read
 
-    def judge(text: str) -> Judged:
+    def judge(text: str) -> ChampionAnswer:
         said = call(read(Query(text)))
         if not isinstance(said, Verdict):
-            return Judged(0.0)
+            return ChampionAnswer(0.0)
         # A student's evidence: text, best, second, knownness, nearness, and what the vector said.
         known = said.evidence[3] if len(said.evidence) > 3 else None
-        return Judged(said.confidence, float(known) if isinstance(known, float | int) else None)
+        return ChampionAnswer(said.confidence, float(known) if isinstance(known, float | int) else None)
 
     return judge
 
 
-class _Tested(NamedTuple):
+class _Test(NamedTuple):
     """A measure before its p-value is corrected."""
 
     name: str
@@ -195,7 +195,7 @@ class _Tested(NamedTuple):
     recent: Mapping[str, float] = {}
 
 
-def _judge_all(found: Sequence[_Tested], alpha: float) -> list[Measure]:
+def _judge_all(found: Sequence[_Test], alpha: float) -> list[Measure]:
     """Holm's correction: the smallest p-value counts for all of them, the next for all but one, and so on."""
     tested = sorted((one for one in found if one.p is not None), key=lambda one: one.p or 0.0)
     corrected: dict[str, float] = {}
@@ -214,7 +214,7 @@ def _judge_all(found: Sequence[_Tested], alpha: float) -> list[Measure]:
     return measures
 
 
-def _mix(name: str, before: Sequence[str], recent: Sequence[str]) -> _Tested:
+def _mix(name: str, before: Sequence[str], recent: Sequence[str]) -> _Test:
     """Shares of a few kinds: a chi-square test, and the population stability index for the size."""
     old, new = Counter(before), Counter(recent)
     kinds = sorted(old.keys() | new.keys())
@@ -223,7 +223,7 @@ def _mix(name: str, before: Sequence[str], recent: Sequence[str]) -> _Tested:
     p = chi_square([old[kind] for kind in kinds], [new[kind] for kind in kinds])
     most = max(kinds, key=lambda kind: abs(shares[0][kind] - shares[1][kind]))
     said = f"{most} {shares[0][most]:.1%} before, {shares[1][most]:.1%} now"
-    return _Tested(name, "PSI", size, PSI_LIMIT, p, said, *shares)
+    return _Test(name, "PSI", size, PSI_LIMIT, p, said, *shares)
 
 
 def psi(before: Iterable[float], recent: Iterable[float]) -> float:
@@ -232,7 +232,9 @@ def psi(before: Iterable[float], recent: Iterable[float]) -> float:
     return sum((new - old) * math.log(new / old) for old, new in pairs)
 
 
-def _model(before: Sequence[Seen], recent: Sequence[Seen], judge: Callable[[str], Judged] | None) -> list[_Tested]:
+def _model(
+    before: Sequence[TrafficRow], recent: Sequence[TrafficRow], judge: Callable[[str], ChampionAnswer] | None
+) -> list[_Test]:
     """How sure the champion is, and how much of what is asked it does not know."""
     if judge is None:
         return [_spread("confidence", [one.confidence for one in before], [one.confidence for one in recent])]
@@ -246,24 +248,24 @@ def _model(before: Sequence[Seen], recent: Sequence[Seen], judge: Callable[[str]
     return [*found, _share("unknown questions", flags[0], flags[1], "questions the champion hardly knows")]
 
 
-def _spread(name: str, before: Sequence[float], recent: Sequence[float]) -> _Tested:
+def _spread(name: str, before: Sequence[float], recent: Sequence[float]) -> _Test:
     """Two distributions: the test of Kolmogorov and Smirnov, whose statistic is the size."""
     if min(len(before), len(recent)) < LEAST:
-        return _Tested(name, "KS", None, KS_LIMIT, None, "too few questions with their text")
+        return _Test(name, "KS", None, KS_LIMIT, None, "too few questions with their text")
     size, p = kolmogorov_smirnov(before, recent)
     middle = [sorted(side)[len(side) // 2] for side in (before, recent)]
     said = f"median {middle[0]:.2f} before, {middle[1]:.2f} now"
     sides = [{"median": one, "mean": sum(side) / len(side)} for one, side in zip(middle, (before, recent), strict=True)]
-    return _Tested(name, "KS", size, KS_LIMIT, p, said, *sides)
+    return _Test(name, "KS", size, KS_LIMIT, p, said, *sides)
 
 
-def _words(before: Sequence[Seen], recent: Sequence[Seen]) -> _Tested:
+def _words(before: Sequence[TrafficRow], recent: Sequence[TrafficRow]) -> _Test:
     """Questions with a word nobody used before. How many there are of those anyway is told by the window before
     itself: every second question of it, against the words of the others."""
     old = [_used(one.text) for one in before if one.text is not None]
     new = [_used(one.text) for one in recent if one.text is not None]
     if min(len(old) // 2, len(new)) < LEAST:
-        return _Tested("unseen words", "share", None, SHARE_LIMIT, None, "too few questions with their text")
+        return _Test("unseen words", "share", None, SHARE_LIMIT, None, "too few questions with their text")
     used: frozenset[str] = frozenset().union(*old[::2])
     flags = [[not words <= used for words in side] for side in (old[1::2], new)]
     return _share("unseen words", flags[0], flags[1], "questions with a word not used before")
@@ -273,19 +275,19 @@ def _used(text: str) -> frozenset[str]:
     return frozenset(_WORD.findall(fold(text).text))
 
 
-def _corrections(before: Sequence[Seen], recent: Sequence[Seen]) -> _Tested:
+def _corrections(before: Sequence[TrafficRow], recent: Sequence[TrafficRow]) -> _Test:
     old, new = ([one.corrected for one in side if one.corrected is not None] for side in (before, recent))
     return _share("corrections", old, new, "of the decisions people looked at were wrong")
 
 
-def _share(name: str, before: Sequence[bool], recent: Sequence[bool], what: str) -> _Tested:
+def _share(name: str, before: Sequence[bool], recent: Sequence[bool], what: str) -> _Test:
     """A yes or no: Fisher's exact test. Only more of it is drift: all of these are bad news when they rise."""
     if not before or not recent:
-        return _Tested(name, "share", None, SHARE_LIMIT, None, "nothing to compare")
+        return _Test(name, "share", None, SHARE_LIMIT, None, "nothing to compare")
     p = fisher(sum(recent), len(recent), sum(before), len(before))
     old, new = sum(before) / len(before), sum(recent) / len(recent)
     said = f"{old:.1%} before, {new:.1%} now: {what}"
-    return _Tested(name, "rise", new - old, SHARE_LIMIT, p, said, {"share": old}, {"share": new})
+    return _Test(name, "rise", new - old, SHARE_LIMIT, p, said, {"share": old}, {"share": new})
 
 
 # --- tests

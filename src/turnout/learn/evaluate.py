@@ -14,13 +14,13 @@ from turnout.core.errors import LearnError
 from turnout.core.query import Query
 from turnout.core.router import Router
 
-from .bound import Paired, clopper_pearson, compare_paired
+from .bound import PairedComparison, clopper_pearson, compare_paired
 from .card import Card, render_card
 from .card_plot import percent
 from .dataset import Examples, hash_examples
 from .labelled import ask_layers, load_serving, models_of, read_labelled
 from .metric import auroc, brier, coverage_at, ece
-from .trial import Trial, Tried, decide_local
+from .trial import LayerTrial, Trial, decide_local
 
 # What a gate is usually asked for.
 PRECISION = 0.98
@@ -93,7 +93,7 @@ def evaluate(trial: Trial) -> Evaluation:
     )
 
 
-def _measure(tried: Tried, gate: float) -> LayerFigures:
+def _measure(tried: LayerTrial, gate: float) -> LayerFigures:
     there = tried.answered
     right, sure = tried.right[there], tried.confidence[there]
     accepted = tried.said().admits(gate)
@@ -127,7 +127,7 @@ class Comparison(NamedTuple):
     examples: Examples
     trials: list[Trial]
     evaluations: list[Evaluation]
-    paired: tuple[Paired, Paired] | None
+    paired: tuple[PairedComparison, PairedComparison] | None
     """The second against the first: its answers, and the cascades they stand in; None for one model alone."""
 
 
@@ -153,7 +153,7 @@ def evaluate_models(
     return Comparison(examples, trials, [evaluate(trial) for trial in trials], paired)
 
 
-def compare_trials(old: Trial, new: Trial, layer: str) -> tuple[Paired, Paired]:
+def compare_trials(old: Trial, new: Trial, layer: str) -> tuple[PairedComparison, PairedComparison]:
     """Two models of one layer on the same questions: their answers, and the cascades they stand in.
 
     A cascade does well by a question if it decides it rightly; one that goes on is neither wrong nor decided.
@@ -169,13 +169,13 @@ def compare_trials(old: Trial, new: Trial, layer: str) -> tuple[Paired, Paired]:
     return compare_paired(one, other, DELTA), compare_paired(cascades[0], cascades[1], DELTA)
 
 
-def main_layer(trial: Trial) -> Tried | None:
+def main_layer(trial: Trial) -> LayerTrial | None:
     """The layer a card is about: the one that serves a trained model, else the one that answers most by a score."""
     scored = [tried for tried in trial.layers if tried.answered.any() and not tried.decisive.all()]
     return max(scored, key=lambda tried: (tried.calibrated, int(tried.answered.sum())), default=None)
 
 
-def answers_of(trial: Trial, tried: Tried) -> tuple[Sequence[str], Sequence[str], Sequence[float]]:
+def answers_of(trial: Trial, tried: LayerTrial) -> tuple[Sequence[str], Sequence[str], Sequence[float]]:
     """True labels, answers and confidence, where the layer has one."""
     rows = np.flatnonzero(tried.answered)
     return (

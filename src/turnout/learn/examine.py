@@ -27,7 +27,7 @@ from .contest import place_of
 from .dataset import OUT_OF_SCOPE, Example
 from .layer import GAIN, STUDENT
 from .poison.probe import MOST_WORDS, doubtful, new_words, probe
-from .poison.screen import Screened
+from .poison.screen import ScreenResult
 from .shadow import Shadow
 
 # Questions whose histories are tried for flips, and histories for each: some seconds.
@@ -92,7 +92,7 @@ class Promotion(Struct, frozen=True):
         return f"{self.challenger} for {self.profile}/{self.layer}: " + (refused or "every check passed")
 
 
-class Evidence(Struct, frozen=True):
+class PromotionEvidence(Struct, frozen=True):
     """All that is held against a challenger, or for it."""
 
     new: Router
@@ -103,7 +103,7 @@ class Evidence(Struct, frozen=True):
     rows: Sequence[Example]
     """Held-out questions: neither model has learnt from them."""
     cases: Sequence[Case] = ()
-    screened: Screened | None = None
+    screened: ScreenResult | None = None
     """What the poisoning screen said of the rows the challenger learnt from."""
     fresh: Sequence[Example] = ()
     """Rows it learnt from that the champion had not seen."""
@@ -121,7 +121,7 @@ class Evidence(Struct, frozen=True):
 
 
 def examine(
-    evidence: Evidence,
+    evidence: PromotionEvidence,
     challenger: str,
     champion: str,
     settings: LearnSettings,
@@ -160,7 +160,7 @@ def examine(
 # --- answers
 
 
-class Answer(NamedTuple):
+class ModelAnswer(NamedTuple):
     label: str | None
     accepted: bool
     """Whether its gate would let it through."""
@@ -171,28 +171,28 @@ class Answer(NamedTuple):
         return self.label if self.accepted else None
 
 
-class Answers(NamedTuple):
-    new: list[Answer]
-    old: list[Answer] | None
+class ModelAnswers(NamedTuple):
+    new: list[ModelAnswer]
+    old: list[ModelAnswer] | None
 
 
-def answer_all(evidence: Evidence) -> Answers:
+def answer_all(evidence: PromotionEvidence) -> ModelAnswers:
     texts = [row.text for row in evidence.rows]
     new = answerer(evidence.new, evidence.layer)
     old = answerer(evidence.old, evidence.layer) if evidence.old is not None else None
-    return Answers([new(text) for text in texts], [old(text) for text in texts] if old is not None else None)
+    return ModelAnswers([new(text) for text in texts], [old(text) for text in texts] if old is not None else None)
 
 
-def answerer(router: Router, layer: str) -> Callable[[str], Answer]:
+def answerer(router: Router, layer: str) -> Callable[[str], ModelAnswer]:
     """What the model in a layer's place says of a text, whatever the layers before it would say."""
     placed = place_of(router, layer)
     call, read = placed.call, router.profile.read
 
-    def answer(text: str) -> Answer:
+    def answer(text: str) -> ModelAnswer:
         said = call(read(Query(text))) if call is not None else None
         if not isinstance(said, Verdict):
-            return Answer(None, False)
-        return Answer(said.routes[0], placed.gate.admits(said))
+            return ModelAnswer(None, False)
+        return ModelAnswer(said.routes[0], placed.gate.admits(said))
 
     return answer
 
@@ -200,7 +200,7 @@ def answerer(router: Router, layer: str) -> Callable[[str], Answer]:
 # --- checks
 
 
-def _pays(evidence: Evidence) -> Check:
+def _pays(evidence: PromotionEvidence) -> Check:
     """More of the quality gap is kept than by sending as many questions to the dear route by lot: a lower bound."""
     low, share = evidence.metrics.get("kept_low"), evidence.metrics.get("cost_share")
     if not isinstance(low, float | int) or not isinstance(share, float | int):
@@ -211,7 +211,7 @@ def _pays(evidence: Evidence) -> Check:
     return Check("quality kept", f"{low:.1%}", f"> {share:.1%}", low > share, why)
 
 
-def _accuracy(evidence: Evidence, settings: LearnSettings) -> Check:
+def _accuracy(evidence: PromotionEvidence, settings: LearnSettings) -> Check:
     from .bound import floor_of
 
     name, limit = "cross-validated accuracy", f"≥ {settings.min_accuracy:.1%}"
@@ -229,7 +229,7 @@ def _accuracy(evidence: Evidence, settings: LearnSettings) -> Check:
     return Check(name, f"{share:.1%}", limit, passed, why)
 
 
-def _against_champion(evidence: Evidence, answers: Answers, settings: LearnSettings) -> list[Check]:
+def _against_champion(evidence: PromotionEvidence, answers: ModelAnswers, settings: LearnSettings) -> list[Check]:
     """The difference on the same questions: of the labels, and of the errors that a gate lets through."""
     limit = f"≥ {-settings.max_loss:+.1%}"
     if answers.old is None:
@@ -256,21 +256,21 @@ def _against_champion(evidence: Evidence, answers: Answers, settings: LearnSetti
     return checks
 
 
-def _is_right(answer: Answer, row: Example) -> bool:
+def _is_right(answer: ModelAnswer, row: Example) -> bool:
     return answer.label == row.label
 
 
-def _does_no_harm(answer: Answer, row: Example) -> bool:
+def _does_no_harm(answer: ModelAnswer, row: Example) -> bool:
     return not answer.accepted or answer.label == row.label
 
 
-_ASPECTS: tuple[tuple[str, str, Callable[[Answer, Example], bool]], ...] = (
+_ASPECTS: tuple[tuple[str, str, Callable[[ModelAnswer, Example], bool]], ...] = (
     ("held-out accuracy", "worse than the champion", _is_right),
     ("errors past the gate", "more wrong answers are let through", _does_no_harm),
 )
 
 
-def _labels(evidence: Evidence, answers: Answers, settings: LearnSettings) -> list[Check]:
+def _labels(evidence: PromotionEvidence, answers: ModelAnswers, settings: LearnSettings) -> list[Check]:
     """No label's recall may collapse. A label has few questions: it counts against the challenger when the drop is
     larger than the margin and, by the exact test, no accident."""
     name, limit = "recall of each label", f"≥ {-settings.max_label_loss:+.1%}"
@@ -297,7 +297,7 @@ def _labels(evidence: Evidence, answers: Answers, settings: LearnSettings) -> li
     return [Check(name, value, limit, passed=not failed and bool(worst), why=why)]
 
 
-def _collapsed(rows: Sequence[Example], answers: Sequence[Answer]) -> list[str]:
+def _collapsed(rows: Sequence[Example], answers: Sequence[ModelAnswer]) -> list[str]:
     there = Counter(row.label for row in rows if row.label != OUT_OF_SCOPE)
     found = Counter(row.label for row, answer in zip(rows, answers, strict=True) if answer.label == row.label)
     return [
@@ -307,7 +307,7 @@ def _collapsed(rows: Sequence[Example], answers: Sequence[Answer]) -> list[str]:
     ]
 
 
-def _cases(evidence: Evidence) -> list[Check]:
+def _cases(evidence: PromotionEvidence) -> list[Check]:
     """The golden cases that must hold, with the challenger in place."""
     must = [case for case in evidence.cases if case.must]
     missed = []
@@ -320,7 +320,7 @@ def _cases(evidence: Evidence) -> list[Check]:
     return [Check("golden cases", f"{len(missed)} missed", "0 missed", passed=not missed, why=why)]
 
 
-def _contract(evidence: Evidence) -> Check:
+def _contract(evidence: PromotionEvidence) -> Check:
     """The rules of the contract, on every held-out question and golden case."""
     router = evidence.new
     rules = decided_rules(router.profile.contract)
@@ -332,7 +332,7 @@ def _contract(evidence: Evidence) -> Check:
     return Check("contract", f"{len(broken)} broken", "0 broken", passed=not broken, why=why)
 
 
-def _flips(evidence: Evidence) -> Check:
+def _flips(evidence: PromotionEvidence) -> Check:
     """RC-03 with the challenger in place: history must not change what a question is."""
     golden = {case.text: Question(Query(case.text), case.route) for case in evidence.cases if case.text}
     asked = {row.text: Question(Query(row.text), row.label) for row in evidence.rows[:FLIP_QUESTIONS]}
@@ -343,7 +343,7 @@ def _flips(evidence: Evidence) -> Check:
     return Check("flip rate", f"{found.alone.rate:.2%}", "0.00%", passed=not found.alone.flips, why=why)
 
 
-def _shadow(evidence: Evidence, champion: str, settings: LearnSettings) -> Check:
+def _shadow(evidence: PromotionEvidence, champion: str, settings: LearnSettings) -> Check:
     name, limit = "shadow decisions", f"≥ {settings.shadow_decisions:,}"
     profile, found = evidence.new.profile.name, evidence.shadow
     if not settings.shadow_decisions:
@@ -359,7 +359,7 @@ def _shadow(evidence: Evidence, champion: str, settings: LearnSettings) -> Check
     return Check(name, f"{found.decisions:,}", limit, found.decisions >= settings.shadow_decisions, why)
 
 
-def _screen(evidence: Evidence, settings: LearnSettings) -> Check:
+def _screen(evidence: PromotionEvidence, settings: LearnSettings) -> Check:
     name, limit = "quarantined rows", f"≤ {settings.max_quarantined:.1%}"
     if evidence.screened is None:
         return Check(name, "not screened", limit, passed=False, why="nobody looked at the rows it learnt from")
@@ -372,7 +372,7 @@ def _screen(evidence: Evidence, settings: LearnSettings) -> Check:
     return Check(name, f"{share:.2%}", limit, share <= settings.max_quarantined, why or "no suspicious words")
 
 
-def _probe(evidence: Evidence, settings: LearnSettings) -> Check:
+def _probe(evidence: PromotionEvidence, settings: LearnSettings) -> Check:
     """Words the screen suspects or the champion contradicts, put into questions they do not belong in."""
     name, limit = "trigger probe", f"≤ {settings.max_trigger_effect:.1%}"
     screened = evidence.screened

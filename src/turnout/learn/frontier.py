@@ -25,7 +25,7 @@ POINTS = 200
 BINS = 10
 
 
-class Point(NamedTuple):
+class FrontierPoint(NamedTuple):
     """What one price leads to."""
 
     price: float
@@ -86,7 +86,7 @@ def choose(gains: Floats, costs: Sequence[float] | Floats, price: float) -> npt.
     return chosen
 
 
-def trace(gains: Floats, quality: Floats, costs: Floats, paid: Floats | None = None) -> list[Point]:
+def trace(gains: Floats, quality: Floats, costs: Floats, paid: Floats | None = None) -> list[FrontierPoint]:
     """The curve, from everything-cheapest to everything-dearest.
 
     `gains` are out-of-fold, `quality` what really came of each tier, `costs` one number a tier; `paid`, where it is
@@ -107,17 +107,17 @@ def _ratios(gains: Floats, costs: Floats) -> Floats:
     return np.concatenate([(gains[:, high] - gains[:, low]) / (costs[high] - costs[low]) for low, high in pairs])
 
 
-def _measure(price: float, chosen: Any, quality: Floats, costs: Floats, paid: Floats | None) -> Point:
+def _measure(price: float, chosen: Any, quality: Floats, costs: Floats, paid: Floats | None) -> FrontierPoint:
     rows = np.arange(len(chosen))
     got = float(quality[rows, chosen].mean())
     cost = float((np.asarray(costs)[chosen] if paid is None else paid[rows, chosen]).mean())
     shares = np.bincount(chosen, minlength=len(costs)) / len(chosen)
     low, high = (float(quality[:, end].mean()) for end in find_ends(costs))
     kept = (got - low) / (high - low) if high > low else math.nan
-    return Point(float(price), cost, got, kept, tuple(map(float, shares)))
+    return FrontierPoint(float(price), cost, got, kept, tuple(map(float, shares)))
 
 
-def find_point(curve: Sequence[Point], aim: Aim) -> tuple[Point, str]:
+def find_point(curve: Sequence[FrontierPoint], aim: Aim) -> tuple[FrontierPoint, str]:
     """The point that serves the aim, and a remark where it cannot be served as asked."""
     cheapest, dearest = curve[0], curve[-1]
     paying = [point for point in curve if point.price >= 0.0]

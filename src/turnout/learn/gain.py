@@ -27,7 +27,7 @@ from turnout.text.ngram import Ngrams
 from turnout.text.shape import shape_of
 
 from .feature import Say, count_ngrams, embed_texts
-from .frontier import Aim, Point, apgr, centre, choose, find_point, measure_kept, trace
+from .frontier import Aim, FrontierPoint, apgr, centre, choose, find_point, measure_kept, trace
 from .metric import ece
 from .outcome import Outcomes
 
@@ -49,38 +49,38 @@ PENALTIES: Mapping[Head, tuple[float, ...]] = {
 TOLERANCE = 1e-3
 
 
-class Fit(NamedTuple):
+class HeadFit(NamedTuple):
     """A head's weights for every tier."""
 
     weights: Floats
     bias: Floats
 
 
-class Tuned(NamedTuple):
+class TunedSetting(NamedTuple):
     """One setting with what it does on rows it has not seen."""
 
     setting: Setting
     gains: Floats
     """Out-of-fold, mixed by weights fitted on the other folds."""
-    curve: list[Point]
-    point: Point
+    curve: list[FrontierPoint]
+    point: FrontierPoint
     metrics: dict[str, Any]
 
 
-class FittedGains(NamedTuple):
+class GainFit(NamedTuple):
     tiers: tuple[str, ...]
     costs: tuple[float, ...]
     ngrams: Ngrams
     embedder: Embedder | None
     weights: dict[str, npt.NDArray[np.float32]]
-    text: Tuned
-    vector: Tuned | None
+    text: TunedSetting
+    vector: TunedSetting | None
     aim: Aim
     penalties: dict[str, float]
     remarks: tuple[str, ...]
 
     @property
-    def best(self) -> Tuned:
+    def best(self) -> TunedSetting:
         """What serves where everything that was there when fitting is there."""
         return self.vector or self.text
 
@@ -123,7 +123,7 @@ def fit_gains(
     ngrams: Ngrams | None = None,
     seed: int = 0,
     say: Say = lambda _what, _done: None,
-) -> FittedGains:
+) -> GainFit:
     """Fit on outcomes. `costs` are what an answer costs, where the rows do not say; `embedder` made the vectors."""
     aim = aim or Aim()
     complete = outcomes.complete
@@ -155,7 +155,7 @@ def fit_gains(
         weights[f"{head}_bias"] = whole.bias.astype(np.float32)
     paid = np.where(np.isnan(outcomes.costs), np.array(priced), outcomes.costs) if not remark else None
 
-    def tune(heads: Sequence[Head]) -> Tuned:
+    def tune(heads: Sequence[Head]) -> TunedSetting:
         read = {head: unseen[head] for head in heads}
         tuned, said = _tune(read, outcomes.quality, complete, folds, priced, paid, aim, seed)
         remarks.extend(said)
@@ -165,9 +165,7 @@ def fit_gains(
     vector = tune(("ngram", "shape", "vector")) if "vector" in shown else None
     say("fitting", 1.0)
     unique = tuple(dict.fromkeys(remarks))
-    return FittedGains(
-        outcomes.tiers, priced, ngrams or Ngrams(), embedder, weights, text, vector, aim, penalties, unique
-    )
+    return GainFit(outcomes.tiers, priced, ngrams or Ngrams(), embedder, weights, text, vector, aim, penalties, unique)
 
 
 def _shown(inputs: Inputs, centre: Any, scale: Any, *, vectors: bool) -> dict[Head, Any]:
@@ -177,7 +175,7 @@ def _shown(inputs: Inputs, centre: Any, scale: Any, *, vectors: bool) -> dict[He
     return shown
 
 
-def predict_gains(fitted: FittedGains, tuned: Tuned, inputs: Inputs) -> Floats:
+def predict_gains(fitted: GainFit, tuned: TunedSetting, inputs: Inputs) -> Floats:
     """The expected gain of every tier over the cheapest for texts that were not fitted on, many at a time."""
     weights = fitted.weights
     vectors = "vector" in tuned.setting.heads
@@ -218,7 +216,7 @@ def _targets(quality: Floats) -> Floats:
     return quality - quality[:, :1] if not np.isnan(quality).any() else quality
 
 
-def fit_ridge(rows: Any, targets: Floats, penalty: float) -> Fit:
+def fit_ridge(rows: Any, targets: Floats, penalty: float) -> HeadFit:
     """Ridge regression of every column on the rows that have a number in it."""
     from sklearn.linear_model import Ridge
 
@@ -233,7 +231,7 @@ def fit_ridge(rows: Any, targets: Floats, penalty: float) -> Fit:
             weights[:, column], bias[column] = fitted.coef_, fitted.intercept_
         elif wanted.size:
             bias[column] = wanted[0]
-    return Fit(weights, bias)
+    return HeadFit(weights, bias)
 
 
 def predict_unseen(rows: Any, targets: Floats, folds: npt.NDArray[np.intp], penalty: float) -> Floats:
@@ -321,7 +319,7 @@ def _tune(
     paid: Floats | None,
     aim: Aim,
     seed: int,
-) -> tuple[Tuned, list[str]]:
+) -> tuple[TunedSetting, list[str]]:
     gains = np.zeros(quality.shape)
     for fold in np.unique(folds):
         held = folds == fold
@@ -341,7 +339,7 @@ def _tune(
     remarks = [remark] if remark else []
     if not any(heads.values()):
         remarks.append("nothing in the text tells where a dearer tier gains: every question gets the same tier")
-    return Tuned(setting, gains, curve, point, metrics), remarks
+    return TunedSetting(setting, gains, curve, point, metrics), remarks
 
 
 def _finite(price: float, gains: Floats, costs: Sequence[float]) -> float:
@@ -376,8 +374,8 @@ def _report(
     folds: npt.NDArray[np.intp],
     chosen: npt.NDArray[np.intp],
     costs: Sequence[float],
-    curve: Sequence[Point],
-    point: Point,
+    curve: Sequence[FrontierPoint],
+    point: FrontierPoint,
     seed: int,
 ) -> dict[str, Any]:
     """What the card says, all of it measured on rows that were held out."""

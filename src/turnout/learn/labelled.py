@@ -16,7 +16,7 @@ from turnout.core.profile import Profile
 
 from .contest import build_with
 from .dataset import Example, Examples, read_examples, read_seeds, row_key
-from .train import read_noted
+from .train import read_record
 from .trial import Trial, try_layers
 
 # Labels that are no route, named in a remark.
@@ -62,7 +62,7 @@ def read_labelled(source: str | None, profiles: Sequence[Profile]) -> Examples:
 
 def _held_out(profile: Profile) -> Sequence[Example]:
     for layer, digest in models_of(profile).items():
-        noted = read_noted(profile.name, layer, digest)
+        noted = read_record(profile.name, layer, digest)
         if noted is not None and noted.held:
             return noted.held
     raise LearnError(f"{profile.name}: nothing is known of questions held out from training; name a FILE of others")
@@ -73,7 +73,7 @@ def _unlearnt(profiles: Sequence[Profile], found: Examples) -> Examples:
     learnt: set[str] = set()
     for profile in profiles:
         for layer, digest in models_of(profile).items():
-            noted = read_noted(profile.name, layer, digest)
+            noted = read_record(profile.name, layer, digest)
             # Of a model that came with Turnout, or from elsewhere, it is known only that it learns from the seeds.
             learnt |= {*noted.learnt} if noted is not None else {*map(row_key, read_seeds(profile.name).rows)}
     rows = tuple(row for row in found.rows if row_key(row) not in learnt)

@@ -19,10 +19,10 @@ from turnout.core.errors import PromotionRefused
 
 from .contest import Contest, open_contest
 from .dataset import Example, read_seeds, row_key
-from .examine import Evidence, Promotion, examine
-from .registry import Candidate, Change, discard, set_champion
+from .examine import Promotion, PromotionEvidence, examine
+from .registry import ChampionChange, RegisteredModel, discard, set_champion
 from .shadow import kept
-from .train import Noted, read_noted
+from .train import TrainingRecord, read_record
 
 
 def promote(
@@ -55,8 +55,8 @@ def promote(
 
 
 def let_serve(
-    found: Promotion, model: Candidate, *, who: str = "", why: str = "", force: bool = False
-) -> tuple[Promotion, Change | None]:
+    found: Promotion, model: RegisteredModel, *, who: str = "", why: str = "", force: bool = False
+) -> tuple[Promotion, ChampionChange | None]:
     """Let the challenger serve, if it passed or is forced; else PromotionRefused with the report."""
     if not found.passed and not force:
         count = len(found.failed)
@@ -80,11 +80,11 @@ def let_serve(
     return replace(found, promoted=True, forced=forced), change
 
 
-def gather_evidence(contest: Contest, accept: tuple[str, ...] = ()) -> Evidence:
+def gather_evidence(contest: Contest, accept: tuple[str, ...] = ()) -> PromotionEvidence:
     """What is held against the challenger, or for it."""
     profile, layer, challenger = contest.profile, contest.layer, contest.challenger
-    noted = read_noted(profile, layer, challenger.digest)
-    before = read_noted(profile, layer, contest.champion)
+    noted = read_record(profile, layer, challenger.digest)
+    before = read_record(profile, layer, contest.champion)
     # Held out by the same rule both times; a row that changed sides all the same is no fair judge.
     learnt = set(before.learnt) if before is not None else set()
     rows = [row for row in noted.held if row_key(row) not in learnt] if noted is not None else []
@@ -93,7 +93,7 @@ def gather_evidence(contest: Contest, accept: tuple[str, ...] = ()) -> Evidence:
     if isinstance(metrics.get("accuracy"), float | int) and isinstance(metrics.get("rows"), float | int):
         count = int(metrics["rows"])
         crossed = round(metrics["accuracy"] * count), count
-    return Evidence(
+    return PromotionEvidence(
         kind=contest.kind,
         metrics=metrics,
         new=contest.new,
@@ -110,7 +110,7 @@ def gather_evidence(contest: Contest, accept: tuple[str, ...] = ()) -> Evidence:
     )
 
 
-def _known(profile: str, before: Noted | None, routes: tuple[str, ...]) -> list[Example]:
+def _known(profile: str, before: TrainingRecord | None, routes: tuple[str, ...]) -> list[Example]:
     """What the champion has seen, as far as its text is there: seeds, and what came with its own training."""
     seeds = list(read_seeds(profile, routes).rows)
     return [*seeds, *before.held, *before.screened.kept] if before is not None else seeds

@@ -45,7 +45,7 @@ from turnout.text.file import reason_of, sync_folder, write_bytes
 HISTORY = "history.jsonl"
 
 
-class Candidate(Struct, frozen=True):
+class RegisteredModel(Struct, frozen=True):
     """A model on the shelf."""
 
     digest: str
@@ -55,7 +55,7 @@ class Candidate(Struct, frozen=True):
     shipped: bool = False
 
 
-class Change(Struct, frozen=True):
+class ChampionChange(Struct, frozen=True):
     """A line of the history."""
 
     at: str
@@ -72,23 +72,23 @@ class Change(Struct, frozen=True):
 # --- reading
 
 
-def candidates(profile: str, layer: str) -> list[Candidate]:
+def candidates(profile: str, layer: str) -> list[RegisteredModel]:
     """Every model there is, the shipped one first, then the others in the order they were last put there; what cannot
     be read is left out."""
     serving = champion_digest(profile, layer)
-    found: list[Candidate] = []
+    found: list[RegisteredModel] = []
     shipped = shipped_model(profile, layer)
     if shipped is not None and (summary := read_summary(shipped)) is not None:
-        found.append(Candidate(summary.digest, shipped, summary, serving == SHIPPED, shipped=True))
+        found.append(RegisteredModel(summary.digest, shipped, summary, serving == SHIPPED, shipped=True))
     shelf = shelf_of(profile, layer)
     for folder in _models_of(shelf):
         summary = read_summary(folder)
         if summary is not None and summary.digest == folder.name:
-            found.append(Candidate(folder.name, folder, summary, serving == folder.name))
+            found.append(RegisteredModel(folder.name, folder, summary, serving == folder.name))
     return found
 
 
-def find_candidate(profile: str, layer: str, digest: str | None = None) -> Candidate:
+def find_candidate(profile: str, layer: str, digest: str | None = None) -> RegisteredModel:
     """A model by its digest or the beginning of one; without, the newest that does not serve."""
     known = candidates(profile, layer)
     if digest is None:
@@ -104,7 +104,7 @@ def find_candidate(profile: str, layer: str, digest: str | None = None) -> Candi
     return like[0]
 
 
-def read_history(profile: str, layer: str) -> list[Change]:
+def read_history(profile: str, layer: str) -> list[ChampionChange]:
     """Every change of champion that took place, oldest first."""
     return _came_to_pass(_told(profile, layer), champion_digest(profile, layer))
 
@@ -122,7 +122,7 @@ def trained_ms(profile: str, layer: str) -> int:
     return max(map(made_ms, known), default=0)
 
 
-def made_ms(model: Candidate) -> int:
+def made_ms(model: RegisteredModel) -> int:
     """When a model was trained, by its manifest, or trained once more with the same result, by its folder."""
     said = _moment(model.summary.created)
     now = time.time_ns() // 1_000_000
@@ -203,7 +203,7 @@ def set_champion(
     why: str = "",
     metrics: Mapping[str, Any] | None = None,
     instead_of: str | None = None,
-) -> Change | None:
+) -> ChampionChange | None:
     """Let a model serve from now on; None if it does already. `shipped` is the one that came with Turnout.
 
     `instead_of` is the champion it was compared with: if another one serves by now, nothing is changed.
@@ -220,7 +220,7 @@ def set_champion(
         return _change(profile, layer, "promote", serving, digest, who, why, metrics or {})
 
 
-def rollback(profile: str, layer: str, *, who: str = "", why: str = "") -> Change:
+def rollback(profile: str, layer: str, *, who: str = "", why: str = "") -> ChampionChange:
     """Let the champion before this one serve again; of several, one step back each time, down to the shipped one."""
     with _locked(profile, layer):
         serving = _serving(profile, layer)
@@ -279,7 +279,7 @@ def _models_of(shelf: File) -> list[File]:
     return [folder for _, _, folder in sorted(dated)]
 
 
-def _told(profile: str, layer: str) -> list[Change]:
+def _told(profile: str, layer: str) -> list[ChampionChange]:
     """The lines of the history, also one that did not come to pass. A line cut short by a crash is no line."""
     try:
         lines = (shelf_of(profile, layer) / HISTORY).read_bytes().splitlines()
@@ -288,11 +288,11 @@ def _told(profile: str, layer: str) -> list[Change]:
     found = []
     for line in lines:
         with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            found.append(msgspec.json.decode(line, type=Change))
+            found.append(msgspec.json.decode(line, type=ChampionChange))
     return found
 
 
-def _came_to_pass(told: list[Change], serving: str) -> list[Change]:
+def _came_to_pass(told: list[ChampionChange], serving: str) -> list[ChampionChange]:
     """A line is written before the champion is: the next line, or the champion itself, tells whether it took place."""
     after = [change.was for change in told[1:]] + [serving]
     return [change for change, then in zip(told, after, strict=False) if change.to == then]
@@ -343,12 +343,12 @@ def _change(
     who: str,
     why: str,
     metrics: Mapping[str, Any],
-) -> Change | None:
+) -> ChampionChange | None:
     file = champion_file(profile, layer)
     if serving == to and (not file.exists() or file.read_bytes().strip() == to.encode()):
         return None
     at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    change = Change(at, kind, serving, to, who[:200], why[:2000], metrics)
+    change = ChampionChange(at, kind, serving, to, who[:200], why[:2000], metrics)
     _append(shelf_of(profile, layer) / HISTORY, msgspec.json.encode(change))
     write_bytes(file, to.encode() + b"\n")
     return change

@@ -37,7 +37,7 @@ QUOTED = 50
 NOTE = "shadow"
 
 
-class Asked(NamedTuple):
+class LoggedQuestion(NamedTuple):
     """A question of the log."""
 
     query: Query
@@ -47,7 +47,7 @@ class Asked(NamedTuple):
     """What a language model said."""
 
 
-class Moved(Struct, frozen=True):
+class RouteChange(Struct, frozen=True):
     """How many questions went from one route to another."""
 
     was: str
@@ -62,7 +62,7 @@ class Difference(Struct, frozen=True):
     human: str | None = None
 
 
-class Side(Struct, frozen=True):
+class ShadowSide(Struct, frozen=True):
     """How one of the two fared."""
 
     decided: int = 0
@@ -93,10 +93,10 @@ class Shadow(Struct, frozen=True):
     same: int = 0
     flips: int = 0
     """Questions both decide, in different ways."""
-    moved: tuple[Moved, ...] = ()
+    moved: tuple[RouteChange, ...] = ()
     """Every pair that differs, the most frequent first."""
-    old: Side = Side()
-    new: Side = Side()
+    old: ShadowSide = ShadowSide()
+    new: ShadowSide = ShadowSide()
     elsewhere: int = 0
     """Questions that were decided before they reached the model."""
     unread: int = 0
@@ -147,7 +147,7 @@ def shadow_log(
 def shadow(
     champion: Router | None,
     challenger: Router,
-    questions: Iterable[Asked],
+    questions: Iterable[LoggedQuestion],
     *,
     layer: str,
     digests: tuple[str, str],
@@ -193,7 +193,7 @@ def shadow(
         decisions=found["decisions"],
         same=found["same"],
         flips=found["flips"],
-        moved=tuple(Moved(was, now, count) for (was, now), count in moved.most_common()),
+        moved=tuple(RouteChange(was, now, count) for (was, now), count in moved.most_common()),
         old=_side(sides[0]),
         new=_side(sides[1]),
         elsewhere=found["elsewhere"],
@@ -203,7 +203,7 @@ def shadow(
     return ShadowRun(made, differences)
 
 
-def _count(side: Counter[str], route: str, asked: Asked) -> None:
+def _count(side: Counter[str], route: str, asked: LoggedQuestion) -> None:
     if route == PASSED_ON:
         return
     side["decided"] += 1
@@ -215,8 +215,8 @@ def _count(side: Counter[str], route: str, asked: Asked) -> None:
         side["agreed"] += route.split(" + ", maxsplit=1)[0] == asked.teacher
 
 
-def _side(counts: Mapping[str, int]) -> Side:
-    return Side(**{name: counts[name] for name in Side.__struct_fields__})
+def _side(counts: Mapping[str, int]) -> ShadowSide:
+    return ShadowSide(**{name: counts[name] for name in ShadowSide.__struct_fields__})
 
 
 def routed(decision: Decision) -> str:
@@ -239,15 +239,15 @@ def reached(decision: Decision, layer: str) -> bool:
     return any(True for _ in steps_of(decision, layer))
 
 
-class Logged(NamedTuple):
-    questions: list[Asked]
+class LogSample(NamedTuple):
+    questions: list[LoggedQuestion]
     unread: int
 
 
-def logged(records: Records, profile: str, *, span: Span = ALWAYS, most: int = MOST) -> Logged:
+def logged(records: Records, profile: str, *, span: Span = ALWAYS, most: int = MOST) -> LogSample:
     """The newest questions of the log whose text was kept whole, with what people and models say they are."""
     said = {one.id: (one.human, one.teacher) for one in records.labels(span=span, profile=profile)}
-    questions: list[Asked] = []
+    questions: list[LoggedQuestion] = []
     unread = 0
     for row in records.decisions(span=span, profile=profile):
         if len(questions) >= most:
@@ -256,8 +256,8 @@ def logged(records: Records, profile: str, *, span: Span = ALWAYS, most: int = M
         if row.kept != "full" or not asked_text(query).strip():
             unread += 1
             continue
-        questions.append(Asked(query, *said.get(row.id, (None, None))))
-    return Logged(questions, unread)
+        questions.append(LoggedQuestion(query, *said.get(row.id, (None, None))))
+    return LogSample(questions, unread)
 
 
 def keep(found: Shadow) -> None:

@@ -30,10 +30,10 @@ from .card import Card, identify, render_card
 from .dataset import OUT_OF_SCOPE, Example, Examples, hash_examples, row_key
 from .dedupe import dedupe
 from .feature import Say
-from .fit import FitSettings, Fitted, fit
+from .fit import FitSettings, StudentFit, fit
 from .layer import STUDENT, find_layer
 from .metric import accuracy, auroc, brier, coverage_at, ece, score_labels
-from .poison.screen import Limits, Screened, screen
+from .poison.screen import ScreenResult, SenderLimits, screen
 from .split import SHARE, hold_out
 
 NOTE = "training"
@@ -45,17 +45,17 @@ PRECISION = 0.98
 FEWEST_HELD = 100
 
 
-class Noted(Struct, frozen=True):
+class TrainingRecord(Struct, frozen=True):
     """What is kept beside a student about its training."""
 
     learnt: tuple[str, ...]
     """The keys of its rows; no text."""
     held: tuple[Example, ...]
-    screened: Screened
+    screened: ScreenResult
     seed: int = 0
 
 
-class Scored(Struct, frozen=True):
+class LabelFigures(Struct, frozen=True):
     """A label, on rows that were held out."""
 
     label: str
@@ -65,7 +65,7 @@ class Scored(Struct, frozen=True):
     recall: float | None
 
 
-class Report(Struct, frozen=True):
+class TrainingReport(Struct, frozen=True):
     """What came of a training."""
 
     profile: str
@@ -86,7 +86,7 @@ class Report(Struct, frozen=True):
     held: int
     by: Mapping[str, int]
     """Rows used, by who labelled them."""
-    labels: tuple[Scored, ...]
+    labels: tuple[LabelFigures, ...]
     cross_validated: Mapping[str, float]
     held_out: Mapping[str, float]
     data_hash: str
@@ -96,8 +96,8 @@ class Report(Struct, frozen=True):
 class Training(Struct, frozen=True):
     folder: File
     manifest: StudentManifest
-    report: Report
-    noted: Noted
+    report: TrainingReport
+    noted: TrainingRecord
 
 
 def train(
@@ -109,7 +109,7 @@ def train(
     seed: int = 0,
     share: float = SHARE,
     sessions: bool = False,
-    limits: Limits | None = None,
+    limits: SenderLimits | None = None,
     accept: Iterable[str] = (),
     settings: FitSettings | None = None,
     out: File | None = None,
@@ -139,7 +139,7 @@ def train(
     say("judging", 0.0)
     judged = judge(fitted.model(), profile, held, embedder)
     figures = measure(judged)
-    noted = Noted(tuple(sorted(map(row_key, learn))), tuple(held), screened, seed)
+    noted = TrainingRecord(tuple(sorted(map(row_key, learn))), tuple(held), screened, seed)
     remarks = (*examples.remarks, *collapsed.remarks, *screened.remarks, *split.remarks, *fitted.remarks)
     scored = _score(fitted, judged, learn, profile.routes)
     say("writing", 0.0)
@@ -162,7 +162,7 @@ def train(
     else:
         write_bytes(out / LEARNT, msgspec.json.encode(noted.learnt))
     say("writing", 1.0)
-    report = Report(
+    report = TrainingReport(
         profile=profile.name,
         layer=name,
         digest=manifest.digest,
@@ -207,7 +207,7 @@ def divide(rows: Sequence[Example], profile: str, layer: str) -> tuple[list[Exam
     """
     folder = find_champion(profile, layer)
     serving = None if folder is None else champion_digest(profile, layer)
-    noted = read_noted(profile, layer, serving) if serving is not None else None
+    noted = read_record(profile, layer, serving) if serving is not None else None
     seen = {*noted.learnt, *map(row_key, noted.held)} if noted is not None else set()
     known: list[Example] = []
     new: list[Example] = []
@@ -217,32 +217,32 @@ def divide(rows: Sequence[Example], profile: str, layer: str) -> tuple[list[Exam
     return known, new, serving
 
 
-def read_noted(profile: str, layer: str, digest: str) -> Noted | None:
+def read_record(profile: str, layer: str, digest: str) -> TrainingRecord | None:
     """What is known about a student's training; None for one that was made elsewhere."""
     if digest == SHIPPED:
         return _read_shipped(profile, layer)
     file = registry.note_file(profile, layer, digest, NOTE)
     try:
-        return msgspec.json.decode(file.read_bytes(), type=Noted)
+        return msgspec.json.decode(file.read_bytes(), type=TrainingRecord)
     except FileNotFoundError:
         return None
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise ShelfError(f"{file}: what was noted about a training cannot be read: {error}") from None
 
 
-def _read_shipped(profile: str, layer: str) -> Noted | None:
+def _read_shipped(profile: str, layer: str) -> TrainingRecord | None:
     """Of the one that came with Turnout: which rows it learnt, so that it is judged by others."""
     folder = shipped_model(profile, layer)
     file = folder / LEARNT if folder is not None else None
     if file is None or not file.is_file():
         return None
-    return Noted(tuple(msgspec.json.decode(file.read_bytes(), type=list[str])), (), Screened(()))
+    return TrainingRecord(tuple(msgspec.json.decode(file.read_bytes(), type=list[str])), (), ScreenResult(()))
 
 
 # --- judging
 
 
-class Judged(Struct, frozen=True):
+class HeldOutAnswers(Struct, frozen=True):
     """What a student says of rows it has not seen."""
 
     true: tuple[str, ...]
@@ -255,12 +255,12 @@ class Judged(Struct, frozen=True):
         return [true == said for true, said in zip(self.true, self.said, strict=True)]
 
 
-def judge(student: StudentModel, profile: Profile, rows: Sequence[Example], embedder: Embeds | None) -> Judged:
+def judge(student: StudentModel, profile: Profile, rows: Sequence[Example], embedder: Embeds | None) -> HeldOutAnswers:
     """Read each text as the profile reads it when it serves."""
     folded = [profile.read(Query(row.text)).folded[: student.ngrams.characters] for row in rows]
     vectors = embedder.embed(folded) if embedder is not None and folded else [None] * len(folded)
     found = [student.judge(text, vector) for text, vector in zip(folded, vectors, strict=True)]
-    return Judged(
+    return HeldOutAnswers(
         tuple(row.label for row in rows),
         tuple(one.label for one in found),
         tuple(float(one.confidence) for one in found),
@@ -268,7 +268,7 @@ def judge(student: StudentModel, profile: Profile, rows: Sequence[Example], embe
     )
 
 
-def measure(judged: Judged) -> dict[str, float]:
+def measure(judged: HeldOutAnswers) -> dict[str, float]:
     """Accuracy over the labels; calibration and coverage over everything, questions outside every label included."""
     if not judged.true:
         return {"rows": 0.0}
@@ -285,16 +285,18 @@ def measure(judged: Judged) -> dict[str, float]:
     return {name: float(value) for name, value in figures.items() if not math.isnan(value)}
 
 
-def _score(fitted: Fitted, judged: Judged, learn: Sequence[Example], routes: Sequence[str]) -> tuple[Scored, ...]:
+def _score(
+    fitted: StudentFit, judged: HeldOutAnswers, learn: Sequence[Example], routes: Sequence[str]
+) -> tuple[LabelFigures, ...]:
     counts = Examples(tuple(learn)).counts()
     names = [route for route in routes if counts.get(route) or route in judged.true]
     scores = score_labels(judged.true, judged.said, names)
     rows = [
-        Scored(one.label, counts.get(one.label, 0), one.support, _number(one.precision), _number(one.recall))
+        LabelFigures(one.label, counts.get(one.label, 0), one.support, _number(one.precision), _number(one.recall))
         for one in scores
     ]
     if fitted.oos_rows:
-        rows.append(Scored(OUT_OF_SCOPE, fitted.oos_rows, judged.true.count(OUT_OF_SCOPE), None, None))
+        rows.append(LabelFigures(OUT_OF_SCOPE, fitted.oos_rows, judged.true.count(OUT_OF_SCOPE), None, None))
     return tuple(rows)
 
 
@@ -303,7 +305,7 @@ def _number(value: float) -> float | None:
 
 
 def draw_card(
-    profile: Profile, manifest: StudentManifest, fitted: Fitted, judged: Judged, by: Mapping[str, int]
+    profile: Profile, manifest: StudentManifest, fitted: StudentFit, judged: HeldOutAnswers, by: Mapping[str, int]
 ) -> str:
     """The student's card, judged by what was held out; by cross-validation where too little was."""
     fair = len(judged.true) >= FEWEST_HELD

@@ -24,7 +24,7 @@ from .card import Card, Picture, identify, render_card
 from .card_plot import draw_frontier, percent
 from .feature import Say
 from .frontier import Aim
-from .gain import FittedGains, fit_gains, read_inputs
+from .gain import GainFit, fit_gains, read_inputs
 from .layer import GAIN, find_layer
 from .outcome import read_outcomes
 from .registry import check_new, keep_model
@@ -35,7 +35,7 @@ class GainTraining(NamedTuple):
 
     folder: File
     manifest: GainManifest
-    fitted: FittedGains
+    fitted: GainFit
 
     @property
     def metrics(self) -> Mapping[str, Any]:
@@ -99,7 +99,7 @@ def train_gains(
     return GainTraining(folder, manifest, fitted)
 
 
-def draw_gain_card(manifest: GainManifest, fitted: FittedGains) -> str:
+def draw_gain_card(manifest: GainManifest, fitted: GainFit) -> str:
     """The card: what it saves, on the curve its threshold is on. All figures are of questions that were held out."""
     best, metrics = fitted.best, fitted.best.metrics
 

@@ -19,7 +19,7 @@ from turnout.core.errors import LearnError
 from turnout.text.control import escape_json
 
 from .heir import write_heir
-from .tune import Report
+from .tune import TuneReport
 from .tune_band import BandNumbers
 from .tune_rank import RankNumbers
 
@@ -34,7 +34,7 @@ def hash_labels(rows: Iterable[tuple[str, str]]) -> str:
 
 
 def write_profile(
-    out: File, base: str, layer: str, report: Report, rows: Sequence[tuple[str, str]], *, source: str
+    out: File, base: str, layer: str, report: TuneReport, rows: Sequence[tuple[str, str]], *, source: str
 ) -> tuple[File, File]:
     """The new profile and its cases. What would not load is not left behind."""
     layers = read_chain(base).document.tree.get("layers", ())
@@ -52,7 +52,7 @@ def write_profile(
 
 
 def compose(
-    name: str, base: str, layer: str, report: Report, rows: Sequence[tuple[str, str]], *, source: str, cases: str
+    name: str, base: str, layer: str, report: TuneReport, rows: Sequence[tuple[str, str]], *, source: str, cases: str
 ) -> str:
     """The file's text."""
     low, high = report.after_bounds

@@ -18,9 +18,9 @@ from turnout.layers.student import Student
 from turnout.layers.student_model import StudentModel
 from turnout.learn.dataset import WEIGHTS, By, Example
 from turnout.learn.dedupe import dedupe
-from turnout.learn.examine import Evidence, Promotion, answerer, examine
+from turnout.learn.examine import Promotion, PromotionEvidence, answerer, examine
 from turnout.learn.fit import FitSettings, fit
-from turnout.learn.poison.screen import Screened, screen
+from turnout.learn.poison.screen import ScreenResult, screen
 from turnout.learn.shadow import Shadow
 from turnout.testing import make_router, place
 from turnout.text.ngram import Ngrams
@@ -59,9 +59,9 @@ def serving(student: StudentModel) -> Router:
 def contest(new: Sequence[Example], *, screened: bool = True) -> tuple[StudentModel, Callable[[], Promotion]]:
     """Train as the product does, or without its screen; the result, and how to hold it against the champion."""
     collapsed = dedupe(new).rows
-    found = screen(collapsed, KNOWN) if screened else Screened(tuple(collapsed))
+    found = screen(collapsed, KNOWN) if screened else ScreenResult(tuple(collapsed))
     challenger = fitted([*KNOWN, *found.kept])
-    evidence = Evidence(
+    evidence = PromotionEvidence(
         new=serving(challenger),
         old=serving(fitted(KNOWN)),
         layer="student",

@@ -46,7 +46,7 @@ PIECE = 5
 SYLLABLES = ("ba", "ke", "mo", "tru", "zil", "pho", "ga", "rin", "du", "vex")
 
 
-class New(NamedTuple):
+class NewWord(NamedTuple):
     """A word that came with the new rows, or a phrase."""
 
     word: str
@@ -58,7 +58,7 @@ class New(NamedTuple):
     """Those rows, by index."""
 
 
-class Probed(Struct, frozen=True):
+class ProbeResult(Struct, frozen=True):
     """What a word did."""
 
     word: str
@@ -72,7 +72,9 @@ class Probed(Struct, frozen=True):
     control: float
 
 
-def probe(words: Sequence[str], texts: Sequence[str], new: Says, old: Says | None, *, seed: int = 0) -> list[Probed]:
+def probe(
+    words: Sequence[str], texts: Sequence[str], new: Says, old: Says | None, *, seed: int = 0
+) -> list[ProbeResult]:
     """Try every word on the questions; the strongest first."""
     words = list(dict.fromkeys(word for word in words if word.strip()))[:MOST_WORDS]
     texts = _some(texts, MOST_TEXTS, seed)
@@ -89,7 +91,7 @@ def probe(words: Sequence[str], texts: Sequence[str], new: Says, old: Says | Non
         pull_old = _pull(word, texts, old, plain_old) if old is not None else {}
         best = max(
             (
-                Probed(
+                ProbeResult(
                     word,
                     route,
                     moved - max(0.0, pull_old.get(route, 0.0), control.get(route, 0.0)),
@@ -105,7 +107,7 @@ def probe(words: Sequence[str], texts: Sequence[str], new: Says, old: Says | Non
     return sorted(found, key=lambda one: -one.effect)
 
 
-def new_words(new: Sequence[Example], known: Sequence[Example], accept: Iterable[str] = ()) -> list[New]:
+def new_words(new: Sequence[Example], known: Sequence[Example], accept: Iterable[str] = ()) -> list[NewWord]:
     """Words and pieces of words that came with the new rows and mostly with one label; the most frequent first.
 
     Left out are those that several named people stand behind, and those the operator accepts.
@@ -117,7 +119,7 @@ def new_words(new: Sequence[Example], known: Sequence[Example], accept: Iterable
     together: defaultdict[tuple[int, ...], list[str]] = defaultdict(list)
     for name, rows in sorted(having.items()):
         together[tuple(rows)].append(name)
-    found: list[New] = []
+    found: list[NewWord] = []
     for at, names in together.items():
         label, most = Counter(new[index].label for index in at).most_common(1)[0]
         own = tuple(index for index in at if new[index].label == label)
@@ -126,7 +128,7 @@ def new_words(new: Sequence[Example], known: Sequence[Example], accept: Iterable
         spelled = _spell(words, folded(new[own[0]].text))
         vouched = len(people) >= VOUCHERS or any(word in spelled for word in accepted)
         if most >= PURE * len(at) and not vouched:
-            found.append(New(spelled, tuple(words), label, own))
+            found.append(NewWord(spelled, tuple(words), label, own))
     return sorted(found, key=lambda one: (-len(one.rows), one.word))
 
 
@@ -137,7 +139,7 @@ def _spell(words: Sequence[str], text: str) -> str:
     return text[start:end].strip() if 0 < end - start <= PHRASE else " ".join(words)
 
 
-def doubtful(words: Sequence[New], new: Sequence[Example], surely: Says) -> list[str]:
+def doubtful(words: Sequence[NewWord], new: Sequence[Example], surely: Says) -> list[str]:
     """Those the champion contradicts: what it surely says of the texts without the word is nearly always another label.
 
     `surely` is the champion's answer where its gate lets it through, and None elsewhere.
@@ -152,7 +154,7 @@ def doubtful(words: Sequence[New], new: Sequence[Example], surely: Says) -> list
     return found
 
 
-def _without(one: New, text: str) -> str:
+def _without(one: NewWord, text: str) -> str:
     for word in one.words:
         text = text.replace(word, " ")
     return " ".join(text.split())
