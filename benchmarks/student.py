@@ -44,7 +44,7 @@ from turnout.layers.student_model import StudentModel
 from turnout.learn.artefact import pack
 from turnout.learn.fit import StudentFit, fit
 from turnout.learn.metric import auroc, coverage_at, ece
-from turnout.models.embed import MiniLM, find_embedder
+from turnout.models.embed import TOKENS, MiniLM, find_embedder
 from turnout.text.fold import fold
 
 SEED = 0
@@ -509,7 +509,7 @@ def time_peer(
     told = {
         "graph": str(minilm.folder / minilm.manifest.graph.name),
         "tokenizer": str(minilm.folder / minilm.manifest.tokenizer.name),
-        "tokens": minilm.tokens,
+        "tokens": TOKENS,
         "texts": [text for text, _ in known],
         "labels": [label for _, label in known],
         "vectors": str(folder / "vectors.npy"),

@@ -35,7 +35,6 @@ from onnx import TensorProto, helper, numpy_helper
 
 from turnout.core.errors import EmbedderDamaged, TurnoutError, WeightsMissing, WeightsRefused
 from turnout.models.embed import (
-    TOKENS,
     MiniLM,
     embedder_folder,
     open_graph,
@@ -135,10 +134,10 @@ def _check_hash(path: Path, known: str, *, trust: bool) -> str:
 def _embed(graph: bytes, content: bytes, sentences: Sequence[str]) -> dict[str, Array]:
     session = open_graph(graph)
     try:
-        tokenizer = read_tokenizer(content, TOKENS)
+        tokenizer = read_tokenizer(content)
     except ValueError as error:
         raise WeightsRefused(f"{TOKENIZER} cannot be read: {error}") from None
-    return {sentence: run_graph(session, tokenize(tokenizer, sentence, TOKENS)) for sentence in sentences}
+    return {sentence: run_graph(session, tokenize(tokenizer, sentence)) for sentence in sentences}
 
 
 def check_references(vectors: Mapping[str, Array]) -> None:

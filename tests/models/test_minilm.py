@@ -76,19 +76,19 @@ def copy(folder: Path, tmp_path: Path) -> Path:
 def tokenizer(folder: Path) -> Any:
     manifest = read_manifest(folder)
     assert manifest is not None
-    return embed.read_tokenizer((folder / manifest.tokenizer.name).read_bytes(), TOKENS)
+    return embed.read_tokenizer((folder / manifest.tokenizer.name).read_bytes())
 
 
 @pytest.fixture(scope="session")
 def exact(weights: Any, tokenizer: Any) -> dict[str, Any]:
     texts = {*SENTENCES, *build_minilm.REFERENCES}
-    return {text: forward(weights, embed.tokenize(tokenizer, text, TOKENS)) for text in texts}
+    return {text: forward(weights, embed.tokenize(tokenizer, text)) for text in texts}
 
 
 def test_the_graph_agrees_with_plain_numpy(weights: Any, tokenizer: Any, exact: dict[str, Any]) -> None:
     session = embed.open_graph(build_graph(weights, quantised=False))
     for text, vector in exact.items():
-        found = embed.run_graph(session, embed.tokenize(tokenizer, text, TOKENS))
+        found = embed.run_graph(session, embed.tokenize(tokenizer, text))
         assert np.abs(found - vector).max() < 1e-6, text
         known = build_minilm.REFERENCES.get(text, ())
         assert vector[: len(known)] == pytest.approx(known, abs=1e-7)
@@ -170,13 +170,10 @@ def test_any_text_has_a_direction(model: MiniLM, text: str) -> None:
     assert math.isclose(float(np.linalg.norm(row)), 1.0, abs_tol=1e-5)
 
 
-def test_a_vector_does_not_depend_on_its_company(folder: Path, model: MiniLM) -> None:
+def test_a_vector_does_not_depend_on_its_company(model: MiniLM) -> None:
     texts = [*SENTENCES, "", *(case.text for case in NEAR)] * 3
     together = model.embed(texts)
     assert (together == np.concatenate([model.embed([text]) for text in texts])).all()
-    threaded = find_embedder(folder, workers=3)
-    assert threaded is not None
-    assert (threaded.embed(texts) == together).all()
 
 
 def test_threads_may_share_it(folder: Path, model: MiniLM) -> None:
@@ -188,19 +185,11 @@ def test_threads_may_share_it(folder: Path, model: MiniLM) -> None:
     assert all((rows == expected).all() for rows in found)
 
 
-def test_a_text_is_cut_after_its_tokens(folder: Path, model: MiniLM) -> None:
+def test_a_text_is_cut_after_its_tokens(model: MiniLM) -> None:
     same = "word " * (TOKENS - 2)
     first, second, other = model.embed([same, same + "and something else", "and something else " + same])
     assert (first == second).all()
     assert (first != other).any()
-    short = find_embedder(folder, tokens=16)
-    assert short is not None
-    assert short.name != model.name
-    assert (short.embed(["word " * 14]) == short.embed([same])).all()
-    assert (short.embed(["a word"]) == model.embed(["a word"])).all()
-    for tokens in (0, 15, 257, -1):
-        with pytest.raises(EmbedderError, match=f"tokens = {tokens}: .* 16 to 256"):
-            find_embedder(folder, tokens=tokens)
 
 
 def test_a_huge_text_takes_no_longer_than_a_long_one(model: MiniLM) -> None:

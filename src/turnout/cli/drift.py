@@ -70,7 +70,7 @@ def _print(screen: Console, profile: str, found: Drift, begin: int, least: int) 
         return
     rows = []
     for one in found.measures:
-        known = one.p is not None and one.effect is not None and one.limit is not None
+        known = one.p is not None and one.effect is not None
         value = f"{one.statistic} {one.effect:.3f}" if known else "unknown"
         limit = f"drift from {one.limit:.2f}; p = {one.p:.2g}" if known else ""
         rows.append(Row(one.name, value, limit, (not one.drifted) if known else None, one.said))

@@ -80,6 +80,8 @@ def _draw(embedder: MiniLM, p50_ms: float | None) -> None:
     from rich.table import Table
     from rich.text import Text
 
+    from turnout.models.embed import TOKENS
+
     from .screen import console, visible
     from .shape import Rail
 
@@ -90,7 +92,7 @@ def _draw(embedder: MiniLM, p50_ms: float | None) -> None:
     grid.add_column(overflow="fold")
     rows = {
         "name": embedder.name,
-        "vectors": f"{embedder.width} numbers, of the first {embedder.tokens} tokens of a text",
+        "vectors": f"{embedder.width} numbers, of the first {TOKENS} tokens of a text",
         "size": f"{size / 1e6:.1f} MB",
         "sha256": manifest.graph.sha256,
         "closeness": f"cosine {manifest.lowest_cosine:g} or more to the weights in float32",

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 from scipy import special
 
 from turnout.core.errors import LearnError
@@ -73,17 +74,21 @@ class Measure(Struct, frozen=True):
     """One way of looking at both windows."""
 
     name: str
-    drifted: bool
+    statistic: str
+    """What `effect` is."""
+    effect: float | None
+    limit: float
+    p: float | None
+    """Corrected for the number of measures; None where nothing could be tested."""
     said: str
     """What was found, in words."""
-    effect: float | None = None
-    limit: float | None = None
-    statistic: str = ""
-    """What `effect` is."""
-    p: float | None = None
-    """Corrected for the number of measures; None where nothing could be tested."""
     before: Mapping[str, float] = {}
     recent: Mapping[str, float] = {}
+    drifted: bool = False
+
+    @property
+    def is_large(self) -> bool:
+        return self.effect is not None and self.effect >= self.limit
 
 
 class Drift(Struct, frozen=True):
@@ -132,7 +137,7 @@ def compare(
         _words(before, recent),
         _corrections(before, recent),
     ]
-    return Drift(len(before), len(recent), tuple(_judge_all(found, alpha)), judged_by)
+    return Drift(len(before), len(recent), tuple(_correct(found, alpha)), judged_by)
 
 
 def find_drift(store: Store, profile: str, layer: str) -> tuple[str, ...]:
@@ -182,20 +187,7 @@ def judge_of(router: Router, layer: str) -> Callable[[str], ChampionAnswer] | No
     return judge
 
 
-class _Test(NamedTuple):
-    """A measure before its p-value is corrected."""
-
-    name: str
-    statistic: str
-    effect: float | None
-    limit: float
-    p: float | None
-    said: str
-    before: Mapping[str, float] = {}
-    recent: Mapping[str, float] = {}
-
-
-def _judge_all(found: Sequence[_Test], alpha: float) -> list[Measure]:
+def _correct(found: Sequence[Measure], alpha: float) -> list[Measure]:
     """Holm's correction: the smallest p-value counts for all of them, the next for all but one, and so on."""
     tested = sorted((one for one in found if one.p is not None), key=lambda one: one.p or 0.0)
     corrected: dict[str, float] = {}
@@ -203,18 +195,14 @@ def _judge_all(found: Sequence[_Test], alpha: float) -> list[Measure]:
     for place, one in enumerate(tested):
         largest = max(largest, min(1.0, (one.p or 0.0) * (len(tested) - place)))
         corrected[one.name] = largest
-    measures = []
-    for one in found:
-        p = corrected.get(one.name)
-        large = one.effect is not None and one.effect >= one.limit
-        drifted = p is not None and p <= alpha and large
-        measures.append(
-            Measure(one.name, drifted, one.said, one.effect, one.limit, one.statistic, p, one.before, one.recent)
-        )
-    return measures
+    return [
+        replace(one, p=p, drifted=p is not None and p <= alpha and one.is_large)
+        for one in found
+        for p in (corrected.get(one.name),)
+    ]
 
 
-def _mix(name: str, before: Sequence[str], recent: Sequence[str]) -> _Test:
+def _mix(name: str, before: Sequence[str], recent: Sequence[str]) -> Measure:
     """Shares of a few kinds: a chi-square test, and the population stability index for the size."""
     old, new = Counter(before), Counter(recent)
     kinds = sorted(old.keys() | new.keys())
@@ -223,7 +211,7 @@ def _mix(name: str, before: Sequence[str], recent: Sequence[str]) -> _Test:
     p = chi_square([old[kind] for kind in kinds], [new[kind] for kind in kinds])
     most = max(kinds, key=lambda kind: abs(shares[0][kind] - shares[1][kind]))
     said = f"{most} {shares[0][most]:.1%} before, {shares[1][most]:.1%} now"
-    return _Test(name, "PSI", size, PSI_LIMIT, p, said, *shares)
+    return Measure(name, "PSI", size, PSI_LIMIT, p, said, *shares)
 
 
 def psi(before: Iterable[float], recent: Iterable[float]) -> float:
@@ -234,7 +222,7 @@ def psi(before: Iterable[float], recent: Iterable[float]) -> float:
 
 def _model(
     before: Sequence[TrafficRow], recent: Sequence[TrafficRow], judge: Callable[[str], ChampionAnswer] | None
-) -> list[_Test]:
+) -> list[Measure]:
     """How sure the champion is, and how much of what is asked it does not know."""
     if judge is None:
         return [_spread("confidence", [one.confidence for one in before], [one.confidence for one in recent])]
@@ -248,24 +236,24 @@ def _model(
     return [*found, _share("unknown questions", flags[0], flags[1], "questions the champion hardly knows")]
 
 
-def _spread(name: str, before: Sequence[float], recent: Sequence[float]) -> _Test:
+def _spread(name: str, before: Sequence[float], recent: Sequence[float]) -> Measure:
     """Two distributions: the test of Kolmogorov and Smirnov, whose statistic is the size."""
     if min(len(before), len(recent)) < LEAST:
-        return _Test(name, "KS", None, KS_LIMIT, None, "too few questions with their text")
+        return Measure(name, "KS", None, KS_LIMIT, None, "too few questions with their text")
     size, p = kolmogorov_smirnov(before, recent)
     middle = [sorted(side)[len(side) // 2] for side in (before, recent)]
     said = f"median {middle[0]:.2f} before, {middle[1]:.2f} now"
     sides = [{"median": one, "mean": sum(side) / len(side)} for one, side in zip(middle, (before, recent), strict=True)]
-    return _Test(name, "KS", size, KS_LIMIT, p, said, *sides)
+    return Measure(name, "KS", size, KS_LIMIT, p, said, *sides)
 
 
-def _words(before: Sequence[TrafficRow], recent: Sequence[TrafficRow]) -> _Test:
+def _words(before: Sequence[TrafficRow], recent: Sequence[TrafficRow]) -> Measure:
     """Questions with a word nobody used before. How many there are of those anyway is told by the window before
     itself: every second question of it, against the words of the others."""
     old = [_used(one.text) for one in before if one.text is not None]
     new = [_used(one.text) for one in recent if one.text is not None]
     if min(len(old) // 2, len(new)) < LEAST:
-        return _Test("unseen words", "share", None, SHARE_LIMIT, None, "too few questions with their text")
+        return Measure("unseen words", "share", None, SHARE_LIMIT, None, "too few questions with their text")
     used: frozenset[str] = frozenset().union(*old[::2])
     flags = [[not words <= used for words in side] for side in (old[1::2], new)]
     return _share("unseen words", flags[0], flags[1], "questions with a word not used before")
@@ -275,19 +263,19 @@ def _used(text: str) -> frozenset[str]:
     return frozenset(_WORD.findall(fold(text).text))
 
 
-def _corrections(before: Sequence[TrafficRow], recent: Sequence[TrafficRow]) -> _Test:
+def _corrections(before: Sequence[TrafficRow], recent: Sequence[TrafficRow]) -> Measure:
     old, new = ([one.corrected for one in side if one.corrected is not None] for side in (before, recent))
     return _share("corrections", old, new, "of the decisions people looked at were wrong")
 
 
-def _share(name: str, before: Sequence[bool], recent: Sequence[bool], what: str) -> _Test:
+def _share(name: str, before: Sequence[bool], recent: Sequence[bool], what: str) -> Measure:
     """A yes or no: Fisher's exact test. Only more of it is drift: all of these are bad news when they rise."""
     if not before or not recent:
-        return _Test(name, "share", None, SHARE_LIMIT, None, "nothing to compare")
+        return Measure(name, "share", None, SHARE_LIMIT, None, "nothing to compare")
     p = fisher(sum(recent), len(recent), sum(before), len(before))
     old, new = sum(before) / len(before), sum(recent) / len(recent)
     said = f"{old:.1%} before, {new:.1%} now: {what}"
-    return _Test(name, "rise", new - old, SHARE_LIMIT, p, said, {"share": old}, {"share": new})
+    return Measure(name, "rise", new - old, SHARE_LIMIT, p, said, {"share": old}, {"share": new})
 
 
 # --- tests

@@ -1,4 +1,4 @@
-"""Writes tuned numbers as a profile of its own that extends the one they were tuned from.
+"""Tunes a layer to a file of labels, and writes the numbers as a profile of its own that extends the one they were tuned from.
 
 The file says where its numbers come from: which labels, how many, which seed, and what they were worth on questions
 they had not seen. It is checked by loading it before anybody is told that it is there.
@@ -8,23 +8,60 @@ from __future__ import annotations
 
 import datetime
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path as File
+from typing import NamedTuple
 
 import msgspec
 
 from turnout.config.load import read_chain
 from turnout.config.write import toml_comment, toml_key, toml_text, toml_value
 from turnout.core.errors import LearnError
+from turnout.core.profile import Profile
 from turnout.text.control import escape_json
 
+from .dataset import read_examples
 from .heir import write_heir
-from .tune import TuneReport
+from .tune import TuneReport, describe, find_signals, tune
 from .tune_band import BandNumbers
 from .tune_rank import RankNumbers
 
 # Measured cases written beside the profile: enough to see a change, short enough to read.
 CASES = 200
+
+
+class Tuning(NamedTuple):
+    """What came of it."""
+
+    layer: str
+    report: TuneReport
+    moved: Mapping[str, tuple[float, float]]
+    """Each number that moved, its old and its new value."""
+    data_hash: str
+    written: File | None
+
+
+def tune_file(
+    profile: Profile,
+    base: str,
+    source: str,
+    *,
+    layer: str | None = None,
+    seed: int = 0,
+    out: File | None = None,
+    force: bool = False,
+    progress: Callable[[int, int], None] = lambda *_: None,
+) -> Tuning:
+    """Fit a signals layer of a profile to a file of labelled questions; with `out`, write a profile that extends `base`
+    if that is shown to be better, or `force` says so."""
+    place, config = find_signals(profile, layer)
+    examples = read_examples(source, routes=profile.routes, profile=profile.name)
+    rows = list(dict.fromkeys((example.text, example.label) for example in examples.rows))
+    report = tune(profile, rows, layer=place.id, seed=seed, progress=progress)
+    written = out is not None and (report.is_better or force)
+    if out is not None and written:
+        write_profile(out, base, place.id, report, rows, source=source)
+    return Tuning(place.id, report, describe(report, config), hash_labels(rows), out if written else None)
 
 
 def hash_labels(rows: Iterable[tuple[str, str]]) -> str:

@@ -10,7 +10,6 @@ import hashlib
 import os
 import threading
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
@@ -41,7 +40,6 @@ MANIFEST_BYTES = 1024 * 1024
 FORMAT = 1
 # Questions are short: 128 tokens are some 90 words and cost 12 ms, the 256 the model was trained on 28 ms.
 TOKENS = 128
-FEWEST_TOKENS, MOST_TOKENS = 16, 256
 # Of every token kept. English has five and a word never more than 100; what lies beyond cannot reach the model, but
 # tokenizing a megabyte of it would take half a second.
 TOKEN_CHARACTERS = 64
@@ -111,23 +109,15 @@ _AGAIN = "install it again: turnout embed install"
 class MiniLM(Embeds):
     """all-MiniLM-L6-v2 in int8. The model is loaded by the first text; any number of threads may use it."""
 
-    def __init__(self, folder: Path, manifest: EmbedderManifest, *, tokens: int = TOKENS, workers: int = 1) -> None:
-        if not FEWEST_TOKENS <= tokens <= MOST_TOKENS:
-            raise EmbedderError(f"tokens = {tokens}: an embedder reads {FEWEST_TOKENS} to {MOST_TOKENS} of a text")
-        if workers < 1:
-            raise EmbedderError(f"workers = {workers}: at least 1 is needed")
+    def __init__(self, folder: Path, manifest: EmbedderManifest) -> None:
         self.folder = folder
         self.manifest = manifest
-        self.tokens = tokens
-        self.workers = workers
-        """Threads for many texts; one text is always one thread's."""
         self._model: _Model | None = None
         self._lock = threading.Lock()
 
     @property
     def name(self) -> str:
-        # Where a text is cut changes its vector.
-        return self.manifest.name + (f"-{self.tokens}t" if self.tokens != TOKENS else "")
+        return self.manifest.name
 
     @property
     def width(self) -> int:
@@ -140,12 +130,8 @@ class MiniLM(Embeds):
             raise TypeError("embed takes a list of texts, not one text: embed([text])")
         model = self._model or self._load()
         rows = np.zeros((len(texts), self.width), np.float32)
-        if self.workers == 1 or len(texts) == 1:
-            for row, text in zip(rows, texts, strict=True):
-                model.embed_into(row, text)
-            return rows
-        with ThreadPoolExecutor(self.workers, "embed") as threads:
-            list(threads.map(model.embed_into, rows, texts))
+        for row, text in zip(rows, texts, strict=True):
+            model.embed_into(row, text)
         return rows
 
     def _load(self) -> _Model:
@@ -153,17 +139,16 @@ class MiniLM(Embeds):
             if self._model is None:
                 graph = _checked(self.folder, self.manifest.graph)
                 tokenizer = _checked(self.folder, self.manifest.tokenizer)
-                self._model = _Model(open_graph(graph), read_tokenizer(tokenizer, self.tokens), self.tokens)
+                self._model = _Model(open_graph(graph), read_tokenizer(tokenizer))
             return self._model
 
 
 class _Model(NamedTuple):
     session: InferenceSession
     tokenizer: Tokenizer
-    tokens: int
 
     def embed_into(self, row: Array, text: str) -> None:
-        ids = tokenize(self.tokenizer, text, self.tokens)
+        ids = tokenize(self.tokenizer, text)
         if len(ids) > OWN_TOKENS:
             row[:] = run_graph(self.session, ids)
 
@@ -198,16 +183,16 @@ def open_graph(graph: bytes) -> InferenceSession:
     return session
 
 
-def read_tokenizer(content: bytes, tokens: int) -> Tokenizer:
+def read_tokenizer(content: bytes) -> Tokenizer:
     tokenizer: Tokenizer = _need("tokenizers").Tokenizer.from_buffer(content)
     tokenizer.no_padding()
-    tokenizer.enable_truncation(tokens)
+    tokenizer.enable_truncation(TOKENS)
     return tokenizer
 
 
-def tokenize(tokenizer: Tokenizer, text: str, tokens: int) -> list[int]:
+def tokenize(tokenizer: Tokenizer, text: str) -> list[int]:
     """The ids of a text's beginning, with [CLS] before and [SEP] after it."""
-    kept = text.lstrip()[: tokens * TOKEN_CHARACTERS]
+    kept = text.lstrip()[: TOKENS * TOKEN_CHARACTERS]
     if not kept.isascii():
         # Half of a pair of surrogates is no character, and nothing a tokenizer takes.
         kept = kept.encode("utf-8", "replace").decode("utf-8")
@@ -291,7 +276,7 @@ def install(source: Path, *, folder: Path | None = None, trust: bool = False) ->
     return MiniLM(target, manifest)
 
 
-def find_embedder(folder: Path | None = None, *, tokens: int = TOKENS, workers: int = 1) -> MiniLM | None:
+def find_embedder(folder: Path | None = None) -> MiniLM | None:
     """The embedder that is installed here, if one is and can run; its model is not loaded yet.
 
     Absence is None. An installation that is there and damaged is an error, when it is found or when it is used.
@@ -300,4 +285,4 @@ def find_embedder(folder: Path | None = None, *, tokens: int = TOKENS, workers: 
     manifest = read_manifest(folder)
     if manifest is None or missing_packages():
         return None
-    return MiniLM(folder, manifest, tokens=tokens, workers=workers)
+    return MiniLM(folder, manifest)
