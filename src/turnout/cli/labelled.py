@@ -14,13 +14,17 @@ ModelOption = Annotated[
 ]
 
 
-def read_share(text: str, option: str) -> float:
-    """`2%`, `2 %` or `0.02`."""
+def read_number(text: str, option: str) -> float:
+    """`2%`, `2 %` or `0.02`; amounts, too."""
     said = text.strip()
     try:
-        share = float(said.removesuffix("%")) / 100 if said.endswith("%") else float(said)
+        return float(said.removesuffix("%")) / (100 if said.endswith("%") else 1)
     except ValueError:
-        share = float("nan")
+        raise QueryError(f"{option} {text[:40]!r} is no number: write 95%, 0.95 or an amount") from None
+
+
+def read_share(text: str, option: str) -> float:
+    share = read_number(text, option)
     if not 0.0 < share < 1.0:
         raise QueryError(f"{option} {text!r}: a share between 0 and 1, such as 2% or 0.02")
     return share

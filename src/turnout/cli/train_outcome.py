@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from turnout.core.errors import QueryError
 from turnout.core.profile import Profile
 
+from .labelled import read_number
 from .promote import form as promotion_form
 from .promote import hold, needing_learn, print_promotion
 from .screen import console, glyphs_for, visible, write_json
@@ -49,7 +49,8 @@ def train_from_outcomes(
     with needing_learn():
         from turnout.learn.frontier import aim_for
         from turnout.learn.train_gain import train_gains
-    aim = aim_for(**{name: number(name, said) for name, said in aimed._asdict().items()})
+    said = {name: text for name, text in aimed._asdict().items() if text is not None}
+    aim = aim_for(**{name: read_number(text, f"--{name.replace('_', '-')}") for name, text in said.items()})
     with phases() as say:
         found = train_gains(
             profile,
@@ -78,17 +79,6 @@ def train_from_outcomes(
         else:
             _print_next(found, on_shelf=out is None)
     return 0 if serves or not promote else 1
-
-
-def number(option: str, said: str | None) -> float | None:
-    """`95%` and `0.95` are the same."""
-    if said is None:
-        return None
-    try:
-        return float(said.strip().removesuffix("%")) / (100 if said.strip().endswith("%") else 1)
-    except ValueError:
-        name = option.replace("_", "-")
-        raise QueryError(f"--{name} {said[:40]!r} is no number: write 95%, 0.95 or an amount") from None
 
 
 def _print(found: GainTraining) -> None:

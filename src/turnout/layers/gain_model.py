@@ -27,7 +27,6 @@ EMBEDDED_CHARACTERS = 2000
 LEAST_SCALE = 1e-9
 
 Head = Literal["ngram", "shape", "vector"]
-HEADS: tuple[Head, ...] = ("ngram", "shape", "vector")
 
 
 class ConfidenceCurve(Struct, frozen=True):

@@ -211,7 +211,7 @@ def _mix(name: str, before: Sequence[str], recent: Sequence[str]) -> Measure:
     p = chi_square([old[kind] for kind in kinds], [new[kind] for kind in kinds])
     most = max(kinds, key=lambda kind: abs(shares[0][kind] - shares[1][kind]))
     said = f"{most} {shares[0][most]:.1%} before, {shares[1][most]:.1%} now"
-    return Measure(name, "PSI", size, PSI_LIMIT, p, said, *shares)
+    return Measure(name, "PSI", size, PSI_LIMIT, p, said, shares[0], shares[1])
 
 
 def psi(before: Iterable[float], recent: Iterable[float]) -> float:
@@ -244,7 +244,7 @@ def _spread(name: str, before: Sequence[float], recent: Sequence[float]) -> Meas
     middle = [sorted(side)[len(side) // 2] for side in (before, recent)]
     said = f"median {middle[0]:.2f} before, {middle[1]:.2f} now"
     sides = [{"median": one, "mean": sum(side) / len(side)} for one, side in zip(middle, (before, recent), strict=True)]
-    return Measure(name, "KS", size, KS_LIMIT, p, said, *sides)
+    return Measure(name, "KS", size, KS_LIMIT, p, said, sides[0], sides[1])
 
 
 def _words(before: Sequence[TrafficRow], recent: Sequence[TrafficRow]) -> Measure:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -19,7 +18,7 @@ from .card import Card, render_card
 from .card_plot import percent
 from .dataset import Examples, hash_examples
 from .labelled import ask_layers, load_serving, models_of, read_labelled
-from .metric import auroc, brier, coverage_at, ece
+from .metric import auroc, brier, coverage_at, ece, or_none
 from .trial import LayerTrial, Trial, decide_local
 
 # What a gate is usually asked for.
@@ -81,7 +80,7 @@ def evaluate(trial: Trial) -> Evaluation:
         decided=count,
         right=right,
         accuracy_bounds=clopper_pearson(right, count, DELTA),
-        ece=_number(ece(~wrong[decided], sure[decided])),
+        ece=or_none(ece(~wrong[decided], sure[decided])),
         goes_on=1 - count / max(len(decided), 1),
         p50_us=_time(trial),
     )
@@ -105,9 +104,9 @@ def _measure(tried: LayerTrial, gate: float) -> LayerFigures:
         right=int(right.sum()),
         accepted=int(accepted.sum()),
         accepted_right=int(tried.right[accepted].sum()),
-        ece=_number(ece(right, sure)) if not tried.decisive[there].all() else None,
-        brier=_number(brier(right, sure)),
-        auroc=_number(auroc(right, sure)) if not tried.decisive[there].all() else None,
+        ece=or_none(ece(right, sure)) if not tried.decisive[there].all() else None,
+        brier=or_none(brier(right, sure)),
+        auroc=or_none(auroc(right, sure)) if not tried.decisive[there].all() else None,
         coverage_at_98=coverage_at(tried.right, tried.confidence, precision=PRECISION)[0],
         p50_us=float(np.median(asked)) / 1000 if asked.size else 0.0,
     )
@@ -183,10 +182,6 @@ def answers_of(trial: Trial, tried: LayerTrial) -> tuple[Sequence[str], Sequence
         [tried.routes[row] or "" for row in rows],
         tried.confidence[rows].tolist(),
     )
-
-
-def _number(value: float) -> float | None:
-    return None if math.isnan(value) else value
 
 
 def draw_evaluation(trial: Trial, found: Evaluation, examples: Examples, source: str | None) -> str:

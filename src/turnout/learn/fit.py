@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any, NamedTuple, Protocol
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -44,13 +44,6 @@ FEW_FOLDS = 3
 NEAR_WEIGHT = 1.0
 # Of known questions so many vectors are kept: five labels of 400 are a quarter of a millisecond, all are 6 MB.
 BANK_ROWS, BANK_ROWS_PER_LABEL = 8_192, 400
-
-
-class LabelledText(Protocol):
-    @property
-    def text(self) -> str: ...
-    @property
-    def label(self) -> str | None: ...
 
 
 class FitSettings(Struct, frozen=True, forbid_unknown_fields=True):
@@ -144,13 +137,13 @@ class FitRow(NamedTuple):
 
 
 def fit(
-    rows: Iterable[LabelledText | tuple[str, str | None]],
+    rows: Iterable[Example | tuple[str, str | None]],
     *,
     labels: Sequence[str] | None = None,
     embedder: Embeds | None = None,
     seed: int = 0,
     settings: FitSettings | None = None,
-    say: Say | None = None,
+    say: Say = lambda _what, _done: None,
 ) -> StudentFit:
     """A student of these rows: examples, or pairs of text and label.
 
@@ -158,7 +151,6 @@ def fit(
     label is in OOS_LABELS are questions outside every route: they teach when to be unsure.
     """
     settings = settings or FitSettings()
-    say = say or _silent
     known, outside = _gather(rows, labels)
     counts = Counter(row.label for row in known)
     order = tuple(label for label in (labels or sorted(counts)) if counts[label])
@@ -245,25 +237,20 @@ def _stage(
     return stage, *serve(by_words, stage, whole)
 
 
-def _silent(what: str, done: float) -> None:
-    return None
-
-
 def _cut(texts: Sequence[str], ngrams: Ngrams) -> list[str]:
     """What of each text is embedded, when fitting as when serving."""
     return [text[: ngrams.characters] for text in texts]
 
 
 def _gather(
-    rows: Iterable[LabelledText | tuple[str, str | None]], labels: Sequence[str] | None
+    rows: Iterable[Example | tuple[str, str | None]], labels: Sequence[str] | None
 ) -> tuple[list[FitRow], list[FitRow]]:
     """The rows with a label and those outside every label, each in an order of their own content's."""
     known: list[FitRow] = []
     outside: list[FitRow] = []
     strange: Counter[str] = Counter()
     for at, row in enumerate(rows):
-        text, label = (row[0], row[1]) if isinstance(row, tuple) else (row.text, row.label)
-        weight = float(getattr(row, "weight", 1.0))
+        text, label, weight = (*row, 1.0) if isinstance(row, tuple) else (row.text, row.label, row.weight)
         folded = fold(text).text
         if not folded or weight <= 0:
             continue
@@ -328,18 +315,15 @@ class _FoldScores(NamedTuple):
         return found
 
 
-class _TrainingMatrices:
+class _TrainingMatrices(NamedTuple):
     """The matrices of one training."""
 
-    def __init__(
-        self, counted: Any, vectors: Floats | None, label: Floats, weight: Floats, labels: int, seed: int
-    ) -> None:
-        self.counted = counted
-        self.vectors = vectors
-        self.label = label
-        self.weight = weight
-        self.labels = labels
-        self.seed = seed
+    counted: Any
+    vectors: Floats | None
+    label: Floats
+    weight: Floats
+    labels: int
+    seed: int
 
     def _features(self) -> dict[Which, Any]:
         found: dict[Which, Any] = {"ngram": self.counted}

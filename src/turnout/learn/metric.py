@@ -74,6 +74,11 @@ class Curve(NamedTuple):
     """The share of those that is right."""
 
 
+def or_none(value: float) -> float | None:
+    """A figure as JSON has it: None for one that has no answer."""
+    return None if math.isnan(value) else value
+
+
 def accuracy(right: Sequence[bool] | Flags) -> float:
     flags = np.asarray(right, bool)
     return float(flags.mean()) if flags.size else math.nan
@@ -212,8 +217,8 @@ def _cumulate(right: Sequence[bool] | Flags, confidence: Numbers) -> tuple[Float
 def _read(right: Sequence[bool] | Flags, confidence: Numbers, *, lacking: bool = False) -> tuple[Flags, Floats]:
     flags, sure = np.asarray(right, bool), np.asarray(confidence, np.float64)
     _demand_same_length(flags, sure)
-    known = sure[~np.isnan(sure)] if lacking else sure
-    if not np.all((known >= 0.0) & (known <= 1.0)):
+    given = sure[~np.isnan(sure)] if lacking else sure
+    if not np.all((given >= 0.0) & (given <= 1.0)):
         raise ValueError("confidence is a number between 0 and 1")
     return flags, sure
 

@@ -24,6 +24,7 @@ import numpy.typing as npt
 from turnout.core.errors import BadExamples, Problem, TooFewExamples, suggest
 from turnout.core.profile import Profile
 
+from .metric import or_none
 from .rows import BadRow, quote, read_rows
 
 Floats = npt.NDArray[np.float64]
@@ -58,14 +59,10 @@ class Outcomes(NamedTuple):
     def digest(self) -> str:
         """What these rows teach, whatever order they come in."""
         each = sorted(
-            hashlib.sha256(msgspec.json.encode((text, list(map(_known, scores)), list(map(_known, costs))))).digest()
+            hashlib.sha256(msgspec.json.encode((text, list(map(or_none, scores)), list(map(or_none, costs))))).digest()
             for text, scores, costs in zip(self.texts, self.quality.tolist(), self.costs.tolist(), strict=True)
         )
         return hashlib.sha256(b"".join([msgspec.json.encode(self.tiers), *each])).hexdigest()
-
-
-def _known(number: float) -> float | None:
-    return None if math.isnan(number) else number
 
 
 def read_outcomes(path: str | os.PathLike[str], profile: Profile) -> Outcomes:

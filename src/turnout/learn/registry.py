@@ -217,7 +217,8 @@ def set_champion(
                 f"{profile}/{layer}: {digest} was compared with {instead_of}, but {serving} serves by now: "
                 "compare it with that one"
             )
-        return _change(profile, layer, "promote", serving, digest, who, why, metrics or {})
+        change = ChampionChange(_now(), "promote", serving, digest, who[:200], why[:2000], metrics or {})
+        return _record(profile, layer, change)
 
 
 def rollback(profile: str, layer: str, *, who: str = "", why: str = "") -> ChampionChange:
@@ -225,7 +226,7 @@ def rollback(profile: str, layer: str, *, who: str = "", why: str = "") -> Champ
     with _locked(profile, layer):
         serving = _serving(profile, layer)
         before = _before(profile, layer, serving)
-        change = _change(profile, layer, "rollback", serving, before, who, why, {})
+        change = _record(profile, layer, ChampionChange(_now(), "rollback", serving, before, who[:200], why[:2000]))
         if change is None:
             raise UnknownModel(f"{profile}/{layer}: {serving} is the first champion there was: nothing to go back to")
         return change
@@ -334,24 +335,18 @@ def _before(profile: str, layer: str, serving: str) -> str:
     return stack[-1]
 
 
-def _change(
-    profile: str,
-    layer: str,
-    kind: Literal["promote", "rollback"],
-    serving: str,
-    to: str,
-    who: str,
-    why: str,
-    metrics: Mapping[str, Any],
-) -> ChampionChange | None:
+def _record(profile: str, layer: str, change: ChampionChange) -> ChampionChange | None:
+    """Write a change down and make it; None where it changes nothing."""
     file = champion_file(profile, layer)
-    if serving == to and (not file.exists() or file.read_bytes().strip() == to.encode()):
+    if change.was == change.to and (not file.exists() or file.read_bytes().strip() == change.to.encode()):
         return None
-    at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    change = ChampionChange(at, kind, serving, to, who[:200], why[:2000], metrics)
     _append(shelf_of(profile, layer) / HISTORY, msgspec.json.encode(change))
-    write_bytes(file, to.encode() + b"\n")
+    write_bytes(file, change.to.encode() + b"\n")
     return change
+
+
+def _now() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
 @contextlib.contextmanager

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 import msgspec
@@ -190,15 +190,11 @@ def shadow(
         champion=digests[0],
         challenger=digests[1],
         at_ms=time.time_ns() // 1_000_000,
-        decisions=found["decisions"],
-        same=found["same"],
-        flips=found["flips"],
         moved=tuple(RouteChange(was, now, count) for (was, now), count in moved.most_common()),
-        old=_side(sides[0]),
-        new=_side(sides[1]),
-        elsewhere=found["elsewhere"],
+        old=ShadowSide(**sides[0]),
+        new=ShadowSide(**sides[1]),
         unread=unread,
-        refused=found["refused"],
+        **found,
     )
     return ShadowRun(made, differences)
 
@@ -213,10 +209,6 @@ def _count(side: Counter[str], route: str, asked: LoggedQuestion) -> None:
     elif asked.teacher is not None:
         side["taught"] += 1
         side["agreed"] += route.split(" + ", maxsplit=1)[0] == asked.teacher
-
-
-def _side(counts: Mapping[str, int]) -> ShadowSide:
-    return ShadowSide(**{name: counts[name] for name in ShadowSide.__struct_fields__})
 
 
 def routed(decision: Decision) -> str:

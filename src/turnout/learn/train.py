@@ -32,7 +32,7 @@ from .dedupe import dedupe
 from .feature import Say
 from .fit import FitSettings, StudentFit, fit
 from .layer import STUDENT, find_layer
-from .metric import accuracy, auroc, brier, coverage_at, ece, score_labels
+from .metric import accuracy, auroc, brier, coverage_at, ece, or_none, score_labels
 from .poison.screen import ScreenResult, SenderLimits, screen
 from .split import SHARE, hold_out
 
@@ -292,16 +292,12 @@ def _score(
     names = [route for route in routes if counts.get(route) or route in judged.true]
     scores = score_labels(judged.true, judged.said, names)
     rows = [
-        LabelFigures(one.label, counts.get(one.label, 0), one.support, _number(one.precision), _number(one.recall))
+        LabelFigures(one.label, counts.get(one.label, 0), one.support, or_none(one.precision), or_none(one.recall))
         for one in scores
     ]
     if fitted.oos_rows:
         rows.append(LabelFigures(OUT_OF_SCOPE, fitted.oos_rows, judged.true.count(OUT_OF_SCOPE), None, None))
     return tuple(rows)
-
-
-def _number(value: float) -> float | None:
-    return None if math.isnan(value) else value
 
 
 def draw_card(

@@ -1,4 +1,4 @@
-"""Tunes a layer to a file of labels, and writes the numbers as a profile of its own that extends the one they were tuned from.
+"""Tunes a layer to a file of labels, and writes the numbers as a profile that extends the one they were tuned from.
 
 The file says where its numbers come from: which labels, how many, which seed, and what they were worth on questions
 they had not seen. It is checked by loading it before anybody is told that it is there.
