@@ -13,8 +13,9 @@ from turnout.core.profile import Profile
 from .labelled import read_number
 from .promote import form as promotion_form
 from .promote import hold, needing_learn, print_promotion
-from .screen import console, glyphs_for, visible, write_json
+from .screen import console, visible, write_json
 from .stream import phases
+from .train import print_figures, print_head
 
 if TYPE_CHECKING:
     from turnout.core.embed import Embeds
@@ -82,28 +83,13 @@ def train_from_outcomes(
 
 
 def _print(found: GainTraining) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    screen = console()
-    glyphs = glyphs_for(screen)
-    manifest = found.manifest
-    heads = f"n-grams and {manifest.embedder.name}" if manifest.embedder is not None else "n-grams"
-    screen.print(
-        Text.assemble((visible(manifest.profile), "bold"), f" {glyphs.dot} {visible(manifest.layer)}  {heads}"),
-        soft_wrap=True,
-    )
-    screen.print(f"Aim: {manifest.aim}", soft_wrap=True)
+    screen, manifest = console(), found.manifest
+    embedder = manifest.embedder.name if manifest.embedder is not None else None
+    print_head(screen, manifest.profile, manifest.layer, embedder, f"Aim: {manifest.aim}")
     for said in found.remarks:
         screen.print(f"  {visible(said)}", style="dim", soft_wrap=True)
     screen.print()
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="dim")
-    grid.add_column(justify="right")
-    grid.add_column(style="dim")
-    for row in figures(found.manifest.tiers, found.metrics):
-        grid.add_row(*map(visible, row))
-    screen.print(grid)
+    print_figures(screen, figures(manifest.tiers, found.metrics))
     screen.print()
     screen.print(f"{manifest.digest} in {visible(str(found.folder))}", soft_wrap=True)
 

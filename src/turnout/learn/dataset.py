@@ -19,8 +19,9 @@ from typing import Any, Literal, get_args
 from msgspec import Struct
 
 from turnout.core.errors import BadExamples, Problem, suggest
+from turnout.core.profile import Profile
 from turnout.core.query import MAX_CHARACTERS
-from turnout.store import Records, Span
+from turnout.store import Records, Span, Store
 from turnout.store.redact import SNIPPET_CHARACTERS
 from turnout.store.stats import ALWAYS
 from turnout.text.fold import fold
@@ -175,6 +176,24 @@ def read_log(
         if most is not None and len(taken.rows) >= most:
             break
     return taken.examples()
+
+
+def read_for(profile: Profile, files: Sequence[str], *, seeds: bool = True) -> Examples:
+    """What a profile may learn from: these files, and its seeds or those of the profile it extends as long as both have
+    the same routes."""
+    own = read_examples(files, routes=profile.routes, profile=profile.name) if files else Examples()
+    for name in (profile.name, profile.resolved.get("extends")) if seeds else ():
+        found = read_seeds(name) if isinstance(name, str) else Examples()
+        if found.rows and {*found.labels} <= {*profile.routes, OUT_OF_SCOPE}:
+            return gather(found, own)
+    return own
+
+
+def read_logs(store: Store, profile: Profile, *, tenant: str | None = None, span: Span = ALWAYS) -> Examples:
+    """The labelled decisions of a tenant's log; of all tenants by default."""
+    names = [tenant] if tenant is not None else store.tenants()
+    logs = [read_log(store.records(name), profile=profile.name, routes=profile.routes, span=span) for name in names]
+    return gather(*logs)
 
 
 def gather(*sources: Examples) -> Examples:
