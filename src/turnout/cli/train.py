@@ -18,7 +18,7 @@ from turnout.text.control import escape_json
 
 from .labelled import read_share
 from .option import ConfigOption, DbOption, JsonOption, ProfileOption, SinceOption, UntilOption
-from .promote import needing_learn
+from .promote import AcceptOption, LayerOption, needing_learn
 from .question import STDIN
 from .screen import console, counted, glyphs_for, visible, write_json
 from .stored import reading_log, span_of
@@ -46,9 +46,7 @@ def train(
         Parameter(name="FILE", help="Labelled questions: JSONL, CSV or Parquet, or what turnout export wrote."),
     ],
     profile: ProfileOption = DEFAULT,
-    layer: Annotated[
-        str | None, Parameter(name="--layer", metavar="ID", help="The layer to train; needed only where several are.")
-    ] = None,
+    layer: LayerOption = None,
     from_log: Annotated[
         bool,
         Parameter(name="--from-log", negative=(), show_default=False, help="Learn from the decision log as well."),
@@ -105,10 +103,7 @@ def train(
             help="Keep the rows of a session together: all learnt, or all held out.",
         ),
     ] = False,
-    accept: Annotated[
-        tuple[str, ...],
-        Parameter(name="--accept", metavar="WORD", help="A new word you know: it is no trigger. May be repeated."),
-    ] = (),
+    accept: AcceptOption = (),
     quarantine: Annotated[
         str | None,
         Parameter(name="--quarantine", metavar="FILE", help="Write the rows that were set aside, and why."),

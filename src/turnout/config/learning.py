@@ -8,11 +8,12 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct, inspect
 
-from turnout.core.errors import ConfigError, Problem, suggest
+from turnout.core.errors import ConfigError
 
 from .check import conform
-from .document import Document, read
+from .document import read
 from .load import settings_file
+from .settings import misspelt
 
 Share = Annotated[float, Meta(ge=0.0, le=1.0)]
 Count = Annotated[int, Meta(ge=0)]
@@ -55,19 +56,9 @@ def learn_settings(config: str | os.PathLike[str] | None = None) -> LearnSetting
     document = read(file)
     table: Any = document.tree.get("learn", {})
     problems = [
-        *_misspelt(document),
+        *misspelt(document, "learn", LearnSettings),
         *(document.problem(path, said) for path, said in conform(table, inspect.type_info(LearnSettings), ("learn",))),
     ]
     if problems:
         raise ConfigError(problems)
     return msgspec.convert(table, LearnSettings)
-
-
-def _misspelt(document: Document) -> list[Problem]:
-    """Tables that are nearly called `learn` and speak of the same things."""
-    return [
-        document.problem((name,), f"no such table{near}")
-        for name, table in document.tree.items()
-        if name != "learn" and (near := suggest(name, ("learn",)))
-        if isinstance(table, dict) and not table.keys().isdisjoint(LearnSettings.__struct_fields__)
-    ]

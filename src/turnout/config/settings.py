@@ -52,7 +52,7 @@ def store_settings(config: str | os.PathLike[str] | None = None) -> StoreSetting
     document = read(file)
     table: Any = document.tree.get("store", {})
     problems = [
-        *_misspelt(document),
+        *misspelt(document, "store", StoreSettings),
         *(document.problem(path, said) for path, said in conform(table, inspect.type_info(StoreSettings), ("store",))),
     ]
     url = table.get("url") if isinstance(table, dict) else None
@@ -64,13 +64,13 @@ def store_settings(config: str | os.PathLike[str] | None = None) -> StoreSetting
     return msgspec.convert(table, StoreSettings)
 
 
-def _misspelt(document: Document) -> list[Problem]:
-    """Tables that are nearly called `store` and speak of the same things. Others are profiles': `load` knows those."""
+def misspelt(document: Document, name: str, kind: type[Struct]) -> list[Problem]:
+    """Tables that are nearly called so and speak of the same things. Others are profiles': `load` knows those."""
     return [
-        document.problem((name,), f"no such table{near}")
-        for name, table in document.tree.items()
-        if name != "store" and (near := suggest(name, ("store",)))
-        if isinstance(table, dict) and not table.keys().isdisjoint(StoreSettings.__struct_fields__)
+        document.problem((other,), f"no such table{near}")
+        for other, table in document.tree.items()
+        if other != name and (near := suggest(other, (name,)))
+        if isinstance(table, dict) and not table.keys().isdisjoint(kind.__struct_fields__)
     ]
 
 
