@@ -27,7 +27,7 @@ def drift(
         str | None,
         Parameter(
             name="--against",
-            help="Compare with what was logged from then until --since; everything before it unless told.",
+            help="Compare with what was logged from then until --since; everything before it by default.",
             metavar="WHEN",
         ),
     ] = None,

@@ -41,7 +41,7 @@ def evaluate(
         Parameter(
             name="FILE",
             show_default=False,
-            help='Labelled questions, {"text", "label"} a row; those held out from training unless told.',
+            help='Labelled questions, {"text", "label"} a row; by default those held out from training.',
         ),
     ] = None,
     /,

@@ -36,7 +36,7 @@ ModelArgument = Annotated[
     str | None,
     Parameter(
         name="DIGEST",
-        help="The student, or the beginning of its digest; the newest that does not serve unless told.",
+        help="The student, or the beginning of its digest; by default the newest that does not serve.",
         show_default=False,
     ),
 ]

@@ -32,7 +32,7 @@ def shadow(
     layer: LayerOption = None,
     model: Annotated[
         str | None,
-        Parameter(name="--model", help="The challenger; the newest that does not serve unless told.", metavar="DIGEST"),
+        Parameter(name="--model", help="The challenger; by default the newest that does not serve.", metavar="DIGEST"),
     ] = None,
     limit: Annotated[
         int, Parameter(name="--limit", help="At most so many questions, the newest.", metavar="N")

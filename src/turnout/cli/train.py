@@ -55,7 +55,7 @@ def train(
     until: UntilOption = None,
     tenant: Annotated[
         str | None,
-        Parameter(name="--tenant", metavar="NAME", help="Only this tenant's log; all of them unless told."),
+        Parameter(name="--tenant", metavar="NAME", help="Only this tenant's log; all of them by default."),
     ] = None,
     seeds: Annotated[
         bool,

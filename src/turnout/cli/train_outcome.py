@@ -111,10 +111,10 @@ def figures(tiers: Sequence[str], metrics: Mapping[str, Any]) -> Iterator[tuple[
         return "unknown" if value is None else f"{value:.1%}"
 
     yield "questions", f"{metrics['rows']:,}", "with an outcome for every tier, judged by heads that had not seen them"
-    ends = f"the cheapest tier alone {said('quality_cheapest')}, the dearest alone {said('quality_dearest')}"
+    ends = f"the cheapest tier alone {said('quality_cheapest')}, the most expensive alone {said('quality_dearest')}"
     yield "quality", said("quality"), ends
     yield "kept", said("kept"), f"of that gap; 95 % interval {said('kept_low')} to {said('kept_high')}"
-    yield "for", said("cost_share"), "of what the dearest tier costs more than the cheapest"
+    yield "for", said("cost_share"), "of what the most expensive tier costs more than the cheapest"
     yield "calibration error", said("ece"), "how far its confidence is from the truth"
     if metrics.get("apgr") is not None:
         yield "APGR", f"{metrics['apgr']:.3f}", "0.5 is chance, 1 is perfect"

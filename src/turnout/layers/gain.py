@@ -1,8 +1,8 @@
-"""`gain.v1`: the cheapest route that no dearer one beats by as much as it costs more.
+"""`gain.v1`: the cheapest route that no more expensive one beats by as much as it costs more.
 
-A model fitted on outcomes says how much better each dearer route is expected to answer. A step up is taken where that
-gain reaches what the step must bring; the price of a gain was chosen on the cost-quality curve when the model was
-trained, or is set here. Without a trained model the layer passes, and the profile says so.
+A model fitted on outcomes says how much better each more expensive route is expected to answer. A step up is taken
+where that gain reaches what the step must bring; the price of a gain was chosen on the cost-quality curve when the
+model was trained, or is set here. Without a trained model the layer passes, and the profile says so.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Gain:
         )
 
     def explain(self, verdict: Verdict) -> tuple[Reason, ...]:
-        """Why not dearer, and why not cheaper."""
+        """Why not more expensive, and why not cheaper."""
         found = TierChoice(*verdict.evidence)  # type: ignore[arg-type]
         chosen, tiers = found.chosen, self.tiers
         reasons = []

@@ -1,9 +1,9 @@
-"""What was learnt from outcomes, read back and asked: how much better would each dearer tier answer?
+"""What was learnt from outcomes, read back and asked: how much better would each more expensive tier answer?
 
 A folder holds `manifest.json`, `weights.npz` and a card. Nothing in it is run: the weights are plain arrays, checked
 for their hash, their shapes and being finite before one is used. Each of three heads estimates the quality of every
 tier (from n-grams, from the text's shape, from its sentence vector); a *setting* mixes them and says from which gain on
-a dearer tier pays. There is one setting with vectors and one without, each with thresholds of its own, so that a
+a more expensive tier pays. There is one setting with vectors and one without, each with thresholds of its own: a
 machine without the embedder decides by what it can see.
 """
 

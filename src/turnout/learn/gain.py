@@ -1,6 +1,6 @@
-"""How much better would a dearer tier answer? Fitted on outcomes, every choice made by cross-validation.
+"""How much better would a more expensive tier answer? Fitted on outcomes, every choice made by cross-validation.
 
-What pays for a dearer model is not that the cheap one fails but that the dear one would not: the expected *gain*, the
+What pays for a more expensive model is not that the cheap one fails but that it would not: the expected *gain*, the
 chance that the cheap one is wrong and the dear one right less the chance of the opposite. A ridge regression of each
 tier's quality gives it, since the difference of two is the regression of the difference; so rows in which some tiers
 were not tried teach as well.
@@ -192,7 +192,7 @@ def price_tiers(outcomes: Outcomes, costs: Mapping[str, float] | None) -> tuple[
     if costs is not None and all(tier in costs for tier in outcomes.tiers):
         return tuple(float(costs[tier]) for tier in outcomes.tiers), "costs are the profile's: the rows say none"
     steps = tuple(map(float, np.linspace(0.0, 1.0, len(outcomes.tiers))))
-    return steps, "nobody says what an answer costs: each tier counts as one step dearer than the one before"
+    return steps, "nobody says what an answer costs: each tier counts as one step more expensive than the one before"
 
 
 def hash_texts(folded: Sequence[str]) -> npt.NDArray[np.int64]:
@@ -338,7 +338,7 @@ def _tune(
     metrics = _report(known, real, folds[complete], chosen, costs, curve, point, seed)
     remarks = [remark] if remark else []
     if not any(heads.values()):
-        remarks.append("nothing in the text tells where a dearer tier gains: every question gets the same tier")
+        remarks.append("nothing in the text tells where a more expensive tier gains: every question gets the same tier")
     return TunedSetting(setting, gains, curve, point, metrics), remarks
 
 

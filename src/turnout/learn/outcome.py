@@ -109,7 +109,7 @@ def arrange(rows: Sequence[OutcomeRow], profile: Profile) -> Outcomes:
         if set(priced) != tried:
             unpriced = ", ".join(tier for tier in tiers if tier not in priced)
             raise TooFewExamples(
-                f"profile {profile.name!r} does not say which route is dearer (ordered = true), and no row says what "
+                f"profile {profile.name!r} does not say which route costs more (ordered = true), and no row says what "
                 f"{unpriced} cost: add costs to the rows"
             )
         tiers = tuple(sorted(tiers, key=lambda tier: (priced[tier], tiers.index(tier))))

@@ -30,7 +30,7 @@ from .registry import note, note_file
 
 PASSED_ON = "(passed on)"
 """In place of a route: no local layer was sure, so a language model would have been asked."""
-# Logged questions that are decided again unless told: ten times what a promotion asks for.
+# Logged questions that are decided again by default: ten times what a promotion asks for.
 MOST = 10_000
 # Questions quoted where the two differ; the file beside the model has none.
 QUOTED = 50
