@@ -25,14 +25,14 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 class TestNothing:
     def test_list(self, run: Run) -> None:
         ran = run("embed")
-        assert (ran.code, ran.out) == (0, "No embedder is installed: turnout embed install\n")
+        assert (ran.code, ran.out) == (0, "No embedder is installed: turnout-build-minilm\n")
         assert run("embed", "list") == ran
         assert run("embed", "list", "--json").out == "[]\n"
 
     def test_text(self, run: Run) -> None:
         ran = run("embed", "text", "hello")
         assert ran.code == 2
-        assert "turnout embed install" in ran.err
+        assert "turnout-build-minilm" in ran.err
 
 
 class TestBuild:
@@ -155,4 +155,4 @@ class TestInstalled:
             ran = run("embed", *command)
             assert ran.code == 2
             assert "1 bytes, its manifest says 23," in ran.err
-            assert "install it again: turnout embed install" in ran.err
+            assert "build it again: turnout-build-minilm" in ran.err

@@ -360,7 +360,7 @@ REFUSED = [
     Refused("no log", ("labels.jsonl", "--from-log"), "no decision log here yet"),
     Refused("stdin", ("-",), "write what you pipe in into a file"),
     Refused("no server for vectors", ("labels.jsonl", "--embedder", "remote"), "turnout models set embedder"),
-    Refused("an embedder that is not there", ("labels.jsonl", "--embedder", "minilm"), "turnout embed install"),
+    Refused("an embedder that is not there", ("labels.jsonl", "--embedder", "minilm"), "turnout-build-minilm"),
 ]
 
 

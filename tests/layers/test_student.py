@@ -254,7 +254,7 @@ class Lacking(NamedTuple):
 
 
 LACKING = [
-    Lacking("no embedder", MIXED, None, {}, "words-16, and none is here (turnout embed install)"),
+    Lacking("no embedder", MIXED, None, {}, "words-16, and none is here (turnout-build-minilm)"),
     Lacking("another embedder", MIXED, Words("other-16"), {}, "words-16, here is other-16"),
     Lacking("another width", MIXED, Words(width=8), {}, "their vectors do not compare"),
     Lacking("another digest", PLAIN, None, {"artefact": "0" * 16}, f"not {'0' * 16}"),

@@ -267,7 +267,7 @@ def test_damage_is_noticed(copy: Path, case: Damage) -> None:
     manifest = read_manifest(copy)
     assert manifest is not None
     case.harm(copy, manifest)
-    with pytest.raises(EmbedderDamaged, match="install it again: turnout embed install") as told:
+    with pytest.raises(EmbedderDamaged, match="build it again: turnout-build-minilm") as told:
         MiniLM(copy, read_manifest(copy) or manifest).embed(["a"])
     assert case.says in str(told.value)
 

@@ -170,7 +170,7 @@ def _profiles(config: str | None) -> Iterator[Finding]:
     try:
         embedder = find_embedder()
     except EmbedderError as error:
-        yield Finding("broken", "embedder", str(error), "turnout embed install")
+        yield Finding("broken", "embedder", str(error), "turnout-build-minilm")
     for name in shipped():
         try:
             profile = load_profile(name, config=config, models=models, embedder=embedder)

@@ -24,7 +24,7 @@ TEXTS = tuple(f"How do I change the {thing} of my account?" for thing in (
     "password", "address", "name", "language", "owner", "limit", "plan", "colour", "number", "currency",
     "picture", "country", "time zone", "size", "type", "status", "region", "price", "key", "model",
 ))  # fmt: skip
-NOTHING = "No embedder is installed: turnout embed install"
+NOTHING = "No embedder is installed: turnout-build-minilm"
 
 
 @app.default

@@ -227,7 +227,7 @@ def _embedder(choice: Embedder, config: str | None) -> Embeds | None:
 
     found = find_embedder()
     if found is None and choice == "minilm":
-        raise LearnError("no embedder is installed here: turnout embed install, or --embedder none")
+        raise LearnError("no embedder is installed here: turnout-build-minilm, or --embedder none")
     return found
 
 

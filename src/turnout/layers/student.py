@@ -178,12 +178,12 @@ def student(config: StudentConfig, supplies: Supplies) -> Student | AbsentModel:
     if needed is None:
         return Student(read_student(folder), None, config.characters)
     if embedder is None:
-        return AbsentModel(f"it was trained with the embedder {needed.name}, and none is here (turnout embed install)")
+        return AbsentModel(f"it was trained with the embedder {needed.name}, and none is here (turnout-build-minilm)")
     # A remote embedder knows its width once it has answered.
     if embedder.name != needed.name or embedder.width not in (0, needed.width):
         return AbsentModel(
             f"it was trained with the embedder {needed.name}, here is {embedder.name}: their vectors do not "
-            f"compare (turnout embed install, or turnout train -p {supplies.profile or 'NAME'})"
+            f"compare (turnout-build-minilm, or turnout train -p {supplies.profile or 'NAME'})"
         )
     build: type[Student] = RemoteStudent if hasattr(embedder, "fetch") else Student
     return build(read_student(folder), embedder, config.characters)

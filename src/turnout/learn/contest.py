@@ -76,7 +76,7 @@ def place_of(router: Router, layer: str) -> Placed:
         if placed.id == layer:
             if placed.cost == "network":
                 said = (
-                    "its vectors come from a server: compare it where the embedder is installed (turnout embed install)"
+                    "its vectors come from a server: compare it where the embedder is installed (turnout-build-minilm)"
                 )
                 raise LearnError(f"{router.profile.name}/{layer} cannot be asked here, {said}")
             if placed.call is None:

@@ -103,7 +103,7 @@ def read_manifest(folder: Path) -> EmbedderManifest | None:
     return manifest
 
 
-_AGAIN = "install it again: turnout embed install"
+_AGAIN = "build it again: turnout-build-minilm"
 
 
 class MiniLM(Embeds):
