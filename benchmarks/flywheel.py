@@ -261,7 +261,7 @@ def main() -> int:
 
         found = find_embedder()
         if found is None:
-            print("no embedder is installed here: turnout embed install")
+            print("no embedder is installed here: turnout-build-minilm")
             return 2
         embedder = Remembering(found)
     screen = Console(width=160)

@@ -79,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         console.print(f"skipped: {options.data}/routellm is not there; name its folder with --data DIR or TURNOUT_DATA")
         return 0
     embedder = find_embedder(options.embedder)
-    name = embedder.name if embedder is not None else "none: turnout embed install builds it"
+    name = embedder.name if embedder is not None else "none: turnout-build-minilm builds it"
     console.print(f"embedder: {name}\n", highlight=False)
     tables: list[Table] = []
     checks: list[Check] = []

@@ -14,10 +14,10 @@ from urllib.parse import urlsplit
 import pytest
 
 from serving import Served, serving
-from turnout.server.key import digest, new_credential, read_pepper, spell
 from turnout.store import Store
 from turnout.store.keys import Key
 from turnout.testing import ScriptedProvider
+from turnout.web.key import digest, new_credential, read_pepper, spell
 
 PEPPER = "a-pepper-for-tests-only"
 TIERS = ("simple", "medium", "complex", "reasoning")
@@ -136,5 +136,5 @@ def chat(text: str = "hello there", **fields: Any) -> dict[str, Any]:
 
 def forget(served: Served) -> None:
     """As a reload does: keys are looked up again."""
-    served.loop.call_soon_threadsafe(served.house.auth.forget)
+    served.loop.call_soon_threadsafe(served.server.auth.forget)
     time.sleep(0.02)

@@ -3,10 +3,17 @@
 What has been imported when they begin stays, so the garbage collector need not look at it again and again: a collection
 in the middle of a test that takes the time would otherwise cost as much as what it measures. And a shell that runs them
 in its background has told them to ignore Ctrl-C, which the processes they start must not.
+
+NumPy's libraries start a thread for each core, which wait for one another by spinning. With a worker on every core that
+makes training ten times slower; the threads are read once, when NumPy is imported.
 """
 
 import gc
+import os
 import signal
+
+for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+    os.environ.setdefault(name, "1")
 
 
 def pytest_configure() -> None:

@@ -374,3 +374,20 @@ def score_study(text: str) -> Study:
     if route == "page_grounded_definition" and {"spatial", "doc_ref"} <= fired:
         confidence = max(confidence, 0.86)
     return Study(scores, confidence, top - second, route, confidence >= 0.75 and top - second >= 0.20)
+
+
+# --- sentences, as the seed cut them ---------------------------------------------------------------------------------
+
+_SEED_SENTENCE = re.compile(r"[^.!?]+(?:[.!?]+|$)")
+
+
+def compat_split(text: str) -> list[str]:
+    return [part for chunk in _SEED_SENTENCE.findall(text.strip()) if (part := chunk.strip())]
+
+
+def compat_limit(text: str, max_sentences: int | None) -> str:
+    clean = text.strip()
+    if max_sentences is None or max_sentences < 1:
+        return clean
+    parts = compat_split(clean)
+    return clean if len(parts) <= max_sentences else " ".join(parts[:max_sentences])

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from turnout import Decision
 from turnout.store import Store
-from turnout.store.entry import read_entry
+from turnout.store.encode import decode_row
 from turnout.store.row import DecisionRow
 from turnout.store.spool import contents
 
@@ -21,7 +21,7 @@ def ms(said: str) -> int:
 
 def backdate(store: Store, decision: Decision, created_ms: int, **columns: Any) -> str:
     """Put a decision into the database as if it had been made then; its id."""
-    rows = [read_entry(content) for content in contents(store.journal.scribe.decision(decision)) if content]
+    rows = [decode_row(content) for content in contents(store.journal.encoder.decision(decision)) if content]
     changed = {"created_ms": created_ms, **columns}
     rows = [replace(row, **changed) if isinstance(row, DecisionRow) else row for row in rows]
     store.backend.write(rows)

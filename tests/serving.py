@@ -2,42 +2,70 @@
 
 import asyncio
 import contextlib
+import functools
+import os
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest import mock
 
 import uvicorn
 from msgspec.structs import replace
 
-from turnout.server.app import application
-from turnout.server.house import House
-from turnout.server.serve import serve
-from turnout.server.settings import server_settings
+from turnout.apps.gateway.app import GatewayApp
+from turnout.apps.gateway.gateway import Gateway
+from turnout.runtime.runtime import Runtime
 from turnout.store import Store, open_store
+from turnout.web.app import Application
+from turnout.web.serve import serve
+from turnout.web.server import Server
+from turnout.web.settings import ServerSettings, server_settings
 
 
 class Served(NamedTuple):
     url: str
     """Where clients connect."""
     admin: str
-    house: House
+    server: Server
     store: Store
     loop: asyncio.AbstractEventLoop
     stop: Any
     """Called, begins the drain and returns at once."""
+
+    @property
+    def gateway(self) -> Gateway:
+        return next(app.gateway for app in self.server.apps if isinstance(app, GatewayApp))
+
+
+class Row(NamedTuple):
+    """A row of the route table, and where it listens."""
+
+    listener: str
+    method: str
+    path: str
+    scope: str
+
+
+@functools.cache
+def route_table() -> tuple[Row, ...]:
+    """Every route there is, of a server that nobody starts."""
+    with mock.patch.dict(os.environ, TURNOUT_PEPPER="p" * 16):
+        server = Server(ServerSettings(), Runtime(config=""))
+    rows = [("public", route) for route in server.routes] + [("admin", route) for route in server.admin_routes]
+    return tuple(Row(listener, route.method, route.path, route.scope) for listener, route in rows)
 
 
 SERVERS = ("granian", "uvicorn")
 """The one that ships, and another that runs the same application."""
 
 
-async def under_uvicorn(house: House, started: Callable[[list[str]], None], stop: asyncio.Event) -> None:
+async def under_uvicorn(server: Server, started: Callable[[list[str]], None], stop: asyncio.Event) -> None:
     """As somebody does who has a server of their own; the admin listener beside it is for the test."""
     quiet: dict[str, Any] = {"port": 0, "log_level": "warning", "access_log": False}
     servers = [
-        uvicorn.Server(uvicorn.Config(application(house, lifespan=True), lifespan="on", **quiet)),
-        uvicorn.Server(uvicorn.Config(application(house, "admin"), lifespan="off", **quiet)),
+        uvicorn.Server(uvicorn.Config(Application(server, lifespan=True), lifespan="on", **quiet)),
+        uvicorn.Server(uvicorn.Config(Application(server, admin=True), lifespan="off", **quiet)),
     ]
     tasks = [asyncio.create_task(server.serve()) for server in servers]
     while not all(server.started for server in servers):
@@ -59,17 +87,19 @@ def serving(folder: Path, settings: str, *, server: str = SERVERS[0], **store: A
     found: dict[str, Any] = {}
 
     async def main() -> None:
-        house = House(replace(server_settings(str(file)), port=0, admin_port=0), opened, config=str(file))
-        found.update(house=house, loop=asyncio.get_running_loop(), stop=asyncio.Event())
+        chosen = replace(server_settings(str(file)), port=0, admin_port=0)
+        runtime = Runtime(opened, profile=chosen.profile, profiles=chosen.profiles, config=str(file))
+        made = Server(chosen, runtime)
+        found.update(server=made, loop=asyncio.get_running_loop(), stop=asyncio.Event())
 
         def listening(addresses: list[str]) -> None:
             found["addresses"] = addresses
             started.set()
 
         if server == "uvicorn":
-            await under_uvicorn(house, listening, found["stop"])
+            await under_uvicorn(made, listening, found["stop"])
         else:
-            await serve(house, listening, stop=found["stop"], signals=False)
+            await serve(made, listening, stop=found["stop"], signals=False)
 
     def run() -> None:
         try:
@@ -91,7 +121,7 @@ def serving(folder: Path, settings: str, *, server: str = SERVERS[0], **store: A
 
     try:
         public, admin = found["addresses"]
-        yield Served(public, admin, found["house"], opened, found["loop"], stop)
+        yield Served(public, admin, found["server"], opened, found["loop"], stop)
     finally:
         with contextlib.suppress(RuntimeError):
             stop()

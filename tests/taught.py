@@ -1,6 +1,7 @@
 """A small student for tests: some questions of three kinds, an embedder that knows a few words, and their artefact."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -47,11 +48,12 @@ def questions(labels: Sequence[str] = LABELS, things: Sequence[str] = _THINGS) -
     ]
 
 
+@dataclass(frozen=True)
 class Words:
     """An embedder: a text's vector is the sum of its words', which are random and always the same."""
 
-    def __init__(self, name: str = "words-16", width: int = 16) -> None:
-        self.name, self.width = name, width
+    name: str = "words-16"
+    width: int = 16
 
     def embed(self, texts: Sequence[str], /) -> Any:
         found = np.zeros((len(texts), self.width), np.float32)
@@ -62,7 +64,8 @@ class Words:
         return found
 
 
-def teach(embedder: Words | None = None, *, seed: int = 0, labels: Sequence[str] = LABELS) -> StudentFit:
+@cache
+def teach(embedder: Words | None = None, *, seed: int = 0, labels: tuple[str, ...] = LABELS) -> StudentFit:
     return fit([*questions(labels), *OUTSIDE], embedder=embedder, seed=seed)
 
 

@@ -8,6 +8,7 @@ import ast
 import re
 import statistics
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,9 +25,10 @@ _LOW = {"core"}
 _TEXT = _LOW | {"text"}
 _CONFIG = _TEXT | {"layers", "config", "turnout"}
 _STORE = _CONFIG | {"store", "net"}
-_MODELS = _STORE | {"search", "models", "learn"}
-_APPS = _MODELS | {"apps"}
-_SERVER = _APPS | {"server"}
+_MODELS = _STORE | {"search", "models", "learn", "explain"}
+_RUNTIME = _MODELS | {"runtime"}
+_APPS = _RUNTIME | {"apps"}
+_WEB = _APPS | {"web"}
 MAY_IMPORT: dict[str, set[str]] = {
     "core": set(),
     "text": _LOW,
@@ -40,11 +42,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     "search": _STORE,
     "models": _STORE,
     "learn": _STORE,
-    "apps": _MODELS,
+    "explain": _STORE,
+    "runtime": _MODELS,
+    "apps": _RUNTIME,
     "testing": _APPS,
-    "server": _APPS,
-    "console": _SERVER,
-    "cli": _SERVER,
+    "web": _APPS,
+    "console": _WEB,
+    "cli": _WEB,
 }
 
 # Modules that open connections, or exist to. `urllib.parse` and `http.HTTPStatus` are names and numbers.
@@ -73,7 +77,7 @@ FORBIDDEN_CALLS = (
 # Where an error of any kind may be caught, and why. A number is how often.
 BROAD_EXCEPTS = {
     "core/contain.py": 2,  # what a plug-in does, and the message of its error
-    "server/app.py": 1,  # the outermost ASGI wrapper: what nobody foresaw is a sentence for the client
+    "web/app.py": 1,  # the outermost ASGI wrapper: what nobody foresaw is a sentence for the client
     "store/journal.py": 1,  # the background writer: its thread must live to try again
     "core/router.py": 1,  # the layer driver: a layer may fail in any way, routing may not
     "cli/__init__.py": 1,  # main, the command line's outermost call: a bug of ours is named as one
@@ -86,6 +90,12 @@ IMPORT_TIME_CALLS = re.compile(
     r"|urlopen|connect|getenv|listdir|scandir|joinpath|entry_points|getaddrinfo)\Z"
     r"|\A(?:requests|httpx|urllib|socket|shutil|subprocess|tempfile)\."
 )
+
+
+@cache
+def parse(source: str) -> ast.Module:
+    """Read once, for all rules."""
+    return ast.parse(source)
 
 
 class File(NamedTuple):
@@ -102,7 +112,7 @@ class File(NamedTuple):
         return ("turnout", *self.path.split("/")[:-1])
 
     def tree(self) -> ast.Module:
-        return ast.parse(self.source)
+        return parse(self.source)
 
 
 Rule = Callable[[File], Iterator[str]]
@@ -136,8 +146,8 @@ def keeps_the_import_table(file: File) -> Iterator[str]:
         if room not in MAY_IMPORT[file.room] | {file.room}:
             yield f"{file.path}:{line} {file.room} may not import {name}"
         app, other = file.path.split("/")[1:2], name.split(".")[2:3]
-        # What stands in apps/ itself, who is asking and what deciding costs, belongs to all of them.
-        if other in (["caller"], ["deciding"]):
+        # What stands in apps/ itself (what an application is, who is asking, what it costs) belongs to all of them.
+        if other and (SOURCE / "apps" / f"{other[0]}.py").is_file():
             continue
         if file.room == room == "apps" and len(file.path.split("/")) > 2 and other and app != other:
             yield f"{file.path}:{line} one app may not import another: {name}"
@@ -263,6 +273,30 @@ def prints_only_in_the_cli(file: File) -> Iterator[str]:
             yield f"{file.path}:{node.lineno} {spelled(node.func)}: only the command line prints"
 
 
+# Where a frozen value may be written to, and where it is found out what a plug-in has.
+THE_CACHE = "core/verdict.py"
+ADAPTERS = ("core/layer.py", "core/registry.py")
+
+
+def changes_no_value(file: File) -> Iterator[str]:
+    for node in ast.walk(file.tree()):
+        called = spelled(node.func) if isinstance(node, ast.Call) else ""
+        if called.endswith(("force_setattr", "object.__setattr__")) and file.path != THE_CACHE:
+            yield f"{file.path}:{node.lineno} {called}: a frozen value is written to in {THE_CACHE} alone"
+
+
+def asks_no_layer_what_it_has(file: File) -> Iterator[str]:
+    """A layer has all of the protocol: whatever is adapted is adapted where it is made."""
+    if file.path in ADAPTERS:
+        return
+    for node in ast.walk(file.tree()):
+        if not isinstance(node, ast.Call) or spelled(node.func) not in ("getattr", "hasattr") or not node.args:
+            continue
+        asked = spelled(node.args[0])
+        if asked.endswith(".call") or asked in ("layer", "place", "placed"):
+            yield f"{file.path}:{node.lineno} {spelled(node.func)}({asked}, …): adapt it in {ADAPTERS[0]}"
+
+
 def is_short(file: File) -> Iterator[str]:
     lines = len(file.source.splitlines())
     if lines > LONGEST:
@@ -279,6 +313,8 @@ RULES: list[Rule] = [
     names_things_after_what_they_are,
     says_what_it_is_for,
     prints_only_in_the_cli,
+    changes_no_value,
+    asks_no_layer_what_it_has,
     is_short,
 ]
 
@@ -307,7 +343,9 @@ def test_the_table_has_no_way_back_up() -> None:
 
 
 def test_every_room_of_the_design_is_in_the_table() -> None:
-    designed = "core text layers config profiles net models search store learn apps server console cli testing"
+    designed = (
+        "core text layers config profiles net models search store learn explain runtime apps web console cli testing"
+    )
     assert set(MAY_IMPORT) == {*designed.split(), "turnout"}
     assert {file.room for file in files()} <= set(MAY_IMPORT)
 
@@ -338,7 +376,7 @@ PLANTED = [
     Planted("net imports store", IMPORTS, "net/x.py", "import turnout.store.sqlite", 1),
     Planted("models import net", IMPORTS, "models/x.py", "from turnout.net import client", 0),
     Planted("models import learn", IMPORTS, "models/x.py", "from turnout.learn import fit", 1),
-    Planted("apps import server", IMPORTS, "apps/study/x.py", "from turnout.server import auth", 1),
+    Planted("apps import server", IMPORTS, "apps/study/x.py", "from turnout.web import auth", 1),
     Planted("apps import one another", IMPORTS, "apps/study/x.py", "from turnout.apps.gateway import chain", 1),
     Planted("apps import one another, relatively", IMPORTS, "apps/study/x.py", "from ..gateway import chain", 1),
     Planted(
@@ -348,11 +386,11 @@ PLANTED = [
         "from .ask import ask\nfrom turnout.apps.study import ask",
         0,
     ),
-    Planted("the server imports the console", IMPORTS, "server/x.py", "from turnout.console import page", 1),
-    Planted("cli imports the server", IMPORTS, "cli/x.py", "from turnout.server import app", 0),
+    Planted("the web imports the console", IMPORTS, "web/x.py", "from turnout.console import page", 1),
+    Planted("cli imports the server", IMPORTS, "cli/x.py", "from turnout.web import app", 0),
     Planted("cli imports the console", IMPORTS, "cli/x.py", "from turnout.console import page", 1),
     Planted("anything imports testing", IMPORTS, "cli/x.py", "from turnout.testing import make_router", 1),
-    Planted("testing imports the server", IMPORTS, "testing/x.py", "from turnout.server import app", 1),
+    Planted("testing imports the server", IMPORTS, "testing/x.py", "from turnout.web import app", 1),
     Planted("testing imports apps", IMPORTS, "testing/x.py", "from turnout.apps.study import ask", 0),
     Planted("the package imports layers", IMPORTS, "__init__.py", "from .layers import rules", 1),
     Planted("the package imports core", IMPORTS, "__init__.py", "from .core.query import Query", 0),
@@ -362,8 +400,8 @@ PLANTED = [
     Planted("urllib.request", SOCKET, "config/x.py", "from urllib.request import urlopen", 1),
     Planted("urllib", SOCKET, "config/x.py", "from urllib import request", 1),
     Planted("urllib.parse", SOCKET, "config/x.py", "from urllib.parse import urlsplit\nimport urllib.parse", 0),
-    Planted("http.client", SOCKET, "server/x.py", "import http.client", 1),
-    Planted("http.HTTPStatus", SOCKET, "server/x.py", "from http import HTTPStatus", 0),
+    Planted("http.client", SOCKET, "web/x.py", "import http.client", 1),
+    Planted("http.HTTPStatus", SOCKET, "web/x.py", "from http import HTTPStatus", 0),
     Planted("httpx, inside a function", SOCKET, "layers/x.py", "def f():\n    import httpx", 1),
     Planted(
         "asyncio's own", SOCKET, "apps/x.py", "import asyncio\nasync def f(): await asyncio.open_connection('x', 1)", 1
@@ -371,8 +409,8 @@ PLANTED = [
     Planted("net may", SOCKET, "net/x.py", "import socket, ssl, aiohttp", 0),
     Planted("select", SQLS, "apps/x.py", "q = 'SELECT id FROM decisions'", 1),
     Planted("select, lower case, over lines", SQLS, "apps/x.py", 'q = """\n  select *\n  from x where 1"""', 1),
-    Planted("insert", SQLS, "server/x.py", "db.execute('insert or ignore into x values (?)')", 1),
-    Planted("in an f-string", SQLS, "server/x.py", "q = f'DELETE FROM {table}'", 1),
+    Planted("insert", SQLS, "web/x.py", "db.execute('insert or ignore into x values (?)')", 1),
+    Planted("in an f-string", SQLS, "web/x.py", "q = f'DELETE FROM {table}'", 1),
     Planted("create", SQLS, "learn/x.py", "q = 'create virtual table x using fts5'", 1),
     Planted("pragma", SQLS, "learn/x.py", "q = 'PRAGMA optimize'", 1),
     Planted("sqlite3", SQLS, "core/x.py", "import sqlite3", 1),
@@ -419,6 +457,12 @@ PLANTED = [
     Planted("no docstring", DOC, "net/x.py", "# a comment\nx = 1", 1),
     Planted("empty docstring", DOC, "net/x.py", '""" """', 1),
     Planted("docstring", DOC, "net/x.py", '"""What it is."""', 0),
+    Planted("force", changes_no_value, "models/x.py", "def f(x):\n    force_setattr(x, 'y', 1)", 1),
+    Planted("force, by hand", changes_no_value, "core/x.py", "def f(x):\n    object.__setattr__(x, 'y', 1)", 1),
+    Planted("the one cache", changes_no_value, "core/verdict.py", "def f(x):\n    force_setattr(x, 'y', 1)", 0),
+    Planted("asks a layer", asks_no_layer_what_it_has, "cli/x.py", "def f(p):\n    getattr(p.call, 'x', None)", 1),
+    Planted("asks whether", asks_no_layer_what_it_has, "core/x.py", "def f(layer):\n    hasattr(layer, 'x')", 1),
+    Planted("adapts", asks_no_layer_what_it_has, "core/layer.py", "def f(layer):\n    hasattr(layer, 'x')", 0),
     Planted("print", PRINT, "core/x.py", "def f():\n    print('x')", 1),
     Planted("stderr", PRINT, "core/x.py", "import sys\nsys.stderr.write('x')", 1),
     Planted("cli may print", PRINT, "cli/x.py", "print('x')", 0),

@@ -38,8 +38,8 @@ PUBLIC = [
 
 # Rooms a reader of `dir(turnout)` sees because something has imported them.
 ROOMS = {
-    *("apps", "cli", "config", "core", "layers", "learn", "models", "net", "profiles", "server", "store"),
-    *("testing", "text"),
+    *("apps", "cli", "config", "core", "explain", "layers", "learn", "models", "net", "profiles", "runtime", "store"),
+    *("testing", "text", "web"),
 }
 
 

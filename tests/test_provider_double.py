@@ -383,7 +383,7 @@ class Case(NamedTuple):
 
     @property
     def id(self) -> str:
-        return f"{self.fault.kind}-{self.fault.at}-{'stream' if self.stream else 'whole'}"
+        return f"{self.fault.kind}-{self.fault.window}-{'stream' if self.stream else 'whole'}"
 
 
 def nothing(seen: Seen) -> bool:
@@ -516,8 +516,8 @@ def test_fault(case: Case) -> None:
 
 
 def test_every_fault_is_in_the_table() -> None:
-    tried = {(case.fault.kind, case.fault.at) for case in CASES}
-    assert tried == {(fault.kind, fault.at) for fault in Fault.every()}
+    tried = {(case.fault.kind, case.fault.window) for case in CASES}
+    assert tried == {(fault.kind, fault.window) for fault in Fault.every()}
     assert len(tried) == 24
 
 
@@ -527,7 +527,7 @@ def test_every_fault_works_in_every_format() -> None:
 
     async def one(provider: ScriptedProvider, wire: str, stream: bool, fault: Fault) -> None:
         if fault.kind in ("stall", "drip", "endless"):
-            until = is_empty if fault.at == BEFORE and fault.kind == "stall" else after(1)
+            until = is_empty if fault.window == BEFORE and fault.kind == "stall" else after(1)
         else:
             until = None
         async with Client(provider) as client:

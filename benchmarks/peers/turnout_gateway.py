@@ -9,12 +9,13 @@ from pathlib import Path
 import uvloop
 from msgspec.structs import replace
 
-from turnout.server.house import House
-from turnout.server.key import digest, new_credential, read_pepper, spell
-from turnout.server.serve import serve
-from turnout.server.settings import server_settings
+from turnout.runtime.runtime import Runtime
 from turnout.store import open_store
 from turnout.store.keys import Key
+from turnout.web.key import digest, new_credential, read_pepper, spell
+from turnout.web.serve import serve
+from turnout.web.server import Server
+from turnout.web.settings import server_settings
 
 PORT, CONFIG, DATABASE, KEY_FILE = sys.argv[1:]
 
@@ -25,7 +26,8 @@ async def main() -> None:
     store.keys.add(Key(credential.key_id, digest(credential.secret, read_pepper()), "benchmark"))
     Path(KEY_FILE).write_text(spell(credential), encoding="ascii")
     settings = replace(server_settings(CONFIG), port=int(PORT), admin_port=0)
-    await serve(House(settings, store, config=CONFIG), lambda addresses: None)
+    runtime = Runtime(store, profile=settings.profile, profiles=settings.profiles, config=CONFIG)
+    await serve(Server(settings, runtime), lambda addresses: None)
 
 
 if __name__ == "__main__":

@@ -23,8 +23,9 @@ from .core.errors import (
     UnknownProfile,
     UnknownRoute,
 )
+from .core.layer import Layer
 from .core.policy import Policy
-from .core.profile import Layer, Profile
+from .core.profile import Profile
 from .core.query import Query, Reading, Turn
 from .core.registry import Supplies, kind
 from .core.router import Counterfactual, Router

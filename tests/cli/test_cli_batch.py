@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 import turnout
 from turnout.cli import rows
-from turnout.cli.rows import Chunk, Job, chunks, decide_all, decide_chunk
+from turnout.cli.rows import BatchJob, LineChunk, chunks, decide_chunk, spread
 
 Run = Callable[..., Any]
-JOB = Job("tiers", "", "text")
+JOB = BatchJob("tiers", "", "text")
 
 
 class Case(NamedTuple):
@@ -52,7 +52,7 @@ CASES = [
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_row(case: Case) -> None:
-    done = decide_chunk(JOB, Chunk(41, [case.line + b"\n"], 0))
+    done = decide_chunk(JOB, LineChunk(41, [case.line + b"\n"], 0))
     (line,) = done.output.splitlines()
     row = json.loads(line)
     assert row["row"] == 41
@@ -178,7 +178,7 @@ def test_many_processes_keep_the_order(tmp_path: Path, monkeypatch: pytest.Monke
     file = tmp_path / "in.jsonl"
     file.write_text("".join(json.dumps({"id": n, "text": text}) + "\n" for n, text in enumerate(texts)))
     with file.open("rb") as source:
-        done = list(decide_all(JOB, chunks(source), 2))
+        done = list(spread(decide_chunk, JOB, chunks(source), 2))
     assert len(done) == 15
     found = [json.loads(line) for part in done for line in part.output.splitlines()]
     router = turnout.load("tiers", config="")
@@ -192,7 +192,7 @@ def test_reading_does_not_run_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     taken = 0
 
     class Later:
-        def __init__(self, chunk: Chunk) -> None:
+        def __init__(self, chunk: LineChunk) -> None:
             self.chunk = chunk
 
         def result(self) -> rows.Decided:
@@ -201,7 +201,7 @@ def test_reading_does_not_run_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     class Pool:
         def __init__(self, *_: object) -> None: ...
 
-        def submit(self, _: object, __: object, chunk: Chunk) -> Later:
+        def submit(self, _: object, __: object, chunk: LineChunk) -> Later:
             return Later(chunk)
 
         def shutdown(self, **_: object) -> None: ...
@@ -210,10 +210,10 @@ def test_reading_does_not_run_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
         nonlocal taken
         while True:
             taken += 1
-            yield Chunk(taken, [b'{"text":"hello"}\n'], 1)
+            yield LineChunk(taken, [b'{"text":"hello"}\n'], 1)
 
     monkeypatch.setattr(rows, "ProcessPoolExecutor", Pool)
-    decided = decide_all(JOB, endless(), 2)
+    decided = spread(decide_chunk, JOB, endless(), 2)
     for _ in range(50):
         next(decided)
     assert taken <= 50 + 2 * rows.CHUNKS_PER_WORKER

@@ -13,6 +13,7 @@ import pytest
 from broken import ANYWHERE, IN_A_KEY, IN_JSONL, IN_TOML, Broken, put
 from surroundings import clear_surroundings
 from turnout.config import champion
+from turnout.config.load import shipped_file
 
 Run = Callable[..., Any]
 
@@ -74,7 +75,13 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
     clear_surroundings(monkeypatch, tmp_path)
     monkeypatch.setenv("TURNOUT_DB", str(tmp_path / "turnout.db"))
     # A server that would start after all must not: it would serve until the end of time.
-    monkeypatch.setattr("turnout.cli.serve._run", _refuse_to_run)
+    monkeypatch.setattr("turnout.cli.commands.serve._run", _refuse_to_run)
+    # What doctor says of all that ship is tested elsewhere; here one of them has a champion, and the others take time.
+    profiles = tmp_path / "profiles"
+    profiles.mkdir()
+    for part in ("assist.toml", "cases", "seeds", "students"):
+        (profiles / part).symlink_to(shipped_file("assist").with_name(part))
+    monkeypatch.setattr("turnout.config.load._folder", lambda: profiles)
     data = tmp_path / "data" / "turnout"
     found = {
         "settings": tmp_path / "turnout.toml",
@@ -126,7 +133,7 @@ def test_sound_files_are_no_problem(files: dict[str, Path], run: Run) -> None:
 
 
 def _serve(files: dict[str, Path]) -> None:
-    from turnout.cli.serve import serve
+    from turnout.cli.commands.serve import serve
 
     serve(config=str(files["settings"]))
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from turnout.cli.check import cases_file
+from turnout.cli.commands.check import cases_file
 from turnout.config.load import shipped
 
 Run = Callable[..., Any]
@@ -142,18 +142,18 @@ def test_cases_that_are_not_there(mini: Path, run: Run) -> None:
 def test_cases_that_cannot_be_read(mini: Path, run: Run) -> None:
     ran = run("check", "tiers", "--cases", "nope.jsonl")
     assert (ran.code, ran.out) == (2, "")
-    assert ran.err == "turnout: nope.jsonl: there is no such file\n"
+    assert ran.err == "turnout: nope.jsonl: cannot be read: No such file or directory\n"
     ran = run("check", "tiers", "--cases", str(mini.parent))
     assert ran.code == 2
     assert ran.err == f"turnout: {mini.parent}: cannot be read: Is a directory\n"
     mini.with_name("mini.jsonl").write_bytes(b"\x7fELF\xd0\x00")
     ran = run("check", str(mini), "--cases")
     assert ran.code == 1
-    assert "mini.jsonl: not UTF-8 text (byte 4)" in ran.out
+    assert "mini.jsonl: cannot be read: not UTF-8 text (byte 4)" in ran.out
     assert "codec" not in ran.out
     mini.with_name("mini.jsonl").unlink()
     ran = run("check", str(mini), "--cases")
-    assert "mini.jsonl: there is no such file\n1 problem\n" in ran.out
+    assert "mini.jsonl: cannot be read: No such file or directory\n1 problem\n" in ran.out
     assert "Errno" not in ran.out
 
 
@@ -167,3 +167,12 @@ def test_cases_are_inherited(mini: Path) -> None:
     heir = mini.with_name("heir.toml")
     heir.write_text('extends = "mini.toml"\nname = "heir"\n')
     assert cases_file(str(heir)) == mini.with_name("mini.jsonl")
+
+
+def test_nothing_is_fine_that_fails(mini: Path, run: Run) -> None:
+    (mini.parent / "mini.jsonl").write_text(GOOD.replace('"YES"', '"NO"', 1))
+    ran = run("check", str(mini), "--cases")
+    assert ran.code == 1
+    assert "is fine" not in ran.out
+    assert "mini has 1 case that must hold and does not  mini.toml" in ran.out
+    assert ran.out.index("FAILED") < ran.out.index("mini has 1 case")

@@ -1,14 +1,18 @@
 """Every command as a user types it: what it prints, where, and its exit code. Nothing ends in a traceback."""
 
+import ast
 import json
+import re
 from collections.abc import Callable
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
 import turnout
-from turnout.cli import BUG, guarded, main
+from turnout.cli import BUG, commands, guarded, main
+from turnout.cli.table import RENAMED
 from turnout.config.load import shipped
 
 Run = Callable[..., Any]
@@ -64,7 +68,8 @@ CASES = [
     Case("profiles", ("profiles",), out=("name", "study-local", "declared →")),
     Case("profiles-show", ("profiles", "show", "tiers"), out=("score >= 0.70", "accept_confidence", "chain", "llm.v1")),
     Case("profiles-show-unknown", ("profiles", "show", "stuudy"), 2, err=("did you mean 'study'?",)),
-    Case("profiles-show-nothing", ("profiles", "show"), 2, err=("NAME requires an argument",)),
+    Case("profiles-show-default", ("profiles", "show"), out=("tiers · ",)),
+    Case("check-default", ("check",), out=("tiers is fine",)),
     Case("doctor", ("doctor",), out=("python", "cyclopts", "signals.v1 (free)", "nothing is broken")),
     Case("doctor-broken-settings", ("doctor", "--config", "/no/such"), 1, out=("broken", "/no/such", "\n1 broken\n")),
     Case("misspelt-version", ("--verison",), 2, err=("unknown option '--verison', did you mean '--version'?",)),
@@ -244,3 +249,51 @@ def test_doctor_reports_a_broken_plug_in(run: Run, monkeypatch: pytest.MonkeyPat
     ran = run("doctor")
     assert ran.code == 1
     assert "ModuleNotFoundError" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (("plan", "hello"), ("explain", "--plan", "hello")),
+        (("replay", "-"), ("diff", "-")),
+        (("shadow", "-p", "tiers-local"), ("student", "shadow", "-p", "tiers-local")),
+        (("promote", "-p", "tiers-local"), ("student", "promote", "-p", "tiers-local")),
+        (("rollback", "-p", "assist", "--history"), ("student", "rollback", "-p", "assist", "--history")),
+        (("drift", "-p", "tiers-local"), ("student", "drift", "-p", "tiers-local")),
+    ],
+    ids=lambda argv: argv[0],
+)
+def test_an_old_name_works_and_says_the_new_one(old: tuple[str, ...], new: tuple[str, ...], run: Run) -> None:
+    assert old[0] in RENAMED
+    before, now = run(*old, stdin=b""), run(*new, stdin=b"")
+    said, _, rest = before.err.partition("\n")
+    assert said == (
+        f"turnout: turnout {old[0]} is now turnout {' '.join(RENAMED[old[0]])}; the old name goes in the next version"
+    )
+    assert (before.code, before.out, rest) == (now.code, now.out, now.err)
+
+
+def test_the_help_has_five_groups(run: Run) -> None:
+    help_ = run("--help").out
+    titles = re.findall(r"^╭─ (\w+) ", help_, re.MULTILINE)
+    assert titles == ["Decide", "Serve", "Log", "Profile", "Learn", "Options"]
+    assert not any(f"│ {name} " in help_ for name in RENAMED)
+
+
+def test_every_command_has_the_same_default_profile() -> None:
+    """Where a command has a default at all: those that only filter the log have none."""
+    defaults = set()
+    for path in Path(commands.__file__).parent.parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            values: list[tuple[ast.expr | None, ast.expr | None]] = []
+            if isinstance(node, ast.FunctionDef):
+                named = [*node.args.kwonlyargs, *node.args.posonlyargs[::-1]]
+                given = [*node.args.kw_defaults, *node.args.defaults[::-1]]
+                values = [(one.annotation, value) for one, value in zip_longest(named, given[: len(named)])]
+            elif isinstance(node, ast.AnnAssign):
+                values = [(node.annotation, node.value)]
+            for annotation, default in values:
+                if isinstance(annotation, ast.Name) and annotation.id in ("ProfileOption", "ProfileArgument"):
+                    assert isinstance(default, ast.Name), path
+                    defaults.add(default.id)
+    assert defaults == {"DEFAULT_PROFILE"}

@@ -88,7 +88,8 @@ def test_kept_rules_are_the_good_news(run: Run, log: Store) -> None:
     told = " ".join(ran.out.split())
     for said in (
         "RC-01 a registered platform phrase is decided without a classifier ✓ kept; 1 decision and 1 outcome checked",
-        "RC-03 history only resolves references; it never biases the type ○ turnout contract flips measures it",
+        "RC-03 history only resolves references; it never biases the type ○ turnout contract flips -p assist "
+        "measures it",
         "RC-04 PLATFORM and CONVERSATIONAL never trigger retrieval ✓ kept; 1 outcome checked",
         "0 violations in 1 decision",
     ):

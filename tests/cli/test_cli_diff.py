@@ -143,11 +143,14 @@ def test_counts_agree_with_the_routers(run: Run) -> None:
         (("old.toml", "none.toml", "q.jsonl"), "none.toml: cannot be read"),
         (("old.toml", "teirs", "q.jsonl"), "did you mean 'tiers'?"),
         (("old.toml", "new.toml", "none.jsonl"), "none.jsonl: No such file"),
-        (("old.toml", "new.toml"), "IN requires an argument"),
+        (("old.toml", "new.toml"), "2 arguments: write OLD NEW IN to compare two profiles, or IN alone"),
+        ((), "nothing to compare: name what turnout batch --with-text has written, or add --from-log"),
+        (("old.toml", "--from-log"), "1 argument: write OLD NEW --from-log to compare two profiles"),
+        (("old.toml", "new.toml", "q.jsonl", "--from-log"), "3 arguments"),
         (("old.toml", "new.toml", "q.jsonl", "--limit", "-1"), "at least 0 is needed"),
         (("old.toml", "new.toml", "q.jsonl", "--workers", "0"), "at least 1 is needed"),
     ],
-    ids=lambda value: value[-1] if isinstance(value, tuple) else "",
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
 def test_refused(argv: tuple[str, ...], said: str, run: Run) -> None:
     ran = run("diff", *argv)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from turnout.cli.feedback import user
+from turnout.cli.commands.feedback import user
 
 Run = Callable[..., Any]
 

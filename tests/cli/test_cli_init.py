@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import turnout
-from turnout.cli.propose import Example, log_odds, propose, read_features
-from turnout.cli.starter import DEMONSTRATION, make_starter, slugs
 from turnout.config.cases import read_cases, run_cases
+from turnout.config.propose import Example, log_odds, propose, read_features
+from turnout.config.starter import DEMONSTRATION, make_starter, slugs
 
 Run = Callable[..., Any]
 

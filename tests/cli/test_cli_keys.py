@@ -10,8 +10,8 @@ import pytest
 
 import turnout
 from surroundings import clear_surroundings
-from turnout.server.key import digest, read_credential, read_pepper
 from turnout.store import open_store
+from turnout.web.key import digest, read_credential, read_pepper
 
 Run = Callable[..., Any]
 

@@ -20,8 +20,9 @@ import turnout
 from child import running
 from past import backdate, ms
 from turnout import Query
-from turnout.cli.log import OVERLAP_S, SHORT_ID, Follower, Lines, Wanted
-from turnout.cli.screen import PLAIN, Glyphs
+from turnout.cli.commands.log import OVERLAP_S, Follower, LogFilter
+from turnout.cli.draw.log import SHORT_ID, DecisionLines
+from turnout.cli.draw.screen import PLAIN, Glyphs
 from turnout.config.settings import data_folder
 from turnout.store import Span, Store, open_store
 
@@ -57,7 +58,7 @@ def test_route_logs_what_it_decides(run: Run) -> None:
 
 
 def test_explain_and_plan_draw_and_do_not_log(run: Run) -> None:
-    assert run("explain", "hello").code == run("plan", "hello").code == 0
+    assert run("explain", "hello").code == run("explain", "--plan", "hello").code == 0
     assert not Path(os.environ["TURNOUT_DB"]).exists()
 
 
@@ -278,7 +279,7 @@ def test_a_line_fits_the_screen(width: int, glyphs: Glyphs, some: Store) -> None
 
     backdate(some, TIERS.route_sync("你好" * 200), ms("2026-11-05T10:00"))
     rows = list(some.records().decisions())
-    table = Lines(rows, glyphs, width)
+    table = DecisionLines(rows, glyphs, width)
     lines = [table.line(row) for row in rows]
     if width >= 60:
         assert max(cell_len(line.plain) for line in lines) <= width
@@ -301,7 +302,7 @@ def test_there_is_no_log_yet(run: Run) -> None:
 @pytest.mark.usefixtures("store")
 def test_an_empty_log_says_what_to_do(run: Run) -> None:
     for command in ("log", "stats"):
-        assert run(command).out == 'no decisions yet: turnout route "…" logs the first one\n'
+        assert run(command).out == "no decisions yet: turnout route 'a question' logs the first one\n"
 
 
 def test_other_tenants_are_named(run: Run) -> None:
@@ -347,7 +348,7 @@ def test_a_mistake_is_a_sentence(case: Wrong, run: Run) -> None:
 # --- following
 
 
-WANTED = Wanted(Span(), None, None, None, None, None, None)
+WANTED = LogFilter(Span(), None, None, None, None, None, None)
 
 
 class Clock:
@@ -440,3 +441,51 @@ def test_follow_as_a_process(process: Any, tmp_path: Path) -> None:
         ran.send_signal(signal.SIGINT)
         assert ran.wait(timeout=10) == 130
         assert ran.stderr.read() == b""
+
+
+# --- all tenants
+
+
+@pytest.fixture
+def shared() -> list[str]:
+    """Decisions of nobody, of two tenants and of a key of its own; their ids."""
+    router = turnout.load("tiers", config="")
+    with open_store() as store:
+        decisions = [router.route_sync(Query(f"question of {whose}", tenant=whose)) for whose in ("", "a", "b", "k1")]
+        for decision in decisions:
+            store.record(decision)
+    return [decision.id for decision in decisions]
+
+
+def test_the_log_of_all_tenants(shared: list[str], run: Run) -> None:
+    rows = [json.loads(line) for line in run("log", "--all-tenants", "--json").out.splitlines()]
+    assert [row["id"] for row in rows] == shared
+    out = run("log", "--all-tenants").out
+    assert "tenant  question" in out.splitlines()[0]
+    assert re.search(r"\(none\)  question of", out)
+    assert re.search(r" b +question of b", out)
+    assert "Not included" not in out
+    assert "question of a" not in run("log").out
+
+
+def test_a_decision_of_whoever_it_is(shared: list[str], run: Run) -> None:
+    assert run("show", shared[1]).code == 2
+    ran = run("show", shared[1], "--all-tenants")
+    assert (ran.code, "tenant a" in ran.out) == (0, True)
+    assert "tenant k1" in run("show", "--all-tenants").out
+
+
+def test_the_statistics_of_all_tenants(shared: list[str], run: Run) -> None:
+    assert json.loads(run("stats", "--all-tenants", "--json").out)["decisions"] == 4
+    assert json.loads(run("stats", "--json").out)["decisions"] == 1
+
+
+@pytest.mark.parametrize("command", ["log", "stats", "show"])
+def test_all_of_them_or_one(command: str, run: Run, shared: list[str]) -> None:
+    ran = run(command, "--all-tenants", "--tenant", "a")
+    assert (ran.code, ran.out) == (2, "")
+    assert "--all-tenants leaves nothing to choose: leave out --tenant" in ran.err
+
+
+def test_nothing_in_a_log_of_all_tenants(run: Run, shared: list[str]) -> None:
+    assert run("log", "--all-tenants", "-p", "study").out == "none of 4 decisions is like that: leave out a filter\n"

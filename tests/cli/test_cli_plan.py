@@ -1,4 +1,4 @@
-"""`turnout plan`: one branch for each part, whatever the profile; a question that is not split is its only part."""
+"""`turnout explain --plan`: one branch for each part, whatever the profile; a question that is not split has one."""
 
 import json
 from collections.abc import Callable
@@ -7,14 +7,15 @@ from typing import Any
 import pytest
 
 import turnout
-from turnout.cli import plan
-from turnout.cli.screen import PLAIN, console
+from turnout.cli.draw import plan
+from turnout.cli.draw.screen import PLAIN, console
 from turnout.config.load import shipped
 from turnout.core.policy import Policy
 from turnout.core.profile import Part
 from turnout.core.query import Query, Reading
 from turnout.core.router import Router
 from turnout.core.verdict import Reason, Verdict
+from turnout.explain.live import explain
 from turnout.testing import make_router
 
 Run = Callable[..., Any]
@@ -51,7 +52,7 @@ def lines(out: str) -> list[str]:
 
 
 def test_a_condition_and_a_remainder(router: Router, run: Run) -> None:
-    ran = run("plan", "if the weather is bad, stay in; read the news")
+    ran = run("explain", "--plan", "if the weather is bad, stay in; read the news")
     assert ran.code == 0
     assert lines(ran.out)[2:] == [
         "  “if the weather is bad, stay in; read the news”",
@@ -70,7 +71,7 @@ def test_a_condition_and_a_remainder(router: Router, run: Run) -> None:
 
 
 def test_parts_side_by_side(router: Router, run: Run) -> None:
-    out = run("plan", "the weather news and zxcv").out
+    out = run("explain", "--plan", "the weather news and zxcv").out
     assert "├─ part  “the weather news”" in out
     assert "→ weather + news" in out
     assert "sources forecast, radar, wire" in out
@@ -79,23 +80,23 @@ def test_parts_side_by_side(router: Router, run: Run) -> None:
 
 
 def test_a_question_without_parts_is_the_whole(router: Router, run: Run) -> None:
-    out = run("plan", "the weather").out
+    out = run("explain", "--plan", "the weather").out
     assert "╰─ whole  → weather" in out
     assert out.count("the weather") == 1
 
 
 def test_one_part_keeps_its_role(router: Router, run: Run) -> None:
-    assert "╰─ condition  “the weather is bad”" in run("plan", "if the weather is bad, stay in").out
+    assert "╰─ condition  “the weather is bad”" in run("explain", "--plan", "if the weather is bad, stay in").out
 
 
 def test_json_is_the_decision(router: Router, run: Run) -> None:
-    found = json.loads(run("plan", "weather and news", "--json").out)
+    found = json.loads(run("explain", "--plan", "weather and news", "--json").out)
     assert [part["role"] for part in found["parts"]] == ["part", "part"]
     assert found.keys() == router.route_sync("x").to_dict().keys()
 
 
 def test_hostile_words_are_shown(router: Router, run: Run) -> None:
-    out = run("plan", "weather \x1b[31m\u202e and " + "news " * 2000).out
+    out = run("explain", "--plan", "weather \x1b[31m\u202e and " + "news " * 2000).out
     assert "␛[31m\ufffd" in out
     assert "\x1b" not in out
     assert "…”" in out
@@ -105,7 +106,7 @@ def test_hostile_words_are_shown(router: Router, run: Run) -> None:
 def test_plain_signs(router: Router) -> None:
     screen = console()
     with screen.capture() as captured:
-        screen.print(plan.tree(router.route_sync("weather and news"), PLAIN), width=80)
+        screen.print(plan.tree(explain(router.route_sync("weather and news")), PLAIN), width=80)
     assert captured.get().isascii()
     assert "|- part" in captured.get()
     assert "`- part" in captured.get()
@@ -113,7 +114,7 @@ def test_plain_signs(router: Router) -> None:
 
 @pytest.mark.parametrize("name", shipped())
 def test_every_profile_has_a_plan(name: str, run: Run) -> None:
-    ran = run("plan", "Define entropy and explain why it grows", "-p", name)
+    ran = run("explain", "--plan", "Define entropy and explain why it grows", "-p", name)
     assert ran.code == 0
     assert turnout.load_profile(name, config="").hash in ran.out
     assert "╰─ " in ran.out
@@ -121,4 +122,4 @@ def test_every_profile_has_a_plan(name: str, run: Run) -> None:
 
 def test_nothing_asked(run: Run) -> None:
     assert "no question" in run("plan").err
-    assert "(a blank question)" in run("plan", "").out
+    assert "(a blank question)" in run("explain", "--plan", "").out

@@ -75,7 +75,7 @@ PRINTING = [
     ("route", "hello"),
     ("route", "hello", "--json"),
     ("explain", "hello"),
-    ("plan", "hello"),
+    ("explain", "--plan", "hello"),
     ("diff", "tiers", "tiers-local", "in.jsonl"),
     ("check", "tiers"),
     ("check", "tiers", "--cases"),
@@ -173,12 +173,13 @@ def test_help_imports_no_command() -> None:
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, timeout=30)
     assert b"turnout.cli.app" in ran.stderr
-    assert not any(f"turnout.cli.{name}'".encode() in ran.stderr for name in ("route", "batch", "check", "render"))
+    assert not any(f"turnout.cli.commands.{name}'".encode() in ran.stderr for name in ("route", "batch", "check"))
+    assert b"turnout.cli.draw.render" not in ran.stderr
 
 
 def test_demo_draws_every_profile() -> None:
     ran = subprocess.run(
-        [sys.executable, "-W", "error", "-m", "turnout.cli.demo"], capture_output=True, check=False, timeout=60
+        [sys.executable, "-W", "error", "-m", "turnout.cli.commands.demo"], capture_output=True, check=False, timeout=60
     )
     assert ran.returncode == 0, ran.stderr
     for name in shipped():

@@ -1,4 +1,4 @@
-"""`turnout shadow`, `promote`, `rollback` and `drift`, on students that were really trained."""
+"""`turnout student`: `shadow`, `promote`, `rollback` and `drift`, on students that were really trained."""
 
 import json
 import shutil
@@ -104,23 +104,23 @@ def serving() -> str:
 def test_from_training_to_serving_and_back(run: Run, home: Home) -> None:
     serve(home.first)
     log(home, 1050)
-    refused = run("promote", home.second, "-p", home.profile)
+    refused = run("student", "promote", home.second, "-p", home.profile)
     assert refused.code == 1
     assert "not promoted: 1 of 10 checks failed" in refused.out
-    assert "turnout shadow -p mine" in refused.out
+    assert "turnout student shadow -p mine" in refused.out
     assert serving() == home.first
 
-    shadowed = run("shadow", "-p", home.profile, "--model", home.second)
+    shadowed = run("student", "shadow", "-p", home.profile, "--model", home.second)
     assert shadowed.code == 0, shadowed.err
     assert "1,050 decisions" in shadowed.out
-    assert "enough for turnout promote" in shadowed.out
+    assert "enough for turnout student promote" in shadowed.out
 
-    looked = run("promote", home.second[:6], "-p", home.profile, "--check")
+    looked = run("student", "promote", home.second[:6], "-p", home.profile, "--check")
     assert looked.code == 0, looked.out
     assert "it may serve" in looked.out
     assert serving() == home.first
 
-    done = run("promote", home.second, "-p", home.profile, "--json")
+    done = run("student", "promote", home.second, "-p", home.profile, "--json")
     assert done.code == 0
     told = json.loads(done.out)
     assert told["promoted"]
@@ -131,19 +131,19 @@ def test_from_training_to_serving_and_back(run: Run, home: Home) -> None:
     pictured = run("stats")
     assert f"model {home.second[:8]} serves" in pictured.out
 
-    back = run("rollback", "-p", home.profile, "--why", "too eager")
+    back = run("student", "rollback", "-p", home.profile, "--why", "too eager")
     assert back.code == 0
     assert serving() == home.first
-    history = json.loads(run("rollback", "-p", home.profile, "--history", "--json").out)
+    history = json.loads(run("student", "rollback", "-p", home.profile, "--history", "--json").out)
     assert [change["kind"] for change in history["changes"]] == ["promote", "promote", "rollback"]
     assert history["changes"][-1]["why"] == "too eager"
-    listed = run("rollback", "-p", home.profile, "--history")
+    listed = run("student", "rollback", "-p", home.profile, "--history")
     assert "too eager" in listed.out
     assert f"model {home.first} serves" in listed.out
 
 
 def test_force_serves_and_says_what_failed(run: Run, home: Home) -> None:
-    forced = run("promote", home.first, "-p", home.profile, "--force")
+    forced = run("student", "promote", home.first, "-p", home.profile, "--force")
     assert forced.code == 0
     assert "with 1 failed check" in forced.out
     assert serving() == home.first
@@ -153,45 +153,45 @@ def test_force_serves_and_says_what_failed(run: Run, home: Home) -> None:
 
 def test_the_first_student_is_held_against_nothing(run: Run, home: Home) -> None:
     log(home, 1010)
-    shadowed = run("shadow", "-p", home.profile, "--model", home.first)
+    shadowed = run("student", "shadow", "-p", home.profile, "--model", home.first)
     assert "beside no champion" in shadowed.out
     assert "0.0%" in shadowed.out
-    done = run("promote", home.first, "-p", home.profile)
+    done = run("student", "promote", home.first, "-p", home.profile)
     assert done.code == 0, done.out
     assert "nothing serves yet" in done.out
-    gone = run("rollback", "-p", home.profile)
+    gone = run("student", "rollback", "-p", home.profile)
     assert "no model serves again" in gone.out
-    assert run("rollback", "-p", home.profile).code == 2
+    assert run("student", "rollback", "-p", home.profile).code == 2
 
 
 def test_a_golden_case_stops_it(run: Run, home: Home) -> None:
     cases = Path(home.profile).with_name("mine.cases.jsonl")
     wrong = {"id": "three", "text": "write a rust function that tests retries", "route": "CONVERSATIONAL"}
     cases.write_text(cases.read_text() + json.dumps(wrong) + "\n")
-    found = run("promote", home.first, "-p", home.profile, "--check")
+    found = run("student", "promote", home.first, "-p", home.profile, "--check")
     assert found.code == 1
     assert "three: route is CODE_GENERATION, expected CONVERSATIONAL" in " ".join(found.out.split())
 
 
 def test_the_settings_are_the_users(run: Run, home: Home, tmp_path: Path) -> None:
     (tmp_path / "loose.toml").write_text("[learn]\nshadow_decisions = 0\n")
-    done = run("promote", home.first, "-p", home.profile, "--config", str(tmp_path / "loose.toml"))
+    done = run("student", "promote", home.first, "-p", home.profile, "--config", str(tmp_path / "loose.toml"))
     assert done.code == 0, done.out
     (tmp_path / "wrong.toml").write_text("[learn]\nshadow_decision = 0\n")
-    refused = run("promote", home.second, "-p", home.profile, "--config", str(tmp_path / "wrong.toml"))
+    refused = run("student", "promote", home.second, "-p", home.profile, "--config", str(tmp_path / "wrong.toml"))
     assert refused.code != 0
     assert "shadow_decisions" in refused.err
 
 
 REFUSED = [
-    (("promote", "ffffffff"), "no model"),
-    (("promote", "../../x"), "no model"),
-    (("promote", "--layer", "other"), "layer 'other'"),
-    (("rollback", "--layer", "other"), "layer 'other'"),
-    (("rollback",), "nothing to go back to"),
-    (("shadow",), "no decision log"),
-    (("shadow", "--limit", "0"), "--limit 0"),
-    (("drift",), "no decision log"),
+    (("student", "promote", "ffffffff"), "no model"),
+    (("student", "promote", "../../x"), "no model"),
+    (("student", "promote", "--layer", "other"), "layer 'other'"),
+    (("student", "rollback", "--layer", "other"), "layer 'other'"),
+    (("student", "rollback"), "nothing to go back to"),
+    (("student", "shadow"), "no decision log"),
+    (("student", "shadow", "--limit", "0"), "--limit 0"),
+    (("student", "drift"), "no decision log"),
 ]
 
 
@@ -205,14 +205,14 @@ def test_what_cannot_be_done_is_said(run: Run, home: Home, argv: tuple[str, ...]
 
 @pytest.mark.parametrize("command", ["promote", "rollback", "shadow", "drift"])
 def test_a_profile_without_a_trained_layer(run: Run, command: str) -> None:
-    found = run(command, "-p", "tiers-local")
+    found = run("student", command, "-p", "tiers-local")
     assert found.code == 2
     assert "trained" in found.err
 
 
 def test_the_champion_cannot_challenge_itself(run: Run, home: Home) -> None:
     serve(home.first)
-    found = run("promote", home.first, "-p", home.profile)
+    found = run("student", "promote", home.first, "-p", home.profile)
     assert found.code == 2
     assert "serves already" in found.err
 
@@ -220,17 +220,17 @@ def test_the_champion_cannot_challenge_itself(run: Run, home: Home) -> None:
 def test_a_profile_that_names_its_model_is_out_of_reach(run: Run, home: Home) -> None:
     text = Path(home.profile).read_text().replace("optional = true", f'artefact = "{home.first}"')
     Path(home.profile).write_text(text)
-    found = run("promote", home.second, "-p", home.profile)
+    found = run("student", "promote", home.second, "-p", home.profile)
     assert found.code == 2
     assert "names the model" in found.err
 
 
 def test_drift(run: Run, home: Home) -> None:
     serve(home.first)
-    few = run("drift", "-p", home.profile, "--db", "few.db")
+    few = run("student", "drift", "-p", home.profile, "--db", "few.db")
     assert few.code == 2
     log(home, 200, seed=9)
-    same = run("drift", "-p", home.profile, "--since", "2999-01-01")
+    same = run("student", "drift", "-p", home.profile, "--since", "2999-01-01")
     assert "too few to tell" in same.out
     assert same.code == 0
 
@@ -246,13 +246,13 @@ def test_drift_between_two_windows(run: Run, home: Home, monkeypatch: pytest.Mon
     ]
     log(home, 1)
     monkeypatch.setattr(measured, "window", lambda *_: before if next(windows) == [1] else recent)
-    found = run("drift", "-p", home.profile)
+    found = run("student", "drift", "-p", home.profile)
     assert found.code == 1
     assert "drift in route mix" in found.out
     assert "turnout train -p mine --from-log" in found.out
     windows = iter([[1], [1]])
     monkeypatch.setattr(measured, "window", lambda *_: before)
-    calm = run("drift", "-p", home.profile, "--json")
+    calm = run("student", "drift", "-p", home.profile, "--json")
     assert calm.code == 0
     told = json.loads(calm.out)
     assert told["drifted"] == []

@@ -153,7 +153,7 @@ def test_without_the_extra_it_says_what_to_install(run: Run, monkeypatch: pytest
     for name in [name for name in sys.modules if name.partition(".")[0] == "granian"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "granian", None)
-    monkeypatch.delitem(sys.modules, "turnout.server.serve", raising=False)
+    monkeypatch.delitem(sys.modules, "turnout.web.serve", raising=False)
     ran = run("serve")
     assert ran.code == 2
     assert "granian: pip install 'turnout[serve]'" in ran.err

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from turnout.cli.screen import Glyphs
-from turnout.cli.shape import bar, gauge, ruler, signed_bar
+from turnout.cli.draw.screen import Glyphs
+from turnout.cli.draw.shape import bar, gauge, ruler, signed_bar
 
 G = Glyphs()
 

@@ -15,9 +15,9 @@ from rich.cells import cell_len
 import turnout
 from past import backdate, ms
 from turnout import Query
-from turnout.cli.stats import fitting, shift_of
+from turnout.cli.commands.stats import fitting, shift_of
+from turnout.cli.draw.traffic import SHOWN, percent
 from turnout.cli.stored import dollars
-from turnout.cli.traffic import SHOWN, percent
 from turnout.store import Outcome, Span, Store, open_store
 
 Run = Callable[..., Any]
@@ -180,7 +180,7 @@ def test_money(store: Store, run: Run) -> None:
     assert "spent $0.50  known for 2 of 4 answers" in out
     assert "deciding $0.02\n" in out
     # The third has a baseline and no cost: what it saved nobody knows.
-    assert "saved $0.74  against the dearest slot, known for 1 of 4" in out
+    assert "saved $0.74  against the most expensive slot, known for 1 of 4" in out
     form = json.loads(shown(run, "--json"))
     assert form["saved_usd"] == pytest.approx(1.0 - 0.26)
 
@@ -265,3 +265,41 @@ def test_a_stretch_nobody_knows(run: Run) -> None:
     assert ran.code == 2
     assert "month" in ran.err
     assert "week" in ran.err
+
+
+class Call(NamedTuple):
+    """An llm layer's step in a logged decision, and the model that was asked in it."""
+
+    id: str
+    outcome: str
+    by: str
+    step: dict[str, Any]
+    reasons: list[dict[str, str]]
+    asked: dict[str, int]
+
+
+ANSWER = {"code": "llm.answer", "text": "acme/small says SIMPLE"}
+CALLS = [
+    Call("decided", "L-", "llm", {"ended": "accepted"}, [ANSWER], {"acme/small": 1}),
+    Call("overruled", "Sh", "signals", {"ended": "held", "reasons": [ANSWER]}, [], {"acme/small": 1}),
+    Call("timeout", "Ft", "fallback", {"ended": "timeout"}, [], {"": 1}),
+    Call("from the cache", "C-", "llm", {"ended": "accepted"}, [ANSWER], {}),
+    Call("not asked", "Fl", "fallback", {"ended": "passed"}, [], {}),
+    Call("breaker open", "Fx", "fallback", {"ended": "breaker"}, [], {}),
+    Call("text not kept", "L-", "llm", {"ended": "accepted"}, [{"code": "llm.answer", "text": ""}], {"": 1}),
+]
+
+
+@pytest.mark.parametrize("case", CALLS, ids=lambda case: case.id)
+def test_the_models_that_were_asked_are_counted(case: Call, store: Store, run: Run) -> None:
+    decision = TIERS.route_sync("hello")
+    body = json.loads(decision.json()) | {"by": case.by, "outcome": case.outcome, "reasons": case.reasons}
+    body["trace"] = [*body["trace"], {"layer": "llm", "kind": "llm.v1", "elapsed_us": 1.0, **case.step}]
+    teacher = "SIMPLE" if case.step["ended"] in ("accepted", "held") else None
+    logged = {"body": json.dumps(body).encode(), "outcome": case.outcome, "decided_by": case.by, "teacher": teacher}
+    backdate(store, decision, ms("2026-11-02"), **logged)
+    assert json.loads(shown(run, "--json"))["asked"] == case.asked
+    out = shown(run)
+    assert ("asked" in out) == bool(case.asked)
+    for name, count in case.asked.items():
+        assert re.search(rf"asked +{name or 'unknown model'} +{count} +100%", out)

@@ -131,7 +131,7 @@ def test_the_report_is_readable_and_says_what_is_next(run: Run, desk: Path) -> N
     assert "desk · student  n-grams" in ran.out
     assert "held out" in ran.out
     assert "COOKING" in ran.out
-    assert "No student serves yet: turnout promote -p desk.toml checks this one" in ran.out
+    assert "No student serves yet: turnout student promote -p desk.toml checks this one" in ran.out
     assert ran.err == ""
 
 
@@ -161,7 +161,7 @@ def test_new_rows_are_compared_with_what_the_champion_has_learnt(run: Run, desk:
     assert ran.code == 0, ran
     assert f"{len(bad)} rows set aside" in ran.out
     assert "'zebrafish' is in 12 new rows" in ran.out
-    assert f"{first['digest']} still serves: turnout promote -p desk.toml compares" in ran.out
+    assert f"{first['digest']} still serves: turnout student promote -p desk.toml compares" in ran.out
     aside = [json.loads(line) for line in (desk / "aside.jsonl").read_text().splitlines()]
     assert [row["code"] for row in aside] == ["trigger"] * len(bad)
     assert all("zebrafish" in row["text"] for row in aside)
@@ -231,7 +231,7 @@ def test_outcomes_train_a_layer_of_gains(run: Run, desk: Path) -> None:
     assert "gains is there already" in run("train", *arguments, "--out", "gains").err
     assert "is no number" in run("train", *arguments[:-1], "most").err
     assert find_champion("tiers-learned", "gain") is None
-    assert "turnout promote -p tiers-learned --layer gain checks it" in ran.out
+    assert "turnout student promote -p tiers-learned --layer gain checks it" in ran.out
 
 
 def test_outcomes_are_promoted_by_the_checks_of_every_promotion(run: Run, desk: Path) -> None:
@@ -272,7 +272,7 @@ def test_outcomes_that_break_a_golden_case_do_not_serve(run: Run, desk: Path) ->
     (failed,) = [check for check in form["promotion"]["checks"] if not check["passed"]]
     assert (failed["check"], failed["value"], failed["setting"]) == ("golden cases", "1 missed", "cases in the profile")
     assert find_champion("mine", "gain") is None
-    forced = run("promote", "-p", "mine.toml", "--layer", "gain", "--config", "settings.toml", "--force")
+    forced = run("student", "promote", "-p", "mine.toml", "--layer", "gain", "--config", "settings.toml", "--force")
     assert forced.code == 0, forced
     assert "with 1 failed check" in forced.out
 

@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pace import is_linear
-from turnout.config.lines import DEEPEST, Path, line_of, locate, syntax_line
+from turnout.config.document import Document, Place
+from turnout.config.lines import DEEPEST, Path, locate, syntax_line
 
 
 class Case(NamedTuple):
@@ -196,6 +197,10 @@ def test_lines(case: Case) -> None:
     assert set(case.lines) == set(paths(tomllib.loads(case.source)))
 
 
+def document(lines: dict[Path, int]) -> Document:
+    return Document({}, {path: Place("profile.toml", line) for path, line in lines.items()}, "profile.toml")
+
+
 @pytest.mark.parametrize(
     ("path", "line"),
     [
@@ -209,25 +214,23 @@ def test_lines(case: Case) -> None:
     ],
 )
 def test_line_of_a_path_or_its_nearest_ancestor(path: Path, line: int | None) -> None:
-    assert line_of(PROFILE_LINES, path) == line
+    assert document(PROFILE_LINES).place(path) == Place("profile.toml", line)
 
 
 class Fault(NamedTuple):
     id: str
     source: str
-    place: tuple[int, int]
+    line: int
     at_end: bool = False
 
 
 FAULTS = [
-    Fault("value", "a = 1\nb = ?\n", (2, 5)),
-    Fault("first", "=", (1, 1)),
-    Fault("crlf", "a = 1\r\n\r\nb = ?\r\n", (3, 5)),
-    Fault("end", "a = 1\nb =", (2, 4), at_end=True),
-    Fault("misleading-key", '["(at line 9, column 9)"]\n' * 2, (2, 25)),
-    Fault(
-        "misleading-key-at-end", '["(at line 9, column 9)".b]\n["(at line 9, column 9)"]\nb.c=1', (3, 6), at_end=True
-    ),
+    Fault("value", "a = 1\nb = ?\n", 2),
+    Fault("first", "=", 1),
+    Fault("crlf", "a = 1\r\n\r\nb = ?\r\n", 3),
+    Fault("end", "a = 1\nb =", 2, at_end=True),
+    Fault("misleading-key", '["(at line 9, column 9)"]\n' * 2, 2),
+    Fault("misleading-key-at-end", '["(at line 9, column 9)".b]\n["(at line 9, column 9)"]\nb.c=1', 3, at_end=True),
 ]
 
 
@@ -240,13 +243,13 @@ def refusal(source: str) -> tomllib.TOMLDecodeError:
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.id)
 def test_syntax_line(fault: Fault) -> None:
     untold = fault.at_end and sys.version_info < (3, 14)
-    assert syntax_line(refusal(fault.source)) == (None if untold else fault.place)
+    assert syntax_line(refusal(fault.source)) == (None if untold else fault.line)
 
 
 def test_syntax_line_prefers_the_attributes_of_newer_pythons() -> None:
     error = refusal("a =")
-    vars(error).update(lineno=7, colno=8)
-    assert syntax_line(error) == (7, 8)
+    vars(error).update(lineno=7)
+    assert syntax_line(error) == 7
 
 
 class Writer:
@@ -473,8 +476,8 @@ def test_damaged_text_that_tomllib_still_accepts() -> None:
         try:
             document = tomllib.loads(source)
         except tomllib.TOMLDecodeError as error:
-            place = syntax_line(error)
-            assert place is None or 1 <= place[0] <= source.count("\n") + 1
+            line = syntax_line(error)
+            assert line is None or 1 <= line <= source.count("\n") + 1
             continue
         accepted += 1
         assert set(locate(source)) == set(paths(document)), source
@@ -495,7 +498,7 @@ def test_nesting_costs_no_recursion() -> None:
     for source in ("a=" + "[" * 100_000, "a=" + "{a=" * 100_000, ".".join("a" * 100_000) + "=1"):
         lines = locate(source)
         assert len(lines) == DEEPEST
-        assert line_of(lines, (*max(lines, key=len), "x")) == 1
+        assert document(lines).place((*max(lines, key=len), "x")).line == 1
 
 
 SHAPES: list[tuple[str, Callable[[int], str]]] = [

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from turnout import ConfigError, Profile, Router, UnknownProfile, load, load_profile, profile_names
-from turnout.config.load import settings_file
+from turnout.config.settings import settings_file
 
 TOY = """\
 name = "toy"

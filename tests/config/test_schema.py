@@ -18,10 +18,10 @@ from msgspec import Struct
 
 import turnout
 from turnout import ConfigError
-from turnout.cli.starter import DEMONSTRATION, make_starter
 from turnout.config.load import shipped, shipped_file
 from turnout.config.model import ProfileFile
 from turnout.config.schema import DRAFT, field_notes, profile_schema
+from turnout.config.starter import DEMONSTRATION, make_starter
 from turnout.core import registry
 
 PUBLISHED = Path(__file__).parents[2] / "docs" / "reference" / "profile.schema.json"
@@ -211,7 +211,10 @@ def test_it_says_what_it_is() -> None:
     text = json.dumps(schema)
     assert '"null"' not in text, "TOML has none"
     assert r"\\Z" not in text, "in ECMAScript that is the letter"
-    assert schema["properties"]["ordered"]["description"] == "The routes are listed from cheapest to dearest."
+    assert (
+        schema["properties"]["ordered"]["description"]
+        == "The routes are listed from the cheapest to the most expensive."
+    )
     refs = set(re.findall(r'"#/\$defs/([^"]+)"', text))
     assert refs == set(schema["$defs"])
     assert set(schema["properties"]) - {"drop", "before"} == set(ProfileFile.__struct_fields__)

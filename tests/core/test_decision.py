@@ -2,7 +2,9 @@
 
 import asyncio
 import copy
+import gc
 import json
+import weakref
 from typing import Any, NamedTuple
 
 import pytest
@@ -137,6 +139,7 @@ class TestForm:
             "policy": {"model": "m", "sources": ["a"]},
             "scores": {"middle": 0.9},
             "parts": [],
+            "remark_count": 0,
         }
         assert [(step["layer"], step["ended"]) for step in trace] == [
             ("passes", "passed"),
@@ -326,3 +329,15 @@ class TestCounterfactuals:
         decision = one.route_sync("Define macroeconomics and summarize the main argument")
         assert len(decision.parts) == 2
         assert "signals.definition" in {found.signal for found in one.counterfactuals(decision)}
+
+
+@pytest.mark.parametrize("profile", SHIPPED)
+def test_a_profile_is_forgotten_with_its_router(profile: str) -> None:
+    """Verdicts keep their reasons with their layer and layers keep verdicts: a reload must not keep all of them."""
+    router = load(profile, config="")
+    layer = weakref.ref(router.profile.layers[-1].call or router.profile.layers[-2].call)
+    router.route_sync("what is the capital of France?").json()
+    assert layer() is not None
+    del router
+    gc.collect()
+    assert layer() is None

@@ -233,6 +233,9 @@ INVALID = [
     ("a class", Verdict, "returned "),
     ("a list", [Verdict(("middle",), 0.5)], "returned list"),
     ("a string for routes", Verdict("middle", 0.5), "not routes of this profile"),  # type: ignore[arg-type]
+    ("adds that are words", Verdict(("middle",), 0.9, adds={"a.b": "much"}), "adds are not"),  # type: ignore[dict-item]
+    ("adds that are a list", Verdict(("middle",), 0.9, adds=[0.5]), "adds are not"),  # type: ignore[arg-type]
+    ("infinite adds", Verdict(("middle",), 0.9, adds={"a.b": float("inf")}), "adds are not"),
 ]
 
 

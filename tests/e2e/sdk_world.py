@@ -15,10 +15,10 @@ import openai
 
 from serving import Served, serving
 from turnout.apps.gateway.conversation import Conversations
-from turnout.server.key import digest, new_credential, spell
 from turnout.store import Outcome
 from turnout.store.keys import Key
 from turnout.testing import Received, Reply, ScriptedProvider
+from turnout.web.key import digest, new_credential, spell
 
 Api = Literal["chat", "messages", "responses"]
 TIERS = ("simple", "medium", "complex", "reasoning")
@@ -41,8 +41,8 @@ class World:
             provider._requests.clear()
             provider.default = Reply()
             provider.accept()
-        self.served.house.models.breakers.clear()
-        self.served.house.gateway.conversations = Conversations()
+        self.served.server.runtime.models.breakers.clear()
+        self.served.gateway.conversations = Conversations()
 
     def received(self, tier: str) -> list[Received]:
         return self.providers[tier].requests
@@ -82,10 +82,10 @@ class World:
     def add_key(self, **fields: Any) -> str:
         """A key; its secret as a client sends it. The server needs one from now on."""
         credential = new_credential()
-        house = self.served.house
-        key = Key(credential.key_id, digest(credential.secret, house.auth.pepper), "test", **fields)
+        server = self.served.server
+        key = Key(credential.key_id, digest(credential.secret, server.auth.pepper), "test", **fields)
         self.served.store.keys.add(key)
-        house.auth.forget()
+        server.auth.forget()
         return spell(credential)
 
 

@@ -4,7 +4,7 @@ import sys
 
 import cyclopts
 
-from turnout.cli.serve import serve
+from turnout.cli.commands.serve import serve
 
 if __name__ == "__main__":
     sys.exit(cyclopts.run(serve) or 0)

@@ -27,7 +27,7 @@ from turnout.layers.student_model import StudentManifest, read_student
 from turnout.learn import registry
 from turnout.models.secret import SecretPlace
 from turnout.models.slot import load_slots
-from turnout.server import house as house_module
+from turnout.runtime import runtime as runtime_module
 
 BASE = """\
 name = "base"
@@ -80,7 +80,7 @@ class World(NamedTuple):
 
     @property
     def hash(self) -> str:
-        return self.served.house.gateway.router().profile.hash
+        return self.served.server.runtime.router.profile.hash
 
     def bump(self, word: str) -> None:
         mend(self.files["profile"], MINE.format(word).encode())
@@ -88,13 +88,15 @@ class World(NamedTuple):
     def until(self, what: Callable[[], bool]) -> None:
         end = time.monotonic() + 20
         while not what():
-            assert time.monotonic() < end, (self.warnings, self.served.house._tasks)
+            assert time.monotonic() < end, (self.warnings, self.served.server._tasks)
             time.sleep(0.01)
 
     def is_alive(self) -> bool:
-        house = self.served.house
-        answered = call(self.served.url, "POST", "/v1/route", {"text": "where is it", "profile": house.profile})
-        return answered.status == 200 and not any(task.done() for task in house._tasks)
+        server = self.served.server
+        answered = call(
+            self.served.url, "POST", "/v1/route", {"text": "where is it", "profile": server.runtime.profile}
+        )
+        return answered.status == 200 and not any(task.done() for task in server._tasks)
 
 
 @pytest.fixture(scope="module")
@@ -111,8 +113,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         # By name: the environment changes from test to test, and this server stays.
         for module in ("config.settings", "models.embed"):
             patch.setattr(f"turnout.{module}.data_folder", lambda: folder / "data" / "turnout")
-        patch.setattr(house_module, "LOOK_S", 0.02)
-        patch.setattr(house_module, "IDLE_SHARE", 0.0)
+        patch.setattr(runtime_module, "LOOK_S", 0.02)
+        patch.setattr(runtime_module, "IDLE_SHARE", 0.0)
         (folder / "base.toml").write_text(BASE)
         (folder / "mine.toml").write_text(MINE.format("zero"))
         (folder / "mine.jsonl").write_text(CASES)
@@ -166,7 +168,7 @@ def test_a_broken_file_changes_nothing_and_its_mending_does(world: World, where:
     if where != "profile":
         world.bump(f"{where}-{broken.id}")
     world.until(lambda: bool(world.warnings))
-    time.sleep(0.15)  # as many looks as the machine has time for
+    time.sleep(0.06)  # three more looks
     assert world.hash == before
     assert world.is_alive()
     assert len(world.warnings) == 1, world.warnings
@@ -179,7 +181,7 @@ def test_a_broken_file_changes_nothing_and_its_mending_does(world: World, where:
     world.bump(f"{where}-{broken.id}-mended")
     world.until(lambda: world.hash != before)
     assert world.is_alive()
-    world.until(lambda: not world.served.house._live[world.served.house.profile].problems)
+    world.until(lambda: not world.served.server.runtime._live[world.served.server.runtime.profile].problems)
 
 
 def test_a_mended_key_is_enough(world: World) -> None:
@@ -189,8 +191,8 @@ def test_a_mended_key_is_enough(world: World) -> None:
     put(Broken("", lambda path: path.write_bytes("sk-canary".encode("utf-16"))), world.files["key"])
     mend(world.files["settings"], settings + b"# again\n")
     world.until(lambda: bool(world.warnings))
-    assert world.served.house.models.slots.slots["simple"].key is not None
-    assert world.served.house.models.slots.slots["simple"].key.reveal() == "sk-canary-sound"
+    assert world.served.server.runtime.models.slots.slots["simple"].key is not None
+    assert world.served.server.runtime.models.slots.slots["simple"].key.reveal() == "sk-canary-sound"
     mend(world.files["key"], b"sk-canary-other")
     world.until(lambda: _key_of(world) == "sk-canary-other")
 
@@ -202,7 +204,7 @@ def test_the_same_mistake_again_is_said_again(world: World) -> None:
         put(IN_TOML[0], world.files["base"])
         world.until(lambda: len(world.warnings) == 1)
         mend(world.files["base"], sound)
-        live = world.served.house._live[world.served.house.profile]
+        live = world.served.server.runtime._live[world.served.server.runtime.profile]
         world.until(lambda live=live: not live.problems)  # type: ignore[misc]
         time.sleep(0.1)
 
@@ -228,7 +230,7 @@ def test_an_emptied_file_brings_no_demonstration_model(world: World) -> None:
     told = call(world.served.admin, "POST", "/admin/reload").json
     assert told["status"] == "kept"
     assert "no model is configured any more" in told["problems"][0]
-    assert not world.served.house.models.slots.demo
+    assert not world.served.server.runtime.models.slots.demo
     mend(file, sound)
     assert call(world.served.admin, "POST", "/admin/reload").json["status"] == "reloaded"
 
@@ -237,7 +239,7 @@ def test_a_served_profile_that_is_broken_is_a_refusal(tmp_path: Path, monkeypatc
     """One that is loaded when somebody first asks for it: a sentence for the client, and no traceback for the log."""
     surroundings(monkeypatch, tmp_path)
     warnings: list[str] = []
-    monkeypatch.setattr(house_module.log, "warning", lambda *said: warnings.append(said[0] % said[1:]))
+    monkeypatch.setattr(runtime_module.log, "warning", lambda *said: warnings.append(said[0] % said[1:]))
     name = f"{tmp_path}/other.toml"
     (tmp_path / "other.toml").write_bytes(b"\xff\xfe")
     with serving(
@@ -253,7 +255,7 @@ def test_a_served_profile_that_is_broken_is_a_refusal(tmp_path: Path, monkeypatc
 
 
 def _key_of(world: World) -> str:
-    key = world.served.house.models.slots.slots["simple"].key
+    key = world.served.server.runtime.models.slots.slots["simple"].key
     return key.reveal() if key is not None else ""
 
 

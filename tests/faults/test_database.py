@@ -290,7 +290,7 @@ class TestDamage:
         (asked,) = decisions(1, first=400)
         with open_store(str(file)) as store:
             left = spool_module.Spool(spool, 1 << 20)
-            left.append(store.journal.scribe.decision(asked))
+            left.append(store.journal.encoder.decision(asked))
             left.close()
         with open_store(str(file)) as store:
             assert store.flush(SOON_S)

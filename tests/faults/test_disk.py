@@ -68,10 +68,9 @@ def test_no_file_may_grow(durability: str, tmp_path: Path) -> None:
 
 def few_pages(store: Store, more: int) -> None:
     """Let the database grow by so many pages and no further."""
-    backend = store.backend
-    with backend._writing() as connection:  # type: ignore[attr-defined]
-        (pages,) = connection.execute("pragma page_count").fetchone()
-        connection.execute(f"pragma max_page_count = {pages + more}")
+    with store.backend.transaction() as changes:
+        ((pages,),) = changes.read("pragma page_count", {})
+        changes.connection.execute(f"pragma max_page_count = {pages + more}")
 
 
 def decisions(count: int) -> list[Decision]:

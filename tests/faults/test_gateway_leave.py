@@ -22,9 +22,9 @@ import pytest
 
 from faults.asking import ask, connect, outcomes, request
 from serving import SERVERS, Served, serving
-from turnout.server import wire
 from turnout.testing import Fault, Reply, ScriptedProvider
 from turnout.testing.reply import Received
+from turnout.web import wire
 
 # What reliability promises; a process that has 250 ms on two busy cores may get them late.
 SOON_S = 0.25
@@ -87,11 +87,11 @@ def leave(folder: Path, count: int, seed: int, server: str = SERVERS[0]) -> Left
         asyncio.run(everybody(served))
         met = [received for received in provider.requests if b"number" in received.raw]
         eventually(lambda: all(received.closed_at is not None for received in met), "the provider is told")
-        eventually(lambda: served.house.admission.active == 0, "every place is free")
+        eventually(lambda: served.server.admission.active == 0, "every place is free")
         eventually(lambda: count_tasks(served) <= tasks, "no task is left")
         eventually(lambda: open_files() <= files, "no file is left")
-        assert not served.house.gateway.live
-        assert served.house.gateway.retries.active == 0
+        assert not served.server.runtime.models.live
+        assert served.server.runtime.models.retries.active == 0
         written = outcomes(served, folder)
         again = asyncio.run(ask(served.url, request("openai-chat", "Are you still there?")))
         assert again.status == 200
@@ -135,7 +135,7 @@ def test_a_client_that_reads_nothing_is_let_go(tmp_path: Path, monkeypatch: pyte
         writer.transport.pause_reading()  # type: ignore[attr-defined]
         writer.write(request("openai-chat", "What is number 1?", stream=True))
         until = time.monotonic() + 10
-        while provider.received == 0 or served.house.admission.active:
+        while provider.received == 0 or served.server.admission.active:
             assert time.monotonic() < until
             await asyncio.sleep(0.02)
         writer.transport.abort()

@@ -149,10 +149,10 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
         serving(folder, SETTINGS % (bad.base_url, good.base_url)) as served,
     ):
         # Dozens of failures are the point here, and that every one of them is tried again which may be.
-        models = served.house.models
+        models = served.server.runtime.models
         lasting = Breaker(BreakerSettings(in_a_row=10**6, at_least=10**6))
         models.breakers[models.slots.slots["simple"].endpoint] = lasting
-        served.house.gateway.retries.floor = 100
+        served.server.runtime.models.retries.floor = 100
         yield Bench(served, folder, bad, good)
 
 
@@ -229,5 +229,5 @@ def test_a_failing_provider_is_replaced_or_reported(bench: Bench, one: Row) -> N
             bench.bad.accept()
     for (wire, stream), chained, alone in zip(columns, found[::2], found[1::2], strict=True):
         hold(bench, one.stream if stream else one.plain, wire, stream, chained, alone)
-    assert bench.served.house.admission.active == 0
-    assert not bench.served.house.gateway.live
+    assert bench.served.server.admission.active == 0
+    assert not bench.served.server.runtime.models.live

@@ -59,7 +59,7 @@ def test_retries_stay_a_small_share(tmp_path: Path, case: Case) -> None:
         ScriptedProvider.in_thread(case.reply) as second,
         serving(tmp_path, SETTINGS % (first.base_url, second.base_url)) as served,
     ):
-        models = served.house.models
+        models = served.server.runtime.models
         for slot in models.slots.slots.values():
             # Breakers would spare the providers nearly all of it: this is what is sent without them.
             models.breakers[slot.endpoint] = Breaker(BreakerSettings(in_a_row=10**6, at_least=10**6))
@@ -70,7 +70,7 @@ def test_retries_stay_a_small_share(tmp_path: Path, case: Case) -> None:
         assert {outcome.ended for outcome in written} == {"failed"}
         assert sum(outcome.attempts for outcome in written) == asked
         assert len(found) * CHAIN <= asked <= 1.2 * len(found) * CHAIN
-        assert served.house.gateway.retries.retrying == 0
+        assert served.server.runtime.models.retries.retrying == 0
 
 
 def test_breakers_spare_providers_that_fail(tmp_path: Path) -> None:

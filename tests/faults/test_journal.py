@@ -138,7 +138,7 @@ class TestReceipts:
         store = opened(durability="strict")
         good, bad = decisions(2)
         store.journal.backend = Poisoned(store.backend, [bad.id])
-        written = [store.journal.scribe.decision(one) for one in (good, bad)]
+        written = [store.journal.encoder.decision(one) for one in (good, bad)]
         asked = [(lines, store.journal.spool.append(lines)) for lines in written]
         assert store.flush(SOON_S)
         kept, refused = (store.journal._receipt(len(lines), end) for lines, end in asked)
@@ -226,7 +226,7 @@ class TestClosing:
         """Written before the close, asked for after it."""
         store = opened(durability="strict")
         (decision,) = decisions(1)
-        lines = store.journal.scribe.decision(decision)
+        lines = store.journal.encoder.decision(decision)
         end = store.journal.spool.append(lines)
         store.journal.spool.taken -= 1  # as if it had not been taken when the thread ended
         store.close()
@@ -319,7 +319,7 @@ class TestTheThread:
         worker.start()
         try:
             theirs = spool_module.Spool(spool, 1 << 20)
-            theirs.append(store.journal.scribe.decision(left))
+            theirs.append(store.journal.encoder.decision(left))
             theirs.close()
             wait_for(lambda: left.id in stored())
         finally:

@@ -75,7 +75,7 @@ def test_a_batch_stops_when_its_client_has_gone(pair: Pair, tmp_path: Path) -> N
     forget(served)
     provider.default = Reply("MEDIUM", usage=(10, 10), delay_s=0.05)
     left_at = leave(served, provider, sent("/v1/route/batch", batch(60), key), after=4)
-    eventually(lambda: served.house.admission.active == 0, "the place is free")
+    eventually(lambda: served.server.admission.active == 0, "the place is free")
     assert time.monotonic() - left_at <= SOON_S + 0.05
     time.sleep(0.3)
     answered = sum(one.finished_at is not None and one.finished_at <= left_at for one in provider.requests)
@@ -86,10 +86,10 @@ def test_a_batch_stops_when_its_client_has_gone(pair: Pair, tmp_path: Path) -> N
     spent = served.store.keys.spent(id_of(key))
     worst = spent - decided(served, tmp_path) * ANSWER_USD
     assert (worst > ANSWER_USD) if abandoned else worst == pytest.approx(0.0)
-    budget = served.house.auth._budgets[id_of(key)]
+    budget = served.server.auth._budgets[id_of(key)]
     assert budget.spent_usd == pytest.approx(spent)
     assert budget.reserved_usd == pytest.approx(0.0)
-    assert served.house.admission.batches == 0
+    assert served.server.admission.batches == 0
 
 
 @pytest.mark.parametrize("path", ["/v1/route", "/v1/route/batch", "/v1/chat/completions"])
@@ -105,14 +105,14 @@ def test_a_model_is_told_at_once(pair: Pair, tmp_path: Path, path: str) -> None:
     closed_at = provider.requests[0].closed_at
     assert closed_at is not None
     assert closed_at - left_at <= SOON_S, f"it took {closed_at - left_at:.3f} s"
-    eventually(lambda: served.house.admission.active == 0, "the place is free")
+    eventually(lambda: served.server.admission.active == 0, "the place is free")
     time.sleep(0.1)
     assert provider.received == 1
     assert decided(served, tmp_path) == 0, "nothing was decided"
     # The question was sent, and its provider may bill it: the most it can have cost is booked.
     spent = served.store.keys.spent(id_of(key))
     assert ANSWER_USD < spent < 100 * ANSWER_USD
-    assert served.house.auth._budgets[id_of(key)].spent_usd == pytest.approx(spent)
+    assert served.server.auth._budgets[id_of(key)].spent_usd == pytest.approx(spent)
 
 
 def test_who_leaves_takes_nobody_along(pair: Pair) -> None:

@@ -335,11 +335,11 @@ FORK = """
 import os, sys
 from pathlib import Path
 from turnout.store.journal import Journal
-from turnout.store.entry import Scribe
+from turnout.store.encode import RowEncoder
 from turnout.store.spool import Spool, line
 
 spool = Spool(Path(sys.argv[1]), 1 << 20)
-journal = Journal(None, spool, Scribe("off", b"key"))
+journal = Journal(None, spool, RowEncoder("off", b"key"))
 spool.append(line(b"a"))
 if os.fork() == 0:
     sys.stdin.read()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 from collections.abc import AsyncIterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -109,6 +110,12 @@ async def read(answer: Answer) -> Told:
     return Told(answer.status, headers, body, headers.get("x-turnout-decision", ""))
 
 
+@cache
+def local_router() -> Router:
+    """The usual one, which asks no model and is therefore the same for every bench."""
+    return load("tiers-local")
+
+
 @contextlib.asynccontextmanager
 async def bench_of(
     folder: Path, profile: str = "tiers-local", *, without: tuple[str, ...] = (), **more: Mapping[str, Any]
@@ -135,5 +142,5 @@ async def bench_of(
         models = Models(held, client)
         file = folder / "turnout.db"
         store = stack.enter_context(open_store(str(file)))
-        router: Router = load(profile, models=models)
+        router: Router = local_router() if profile == "tiers-local" else load(profile, models=models)
         yield Bench(Gateway(lambda: router, models, store), providers, store, file)

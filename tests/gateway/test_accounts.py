@@ -186,7 +186,7 @@ def test_one_decision_and_one_outcome(tmp_path: Path, case: Way) -> None:
             assert bench.rows() == (1, 1)
             newest = next(bench.store.records().decisions())
             assert bench.outcome(newest.id).ended == case.ended
-            assert not bench.gateway.live
+            assert not bench.gateway.models.live
 
     asyncio.run(scenario())
 

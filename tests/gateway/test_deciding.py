@@ -10,8 +10,9 @@ import pytest
 
 from gateway.bench import caller
 from turnout import Query, Router, load
-from turnout.apps.caller import Budget, Refused
-from turnout.apps.deciding import TOOL_TOKENS, decide, spent_usd, worst_usd
+from turnout.apps.caller import Budget
+from turnout.apps.ledger import TOOL_TOKENS, decide, spent_usd, worst_usd
+from turnout.core.errors import Refused
 from turnout.core.profile import Placed
 from turnout.core.query import Turn
 from turnout.models.ask import Models

@@ -11,11 +11,11 @@ import pytest
 
 from gateway.bench import HELLO, PROOF, bench_of, caller
 from turnout.apps.gateway import conversation
-from turnout.apps.gateway.chat import Chat
 from turnout.apps.gateway.conversation import CACHED_S, REMEMBERED_S, Conversations, staying_saves
-from turnout.apps.gateway.messages import Messages
-from turnout.apps.gateway.responses import Responses
 from turnout.models.slot import Prices, Slot, SlotFile, make_slot
+from turnout.models.wire.chat import ChatFormat
+from turnout.models.wire.messages import MessagesFormat
+from turnout.models.wire.responses import ResponsesFormat
 from turnout.testing import Reply, ToolCall
 
 
@@ -132,9 +132,9 @@ def of(form: Any, **members: Any) -> Any:
 def test_later_instructions_do_not_begin_another_conversation() -> None:
     system, later = {"role": "system", "content": "be brief"}, {"role": "system", "content": "the date has changed"}
     answer = {"role": "assistant", "content": "yes"}
-    chat = [of(Chat(), messages=[system, user("a"), *more]) for more in ([], [later], [answer, user("b"), later])]
+    chat = [of(ChatFormat(), messages=[system, user("a"), *more]) for more in ([], [later], [answer, user("b"), later])]
     assert len({one.conversation for one in chat}) == 1
-    told = [of(Messages(), system="be brief", messages=[user("a"), *more]) for more in ([later], [answer, later])]
+    told = [of(MessagesFormat(), system="be brief", messages=[user("a"), *more]) for more in ([later], [answer, later])]
     assert len({one.conversation for one in told}) == 1
 
 
@@ -143,7 +143,7 @@ def user(text: str) -> dict[str, Any]:
 
 
 def test_a_conversation_is_known_by_its_beginning() -> None:
-    chat, system = Chat(), {"role": "system", "content": "be brief"}
+    chat, system = ChatFormat(), {"role": "system", "content": "be brief"}
     answer = {"role": "assistant", "content": "yes"}
     first = of(chat, messages=[system, user("a")])
     assert of(chat, messages=[system, user("a"), answer, user("b")]).conversation == first.conversation
@@ -155,12 +155,12 @@ def test_a_conversation_is_known_by_its_beginning() -> None:
         of(chat, messages=[system, user("a")], prompt_cache_key="mine"),
     ]
     assert len({first.conversation, *(one.conversation for one in others)}) == 5
-    brief = of(Messages(), system="be brief", messages=[user("a")])
-    parts = of(Messages(), system=[{"type": "text", "text": "be brief"}], messages=[user("a")])
+    brief = of(MessagesFormat(), system="be brief", messages=[user("a")])
+    parts = of(MessagesFormat(), system=[{"type": "text", "text": "be brief"}], messages=[user("a")])
     assert brief.conversation == parts.conversation
-    stored = of(Responses(), input="b", previous_response_id="resp_1")
+    stored = of(ResponsesFormat(), input="b", previous_response_id="resp_1")
     assert (stored.conversation, stored.bound) == ("resp_1", True)
-    assert not of(Responses(), input="b", previous_response_id=None).bound
+    assert not of(ResponsesFormat(), input="b", previous_response_id=None).bound
 
 
 class Carried(NamedTuple):
@@ -179,15 +179,15 @@ def given(*blocks: dict[str, Any]) -> dict[str, Any]:
 
 
 def chat(*messages: Any) -> Any:
-    return of(Chat(), messages=messages)
+    return of(ChatFormat(), messages=messages)
 
 
 def messages(*turns: Any) -> Any:
-    return of(Messages(), messages=turns)
+    return of(MessagesFormat(), messages=turns)
 
 
 def responses(*items: Any) -> Any:
-    return of(Responses(), input=items)
+    return of(ResponsesFormat(), input=items)
 
 
 A, B = user("a"), user("b")
@@ -217,7 +217,7 @@ CARRIED = [
     Carried("chat-instructions-after-words", chat(A, {"role": "developer", "content": "x"}), False, True),
     Carried("chat-instructions-after-a-tool", chat(A, CALLED, {"role": "tool"}, LATER), True, False),
     Carried("responses-instructions-after-words", responses(A, {"role": "developer", "content": "x"}), False, True),
-    Carried("responses", of(Responses(), input="a"), False, True),
+    Carried("responses", of(ResponsesFormat(), input="a"), False, True),
     Carried("reasoning", responses(A, {"type": "reasoning", "encrypted_content": "x"}, B), True, True),
     Carried("output", responses(A, {"type": "function_call"}, {"type": "function_call_output"}), True, False),
 ]

@@ -11,11 +11,11 @@ import msgspec
 import pytest
 
 from gateway.bench import Bench, bench_of
-from turnout.apps.gateway.named import names_something
-from turnout.apps.gateway.wire import members
 from turnout.models.provider import Wire
 from turnout.models.refusal import STATUSES, Refusal, judge, read_refusal
 from turnout.models.slot import SlotFile, make_slot
+from turnout.models.wire.format import read_members
+from turnout.models.wire.named import names_something
 from turnout.testing import Reply
 
 TIMES = 6
@@ -329,10 +329,10 @@ NAMES: list[tuple[dict[str, Any], bool]] = [
 @pytest.mark.parametrize(("body", "names"), NAMES, ids=lambda one: str(one)[:60])
 def test_what_a_request_names(body: dict[str, Any], names: bool) -> None:
     for raw in (msgspec.json.encode(body), msgspec.json.format(msgspec.json.encode(body), indent=2)):
-        assert names_something(members(raw)) is names
+        assert names_something(read_members(raw)) is names
         # The same, with its letters escaped.
         spelt = raw.replace(b"file_id", b"\\u0066ile_id").replace(b"url", b"\\u0075rl")
-        assert names_something(members(spelt)) is names
+        assert names_something(read_members(spelt)) is names
 
 
 @pytest.mark.parametrize("raw", [b"", b"[]", b'"x"', b"null", b'{"error":7}', b'{"error":{"message":7}}', b"[" * 9999])

@@ -12,11 +12,13 @@ import msgspec
 import pytest
 
 from gateway.bench import PRICES, Bench, bench_of, caller, read, request
-from turnout.apps.caller import Budget, Refused
+from turnout.apps.caller import Budget
+from turnout.core.errors import Refused
 from turnout.models.output import max_output_tokens
-from turnout.models.price import MOST_TOKENS, Usage, cost_usd, token_count
+from turnout.models.price import MOST_TOKENS, Usage, cost_usd
 from turnout.models.provider import WIRES, Wire, limit_field
 from turnout.models.slot import Prices, SlotFile, make_slot
+from turnout.models.wire.format import token_count
 from turnout.net.retry import read_retry_after
 from turnout.testing import Fault, Reply
 

@@ -10,8 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as some
 
 from pace import is_linear
-from turnout.apps.gateway.sse import EVENT_BYTES, Events
 from turnout.core.errors import Broken
+from turnout.models.wire.sse import EVENT_BYTES, Events
 
 
 def plainly(stream: bytes) -> list[tuple[bytes, bytes]]:

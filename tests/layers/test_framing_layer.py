@@ -6,7 +6,7 @@ import pytest
 
 from toml_router import router_of
 from turnout import ConfigError, Query, Reason, Router
-from turnout.text.framing import PHRASES
+from turnout.text.framing import phrases
 
 PROFILE = """\
 name = "framed"
@@ -67,7 +67,7 @@ def test_its_route_is_added_once_and_last(router: Router, case: Case) -> None:
     assert router.replay(decision) == decision
 
 
-@pytest.mark.parametrize("phrase", PHRASES)
+@pytest.mark.parametrize("phrase", phrases())
 def test_every_phrase_of_the_one_list_counts(router: Router, phrase: str) -> None:
     decision = router.route_sync(f"bee {phrase} it")
     assert decision.routes == ("b", "known")

@@ -14,10 +14,11 @@ import pytest
 from msgspec.structs import replace
 
 from turnout import Query, Router, load
+from turnout.core.layer import Absent
 from turnout.core.model import Prompt
 from turnout.core.model import Reply as Spoken
 from turnout.core.registry import Supplies
-from turnout.layers.llm import NO_TURNS, Absent, Llm, LlmConfig, fenced, llm
+from turnout.layers.llm import NO_TURNS, Llm, LlmConfig, fenced, llm
 from turnout.layers.llm import _key as kept_under
 from turnout.models.ask import Models
 from turnout.models.provider import Wire

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from turnout.layers.reply import Said, read_label, read_labels, read_object, without_thought
+from turnout.layers.reply import Labels, read_label, read_labels, read_object, without_thought
 
 ROUTES = ("SIMPLE", "MEDIUM", "COMPLEX", "REASONING", "page_grounded", "Straße", "two words")
 NAMES = {route.casefold(): route for route in ROUTES} | {"paged": "page_grounded"}
@@ -175,7 +175,7 @@ REASONING ではない
 
 @pytest.mark.parametrize("text", STATED)
 def test_a_sentence_that_states_a_name(text: str) -> None:
-    assert read_label(text, NAMES) == Said(("REASONING",))
+    assert read_label(text, NAMES) == Labels(("REASONING",))
 
 
 @pytest.mark.parametrize("text", UNSTATED)
@@ -209,7 +209,7 @@ def test_a_long_reply_is_read_in_linear_time() -> None:
 
 @pytest.mark.parametrize("case", LABELS, ids=lambda case: case.id)
 def test_one_name(case: Case) -> None:
-    assert read_label(case.text, NAMES) == (None if case.said is None else Said(case.said))
+    assert read_label(case.text, NAMES) == (None if case.said is None else Labels(case.said))
 
 
 LISTS = [
@@ -240,33 +240,33 @@ LISTS = [
 
 @pytest.mark.parametrize("case", LISTS, ids=lambda case: case.id)
 def test_several_names(case: Case) -> None:
-    assert read_labels(case.text, NAMES, 3) == (None if case.said is None else Said(case.said))
+    assert read_labels(case.text, NAMES, 3) == (None if case.said is None else Labels(case.said))
 
 
 class Form(NamedTuple):
     id: str
     text: str
-    said: Said | None
+    said: Labels | None
 
 
 BRACES = 'a } and a { and "}" and \\'
 OBJECTS = [
-    Form("whole", '{"mode": "SIMPLE", "confidence": 0.8, "reason": "short"}', Said(("SIMPLE",), 0.8, "short")),
-    Form("other-keys", '{"route": "simple", "confidence": 1}', Said(("SIMPLE",), 1.0)),
-    Form("label", '{"label": " MEDIUM ", "confidence": 0}', Said(("MEDIUM",), 0.0)),
-    Form("mode-first", '{"label": "COMPLEX", "mode": "SIMPLE"}', Said(("SIMPLE",), 0.0)),
-    Form("around", 'Here: {"mode": "SIMPLE", "confidence": 0.5} done {', Said(("SIMPLE",), 0.5)),
-    Form("braces-in-words", json.dumps({"mode": "SIMPLE", "reason": BRACES}) + "}", Said(("SIMPLE",), 0.0, BRACES)),
-    Form("nested", 'x {"mode": "SIMPLE", "confidence": 0.5, "more": {"mode": "COMPLEX"}}', Said(("SIMPLE",), 0.5)),
-    Form("fence", '```json\n{"mode": "SIMPLE", "confidence": 0.5}\n```', Said(("SIMPLE",), 0.5)),
-    Form("negative", '{"mode": "SIMPLE", "confidence": -3}', Said(("SIMPLE",), 0.0)),
-    Form("percent", '{"mode": "SIMPLE", "confidence": 95}', Said(("SIMPLE",), 1.0)),
-    Form("truth-is-no-number", '{"mode": "SIMPLE", "confidence": true}', Said(("SIMPLE",), 0.0)),
-    Form("null", '{"mode": "SIMPLE", "confidence": null}', Said(("SIMPLE",), 0.0)),
-    Form("a-huge-number", '{"mode": "SIMPLE", "confidence": %s}' % ("9" * 400), Said(("SIMPLE",), 1.0)),
+    Form("whole", '{"mode": "SIMPLE", "confidence": 0.8, "reason": "short"}', Labels(("SIMPLE",), 0.8, "short")),
+    Form("other-keys", '{"route": "simple", "confidence": 1}', Labels(("SIMPLE",), 1.0)),
+    Form("label", '{"label": " MEDIUM ", "confidence": 0}', Labels(("MEDIUM",), 0.0)),
+    Form("mode-first", '{"label": "COMPLEX", "mode": "SIMPLE"}', Labels(("SIMPLE",), 0.0)),
+    Form("around", 'Here: {"mode": "SIMPLE", "confidence": 0.5} done {', Labels(("SIMPLE",), 0.5)),
+    Form("braces-in-words", json.dumps({"mode": "SIMPLE", "reason": BRACES}) + "}", Labels(("SIMPLE",), 0.0, BRACES)),
+    Form("nested", 'x {"mode": "SIMPLE", "confidence": 0.5, "more": {"mode": "COMPLEX"}}', Labels(("SIMPLE",), 0.5)),
+    Form("fence", '```json\n{"mode": "SIMPLE", "confidence": 0.5}\n```', Labels(("SIMPLE",), 0.5)),
+    Form("negative", '{"mode": "SIMPLE", "confidence": -3}', Labels(("SIMPLE",), 0.0)),
+    Form("percent", '{"mode": "SIMPLE", "confidence": 95}', Labels(("SIMPLE",), 1.0)),
+    Form("truth-is-no-number", '{"mode": "SIMPLE", "confidence": true}', Labels(("SIMPLE",), 0.0)),
+    Form("null", '{"mode": "SIMPLE", "confidence": null}', Labels(("SIMPLE",), 0.0)),
+    Form("a-huge-number", '{"mode": "SIMPLE", "confidence": %s}' % ("9" * 400), Labels(("SIMPLE",), 1.0)),
     Form("beyond-numbers", '{"mode": "SIMPLE", "confidence": 1e999}', None),
-    Form("reason-a-list", '{"mode": "SIMPLE", "confidence": 1, "reason": [1]}', Said(("SIMPLE",), 1.0)),
-    Form("a-long-reason", json.dumps({"mode": "SIMPLE", "reason": "x" * 999}), Said(("SIMPLE",), 0.0, "x" * 200)),
+    Form("reason-a-list", '{"mode": "SIMPLE", "confidence": 1, "reason": [1]}', Labels(("SIMPLE",), 1.0)),
+    Form("a-long-reason", json.dumps({"mode": "SIMPLE", "reason": "x" * 999}), Labels(("SIMPLE",), 0.0, "x" * 200)),
     Form("denied", 'not {"mode": "SIMPLE", "confidence": 1}', None),
     Form("denied-after", '{"mode": "SIMPLE", "confidence": 1} would be wrong', None),
     Form("one-of-two", '{"mode": "SIMPLE", "confidence": 1} or {"mode": "COMPLEX", "confidence": 1}', None),

@@ -18,10 +18,13 @@ import turnout
 from pace import quickest
 from taught import LABELS, Words, keep, questions, teach, teach_staged
 from turnout import ConfigError, LiveRouter, Query, load, load_profile
+from turnout.config.document import Document
+from turnout.config.resolve import build
+from turnout.core.layer import Absent
 from turnout.core.registry import Supplies
 from turnout.core.verdict import Verdict
 from turnout.layers.artefact import WEIGHTS
-from turnout.layers.student import AbsentModel, RemoteStudent, Student, StudentConfig, student
+from turnout.layers.student import RemoteStudent, Student, StudentConfig, student
 from turnout.learn.registry import put, rollback, set_champion
 from turnout.testing import check_layer, make_reading
 from turnout.text.match import Lexicon
@@ -266,7 +269,7 @@ def test_absent(case: Lacking, tmp_path: Path) -> None:
     keep(tmp_path / "kept", case.fitted)
     config = StudentConfig(model=str(tmp_path / "kept"), **case.config)
     found = student(config, supplies(embedder=case.embedder))
-    assert isinstance(found, AbsentModel)
+    assert isinstance(found, Absent)
     assert case.said in found.absent
     assert found(make_reading("where")) is None
 
@@ -281,7 +284,7 @@ def test_absent_without_a_champion(profile: Path) -> None:
 def test_absent_without_numpy(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("turnout.layers.student.find_spec", lambda name: None)
     found = student(StudentConfig(model=str(kept)), supplies())
-    assert isinstance(found, AbsentModel)
+    assert isinstance(found, Absent)
     assert "pip install 'turnout[student]'" in found.absent
 
 
@@ -336,16 +339,14 @@ def test_another_student_is_another_profile(profile: Path, tmp_path: Path) -> No
 
 def test_a_resolved_profile_finds_its_own_student_again(profile: Path, tmp_path: Path) -> None:
     """A decision is made again by the student that made it, not by the one that serves today."""
-    from turnout.store.restore import rebuilt
-
     keep(tmp_path / "one", PLAIN)
     keep(tmp_path / "two", teach(labels=("second", "first", "third")))
     set_champion("taught", "student", put(tmp_path / "one", "taught", "student").name)
     old = load_profile(profile, config="")
     set_champion("taught", "student", put(tmp_path / "two", "taught", "student").name)
     assert load(profile, config="").route_sync("where is my parcel").route == "second"
-    again = rebuilt(old.resolved, old.hash)
-    assert again is not None
+    again = build(Document(dict(old.resolved), {}, "the log"))
+    assert again.hash == old.hash
     assert turnout.Router(again).route_sync("where is my parcel").route == "first"
 
 

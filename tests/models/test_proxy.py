@@ -113,7 +113,7 @@ def test_a_question_goes_through_it(tmp_path: Path) -> None:
 def test_a_reload_brings_another_one(tmp_path: Path) -> None:
     """A server under one proxy is given another, and then none."""
     with serving(tmp_path, f'{SLOT}[net]\nproxy = "http://127.0.0.1:9"\n') as served:
-        egress = served.house.models.client.egress
+        egress = served.server.runtime.models.client.egress
         for table in ('[net]\nproxy = "http://127.0.0.1:10"\n', ""):
             settings(tmp_path, f"{SLOT}{table}")
             place = urlsplit(served.admin)

@@ -11,9 +11,10 @@ import pytest
 from besieged import Got, besieged, call, chat, forget, id_of, make_key, settings
 from serving import Served, serving
 from stored import select
-from turnout.apps.caller import Budget, Refused
-from turnout.server import auth
+from turnout.apps.caller import Budget
+from turnout.core.errors import Refused
 from turnout.testing import Received, Reply, ScriptedProvider
+from turnout.web import auth
 
 # A call of 100 tokens in and 100 out costs a tenth of a cent.
 PRICES = "prices = { input_usd = 5.0, output_usd = 5.0 }"
@@ -79,7 +80,7 @@ def test_many_at_once(pair: tuple[Served, ScriptedProvider], stream: bool) -> No
     for thread in threads:
         thread.join()
     assert set(found) <= {200, 402, 503}
-    budget = served.house.auth._budgets[id_of(key)]
+    budget = served.server.auth._budgets[id_of(key)]
     until = time.monotonic() + 10.0
     while budget.reserved_usd > 1e-9 and time.monotonic() < until:
         time.sleep(0.01)  # a stream is settled when its last byte has been sent
@@ -130,7 +131,7 @@ def test_absurd_limits_make_no_room(pair: tuple[Served, ScriptedProvider], token
     for thread in threads:
         thread.start()
     time.sleep(0.1)
-    budget = served.house.auth._budgets.get(id_of(key))
+    budget = served.server.auth._budgets.get(id_of(key))
     assert budget is None or (budget.reserved_usd >= 0 and (budget.left_usd or 0) <= 3 * CALL_USD)
     for thread in threads:
         thread.join()
@@ -161,7 +162,7 @@ def test_failures_cost_nothing_and_hold_nothing(pair: tuple[Served, ScriptedProv
         provider.default = reply
         assert ask(served, key).status >= 400
     provider.default = Reply("ok", usage=(100, 100))
-    budget = served.house.auth._budgets[id_of(key)]
+    budget = served.server.auth._budgets[id_of(key)]
     assert budget.reserved_usd == pytest.approx(0.0)
     assert budget.spent_usd == 0.0
     assert ask(served, key).status in (200, 502)

@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from besieged import Got, besieged, call, chat, forget, id_of, make_key, settings
 from serving import Served, serving
 from stored import ask as decide
-from turnout.apps.caller import Budget, Limits, Period, Refused
-from turnout.server import auth as auth_module
+from turnout.apps.caller import Budget, Limits, Period
+from turnout.core.errors import Refused
 from turnout.store.row import SpendRow
 from turnout.testing import Reply, ScriptedProvider
+from turnout.web import auth as auth_module
 
 # A call of 100 tokens in and 100 out costs a tenth of a cent.
 PRICES = "prices = { input_usd = 5.0, output_usd = 5.0 }"
@@ -280,7 +281,7 @@ def test_what_was_spent_before_is_read_from_the_store(pair: tuple[Served, Script
 def test_a_new_day_needs_no_restart(pair: tuple[Served, ScriptedProvider]) -> None:
     served, _ = pair
     ahead = [0.0]
-    served.house.auth.clock = lambda: time.time() + ahead[0]
+    served.server.auth.clock = lambda: time.time() + ahead[0]
     key = make_key(served.store, budget_day_usd=1.2 * CALL_USD, budget_month_usd=1000.0)
     forget(served)
     assert [ask(served, key).status for _ in range(2)] == [200, 402]

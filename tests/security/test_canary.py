@@ -27,10 +27,10 @@ from turnout.models.secret import Secret, SecretPlace
 from turnout.models.slot import Slot, SlotFile, load_slots, make_slot
 from turnout.net.client import Request
 from turnout.net.egress import origin_of
-from turnout.server.key import read_pepper
-from turnout.server.settings import server_settings
 from turnout.store import open_store
 from turnout.testing import Fault, Received, Reply, ScriptedProvider
+from turnout.web.key import read_pepper
+from turnout.web.settings import server_settings
 
 RUN = 8
 
@@ -150,7 +150,7 @@ def test_no_secret_comes_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lo
         pepper = marked("")
         canaries["the pepper"] = pepper
         monkeypatch.setenv("TURNOUT_PEPPER", pepper)
-        served.house.auth.pepper = pepper.encode()
+        served.server.auth.pepper = pepper.encode()
         keys = {
             "ask": make_key(served.store, tenant="a"),
             "admin": make_key(served.store, scopes=("ask", "route", "decisions:read", "feedback:write", "admin")),
@@ -219,7 +219,7 @@ def test_no_secret_comes_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lo
                 ),
             )
         # A bug of ours, with a traceback: what the log says of it, and what the client is told.
-        monkeypatch.setattr(served.house.gateway, "handle", None)
+        monkeypatch.setattr(served.gateway, "handle", None)
         bug = call(served.url, "POST", "/v1/chat/completions", chat(), key=keys["ask"])
         assert bug.status == 500
         look("a bug", bug)
@@ -506,7 +506,8 @@ SLIPS = [
 
 
 @pytest.mark.parametrize("slip", SLIPS, ids=lambda slip: slip.id)
-def test_a_slip_is_told_without_the_secret(slip: Slip, tmp_path: Path) -> None:
+def test_a_slip_is_told_without_the_secret(slip: Slip, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("turnout.store.postgres.CONNECT_S", 0.5)
     secret = marked("sk-")
     with pytest.raises(TurnoutError) as told:
         slip.act(tmp_path, secret)
@@ -542,7 +543,7 @@ def test_a_watcher_with_a_broken_key_file_logs_no_byte_of_it(tmp_path: Path, log
     slot = f'[models.simple]\nmodel = "mine/x"\nbase_url = "http://127.0.0.1:9/v1"\nkey = {{ file = "{key}" }}\n'
     text = f"[server]\ndrain_s = 1.0\nlag_s = 60.0\n{slot}"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("turnout.server.house.LOOK_S", 0.05)
+        patch.setattr("turnout.runtime.runtime.LOOK_S", 0.05)
         with besieged(tmp_path, text) as (served, _):
             key.write_bytes(secret.encode("utf-16"))
             (tmp_path / "turnout.toml").write_text(f"{text}# again\n")

@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from besieged import Got, besieged, call, chat, forget, make_key
-from serving import Served
-from turnout.server import app
-from turnout.server.table import ROUTES
+from serving import Served, route_table
+from turnout.web import app
 
 VERSION = {"anthropic-version": "2023-06-01"}
 LIMIT = 4096
@@ -54,7 +53,7 @@ class Asked(NamedTuple):
 
     @property
     def method(self) -> str:
-        return next((row.method for row in ROUTES if _plain(row.path) == self.path), "POST")
+        return next((row.method for row in route_table() if _plain(row.path) == self.path), "POST")
 
 
 def _plain(path: str) -> str:
@@ -62,7 +61,7 @@ def _plain(path: str) -> str:
 
 
 ROWS = [
-    *(Asked(_plain(row.path), anthropic=row.path.startswith("/v1/messages")) for row in ROUTES
+    *(Asked(_plain(row.path), anthropic=row.path.startswith("/v1/messages")) for row in route_table()
       if row.listener == "public" and row.scope),
     Asked("/v1/models", VERSION, anthropic=True),
     Asked("/v1/models/turnout/simple", VERSION, anthropic=True),
@@ -85,7 +84,7 @@ def name(row: Asked) -> str:
     return row.path + (" as Anthropic's client" if row.headers else "")
 
 
-class House(NamedTuple):
+class Server(NamedTuple):
     served: Served
     keys: dict[str, str]
 
@@ -95,7 +94,7 @@ class House(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     with besieged(tmp_path_factory.mktemp("errors"), server=f"body_bytes = {LIMIT}") as (served, _):
         keys = {
             "all": make_key(served.store),
@@ -103,7 +102,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
             "hasty": make_key(served.store, per_minute=0),
         }
         forget(served)
-        yield House(served, keys)
+        yield Server(served, keys)
 
 
 def check(got: Got, row: Asked, status: int, kind: str = "") -> None:
@@ -124,70 +123,70 @@ def check(got: Got, row: Asked, status: int, kind: str = "") -> None:
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if not row.known], ids=name)
-def test_no_such_path(house: House, row: Asked) -> None:
+def test_no_such_path(server: Server, row: Asked) -> None:
     for method in ("GET", "POST", "DELETE"):
         for key in (None, "all"):
-            check(house.ask(row, key, method=method), row, 404)
+            check(server.ask(row, key, method=method), row, 404)
 
 
 @pytest.mark.parametrize("row", KNOWN, ids=name)
 class TestKnown:
-    def test_another_method(self, house: House, row: Asked) -> None:
-        check(house.ask(row, "all", method="DELETE"), row, 405)
+    def test_another_method(self, server: Server, row: Asked) -> None:
+        check(server.ask(row, "all", method="DELETE"), row, 405)
 
-    def test_no_key(self, house: House, row: Asked) -> None:
-        check(house.ask(row), row, 401)
+    def test_no_key(self, server: Server, row: Asked) -> None:
+        check(server.ask(row), row, 401)
 
-    def test_no_scope(self, house: House, row: Asked) -> None:
-        check(house.ask(row, "none"), row, 403)
+    def test_no_scope(self, server: Server, row: Asked) -> None:
+        check(server.ask(row, "none"), row, 403)
 
-    def test_too_often(self, house: House, row: Asked) -> None:
-        check(house.ask(row, "hasty"), row, 429)
+    def test_too_often(self, server: Server, row: Asked) -> None:
+        check(server.ask(row, "hasty"), row, 429)
 
-    def test_another_host(self, house: House, row: Asked) -> None:
-        check(house.ask(row, "all", host="example.org"), row, 421)
+    def test_another_host(self, server: Server, row: Asked) -> None:
+        check(server.ask(row, "all", host="example.org"), row, 421)
 
-    def test_a_foreign_page(self, house: House, row: Asked) -> None:
-        check(house.ask(row, "all", origin="https://example.org"), row, 403)
+    def test_a_foreign_page(self, server: Server, row: Asked) -> None:
+        check(server.ask(row, "all", origin="https://example.org"), row, 403)
 
-    def test_too_long(self, house: House, row: Asked) -> None:
-        check(house.ask(row, "all", body=b" " * (LIMIT + 1)), row, 413)
+    def test_too_long(self, server: Server, row: Asked) -> None:
+        check(server.ask(row, "all", body=b" " * (LIMIT + 1)), row, 413)
 
-    def test_no_room(self, house: House, row: Asked) -> None:
-        admission = house.served.house.admission
+    def test_no_room(self, server: Server, row: Asked) -> None:
+        admission = server.served.server.admission
         active, admission.active = admission.active, 10_000
         room, admission.room = admission.room, 1.0
         admission.waiting, waiting = 0, admission.waiting
         try:
-            got = house.ask(row, "all", body={})
+            got = server.ask(row, "all", body={})
         finally:
             admission.active, admission.room, admission.waiting = active, room, waiting
         check(got, row, 503)
         assert int(got.headers["retry-after"]) >= 1
 
-    def test_stopping(self, house: House, row: Asked) -> None:
-        house.served.house.admission.draining = True
+    def test_stopping(self, server: Server, row: Asked) -> None:
+        server.served.server.admission.draining = True
         try:
-            check(house.ask(row, "all", body={}), row, 503)
+            check(server.ask(row, "all", body={}), row, 503)
         finally:
-            house.served.house.admission.draining = False
+            server.served.server.admission.draining = False
 
-    def test_a_bug(self, house: House, row: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_bug(self, server: Server, row: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
         def broken(*_: object) -> None:
             raise ZeroDivisionError
 
         monkeypatch.setattr(app, "header_map", broken)
-        check(house.ask(row, "all", body={}), row, 500)
+        check(server.ask(row, "all", body={}), row, 500)
 
 
-def test_a_model_that_is_not_there(house: House) -> None:
+def test_a_model_that_is_not_there(server: Server) -> None:
     for headers, anthropic in ((VERSION, True), ({}, False)):
         row = Asked("/v1/models/none", headers, anthropic)
-        check(house.ask(row, "all", method="GET"), row, 404, "model_not_found")
+        check(server.ask(row, "all", method="GET"), row, 404, "model_not_found")
 
 
-def test_what_a_body_lacks(house: House) -> None:
+def test_what_a_body_lacks(server: Server) -> None:
     for path in ("/v1/messages", "/v1/messages/count_tokens"):
         row = Asked(path, anthropic=True)
         for body in (b"", b"{", b"[]", {"model": "auto"}, chat() | {"messages": 1}):
-            check(house.ask(row, "all", body=body), row, 400)
+            check(server.ask(row, "all", body=body), row, 400)

@@ -10,9 +10,9 @@ import pytest
 
 from besieged import besieged, call, forget, make_key, send_raw, status_of
 from serving import Served
-from turnout.apps.caller import Refused
-from turnout.server.guard import Guard, host_name
-from turnout.server.settings import ServerSettings
+from turnout.core.errors import Refused
+from turnout.web.guard import Guard, host_name
+from turnout.web.settings import ServerSettings
 
 # Names no browser of this machine may reach the server by.
 BAD_HOSTS = [

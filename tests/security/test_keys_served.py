@@ -13,13 +13,12 @@ from msgspec.structs import replace
 
 from besieged import besieged, call, chat, forget, id_of, make_key, send_raw, settings, status_of
 from serving import Served
-from turnout.apps.caller import Refused
 from turnout.cli import main
-from turnout.core.errors import ConfigError
-from turnout.server import auth as auth_module
-from turnout.server.house import check_exposure
-from turnout.server.settings import ServerSettings, is_loopback
+from turnout.core.errors import ConfigError, Refused
 from turnout.testing import Reply, ScriptedProvider
+from turnout.web import auth as auth_module
+from turnout.web.server import check_exposure
+from turnout.web.settings import ServerSettings, is_loopback
 
 Pair = tuple[Served, ScriptedProvider]
 
@@ -156,7 +155,7 @@ def test_the_way_back_to_a_machine_without_keys(tmp_path: Any, capsys: pytest.Ca
         assert again.status == 200
         rows = {row.id for row in served.store.records("").decisions()}
         assert rows == {got.headers["x-turnout-decision"] for got in (first, again)}, "not what the key asked for"
-        served.house.auth.loopback = False
+        served.server.auth.loopback = False
         assert call(served.url, "GET", "/v1/models").status == 401, "beyond loopback nothing is open"
 
 
@@ -209,7 +208,7 @@ class TestWhatAKeyMayDo:
         for path in ("/v1/chat/completions", "/v1/messages"):
             assert call(served.url, "POST", path, chat(), key=key).status == 403, "the gateway's profile is not its own"
         assert provider.received == before
-        assert ask(served, make_key(served.store, profiles=(served.house.profile,))).status == 200
+        assert ask(served, make_key(served.store, profiles=(served.server.runtime.profile,))).status == 200
 
     HARD = "Prove formally, step by step, that the algorithm terminates; derive the theorem and its proof logically. "
 
@@ -341,7 +340,7 @@ def hostile_values(count: int) -> list[bytes]:
 def test_hostile_credentials(pair: Pair, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     """2,000 of them at the authentication itself: each refused, none in a statement's text, none in a log."""
     served, _ = pair
-    auth, seen = served.house.auth, []
+    auth, seen = served.server.auth, []
     backend = served.store.backend
     real = backend.read
     monkeypatch.setattr(backend, "read", lambda sql, values: (seen.append((sql, values)), real(sql, values))[1])
@@ -414,7 +413,7 @@ def test_exactly_one_credential(pair: Pair, headers: tuple[str, ...]) -> None:
 def test_known_and_unknown_ids_take_the_same_time(pair: Pair) -> None:
     """Within a loose bound: what tells them apart must not be worth measuring."""
     served, _ = pair
-    auth = served.house.auth
+    auth = served.server.auth
     good = make_key(served.store)
     known = [(b"x-api-key", (good[:17] + "A" * 43).encode())]
     unknown = [(b"x-api-key", f"tno_{'z' * 12}_{'A' * 43}".encode())]
@@ -444,12 +443,12 @@ def test_known_and_unknown_ids_take_the_same_time(pair: Pair) -> None:
 
 def test_many_unknown_keys_are_not_remembered_for_ever(pair: Pair) -> None:
     served, _ = pair
-    auth = served.house.auth
+    auth = served.server.auth
     auth_module_limit = auth_module.CACHED_KEYS
 
     async def run() -> int:
         for number in range(auth_module_limit + 50):
-            auth._keys[f"{number:012d}"] = (time.monotonic(), None)
+            auth._keys[f"{number:012d}"] = auth_module.Cached(time.monotonic(), None)
         with pytest.raises(Refused):
             await auth.caller([(b"x-api-key", f"tno_{'y' * 12}_{'A' * 43}".encode())])
         return len(auth._keys)
@@ -485,7 +484,7 @@ def test_loopback_is_an_address(host: str, local: int) -> None:
 def test_an_exposed_server_without_keys_lets_nobody_in(tmp_path: Any) -> None:
     """Even were it started: without a key there is no caller."""
     with besieged(tmp_path / "exposed") as (served, provider):
-        served.house.auth.loopback = False
+        served.server.auth.loopback = False
         assert call(served.url, "GET", "/v1/models").status == 401
         assert call(served.admin, "GET", "/metrics").status == 401
         assert settings(provider)

@@ -14,8 +14,8 @@ import pytest
 
 from besieged import Got, besieged, call, chat, send_raw, status_of
 from serving import Served
-from turnout.server import serve, wire
 from turnout.testing import ScriptedProvider
+from turnout.web import serve, wire
 
 LIMIT = 4096
 ASKING = ("/v1/chat/completions", "/v1/messages", "/v1/responses")
@@ -87,7 +87,7 @@ class TestLies:
             got = send_raw(small.url, head("/v1/chat/completions", "content-length: 2000") + sent)
             assert status_of(got) == 408
             assert time.monotonic() - started < 5.0
-        assert small.house.admission.active == 0
+        assert small.server.admission.active == 0
 
     def test_it_says_it_is_huge(self, small: Served) -> None:
         """Refused before any of it is read."""
@@ -152,12 +152,12 @@ class TestSlowly:
             for sock in socks:
                 sock.sendall(head("/v1/chat/completions", "content-length: 1000"))
             time.sleep(0.2)
-            assert small.house.admission.active >= 50
+            assert small.server.admission.active >= 50
             assert call(small.url, "GET", "/health").status == 200
             until = time.monotonic() + 10.0
-            while small.house.admission.active and time.monotonic() < until:
+            while small.server.admission.active and time.monotonic() < until:
                 time.sleep(0.02)
-            assert small.house.admission.active == 0
+            assert small.server.admission.active == 0
         finally:
             for sock in socks:
                 sock.close()
@@ -168,9 +168,9 @@ class TestSlowly:
             with socket.create_connection((str(place.hostname), place.port), 5.0) as sock:
                 sock.sendall(head("/v1/chat/completions", "content-length: 1000") + b"{")
         until = time.monotonic() + 10.0
-        while small.house.admission.active and time.monotonic() < until:
+        while small.server.admission.active and time.monotonic() < until:
             time.sleep(0.02)
-        assert small.house.admission.active == 0
+        assert small.server.admission.active == 0
 
 
 DEEP = 100_000

@@ -19,10 +19,10 @@ from turnout.layers.llm import Llm, LlmConfig
 from turnout.models.slot import SlotFile, make_slot
 from turnout.net.client import Client, Request
 from turnout.net.egress import Egress, origin_of
-from turnout.server.guard import host_name
 from turnout.testing import ScriptedProvider, make_reading
 from turnout.text.extract import extract
 from turnout.text.ngram import LONGEST_WORD, Ngrams, _inside
+from turnout.web.guard import host_name
 
 LONG = 20 * 1024 * 1024
 MEGABYTE = 1024 * 1024

@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from besieged import Got, besieged, call, chat, forget, make_key
-from serving import Served
-from turnout.server.table import ROUTES
+from serving import Served, route_table
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
 
@@ -71,7 +70,7 @@ class Besieged(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Besieged]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Besieged]:
     with besieged(tmp_path_factory.mktemp("walk")) as (served, _):
         store = served.store
         now = time.time_ns() // 1_000_000
@@ -131,17 +130,17 @@ def check_error(got: Got, path: str, what: str) -> None:
 
 def test_every_route_is_expected() -> None:
     """A route nobody has written an expectation for does not ship."""
-    assert {(route.listener, route.method, route.path) for route in ROUTES} == set(BODIES)
-    assert {route.path: route.scope for route in ROUTES} == SCOPES
-    assert len(ROUTES) == len(BODIES)
+    assert {(route.listener, route.method, route.path) for route in route_table()} == set(BODIES)
+    assert {route.path: route.scope for route in route_table()} == SCOPES
+    assert len(route_table()) == len(BODIES)
 
 
 @pytest.mark.parametrize("row", BODIES, ids=" ".join)
-def test_every_credential(house: Besieged, row: tuple[str, str, str]) -> None:
+def test_every_credential(server: Besieged, row: tuple[str, str, str]) -> None:
     listener, method, path = row
     body = BODIES[row]
-    for name, (headers, expected) in credentials(house.keys, SCOPES[path]).items():
-        got = house.ask(listener, method, path, body, headers)
+    for name, (headers, expected) in credentials(server.keys, SCOPES[path]).items():
+        got = server.ask(listener, method, path, body, headers)
         what = f"{row} with {name}: {got.body[:200]!r}"
         if expected is None:
             assert got.status == (201 if path in CREATED else 200), what
@@ -153,15 +152,15 @@ def test_every_credential(house: Besieged, row: tuple[str, str, str]) -> None:
 
 
 @pytest.mark.parametrize("row", BODIES, ids=" ".join)
-def test_every_method(house: Besieged, row: tuple[str, str, str]) -> None:
+def test_every_method(server: Besieged, row: tuple[str, str, str]) -> None:
     """Another method is refused whoever asks, and does nothing."""
     listener, own, path = row
-    allowed = {route.method for route in ROUTES if route.path == path and route.listener == listener}
+    allowed = {route.method for route in route_table() if route.path == path and route.listener == listener}
     for method in METHODS:
         if method in allowed:
             continue
         for key in ("all", "none"):
-            got = house.ask(listener, method, path, BODIES[row], {"x-api-key": house.keys[key]})
+            got = server.ask(listener, method, path, BODIES[row], {"x-api-key": server.keys[key]})
             assert got.status == 405, (row, method)
             assert got.headers["allow"] == own
             if method != "HEAD":
@@ -169,9 +168,9 @@ def test_every_method(house: Besieged, row: tuple[str, str, str]) -> None:
 
 
 @pytest.mark.parametrize("row", BODIES, ids=" ".join)
-def test_another_tenants_key(house: Besieged, row: tuple[str, str, str]) -> None:
+def test_another_tenants_key(server: Besieged, row: tuple[str, str, str]) -> None:
     listener, method, path = row
-    got = house.ask(listener, method, path, BODIES[row], {"x-api-key": house.keys["other"]})
+    got = server.ask(listener, method, path, BODIES[row], {"x-api-key": server.keys["other"]})
     if path in OF_A_TENANT:
         assert got.status == 404, got
         check_error(got, path, str(row))
@@ -179,24 +178,24 @@ def test_another_tenants_key(house: Besieged, row: tuple[str, str, str]) -> None
         assert got.status in (200, 201), got
 
 
-def test_a_route_is_on_its_listener_alone(house: Besieged) -> None:
+def test_a_route_is_on_its_listener_alone(server: Besieged) -> None:
     both = {"/health", "/ready"}
     for (listener, method, path), body in BODIES.items():
         if path in both:
             continue
         elsewhere = "admin" if listener == "public" else "public"
         for key in ("all", "other"):
-            got = house.ask(elsewhere, method, path, body, {"x-api-key": house.keys[key]})
+            got = server.ask(elsewhere, method, path, body, {"x-api-key": server.keys[key]})
             assert got.status == 404, (elsewhere, path)
 
 
 @pytest.mark.parametrize(
     "path", ["/admin", "/admin/", "/admin/status/", "/v1", "/v1/", "/", "/docs", "/v1/keys", "/%00"]
 )
-def test_what_is_not_in_the_table_is_not_there(house: Besieged, path: str) -> None:
+def test_what_is_not_in_the_table_is_not_there(server: Besieged, path: str) -> None:
     for listener in ("public", "admin"):
         for method in ("GET", "POST"):
-            assert house.ask(listener, method, path, None, {"x-api-key": house.keys["all"]}).status == 404
+            assert server.ask(listener, method, path, None, {"x-api-key": server.keys["all"]}).status == 404
 
 
 def test_loopback_without_keys_is_open(tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -16,7 +16,7 @@ TENANTS = ("a", "b", *WITHOUT, "a'; --", "A", "a ")
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, dict[str, str]]]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, dict[str, str]]]:
     with besieged(tmp_path_factory.mktemp("walls")) as (served, _):
         scopes = ("ask", "route", "decisions:read", "feedback:write", "admin")
         tenants = {name: "" if name in WITHOUT else name for name in TENANTS}
@@ -35,9 +35,9 @@ def make(served: Served, key: str, number: int) -> list[str]:
     return [one, *many, asked]
 
 
-def test_no_decision_crosses(house: tuple[Served, dict[str, str]]) -> None:
+def test_no_decision_crosses(server: tuple[Served, dict[str, str]]) -> None:
     """A thousand looks by random keys: each sees all of its own and none of the others'."""
-    served, keys = house
+    served, keys = server
     rng = random.Random("walls")
     owned = [
         (tenant, ident) for number in range(4) for tenant in TENANTS for ident in make(served, keys[tenant], number)
@@ -56,15 +56,15 @@ def test_no_decision_crosses(house: tuple[Served, dict[str, str]]) -> None:
 
 
 @pytest.mark.parametrize("spelled", ["%25", "_", "%2a", "", "0", "01", "'%20or%20'1'='1", "..", "%00"])
-def test_no_pattern_finds_anything(house: tuple[Served, dict[str, str]], spelled: str) -> None:
-    served, keys = house
+def test_no_pattern_finds_anything(server: tuple[Served, dict[str, str]], spelled: str) -> None:
+    served, keys = server
     make(served, keys["a"], 77)
     got = call(served.url, "GET", f"/v1/decisions/{spelled}", key=keys["b"])
     assert got.status in (400, 404, 422), got
 
 
-def test_feedback_does_not_cross(house: tuple[Served, dict[str, str]]) -> None:
-    served, keys = house
+def test_feedback_does_not_cross(server: tuple[Served, dict[str, str]]) -> None:
+    served, keys = server
     ident = make(served, keys["a"], 99)[0]
     for tenant in TENANTS:
         body: dict[str, Any] = {"decision": ident, "verdict": "wrong", "note": f"by {tenant}"}
@@ -74,9 +74,9 @@ def test_feedback_does_not_cross(house: tuple[Served, dict[str, str]]) -> None:
     assert [one["note"] for one in told["feedback"]] == ["by a"]
 
 
-def test_an_answer_says_nothing_of_what_is_not_ones_own(house: tuple[Served, dict[str, str]]) -> None:
+def test_an_answer_says_nothing_of_what_is_not_ones_own(server: tuple[Served, dict[str, str]]) -> None:
     """Somebody else's decision and one that never was are the same to a stranger."""
-    served, keys = house
+    served, keys = server
     ident = make(served, keys["a"], 5)[0]
     never = ident[:-4] + "ZZZZ"
     there = call(served.url, "GET", f"/v1/decisions/{ident}", key=keys["b"])
@@ -86,9 +86,9 @@ def test_an_answer_says_nothing_of_what_is_not_ones_own(house: tuple[Served, dic
 
 
 @pytest.mark.parametrize("pair", [("a", "b"), WITHOUT], ids=["tenants", "keys without one"])
-def test_a_conversation_is_one_tenants(house: tuple[Served, dict[str, str]], pair: tuple[str, str]) -> None:
+def test_a_conversation_is_one_tenants(server: tuple[Served, dict[str, str]], pair: tuple[str, str]) -> None:
     """The same words of two tenants are two conversations."""
-    served, keys = house
+    served, keys = server
     one, other = (keys[name] for name in pair)
     hard = "Prove formally, step by step, that the algorithm terminates; derive the theorem and its proof. " * 30
     assert call(served.url, "POST", "/v1/chat/completions", chat(hard), key=one).status == 200
@@ -99,9 +99,9 @@ def test_a_conversation_is_one_tenants(house: tuple[Served, dict[str, str]], pai
     assert "x-turnout-pinned" not in theirs.headers
 
 
-def test_sessions_of_keys_without_a_tenant_are_apart(house: tuple[Served, dict[str, str]]) -> None:
+def test_sessions_of_keys_without_a_tenant_are_apart(server: tuple[Served, dict[str, str]]) -> None:
     """And none of it is among the rows of the machine's own, that no key asked for."""
-    served, keys = house
+    served, keys = server
     made = {name: set(make(served, keys[name], 11)) for name in WITHOUT}
     for name in WITHOUT:
         records = served.store.records(id_of(keys[name]))

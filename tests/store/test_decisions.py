@@ -72,6 +72,20 @@ class TestRoundTrip:
             resolved = msgspec.json.decode(msgspec.json.encode(router(name).profile.resolved))
             assert store.records().profile(decision.profile.hash) == resolved, name
 
+    def test_what_the_profile_looks_for_is_kept_once(self, store: Store, store_url: str) -> None:
+        decision = ask()
+        profile = decision.profile
+        assert profile.patterns
+        for _ in range(2):
+            # A version before this one wrote the profile without.
+            store.record(decision)
+            assert store.flush()
+            assert store.records().patterns(profile.hash) == profile.patterns
+            store.backend.change("update profiles set patterns = null", {})
+            assert store.records().patterns(profile.hash) == ()
+            store.journal._profiles.clear()
+        assert store.records("another").patterns(profile.hash) == ()
+
     def test_parts_hang_below_their_question(self, store: Store, store_url: str) -> None:
         whole = ask(COMPOUND, "sources", session="s", tenant="acme")
         assert len(whole.parts) == 2

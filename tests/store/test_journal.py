@@ -23,8 +23,10 @@ from turnout.store import Outcome, Store, open_store
 from turnout.store import journal as journal_module
 from turnout.store import postgres as postgres_module
 from turnout.store import sqlite as sqlite_module
-from turnout.store.entry import read_entry
+from turnout.store.encode import decode_row
+from turnout.store.row import DecisionRow, ProfileRow
 from turnout.store.spool import contents, line
+from turnout.store.store import open_reader
 
 # No integer column of either database holds it.
 TOO_LARGE = 2**70
@@ -200,9 +202,9 @@ class TestPoison:
 
 def test_a_row_of_an_earlier_version_is_taken_from_the_spool(store: Store) -> None:
     decision = ask()
-    (content,) = contents(store.journal.scribe.decision(decision))
+    (content,) = contents(store.journal.encoder.decision(decision))
     assert content is not None
-    store.journal.put(line(msgspec.json.encode(read_entry(content))))  # as it was written before: column by column
+    store.journal.put(line(msgspec.json.encode(decode_row(content))))  # as it was written before: column by column
     assert msgspec.json.decode(store.records().get(decision.id).body) == decision.to_dict()
 
 
@@ -262,6 +264,28 @@ class TestOutage:
         store.record(decision := ask())
         assert store.records().profile(decision.profile.hash) is not None
 
+    @pytest.mark.usefixtures("impatient")
+    def test_no_decision_gets_into_the_spool_before_its_profile(
+        self, store: Store, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Of two threads with the first decisions of a profile either may be the first to write; a crash in between
+        must not leave a decision that nobody can explain."""
+        write = store.journal.spool.append
+        written: list[bytes] = []
+
+        def overtaken(lines: bytes) -> int:
+            if not written:
+                written.append(b"")
+                store.record(ask("the other thread's"))
+            written.append(lines)
+            return write(lines)
+
+        monkeypatch.setattr(store.journal.spool, "append", overtaken)
+        store.record(ask("the first thread's"))
+        store.record(ask("a later one"))
+        kinds = [[type(decode_row(content or b"")) for content in contents(lines)] for lines in written[1:]]
+        assert kinds == [[ProfileRow, DecisionRow], [ProfileRow, DecisionRow], [DecisionRow]]
+
 
 class TestFlush:
     def test_of_nothing(self, store: Store) -> None:
@@ -318,6 +342,16 @@ class TestClose:
             assert [one.id for one in heir.records().decisions(oldest_first=True)] == [one.id for one in made]
             assert heir.records().profile(made[0].profile.hash) is not None
         assert list(store.journal.spool.folder.glob("*.spool")) == []
+
+    @pytest.mark.usefixtures("impatient")
+    def test_whoever_only_reads_finds_what_was_left_too(self, opened: Callable[..., Store], store_url: str) -> None:
+        store = opened()
+        decision = ask()
+        with stuck(store_url):
+            store.record(decision)
+            store.close()
+        with open_reader(store_url) as reader:
+            assert reader.records().get(decision.id).id == decision.id
 
     def test_twice_is_harmless(self, opened: Callable[..., Store]) -> None:
         store = opened()

@@ -11,13 +11,13 @@ from msgspec.structs import replace
 
 from stored import ask
 from turnout import Decision
-from turnout.core.errors import ConfigError
-from turnout.server.key import Credential, digest, new_credential, read_credential, read_pepper, spell
+from turnout.core.errors import ConfigError, StoreError
 from turnout.store import Outcome, Span, Store, open_store
-from turnout.store.entry import read_entry
+from turnout.store.encode import decode_row
 from turnout.store.keys import Key
 from turnout.store.row import SpendRow
 from turnout.store.spool import contents
+from turnout.web.key import Credential, digest, new_credential, read_credential, read_pepper, spell
 
 PEPPER = b"sixteen bytes or more"
 
@@ -52,6 +52,14 @@ def test_a_key_comes_back_as_it_was(store: Store) -> None:
     assert store.keys.any()
     assert {key.id for key in store.keys.all()} == {plain.id, full.id}
     assert store.keys.find("0" * 12) is None
+
+
+def test_a_key_is_added_once(store: Store) -> None:
+    key = a_key(new_credential())
+    store.keys.add(key)
+    with pytest.raises(StoreError, match=r"there is a key .* already"):
+        store.keys.add(replace(key, name="another"))
+    assert [one.name for one in store.keys.all()] == [key.name]
 
 
 def test_a_key_is_revoked_once(store: Store) -> None:
@@ -278,11 +286,11 @@ def test_a_spool_of_an_earlier_version_is_taken_over(store: Store) -> None:
     """Its lines know no key."""
     content = line_of(store, ask("asked before"))
     older = msgspec.json.encode(msgspec.json.decode(content)[:-1])
-    assert read_entry(older) == read_entry(content)
-    store.backend.write([read_entry(older)])
+    assert decode_row(older) == decode_row(content)
+    store.backend.write([decode_row(older)])
     assert store.records().get("last").key_id == ""
 
 
 def line_of(store: Store, decision: Decision) -> bytes:
-    (content,) = (one for one in contents(store.journal.scribe.decision(decision)) if one)
+    (content,) = (one for one in contents(store.journal.encoder.decision(decision)) if one)
     return content

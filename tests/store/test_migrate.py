@@ -325,7 +325,7 @@ from turnout.core import errors
 print("ready", flush=True)
 sys.stdin.readline()
 with open_store(sys.argv[1]) as store:
-    print(store.journal.scribe.key.hex(), flush=True)
+    print(store.journal.encoder.key.hex(), flush=True)
 """
 
     def test_processes(self, store_url: str) -> None:

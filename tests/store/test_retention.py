@@ -17,7 +17,7 @@ from stored import ask, everything, select
 from turnout import Decision, Turn
 from turnout.core.ident import first_id, new_id
 from turnout.store import Store, open_store, retention
-from turnout.store.retention import Pruned, Retention, prune, steps
+from turnout.store.retention import PruneCounts, Retention, prune, steps
 from turnout.store.store import connect
 from turnout.store.verify import examine
 
@@ -82,7 +82,7 @@ def test_what_is_left(store: Store, store_url: str, case: Case) -> None:
     whole = {found.id for found in store.records().decisions() if found.question is not None}
     assert whole == {made[days].id for days in case.with_text}
     assert wrong(store) == []
-    assert prune(store.backend, keep_days=case.keep_days, text_days=case.text_days, now_ms=NOW) == Pruned()
+    assert prune(store.backend, keep_days=case.keep_days, text_days=case.text_days, now_ms=NOW) == PruneCounts()
 
 
 def test_to_the_millisecond(store: Store) -> None:

@@ -145,9 +145,11 @@ class Known:
                 return True
             case ast.Attribute(value=ast.Name(id="sql"), attr=name):
                 return isinstance(getattr(sql, name, None), str)
+            case ast.Subscript(value=ast.Attribute(value=ast.Name(id="sql"), attr="ALL_TENANTS")):
+                return True
             case ast.IfExp(body=body, orelse=orelse):
                 return self.is_sound(body, inside) and self.is_sound(orelse, inside)
-            case ast.Call(func=ast.Name(id="spelled"), args=[inner]):
+            case ast.Call(func=ast.Name(id="spelled") | ast.Attribute(attr="spelled"), args=[inner]):
                 return self.is_sound(inner, inside)
             case ast.Call(func=ast.Attribute(value=inner, attr="encode"), args=[]):
                 return self.is_sound(inner, inside)
@@ -284,11 +286,27 @@ def is_a_list_of_constants(file: File) -> Iterator[str]:
         fine = isinstance(node, ast.ImportFrom) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             fine = True
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "ALL_TENANTS":
+            fine = drops_the_tenant_alone(node.value)
         if not fine:
             yield f"{file.path}:{node.lineno} is no constant: {ast.unparse(node)[:60]}"
     for name, count in Counter(one.name for one in statements(file.source)).items():
         if count > 1:
             yield f"{file.path} {name} is written {count} times: the last one wins"
+
+
+def drops_the_tenant_alone(made: ast.expr) -> bool:
+    """Whether this is a dictionary from constants of the file to the same without what ties them to one tenant."""
+    match made:
+        case ast.DictComp(
+            key=ast.Name(id="statement"),
+            value=value,
+            generators=[ast.comprehension(target=ast.Name(id="statement"), iter=ast.Tuple(elts=names), ifs=[])],
+        ):
+            changed = "statement.replace('tenant = :tenant', 'tenant is not null')"
+            return ast.unparse(value) == changed and all(isinstance(name, ast.Name) for name in names)
+        case _:
+            return False
 
 
 def names_the_tenant(file: File) -> Iterator[str]:
@@ -310,11 +328,31 @@ def reads_with_tenant_statements(file: File) -> Iterator[str]:
     if file.path not in ("store/records.py", "store/stats.py"):
         return
     source = (SOURCE / "store/sql.py").read_text(encoding="utf-8")
-    allowed = {one.name for one in statements(source) if one.section == "what a tenant may read"} | {"ADD_FEEDBACK"}
+    allowed = {one.name for one in statements(source) if one.section == "what a tenant may read"} | {
+        "ADD_FEEDBACK",
+        "ALL_TENANTS",
+    }
     for node in ast.walk(ast.parse(file.source)):
         match node:
             case ast.Attribute(value=ast.Name(id="sql"), attr=name) if name not in allowed:
                 yield f"{file.path}:{node.lineno} sql.{name} is not a tenant's"
+
+
+def asks_for_all_tenants_as_the_operator_alone(file: File) -> Iterator[str]:
+    """Reading across tenants is for the command line: nothing that serves a caller's request may come near it."""
+    if file.room == "cli":
+        return
+    tree = ast.parse(file.source)
+    allowed: set[int] = set()
+    if file.path == "store/records.py":
+        classes = [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "AllRecords"]
+        allowed = {id(node) for one in classes for node in ast.walk(one)}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Attribute(value=ast.Name(id="sql"), attr="ALL_TENANTS") if id(node) not in allowed:
+                yield f"{file.path}:{node.lineno} reads the rows of all tenants"
+            case ast.Attribute(attr="all_records") | ast.Name(id="AllRecords") if file.room != "store":
+                yield f"{file.path}:{node.lineno} reads the rows of all tenants"
 
 
 RULES: list[Rule] = [
@@ -324,6 +362,7 @@ RULES: list[Rule] = [
     is_a_list_of_constants,
     names_the_tenant,
     reads_with_tenant_statements,
+    asks_for_all_tenants_as_the_operator_alone,
 ]
 
 
@@ -366,7 +405,7 @@ class Planted(NamedTuple):
     found: int
 
 
-BUILD, CONSTANT, REACH, LIST, TENANT, SECTION = RULES
+BUILD, CONSTANT, REACH, LIST, TENANT, SECTION, OPERATOR = RULES
 PLANTED = [
     Planted("f-string", BUILD, "store/x.py", "q = f'select * from {table}'", 1),
     Planted("f-string, elsewhere", BUILD, "cli/x.py", "q = f'delete from {table} where 1'", 1),
@@ -498,6 +537,34 @@ PLANTED = [
     Planted("no section", TENANT, "store/sql.py", "A = 'x'", 1),
     Planted("an operator's statement", SECTION, "store/records.py", "rows = read(sql.TENANTS)", 1),
     Planted("a tenant's statement", SECTION, "store/records.py", "rows = read(sql.DECISION)", 0),
+    Planted("for all tenants", CONSTANT, "store/x.py", "def f(c, statement): c.execute(sql.ALL_TENANTS[statement])", 0),
+    Planted(
+        "all tenants",
+        LIST,
+        "store/sql.py",
+        "A = 'x'\nALL_TENANTS = {statement: statement.replace('tenant = :tenant', 'tenant is not null')"
+        " for statement in (A,)}",
+        0,
+    ),
+    Planted(
+        "all tenants, and more",
+        LIST,
+        "store/sql.py",
+        "A = 'x'\nALL_TENANTS = {statement: statement.replace('tenant = :tenant', x) for statement in (A,)}",
+        1,
+    ),
+    Planted(
+        "all tenants, from elsewhere",
+        LIST,
+        "store/sql.py",
+        "ALL_TENANTS = {statement: statement.replace('tenant = :tenant', 'tenant is not null') for statement in x()}",
+        1,
+    ),
+    Planted("a request's", OPERATOR, "server/x.py", "rows = store.all_records().decisions()", 1),
+    Planted("an application's", OPERATOR, "apps/gateway/x.py", "rows = AllRecords(backend, settle).stats()", 1),
+    Planted("a command's", OPERATOR, "cli/log.py", "rows = store.all_records().decisions()", 0),
+    Planted("a tenant's records", OPERATOR, "store/records.py", "class Records:\n    a = sql.ALL_TENANTS", 1),
+    Planted("the operator's records", OPERATOR, "store/records.py", "class AllRecords:\n    a = sql.ALL_TENANTS", 0),
     Planted("the operator's file", SECTION, "store/verify.py", "rows = read(sql.TENANTS)", 0),
 ]
 

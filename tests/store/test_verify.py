@@ -17,20 +17,20 @@ from turnout.store.backend import Backend
 from turnout.store.migrate import migrations
 from turnout.store.spool import Spool
 from turnout.store.store import connect
-from turnout.store.verify import COUNTED, Finding, describe, examine
+from turnout.store.verify import COUNTED, StoreCheck, describe, examine
 
 PAGE_BYTES = 4096
 
 
-def found(backend: Backend, folder: Path) -> dict[str, list[Finding]]:
+def found(backend: Backend, folder: Path) -> dict[str, list[StoreCheck]]:
     """The findings by their state."""
-    states: dict[str, list[Finding]] = {"ok": [], "note": [], "wrong": []}
+    states: dict[str, list[StoreCheck]] = {"ok": [], "note": [], "wrong": []}
     for finding in examine(backend, folder):
         states[finding.state].append(finding)
     return states
 
 
-def texts(findings: list[Finding]) -> str:
+def texts(findings: list[StoreCheck]) -> str:
     return "\n".join(finding.text for finding in findings)
 
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pace import is_linear
-from turnout.text import clause
-from turnout.text.clause import HOLLOW, Mood, begins_with, has_content, judge, leans
+from turnout.text.clause import LISTS, Mood, begins_with, has_content, judge, leans
+from turnout.text.words import read_table
 
 
 class Case(NamedTuple):
@@ -122,28 +122,19 @@ def test_content() -> None:
 
 
 def test_begins_with_reads_past_what_comes_before_the_clause() -> None:
-    assert begins_with(["please", "now", "go"], clause.SERIAL)
-    assert not begins_with(["please"], clause.SERIAL)
-    assert not begins_with([], clause.SERIAL)
-
-
-LISTS = {name: value for name, value in vars(clause).items() if name.isupper() and isinstance(value, frozenset)}
-
-
-@pytest.mark.parametrize("name", LISTS)
-def test_lists_hold_folded_words(name: str) -> None:
-    assert LISTS[name]
-    assert all(word == word.casefold().strip() for word in LISTS[name])
+    assert begins_with(["please", "now", "go"], LISTS.serial)
+    assert not begins_with(["please"], LISTS.serial)
+    assert not begins_with([], LISTS.serial)
 
 
 def test_lists_that_narrow_others_lie_inside_them() -> None:
-    assert clause.NOUNS_TOO <= clause.COMMANDS
-    assert clause.LOOSE_AUXILIARIES | clause.POSSESSIVE_AUXILIARIES | clause.MODALS <= clause.AUXILIARIES
-    assert clause.DETERMINING | clause.ADVERBIAL <= clause.QUESTION_WORDS
-    assert clause.CONDITIONAL_WISHES | clause.BARE_WISHES <= clause.WISHES
+    assert LISTS.nouns_too <= LISTS.commands
+    assert LISTS.loose_auxiliaries | LISTS.possessive_auxiliaries | LISTS.modals <= LISTS.auxiliaries
+    assert LISTS.determining | LISTS.adverbial <= LISTS.question_words
+    assert LISTS.conditional_wishes | LISTS.bare_wishes <= LISTS.wishes
 
 
-vocabulary = sorted(set().union(*LISTS.values()))
+vocabulary = sorted(set().union(*(getattr(LISTS, name) for name in read_table("clause", "en"))))
 clauses = st.lists(st.sampled_from(vocabulary) | st.sampled_from(["cats", "door", "it", "one"]), max_size=12)
 
 
@@ -159,7 +150,9 @@ def test_words_before_the_clause_change_nothing(words: list[str]) -> None:
     assert leans(["please", *words]) is leans(words)
 
 
-@pytest.mark.parametrize("word", ["and", "it", "can", "i", "at", "find", "one", "need", "please", *sorted(HOLLOW)[:3]])
+@pytest.mark.parametrize(
+    "word", ["and", "it", "can", "i", "at", "find", "one", "need", "please", *sorted(LISTS.hollow)[:3]]
+)
 def test_time_is_linear_in_the_words(word: str) -> None:
     def work(count: int) -> Callable[[], object]:
         words = [word] * count

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pace import is_within
-from turnout.text.condition import OPENERS, Conditional, read_condition
+from turnout.text.condition import LISTS, Conditional, read_condition
 from turnout.text.match import Matcher, Phrase
 from turnout.text.split import WINDOW, triggers
 
@@ -150,7 +150,7 @@ PIECES = [
 salads = st.lists(
     st.tuples(st.sampled_from(PIECES), st.sampled_from([" ", " ", " ", "", "\n"])).map("".join), max_size=16
 )
-openers = st.sampled_from([" ".join(opener) for opener in OPENERS])
+openers = st.sampled_from(sorted(LISTS.openers))
 texts = st.tuples(openers, salads.map("".join)).map(" ".join) | salads.map("".join) | st.text(max_size=40)
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pace import is_within
-from turnout.text.extract import Extracted, extract, is_wrapped
+from turnout.text.extract import OwnWords, extract, is_wrapped
 
 Row = dict[str, Any]
 
@@ -469,7 +469,7 @@ CLIENTS = [
 
 @pytest.mark.parametrize("case", [*PUBLISHED, *MIXED, *CLIENTS], ids=lambda case: case.id)
 def test_words(case: Case) -> None:
-    assert extract(case.user, case.system) == Extracted(case.words.strip(), case.notes)
+    assert extract(case.user, case.system) == OwnWords(case.words.strip(), case.notes)
 
 
 @pytest.mark.parametrize("case", CLIENTS, ids=lambda case: case.id)

@@ -1,5 +1,6 @@
 """Which questions need the conversation: tables of both kinds, then properties, then hostile input."""
 
+import re
 from typing import NamedTuple, get_args
 
 import pytest
@@ -8,8 +9,7 @@ from hypothesis import strategies as st
 
 from pace import is_linear, is_within
 from turnout.text.fold import fold
-from turnout.text.pointing import ENGLISH, SPANISH, Kind
-from turnout.text.reference import LONG, SENTENCES, WINDOW, find_reference, needs_history
+from turnout.text.reference import LONG, SENTENCES, WINDOW, Kind, _cues, find_reference, needs_history
 from wild_text import hidden
 
 MANY = settings(max_examples=500, deadline=None, derandomize=True)
@@ -318,10 +318,13 @@ def test_every_kind_has_a_sentence_and_a_case() -> None:
 
 
 def test_every_cue_compiles_and_none_is_doubled() -> None:
-    for cues in (ENGLISH, SPANISH):
+    for language in ("en", "es"):
+        cues, _ = _cues(language)
         assert len({cue.find for cue in cues}) == len(cues)
         # A cue that starts or ends inside a word would match there.
         assert [cue.find for cue in cues if not cue.find.startswith((" ", "^"))] == []
+        # A piece that no file names would be left in braces.
+        assert [cue for cue in cues if re.search(r"\{[a-z]", cue.find + cue.unless)] == []
 
 
 def test_only_the_opening_counts() -> None:

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from oracles import compat_limit, compat_split
 from pace import is_linear, is_within
-from turnout.text.sentence import SentenceStream, compat_limit, compat_split, limit, split
+from turnout.text.sentence import SentenceStream, limit, split
 
 
 class Case(NamedTuple):

@@ -11,20 +11,10 @@ from enum import StrEnum
 
 from msgspec import Struct, field
 
-from turnout.core.errors import TurnoutError
+from turnout.core.errors import Refused
 
 MINUTE_S = 60.0
 DAY_S = 86_400.0
-
-
-class Refused(TurnoutError):
-    """A caller may not do what it asks. `status` is the HTTP status, `kind` the error's name in the wire formats."""
-
-    def __init__(self, status: int, kind: str, message: str, *, retry_after_s: float | None = None) -> None:
-        super().__init__(message)
-        self.status = status
-        self.kind = kind
-        self.retry_after_s = retry_after_s
 
 
 class Period(StrEnum):
@@ -62,19 +52,14 @@ class Limits(Struct, frozen=True):
     month: float | None = None
 
     def of(self, period: Period) -> float | None:
-        match period:
-            case Period.TOTAL:
-                return self.total
-            case Period.DAY:
-                return self.day
-            case Period.MONTH:
-                return self.month
+        limit: float | None = getattr(self, period)  # each has the name of its period
+        return limit
 
 
 UNLIMITED = Limits()
 
 
-class Tally:
+class PeriodTotal:
     """What was spent in a period; it begins again when the next period does. A clock that is put back opens no period
     that is over."""
 
@@ -118,7 +103,7 @@ class Budget:
         self.reserved_usd = 0.0
         self._clock = clock
         now = clock()
-        self._spent = {period: Tally(period, now) for period in PERIODS}
+        self._spent = {period: PeriodTotal(period, now) for period in PERIODS}
         self._spent[Period.TOTAL].add(spent_usd, now)
 
     @property
@@ -234,7 +219,7 @@ class Caller(Struct, frozen=True, eq=False):
     scopes: frozenset[str]
     budget: Budget
     ceiling: str | None = None
-    """The dearest route it may have."""
+    """The most expensive route it may have."""
     may_force: bool = True
     """It may name a tier itself."""
     profiles: frozenset[str] | None = None

@@ -29,7 +29,7 @@ def guarded(action: Callable[[], int]) -> int:
     """The action's exit code; whatever it raises is said in a sentence on stderr, never in a traceback."""
     from turnout.core.errors import TurnoutError
 
-    from .screen import abandon_stdout, complain, make_printable
+    from .draw.screen import abandon_stdout, complain, make_printable
 
     make_printable()
     try:

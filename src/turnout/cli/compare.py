@@ -1,37 +1,68 @@
-"""Two decisions on each of many questions: what is counted, what is kept, and how it is told.
+"""Two decisions on each of many questions: those of two profiles, or a recorded one and the one made now.
 
 A question changes when its routes do. Counts cover every question; of those that change, only as many are kept as are
-listed, so that memory stays constant however long the file is.
+listed, so that memory stays constant however long the input is. Local layers only: no model is asked.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from typing import Any, Literal, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
 import msgspec
-from msgspec import Struct
-from rich.console import Console, RenderableType
-from rich.table import Table
-from rich.text import Text
+from msgspec import Struct, field
 
 from turnout.core.decision import Decision
+from turnout.core.errors import QueryError, TurnoutError
+from turnout.core.query import Query
+from turnout.core.registry import kinds
+from turnout.core.verdict import Reason
+from turnout.store import Logged
 
-from .outcome import spell, style_of
-from .rows import KEPT_ERRORS
-from .screen import Glyphs, counted, glyphs_for, visible, width_of
-from .shape import Rail, bar
-
-# How much of a long question is quoted.
-QUOTED = 160
-# Cells of the longest bar.
-BAR = 20
+from .draw.outcome import HOW, WHO
+from .question import UNREADABLE
+from .rows import KEPT_ERRORS, LineChunk, encode_id, read_row, router_of, text_of
 
 Pair = tuple[str, str]
 
+NO_DECISION = "had no decision to compare with"
+NO_TEXT = "had no text to decide again"
+ASKED_A_MODEL = "took a model, which is not asked again"
 
-class Side(Struct, frozen=True):
+
+class PastStep(Struct):
+    kind: str
+    ended: str
+
+
+class PastPart(Struct):
+    reasons: tuple[Reason, ...] = ()
+    trace: tuple[PastStep, ...] = ()
+
+
+class PastDecision(Struct):
+    """What must have been kept of a decision; the rest of its JSON form is not compared."""
+
+    profile_hash: str
+    routes: tuple[str, ...]
+    confidence: float
+    by: str
+    outcome: str
+    reasons: tuple[Reason, ...] = ()
+    trace: tuple[PastStep, ...] = ()
+    parts: tuple[PastPart, ...] = ()
+
+    def asked_a_model(self) -> bool:
+        known = kinds()
+        steps = (step for trace in (self.trace, *(part.trace for part in self.parts)) for step in trace)
+        return any(
+            step.ended not in ("passed", "skipped") and (step.kind not in known or known[step.kind].cost == "network")
+            for step in steps
+        )
+
+
+class ComparedDecision(Struct, frozen=True):
     """One of the two decisions on a question."""
 
     route: str
@@ -42,44 +73,70 @@ class Side(Struct, frozen=True):
     """What fired, as people read it."""
 
     @staticmethod
-    def of(decision: Decision) -> Side:
+    def of(decision: Decision | PastDecision) -> ComparedDecision:
         reasons = [*decision.reasons, *(reason for part in decision.parts for reason in part.reasons)]
         told = tuple(reason.text for reason in reasons)
-        return Side(" + ".join(decision.routes), decision.confidence, decision.by, decision.outcome, told)
+        return ComparedDecision(" + ".join(decision.routes), decision.confidence, decision.by, decision.outcome, told)
+
+    def agrees(self, other: ComparedDecision) -> bool:
+        """Whether both decide alike; the reasons may be put in other words."""
+        return msgspec.structs.replace(self, reasons=other.reasons) == other
 
 
-class Change(Struct, frozen=True, omit_defaults=True):
+class RouteChange(Struct, frozen=True, omit_defaults=True):
     row: int
     text: str
-    old: Side
-    new: Side
+    old: ComparedDecision
+    new: ComparedDecision
     id: msgspec.Raw | None = None
 
 
-class Compared(NamedTuple):
-    """What came of some rows."""
+class Comparison(Struct):
+    """What came of some rows, in growing numbers."""
 
-    rows: int
-    errors: int
-    routes: Counter[Pair]
-    outcomes: Counter[Pair]
-    changes: list[Change]
-    messages: list[str]
+    limit: int
+    """How many changes are kept."""
+    rows: int = 0
     size: int = 0
-    skipped: int = 0
-    """Rows that had no decision to compare with."""
+    """Bytes read."""
+    errors: int = 0
+    messages: list[str] = field(default_factory=list)
+    skipped: Counter[str] = field(default_factory=Counter)
+    """Rows that cannot be compared, by the reason."""
+    routes: Counter[Pair] = field(default_factory=Counter)
+    outcomes: Counter[Pair] = field(default_factory=Counter)
+    changes: list[RouteChange] = field(default_factory=list)
+    hashes: Counter[str] = field(default_factory=Counter)
+    """The other profiles that made recorded decisions, and how many each."""
+    replayed: int = 0
+    """Recorded decisions of this very profile: they are counted apart, and must come out the same."""
+    differing: int = 0
+    differences: list[RouteChange] = field(default_factory=list)
 
-    def plus(self, other: Compared, limit: int) -> Compared:
-        return Compared(
-            self.rows + other.rows,
-            self.errors + other.errors,
-            self.routes + other.routes,
-            self.outcomes + other.outcomes,
-            (self.changes + other.changes)[:limit],
-            (self.messages + other.messages)[:KEPT_ERRORS],
-            self.size + other.size,
-            self.skipped + other.skipped,
-        )
+    def add(self, other: Comparison) -> None:
+        for name in ("rows", "size", "errors", "replayed", "differing"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for name in ("skipped", "routes", "outcomes", "hashes"):
+            getattr(self, name).update(getattr(other, name))
+        for name, most in (("messages", KEPT_ERRORS), ("changes", self.limit), ("differences", self.limit)):
+            kept = getattr(self, name)
+            kept += getattr(other, name)[: most - len(kept)]
+
+    def note(self, change: RouteChange) -> None:
+        """Count both decisions on a question."""
+        old, new = change.old, change.new
+        self.routes[old.route, new.route] += 1
+        self.outcomes[old.outcome, new.outcome] += 1
+        if old.route != new.route and len(self.changes) < self.limit:
+            self.changes.append(change)
+
+    def note_replay(self, change: RouteChange) -> None:
+        """Count a decision that this profile has made before."""
+        self.replayed += 1
+        if not change.old.agrees(change.new):
+            self.differing += 1
+            if len(self.differences) < self.limit:
+                self.differences.append(change)
 
     @property
     def decided(self) -> int:
@@ -89,24 +146,24 @@ class Compared(NamedTuple):
     def changed(self) -> int:
         return sum(count for (old, new), count in self.routes.items() if old != new)
 
+    @property
+    def share(self) -> float:
+        return self.changed / self.decided if self.decided else 0.0
+
     def form(self) -> dict[str, Any]:
         """The JSON form, without the names of what is compared."""
         return {
             "rows": self.rows,
             "errors": self.errors,
             "changed": self.changed,
-            "share": self.changed / self.decided if self.decided else 0.0,
-            "routes": _counted(self.routes),
-            "outcomes": _counted(self.outcomes),
+            "share": self.share,
+            "routes": _listed(self.routes),
+            "outcomes": _listed(self.outcomes),
             "changes": self.changes,
         }
 
 
-def nothing() -> Compared:
-    return Compared(0, 0, Counter(), Counter(), [], [])
-
-
-def _counted(pairs: Counter[Pair]) -> list[dict[str, str | int]]:
+def _listed(pairs: Counter[Pair]) -> list[dict[str, str | int]]:
     return [{"old": old, "new": new, "count": count} for (old, new), count in ranked(pairs)]
 
 
@@ -115,82 +172,82 @@ def ranked(pairs: Counter[Pair]) -> list[tuple[Pair, int]]:
     return sorted(pairs.items(), key=lambda item: (-item[1], item[0]))
 
 
-def report(screen: Console, found: Compared, *, what: str, quiet: bool = False) -> None:
-    """Counts, then the questions, then what could not be decided. `quiet` leaves out the counts of no comparison."""
-    glyphs = glyphs_for(screen)
-    if found.errors and not found.decided:
-        quiet = True  # "0 of 0" would sound as if all were well
-    if not quiet:
-        share = found.changed / found.decided if found.decided else 0.0
-        said = f"{found.changed:,} of {counted(found.decided, 'question')} {what}, {share:.1%}"
-        screen.print(Text(said, "bold yellow" if found.changed else "bold green"))
-    if _moved(found.routes) or _moved(found.outcomes):
-        screen.print(Rail(_counts(found, glyphs), "  "), width=width_of(screen))
-    list_changes(screen, found.changes, found.changed)
-    if found.skipped:
-        screen.print(Text(f"{counted(found.skipped, 'row')} had no decision to compare with", "yellow"))
-    if found.errors:
-        screen.print(Text(f"{found.errors:,} of {counted(found.rows, 'row')} could not be read, such as", "bold red"))
-        for message in found.messages:
-            screen.print(Rail(Text(visible(message)), "  "))
+class ComparisonJob(NamedTuple):
+    """What every chunk is compared with."""
+
+    old: str | None
+    """A profile; None: what was recorded."""
+    new: str
+    config: str | None
+    field: str
+    limit: int
 
 
-def list_changes(screen: Console, changes: list[Change], total: int) -> None:
-    """The questions with both decisions, and how many are not listed."""
-    glyphs, width = glyphs_for(screen), width_of(screen)
-    for change in changes:
-        screen.print()
-        screen.print(Rail(_question(change, glyphs), "  "), width=width)
-        screen.print(Rail(_sides(change), "    "), width=width)
-    if total > len(changes):
-        screen.print(Text(f"\n  and {total - len(changes):,} more (--limit lists them)", "dim"))
+def compare_chunk(job: ComparisonJob, chunk: LineChunk) -> Comparison:
+    """Both decisions on every row of a chunk."""
+    old = None if job.old is None else router_of(job.old, job.config)
+    new = router_of(job.new, job.config)
+    found = Comparison(job.limit, len(chunk.lines), chunk.size)
+    for number, line in enumerate(chunk.lines, chunk.first):
+        try:
+            row = read_row(line)
+            if old is None and "decision" not in row and "error" in row:
+                found.skipped[NO_DECISION] += 1
+                continue
+            before = read_recorded(row) if old is None else None
+            query = _query(row, job.field, number, recorded=before is not None)
+            was = ComparedDecision.of(before or old.route_sync(query))  # type: ignore[union-attr]
+            now = ComparedDecision.of(new.route_sync(query))
+            ident = msgspec.Raw(encode_id(row["id"])) if "id" in row else None
+            change = RouteChange(number, query.text, was, now, ident)
+        except QueryError as error:
+            found.errors += 1
+            found.messages.append(f"row {number}: {error}")
+            continue
+        if before is not None and before.profile_hash == new.profile.hash:
+            found.note_replay(change)
+            continue
+        if before is not None:
+            found.hashes[before.profile_hash] += 1
+        found.note(change)
+    return found
 
 
-def _moved(pairs: Counter[Pair]) -> list[tuple[Pair, int]]:
-    return [(pair, count) for pair, count in ranked(pairs) if pair[0] != pair[1]]
+def _query(row: dict[str, msgspec.Raw], name: str, number: int, *, recorded: bool) -> Query:
+    if "query" in row:
+        return msgspec.json.decode(row["query"], type=Query)
+    if recorded and name not in row:
+        raise TurnoutError(f"row {number} has no text to decide again: make the file with turnout batch --with-text")
+    return Query(text_of(row, name))
 
 
-def _counts(found: Compared, glyphs: Glyphs) -> Table:
-    grid = Table.grid(padding=(0, 2))
-    justifies: tuple[Literal["left", "right"], ...] = ("left", "left", "right", "right")
-    for justify in justifies:
-        grid.add_column(justify=justify, no_wrap=True)
-    grid.add_column()
-    for title, pairs in (("routes", found.routes), ("outcomes", found.outcomes)):
-        for number, (pair, count) in enumerate(_moved(pairs)):
-            share = count / found.decided
-            last: RenderableType = bar(share, BAR, glyphs, "cyan")
-            if title == "outcomes":
-                # Who decided, where that is what shifted; else how.
-                told = 1 if pair[0][0] == pair[1][0] else 0
-                last = Text(f" {glyphs.arrow} ".join(spell(letters)[told] for letters in pair), "dim")
-            names = Text(f" {glyphs.arrow} ".join(map(visible, pair)), "bold")
-            grid.add_row("" if number else Text(title, "dim"), names, f"{count:,}", f"{share:.1%}", last)
-    return grid
+def read_recorded(row: dict[str, msgspec.Raw]) -> PastDecision:
+    if "decision" not in row:
+        raise QueryError("neither a decision nor an error: is this what turnout batch has written?")
+    try:
+        recorded = _decision.decode(row["decision"])
+    except UNREADABLE as error:
+        raise QueryError(f"its decision cannot be read: {error}") from None
+    letters = recorded.outcome
+    if not recorded.routes or len(letters) != 2 or letters[0] not in WHO or letters[1] not in HOW:
+        raise QueryError("its decision cannot be read: no route, or no outcome of two letters")
+    return recorded
 
 
-def _question(change: Change, glyphs: Glyphs) -> Text:
-    opening, closing = glyphs.quotes
-    text = change.text.strip()
-    shown = text if len(text) <= QUOTED else f"{text[: QUOTED - 1]}{glyphs.dots}"
-    ident = "" if change.id is None else f"  {visible(str(msgspec.json.decode(change.id)))}"
-    return Text.assemble((f"row {change.row:,}{ident}  ", "dim"), opening, visible(shown), closing)
+_decision = msgspec.json.Decoder(PastDecision)
 
 
-def _sides(change: Change) -> Table:
-    """What each of the two chose, by whom, and what fired."""
-    grid = Table.grid(padding=(0, 2))
-    for _ in range(4):
-        grid.add_column(no_wrap=True)
-    grid.add_column(overflow="fold")
-    for label, side in _labelled(change):
-        fired = Text("; ".join(map(visible, side.reasons)) or "nothing fired", "dim")
-        who = Text(f"{side.confidence:.2f} {visible(side.by)}")
-        route = Text(visible(side.route), "bold")
-        grid.add_row(Text(label, "dim"), route, Text(side.outcome, style_of(side.outcome)), who, fired)
-    return grid
+def logged_lines(rows: Iterable[Logged], skipped: Counter[str], *, recorded: bool) -> Iterator[tuple[bytes, int]]:
+    """Logged decisions as rows to compare, each with its size; those that cannot be are counted as skipped.
 
-
-def _labelled(change: Change) -> Iterator[tuple[str, Side]]:
-    yield "old", change.old
-    yield "new", change.new
+    Where they are compared as `recorded`, one that took a model's answer says nothing about the local layers.
+    """
+    for row in rows:
+        if row.question is None or row.kept != "full":
+            skipped[NO_TEXT] += 1
+        elif recorded and _decision.decode(row.body).asked_a_model():
+            skipped[ASKED_A_MODEL] += 1
+        else:
+            query = row.asked or Query(row.question)
+            line = msgspec.json.encode({"id": row.id, "query": query, "decision": msgspec.Raw(row.body.encode())})
+            yield line, len(line)

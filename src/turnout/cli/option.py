@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated
+import shlex
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
+
+from .draw.screen import visible
+
+if TYPE_CHECKING:
+    from turnout.store import Records, Span
+    from turnout.store.store import StoreReader
 
 # It takes any text and answers what most people ask of a router first: which model.
 DEFAULT_PROFILE = "tiers"
@@ -29,6 +38,15 @@ ProfileOption = Annotated[
         validator=no_folder,
     ),
 ]
+ProfileArgument = Annotated[
+    str,
+    Parameter(
+        name="PROFILE",
+        env_var="TURNOUT_PROFILE",
+        help="A shipped profile's name, or the path of a TOML file.",
+        validator=no_folder,
+    ),
+]
 ConfigOption = Annotated[
     str | None,
     Parameter(name="--config", help="Settings file to use instead of your own turnout.toml.", metavar="FILE"),
@@ -38,6 +56,10 @@ LocalOption = Annotated[
     bool,
     Parameter(name="--local", negative=(), show_default=False, help="Ask local layers only: no model, no network."),
 ]
+PlanOption = Annotated[
+    bool,
+    Parameter(name="--plan", negative=(), show_default=False, help="Draw only the parts of the question, as a tree."),
+]
 TextArgument = Annotated[
     str | None,
     Parameter(help="The question; `-`, or nothing with something piped in, reads stdin.", show_default=False),
@@ -46,7 +68,7 @@ DeclareOption = Annotated[
     str | None, Parameter(name="--declare", help="The route you ask for by name.", metavar="ROUTE")
 ]
 CeilingOption = Annotated[
-    str | None, Parameter(name="--ceiling", help="The dearest route you may have.", metavar="ROUTE")
+    str | None, Parameter(name="--ceiling", help="The most expensive route you may have.", metavar="ROUTE")
 ]
 SessionOption = Annotated[
     str | None,
@@ -63,7 +85,7 @@ TurnsOption = Annotated[
 FieldOption = Annotated[str, Parameter(name="--field", help="The field that holds the question.", metavar="NAME")]
 WorkersOption = Annotated[
     int | None,
-    Parameter(name="--workers", help="Processes to use; all cores unless told.", show_default=False, metavar="N"),
+    Parameter(name="--workers", help="Processes to use; by default, one a core.", show_default=False, metavar="N"),
 ]
 LimitOption = Annotated[
     int, Parameter(name="--limit", help="How many of the questions that change are listed.", metavar="N")
@@ -111,3 +133,72 @@ UntilOption = Annotated[str | None, Parameter(name="--until", help="Before this;
 OnlyProfileOption = Annotated[
     str | None, Parameter(name=("--profile", "-p"), help="Only decisions of this profile.", metavar="NAME")
 ]
+AllTenantsOption = Annotated[
+    bool,
+    Parameter(name="--all-tenants", negative=(), show_default=False, help="The decisions of every tenant and key."),
+]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class StoreOptions:
+    """Which decision log."""
+
+    db: DbOption = None
+    config: ConfigOption = None
+
+    def open(self, *, create: bool = False) -> AbstractContextManager[StoreReader]:
+        """The log, open. Raises NoLogYet where there is none and none is to be made."""
+        from .stored import reading_log, writing_log
+
+        return writing_log(self.db, self.config, create=True) if create else reading_log(self.db, self.config)
+
+    def hint(self, *words: str) -> str:
+        """A command about this log, as it can be typed here."""
+        named = self.db if self.db != os.environ.get("TURNOUT_DB") else None
+        if named is not None and "://" in named and ("@" in named or "?" in named):
+            named = "URL"  # a password may be in it, and the screen is no place for one
+        options = [*(("--db", named) if named else ()), *(("--config", self.config) if self.config else ())]
+        return hint(*words, *options)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class TenantOptions(StoreOptions):
+    """Which decision log, and whose decisions in it."""
+
+    tenant: TenantOption = ""
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class OperatorOptions(TenantOptions):
+    """The same for whoever may look at all tenants."""
+
+    all_tenants: AllTenantsOption = False
+    key: KeyOption = None
+
+    def records(self, store: StoreReader) -> Records:
+        from .stored import records_of
+
+        return records_of(store, self)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class SpanOptions:
+    """Which decisions: of one profile, from when to when."""
+
+    profile: OnlyProfileOption = None
+    since: SinceOption = None
+    until: UntilOption = None
+
+    def span(self) -> Span:
+        from .stored import span_of
+
+        return span_of(self.since, self.until)
+
+
+def hint(*words: str) -> str:
+    """A command as it can be typed: what the shell would take apart is quoted."""
+    return visible(shlex.join(("turnout", *words)))

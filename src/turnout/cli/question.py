@@ -5,16 +5,30 @@ from __future__ import annotations
 import os
 import re
 import sys
+from dataclasses import dataclass
 from pathlib import Path as File
 from typing import TYPE_CHECKING
 
 import msgspec
+from cyclopts import Parameter
+from msgspec.structs import replace
 
 from turnout.config.load import load
 from turnout.core.decision import Decision
 from turnout.core.errors import QueryError
 from turnout.core.query import MAX_CHARACTERS, Query, Turn
 from turnout.core.router import Router
+
+from .option import (
+    DEFAULT_PROFILE,
+    CeilingOption,
+    ConfigOption,
+    DeclareOption,
+    LocalOption,
+    ProfileOption,
+    SessionOption,
+    TurnsOption,
+)
 
 if TYPE_CHECKING:
     from turnout.core.embed import Embeds
@@ -45,54 +59,52 @@ def why_unreadable(error: Exception, data: bytes | msgspec.Raw) -> str:
     return f"it has the lone surrogate {lone.decode()}, half of a character: write both halves or none"
 
 
-class Ask(msgspec.Struct, frozen=True):
-    """What the options of `route` and `explain` ask for."""
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Ask:
+    """How a question is asked: the options of `route` and `explain`."""
 
-    text: str | None
-    declared: str | None = None
-    ceiling: str | None = None
-    turns: str | None = None
-    session: str | None = None
-    tenant: str | None = None
+    profile: ProfileOption = DEFAULT_PROFILE
+    declare: DeclareOption = None
+    ceiling: CeilingOption = None
+    session: SessionOption = None
+    turns: TurnsOption = None
+    local: LocalOption = False
+    config: ConfigOption = None
 
-    def query(self) -> Query:
+    def decide(self, text: str | None, tenant: str | None = None) -> Decision:
+        """The decision on a question, which a session then remembers."""
+        models = None if self.local else configured_models(self.config)
+        embedder = _embedder(self.config, local=self.local)
+        router = load(self.profile, config=self.config, models=models, embedder=embedder)
+        query = self._query(text, tenant)
+        decision = decide(router, query, local=self.local, models=models)
+        if self.session is not None:
+            _append(File(self.session), query.turns[-1])
+        return decision
+
+    def _query(self, text: str | None, tenant: str | None) -> Query:
+        query = Query(declared=self.declare, ceiling=self.ceiling, tenant=tenant)
         if self.turns is not None and self.session is not None:
             raise QueryError("--turns and --session exclude each other: a session is a conversation already")
         if self.turns is not None:
             turns = _read_turns(File(self.turns))
-            if self.text is not None:
-                turns = (*turns, Turn("user", read_text(self.text)))
+            if text is not None:
+                turns = (*turns, Turn("user", read_text(text)))
             elif not any(turn.role == "user" for turn in turns):
                 raise QueryError(
                     f"{self.turns}: no turn has the role 'user', so there is no question: add one, or TEXT"
                 )
-            return Query(turns=turns, declared=self.declared, ceiling=self.ceiling, tenant=self.tenant)
-        text = read_text(self.text)
+            return replace(query, turns=turns)
         if self.session is not None:
-            turns = (*_read_session(File(self.session)), Turn("user", text))
-            name = session_name(self.session)
-            return Query(turns=turns, declared=self.declared, ceiling=self.ceiling, session=name, tenant=self.tenant)
-        return Query(text, declared=self.declared, ceiling=self.ceiling, tenant=self.tenant)
-
-    def remember(self, query: Query) -> None:
-        """Add the question to the session, if there is one."""
-        if self.session is not None:
-            _append(File(self.session), query.turns[-1])
+            turns = (*_read_session(File(self.session)), Turn("user", read_text(text)))
+            return replace(query, turns=turns, session=session_name(self.session))
+        return replace(query, text=read_text(text))
 
 
 def session_name(path: str) -> str:
     """What a session that is kept in a file is called in the decision log."""
     return clean(os.path.abspath(path))
-
-
-def decide_asked(ask: Ask, profile: str, config: str | None, *, local: bool) -> Decision:
-    """The decision on what was asked, which a session then remembers."""
-    models = None if local else configured_models(config)
-    router = load(profile, config=config, models=models, embedder=_embedder(config, local=local))
-    query = ask.query()
-    decision = decide(router, query, local=local, models=models)
-    ask.remember(query)
-    return decision
 
 
 def _embedder(config: str | None, *, local: bool) -> Embeds | None:

@@ -43,7 +43,7 @@ J = TypeVar("J")
 T = TypeVar("T")
 
 
-class Chunk(NamedTuple):
+class LineChunk(NamedTuple):
     first: int
     """The number of its first row, from 1."""
     lines: list[bytes | None]
@@ -52,22 +52,22 @@ class Chunk(NamedTuple):
     """Bytes read for it."""
 
 
-class Tally(NamedTuple):
+class RowCounts(NamedTuple):
     rows: int
     errors: int
     routes: Counter[str]
     outcomes: Counter[str]
     messages: list[str]
 
-    def plus(self, other: Tally) -> Tally:
+    def plus(self, other: RowCounts) -> RowCounts:
         messages = (self.messages + other.messages)[:KEPT_ERRORS]
         rows, errors = self.rows + other.rows, self.errors + other.errors
-        return Tally(rows, errors, self.routes + other.routes, self.outcomes + other.outcomes, messages)
+        return RowCounts(rows, errors, self.routes + other.routes, self.outcomes + other.outcomes, messages)
 
 
-class Decided(NamedTuple):
+class DecidedRows(NamedTuple):
     output: bytes
-    tally: Tally
+    tally: RowCounts
     size: int
 
     @property
@@ -75,7 +75,7 @@ class Decided(NamedTuple):
         return self.tally.rows
 
 
-class Job(NamedTuple):
+class BatchJob(NamedTuple):
     """What every chunk is decided with; a worker builds the router once and keeps it."""
 
     profile: str
@@ -85,29 +85,36 @@ class Job(NamedTuple):
     """Write the question into its row, too."""
 
 
-EMPTY = Tally(0, 0, Counter(), Counter(), [])
+EMPTY = RowCounts(0, 0, Counter(), Counter(), [])
 
 
-def chunks(file: BinaryIO) -> Iterator[Chunk]:
+def chunks(file: BinaryIO) -> Iterator[LineChunk]:
     """The lines of a file, some at a time."""
-    first, lines, size = 1, list[bytes | None](), 0
-    for number in itertools.count(1):
-        line = file.readline(MAX_LINE_BYTES)
-        if number == 1:
-            line = line.removeprefix(_BOM)
-        if not line:
-            break
-        size += len(line)
+    return pack(_lines(file))
+
+
+def pack(lines: Iterable[tuple[bytes | None, int]]) -> Iterator[LineChunk]:
+    """Lines with their sizes, some at a time."""
+    first, packed, size = 1, list[bytes | None](), 0
+    for line, line_bytes in lines:
+        packed.append(line)
+        size += line_bytes
+        if len(packed) >= CHUNK_ROWS or size >= CHUNK_BYTES:
+            yield LineChunk(first, packed, size)
+            first, packed, size = first + len(packed), [], 0
+    if packed:
+        yield LineChunk(first, packed, size)
+
+
+def _lines(file: BinaryIO) -> Iterator[tuple[bytes | None, int]]:
+    """Each line and its size; None for one that is too long."""
+    line = file.readline(MAX_LINE_BYTES).removeprefix(_BOM)
+    while line:
         if len(line) == MAX_LINE_BYTES and not line.endswith(b"\n"):
-            size += _skip_line(file)
-            lines.append(None)
+            yield None, len(line) + _skip_line(file)
         else:
-            lines.append(line)
-        if len(lines) >= CHUNK_ROWS or size >= CHUNK_BYTES:
-            yield Chunk(first, lines, size)
-            first, lines, size = number + 1, [], 0
-    if lines:
-        yield Chunk(first, lines, size)
+            yield line, len(line)
+        line = file.readline(MAX_LINE_BYTES)
 
 
 def _skip_line(file: BinaryIO) -> int:
@@ -119,12 +126,7 @@ def _skip_line(file: BinaryIO) -> int:
     return skipped
 
 
-def decide_all(job: Job, found: Iterable[Chunk], workers: int) -> Iterator[Decided]:
-    """Every chunk decided, in order."""
-    return spread(decide_chunk, job, found, workers)
-
-
-def spread(work: Callable[[J, Chunk], T], job: J, found: Iterable[Chunk], workers: int) -> Iterator[T]:
+def spread(work: Callable[[J, LineChunk], T], job: J, found: Iterable[LineChunk], workers: int) -> Iterator[T]:
     """The work done on every chunk, in order; by this process alone where that is all there is to do."""
     source = iter(found)
     head = list(itertools.islice(source, 2))
@@ -161,7 +163,7 @@ def _interrupts_held() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def decide_chunk(job: Job, chunk: Chunk) -> Decided:
+def decide_chunk(job: BatchJob, chunk: LineChunk) -> DecidedRows:
     router = router_of(job.profile, job.config)
     output: list[bytes] = []
     messages: list[str] = []
@@ -187,8 +189,8 @@ def decide_chunk(job: Job, chunk: Chunk) -> Decided:
         if job.with_text:
             head += b'"text":%b,' % msgspec.json.encode(text)
         output.append(b'%b"decision":%b}\n' % (head, decision.json()))
-    return Decided(
-        escape_json(b"".join(output)), Tally(len(chunk.lines), errors, routes, outcomes, messages), chunk.size
+    return DecidedRows(
+        escape_json(b"".join(output)), RowCounts(len(chunk.lines), errors, routes, outcomes, messages), chunk.size
     )
 
 

@@ -17,25 +17,41 @@ import msgspec
 from turnout.config.settings import store_settings, store_url
 from turnout.core.errors import NoLogYet, TurnoutError, UnknownDecision, suggest
 from turnout.store import Logged, Records, Span, Store, open_store
+from turnout.store.records import AllRecords
 from turnout.store.sqlite import Sqlite
 from turnout.store.stats import FOREVER_MS
-from turnout.store.store import connect
+from turnout.store.store import StoreReader, connect, open_reader
 
-from .screen import counted, visible
+from .draw.screen import counted, visible
+from .option import OperatorOptions, StoreOptions
 
 _AGO = re.compile(r"(\d{1,6})\s*([smhdw])")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
 @contextmanager
-def reading_log(db: str | None, config: str | None = None, *, create: bool = False) -> Iterator[Store]:
-    """The decision log, open. Raises NoLogYet where there is none."""
+def reading_log(db: str | None, config: str | None = None) -> Iterator[StoreReader]:
+    """The decision log, open to be read. Raises NoLogYet where there is none."""
     quiet()
-    backend, spool = connect(store_url(db, store_settings(config)))
-    if not create and isinstance(backend, Sqlite) and not backend.path.exists() and not any(spool.glob("*.spool")):
-        raise NoLogYet(visible(backend.where))
+    require_log(db, config)
+    with open_reader(db, config=config) as store:
+        yield store
+
+
+@contextmanager
+def writing_log(db: str | None, config: str | None = None, *, create: bool = False) -> Iterator[Store]:
+    """The decision log, open to be written too. Raises NoLogYet where there is none and none is to be made."""
+    quiet()
+    if not create:
+        require_log(db, config)
     with open_store(db, config=config) as store:
         yield store
+
+
+def require_log(db: str | None, config: str | None) -> None:
+    backend, spool = connect(store_url(db, store_settings(config)))
+    if isinstance(backend, Sqlite) and not backend.path.exists() and not any(spool.glob("*.spool")):
+        raise NoLogYet(visible(backend.where), StoreOptions(db, config).hint("route", "a question"))
 
 
 def quiet() -> None:
@@ -70,36 +86,45 @@ def moment(said: str, option: str) -> int:
         ) from None
 
 
-def nothing_there(store: Store, records: Records) -> str:
+def nothing_there(store: StoreReader, records: Records, where: StoreOptions) -> str:
     """Why a list is empty, and what to do about it."""
     tenants = store.tenants()
-    mine = tenants.pop(records.tenant, 0)
+    mine = sum(tenants.values()) if isinstance(records, AllRecords) else tenants.pop(records.tenant, 0)
     if mine:
         return f"none of {counted(mine, 'decision')} is like that: leave out a filter"
     if not tenants:
-        return 'no decisions yet: turnout route "…" logs the first one'
+        return f"no decisions yet: {where.hint('route', 'a question')} logs the first one"
     whose = f"of tenant {records.tenant!r}" if records.tenant else "without a tenant"
     others = ", ".join(f"{visible(name) or '(none)'} ({count:,})" for name, count in tenants.items())
     return f"no decisions {whose}; there are decisions of {others}: name one with --tenant"
 
 
-def records_of(store: Store, tenant: str, key: str | None) -> Records:
-    """What `--tenant` and `--key` name. A key's rows are its tenant's, so a key is enough; one that was deleted is
-    known by what it left in the log."""
+def records_of(store: StoreReader, where: OperatorOptions) -> Records:
+    """What `--tenant`, `--all-tenants` and `--key` name. A key's rows are its tenant's, so a key is enough; one that
+    was deleted is known by what it left in the log."""
+    tenant, key = where.tenant, where.key
+    if where.all_tenants:
+        if tenant or key is not None:
+            raise TurnoutError(f"--all-tenants leaves nothing to choose: leave out {'--tenant' if tenant else '--key'}")
+        return store.all_records()
     if key is None:
         return store.records(tenant)
     row = store.keys.find(key)
     whose = {row.tenant} if row is not None else {use.tenant for use in store.keys.use(key=key)} if key else set()
     if not whose:
         known = [one.id for one in store.keys.all()]
-        raise TurnoutError(f"--key {key[:80]!r}: there is no such key{suggest(key, known)} (see turnout keys list)")
+        see = f"(see {where.hint('keys', 'list')})"
+        raise TurnoutError(f"--key {key[:80]!r}: there is no such key{suggest(key, known)} {see}")
     if tenant and tenant not in whose:
         raise TurnoutError(f"--key {key} is of tenant {whose.pop()!r}, not {tenant[:80]!r}: leave out --tenant")
     return store.records(whose.pop())
 
 
-def records_with(store: Store, tenant: str, ident: str) -> Records:
+def records_with(store: StoreReader, tenant: str, ident: str, *, all_tenants: bool = False) -> Records:
     """Where one decision is: with the tenant named; where none is, perhaps with a key that is its own tenant."""
+    if all_tenants:
+        everyone = records_of(store, OperatorOptions(tenant=tenant, all_tenants=True))
+        return store.records(everyone.get(ident).tenant)
     records = store.records(tenant)
     if not tenant and ident != "last":
         for whose in ("", *store.keys.own_tenants()):
@@ -109,14 +134,16 @@ def records_with(store: Store, tenant: str, ident: str) -> Records:
     return records
 
 
-def left_out(store: Store, tenant: str, key: str | None) -> str:
-    """What a list without a tenant does not show, and how to see it; empty if that is nothing."""
-    own = store.keys.own_tenants() if not tenant and key is None else []
+def left_out(store: StoreReader, records: Records, key: str | None = None, *, all_tenants: bool = True) -> str:
+    """What a list without a tenant does not show, and how to see it; empty if that is nothing. `all_tenants` says
+    whether the command has that option."""
+    partial = not records.tenant and key is None and not isinstance(records, AllRecords)
+    own = store.keys.own_tenants() if partial else []
     if not own:
         return ""
     ids = ", ".join(own[:3]) + ", …" * (len(own) > 3)
     said = f"Not included: what {counted(len(own), 'key')} without a tenant asked for ({ids})."
-    return f"{said} --tenant ID shows it, turnout stats --by key sums it up."
+    return f"{said} --tenant ID shows it{', --all-tenants everything' * all_tenants}."
 
 
 def row_form(row: Logged) -> dict[str, Any]:

@@ -11,10 +11,11 @@ from typing import BinaryIO, Protocol, TypeVar
 
 from turnout.core.errors import QueryError
 
+from .draw.screen import console
 from .question import STDIN
 
 
-class Measured(Protocol):
+class FilePart(Protocol):
     """Work done on a part of a file."""
 
     @property
@@ -25,7 +26,7 @@ class Measured(Protocol):
         ...
 
 
-M = TypeVar("M", bound=Measured)
+M = TypeVar("M", bound=FilePart)
 
 
 def workers_for(asked: int | None) -> int:
@@ -76,52 +77,43 @@ def writing(out: str) -> Iterator[BinaryIO]:
 
 def watched(done: Iterator[M], size: int | None) -> Iterator[M]:
     """The same, with a progress bar on stderr where somebody is watching."""
-    from .screen import console
-
-    screen = console(stderr=True)
-    if not screen.is_terminal:
-        yield from done
-        return
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (BarColumn(), TextColumn("{task.fields[rows]:,} rows"), TimeRemainingColumn())
-    with Progress(*columns, console=screen, transient=True) as progress:
-        task = progress.add_task("", total=size, rows=0)
-        rows = 0
+    rows = read = 0
+    with _bar("{task.fields[noun]} rows") as update:
         for part in done:
-            rows += part.rows
-            progress.update(task, advance=part.size, rows=rows)
+            rows, read = rows + part.rows, read + part.size
+            update(read, size, f"{rows:,}")
             yield part
 
 
 @contextlib.contextmanager
 def progressing(noun: str) -> Iterator[Callable[[int, int], None]]:
     """A progress bar, where somebody is watching, for work that says how far it is: so many of so many."""
-    from .screen import console
+    with _bar("{task.completed:,.0f} {task.fields[noun]}") as update:
+        yield lambda done, total: update(done, total or None, noun)
 
+
+@contextlib.contextmanager
+def _bar(told: str) -> Iterator[Callable[[int, int | None, str], None]]:
+    """Updates a bar on stderr, if that is a terminal: how much is done, of how much, and of what."""
     screen = console(stderr=True)
     if not screen.is_terminal:
         yield lambda *_: None
         return
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (BarColumn(), TextColumn("{task.completed:,.0f} {task.fields[noun]}"), TimeRemainingColumn())
-    with Progress(*columns, console=screen, transient=True) as progress:
-        task = progress.add_task("", total=None, noun=noun)
-        yield lambda done, total: progress.update(task, completed=done, total=total or None)
+    with Progress(BarColumn(), TextColumn(told), TimeRemainingColumn(), console=screen, transient=True) as progress:
+        task = progress.add_task("", total=None, noun="")
+        yield lambda done, total, noun: progress.update(task, completed=done, total=total, noun=noun)
 
 
 @contextlib.contextmanager
 def phases() -> Iterator[Callable[[str, float], None]]:
     """A bar for each thing that takes time, one below the other, where somebody is watching."""
-    from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
-
-    from .screen import console
-
     screen = console(stderr=True)
     if not screen.is_terminal:
         yield lambda *_: None
         return
+    from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn("{task.description:<34}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=screen, transient=True) as progress:

@@ -26,7 +26,7 @@ TOLERANCE = 1e-9
 MOST_BYTES = 16 * 1024 * 1024
 
 
-class Piece(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+class ExpectedPart(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """What one part of a compound or conditional question must be."""
 
     text: str
@@ -41,7 +41,7 @@ class Case(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """The first route."""
     routes: tuple[str, ...] = ()
     """All of them, in order; left out, only the first is looked at."""
-    parts: tuple[Piece, ...] | None = None
+    parts: tuple[ExpectedPart, ...] | None = None
     """Exactly these, in order; an empty list says that the question stays whole."""
     text: str = ""
     turns: tuple[Turn, ...] = ()
@@ -137,14 +137,14 @@ def _misses(case: Case, decision: Decision) -> Iterator[str]:
             yield f"reason {code} is missing"
 
 
-def _part_misses(wanted: tuple[Piece, ...], found: tuple[Decision, ...]) -> Iterator[str]:
-    pieces = tuple(Piece(part.query.text, part.routes, part.role, part.then) for part in found)
+def _part_misses(wanted: tuple[ExpectedPart, ...], found: tuple[Decision, ...]) -> Iterator[str]:
+    pieces = tuple(ExpectedPart(part.query.text, part.routes, part.role, part.then) for part in found)
     if len(pieces) != len(wanted):
         texts = " | ".join(piece.text for piece in pieces)
         yield f"{len(pieces)} parts, expected {len(wanted)}" + (f": {texts}" if texts else "")
         return
     for number, (piece, want) in enumerate(zip(pieces, wanted, strict=True), 1):
-        for name in Piece.__struct_fields__:
+        for name in ExpectedPart.__struct_fields__:
             got, expected = getattr(piece, name), getattr(want, name)
             if got != expected:
                 yield f"part {number}: {name} is {_shown(got)}, expected {_shown(expected)}"

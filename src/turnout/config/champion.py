@@ -67,7 +67,7 @@ def find_champion(profile: str, layer: str) -> File | None:
         return shipped_model(profile, layer)
     folder = shelf_of(profile, layer) / digest
     if not os.path.isfile(folder / MANIFEST):
-        said = f"the model {digest} it names is not on the shelf: turnout rollback -p {profile}, or train again"
+        said = f"the model {digest} it names is not on the shelf: turnout student rollback -p {profile}, or train again"
         raise ConfigError([Problem(str(champion_file(profile, layer)), said)])
     return folder
 
@@ -82,7 +82,7 @@ def champion_digest(profile: str, layer: str) -> str:
     except OSError as error:
         raise ConfigError([Problem(str(file), f"cannot be read: {reason_of(error)}")]) from None
     if said != SHIPPED and not is_digest(said):
-        message = f"{said[:80]!r} is no model's digest: turnout rollback -p {profile}, or delete the file"
+        message = f"{said[:80]!r} is no model's digest: turnout student rollback -p {profile}, or delete the file"
         raise ConfigError([Problem(str(file), message)])
     return said
 

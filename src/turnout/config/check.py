@@ -25,7 +25,7 @@ from turnout.core.policy import Policy
 from turnout.core.registry import Kind, Supplies, broken, kinds
 from turnout.text.match import Lexicon, Regex, UnwrappableRegex, to_re2
 
-from .document import Document, parse, spell
+from .document import Document, Tree, leaves, parse
 from .lines import Path
 from .model import AdjustHead, LayerHead, ProfileFile
 
@@ -145,7 +145,7 @@ class Checker:
 
     def problems(self) -> list[Problem]:
         self.found += conform(self.tree, inspect.type_info(ProfileFile))
-        self.found += _secrets(self.tree, ())
+        self.found += _secrets(self.tree)
         routes = self.tree.get("routes")
         self.routes = tuple(route for route in routes if isinstance(route, str)) if isinstance(routes, list) else ()
         self._check_routes()
@@ -179,11 +179,17 @@ class Checker:
                 self._refer((key, "route"), [entry["route"]])
         if self.tree.get("enabled") is False and "off" not in self.tree:
             self.found.append((("enabled",), "is false, so `off` must say which route every query gets"))
-        contract = self.tree.get("contract")
-        for i, rule in enumerate(contract if isinstance(contract, list) else ()):
-            when = rule.get("when") if isinstance(rule, dict) else None
+        for i, rule in self._tables("contract"):
+            when = rule.get("when")
             if isinstance(when, dict) and isinstance(when.get("route"), list):
                 self._refer(("contract", i, "when", "route"), when["route"])
+
+    def _tables(self, section: str) -> Iterator[tuple[int, dict[str, Any]]]:
+        """The tables of an array, with their numbers; what else stands there is reported with the types."""
+        entries = self.tree.get(section)
+        for i, entry in enumerate(entries if isinstance(entries, list) else ()):
+            if isinstance(entry, dict):
+                yield i, entry
 
     def _refer(self, path: Path, names: Iterable[object], *, keys: bool = False) -> None:
         """Each name must be a route."""
@@ -193,11 +199,8 @@ class Checker:
                 self.found.append(((*path, name) if keys else path, f"{name!r} is not a route{hint}"))
 
     def _check_layers(self, section: str) -> None:
-        entries = self.tree.get(section)
         seen: set[str] = set()
-        for i, entry in enumerate(entries if isinstance(entries, list) else ()):
-            if not isinstance(entry, dict):
-                continue
+        for i, entry in self._tables(section):
             path: Path = (section, i)
             head = LayerHead if section == "layers" else AdjustHead
             self.found += conform(entry, inspect.type_info(head), path)
@@ -232,9 +235,7 @@ class Checker:
         if list(conform(own, wanted)):
             return
         config = msgspec.convert(own, kind.config)
-        faults = getattr(config, "faults", None)
-        if faults is not None:
-            self.found += [((*path, *parse(where)), text) for where, text in faults(self.routes)]
+        self.found += [((*path, *parse(where)), text) for where, text in kind.faults(config, self.routes)]
         self._check_patterns(kind, config, entry, path)
 
     def _check_patterns(self, kind: Kind, config: Struct, entry: Mapping[str, Any], path: Path) -> None:
@@ -253,23 +254,21 @@ class Checker:
                 re2.compile(to_re2(pattern, wrap=wrap), options=options)
             except (re2.error, UnwrappableRegex) as error:
                 reason = error.args[0].decode() if isinstance(error.args[0], bytes) else str(error)
-                where = find_value(entry, pattern.source, path) or path
+                where = next((where for where, value in leaves(entry, path) if value == pattern.source), path)
                 self.found.append((where, f"not a pattern RE2 can run in linear time: {reason}"))
 
     def _check_contract(self) -> None:
         """The names a rule speaks of, whatever else is wrong with the file."""
         known = (*Policy.__struct_fields__, *OBSERVED)
-        entries = self.tree.get("contract")
         seen: set[str] = set()
-        for i, entry in enumerate(entries if isinstance(entries, list) else ()):
+        for i, entry in self._tables("contract"):
             if list(conform(entry, inspect.type_info(Rule))):
                 continue
             rule = msgspec.convert(entry, Rule)
             if rule.id in seen:
                 self.found.append((("contract", i, "id"), f"{rule.id!r} is the id of an earlier rule"))
             seen.add(rule.id)
-            never = (rule.never,) if isinstance(rule.never, str) else rule.never
-            for key, names in (("never", never), ("must", rule.must), ("at_most", rule.at_most)):
+            for key, names in (("never", rule.forbidden), ("must", rule.must), ("at_most", rule.at_most)):
                 for name in names:
                     if name not in known:
                         hint = suggest(name, known) or f" (known: {', '.join(known)})"
@@ -284,11 +283,12 @@ class Checker:
         reachable |= {default.route for default in (profile.blank, profile.off) if default is not None}
         for entry in profile.layers:
             kind = kinds().get(entry["kind"])
-            produces = getattr(kind.config, "produces", None) if kind is not None else None
-            if kind is None or (produces is None and kind.who != "D"):
+            if kind is None:
+                return
+            produced = kind.produces(msgspec.convert(own_keys(entry), kind.config))
+            if produced is None and kind.who != "D":
                 return  # a kind that may choose any route: nothing can be called unreachable
-            if produces is not None:
-                reachable |= produces(msgspec.convert(own_keys(entry), kind.config))
+            reachable |= produced or set()
         for i, route in enumerate(profile.routes):
             if route not in reachable:
                 self.found.append((("routes", i), f"no layer can choose {route!r}: it is reached only when declared"))
@@ -314,26 +314,8 @@ def own_keys(entry: Mapping[str, Any], head: type[Struct] = LayerHead) -> dict[s
     return {key: value for key, value in entry.items() if key not in head.__struct_fields__}
 
 
-def _secrets(value: object, path: Path) -> Iterator[Found]:
-    if isinstance(value, dict):
-        for key, entry in value.items():
-            yield from _secrets(entry, (*path, key))
-    elif isinstance(value, list):
-        for i, entry in enumerate(value):
-            yield from _secrets(entry, (*path, i))
-    elif isinstance(value, str):
-        named = bool(path) and isinstance(path[-1], str) and _SECRET_KEY.search(path[-1])
-        if named or CREDENTIAL.search(value):
+def _secrets(tree: Tree) -> Iterator[Found]:
+    for path, value in leaves(tree):
+        named = isinstance(path[-1], str) and _SECRET_KEY.search(path[-1])
+        if isinstance(value, str) and (named or CREDENTIAL.search(value)):
             yield path, 'looks like a secret: write { env = "NAME" } or { file = "path" } instead'
-
-
-def find_value(tree: object, wanted: str, path: Path = ()) -> Path | None:
-    """Where a string stands in a tree."""
-    if isinstance(tree, dict | list):
-        for key, entry in tree.items() if isinstance(tree, dict) else enumerate(tree):
-            if (found := find_value(entry, wanted, (*path, key))) is not None:
-                return found
-    return path if tree == wanted else None
-
-
-__all__ = ["Checker", "conform", "find_value", "layer_id", "own_keys", "spell"]

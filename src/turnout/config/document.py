@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, NoReturn
 from turnout.core.errors import ConfigError, Problem, suggest
 from turnout.text.file import read_bytes, reason_of
 
-from .lines import DEEPEST, Path, line_of, locate, syntax_line
+from .lines import DEEPEST, Path, locate, syntax_line
 
 Tree = dict[str, Any]
 
@@ -45,10 +45,9 @@ class Document(NamedTuple):
 
     def place(self, path: Path) -> Place:
         """Where a path was written, or its nearest ancestor that was."""
-        while path:
-            if path in self.origins:
-                return self.origins[path]
-            path = path[:-1]
+        for end in range(min(len(path), DEEPEST), 0, -1):
+            if path[:end] in self.origins:
+                return self.origins[path[:end]]
         return Place(self.file, None)
 
     def problem(self, path: Path, message: str) -> Problem:
@@ -94,29 +93,30 @@ def from_source(source: str, name: str) -> Document:
     try:
         tree = tomllib.loads(source)
     except tomllib.TOMLDecodeError as error:
-        at = syntax_line(error)
         message = re.sub(r" \(at [^()]*\)$", "", str(error))
-        raise ConfigError([Problem(f"{name}:{at[0]}" if at else name, f"not valid TOML: {message}")]) from None
+        raise ConfigError([Problem(str(Place(name, syntax_line(error))), f"not valid TOML: {message}")]) from None
     except ValueError:  # what Python says of it is for programmers
         raise ConfigError([Problem(name, "not valid TOML: it has a number of thousands of digits")]) from None
     except RecursionError:
         raise ConfigError([Problem(name, "not valid TOML: nested too deeply")]) from None
-    lines = locate(source)
-    if huge := next(_huge(tree, ()), None):
-        where = f"{name}:{line_of(lines, huge)} {spell(huge)}"
-        raise ConfigError([Problem(where, "a number of that many digits: TOML has whole numbers of 64 bits")])
-    if deep := next((path for path in lines if len(path) >= DEEPEST), None):
-        raise ConfigError([Problem(f"{name}:{lines[deep]}", f"nested too deeply: {DEEPEST} levels or more")])
-    return Document(tree, {path: Place(name, line_of(lines, path)) for path in lines}, name)
+    document = Document(tree, {path: Place(name, line) for path, line in locate(source).items()}, name)
+    # Python refuses to write out such a number, so that it cannot be hashed or shown.
+    is_huge = (path for path, value in leaves(tree) if isinstance(value, int) and value.bit_length() > LONGEST_BITS)
+    if huge := next(is_huge, None):
+        problem = document.problem(huge, "a number of that many digits: TOML has whole numbers of 64 bits")
+        raise ConfigError([problem])
+    if deep := next((path for path in document.origins if len(path) >= DEEPEST), None):
+        raise ConfigError([Problem(str(document.place(deep)), f"nested too deeply: {DEEPEST} levels or more")])
+    return document
 
 
-def _huge(value: object, path: Path) -> Iterator[Path]:
-    """Where numbers stand that Python refuses to write out, and so cannot be hashed or shown."""
-    if isinstance(value, dict | list) and len(path) < DEEPEST:
-        for key, entry in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from _huge(entry, (*path, key))
-    elif isinstance(value, int) and value.bit_length() > LONGEST_BITS:
-        yield path
+def leaves(tree: object, path: Path = ()) -> Iterator[tuple[Path, object]]:
+    """Every value of a tree that is no table and no list, and where it stands."""
+    if isinstance(tree, dict | list) and len(path) < DEEPEST:
+        for key, entry in tree.items() if isinstance(tree, dict) else enumerate(tree):
+            yield from leaves(entry, (*path, key))
+    else:
+        yield path, tree
 
 
 def extend(base: Document, over: Document) -> Document:
@@ -153,29 +153,28 @@ def _merge(base: Document, at: Path, over: Document, by: Path, to: Path, origins
 def _merge_items(base: Document, at: Path, over: Document, by: Path, to: Path, origins: dict[Path, Place]) -> list[Any]:
     """Arrays of tables, item by item: an id that both have is merged, a new one comes last or where `before` says."""
     old, new = _get(base.tree, at), _get(over.tree, by)
-    order: list[tuple[str, int | None, int | None]] = [(item["id"], i, None) for i, item in enumerate(old)]
-    for j, item in enumerate(new):
-        names = [name for name, _, _ in order]
-        if item["id"] in names:
-            place = names.index(item["id"])
-            order[place] = (item["id"], order[place][1], j)
-        else:
-            before = item.pop("before", None)
-            if before is not None and before not in names:
-                _refuse(over, (*by, j, "before"), f"there is no {before!r} to go before", str(before), names)
-            if _is_drop(item):
-                _refuse(over, (*by, j), f"there is no {item['id']!r} to drop", item["id"], names)
-            order.insert(names.index(before) if before in names else len(order), (item["id"], None, j))
+    theirs = {item["id"]: i for i, item in enumerate(old)}
+    ours = {item["id"]: j for j, item in enumerate(new)}
+    order = list(theirs)
+    for name, j in ours.items():
+        if name in theirs:
+            continue
+        before = new[j].pop("before", None)
+        if before is not None and before not in order:
+            _refuse(over, (*by, j, "before"), f"there is no {before!r} to go before", str(before), order)
+        if _is_drop(new[j]):
+            _refuse(over, (*by, j), f"there is no {name!r} to drop", name, order)
+        order.insert(order.index(before) if before in order else len(order), name)
     origins[to] = over.place(by)
     result: list[Any] = []
-    for _, theirs, ours in order:
+    for name in order:
         here = (*to, len(result))
-        if theirs is None and ours is not None:
-            result.append(_copy(over, (*by, ours), here, origins))
-        elif theirs is not None and ours is None:
-            result.append(_copy(base, (*at, theirs), here, origins))
-        elif theirs is not None and ours is not None and not _is_drop(new[ours]):
-            result.append(_merge(base, (*at, theirs), over, (*by, ours), here, origins))
+        if name not in ours:
+            result.append(_copy(base, (*at, theirs[name]), here, origins))
+        elif name not in theirs:
+            result.append(_copy(over, (*by, ours[name]), here, origins))
+        elif not _is_drop(new[ours[name]]):
+            result.append(_merge(base, (*at, theirs[name]), over, (*by, ours[name]), here, origins))
     return result
 
 

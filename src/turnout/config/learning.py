@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated, Any
+from typing import Annotated
 
-import msgspec
-from msgspec import Meta, Struct, inspect
+from msgspec import Meta, Struct
 
-from turnout.core.errors import ConfigError
-
-from .check import conform
-from .document import read
-from .load import settings_file
-from .settings import misspelt
+from .settings import read_settings
 
 Share = Annotated[float, Meta(ge=0.0, le=1.0)]
 Count = Annotated[int, Meta(ge=0)]
@@ -50,15 +44,4 @@ class LearnSettings(Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
 
 def learn_settings(config: str | os.PathLike[str] | None = None) -> LearnSettings:
     """The user's settings for learning."""
-    file = settings_file(config)
-    if file is None:
-        return LearnSettings()
-    document = read(file)
-    table: Any = document.tree.get("learn", {})
-    problems = [
-        *misspelt(document, "learn", LearnSettings),
-        *(document.problem(path, said) for path, said in conform(table, inspect.type_info(LearnSettings), ("learn",))),
-    ]
-    if problems:
-        raise ConfigError(problems)
-    return msgspec.convert(table, LearnSettings)
+    return read_settings("learn", LearnSettings, config)

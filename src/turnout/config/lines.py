@@ -15,7 +15,7 @@ from typing import TypeAlias
 Path: TypeAlias = tuple[str | int, ...]
 
 # Profiles nest less than ten deep. Without an end, paths take memory quadratic in the depth: a header of 16 000 dotted
-# parts (32 KB, read by tomllib in 0.2 s) would take 1 GB. Below the end `line_of` answers with the ancestor.
+# parts (32 KB, read by tomllib in 0.2 s) would take 1 GB. Below the end the ancestor's line stands for a path.
 DEEPEST = 64
 
 # Commas are skipped with the blanks: in accepted text they tell nothing that the next token does not.
@@ -30,7 +30,7 @@ _SCALAR = re.compile(
     re.DOTALL,
 )
 # Anchored at the end because the message may quote a key, and a key may hold any text.
-_PLACE = re.compile(r"\(at line (\d+), column (\d+)\)\Z")
+_PLACE = re.compile(r"\(at line (\d+), column \d+\)\Z")
 
 
 class _Node:
@@ -98,22 +98,10 @@ def locate(source: str) -> dict[Path, int]:
     return _flatten(root)
 
 
-def line_of(lines: dict[Path, int], path: Path) -> int | None:
-    """The line of the path, or of its nearest ancestor that is written: where a missing key should have been."""
-    for end in range(min(len(path), DEEPEST), 0, -1):
-        line = lines.get(path[:end])
-        if line is not None:
-            return line
-    return None
-
-
-def syntax_line(error: tomllib.TOMLDecodeError) -> tuple[int, int] | None:
-    """Line and column of a syntax error; None where Python (before 3.14) says no more than "at end of document"."""
-    line, column = getattr(error, "lineno", None), getattr(error, "colno", None)
-    if isinstance(line, int) and isinstance(column, int):
-        return line, column
+def syntax_line(error: tomllib.TOMLDecodeError) -> int | None:
+    """The line of a syntax error; None where Python (before 3.14) says no more than "at end of document"."""
     place = _PLACE.search(str(error))
-    return (int(place[1]), int(place[2])) if place else None
+    return getattr(error, "lineno", None) or (int(place[1]) if place else None)
 
 
 def _skip(pattern: re.Pattern[str], source: str, pos: int) -> int:

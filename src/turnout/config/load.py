@@ -20,8 +20,8 @@ from turnout.core.router import Router
 
 from .document import Document, extend, read, set_value
 from .resolve import build
+from .settings import settings_file
 
-SETTINGS = "turnout.toml"
 # Tables of the settings file that are no profile's (`config.settings` reads them).
 OTHER_TABLES = ("store", "learn", "models", "net", "server")
 
@@ -96,12 +96,6 @@ class Chain(NamedTuple):
         return self.files[0].parent
 
 
-def load_document(profile: str | os.PathLike[str]) -> tuple[Document, list[str]]:
-    """The merged document, and the names along its `extends` chain, base first."""
-    chain = read_chain(profile)
-    return chain.document, list(chain.names)
-
-
 def read_chain(profile: str | os.PathLike[str]) -> Chain:
     """Every file of a profile, each read once."""
     chain: list[Document] = []
@@ -134,19 +128,6 @@ def read_chain(profile: str | os.PathLike[str]) -> Chain:
         merged = extend(merged, chain.pop())
         names.append(str(merged.tree.get("name", "")))
     return Chain(merged, tuple(names), tuple(files), cases)
-
-
-def settings_file(config: str | os.PathLike[str] | None = None) -> File | None:
-    """The user's settings file, if there is one."""
-    if config is not None:
-        return File(config) if os.fspath(config) else None
-    named = os.environ.get("TURNOUT_CONFIG")
-    if named:
-        return File(named)
-    home = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
-    path = File(os.path.expanduser(home)) / "turnout" / SETTINGS
-    # Unlike the methods of a path, these fail for no reason a file system or a user's home can give.
-    return path if os.path.isfile(path) else None
 
 
 def _meant(name: str) -> str:

@@ -67,7 +67,7 @@ class ProfileFile(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields
     description: str = ""
     extends: str | None = None
     ordered: bool = False
-    """The routes are listed from cheapest to dearest."""
+    """The routes are listed from the cheapest to the most expensive."""
     enabled: bool = True
     off: Default | None = None
     """What every query gets while `enabled` is false."""

@@ -29,8 +29,9 @@ from turnout.core.verdict import Fault
 from .cases import Case, read_cases, run_cases
 from .champion import digest_models, followed
 from .document import Document
-from .load import Chain, apply_settings, read_chain, settings_file
+from .load import Chain, apply_settings, read_chain
 from .resolve import build
+from .settings import settings_file
 
 # File systems date a change to a few milliseconds at best, some to two seconds: a file changed as recently as this may
 # change again without looking any different, so it is read and not only looked at.

@@ -7,7 +7,7 @@ import hashlib
 import threading
 from collections.abc import Callable
 from pathlib import Path as File
-from typing import Any, get_args
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -15,10 +15,11 @@ from msgspec.structs import replace
 from turnout import layers as _builtin_layers  # noqa: F401 - importing it registers the kinds that ship with Turnout
 from turnout.core.embed import Embeds
 from turnout.core.errors import ConfigError
+from turnout.core.layer import Layer
 from turnout.core.model import Asks
-from turnout.core.profile import Part, Placed, Profile, judges_by
+from turnout.core.profile import Part, PatternSource, Placed, Profile
 from turnout.core.query import Reading
-from turnout.core.registry import Cost, Supplies, broken, kinds
+from turnout.core.registry import Supplies, broken, kinds
 from turnout.core.verdict import Gate
 from turnout.text.match import Lexicon, Matcher
 from turnout.text.plan import planner
@@ -69,6 +70,7 @@ def _build(
     adjust = tuple(_construct(entry, supplies) for entry in file.adjust)
     wrap = file.text.fold == "unicode"
     matcher = lexicon.compile(wrap=wrap)
+    asked = [place.call for place in placed if place.call is not None]
     missing = tuple(
         f"layer {place.id!r} passes: " + (place.absent or f"no installed package provides {place.kind}")
         for place in placed
@@ -91,12 +93,16 @@ def _build(
         contract=file.contract,
         adjust=adjust,
         split=_split(file.split, matcher, lexicon),
-        declared=tuple(getattr(place.call, "validate") for place in placed if hasattr(place.call, "validate")),  # noqa: B009
-        undeclared=frozenset(name for place in placed for name in getattr(place.call, "nothing", ())),
+        declared=tuple(layer.validate for layer in asked if layer.judges_by == "declared"),
+        undeclared=frozenset(name for layer in asked for name in layer.undeclared),
         remarks=remarks
         + missing
         + tuple(f"plug-in {name!r} was not imported: {why}" for name, why in broken().items()),
         resolved=tree,
+        patterns=tuple(
+            PatternSource(code, type(pattern).__name__.lower(), source)
+            for code, pattern, source in zip(lexicon.codes, lexicon.patterns, matcher.sources, strict=True)
+        ),
         encoded_policies={route: msgspec.Raw(msgspec.json.encode(policy)) for route, policy in file.policy.items()},
     )
 
@@ -122,7 +128,7 @@ def _find_students(supplies: Supplies, tree: Tree, entry: Any) -> Supplies:
 
 def _name_models(tree: Tree, placed: tuple[Placed, ...]) -> Tree:
     """The tree with the digest of every trained model that serves: what a decision was made by, and can be again."""
-    served = {place.id: found for place in placed if isinstance(found := getattr(place.call, FIELD, None), str)}
+    served = {place.id: found for place in placed if place.call is not None and (found := place.call.artefact)}
     if not served:
         return tree
     layers = [{**entry, FIELD: served[at]} if (at := layer_id(entry)) in served else entry for entry in tree["layers"]]
@@ -136,23 +142,22 @@ def _place(entry: Any, supplies: Supplies) -> Placed:
     deadline_ms = head.deadline_ms if head.deadline_ms is not None else NETWORK_DEADLINE_MS
     if kind is None:
         return Placed(layer_id(entry), head.kind, "free", "R", gate, deadline_ms, None, needs="install")
-    layer: Any = _construct(entry, replace(supplies, deadline_ms=deadline_ms))
-    if absent := getattr(layer, "absent", ""):
-        return Placed(layer_id(entry), head.kind, "free", "R", gate, deadline_ms, None, absent=absent, needs="install")
+    layer: Layer = _construct(entry, replace(supplies, deadline_ms=deadline_ms))
+    if layer.absent:
+        return Placed(
+            layer_id(entry), head.kind, "free", "R", gate, deadline_ms, None, absent=layer.absent, needs="install"
+        )
     return Placed(
         id=layer_id(entry),
         kind=head.kind,
-        # The same kind may have to wait for a server here and not there.
-        cost=layer.cost if getattr(layer, "cost", None) in get_args(Cost) else kind.cost,
+        cost=layer.cost or kind.cost,
         who=kind.who,
         gate=gate,
         deadline_ms=deadline_ms,
         call=layer,
-        explain=getattr(layer, "explain", None),
-        elaborate=getattr(layer, "elaborate", None),
         held_text=head.held_text,
         max_shift=head.max_shift,
-        needs=judges_by(layer),
+        needs=layer.judges_by,
     )
 
 

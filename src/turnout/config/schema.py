@@ -33,7 +33,7 @@ _BEFORE = {"type": "string", "description": "The id of the item this new one goe
 
 
 def profile_schema(known: Iterable[Kind] | None = None) -> Schema:
-    """The schema of profile files; `known` are the kinds of layer it knows, all that are installed unless told."""
+    """The schema of profile files; `known` are the kinds of layer it knows, by default all that are installed."""
     found = {kind.name: kind for kind in (kinds().values() if known is None else known)}
     usable = {name: structs for name, kind in sorted(found.items()) if (structs := _structs(kind.config)) is not None}
     own: dict[type[Struct], None] = {}

@@ -5,19 +5,21 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct, inspect
 
-from turnout.core.errors import ConfigError, Problem, suggest
+from turnout.core.errors import ConfigError, suggest
 
-from .check import conform
-from .document import Document, read
-from .load import settings_file
+from .check import Found, conform
+from .document import Tree, read
 
+SETTINGS = "turnout.toml"
 Days = Annotated[int, Meta(ge=0)]
+Settings = TypeVar("Settings", bound=Struct)
 
 
 class FromEnv(Struct, frozen=True, forbid_unknown_fields=True):
@@ -33,7 +35,7 @@ class StoreSettings(Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
     """A path, `sqlite:///PATH` or `postgresql://…`; one with a password only as `{ env = "NAME" }`."""
     durability: Literal["batched", "strict"] = "batched"
     text: Literal["off", "hash", "snippet", "full"] | None = None
-    """How much of a user's text is kept; full on loopback and hash in public unless told."""
+    """How much of a user's text is kept; by default full on loopback and hash in public."""
     keep_days: Days = 0
     """Decisions older than this are deleted; 0 keeps them."""
     text_days: Days = 0
@@ -44,34 +46,58 @@ class StoreSettings(Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
     """Whether `turnout route` logs its decisions."""
 
 
+def settings_file(config: str | os.PathLike[str] | None = None) -> Path | None:
+    """The user's settings file, if there is one."""
+    if config is not None:
+        return Path(config) if os.fspath(config) else None
+    named = os.environ.get("TURNOUT_CONFIG")
+    if named:
+        return Path(named)
+    home = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
+    path = Path(os.path.expanduser(home)) / "turnout" / SETTINGS
+    # Unlike the methods of a path, these fail for no reason a file system or a user's home can give.
+    return path if os.path.isfile(path) else None
+
+
 def store_settings(config: str | os.PathLike[str] | None = None) -> StoreSettings:
     """The user's settings for the store."""
+    return read_settings("store", StoreSettings, config, _find_password)
+
+
+def read_settings(
+    name: str,
+    wanted: type[Settings],
+    config: str | os.PathLike[str] | None = None,
+    check: Callable[[Any], Iterable[Found]] = lambda table: (),
+) -> Settings:
+    """A table of the user's settings file, or a ConfigError with every mistake in it; `check` finds more of them."""
     file = settings_file(config)
     if file is None:
-        return StoreSettings()
+        return wanted()
     document = read(file)
-    table: Any = document.tree.get("store", {})
-    problems = [
-        *misspelt(document, "store", StoreSettings),
-        *(document.problem(path, said) for path, said in conform(table, inspect.type_info(StoreSettings), ("store",))),
+    table = document.tree.get(name, {})
+    found = [
+        *_misspelt(document.tree, name, wanted),
+        *conform(table, inspect.type_info(wanted), (name,)),
+        *check(table),
     ]
+    if found:
+        raise ConfigError([document.problem(path, message) for path, message in found])
+    return msgspec.convert(table, wanted)
+
+
+def _misspelt(tree: Tree, name: str, wanted: type[Struct]) -> Iterator[Found]:
+    """Tables that are nearly called so and speak of the same things. Others are profiles': `load` knows those."""
+    for other, table in tree.items():
+        near = suggest(other, (name,)) if other != name and isinstance(table, dict) else ""
+        if near and not table.keys().isdisjoint(wanted.__struct_fields__):
+            yield (other,), f"no such table{near}"
+
+
+def _find_password(table: Any) -> Iterator[Found]:
     url = table.get("url") if isinstance(table, dict) else None
     if isinstance(url, str) and holds_password(url):
-        said = 'a password does not belong in a file: url = { env = "DATABASE_URL" }'
-        problems.append(document.problem(("store", "url"), said))
-    if problems:
-        raise ConfigError(problems)
-    return msgspec.convert(table, StoreSettings)
-
-
-def misspelt(document: Document, name: str, kind: type[Struct]) -> list[Problem]:
-    """Tables that are nearly called so and speak of the same things. Others are profiles': `load` knows those."""
-    return [
-        document.problem((other,), f"no such table{near}")
-        for other, table in document.tree.items()
-        if other != name and (near := suggest(other, (name,)))
-        if isinstance(table, dict) and not table.keys().isdisjoint(kind.__struct_fields__)
-    ]
+        yield ("store", "url"), 'a password does not belong in a file: url = { env = "DATABASE_URL" }'
 
 
 def holds_password(url: str) -> bool:

@@ -44,6 +44,11 @@ class Rule(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """Facts that must not exceed this number."""
     text: str = ""
 
+    @property
+    def forbidden(self) -> tuple[str, ...]:
+        """What `never` names, one or several."""
+        return (self.never,) if isinstance(self.never, str) else self.never
+
     def applies(self, routes: Iterable[str], by: Fact = None) -> bool:
         """Whether the rule speaks of these routes; one about a layer holds only where it is known who decided."""
         if self.when.by and by not in self.when.by:
@@ -63,7 +68,7 @@ def violations(rules: Iterable[Rule], routes: tuple[str, ...], facts: Mapping[st
     for rule in rules:
         if not rule.applies(routes, facts.get("by")):
             continue
-        for name in (rule.never,) if isinstance(rule.never, str) else rule.never:
+        for name in rule.forbidden:
             if facts.get(name):
                 yield Violation(rule.id, name, facts[name], f"{name} must never be true for {', '.join(routes)}")
         for name, wanted in rule.must.items():

@@ -11,13 +11,14 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from msgspec import UNSET, Raw, Struct, UnsetType, json
-from msgspec.structs import force_setattr, replace
+from msgspec.structs import replace
 
 from .contain import contain, readable
+from .layer import Explain
 from .policy import Policy
-from .profile import Explain, Part, Placed, Profile
+from .profile import Part, Placed, Profile
 from .query import Query
-from .verdict import Fault, Reason, Verdict, VerdictForm
+from .verdict import Fault, Gate, Reason, Verdict, keep
 
 Ended = Literal["accepted", "held", "passed", "timeout", "error", "invalid", "breaker", "skipped"]
 
@@ -41,8 +42,9 @@ class Step(Struct, frozen=True, gc=False):
             kept = verdict._explained
             # Kept with the place it was rendered for: another layer may have returned the same verdict.
             if kept is None or kept[0] is not place or kept[1] != self.ended:
-                kept = (place, self.ended, _told(place, place.explain, verdict, self.ended))
-                force_setattr(verdict, "_explained", kept)
+                explain = None if place.call is None else place.call.explain
+                kept = (place, self.ended, _told(place, explain, verdict, self.ended))
+                keep(verdict, "_explained", kept)
             return kept[2]
         if self.fault is not None:
             return (Reason(f"{place.id}.{self.fault.kind}", self.fault.detail),)
@@ -51,8 +53,8 @@ class Step(Struct, frozen=True, gc=False):
     @property
     def details(self) -> tuple[Reason, ...]:
         """What else the layer can say of its verdict. Found anew each time: it is not in the log, nor in the JSON."""
-        elaborate, verdict = self.place.elaborate, self.verdict
-        return () if verdict is None or elaborate is None else _told(self.place, elaborate, verdict)
+        layer, verdict = self.place.call, self.verdict
+        return () if verdict is None or layer is None else _told(self.place, layer.elaborate, verdict)
 
 
 def _told(place: Placed, explain: Explain | None, verdict: Verdict, ended: str = "") -> tuple[Reason, ...]:
@@ -118,6 +120,8 @@ class Decision(Struct, frozen=True, eq=False, gc=False):
     """What this decision is to the question it is a part of."""
     id: str = ""
     elapsed_ns: int = 0
+    hits: tuple[int, ...] = ()
+    """Which of the profile's patterns were found, by their place in it."""
     _reasons: tuple[Reason, ...] | None = None
 
     @property
@@ -160,7 +164,7 @@ class Decision(Struct, frozen=True, eq=False, gc=False):
                 for step in self.steps:
                     if step.verdict is not None:
                         reasons += step.reasons
-            force_setattr(self, "_reasons", reasons)
+            keep(self, "_reasons", reasons)
         return reasons
 
     @property
@@ -201,7 +205,6 @@ class Decision(Struct, frozen=True, eq=False, gc=False):
         best = chosen if chosen is not None else self.held
         verdict = best.verdict if best is not None else None
         role, text, then = _WHOLE if self.part is None else _part_form(self.part)
-        # Before the reasons: a verdict that has been explained is known for one that its layer keeps and gives again.
         trace = [step.encoded or _step_form(step, chosen) for step in self.steps]
         return DecisionForm(
             self.id,
@@ -223,6 +226,8 @@ class Decision(Struct, frozen=True, eq=False, gc=False):
             role,
             text,
             then,
+            len(self.remarks),
+            self.hits or UNSET,
         )
 
 
@@ -233,8 +238,8 @@ class StepForm(Struct, frozen=True, omit_defaults=True, gc=False):
     kind: str
     ended: Ended
     elapsed_us: float
-    gate: Raw | None = None
-    verdict: VerdictForm | Raw | None = None
+    gate: Gate | None = None
+    verdict: Raw | None = None
     reasons: tuple[Reason, ...] | None = None
     """Given where they are not among the decision's own already: the losers' of a decision that a layer made."""
 
@@ -265,6 +270,10 @@ class DecisionForm(Struct, frozen=True, gc=False):
     """The part's own text."""
     then: str | UnsetType = UNSET
     """What a condition leads to."""
+    remark_count: int = 0
+    """How many of the reasons are no layer's: the last ones where a layer decided, else the first ones."""
+    hits: tuple[int, ...] | UnsetType = UNSET
+    """Which of the profile's patterns were found; where text is not kept, neither are they."""
 
 
 PartForm = tuple[str | UnsetType, str | UnsetType, str | UnsetType]
@@ -280,9 +289,6 @@ def _step_form(step: Step, chosen: Step | None) -> StepForm:
     if verdict is None:
         reasons = None if step.fault is None else step.reasons
         return StepForm(place.id, place.kind, step.ended, step.elapsed_ns / 1000, reasons=reasons)
-    form: VerdictForm | Raw | None = verdict._encoded
-    if form is None and verdict._explained is None:
-        form = VerdictForm(verdict.routes, verdict.confidence, verdict.margin, verdict.scores, verdict.decisive)
     # A fallback's reasons are those of the layers it fell back from.
     reasons = None if chosen is None or step is chosen else step.reasons
     return StepForm(
@@ -290,8 +296,8 @@ def _step_form(step: Step, chosen: Step | None) -> StepForm:
         place.kind,
         step.ended,
         step.elapsed_ns / 1000,
-        place.gate._encoded or place.gate.encoded,
-        form or verdict.encoded,
+        place.gate,
+        verdict.encoded,
         reasons,
     )
 
@@ -304,5 +310,4 @@ def idle_step(place: Placed) -> Step:
     why = place.absent or f"no installed package provides {place.kind}"
     missing = Fault("skipped", why) if place.needs == "install" else None
     step = Step(place, "passed", fault=missing)
-    force_setattr(step, "encoded", Raw(_encode(_step_form(step, None))))
-    return step
+    return replace(step, encoded=Raw(_encode(_step_form(step, None))))

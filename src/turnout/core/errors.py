@@ -7,6 +7,7 @@
     ├── QueryError              the caller's query is refused before any layer sees it
     │   ├── UnknownRoute        a declared route or ceiling the profile does not have
     │   └── QueryTooLarge       more text than a decision is promised for
+    ├── Refused                 a caller may not do what it asks, or asks for what nobody can do
     ├── ReplayMismatch          a decision cannot be replayed with this profile
     ├── NetError                something beyond this process did not answer as it should
     │   ├── EgressRefused       a connection to where the configuration does not lead
@@ -83,7 +84,7 @@ class ArtefactUnreadable(ConfigError):
 
 class UnknownProfile(ConfigError):
     def __init__(self, name: str, known: Iterable[str]) -> None:
-        known = tuple(known)
+        self.known = known = tuple(known)
         message = f"no such profile{suggest(name, known)} (known: {', '.join(known)}; or the path of a .toml file)"
         super().__init__([Problem(repr(name[:SHOWN]), message)])
 
@@ -103,6 +104,16 @@ class UnknownRoute(QueryError):
 class QueryTooLarge(QueryError):
     def __init__(self, size: int, limit: int) -> None:
         super().__init__(f"the text has {size:,} characters; at most {limit:,} are routed: shorten it, or send parts")
+
+
+class Refused(TurnoutError):
+    """`status` is the HTTP status, `kind` the error's name in the wire formats."""
+
+    def __init__(self, status: int, kind: str, message: str, *, retry_after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.kind = kind
+        self.retry_after_s = retry_after_s
 
 
 class ReplayMismatch(TurnoutError):
@@ -194,8 +205,8 @@ class NotStored(StoreUnavailable):
 
 
 class NoLogYet(StoreError):
-    def __init__(self, where: str) -> None:
-        super().__init__(f'{where}: no decision log here yet: turnout route "…" starts it, --db names another')
+    def __init__(self, where: str, start: str = "turnout route") -> None:
+        super().__init__(f"{where}: no decision log here yet: {start} starts it, --db names another")
 
 
 class SchemaTooNew(StoreError):

@@ -6,28 +6,19 @@ exact profile it came from.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, Protocol
 
 from msgspec import Meta, Raw, Struct
 
 from .contract import Rule
+from .errors import QueryError, UnknownRoute
+from .layer import Cost, JudgesBy, Layer
 from .policy import Policy
 from .query import Query, Reading
-from .verdict import Gate, Reason, Verdict, Who
+from .verdict import Gate, Reason, Who
 
 Share = Annotated[float, Meta(ge=0.0, le=1.0)]
-
-
-class Layer(Protocol):
-    """Judges a reading; `None` means: not mine.
-
-    A layer may also have `explain(verdict)`, which renders a verdict's evidence for the log and whoever asks, and
-    `elaborate(verdict)` for what takes longer to find: whoever looks at a decision waits for that, the log does not.
-    One that asks a model has `demand(query)`, the most it may ask about it, so that a key's budget can pay for it.
-    """
-
-    def __call__(self, reading: Reading, /) -> Verdict | Awaitable[Verdict | None] | None: ...
 
 
 class Adjust(Protocol):
@@ -45,18 +36,18 @@ class Part(Struct, frozen=True):
     """What a condition leads to: the reply is framed around it."""
 
 
-Needs = Literal["declared", "notes", "install"]
-"""What a layer judges by: a declared route, notes of the reading. `install`: no installed package provides its kind.
+class PatternSource(Struct, frozen=True, array_like=True):
+    """Something a profile looks for; a hit's id is its place among them."""
 
-A layer says so by its attribute `judges_by`."""
+    code: str
+    """Of the signal or rule it belongs to."""
+    kind: str
+    source: str
+    """As RE2 reads it."""
 
 
-def judges_by(layer: object) -> Needs | None:
-    said = getattr(layer, "judges_by", None)
-    return said if said in ("declared", "notes") else None
-
-
-Explain = Callable[[Verdict], tuple[Reason, ...]]
+Needs = Literal[JudgesBy, "install"]
+"""What a layer judges by. `install`: no installed package provides its kind, or what it would serve is not there."""
 
 
 class Placed(Struct, frozen=True):
@@ -64,13 +55,11 @@ class Placed(Struct, frozen=True):
 
     id: str
     kind: str
-    cost: Literal["free", "cpu", "network"]
+    cost: Cost
     who: Who
     gate: Gate
     deadline_ms: float
     call: Layer | None
-    explain: Explain | None = None
-    elaborate: Explain | None = None
     held_text: str = ""
     """How people read a verdict of this layer that its gate held back; `{confidence}` stands for the number."""
     absent: str = ""
@@ -114,7 +103,7 @@ class Profile(Struct, frozen=True, eq=False):
     blank: Default | None = None
     """What a query with nothing to read gets; None sends it through the layers like any other."""
     ordered: bool = False
-    """Routes are listed from cheapest to dearest, so a ceiling makes sense."""
+    """Routes are listed from the cheapest to the most expensive, so a ceiling makes sense."""
     deadline_ms: float = 400.0
     contract: tuple[Rule, ...] = ()
     adjust: tuple[Adjust, ...] = ()
@@ -127,8 +116,31 @@ class Profile(Struct, frozen=True, eq=False):
     """What the loader noticed that is no mistake: kinds not installed, settings applied."""
     resolved: Mapping[str, Any] = {}
     """The whole profile as plain data, after `extends` and settings."""
+    patterns: tuple[PatternSource, ...] = ()
+    """Everything it looks for, in the order of a reading's hits."""
     encoded_policies: Mapping[str, Raw] = {}
     """Each policy as JSON, written once: a policy never changes while its profile lives."""
+
+    def routes_up_to(self, ceiling: str) -> tuple[str, ...]:
+        """The routes a caller with this ceiling may have, cheapest first.
+
+        Raises QueryError for a ceiling that is no route, and for any where routes have no order.
+        """
+        if ceiling not in self.routes:
+            raise UnknownRoute("ceiling", ceiling, self.routes)
+        if not self.ordered:
+            raise QueryError(
+                f"ceiling {ceiling!r}: the routes of profile {self.name!r} have no order; "
+                "leave the ceiling out, or say ordered = true in the profile"
+            )
+        return self.routes[: self.routes.index(ceiling) + 1]
+
+    def lower_ceiling(self, asked: str | None, granted: str | None) -> str | None:
+        """The lower of the ceiling a request asks for and the one its key has, which binds only where it is a route."""
+        if granted is None or granted not in self.routes or not self.ordered:
+            return asked
+        above = asked in self.routes and asked not in self.routes_up_to(granted)
+        return granted if asked is None or above else asked
 
     def __repr__(self) -> str:
         return f"Profile({self.name!r}, hash={self.hash!r}, routes={list(self.routes)})"

@@ -12,9 +12,6 @@ from msgspec import Struct
 MAX_CHARACTERS = 16 * 1024 * 1024
 """The longest text a decision is promised for: the gateway's own limit for one string, 16 Mi characters."""
 
-NOT_KEPT = "store.not_kept"
-"""The note of a reading whose text is no longer known: the decision log did not keep it."""
-
 
 class Turn(Struct, frozen=True, gc=False):
     """One message of a conversation."""
@@ -32,7 +29,7 @@ class Query(Struct, frozen=True, omit_defaults=True, gc=False):
     declared: str | None = None
     """A route the caller asks for by name; honoured through the policy and still logged."""
     ceiling: str | None = None
-    """The dearest route this caller may have, in a profile whose routes are ordered."""
+    """The most expensive route this caller may have, in a profile whose routes are ordered."""
     session: str | None = None
     tenant: str | None = None
     intents: tuple[str, ...] = ()

@@ -18,14 +18,12 @@ from msgspec import Struct
 
 from .contain import contain
 from .embed import Embeds
+from .layer import Cost, Layer, adapt
 from .model import Asks
-from .profile import Adjust, Layer
+from .profile import Adjust
 from .verdict import Fault, Who
 
 GROUP = "turnout.layers"
-
-Cost = Literal["free", "cpu", "network"]
-"""`free` runs inline, `cpu` inline or in a thread (long inputs), `network` is awaited under a deadline."""
 
 Stage = Literal["layer", "adjust"]
 
@@ -66,6 +64,16 @@ class Kind(Struct, frozen=True):
     stage: Stage
     factory: Callable[..., Any]
 
+    def faults(self, config: Struct, routes: tuple[str, ...]) -> list[tuple[str, str]]:
+        """What is wrong with a config beyond its types, as (where, message); a config class may have `faults`."""
+        find = getattr(config, "faults", None)
+        return [] if find is None else list(find(routes))
+
+    def produces(self, config: Struct) -> set[str] | None:
+        """The routes that a layer with this config can choose; None: any, for all that is known."""
+        find = getattr(config, "produces", None)
+        return None if find is None else set(find())
+
 
 _kinds: dict[str, Kind] = {}
 _broken: dict[str, str] = {}
@@ -82,7 +90,11 @@ def kind(name: str, *, cost: Cost = "free", who: Who = "R", stage: Stage = "laye
     def register(factory: F) -> F:
         parameters = list(inspect.signature(factory).parameters)
         config = typing.get_type_hints(factory)[parameters[0]]
-        build = factory if len(parameters) > 1 else lambda config, _supplies: factory(config)
+
+        def build(config: Struct, supplies: Supplies) -> Layer | Adjust:
+            made = factory(config, supplies) if len(parameters) > 1 else factory(config)
+            return adapt(made) if stage == "layer" else made
+
         known = _kinds.get(name)
         if known is not None and _origin(known.factory) != _origin(factory):
             raise ValueError(f"kind {name!r} is taken by {_origin(known.factory)}: give this one another name")

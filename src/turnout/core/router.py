@@ -15,12 +15,12 @@ from time import perf_counter_ns
 from typing import Any, NamedTuple
 
 from msgspec import ValidationError, convert, to_builtins
-from msgspec.structs import force_setattr, replace
+from msgspec.structs import replace
 
 from .aside import INLINE
 from .contain import contain, to_fault
 from .decision import Decision, Step, idle_step
-from .errors import QueryError, QueryTooLarge, ReplayMismatch, UnknownRoute
+from .errors import QueryError, QueryTooLarge, ReplayMismatch
 from .ident import new_id
 from .profile import Default, Part, Placed, Profile
 from .query import MAX_CHARACTERS, Query, Reading
@@ -28,6 +28,9 @@ from .verdict import Answer, Fault, How, Reason, Verdict, check_verdict
 
 Steps = Generator[tuple[Placed, Reading], tuple[Answer, int], Decision]
 """Yields (layer, reading), is sent (answer, nanoseconds it took), returns the decision."""
+
+Stamp = Callable[[tuple[Step, ...], Part | None], tuple[str, int]]
+"""What only a driver knows of a decision: its id, and how long it took in nanoseconds."""
 
 Admit = Callable[[Placed, Query], str]
 """Whether a network layer may be asked about a query: why not, or nothing."""
@@ -56,22 +59,25 @@ class Counterfactual(NamedTuple):
         return f"would be {' + '.join(self.routes)} ({self.confidence:.2f}) without {self.signal}"
 
 
+def _stamp(started: int, steps: tuple[Step, ...], part: Part | None) -> tuple[str, int]:
+    # Parts are decided in one go: what is known of each is how long its layers took.
+    return new_id(), perf_counter_ns() - started if part is None else sum(step.elapsed_ns for step in steps)
+
+
+def _unstamped(steps: tuple[Step, ...], part: Part | None) -> tuple[str, int]:
+    """For a decision that is only looked at: a replay, a counterfactual."""
+    return "", 0
+
+
 class Router:
     """One profile, ready to decide."""
 
-    __slots__ = ("asked", "direct", "profile", "stations", "unasked")
+    __slots__ = ("profile", "stations")
 
     def __init__(self, profile: Profile) -> None:
         self.profile = profile
         self.stations = tuple((place, idle_step(place)) for place in profile.layers)
         """Each layer, and how it ends when it is not asked."""
-        # Most queries declare nothing and carry no notes: layers at the front that judge by those pass for all of them.
-        given = ("declared", "notes")
-        first = next((i for i, place in enumerate(profile.layers) if place.needs not in given), len(self.stations))
-        self.direct = profile.off is None and profile.split is None
-        """Every question that is not blank goes straight to the layers."""
-        self.unasked = [idle for _, idle in self.stations[:first]]
-        self.asked = self.stations[first:]
 
     def __repr__(self) -> str:
         return f"Router({self.profile!r})"
@@ -84,14 +90,14 @@ class Router:
         """
         started = perf_counter_ns()
         query = self.accept(query)
-        steps = self.steps(query)
+        steps = self.steps(query, stamp=functools.partial(_stamp, started))
         # A long text is read beside the event loop, and judged there by what takes its time.
         short = _is_short(query)
         answer: tuple[Answer, int] | None = None
         while True:
             step = _advance(steps, answer) if short else await asyncio.to_thread(_advance, steps, answer)
             if isinstance(step, Decision):
-                return _seal(step, started)
+                return step
             place, reading = step
             if place.cost == "free" or (place.cost == "cpu" and short):
                 answer = _ask_now(place, reading)
@@ -104,13 +110,14 @@ class Router:
     def route_sync(self, query: str | Query) -> Decision:
         """Decide with local layers only; a network layer is skipped."""
         started = perf_counter_ns()
-        steps = self.steps(self.accept(query))
+        steps = self.steps(self.accept(query), stamp=functools.partial(_stamp, started))
         try:
             place, reading = next(steps)
             while True:
                 place, reading = steps.send(_ask_now(place, reading))
         except StopIteration as stop:
-            return _seal(stop.value, started)
+            decision: Decision = stop.value
+            return decision
 
     def accept(self, query: str | Query) -> Query:
         """The query, validated; the only place where routing can refuse."""
@@ -124,13 +131,7 @@ class Router:
             raise QueryTooLarge(size, MAX_CHARACTERS)
         profile = self.profile
         if query.ceiling is not None:
-            if query.ceiling not in profile.routes:
-                raise UnknownRoute("ceiling", query.ceiling, profile.routes)
-            if not profile.ordered:
-                raise QueryError(
-                    f"ceiling {query.ceiling!r}: the routes of profile {profile.name!r} have no order; "
-                    "leave the ceiling out, or say ordered = true in the profile"
-                )
+            profile.routes_up_to(query.ceiling)
         if query.declared is not None:
             if query.declared.strip().casefold() in profile.undeclared:
                 return replace(query, declared=None)
@@ -143,43 +144,39 @@ class Router:
                 validate(query.declared)
         return query
 
-    def steps(self, query: Query, muted: frozenset[str] = frozenset(), part: Part | None = None) -> Steps:
+    def steps(
+        self, query: Query, muted: frozenset[str] = frozenset(), part: Part | None = None, stamp: Stamp = _unstamped
+    ) -> Steps:
         """The one loop. `part` is what the query is to a question it is a part of; a part is not split again."""
         profile = self.profile
         unsplit: tuple[Reason, ...] = ()
         reading = profile.read(query)
         if muted:
             reading = profile.mute(reading, muted)
-        if not reading.folded or not self.direct:
-            if profile.off is not None:
-                return self._default(reading, profile.off, "router.off", "the router is switched off", part)
-            if profile.blank is not None and reading.blank and query.declared is None:
-                return self._default(reading, profile.blank, "router.blank", "the question is blank", part)
-            if profile.split is not None and part is None:
-                parts = contain(profile.split, reading)
-                if _are_parts(parts):
-                    return (yield from self._compose(reading, parts, muted))
-                if parts != ():
-                    detail = parts.detail if isinstance(parts, Fault) else f"returned {repr(parts)[:80]}"
-                    unsplit = (Reason("split.error", f"the question could not be taken apart: {detail}"),)
+        if profile.off is not None:
+            return self._default(reading, profile.off, "router.off", "the router is switched off", part, stamp)
+        if not reading.folded and profile.blank is not None and reading.blank and query.declared is None:
+            return self._default(reading, profile.blank, "router.blank", "the question is blank", part, stamp)
+        if profile.split is not None and part is None:
+            parts = contain(profile.split, reading)
+            if _are_parts(parts):
+                return (yield from self._compose(reading, parts, muted, stamp))
+            if parts != ():
+                unsplit = (Reason("split.error", f"the question could not be taken apart: {_complain(parts)}"),)
 
-        if query.declared is None and not reading.notes:
-            trace, stations = self.unasked.copy(), self.asked
-        else:
-            trace, stations = [], self.stations
+        trace: list[Step] = []
         held: Step | None = None
         chosen: Step | None = None
         mishap = "-"
         said: list[tuple[str, float | None]] = []
-        for place, idle in stations:
+        for place, idle in self.stations:
             needs = place.needs
-            if needs == "install":
-                trace.append(idle)
-                said.append((place.id, None))
-                continue
-            if needs is not None and not (query.declared if needs == "declared" else reading.notes):
-                trace.append(idle)
-                continue
+            if needs is not None:
+                if needs == "install":
+                    said.append((place.id, None))
+                if needs == "install" or not (query.declared if needs == "declared" else reading.notes):
+                    trace.append(idle)
+                    continue
             raw, elapsed = yield place, reading
             # A verdict that was found sound for these routes before needs no second look.
             sound = type(raw) is Verdict and raw._sound is profile.routes
@@ -227,6 +224,8 @@ class Router:
             routes, how, more = self._adjust(reading, routes, how)
             remarks += more
         remarks += unsplit
+        asked = tuple(trace)
+        ident, elapsed = stamp(asked, part)
         return Decision(
             profile,
             query,
@@ -235,12 +234,15 @@ class Router:
             margin,
             by,
             who + how,
-            tuple(trace),
+            asked,
             chosen,
             held,
             remarks,
             (),
             part,
+            ident,
+            elapsed,
+            hits=reading.hits,
         )
 
     def _adjust(
@@ -257,19 +259,22 @@ class Router:
                 routes, reason = change
                 remarks.append(reason)
             else:
-                detail = change.detail if isinstance(change, Fault) else f"returned {repr(change)[:80]}"
-                remarks.append(Reason("adjust.error", f"an adjustment failed and changed nothing: {detail}"))
+                told = f"an adjustment failed and changed nothing: {_complain(change)}"
+                remarks.append(Reason("adjust.error", told))
         if (ceiling := reading.query.ceiling) is not None:
-            limit = profile.routes.index(ceiling)
-            clamped = tuple(dict.fromkeys(profile.routes[min(profile.routes.index(r), limit)] for r in routes))
+            allowed = profile.routes_up_to(ceiling)
+            clamped = tuple(dict.fromkeys(route if route in allowed else ceiling for route in routes))
             if clamped != routes:
                 remarks.append(Reason("clamp.ceiling", f"{routes[0]} is above this caller's ceiling {ceiling}"))
                 routes, how = clamped, "k"
         return routes, how, tuple(remarks)
 
-    def _default(self, reading: Reading, default: Default, code: str, text: str, part: Part | None) -> Decision:
+    def _default(
+        self, reading: Reading, default: Default, code: str, text: str, part: Part | None, stamp: Stamp
+    ) -> Decision:
         remarks = (Reason(code, text),)
         routes, how, more = self._adjust(reading, (default.route,), "-")
+        ident, elapsed = stamp((), part)
         return Decision(
             self.profile,
             reading.query,
@@ -280,17 +285,20 @@ class Router:
             "N" + how,
             remarks=remarks + more,
             part=part,
+            id=ident,
+            elapsed_ns=elapsed,
         )
 
-    def _compose(self, reading: Reading, parts: tuple[Part, ...], muted: frozenset[str]) -> Steps:
+    def _compose(self, reading: Reading, parts: tuple[Part, ...], muted: frozenset[str], stamp: Stamp) -> Steps:
         """A compound question: each part is decided on its own, and the whole is as sure as its least sure part."""
         decided: list[Decision] = []
         for part in parts:
-            decision = yield from self.steps(part.query, muted, part)
+            decision = yield from self.steps(part.query, muted, part, stamp)
             decided.append(decision)
         weakest = min(decided, key=lambda decision: decision.confidence)
         count = f"{len(decided)} parts, each" if len(decided) > 1 else "one part,"
         notes = tuple(Reason(code, _note(code)) for code in reading.notes)
+        ident, elapsed = stamp((), None)
         return Decision(
             self.profile,
             reading.query,
@@ -301,6 +309,8 @@ class Router:
             weakest.outcome,
             remarks=(Reason("split.parts", f"{count} decided on its own"), *notes),
             parts=tuple(decided),
+            id=ident,
+            elapsed_ns=elapsed,
         )
 
     def replay(self, decision: Decision) -> Decision:
@@ -334,14 +344,15 @@ class Router:
             return again
 
 
-def _recorded(decision: Decision) -> dict[str, Iterator[Answer]]:
-    """What each network layer answered, in the order it was asked; parts of a compound question included."""
-    answers: dict[str, list[Answer]] = {}
-    for whole in (decision, *decision.parts):
-        for step in whole.steps:
-            if step.place.cost == "network":
-                answers.setdefault(step.place.id, []).append(step.verdict or step.fault)
-    return {layer: iter(found) for layer, found in answers.items()}
+def _check_types(query: object) -> Query:
+    """The query, its fields of the types they say."""
+    if not isinstance(query, Query):
+        raise QueryError(f"a query is a string or a turnout.Query, not {type(query).__name__}")
+    try:
+        checked = convert(to_builtins(query), Query)
+    except ValidationError as error:
+        raise QueryError(f"the query cannot be used: {error}") from None
+    return query if query == checked else checked
 
 
 def _size(query: Query) -> int:
@@ -363,47 +374,6 @@ def _advance(steps: Steps, answer: tuple[Answer, int] | None) -> tuple[Placed, R
     except StopIteration as stop:
         decision: Decision = stop.value
         return decision
-
-
-def _check_types(query: object) -> Query:
-    """The query, its fields of the types they say."""
-    if not isinstance(query, Query):
-        raise QueryError(f"a query is a string or a turnout.Query, not {type(query).__name__}")
-    try:
-        checked = convert(to_builtins(query), Query)
-    except ValidationError as error:
-        raise QueryError(f"the query cannot be used: {error}") from None
-    return query if query == checked else checked
-
-
-def _seal(decision: Decision, started: int) -> Decision:
-    """Give a decision what only a driver knows. Nobody has seen it yet, so to everybody it is immutable."""
-    for part in decision.parts:
-        force_setattr(part, "id", new_id())
-        # The parts were decided in one go: what is known of each is how long its layers took.
-        force_setattr(part, "elapsed_ns", sum(step.elapsed_ns for step in part.steps))
-    force_setattr(decision, "id", new_id())
-    force_setattr(decision, "elapsed_ns", perf_counter_ns() - started)
-    return decision
-
-
-def _limit_shift(
-    profile: Profile, chosen: Step, held: Step, routes: tuple[str, ...], how: str, remarks: tuple[Reason, ...]
-) -> tuple[tuple[str, ...], str, tuple[Reason, ...]]:
-    """The routes, no further from what the layers before were inclined to than the profile allows."""
-    most: int = chosen.place.max_shift  # type: ignore[assignment]
-    order = profile.routes
-    here: int = order.index(held.verdict.routes[0])  # type: ignore[union-attr]
-    there = order.index(routes[0])
-    within = max(here - most, min(here + most, there))
-    if within == there:
-        return routes, how, remarks
-    said = f"{chosen.place.id} says {routes[0]}, more than {most} from {order[here]}, as {held.place.id} was inclined"
-    return (order[within],), "k", (*remarks, Reason("clamp.shift", said))
-
-
-def _are_parts(parts: object) -> bool:
-    return isinstance(parts, tuple) and bool(parts) and all(isinstance(part, Part) for part in parts)
 
 
 def _ask_now(place: Placed, reading: Reading) -> tuple[Answer, int]:
@@ -441,6 +411,15 @@ async def _ask(place: Placed, reading: Reading, left_ms: float) -> tuple[Answer,
     return _outcome(task), perf_counter_ns() - started
 
 
+async def _call(place: Placed, reading: Reading) -> Any:
+    """A coroutine layer is awaited here; a plain function, however slow, runs in a thread."""
+    call: Any = place.call
+    if call.awaits:
+        return await call(reading)
+    answer = await asyncio.to_thread(contain, call, reading)
+    return await answer if isinstance(answer, Awaitable) else answer
+
+
 def _outcome(task: asyncio.Task[Any]) -> Any:
     if task.cancelled():
         return Fault("error", "the layer cancelled itself")
@@ -458,13 +437,28 @@ def _abandon(task: asyncio.Task[Any]) -> None:
     task.cancel()
 
 
-async def _call(place: Placed, reading: Reading) -> Any:
-    """A coroutine layer is awaited here; a plain function, however slow, runs in a thread."""
-    call: Any = place.call
-    if asyncio.iscoroutinefunction(call) or asyncio.iscoroutinefunction(getattr(call, "__call__", None)):  # noqa: B004
-        return await call(reading)
-    answer = await asyncio.to_thread(contain, call, reading)
-    return await answer if isinstance(answer, Awaitable) else answer
+def _are_parts(parts: object) -> bool:
+    return isinstance(parts, tuple) and bool(parts) and all(isinstance(part, Part) for part in parts)
+
+
+def _complain(found: object) -> str:
+    """What is wrong with what a plug-in returned, or how it failed."""
+    return found.detail if isinstance(found, Fault) else f"returned {repr(found)[:80]}"
+
+
+def _limit_shift(
+    profile: Profile, chosen: Step, held: Step, routes: tuple[str, ...], how: str, remarks: tuple[Reason, ...]
+) -> tuple[tuple[str, ...], str, tuple[Reason, ...]]:
+    """The routes, no further from what the layers before were inclined to than the profile allows."""
+    most: int = chosen.place.max_shift  # type: ignore[assignment]
+    order = profile.routes
+    here: int = order.index(held.verdict.routes[0])  # type: ignore[union-attr]
+    there = order.index(routes[0])
+    within = max(here - most, min(here + most, there))
+    if within == there:
+        return routes, how, remarks
+    said = f"{chosen.place.id} says {routes[0]}, more than {most} from {order[here]}, as {held.place.id} was inclined"
+    return (order[within],), "k", (*remarks, Reason("clamp.shift", said))
 
 
 @functools.lru_cache(maxsize=4096)
@@ -495,3 +489,13 @@ _NOTES = {
     "extract.tail": "a long message without a system role: only what follows its last blank line was read",
     "scan.window": "the text is very long: its beginning and end were read",
 }
+
+
+def _recorded(decision: Decision) -> dict[str, Iterator[Answer]]:
+    """What each network layer answered, in the order it was asked; parts of a compound question included."""
+    answers: dict[str, list[Answer]] = {}
+    for whole in (decision, *decision.parts):
+        for step in whole.steps:
+            if step.place.cost == "network":
+                answers.setdefault(step.place.id, []).append(step.verdict or step.fault)
+    return {layer: iter(found) for layer, found in answers.items()}

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, Literal, get_args
 
-from msgspec import Raw, Struct, json
+from msgspec import UNSET, Raw, Struct, UnsetType, json
 from msgspec.structs import force_setattr
 
 Who = Literal["D", "R", "S", "K", "E", "L", "A", "C", "F", "N"]
@@ -27,7 +27,7 @@ class Reason(Struct, frozen=True, gc=False):
     text: str
 
 
-class Verdict(Struct, frozen=True, gc=False, eq=False):
+class Verdict(Struct, frozen=True, eq=False):
     routes: tuple[str, ...]
     confidence: float
     margin: float = 0.0
@@ -41,18 +41,30 @@ class Verdict(Struct, frozen=True, gc=False, eq=False):
     """False: `confidence` is a score on [0, 1], not a fitted probability."""
     who: Who | None = None
     """Who decided, where it is not the layer's own kind: an answer kept from before is the cache's."""
-    _encoded: Raw | None = None
-    _explained: tuple[object, str, tuple[Reason, ...]] | None = None
+    adds: Mapping[str, float] = {}
+    """What each reason adds to the score of the first route, or to the only score, by its code; where that is known."""
     _sound: tuple[str, ...] | None = None
+    _explained: tuple[object, str, tuple[Reason, ...]] | None = None
+    _encoded: Raw | None = None
 
     @property
     def encoded(self) -> Raw:
-        """The JSON form. A layer that sees the same evidence again may return the same verdict, so it is kept."""
-        encoded = self._encoded
-        if encoded is None:
-            encoded = Raw(_encode(VerdictForm(self.routes, self.confidence, self.margin, self.scores, self.decisive)))
-            force_setattr(self, "_encoded", encoded)
-        return encoded
+        """The JSON form."""
+        if self._encoded is None:
+            keep(self, "_encoded", Raw(json.encode(self.form())))
+        return self._encoded  # type: ignore[return-value]
+
+    def form(self) -> VerdictForm:
+        """What the JSON form is written from."""
+        return VerdictForm(
+            self.routes,
+            self.confidence,
+            self.margin,
+            self.scores,
+            self.decisive,
+            self.calibrated or UNSET,
+            self.adds or UNSET,
+        )
 
     def __eq__(self, other: object) -> bool:
         # What is kept for speed is no part of the value.
@@ -66,7 +78,18 @@ class Verdict(Struct, frozen=True, gc=False, eq=False):
 
     def _content(self) -> tuple[object, ...]:
         stated = (self.routes, self.confidence, self.margin, dict(self.scores), self.reasons, self.evidence)
-        return (*stated, self.decisive, self.calibrated, self.who)
+        return (*stated, self.decisive, self.calibrated, self.who, dict(self.adds))
+
+
+def keep(value: Struct, name: str, found: object) -> None:
+    """The one cache in core: what was found out about a verdict or a decision stays with it, in a field of its own
+    that is no part of the value. A layer that sees the same evidence again may return the same verdict, whose
+    soundness, reasons and JSON form are known by then.
+
+    Such a value must be tracked by the garbage collector if what is kept leads back to it: the reasons of a verdict
+    are kept with their layer, and the layer may keep the verdict.
+    """
+    force_setattr(value, name, found)
 
 
 class VerdictForm(Struct, frozen=True, gc=False):
@@ -77,9 +100,9 @@ class VerdictForm(Struct, frozen=True, gc=False):
     margin: float
     scores: Mapping[str, float]
     decisive: bool
-
-
-_encode = json.Encoder().encode
+    calibrated: bool | UnsetType = UNSET
+    """Given where `confidence` is a fitted probability."""
+    adds: Mapping[str, float] | UnsetType = UNSET
 
 
 class Gate(Struct, frozen=True, gc=False):
@@ -87,16 +110,6 @@ class Gate(Struct, frozen=True, gc=False):
 
     confidence: float = 0.0
     margin: float = 0.0
-    _encoded: Raw | None = None
-
-    @property
-    def encoded(self) -> Raw:
-        """The JSON form."""
-        encoded = self._encoded
-        if encoded is None:
-            encoded = Raw(_encode({"confidence": self.confidence, "margin": self.margin}))
-            force_setattr(self, "_encoded", encoded)
-        return encoded
 
     def admits(self, verdict: Verdict) -> bool:
         return verdict.decisive or (verdict.confidence >= self.confidence and verdict.margin >= self.margin)
@@ -125,7 +138,7 @@ def check_verdict(verdict: object, routes: tuple[str, ...]) -> Answer:
             return verdict
         if (unsound := _find_unsound(verdict, routes)) is not None:
             return Fault("invalid", unsound)
-        force_setattr(verdict, "_sound", routes)
+        keep(verdict, "_sound", routes)
         return verdict
     if verdict is None or (type(verdict) is Fault and verdict.kind in _FAULTS):
         return verdict
@@ -147,9 +160,9 @@ def _find_unsound(verdict: Any, routes: tuple[str, ...]) -> str | None:
         return f"margin {_show(margin)} is not a number from 0 up"
     if type(verdict.reasons) is not tuple or any(type(reason) is not Reason for reason in verdict.reasons):
         return "its reasons are not a tuple of Reason"
-    scores = verdict.scores
-    if not (type(scores) is dict or isinstance(scores, Mapping)) or not all(map(_is_number, scores.values())):
-        return "its scores are not numbers by name"
+    for field, numbers in (("scores", verdict.scores), ("adds", verdict.adds)):
+        if not (type(numbers) is dict or isinstance(numbers, Mapping)) or not all(map(_is_number, numbers.values())):
+            return f"its {field} are not numbers by name"
     if type(verdict.evidence) is not tuple:
         return "its evidence is not a tuple"
     return None

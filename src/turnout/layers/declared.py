@@ -12,6 +12,7 @@ from typing import Literal
 from msgspec import Struct
 
 from turnout.core.errors import UnknownRoute
+from turnout.core.layer import JudgesBy, Layer
 from turnout.core.query import Reading
 from turnout.core.registry import Supplies, kind
 from turnout.core.verdict import Reason, Verdict
@@ -35,8 +36,8 @@ class DeclaredConfig(Struct, frozen=True, forbid_unknown_fields=True):
         return found
 
 
-class Declared:
-    judges_by = "declared"
+class Declared(Layer):
+    judges_by: JudgesBy | None = "declared"
 
     def __init__(self, config: DeclaredConfig, routes: tuple[str, ...]) -> None:
         names = {route.casefold(): route for route in routes}
@@ -44,7 +45,7 @@ class Declared:
         prefixed = {prefix.casefold() + name: route for prefix in config.prefixes for name, route in names.items()}
         self.names = prefixed | names
         self.routes = routes
-        self.nothing = frozenset(name.casefold() for name in config.nothing)
+        self.undeclared = frozenset(name.casefold() for name in config.nothing)
         self.rejects = config.unknown == "reject"
 
     def validate(self, declared: str) -> None:

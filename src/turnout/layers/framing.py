@@ -14,7 +14,7 @@ from turnout.core.errors import suggest
 from turnout.core.query import Reading
 from turnout.core.registry import Supplies, kind
 from turnout.core.verdict import Reason
-from turnout.text.framing import PHRASES
+from turnout.text.framing import phrases
 from turnout.text.match import Phrase
 
 
@@ -29,7 +29,7 @@ class FramingConfig(Struct, frozen=True, forbid_unknown_fields=True):
 class Framing:
     def __init__(self, config: FramingConfig, supplies: Supplies) -> None:
         self.route = config.route
-        self.shown = {supplies.phrases.add(Phrase((phrase,)), "framing.added"): phrase for phrase in PHRASES}
+        self.shown = {supplies.phrases.add(Phrase((phrase,)), "framing.added"): phrase for phrase in phrases()}
 
     def __call__(self, reading: Reading, routes: tuple[str, ...]) -> tuple[tuple[str, ...], Reason] | None:
         # A caller who names the route has decided already.

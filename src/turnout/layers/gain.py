@@ -15,13 +15,14 @@ from msgspec import Meta, Struct
 
 from turnout.core.embed import Embeds
 from turnout.core.errors import ConfigError, Problem, suggest
+from turnout.core.layer import Absent, Layer
 from turnout.core.query import Reading
 from turnout.core.registry import Supplies, kind
 from turnout.core.verdict import Reason, Verdict
 
 from .artefact import MANIFEST
 from .gain_model import EMBEDDED_CHARACTERS, GainModel, TierChoice, read_gains
-from .student import AbsentModel, find_folder
+from .student import find_folder
 
 # What rounds to no gain at all.
 LEAST_GAIN = 0.005
@@ -47,7 +48,7 @@ class GainConfig(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=
             yield "costs", "are all the same: nothing could be saved"
 
 
-class Gain:
+class Gain(Layer):
     """Serves one trained model."""
 
     def __init__(self, config: GainConfig, gains: GainModel, embedder: Embeds | None = None) -> None:
@@ -60,7 +61,6 @@ class Gain:
         self.embedder = embedder if fits and not hasattr(embedder, "fetch") else None
         self.tiers = gains.manifest.tiers
         self.artefact = gains.manifest.digest
-        """What the profile's hash must cover."""
 
     def __call__(self, reading: Reading) -> Verdict | None:
         folded = reading.folded
@@ -116,20 +116,18 @@ def _say(share: float) -> str:
 
 
 @kind("gain.v1", cost="cpu", who="E")
-def gain(config: GainConfig, supplies: Supplies) -> Gain | AbsentModel:
+def gain(config: GainConfig, supplies: Supplies) -> Gain | Absent:
     folder = find_folder(config, supplies)
     name = supplies.profile or "NAME"
     if folder is None:
         pinned = f" of digest {config.artefact}" if config.artefact else ""
-        return AbsentModel(f"nothing was learnt from outcomes yet{pinned} (turnout train -p {name} --outcomes FILE)")
+        return Absent(f"nothing was learnt from outcomes yet{pinned} (turnout train -p {name} --outcomes FILE)")
     if find_spec("numpy") is None:
-        return AbsentModel(
-            "what was learnt is served with NumPy, which is not installed (pip install 'turnout[student]')"
-        )
+        return Absent("what was learnt is served with NumPy, which is not installed (pip install 'turnout[student]')")
     gains = read_gains(folder)
     manifest = gains.manifest
     if config.artefact and manifest.digest != config.artefact:
-        return AbsentModel(f"the model in {folder} is {manifest.digest}, not {config.artefact} (turnout promote)")
+        return Absent(f"the model in {folder} is {manifest.digest}, not {config.artefact} (turnout student promote)")
     unknown = [tier for tier in manifest.tiers if tier not in supplies.routes]
     if unknown:
         said = (

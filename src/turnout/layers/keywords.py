@@ -12,6 +12,7 @@ from typing import Literal
 from msgspec import Struct
 
 from turnout.core.errors import suggest
+from turnout.core.layer import Layer
 from turnout.core.query import Reading
 from turnout.core.registry import Supplies, kind
 from turnout.core.verdict import Reason, Verdict
@@ -40,7 +41,7 @@ class KeywordsConfig(Struct, frozen=True, forbid_unknown_fields=True):
         return set(self.phrases)
 
 
-class Keywords:
+class Keywords(Layer):
     def __init__(self, config: KeywordsConfig, supplies: Supplies) -> None:
         self.routes = list(config.phrases)
         self.owner: dict[int, int] = {}

@@ -19,13 +19,14 @@ from msgspec import Meta, Struct, json
 from msgspec.structs import replace
 
 from turnout.core.errors import NetError, TimedOut
+from turnout.core.layer import Absent, Layer
 from turnout.core.model import Asks, Demand, Prompt
 from turnout.core.query import Query, Reading
 from turnout.core.registry import Supplies, kind
 from turnout.core.verdict import Fault, Reason, Verdict
 from turnout.text.reference import needs_history
 
-from .reply import Said, read_label, read_labels, read_object
+from .reply import Labels, read_label, read_labels, read_object
 
 # Our own limit ends a call before the driver's does, so that it is we who say it took too long.
 HASTE = 0.97
@@ -67,7 +68,7 @@ class LlmConfig(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=T
         return [(place, f"{route!r} is not a route") for place, route in named if route not in routes]
 
 
-class Llm:
+class Llm(Layer):
     """Asks, reads the reply, remembers it."""
 
     def __init__(
@@ -132,7 +133,7 @@ class Llm:
             return ()
         return reading.query.intents[-self.config.history :]
 
-    def _read(self, text: str) -> Said | None:
+    def _read(self, text: str) -> Labels | None:
         match self.config.reply:
             case "label":
                 return read_label(text, self.names)
@@ -141,7 +142,7 @@ class Llm:
             case "json":
                 return read_object(text, self.names)
 
-    def _verdict(self, said: Said, model: str, cost: float | None) -> Verdict:
+    def _verdict(self, said: Labels, model: str, cost: float | None) -> Verdict:
         confidence = self.config.confidence if said.confidence is None else said.confidence
         told = f"{model} says {' + '.join(said.routes)}"
         reasons = [Reason("llm.answer", told)]
@@ -168,21 +169,11 @@ def _key(*names: str) -> bytes:
     return told.digest()
 
 
-class Absent:
-    """Stands where a model would be asked and none is configured. The profile passes it by, and says why."""
-
-    def __init__(self, slot: str) -> None:
-        self.absent = f"no model fills the slot {slot!r} (turnout models set {slot} PROVIDER/MODEL)"
-
-    def __call__(self, reading: Reading) -> None:
-        return None
-
-
 @kind("llm.v1", cost="network", who="L")
 def llm(config: LlmConfig, supplies: Supplies) -> Llm | Absent:
     models, slot = supplies.models, config.model or config.slot
     if models is None or not models.has(slot):
-        return Absent(slot)
+        return Absent(f"no model fills the slot {slot!r} (turnout models set {slot} PROVIDER/MODEL)")
     return Llm(config, supplies, models)
 
 

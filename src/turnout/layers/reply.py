@@ -52,7 +52,7 @@ _DOUBTS = re.compile(
 _word = re.compile(r"[\w-]+").fullmatch
 
 
-class Said(NamedTuple):
+class Labels(NamedTuple):
     routes: tuple[str, ...]
     confidence: float | None = None
     """What the model says of its own sureness; None where the form has no place for it."""
@@ -66,14 +66,14 @@ def without_thought(text: str) -> str:
     return fenced[1].strip() if fenced is not None else text
 
 
-def read_label(text: str, names: Mapping[str, str]) -> Said | None:
+def read_label(text: str, names: Mapping[str, str]) -> Labels | None:
     """Exactly one name: as the whole reply, else in a sentence that states it. `names` are case-folded."""
     text = without_thought(text)
     route = _named(text, names) or _stated(text, names)
-    return Said((route,)) if route is not None else None
+    return Labels((route,)) if route is not None else None
 
 
-def read_labels(text: str, names: Mapping[str, str], most: int) -> Said | None:
+def read_labels(text: str, names: Mapping[str, str], most: int) -> Labels | None:
     """One name or several, in a list. Unknown names are dropped; words that are no name, or more than `most`
     names, are no answer."""
     parts = re.split(r"[,;\n+]|\band\b", without_thought(text))
@@ -85,10 +85,10 @@ def read_labels(text: str, names: Mapping[str, str], most: int) -> Said | None:
             routes[route] = None
         elif bare and (not _word(bare) or _DOUBTS.search(bare)):
             return None
-    return Said(tuple(routes)) if 0 < len(routes) <= most else None
+    return Labels(tuple(routes)) if 0 < len(routes) <= most else None
 
 
-def read_object(text: str, names: Mapping[str, str]) -> Said | None:
+def read_object(text: str, names: Mapping[str, str]) -> Labels | None:
     """A JSON object with `mode` and `confidence`. A sureness that is none counts as no sureness at all."""
     form = _object(without_thought(text), names)
     if form is None:
@@ -100,7 +100,7 @@ def read_object(text: str, names: Mapping[str, str]) -> Said | None:
     sure = form.get("confidence")
     number = sure if isinstance(sure, int | float) and not isinstance(sure, bool) else 0.0
     reason = form.get("reason")
-    return Said((route,), float(min(1.0, max(0.0, number))), reason[:200] if isinstance(reason, str) else "")
+    return Labels((route,), float(min(1.0, max(0.0, number))), reason[:200] if isinstance(reason, str) else "")
 
 
 def _named(text: str, names: Mapping[str, str]) -> str | None:

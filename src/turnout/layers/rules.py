@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from msgspec import Struct
 
 from turnout.core.errors import suggest
+from turnout.core.layer import Layer
 from turnout.core.policy import Name
 from turnout.core.query import Reading
 from turnout.core.registry import Supplies, kind
@@ -119,7 +120,7 @@ def _implies(later: Condition, earlier: Condition) -> bool:
 Test = Callable[[Reading], bool]
 
 
-class Rules:
+class Rules(Layer):
     def __init__(self, config: RulesConfig, supplies: Supplies) -> None:
         self.rules = [
             (

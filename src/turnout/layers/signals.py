@@ -14,18 +14,19 @@ from __future__ import annotations
 import functools
 import math
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from msgspec import Struct
 
+from turnout.core.layer import Layer
 from turnout.core.query import Reading
 from turnout.core.registry import Supplies, kind
 from turnout.core.verdict import Reason, Verdict
 from turnout.text.match import Ordered, Pattern, Phrase, Regex, Substring, Whole
 from turnout.text.tokens import UNITS_PER_TOKEN
 
-from .signals_config import Bands, Override, Ranking, Signal, SignalsConfig
+from .signals_config import Bands, Override, Ranking, Signal, SignalsConfig, Term
 
 # Combinations kept per layer. Each is a few hundred bytes; traffic that never repeats one only pays for the look-up.
 KEPT = 4096
@@ -58,31 +59,32 @@ class Ladder(NamedTuple):
     rungs: list[Rung | None]
 
 
-class Judged(NamedTuple):
+class Judgement(NamedTuple):
     """A verdict without the numbers that differ from text to text."""
 
     routes: tuple[str, ...]
     confidence: float
     margin: float
     scores: dict[str, float]
+    adds: dict[str, float]
     decisive: bool = False
 
 
-class Stood(NamedTuple):
+class Levels(NamedTuple):
     """What each signal counted, and which of them stand at a level, in their order."""
 
     counts: Counts
     rungs: list[tuple[int, Rung]]
 
 
-class Described(NamedTuple):
+class Description(NamedTuple):
     """The reasons, and in which of them `{n}` stands for the number of which measured signal."""
 
     reasons: tuple[Reason, ...]
     counted: tuple[tuple[int, int], ...]
 
 
-class Signals:
+class Signals(Layer):
     """What both readings share: which signals fired, and saying so."""
 
     def __init__(self, config: SignalsConfig, supplies: Supplies) -> None:
@@ -133,9 +135,10 @@ class Signals:
             judged.scores,
             evidence=(hits, standing, grains, questions),
             decisive=judged.decisive,
+            adds=judged.adds,
         )
 
-    def judge(self, hits: Hits, standing: Standing) -> Judged:
+    def judge(self, hits: Hits, standing: Standing) -> Judgement:
         raise NotImplementedError
 
     def explain(self, verdict: Verdict) -> tuple[Reason, ...]:
@@ -149,7 +152,7 @@ class Signals:
             filled[at] = Reason(filled[at].code, filled[at].text.replace("{n}", str(number)))
         return tuple(filled)
 
-    def describe(self, hits: Hits, standing: Standing) -> Described:
+    def describe(self, hits: Hits, standing: Standing) -> Description:
         counts, rungs = self.stood(hits, standing)
         words: dict[int, list[str]] = {index: [] for index in counts}
         for hit in hits:
@@ -172,15 +175,15 @@ class Signals:
                 silent = False
         if silent:
             reasons.append(_NO_SIGNAL)
-        return Described(tuple(reasons), tuple(counted))
+        return Description(tuple(reasons), tuple(counted))
 
     def preface(self, counts: Counts, standing: Standing) -> tuple[list[Reason], list[tuple[int, int]]]:
-        """Reasons that come before the signals', as in `Described`."""
+        """Reasons that come before the signals', as in `Description`."""
         return [], []
 
-    def stand(self, hits: Hits, standing: Standing) -> Stood:
+    def stand(self, hits: Hits, standing: Standing) -> Levels:
         counts = self.counts(hits, standing)
-        return Stood(counts, self.standing_rungs(counts))
+        return Levels(counts, self.standing_rungs(counts))
 
     def counts(self, hits: Hits, standing: Standing) -> Counts:
         """Each signal's number: phrases found, or where the level of a measure starts."""
@@ -221,13 +224,16 @@ class BandSignals(Signals):
         index = {signal.id: i for i, signal in enumerate(config.signals)}
         self.overrides = [_Override(override, index) for override in config.overrides]
 
-    def judge(self, hits: Hits, standing: Standing) -> Judged:
+    def judge(self, hits: Hits, standing: Standing) -> Judgement:
         counts, rungs = self.stood(hits, standing)
         score = 0.0
+        adds: dict[str, float] = {}
         silent = True
         # In the order of the signals: it decides ties at an edge.
         for index, rung in rungs:
             score += rung.points
+            if rung.points:
+                adds[rung.reason.code] = rung.points
             if silent and index not in self.neutral:
                 silent = False
         edges = self.bands.edges
@@ -237,11 +243,11 @@ class BandSignals(Signals):
         if override is not None:
             lifted = self.sigmoid(score) if override.config.at_least else 0.0
             confidence = max(override.config.confidence, lifted)
-            return Judged((override.config.route,), confidence, distance, scores, decisive=True)
+            return Judgement((override.config.route,), confidence, distance, scores, adds, decisive=True)
         confidence = self.sigmoid(distance)
         if silent and self.silent_confidence is not None:
             confidence = min(confidence, self.silent_confidence)
-        return Judged((self.bands.routes[bisect_right(edges, score)],), confidence, distance, scores)
+        return Judgement((self.bands.routes[bisect_right(edges, score)],), confidence, distance, scores, adds)
 
     def sigmoid(self, x: float) -> float:
         # exp overflows from 710 on; long before that the result is 0 to the last bit that is ever shown.
@@ -295,16 +301,10 @@ class RankSignals(Signals):
         super().__init__(config, supplies)
         self.ranking = ranking
 
-    def judge(self, hits: Hits, standing: Standing) -> Judged:
+    def judge(self, hits: Hits, standing: Standing) -> Judgement:
         ranking = self.ranking
         on = {self.signals[index].id for index, _ in self.stood(hits, standing).rungs}
-        sums = {
-            name: sum((weight for signal, weight in weights.items() if signal in on), ranking.base.get(name, 0.0))
-            for name, weights in ranking.sums.items()
-        }
-        scores = {
-            route: max(0.0, sum(term.value(on, sums) for term in terms)) for route, terms in ranking.routes.items()
-        }
+        scores = self.score(on, ranking.routes)
         # Python's sort is stable, so a tie goes to the route listed first.
         ranked = sorted(scores, key=scores.__getitem__, reverse=True)
         top, second = scores[ranked[0]], scores[ranked[1]]
@@ -316,7 +316,20 @@ class RankSignals(Signals):
         for floor in ranking.floors:
             if floor.route == ranked[0] and on.issuperset(floor.when):
                 confidence = max(confidence, floor.confidence)
-        return Judged((ranked[0],), confidence, top - second, scores)
+        # A signal adds what its route's score would be lower without it; more digits would only make the log longer.
+        winner = {ranked[0]: ranking.routes[ranked[0]]}
+        others = {signal: self.score(on - {signal}, winner)[ranked[0]] for signal in sorted(on)}
+        adds = {f"signals.{signal}": round(top - less, 9) for signal, less in others.items() if less != top}
+        return Judgement((ranked[0],), confidence, top - second, scores, adds)
+
+    def score(self, on: set[str], routes: Mapping[str, tuple[Term, ...]]) -> dict[str, float]:
+        """What some routes come to with these signals."""
+        ranking = self.ranking
+        sums = {
+            name: sum((weight for signal, weight in weights.items() if signal in on), ranking.base.get(name, 0.0))
+            for name, weights in ranking.sums.items()
+        }
+        return {route: max(0.0, sum(term.value(on, sums) for term in terms)) for route, terms in routes.items()}
 
 
 def _patterns(signal: Signal, match: str) -> Iterator[tuple[Pattern, str]]:

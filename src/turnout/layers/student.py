@@ -17,8 +17,9 @@ from msgspec import Meta, Struct
 
 from turnout.core.embed import Embeds
 from turnout.core.errors import ConfigError, Problem
+from turnout.core.layer import Absent, Cost, Layer
 from turnout.core.query import Reading
-from turnout.core.registry import Cost, Supplies, kind
+from turnout.core.registry import Supplies, kind
 from turnout.core.verdict import Reason, Verdict
 
 from .artefact import MANIFEST, read_manifest
@@ -46,10 +47,10 @@ class StudentConfig(Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     """How much of the folded text is read, where that is to be less than the student was trained on."""
 
 
-class Student:
+class Student(Layer):
     """Judges a text by an artefact, on this machine."""
 
-    cost: Cost = "cpu"
+    cost: Cost | None = "cpu"
 
     def __init__(self, trained: StudentModel, embedder: Embeds | None = None, characters: int | None = None) -> None:
         self.trained = trained
@@ -59,7 +60,6 @@ class Student:
         most = trained.ngrams.characters
         self.characters = most if characters is None else min(characters, most)
         self.artefact = trained.manifest.digest
-        """What the profile's hash must cover."""
 
     def __call__(self, reading: Reading) -> Verdict | None:
         text = reading.folded[: self.characters]
@@ -131,7 +131,7 @@ UNLIKE = -2.0
 class RemoteStudent(Student):
     """The same where vectors come from a server: where one is needed it is awaited, as long as the profile allows."""
 
-    cost: Cost = "network"
+    cost: Cost | None = "network"
 
     async def __call__(self, reading: Reading) -> Verdict | None:  # type: ignore[override]
         text = reading.folded[: self.characters]
@@ -145,27 +145,17 @@ class RemoteStudent(Student):
         return self._verdict(text, self.trained.judge_whole(heard, vector), vector)
 
 
-class AbsentModel:
-    """Stands where a student would judge and there is none. The profile passes it by, and says why."""
-
-    def __init__(self, why: str) -> None:
-        self.absent = why
-
-    def __call__(self, reading: Reading) -> None:
-        return None
-
-
 @kind("student.v1", cost="cpu", who="E")
-def student(config: StudentConfig, supplies: Supplies) -> Student | AbsentModel:
+def student(config: StudentConfig, supplies: Supplies) -> Student | Absent:
     folder = find_folder(config, supplies)
     if folder is None:
         pinned = f" of digest {config.artefact}" if config.artefact else ""
-        return AbsentModel(f"no trained student{pinned} (turnout train -p {supplies.profile or 'NAME'})")
+        return Absent(f"no trained student{pinned} (turnout train -p {supplies.profile or 'NAME'})")
     if find_spec("numpy") is None:
-        return AbsentModel("a student is served with NumPy, which is not installed (pip install 'turnout[student]')")
+        return Absent("a student is served with NumPy, which is not installed (pip install 'turnout[student]')")
     manifest = read_manifest(folder, StudentManifest)
     if config.artefact and manifest.digest != config.artefact:
-        return AbsentModel(f"the student in {folder} is {manifest.digest}, not {config.artefact} (turnout promote)")
+        return Absent(f"the student in {folder} is {manifest.digest}, not {config.artefact} (turnout student promote)")
     unknown = [label for label in manifest.labels if label not in supplies.routes]
     if unknown:
         said = (
@@ -178,10 +168,10 @@ def student(config: StudentConfig, supplies: Supplies) -> Student | AbsentModel:
     if needed is None:
         return Student(read_student(folder), None, config.characters)
     if embedder is None:
-        return AbsentModel(f"it was trained with the embedder {needed.name}, and none is here (turnout-build-minilm)")
+        return Absent(f"it was trained with the embedder {needed.name}, and none is here (turnout-build-minilm)")
     # A remote embedder knows its width once it has answered.
     if embedder.name != needed.name or embedder.width not in (0, needed.width):
-        return AbsentModel(
+        return Absent(
             f"it was trained with the embedder {needed.name}, here is {embedder.name}: their vectors do not "
             f"compare (turnout-build-minilm, or turnout train -p {supplies.profile or 'NAME'})"
         )

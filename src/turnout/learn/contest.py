@@ -14,8 +14,9 @@ from msgspec import Struct
 from turnout.config.cases import Case, read_cases
 from turnout.config.champion import champion_digest, find_model
 from turnout.config.check import layer_id
-from turnout.config.load import apply_settings, read_chain, settings_file
+from turnout.config.load import apply_settings, read_chain
 from turnout.config.resolve import build
+from turnout.config.settings import settings_file
 from turnout.core.embed import Embeds
 from turnout.core.errors import LearnError
 from turnout.core.profile import Placed, Profile

@@ -21,9 +21,10 @@ from msgspec import Struct
 from turnout.core.errors import BadExamples, Problem, suggest
 from turnout.core.profile import Profile
 from turnout.core.query import MAX_CHARACTERS
-from turnout.store import Records, Span, Store
+from turnout.store import Records, Span
 from turnout.store.redact import SNIPPET_CHARACTERS
 from turnout.store.stats import ALWAYS
+from turnout.store.store import StoreReader
 from turnout.text.fold import fold
 
 from .rows import QUOTED, BadRow, quote, read_rows
@@ -189,7 +190,7 @@ def read_for(profile: Profile, files: Sequence[str], *, seeds: bool = True) -> E
     return own
 
 
-def read_logs(store: Store, profile: Profile, *, tenant: str | None = None, span: Span = ALWAYS) -> Examples:
+def read_logs(store: StoreReader, profile: Profile, *, tenant: str | None = None, span: Span = ALWAYS) -> Examples:
     """The labelled decisions of a tenant's log; of all tenants by default."""
     names = [tenant] if tenant is not None else store.tenants()
     logs = [read_log(store.records(name), profile=profile.name, routes=profile.routes, span=span) for name in names]

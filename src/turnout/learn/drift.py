@@ -24,7 +24,8 @@ from turnout.core.errors import LearnError
 from turnout.core.query import Query
 from turnout.core.router import Router
 from turnout.core.verdict import Verdict
-from turnout.store import Label, Records, Span, Store
+from turnout.store import Label, Records, Span
+from turnout.store.store import StoreReader
 from turnout.text.fold import fold
 
 from .contest import ServingLayer
@@ -140,7 +141,7 @@ def compare(
     return Drift(len(before), len(recent), tuple(_correct(found, alpha)), judged_by)
 
 
-def find_drift(store: Store, profile: str, layer: str) -> tuple[str, ...]:
+def find_drift(store: StoreReader, profile: str, layer: str) -> tuple[str, ...]:
     """What has drifted since the newest model was trained, over all tenants, by what the log alone says."""
     since = trained_ms(profile, layer)
     before: list[TrafficRow] = []
@@ -152,7 +153,7 @@ def find_drift(store: Store, profile: str, layer: str) -> tuple[str, ...]:
 
 
 def measure_drift(
-    serving: ServingLayer, store: Store, *, tenant: str = "", since_ms: int | None = None, against_ms: int = 0
+    serving: ServingLayer, store: StoreReader, *, tenant: str = "", since_ms: int | None = None, against_ms: int = 0
 ) -> tuple[Drift, int]:
     """What was logged since the newest model was trained, or since `since_ms`, against what was logged before that; and
     since when that is."""

@@ -11,7 +11,8 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from turnout.config.learning import LearnSettings
-from turnout.store import Span, Store
+from turnout.store import Span
+from turnout.store.store import StoreReader
 
 from .drift import find_drift
 from .registry import trained_ms
@@ -44,12 +45,12 @@ class Due(Struct, frozen=True):
 
 
 def is_due(
-    store: Store,
+    store: StoreReader,
     profile: str,
     settings: LearnSettings,
     *,
     layer: str = "student",
-    drifted: Callable[[Store, str, str], tuple[str, ...]] = find_drift,
+    drifted: Callable[[StoreReader, str, str], tuple[str, ...]] = find_drift,
 ) -> Due:
     """Look whether training is due. `drifted` names what has changed in the traffic; asked only if nothing else is."""
     since = trained_ms(profile, layer)

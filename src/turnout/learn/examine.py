@@ -349,13 +349,15 @@ def _shadow(evidence: PromotionEvidence, champion: str, settings: LearnSettings)
     if not settings.shadow_decisions:
         return Check(name, "not asked for", limit, passed=True, why="shadow_decisions = 0 in [learn]")
     if found is None:
-        return Check(name, "none", limit, passed=False, why=f"turnout shadow -p {profile} decides logged questions")
+        return Check(
+            name, "none", limit, passed=False, why=f"turnout student shadow -p {profile} decides logged questions"
+        )
     if found.champion != champion:
-        why = f"it ran beside {found.champion}, and {champion} serves by now: turnout shadow -p {profile}"
+        why = f"it ran beside {found.champion}, and {champion} serves by now: turnout student shadow -p {profile}"
         return Check(name, f"{found.decisions:,}", limit, passed=False, why=why)
     why = f"{found.agreement:.1%} decided alike, {found.flips:,} in another way"
     if found.decisions < settings.shadow_decisions:
-        why += ": log more questions with their text, then turnout shadow again"
+        why += ": log more questions with their text, then turnout student shadow again"
     return Check(name, f"{found.decisions:,}", limit, found.decisions >= settings.shadow_decisions, why)
 
 

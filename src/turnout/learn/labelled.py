@@ -39,8 +39,8 @@ def load_serving(name: str, *, model: str | None = None, embedder: Embeds | None
 
 def models_of(profile: Profile) -> dict[str, str]:
     """The digest of the trained model that each layer serves."""
-    found = {place.id: getattr(place.call, "artefact", None) for place in profile.layers}
-    return {layer: digest for layer, digest in found.items() if isinstance(digest, str)}
+    layers = {place.id: place.call for place in profile.layers if place.call is not None}
+    return {name: layer.artefact for name, layer in layers.items() if layer.artefact is not None}
 
 
 def read_labelled(source: str | None, profiles: Sequence[Profile]) -> Examples:

@@ -21,9 +21,10 @@ from turnout.core.decision import Decision, Step
 from turnout.core.errors import LearnError, QueryError
 from turnout.core.query import Query
 from turnout.core.router import Router
-from turnout.store import Records, Span, Store
-from turnout.store.entry import asked_text
+from turnout.store import Records, Span
+from turnout.store.encode import asked_text
 from turnout.store.stats import ALWAYS
+from turnout.store.store import StoreReader
 
 from .contest import Contest
 from .registry import note, note_file
@@ -116,7 +117,7 @@ class ShadowRun(NamedTuple):
 
 def shadow_log(
     contest: Contest,
-    store: Store,
+    store: StoreReader,
     *,
     tenant: str = "",
     span: Span = ALWAYS,

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from turnout.config.document import MOST_BYTES, from_source, read_source
-from turnout.config.load import SETTINGS, settings_file
+from turnout.config.settings import SETTINGS, settings_file
 from turnout.config.write import toml_text, toml_value
 from turnout.core.errors import ConfigError, Problem
 

@@ -5,7 +5,6 @@ A model that is not listed has no price. That is `None` all the way to the log, 
 
 from __future__ import annotations
 
-import math
 from decimal import Decimal
 from functools import lru_cache
 
@@ -44,15 +43,6 @@ class Usage(Struct, frozen=True, gc=False):
     def before(self, tokens: int) -> Usage:
         """What it says of an answer that goes on for so many tokens."""
         return replace(self, final=False) if tokens and self.final else self
-
-
-def token_count(value: object) -> int:
-    """A number of tokens as a provider states it: whatever that is, a count that can be calculated with."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return 0
-    if isinstance(value, float):
-        value = int(min(max(value, 0.0), MOST_TOKENS)) if math.isfinite(value) else 0
-    return min(max(value, 0), MOST_TOKENS)
 
 
 def cost_usd(slot: Slot, usage: Usage) -> float | None:

@@ -22,33 +22,33 @@ Ends = Literal["here", "if named", "next"]
 """Who hears of it: the client; the client, if its request names what only this provider has; or the next candidate."""
 
 
-class Status(NamedTuple):
+class StatusRule(NamedTuple):
     ends: Ends
     counts: bool
     """Its breaker counts it as a failure."""
     why: str
 
 
-_WRONG = Status("here", False, "the request is wrong, whichever provider is asked")
-_NAMED = Status("if named", False, "a file, a stored response, a server the request names; or the model, the path")
-_BUSY = Status("next", True, "it fails or is overloaded, for everybody")
-_ACCOUNT = Status("next", True, "the operator's key or account does not work, for everybody")
-STATUSES: dict[int, Status] = {
+_WRONG = StatusRule("here", False, "the request is wrong, whichever provider is asked")
+_NAMED = StatusRule("if named", False, "a file, a stored response, a server the request names; or the model, the path")
+_BUSY = StatusRule("next", True, "it fails or is overloaded, for everybody")
+_ACCOUNT = StatusRule("next", True, "the operator's key or account does not work, for everybody")
+STATUSES: dict[int, StatusRule] = {
     **dict.fromkeys((400, 405, 406, 411, 413, 414, 415, 422), _WRONG),
-    431: Status("here", False, "the headers a client may choose are too long"),
+    431: StatusRule("here", False, "the headers a client may choose are too long"),
     **dict.fromkeys((404, 409, 410, 423, 424), _NAMED),
     401: _ACCOUNT,
     402: _ACCOUNT,
-    403: Status("next", False, "the key lacks a permission, or the provider's moderation objects to the text"),
-    408: Status("next", False, "a long prompt can provoke it"),
-    429: Status("next", True, "the account asks too often; a request too large for its tier is not counted"),
-    451: Status("next", False, "the text or the place it comes from may not be served"),
-    501: Status("next", False, "the request asks for what the provider does not have"),
+    403: StatusRule("next", False, "the key lacks a permission, or the provider's moderation objects to the text"),
+    408: StatusRule("next", False, "a long prompt can provoke it"),
+    429: StatusRule("next", True, "the account asks too often; a request too large for its tier is not counted"),
+    451: StatusRule("next", False, "the text or the place it comes from may not be served"),
+    501: StatusRule("next", False, "the request asks for what the provider does not have"),
     **dict.fromkeys((500, 502, 503, 504, 529), _BUSY),
 }
 """By status. Every other of 400 to 499 may be about the request, every other beyond cannot."""
-_OTHER_4XX = Status("next", False, "unknown, and perhaps about the request")
-_OTHER = Status("next", True, "unknown, and about the provider")
+_OTHER_4XX = StatusRule("next", False, "unknown, and perhaps about the request")
+_OTHER = StatusRule("next", True, "unknown, and about the provider")
 
 # What an error inside an answer of status 200 is called, and the status it would have had.
 CALLED = {
@@ -138,7 +138,7 @@ def _status_of(refusal: Refusal) -> int:
     return 500
 
 
-def judge(refusal: Refusal, model: str, *, names: bool = False) -> Status:
+def judge(refusal: Refusal, model: str, *, names: bool = False) -> StatusRule:
     """Whose fault a refusal is. `names`: the request refers to what only this provider has."""
     status = refusal.status
     found = STATUSES.get(status, _OTHER_4XX if 400 <= status < 500 else _OTHER)

@@ -14,14 +14,14 @@ import msgspec
 from msgspec import Struct
 
 from turnout.core.embed import Embeds
-from turnout.core.errors import Broken, EmbedderError, Unreachable
+from turnout.core.errors import Broken, EmbedderError, NetError, Unreachable
 from turnout.net.breaker import Breaker
 from turnout.net.client import Client, Request
 from turnout.net.deadline import Deadline
 from turnout.net.egress import Egress, Proxy
 
-from .ask import exchange
 from .embed import find_embedder
+from .refusal import NoAnswer, judge, read_refusal
 from .slot import Slot, Slots
 
 if TYPE_CHECKING:
@@ -43,13 +43,13 @@ ANSWER_BYTES = 16 * 1024 * 1024
 WIDEST = 16_384
 
 
-class _Row(Struct, frozen=True):
+class _VectorRow(Struct, frozen=True):
     embedding: list[float]
     index: int
 
 
 class _Answer(Struct, frozen=True):
-    data: list[_Row]
+    data: list[_VectorRow]
 
 
 _decoder = msgspec.json.Decoder(_Answer)
@@ -136,7 +136,24 @@ class RemoteEmbeds(Embeds):
             self.origin, slot.path + PATH, body, headers=headers, credential=key, plain_http=slot.plain_http
         )
         deadline = Deadline.after(self.deadline_ms / 1000)
-        return await exchange(client, slot, breaker, request, deadline, ANSWER_BYTES)
+        answered, counts = False, True
+        try:
+            async with await client.open(request, deadline.left) as response:
+                raw = await response.read(deadline, deadline.left or 0.001, ANSWER_BYTES)
+                if response.status != 200:
+                    counts = judge(read_refusal(response.status, raw), slot.model).counts
+                    raise NoAnswer(f"{slot.id} answered {response.status}")
+            answered = True
+        except NetError as error:
+            if counts:
+                breaker.failed()
+            raise type(error)(slot.hide(str(error))) from None  # no error has the key
+        finally:
+            if answered:
+                breaker.succeeded()
+            else:
+                breaker.forgive()
+        return raw
 
     def _read(self, raw: bytes, count: int) -> Array:
         """The vectors of an answer, in the order they were asked for."""

@@ -14,11 +14,10 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 import msgspec.inspect
 from msgspec import Meta, Struct
-from msgspec.structs import force_setattr
 
 from turnout.config.check import conform
 from turnout.config.document import Document, read
-from turnout.config.load import settings_file
+from turnout.config.settings import settings_file
 from turnout.core.errors import ConfigError, EgressRefused, Problem, suggest
 from turnout.net.egress import Egress, Origin, Proxy, is_exposed, origin_of
 
@@ -107,7 +106,7 @@ class Endpoint(NamedTuple):
     origin: Origin | None
     path: str
     account: str
-    """Where its key is from: each account has limits of its own."""
+    """Where its key is from, empty if it needs none: each account has limits of its own."""
 
 
 class Slot(Struct, frozen=True):
@@ -117,6 +116,8 @@ class Slot(Struct, frozen=True):
     provider: str
     model: str
     """As its provider names it."""
+    id: str
+    """`provider/model`, by which a client may ask for it."""
     origin: Origin | None
     """Where it is; None for the demonstration model, which is here."""
     path: str
@@ -134,19 +135,9 @@ class Slot(Struct, frozen=True):
     first_token_s: float
     idle_s: float
     total_s: float
-    account: str = ""
-    """Where its key is from; empty if it needs none."""
+    endpoint: Endpoint
     plain_http: bool = False
     """Its key may go to a public address over http."""
-    id: str = ""
-    """`provider/model`, by which a client may ask for it."""
-
-    def __post_init__(self) -> None:
-        force_setattr(self, "id", f"{self.provider}/{self.model}")
-
-    @property
-    def endpoint(self) -> Endpoint:
-        return Endpoint(self.id, self.origin, self.path, self.account)
 
     @property
     def usable(self) -> bool:
@@ -291,6 +282,7 @@ def make_slot(name: str, file: SlotFile) -> Slot:
         name=name,
         provider=provider,
         model=model,
+        id=file.model,
         origin=origin,
         path=path,
         key=key,
@@ -306,6 +298,6 @@ def make_slot(name: str, file: SlotFile) -> Slot:
         first_token_s=file.first_token_s,
         idle_s=file.idle_s,
         total_s=file.total_s,
-        account=place.place if place is not None else "",
+        endpoint=Endpoint(file.model, origin, path, place.place if place is not None else ""),
         plain_http=file.plain_http,
     )

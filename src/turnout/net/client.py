@@ -67,9 +67,6 @@ class Response:
         wait_s = idle_s if deadline is None else deadline.within(idle_s)
         if not wait_s:
             raise TimedOut(f"{self._where}: the answer took too long")
-        chunk = self._exchange.take()
-        if chunk is not None:
-            return chunk
         try:
             async with asyncio.timeout(wait_s):
                 return await self._exchange.next()

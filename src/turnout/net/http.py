@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+from contextvars import ContextVar
 from functools import lru_cache, partial
 from io import BytesIO
-from typing import Any
-from weakref import WeakSet
+from weakref import WeakKeyDictionary
 
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
@@ -40,19 +40,33 @@ PIECE_BYTES = 64 * 1024
 SAID_CHARACTERS = 200
 
 
+class _Attempt:
+    """What a request's connection must know of it, and what is known of the connection."""
+
+    def __init__(self, shielded: Origin | None) -> None:
+        self.shielded = shielded
+        """It carries a key: over http it goes to no public address, wherever the name leads."""
+        self.connected = False
+        """Until then nothing of it was sent."""
+
+
+_attempt: ContextVar[_Attempt] = ContextVar("attempt")
+
+
 class HttpTransport:
-    """Keeps connections for as long as the rules stay the same."""
+    """Keeps connections between requests; used inside one running event loop."""
 
     def __init__(self) -> None:
-        self._pool: _Pool | None = None
-        self._retired: list[_Pool] = []
+        self._session: aiohttp.ClientSession | None = None
+        self._tls: ssl.SSLContext | None = None
 
     async def send(self, request: Request, egress: Egress, wait_s: float) -> Exchange:
-        pool, where = self._current(egress), request.origin.host
+        where, attempt = request.origin.host, _Attempt(request.origin if request.shielded else None)
+        mark = _attempt.set(attempt)
         failure: NetError
         try:
             async with asyncio.timeout(wait_s):
-                return await pool.send(request)
+                return await self._send(request, egress)
         except NetError as error:
             failure = error
         except aiohttp.ConnectionTimeoutError:
@@ -66,100 +80,59 @@ class HttpTransport:
         except (aiohttp.ClientError, OSError) as error:
             failure = Unreachable(f"{where}: {_said(error)}")
         finally:
-            connected = pool.connector.take_note()
-        failure.was_sent = connected
+            _attempt.reset(mark)
+        failure.was_sent = attempt.connected
         raise failure
 
-    def _current(self, egress: Egress) -> _Pool:
-        if self._pool is None or self._pool.rules != egress.rules:
-            if self._pool is not None:
-                self._pool.retire()
-                self._retired = [one for one in (*self._retired, self._pool) if not one.session.closed]
-            self._pool = _Pool(egress)
-        return self._pool
-
-    async def close(self) -> None:
-        pools = [*self._retired, *([self._pool] if self._pool is not None else [])]
-        self._pool = None
-        self._retired.clear()
-        for one in pools:
-            await one.session.close()
-
-
-class _Pool:
-    """Connections made under one set of rules."""
-
-    def __init__(self, egress: Egress) -> None:
-        self.rules = egress.rules
-        self.connector = _Connector(egress)
-        self._proxy = egress.proxy
-        self._tls: ssl.SSLContext | None = None
-        self._busy = 0
-        self._retired = False
-        self._end: asyncio.Task[None] | None = None
-        self.session = aiohttp.ClientSession(
-            connector=self.connector,
-            trust_env=False,
-            auto_decompress=False,
-            cookie_jar=aiohttp.DummyCookieJar(),
-            timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_S),
-            max_line_size=HEADER_BYTES,
-            max_field_size=HEADER_BYTES,
-            skip_auto_headers=("Accept", "Content-Type"),
-        )
-
-    def retire(self) -> None:
-        """What is under way goes on, and is the last of it."""
-        self._retired = True
-        self._close_if_done()
-
-    def leave(self) -> None:
-        """An exchange is over."""
-        self._busy -= 1
-        self._close_if_done()
-
-    def _close_if_done(self) -> None:
-        if self._retired and not self._busy:
-            self._end = asyncio.get_running_loop().create_task(self.session.close())
-
-    async def send(self, request: Request) -> _Exchange:
+    async def _send(self, request: Request, egress: Egress) -> _Exchange:
         origin, body = request.origin, request.body
         if origin.scheme == "https" and self._tls is None:
             self._tls = trusted()
         # What is private is in this network, and so is the proxy: it leads out of it.
-        proxy = self._proxy if self._proxy is not None and not origin.private else None
+        proxy = egress.proxy if egress.proxy is not None and not origin.private else None
         login = {"proxy-authorization": proxy.login} if proxy is not None and proxy.login else {}
-        self._busy += 1
-        exchange: _Exchange | None = None
-        if request.shielded:
-            self.connector.shield(origin)
-        try:
-            response = await self.session.request(
-                request.method,
-                _url(origin, request.path),
-                data=BytesIO(body) if len(body) > PIECE_BYTES else body or None,
-                # With TLS the proxy reads what opens the tunnel, and nothing else.
-                headers=request.headers if origin.scheme == "https" else {**request.headers, **login},
-                allow_redirects=False,
-                ssl=self._tls or True,
-                proxy=_url(proxy.origin, "") if proxy is not None else None,
-                proxy_headers=login,
-            )
-            exchange = _Exchange(response, self)
-        finally:
-            if exchange is None:
-                self.leave()
+        response = await self._opened(egress).request(
+            request.method,
+            _url(origin, request.path),
+            data=BytesIO(body) if len(body) > PIECE_BYTES else body or None,
+            # With TLS the proxy reads what opens the tunnel, and nothing else.
+            headers=request.headers if origin.scheme == "https" else {**request.headers, **login},
+            allow_redirects=False,
+            ssl=self._tls or True,
+            proxy=_url(proxy.origin, "") if proxy is not None else None,
+            proxy_headers=login,
+        )
+        exchange = _Exchange(response)
         if exchange.size > HEADER_BYTES:
             exchange.close()
             said = f"what it answered is not HTTP (headers of more than {HEADER_BYTES:,} bytes)"
             raise Broken(f"{origin.host}: {said}")
         return exchange
 
+    def _opened(self, egress: Egress) -> aiohttp.ClientSession:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=_Connector(egress),
+                trust_env=False,
+                auto_decompress=False,
+                cookie_jar=aiohttp.DummyCookieJar(),
+                timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_S),
+                max_line_size=HEADER_BYTES,
+                max_field_size=HEADER_BYTES,
+                skip_auto_headers=("Accept", "Content-Type"),
+            )
+        return self._session
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
 
 class _Exchange:
     """An answer on one connection."""
 
-    def __init__(self, response: aiohttp.ClientResponse, pool: _Pool) -> None:
+    def __init__(self, response: aiohttp.ClientResponse) -> None:
         self.status = response.status
         self.headers: dict[str, str] = {}
         self.size = 0
@@ -169,19 +142,11 @@ class _Exchange:
             self.headers[key] = f"{self.headers[key]}, {value}" if key in self.headers else value
             self.size += len(name) + len(value) + 4
         self._response = response
-        self._pool: _Pool | None = pool
         self._where = response.url.raw_host
         protocol = response.connection.protocol if response.connection is not None else None
         self._closed = protocol.closed if protocol is not None else None
         if self._closed is not None:
             self._closed.add_done_callback(self._end)
-
-    def take(self) -> bytes | None:
-        content = self._response.content
-        if content.exception() is not None:
-            return None
-        chunk = content.read_nowait()
-        return chunk if chunk or (content.at_eof() and self._torn() is None) else None
 
     async def next(self) -> bytes:
         chunk, broken = b"", None
@@ -201,9 +166,6 @@ class _Exchange:
         if content.exception() is None:
             # Left to itself aiohttp raises one error object for all answers, which then keeps every frame it saw.
             content.set_exception(aiohttp.ClientConnectionError("closed by us"))
-        if self._pool is not None:
-            self._pool.leave()
-            self._pool = None
         self._response.close()
 
     def _end(self, closed: asyncio.Future[None]) -> None:
@@ -247,46 +209,41 @@ class _Connector(aiohttp.TCPConnector):
         super().__init__(
             resolver=_Resolver(egress), limit=CONNECTIONS, keepalive_timeout=KEEP_ALIVE_S, ttl_dns_cache=NAMES_S
         )
-        self._used: WeakSet[ResponseHandler] = WeakSet()
-        self._connected: set[asyncio.Task[Any] | None] = set()
-        self._shielded: dict[asyncio.Task[Any] | None, Origin] = {}
-
-    def shield(self, origin: Origin) -> None:
-        """This task's request carries a key: over http it goes to no public address, wherever the name leads."""
-        self._shielded[asyncio.current_task()] = origin
-
-    def take_note(self) -> bool:
-        """Whether this task's request got a connection; until then nothing of it was sent."""
-        task = asyncio.current_task()
-        connected = task in self._connected
-        self._connected.discard(task)
-        self._shielded.pop(task, None)
-        return connected
+        self._egress = egress
+        self._rules = egress.rules
+        self._rules_of: WeakKeyDictionary[ResponseHandler, object] = WeakKeyDictionary()
+        """What was allowed when a connection was made."""
 
     async def connect(
         self, req: aiohttp.ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
     ) -> Connection:
+        attempt, rules = _attempt.get(), self._egress.rules
+        if rules != self._rules:
+            self._rules = rules
+            self.clear_dns_cache()
         while True:
             connection = await super().connect(req, traces, timeout)
             protocol, transport = connection.protocol, connection.transport
-            if protocol is not None and transport is not None and not protocol.should_close:
+            made_under = self._rules_of.get(protocol) if protocol is not None else None
+            same = made_under in (None, rules)
+            if same and protocol is not None and transport is not None and not protocol.should_close:
                 break
             # An answer sent after the last one, to no question, would be taken for the answer to this one.
             connection.close()
-            if protocol not in self._used:
+            if made_under is None:
                 raise aiohttp.ClientConnectionError("it spoke before it was asked")
-        origin, address = self._shielded.get(asyncio.current_task()), str(transport.get_extra_info("peername")[0])
-        if origin is not None and is_exposed(origin, address):
+        address = str(transport.get_extra_info("peername")[0])
+        if attempt.shielded is not None and is_exposed(attempt.shielded, address):
             connection.close()
-            said = f"{origin.host} leads to {address}, a public address: a key is not sent there over http"
+            said = f"{attempt.shielded.host} leads to {address}, a public address: a key is not sent there over http"
             raise EgressRefused(f"{said}; use https, or set plain_http = true if that is meant")
-        if protocol not in self._used:
-            self._used.add(protocol)
+        if made_under is None:
+            self._rules_of[protocol] = rules
             if protocol.closed is not None:
                 # Asked for, so that how an idle connection ended is no stray error.
                 protocol.closed.add_done_callback(_lost)
         connection.add_callback(partial(_drop_unsent, transport))
-        self._connected.add(asyncio.current_task())
+        attempt.connected = True
         return connection
 
 

@@ -34,8 +34,15 @@ class RetryBudget:
         self.active = 0
         self.retrying = 0
         self.refused = 0
-        self.request = _Request(self)
-        """A context: while it lasts a request is under way. Any number may be."""
+
+    @contextmanager
+    def request(self) -> Iterator[None]:
+        """While it lasts a request is under way. Any number may be."""
+        self.active += 1
+        try:
+            yield
+        finally:
+            self.active -= 1
 
     @contextmanager
     def retry(self) -> Iterator[bool]:
@@ -50,16 +57,3 @@ class RetryBudget:
             yield True
         finally:
             self.retrying -= 1
-
-
-class _Request:
-    __slots__ = ("_budget",)
-
-    def __init__(self, budget: RetryBudget) -> None:
-        self._budget = budget
-
-    def __enter__(self) -> None:
-        self._budget.active += 1
-
-    def __exit__(self, *_: object) -> None:
-        self._budget.active -= 1

@@ -42,10 +42,6 @@ class Exchange(Protocol):
         """By lower-case name; one that comes several times is joined by commas."""
         ...
 
-    def take(self) -> bytes | None:
-        """What is here already, empty at the end; None if it has to be waited for."""
-        ...
-
     async def next(self) -> bytes:
         """What has come since, as soon as something has; empty at the end. Raises Broken."""
         ...

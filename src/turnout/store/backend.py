@@ -1,19 +1,24 @@
-"""What a database must do for the store, and the errors it may end with. SQLite and PostgreSQL each have one file."""
+"""What a database does for the store, and the errors it may end with. SQLite and PostgreSQL add how they connect.
+
+Every statement runs in a transaction: a reading one sees one moment, a writing one happens as a whole or not at all.
+"""
 
 from __future__ import annotations
 
+import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 from msgspec import Raw
-from msgspec.structs import astuple
+from msgspec.structs import astuple, fields
 
 from turnout.core.errors import StoreError
 
 from . import sql
-from .migrate import Migration
+from .migrate import AppliedMigration, Migration, migrations, pending
 from .row import BreachRow, DecisionRow, OutcomeRow, ProfileRow, ReplyRow, Row, SpendRow
 
 Value = str | int | float | bool | bytes | None
@@ -31,59 +36,118 @@ ADD: tuple[tuple[type[Row], str], ...] = (
 )
 
 
+_JSON = {kind: [at for at, field in enumerate(fields(kind)) if field.type is Raw] for kind, _ in ADD}
+"""Which columns of a row hold JSON."""
+
+
 class Unwritable(StoreError):
     """A row the database refuses for what it says: waiting will not help."""
 
 
-class Transaction(Protocol):
-    """Statements that belong together."""
+class Transaction:
+    """A connection inside a transaction. Both databases' libraries have the interface that Python asks of them all;
+    `spelled` is how a constant of `sql` reads in this one's."""
 
-    def read(self, statement: str, values: Values) -> list[Record]: ...
+    def __init__(self, connection: Any, spelled: Callable[[str], str | bytes] = str) -> None:
+        self.connection = connection
+        self.spelled = spelled
+
+    def read(self, statement: str, values: Values) -> list[Record]:
+        rows: list[Record] = self.connection.execute(self.spelled(statement), values).fetchall()
+        return rows
+
+    def change(self, statement: str, values: Values) -> int:
+        """Run one statement; how many rows it touched."""
+        return int(self.connection.execute(self.spelled(statement), values).rowcount)
 
     def many(self, statement: str, rows: Sequence[Values] | Sequence[Record]) -> int:
         """Run one statement for each row; how many rows it touched."""
+        with closing(self.connection.cursor()) as cursor:
+            cursor.executemany(self.spelled(statement), rows)
+            return int(cursor.rowcount)
 
 
-class Backend(Protocol):
+class Backend(ABC):
     """One database. Thread-safe. Every method may raise StoreUnavailable; `write` also Unwritable."""
 
-    name: str
+    name: ClassVar[str]
     where: str
     """How messages call it: a path, or an address without its password."""
 
-    def write(self, rows: Sequence[Row]) -> int:
-        """Add rows in one durable transaction; how many were there already, profiles aside."""
+    @abstractmethod
+    def reading(self) -> AbstractContextManager[Transaction]:
+        """Statements that change nothing."""
 
-    def read(self, statement: str, values: Values) -> list[Record]: ...
-
-    def change(self, statement: str, values: Values) -> int:
-        """Run one statement in a transaction of its own; how many rows it touched."""
-
-    def snapshot(self) -> AbstractContextManager[Transaction]:
-        """Reads of one moment, whatever is written meanwhile."""
-
+    @abstractmethod
     def transaction(self) -> AbstractContextManager[Transaction]:
         """Changes that happen together or not at all."""
 
-    def pending(self) -> list[Migration]:
-        """The steps its schema still needs; raises SchemaTooNew or StoreDamaged."""
+    @abstractmethod
+    def snapshot(self) -> AbstractContextManager[Transaction]:
+        """Reads of one moment, whatever is written meanwhile and however long they take."""
 
-    def migrate(self) -> list[Migration]:
-        """Take the pending steps; which they were."""
+    @abstractmethod
+    def applied(self, transaction: Transaction) -> list[AppliedMigration]:
+        """The migrations that were applied; none where there is no schema yet."""
 
+    @abstractmethod
     def check(self) -> None:
         """A short look before the first write after an unclean end; raises StoreDamaged."""
 
+    @abstractmethod
     def problems(self) -> Iterable[str]:
         """What is wrong with the database itself, in sentences."""
 
+    @abstractmethod
     def measured(self) -> Mapping[str, Value]:
         """`size_bytes`, `version`, and what only this kind of database has."""
 
+    @abstractmethod
     def backup(self, target: Path, progress: Callable[[int, int], None]) -> None:
         """Copy everything, while it is in use, into an empty SQLite file."""
 
+    @abstractmethod
     def close(self) -> None: ...
+
+    def write(self, rows: Sequence[Row]) -> int:
+        """Add rows in one durable transaction; how many were there already, profiles aside."""
+        repeated = 0
+        with self.transaction() as changes:
+            for statement, records in grouped(rows):
+                added = changes.many(statement, records)
+                repeated += len(records) - added if statement is not sql.ADD_PROFILE else 0
+        return repeated
+
+    def read(self, statement: str, values: Values) -> list[Record]:
+        with self.reading() as reads:
+            return reads.read(statement, values)
+
+    def change(self, statement: str, values: Values) -> int:
+        """Run one statement in a transaction of its own; how many rows it touched."""
+        with self.transaction() as changes:
+            return changes.change(statement, values)
+
+    def pending(self) -> list[Migration]:
+        """The steps its schema still needs; raises SchemaTooNew or StoreDamaged."""
+        with self.reading() as reads:
+            return pending(migrations(self.name), self.applied(reads), self.where)
+
+    def migrate(self) -> list[Migration]:
+        """Take the pending steps; which they were."""
+        with self.migrating() as changes:
+            # Asked again inside the transaction: another process may have been quicker.
+            changes.change(sql.SCHEMA_TABLE, {})
+            steps = pending(migrations(self.name), self.applied(changes), self.where)
+            for step in steps:
+                for statement in step.statements:
+                    changes.connection.execute(statement)
+                applied = AppliedMigration(step.number, step.name, step.checksum)._asdict()
+                changes.change(sql.ADD_APPLIED, applied | {"applied_ms": time.time_ns() // 1_000_000})
+        return steps
+
+    def migrating(self) -> AbstractContextManager[Transaction]:
+        """A transaction that no other process migrates beside."""
+        return self.transaction()
 
 
 def grouped(rows: Sequence[Row]) -> Iterable[tuple[str, list[Record]]]:
@@ -98,14 +162,10 @@ def grouped(rows: Sequence[Row]) -> Iterable[tuple[str, list[Record]]]:
 
 def record(row: Row) -> Record:
     """A row's fields as a database takes them: JSON as text."""
-    fields = astuple(row)
-    if type(row) is DecisionRow:
-        return (*fields[:-3], _json(row.asked), _json(row.body), row.key_id)
-    if type(row) is OutcomeRow:
-        return (*fields[:-3], _json(row.sources), _json(row.extra), row.created_ms)
-    if type(row) is ProfileRow:
-        return (row.hash, row.name, _json(row.resolved), row.created_ms)
-    return fields
+    values = list(astuple(row))
+    for column in _JSON[type(row)]:
+        values[column] = _json(values[column])
+    return tuple(values)
 
 
 def _json(raw: Raw) -> str | None:

@@ -1,7 +1,7 @@
 """The contract monitor: what happened is held against the rules the profile declares.
 
 The rules are data and the check is the core's own (`core.contract.violations`); this file says what the facts are, for
-a decision and for its outcome. A fact nobody knows is absent, and an absent fact breaks no rule.
+a decision and for its outcome. An unknown fact is absent, and an absent fact breaks no rule.
 """
 
 from __future__ import annotations
@@ -42,8 +42,7 @@ def decided_rules(rules: Sequence[Rule]) -> tuple[Rule, ...]:
 
 def named(rule: Rule) -> set[str]:
     """The facts a rule speaks of."""
-    never = (rule.never,) if isinstance(rule.never, str) else rule.never
-    return {*never, *rule.must, *rule.at_most}
+    return {*rule.forbidden, *rule.must, *rule.at_most}
 
 
 def was_called(step: Step) -> bool:

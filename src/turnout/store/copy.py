@@ -44,7 +44,7 @@ class Table(NamedTuple):
 # In this order every row comes after what it refers to.
 TABLES = (
     Table("store_settings", sql.ALL_SETTINGS, sql.SET_SETTING, counted=False),
-    Table("profiles", sql.ALL_PROFILES, sql.ADD_PROFILE, json=(2,)),
+    Table("profiles", sql.ALL_PROFILES, sql.ADD_PROFILE, json=(2, 4)),
     Table("decisions", sql.ALL_DECISIONS, sql.ADD_DECISION, json=(7, 17, 18)),
     Table("outcomes", sql.ALL_OUTCOMES, sql.ADD_OUTCOME, json=(15, 16), boolean=(11,)),
     Table("feedback", sql.ALL_FEEDBACK, sql.COPY_FEEDBACK),
@@ -57,7 +57,7 @@ TABLES = (
         json=(5,),
     ),
     Table("replies", sql.ALL_REPLIES, sql.ADD_REPLY),
-    Table("keys", sql.ALL_KEYS, sql.COPY_KEY, boolean=(7,), counted=False),
+    Table("keys", sql.ALL_KEYS, sql.ADD_KEY, boolean=(7,), counted=False),
     Table("spending", sql.ALL_SPENDING, sql.ADD_SPENDING, counted=False),
 )
 

@@ -25,7 +25,7 @@ from turnout.core.query import Query, Turn
 from turnout.core.router import Router
 from turnout.text.reference import find_reference
 
-from .entry import asked_text, breaches
+from .encode import asked_text, breaches
 from .journal import Journal
 from .records import Records
 from .redact import SNIPPET_CHARACTERS
@@ -76,7 +76,7 @@ class Flip(Struct, frozen=True):
     """It points to the conversation, which may then change what it is."""
 
 
-class Measured(Struct, frozen=True):
+class FlipCount(Struct, frozen=True):
     """How some questions fared."""
 
     questions: int = 0
@@ -90,9 +90,9 @@ class Measured(Struct, frozen=True):
 
 
 class FlipRate(Struct, frozen=True):
-    alone: Measured
+    alone: FlipCount
     """Questions that stand on their own: every flip breaks the contract."""
-    referring: Measured
+    referring: FlipCount
     """Questions with an open reference, for information."""
     found: tuple[Flip, ...]
     unasked: tuple[str, ...]
@@ -112,7 +112,7 @@ def measure(
     questions = [question for question in questions if len(question.text) <= LONGEST]
     others = tuple({question.text: question for question in (*questions, *quoted)}.values())
     misleading = tuple(_misleading(router, others))
-    counts = {False: Measured(), True: Measured()}
+    counts = {False: FlipCount(), True: FlipCount()}
     found: list[Flip] = []
     for number, question in enumerate(questions, 1):
         refers = find_reference(question.text) is not None
@@ -120,7 +120,7 @@ def measure(
         flips = list(_flips(router, question, _histories(question, others, misleading, histories, chance), chance))
         found += (Flip(question.text, question.decision_id, *flip, refers) for flip in flips)
         was = counts[refers]
-        counts[refers] = Measured(was.questions + 1, was.routings + histories, was.flips + len(flips))
+        counts[refers] = FlipCount(was.questions + 1, was.routings + histories, was.flips + len(flips))
         progress(number, len(questions))
     unasked = tuple(place.id for place in router.profile.layers if place.call is None or place.cost == "network")
     return FlipRate(counts[False], counts[True], tuple(found), unasked)
@@ -202,7 +202,7 @@ def logged_questions(records: Records, profile: str, *, span: Span = ALWAYS, mos
         text = asked_text(asked)
         if row.kept != "full" or not text.strip() or text in found:
             continue
-        # What was declared, or is the dearest allowed, has nothing to do with what a question is taken for.
+        # What was declared, or is the most expensive allowed, has nothing to do with what a question is taken for.
         found[text] = Question(Query(text, attachments=asked.attachments), row.route, row.id, row.profile_hash, row.by)
     return list(found.values())
 

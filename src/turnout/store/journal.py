@@ -31,11 +31,12 @@ from turnout.core.decision import Decision
 from turnout.core.errors import NotStored
 
 from .backend import Backend, Unwritable
-from .entry import Scribe, read_entries, read_entry
+from .encode import RowEncoder, decode_row
 from .row import Row
 from .spool import CLOSED, Spool, contents, line
 
 Durability = Literal["batched", "strict"]
+Refusal = tuple[bytes, Exception]
 
 # How long a group is gathered for. What a commit costs is nearly the same for ten rows and for a hundred.
 GATHER_S = 0.05
@@ -81,20 +82,20 @@ class Counts(Struct):
     last_error: str = ""
 
 
-class Waiting(NamedTuple):
+class Waiter(NamedTuple):
     """Somebody waits until the database has these bytes of the spool."""
 
     start: int
     end: int
-    receipt: Future[None]
+    future: Future[None]
 
 
-class Written(NamedTuple):
+class BatchResult(NamedTuple):
     """What became of a batch."""
 
     committed: int
     repeated: int
-    refused: list[tuple[bytes, Exception]]
+    refused: list[Refusal]
 
 
 class Journal:
@@ -104,13 +105,13 @@ class Journal:
         self,
         backend: Backend,
         spool: Spool,
-        scribe: Scribe,
+        encoder: RowEncoder,
         durability: Durability = "batched",
         chore: Callable[[], bool] | None = None,
     ) -> None:
         self.backend = backend
         self.spool = spool
-        self.scribe = scribe
+        self.encoder = encoder
         self.durability = durability
         self.is_busy: Callable[[], bool] = lambda: False
         """Asked by the thread: whether the process has no time to spare just now. Commits wait then, in bounds."""
@@ -120,7 +121,7 @@ class Journal:
         """Those that are in the spool or in the database already, by hash."""
         self._counts = Counts()
         self._counting = threading.Lock()
-        self._waiting: list[Waiting] = []
+        self._waiting: list[Waiter] = []
         self._wake = threading.Event()
         self._hurry = threading.Event()
         self._idle = True
@@ -143,12 +144,11 @@ class Journal:
     def append(self, decision: Decision, after: bytes = b"", *, key_id: str = "") -> Future[None] | None:
         """Write a decision down. In `strict`, a future to wait for before answering; otherwise the row is in the spool
         or counted as lost. The rows that come `after` the decision go with it, in one write."""
-        lines = self.scribe.decision(decision, key_id=key_id) + after
+        lines = self.encoder.decision(decision, key_id=key_id) + after
         profile = decision.profile
-        if profile.hash not in self._profiles:
-            self._profiles.add(profile.hash)
-            lines = self.scribe.profile(profile) + lines
-        return self.post(lines)
+        if profile.hash in self._profiles:
+            return self.post(lines)
+        return self.post(self.encoder.profile(profile) + lines, profile.hash)
 
     def put(self, lines: bytes) -> None:
         """Write other rows, as durable as decisions are."""
@@ -156,8 +156,8 @@ class Journal:
         if done is not None:
             done.result()
 
-    def post(self, lines: bytes) -> Future[None] | None:
-        """As `put`, without waiting."""
+    def post(self, lines: bytes, profile: str | None = None) -> Future[None] | None:
+        """As `put`, without waiting; `profile` is the hash of one whose row is among the lines."""
         if self._closed:
             raise ValueError(CLOSED)
         end: int | OSError
@@ -167,6 +167,9 @@ class Journal:
             self._lose(error)
             end = error
         else:
+            if profile is not None:
+                # Only now: another thread's decision must not get into the spool before its profile.
+                self._profiles.add(profile)
             if self._idle:
                 self._start()
                 self._wake.set()
@@ -179,8 +182,6 @@ class Journal:
             self._counts.lost += 1
             self._counts.last_error = str(error)
             first, self._lost_at = self._lost_at is None, time.monotonic()
-        # One may have been among what is lost: each goes again with the next decision.
-        self._profiles.clear()
         if first:
             log.warning("a decision is not logged: %s (routing goes on; what is lost is counted)", error)
 
@@ -203,7 +204,7 @@ class Journal:
             receipt.set_exception(NotStored(f"{self.backend.where}: {end}"))
             return receipt
         with self._counting:
-            waiting = Waiting(end - size, end, receipt)
+            waiting = Waiter(end - size, end, receipt)
             if self.spool.taken >= end:
                 _answer([waiting], self._refused)
             elif self._ended:
@@ -363,14 +364,9 @@ class Journal:
             return False
         start = self.spool.taken
         found = list(contents(lines))
-        told = [content for content in found if content is not None]
-        torn = len(found) - len(told)
-        refused: list[tuple[bytes, Exception]] = []
-        try:
-            rows = read_entries(told)
-        except DecodeError:  # one by one, to see which
-            rows, told, refused = _read_apart(told)
-        written = self._write(rows, told)
+        torn = found.count(None)
+        rows, refused = _decode(content for content in found if content is not None)
+        written = self._write(rows)
         refused += written.refused
         # Only now, when the whole batch has been dealt with: what is tried again is set aside once.
         if refused:
@@ -395,21 +391,21 @@ class Journal:
         _answer(done, self._refused)
         return True
 
-    def _write(self, rows: Sequence[Row], told: Sequence[bytes]) -> Written:
-        """Write rows, told in these bytes. One that is refused does not stop the others."""
+    def _write(self, rows: Sequence[tuple[bytes, Row]]) -> BatchResult:
+        """Write rows, each given with its encoding. One that is refused does not stop the others."""
         if not rows:
-            return Written(0, 0, [])
+            return BatchResult(0, 0, [])
         try:
-            repeated = self.backend.write(rows)
+            repeated = self.backend.write([row for _, row in rows])
         except Unwritable as error:
             if len(rows) == 1:
-                return Written(0, 0, [(told[0], error)])
+                return BatchResult(0, 0, [(rows[0][0], error)])
             middle = len(rows) // 2
-            one, two = self._write(rows[:middle], told[:middle]), self._write(rows[middle:], told[middle:])
-            return Written(one.committed + two.committed, one.repeated + two.repeated, one.refused + two.refused)
-        return Written(len(rows) - repeated, repeated, [])
+            one, two = self._write(rows[:middle]), self._write(rows[middle:])
+            return BatchResult(one.committed + two.committed, one.repeated + two.repeated, one.refused + two.refused)
+        return BatchResult(len(rows) - repeated, repeated, [])
 
-    def _set_aside(self, refused: Sequence[tuple[bytes, Exception]]) -> None:
+    def _set_aside(self, refused: Sequence[Refusal]) -> None:
         """Keep what no database takes where a person can look at it."""
         file = self.spool.folder / REJECTED
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -446,22 +442,19 @@ class Journal:
             waiting, self._waiting = self._waiting, []
             self._ended = self._ended or last
         for one in waiting:
-            one.receipt.set_exception(NotStored(why))
+            one.future.set_exception(NotStored(why))
 
 
-def _read_apart(contents: Iterable[bytes]) -> tuple[list[Row], list[bytes], list[tuple[bytes, Exception]]]:
-    """The rows that can be read, what they were told in, and what cannot be."""
-    rows: list[Row] = []
-    told: list[bytes] = []
-    refused: list[tuple[bytes, Exception]] = []
+def _decode(contents: Iterable[bytes]) -> tuple[list[tuple[bytes, Row]], list[Refusal]]:
+    """The rows that can be read, each with its encoding, and what cannot be."""
+    rows: list[tuple[bytes, Row]] = []
+    refused: list[Refusal] = []
     for content in contents:
         try:
-            rows.append(read_entry(content))
+            rows.append((content, decode_row(content)))
         except DecodeError as error:
             refused.append((content, error))
-        else:
-            told.append(content)
-    return rows, told, refused
+    return rows, refused
 
 
 def _step_back() -> None:
@@ -480,7 +473,7 @@ def _say(sentence: str, said: set[str]) -> None:
         log.warning("%s", sentence)
 
 
-def _answer(done: Sequence[Waiting], refused: Iterable[tuple[int, Exception]]) -> None:
+def _answer(done: Sequence[Waiter], refused: Iterable[tuple[int, Exception]]) -> None:
     """Tell those who wait; `refused` says at which places of the spool there was something no database takes."""
     for start, end, receipt in done:
         error = next((error for at, error in refused if start <= at < end), None)

@@ -8,6 +8,8 @@ from collections.abc import Callable
 import msgspec
 from msgspec import Struct
 
+from turnout.core.errors import StoreError
+
 from . import sql
 from .backend import Backend, Record, Value
 from .stats import ALWAYS, Span
@@ -25,7 +27,7 @@ class Key(Struct, frozen=True):
     profiles: tuple[str, ...] | None = None
     """The profiles it may use; None: all."""
     ceiling: str | None = None
-    """The dearest route it may have."""
+    """The most expensive route it may have."""
     may_force: bool = True
     """It may name a tier, a route or a model itself."""
     budget_usd: float | None = None
@@ -74,7 +76,10 @@ class Keys:
         return [_key(row) for row in self._backend.read(sql.KEYS, {})]
 
     def add(self, key: Key) -> None:
-        self._backend.change(sql.ADD_KEY, _columns(key) | {"tenant": key.tenant or key.id})
+        columns = _columns(key) | {"tenant": key.tenant or key.id}
+        with self._backend.transaction() as changes:
+            if not changes.many(sql.ADD_KEY, [tuple(columns.values())]):
+                raise StoreError(f"there is a key {key.id!r} already")
 
     def update(self, key: Key) -> bool:
         """Put this in the place of the key with its id; whether there is one that is not revoked. Whose it is and what

@@ -12,6 +12,8 @@ from typing import Any
 
 import re2
 
+from .storable import writable
+
 Becomes = str | Callable[[Any], str]
 
 
@@ -23,22 +25,6 @@ def mask(text: str) -> str:
     for pattern, becomes in _compiled:
         text = pattern.sub(becomes, text)
     return text
-
-
-def writable(text: str) -> str:
-    """The text as every database can hold it: NUL and lone surrogates become U+FFFD."""
-    if "\0" in text:
-        text = text.replace("\0", "\ufffd")
-    if text.isascii():
-        return text
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return _SURROGATE.sub("\ufffd", text)
-    return text
-
-
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def _if_random(becomes: str) -> Callable[[Any], str]:

@@ -39,7 +39,7 @@ class Migration(NamedTuple):
         return [statement.strip() for statement in code.split(";\n") if statement.strip(" \n;")]
 
 
-class Applied(NamedTuple):
+class AppliedMigration(NamedTuple):
     number: int
     name: str
     checksum: str
@@ -57,7 +57,7 @@ def migrations(database: str) -> list[Migration]:
     return found
 
 
-def pending(steps: Sequence[Migration], applied: Sequence[Applied], where: str) -> list[Migration]:
+def pending(steps: Sequence[Migration], applied: Sequence[AppliedMigration], where: str) -> list[Migration]:
     """The steps still to be taken. A database that has gone another way is refused."""
     known = {step.number: step for step in steps}
     for done in applied:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import re
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Self
@@ -21,10 +20,9 @@ from turnout.core.conceal import HIDDEN
 from turnout.core.errors import StoreUnavailable
 
 from . import sql
-from .backend import Record, Transaction, Unwritable, Value, Values, grouped
+from .backend import Backend, Transaction, Unwritable, Value
 from .copy import copy
-from .migrate import Applied, Migration, migrations, pending
-from .row import Row
+from .migrate import AppliedMigration, Migration
 from .sqlite import Sqlite, make_single
 
 POOL = 10
@@ -44,7 +42,7 @@ CONNECTION = {
 MIGRATION_LOCK = 7_276_101
 
 
-class Postgres:
+class Postgres(Backend):
     name = "postgres"
 
     def __init__(self, url: str) -> None:
@@ -52,10 +50,10 @@ class Postgres:
         _quiet()
         said = _options(url)
         self._password = str(said.get("password") or "")
-        self._made: type[_Connection] = type("_Made", (_Connection,), {})
+        self._connections: type[PooledConnection] = type("Connections", (PooledConnection,), {})
         self._pool = ConnectionPool(
             url,
-            connection_class=self._made,
+            connection_class=self._connections,
             min_size=0,
             max_size=POOL,
             timeout=CONNECT_S,
@@ -69,58 +67,54 @@ class Postgres:
         )
         self._opened = False
 
-    def write(self, rows: Sequence[Row]) -> int:
-        repeated = 0
-        with self._connected() as connection, connection.cursor() as cursor:
-            for statement, records in grouped(rows):
-                cursor.executemany(spelled(statement), records)
-                repeated += len(records) - cursor.rowcount if statement is not sql.ADD_PROFILE else 0
-        return repeated
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[Transaction]:
+        """A connection in a transaction of its own; PostgreSQL's errors under our names."""
+        try:
+            if not self._opened:
+                self._pool.open()
+                self._opened = True
+            with self._pool.connection() as connection:
+                yield Transaction(connection, spelled)
+        except (psycopg.Error, PoolTimeout, PoolClosed) as error:
+            if _is_about_a_row(error):
+                raise Unwritable(f"{self.where}: {self._describe(error)}") from error
+            # The pool says how long it has tried; the connection it could not make says why.
+            failed = self._connections.failed
+            why = failed if isinstance(error, PoolTimeout) and failed else error
+            raise StoreUnavailable(f"{self.where}: {self._describe(why)}") from error
 
-    def read(self, statement: str, values: Values) -> list[Record]:
-        with self._connected() as connection:
-            return connection.execute(spelled(statement), values).fetchall()
-
-    def change(self, statement: str, values: Values) -> int:
-        with self._connected() as connection:
-            return connection.execute(spelled(statement), values).rowcount
+    reading = transaction
 
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[Transaction]:
-        with self._connected() as connection:
-            connection.execute("set transaction isolation level repeatable read, read only")
+        with self.transaction() as reads:
+            reads.connection.execute("set transaction isolation level repeatable read, read only")
             # For checks and copies of everything, which take as long as they take.
-            connection.execute("set local statement_timeout = 0")
-            yield _Statements(connection)
+            reads.connection.execute("set local statement_timeout = 0")
+            yield reads
 
-    @contextlib.contextmanager
-    def transaction(self) -> Iterator[Transaction]:
-        with self._connected() as connection:
-            yield _Statements(connection)
-
-    def pending(self) -> list[Migration]:
-        with self._connected() as connection:
-            return pending(migrations(self.name), _applied(connection), self.where)
+    def applied(self, transaction: Transaction) -> list[AppliedMigration]:
+        exists = transaction.read("select to_regclass('schema_version')", {})[0][0]
+        return [AppliedMigration(*row) for row in transaction.read(sql.APPLIED, {})] if exists else []
 
     def migrate(self) -> list[Migration]:
-        with self._connected() as connection:
-            # A step may build an index over millions of rows.
-            connection.execute("set local statement_timeout = 0")
-            connection.execute("select pg_advisory_xact_lock(%s)", (MIGRATION_LOCK,))
-            connection.execute(spelled(sql.SCHEMA_TABLE))
-            steps = pending(migrations(self.name), _applied(connection), self.where)
-            for step in steps:
-                for statement in step.statements:
-                    connection.execute(statement.encode())
-                applied = {"number": step.number, "name": step.name, "checksum": step.checksum}
-                connection.execute(spelled(sql.ADD_APPLIED), applied | {"applied_ms": time.time_ns() // 1_000_000})
+        steps = super().migrate()
         self._add_vectors()
         return steps
 
+    @contextlib.contextmanager
+    def migrating(self) -> Iterator[Transaction]:
+        with self.transaction() as changes:
+            # A step may build an index over millions of rows.
+            changes.connection.execute("set local statement_timeout = 0")
+            changes.connection.execute("select pg_advisory_xact_lock(%s)", (MIGRATION_LOCK,))
+            yield changes
+
     def _add_vectors(self) -> None:
         """Ready for search later. Not every server has the extension, and the log does without it."""
-        with contextlib.suppress(StoreUnavailable, Unwritable), self._connected() as connection:
-            connection.execute("create extension if not exists vector")
+        with contextlib.suppress(StoreUnavailable, Unwritable), self.transaction() as changes:
+            changes.connection.execute("create extension if not exists vector")
 
     def check(self) -> None:
         """Nothing to do: a server recovers from its own log, and ours is not the end that it may not have survived."""
@@ -147,28 +141,12 @@ class Postgres:
         if self._opened:
             self._pool.close()
 
-    @contextlib.contextmanager
-    def _connected(self) -> Iterator[psycopg.Connection[Any]]:
-        """A connection in a transaction of its own; PostgreSQL's errors under our names."""
-        try:
-            if not self._opened:
-                self._pool.open()
-                self._opened = True
-            with self._pool.connection() as connection:
-                yield connection
-        except (psycopg.Error, PoolTimeout, PoolClosed) as error:
-            if _is_about_a_row(error):
-                raise Unwritable(f"{self.where}: {self._said(error)}") from error
-            # The pool says how long it has tried; the connection it could not make says why.
-            why = self._made.failed if isinstance(error, PoolTimeout) and self._made.failed else error
-            raise StoreUnavailable(f"{self.where}: {self._said(why)}") from error
-
-    def _said(self, error: BaseException) -> str:
-        said = _first_line(error)
-        return said.replace(self._password, HIDDEN) if self._password else said
+    def _describe(self, error: BaseException) -> str:
+        text = str(error).strip().split("\n")[0] or type(error).__name__
+        return text.replace(self._password, HIDDEN) if self._password else text
 
 
-class _Connection(psycopg.Connection[Any]):
+class PooledConnection(psycopg.Connection[Any]):
     """Remembers why the last one could not be made."""
 
     failed: psycopg.Error | None = None
@@ -191,31 +169,9 @@ def _quiet() -> None:
         pool.setLevel(logging.ERROR)
 
 
-class _Statements:
-    """A connection inside a transaction, as others may use it."""
-
-    def __init__(self, connection: psycopg.Connection[Any]) -> None:
-        self._connection = connection
-
-    def read(self, statement: str, values: Values) -> list[Record]:
-        return self._connection.execute(spelled(statement), values).fetchall()
-
-    def many(self, statement: str, rows: Sequence[Values] | Sequence[Record]) -> int:
-        with self._connection.cursor() as cursor:
-            cursor.executemany(spelled(statement), rows)
-            return cursor.rowcount
-
-
 def _configure(connection: psycopg.Connection[Any]) -> None:
     # JSON columns are handed on as they were written; whoever needs the inside decodes it once.
     connection.adapters.register_loader("json", TextLoader)
-
-
-def _applied(connection: psycopg.Connection[Any]) -> list[Applied]:
-    found = connection.execute("select to_regclass('schema_version')").fetchone()
-    if found is None or found[0] is None:
-        return []
-    return [Applied(*row) for row in connection.execute(spelled(sql.APPLIED))]
 
 
 @lru_cache(maxsize=256)
@@ -271,7 +227,3 @@ def _is_about_a_row(error: BaseException) -> bool:
     state = error.sqlstate if isinstance(error, psycopg.Error) else None
     # Class 54: too long for an index, too deep for a parser. Without a state it is psycopg that cannot send the value.
     return state.startswith("54") if state else isinstance(error, psycopg.ProgrammingError)
-
-
-def _first_line(error: BaseException) -> str:
-    return str(error).strip().split("\n")[0] or type(error).__name__

@@ -1,7 +1,8 @@
-"""The reading half of the store: what one tenant may see.
+"""The reading half of the store: what one tenant may see, and what the operator may see of all.
 
 There is no reading method anywhere else, and none here that does not pass the tenant on: a row of another tenant's
-cannot be reached through a filter that was forgotten.
+cannot be reached through a filter that was forgotten. Reading across tenants takes another class, made by a method of
+its own.
 """
 
 from __future__ import annotations
@@ -13,16 +14,18 @@ from typing import Any, Literal, get_args
 import msgspec
 from msgspec import Struct
 
+from turnout.core.contract import Rule
 from turnout.core.errors import StoreError, TextNotKept, UnknownDecision, suggest
 from turnout.core.ident import new_id
+from turnout.core.profile import PatternSource
 from turnout.core.query import Query, Turn
 
 from . import sql
 from .backend import Backend, Record, Value
-from .mask import writable
-from .redact import SNIPPET_CHARACTERS, name
+from .redact import SNIPPET_CHARACTERS
 from .row import BreachRow, Outcome, OutcomeRow
 from .stats import ALWAYS, Span, Stats, gather
+from .storable import name, writable
 
 # RC-06: what a classifier is told of a session.
 INTENTS = 6
@@ -167,6 +170,15 @@ class Records:
         safe = {key: writable(value) if isinstance(value, str) else value for key, value in values.items()}
         return self._backend.read(statement, safe | {"tenant": self.tenant})
 
+    def _read_all(self, statement: str, bound: str, values: dict[str, Value]) -> Iterator[Record]:
+        """Row after row, fetched as they are asked for; `bound` names the value that follows the last id seen."""
+        while True:
+            page = self._read(statement, **values, most=PAGE)
+            yield from page
+            if len(page) < PAGE:
+                return
+            values = {**values, bound: page[-1][0]}
+
     # --- decisions
 
     def get(self, ident: str) -> Logged:
@@ -223,28 +235,30 @@ class Records:
         filters: dict[str, Value] = {"profile": profile, "decided_by": by, "key_id": key}
         filters["session"] = None if session is None else name(session)
         needle = contains.casefold() if contains else ""
-        while True:
-            page = self._read(statement, **filters, **span.values(), below=below, above=above, most=PAGE)
-            for row in page:
-                found = _logged(row)
-                if route is not None and route not in found.routes:
-                    continue
-                if outcome is not None and not _matches(found.outcome, outcome):
-                    continue
-                if needle and needle not in (found.question or "").casefold():
-                    continue
-                yield found
-            if len(page) < PAGE:
-                return
-            if oldest_first:
-                above = page[-1][0]
-            else:
-                below = page[-1][0]
+        filters |= {**span.values(), "below": below, "above": above}
+        for found in map(_logged, self._read_all(statement, "above" if oldest_first else "below", filters)):
+            if route is not None and route not in found.routes:
+                continue
+            if outcome is not None and not _matches(found.outcome, outcome):
+                continue
+            if needle and needle not in (found.question or "").casefold():
+                continue
+            yield found
 
     def profile(self, profile_hash: str) -> dict[str, Any] | None:
         """The profile of that hash as it was, resolved, if a decision of this tenant's was made with it."""
         found = self._read(sql.PROFILE_OF, hash=profile_hash)
-        return msgspec.json.decode(found[0][2]) if found else None
+        return msgspec.json.decode(found[0][0]) if found else None
+
+    def contract(self, profile_hash: str) -> tuple[Rule, ...]:
+        """The rules of that profile."""
+        resolved = self.profile(profile_hash) or {}
+        return msgspec.convert(resolved.get("contract", ()), tuple[Rule, ...])
+
+    def patterns(self, profile_hash: str) -> tuple[PatternSource, ...]:
+        """What that profile looks for, in the order of a decision's hits; nothing where no such row was written."""
+        found = self._read(sql.PROFILE_OF, hash=profile_hash)
+        return msgspec.json.decode(found[0][1] or "[]", type=tuple[PatternSource, ...]) if found else ()
 
     # --- what belongs to a decision
 
@@ -283,9 +297,8 @@ class Records:
             raise StoreError(f"{found.route} cannot be right and should be {should_be}: say wrong, or leave that out")
         now = time.time_ns() // 1_000_000
         word = Feedback(new_id(), found.id, verdict, should_be, writable(by), writable(note), now)
-        fields = ("id", "decision_id", "verdict", "should_be", "note", "created_ms")
-        values = {field: getattr(word, field) for field in fields}
-        self._backend.change(sql.ADD_FEEDBACK, values | {"given_by": word.by, "tenant": self.tenant})
+        values = msgspec.structs.asdict(word) | {"given_by": word.by, "tenant": self.tenant}
+        self._backend.change(sql.ADD_FEEDBACK, values)
         return word
 
     # --- sessions
@@ -359,17 +372,26 @@ class Records:
 
     def labels(self, *, span: Span = ALWAYS, profile: str | None = None) -> Iterator[Label]:
         """Every decision as an example, oldest first; parts of compound questions are examples of their own."""
-        above = FIRST
-        while True:
-            page = self._read(sql.LABELS, **span.values(), profile=profile, above=above, most=PAGE)
-            for row in page:
-                # Two columns, a verdict and what it should be, become one: what a human says it is.
-                verdict, should_be = row[11:13]
-                fields: list[Any] = [*row[:11], row[6] if verdict == "right" else should_be, *row[13:]]
-                yield Label(*fields)
-            if len(page) < PAGE:
-                return
-            above = page[-1][0]
+        for row in self._read_all(sql.LABELS, "above", {**span.values(), "profile": profile, "above": FIRST}):
+            # Two columns, a verdict and what it should be, become one: what a human says it is.
+            verdict, should_be = row[11:13]
+            fields: list[Any] = [*row[:11], row[6] if verdict == "right" else should_be, *row[13:]]
+            yield Label(*fields)
+
+
+class AllRecords(Records):
+    """Decisions and their statistics for all tenants at once: the operator's alone, never a caller's.
+
+    `get` says whose a decision is; what belongs to it is read, and judged, as that tenant.
+    """
+
+    def __init__(self, backend: Backend, settle: Callable[[float], bool]) -> None:
+        super().__init__(backend, "", settle)
+
+    def _read(self, statement: str, **values: Value) -> list[Record]:
+        if statement not in sql.ALL_TENANTS:
+            raise StoreError("only decisions and their statistics are read for all tenants: name the tenant")
+        return super()._read(sql.ALL_TENANTS[statement], **values)
 
 
 def _matches(outcome: str, wanted: str) -> bool:

@@ -12,12 +12,12 @@ follow the same level. Nothing is masked when a row is read, because whatever wa
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
 from typing import Any, Literal, get_args
 
 import msgspec
 
-from .mask import mask, writable
+from .mask import mask
+from .storable import each_text, writable
 
 Level = Literal["off", "hash", "snippet", "full"]
 LEVELS: tuple[Level, ...] = get_args(Level)
@@ -28,8 +28,6 @@ SNIPPET_CHARACTERS = 60
 WINDOW_CHARACTERS, EDGE_CHARACTERS = 240, 80
 # 128 bits: no two of a billion questions collide by chance.
 DIGEST_BYTES = 16
-# PostgreSQL indexes at most 2,704 bytes: two such names of four bytes a character, and an id.
-NAME_CHARACTERS = 200
 
 
 def snippet(text: str) -> str:
@@ -55,37 +53,6 @@ def digest(text: str, tenant: str, key: bytes) -> str:
     return hashed.hexdigest()
 
 
-def name(text: str) -> str:
-    """A tenant's or a session's name as every database can index it: one that is too long ends with its hash."""
-    text = writable(text)
-    if len(text) <= NAME_CHARACTERS:
-        return text
-    rest = hashlib.blake2b(text.encode(), digest_size=DIGEST_BYTES).hexdigest()
-    return f"{text[: NAME_CHARACTERS - len(rest) - 1]}…{rest}"
-
-
-def writable_json(form: bytes) -> bytes:
-    """JSON without NUL: PostgreSQL takes the escape into a column and then cannot read the column."""
-    # A byte is found much faster than six.
-    if b"\\" not in form or b"\\u0000" not in form:
-        return form
-    # A backslash of the text's own is written as two, and `\\u0000` after it is four letters and no escape. JSON holds
-    # no byte zero itself, so that one stands for the two meanwhile: ten times quicker than a pattern.
-    return form.replace(b"\\\\", b"\0").replace(b"\\u0000", b"\\ufffd").replace(b"\0", b"\\\\")
-
-
-def encode(value: object) -> bytes:
-    """The value as JSON that every database can hold."""
-    try:
-        form = msgspec.json.encode(value)
-    except UnicodeEncodeError:
-        form = b""
-    if form and b"\\u0000" not in form:
-        return form
-    # In a text they are replaced much faster than in its JSON form.
-    return writable_json(msgspec.json.encode(_each_text(msgspec.to_builtins(value), writable)))
-
-
 def redact_body(body: bytes, level: Level) -> bytes:
     """A decision's JSON form without what the level does not keep: codes and numbers stay, sentences go."""
     if level == "full":
@@ -99,6 +66,8 @@ def _redact_form(form: dict[str, Any], level: Level) -> None:
     told = [form["reasons"], *(step.get("reasons") or () for step in form["trace"])]
     for reason in (reason for reasons in told for reason in reasons):
         reason["text"] = keep(reason["text"], level) or ""
+    # A pattern that was found is as good as the words it stands for.
+    form.pop("hits", None)
     for field in ("text", "then"):
         if field in form:
             form[field] = keep(form[field], level) or ""
@@ -108,15 +77,4 @@ def _redact_form(form: dict[str, Any], level: Level) -> None:
 
 def redact_extra(extra: Any, level: Level) -> Any:
     """What an application remembers, as plain data, likewise: numbers stay, texts as far as the level keeps them."""
-    return _each_text(extra, lambda text: keep(text, level))
-
-
-def _each_text(value: Any, kept: Callable[[str], str | None]) -> Any:
-    """Plain data with every text in it changed; the keys of tables are the application's own."""
-    if isinstance(value, str):
-        return kept(value)
-    if isinstance(value, dict):
-        return {writable(key) if isinstance(key, str) else key: _each_text(one, kept) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_each_text(one, kept) for one in value]
-    return value
+    return each_text(extra, lambda text: keep(text, level))

@@ -22,7 +22,7 @@ from .stats import ALWAYS, Span
 EXAMPLES = 3
 
 
-class Example(Struct, frozen=True):
+class BreachExample(Struct, frozen=True):
     """One time a rule was broken."""
 
     decision_id: str
@@ -49,7 +49,7 @@ class RuleReport(Struct, frozen=True):
     outcomes: int
     violations: int
     last_ms: int | None
-    examples: tuple[Example, ...]
+    examples: tuple[BreachExample, ...]
 
 
 def report(records: Records, *, span: Span = ALWAYS, profile: str | None = None) -> list[RuleReport]:
@@ -59,7 +59,7 @@ def report(records: Records, *, span: Span = ALWAYS, profile: str | None = None)
     outcomes: defaultdict[tuple[str, str], int] = defaultdict(int)
     # The profile that decided most comes last: where versions differ, its words are the ones that are shown.
     for seen in sorted(records.checked(span=span, profile=profile), key=lambda one: (one.profile, one.decisions)):
-        for rule in _contract(records, seen.profile_hash):
+        for rule in records.contract(seen.profile_hash):
             key = (seen.profile, rule.id)
             rules[key] = rule
             decisions[key] += seen.decisions if "decision" in phases(rule) else 0
@@ -86,11 +86,6 @@ def report(records: Records, *, span: Span = ALWAYS, profile: str | None = None)
     return found
 
 
-def _contract(records: Records, profile_hash: str) -> tuple[Rule, ...]:
-    form = records.profile(profile_hash) or {}
-    return msgspec.convert(form.get("contract", ()), tuple[Rule, ...])
-
-
 def _rule_of(records: Records, ident: str, rows: list[BreachRow]) -> Rule:
     """The rule that old decisions broke, from the profile of their day."""
     for row in rows:
@@ -98,7 +93,7 @@ def _rule_of(records: Records, ident: str, rows: list[BreachRow]) -> Rule:
             logged = records.get(row.decision_id)
         except UnknownDecision:
             continue
-        for rule in _contract(records, logged.profile_hash):
+        for rule in records.contract(logged.profile_hash):
             if rule.id == ident:
                 return rule
     return Rule(ident)
@@ -107,17 +102,17 @@ def _rule_of(records: Records, ident: str, rows: list[BreachRow]) -> Rule:
 def _says(rule: Rule) -> str:
     if rule.text:
         return rule.text
-    never = (rule.never,) if isinstance(rule.never, str) else rule.never
-    said = [*(f"never {name}" for name in never), *(f"{name} must be {value}" for name, value in rule.must.items())]
+    said = [f"never {name}" for name in rule.forbidden]
+    said += [f"{name} must be {value}" for name, value in rule.must.items()]
     said += [f"{name} at most {limit:g}" for name, limit in rule.at_most.items()]
     return ", ".join(said)
 
 
-def _example(records: Records, row: BreachRow) -> Example:
+def _example(records: Records, row: BreachRow) -> BreachExample:
     try:
         logged = records.get(row.decision_id)
         question, routes = logged.question, logged.routes
     except UnknownDecision:  # it waits in another worker's spool
         question, routes = None, ()
     found = msgspec.json.decode(row.found)
-    return Example(row.decision_id, question, routes, row.fact, found, row.explanation, row.phase, row.created_ms)
+    return BreachExample(row.decision_id, question, routes, row.fact, found, row.explanation, row.phase, row.created_ms)

@@ -29,7 +29,7 @@ EVERY_S = 3600.0
 log = logging.getLogger("turnout.store")
 
 
-class Pruned(NamedTuple):
+class PruneCounts(NamedTuple):
     deleted: int = 0
     """Decisions that are gone, parts counted, with what belonged to them."""
     emptied: int = 0
@@ -37,8 +37,8 @@ class Pruned(NamedTuple):
     replies: int = 0
     """Answers that are gone or have lost their text."""
 
-    def plus(self, other: Pruned) -> Pruned:
-        return Pruned(self.deleted + other.deleted, self.emptied + other.emptied, self.replies + other.replies)
+    def plus(self, other: PruneCounts) -> PruneCounts:
+        return PruneCounts(self.deleted + other.deleted, self.emptied + other.emptied, self.replies + other.replies)
 
 
 def prune(
@@ -47,17 +47,17 @@ def prune(
     keep_days: int,
     text_days: int,
     now_ms: int | None = None,
-    progress: Callable[[Pruned], None] = lambda _: None,
-) -> Pruned:
+    progress: Callable[[PruneCounts], None] = lambda _: None,
+) -> PruneCounts:
     """Delete decisions older than `keep_days` and texts older than `text_days`; 0 keeps them for good."""
-    total = Pruned()
+    total = PruneCounts()
     for step in steps(backend, keep_days=keep_days, text_days=text_days, now_ms=now_ms):
         total = total.plus(step)
         progress(total)
     return total
 
 
-def steps(backend: Backend, *, keep_days: int, text_days: int, now_ms: int | None = None) -> Iterator[Pruned]:
+def steps(backend: Backend, *, keep_days: int, text_days: int, now_ms: int | None = None) -> Iterator[PruneCounts]:
     """The same, step by step, for whoever has something better to do in between."""
     now = time.time_ns() // 1_000_000 if now_ms is None else now_ms
     if keep_days:
@@ -66,7 +66,7 @@ def steps(backend: Backend, *, keep_days: int, text_days: int, now_ms: int | Non
         yield from _empty(backend, first_id(now - text_days * DAY_MS))
 
 
-def _delete(backend: Backend, before: str) -> Iterator[Pruned]:
+def _delete(backend: Backend, before: str) -> Iterator[PruneCounts]:
     while True:
         edge = backend.read(sql.EDGE, {"before": before})
         values = [{"before": edge[0][0] if edge else before}]
@@ -74,14 +74,14 @@ def _delete(backend: Backend, before: str) -> Iterator[Pruned]:
             for statement in (sql.DELETE_OUTCOMES, sql.DELETE_FEEDBACK, sql.DELETE_BREACHES):
                 together.many(statement, values)
             gone = together.many(sql.DELETE_DECISIONS, values)
-        yield Pruned(deleted=gone)
+        yield PruneCounts(deleted=gone)
         if not edge:
             break
     while gone := backend.change(sql.DELETE_REPLIES, {"before": before}):
-        yield Pruned(replies=gone)
+        yield PruneCounts(replies=gone)
 
 
-def _empty(backend: Backend, before: str) -> Iterator[Pruned]:
+def _empty(backend: Backend, before: str) -> Iterator[PruneCounts]:
     # Read outside the transaction: a decision never changes but here, and the writer need not wait for the redaction.
     above = ""
     while rows := backend.read(sql.TEXT_BEFORE, {"above": above, "before": before}):
@@ -95,10 +95,10 @@ def _empty(backend: Backend, before: str) -> Iterator[Pruned]:
             if extras:
                 together.many(sql.FORGET_EXTRA, extras)
             together.many(sql.FORGET_TEXT, bodies)
-        yield Pruned(emptied=len(rows))
+        yield PruneCounts(emptied=len(rows))
     backend.change(sql.FORGET_NOTES, {"before": before})
     while gone := backend.change(sql.FORGET_REPLIES, {"before": before}):
-        yield Pruned(replies=gone)
+        yield PruneCounts(replies=gone)
 
 
 def _without_text(body: str) -> str:
@@ -121,7 +121,7 @@ class Retention:
     def __init__(self, backend: Backend, keep_days: int, text_days: int) -> None:
         self._backend = backend
         self._days = {"keep_days": keep_days, "text_days": text_days}
-        self._steps: Iterator[Pruned] = iter(())
+        self._steps: Iterator[PruneCounts] = iter(())
         self._due = 0.0
 
     def __call__(self) -> bool:

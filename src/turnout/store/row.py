@@ -52,7 +52,7 @@ class DecisionRow(Struct, array_like=True, frozen=True, gc=False, tag="d"):
 
 
 class LoggedRow(Struct, array_like=True, frozen=True, gc=False, tag="l"):
-    """A decision on its way through the spool: what its JSON form says is in there alone, and nothing is told twice."""
+    """A decision on its way through the spool: its JSON form is the only copy of what it says."""
 
     parent_id: str | None
     tenant: str
@@ -68,21 +68,21 @@ class LoggedRow(Struct, array_like=True, frozen=True, gc=False, tag="l"):
 
     def whole(self) -> DecisionRow:
         """The table's row; raises DecodeError where the body is not a decision's."""
-        told = _body.decode(self.body)
+        columns = _body.decode(self.body)
         return DecisionRow(
-            told.id,
+            columns.id,
             self.parent_id,
             self.tenant,
             self.session,
-            told.profile,
-            told.profile_hash,
-            told.route,
-            str(told.routes, "utf-8"),
-            told.confidence,
-            told.by,
-            told.outcome,
+            columns.profile,
+            columns.profile_hash,
+            columns.route,
+            str(columns.routes, "utf-8"),
+            columns.confidence,
+            columns.by,
+            columns.outcome,
             self.teacher,
-            told.elapsed_us,
+            columns.elapsed_us,
             self.created_ms,
             self.question,
             self.digest,
@@ -93,7 +93,7 @@ class LoggedRow(Struct, array_like=True, frozen=True, gc=False, tag="l"):
         )
 
 
-class Told(Struct, gc=False):
+class DecisionColumns(Struct, gc=False):
     """What of a decision's JSON form has columns of its own."""
 
     id: str
@@ -107,7 +107,7 @@ class Told(Struct, gc=False):
     elapsed_us: float
 
 
-_body = json.Decoder(Told)
+_body = json.Decoder(DecisionColumns)
 
 
 class OutcomeRow(Struct, array_like=True, frozen=True, gc=False, tag="o"):
@@ -140,6 +140,8 @@ class ProfileRow(Struct, array_like=True, frozen=True, gc=False, tag="p"):
     name: str
     resolved: Raw
     created_ms: int
+    patterns: Raw = NOTHING
+    """What it looks for, in the order of a decision's hits."""
 
 
 class BreachRow(Struct, array_like=True, frozen=True, gc=False, tag="v"):
@@ -197,7 +199,7 @@ class Outcome(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tru
     cost_usd: Amount | None = None
     """What the answer cost, without the classifier."""
     baseline_usd: Amount | None = None
-    """What it would have cost with the dearest slot."""
+    """What it would have cost with the most expensive slot."""
     classifier_usd: Amount | None = None
     """What deciding cost."""
     retrieval: bool | None = None

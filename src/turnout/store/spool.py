@@ -25,6 +25,8 @@ from threading import Lock
 from typing import NamedTuple
 from zlib import crc32
 
+from msgspec import Struct
+
 from turnout.core.ident import new_id
 
 SUFFIX = ".spool"
@@ -42,19 +44,16 @@ CLOSED = "the store is closed, or was opened before a fork: open it where it is 
 log = logging.getLogger("turnout.store")
 
 
-class Segment:
+class Segment(Struct, eq=False):
     """One file of the spool: how much of it is written, how much taken away, how much survives a power cut."""
 
-    __slots__ = ("done", "fd", "named", "path", "size", "synced")
-
-    def __init__(self, path: Path, fd: int, size: int = 0) -> None:
-        self.path = path
-        self.fd = fd
-        self.size = size
-        self.done = 0
-        self.synced = 0
-        self.named = False
-        """Whether its name survives a power cut."""
+    path: Path
+    fd: int
+    size: int = 0
+    done: int = 0
+    synced: int = 0
+    named: bool = False
+    """Whether its name survives a power cut."""
 
     @property
     def in_place(self) -> bool:
@@ -292,7 +291,7 @@ class Spool:
             _close(self._segments.popleft().fd)
 
 
-class Waiting(NamedTuple):
+class SpoolSize(NamedTuple):
     """What lies in a spool's folder, seen from outside."""
 
     held: int
@@ -301,7 +300,7 @@ class Waiting(NamedTuple):
     """Bytes that processes that are gone have left."""
 
 
-def waiting(folder: Path) -> Waiting:
+def spool_size(folder: Path) -> SpoolSize:
     """How much is in a spool, without taking any of it."""
     held = left = 0
     for path in folder.glob(f"*{SUFFIX}"):
@@ -312,7 +311,7 @@ def waiting(folder: Path) -> Waiting:
                 left += size
             except BlockingIOError:
                 held += size
-    return Waiting(held, left)
+    return SpoolSize(held, left)
 
 
 def _close(fd: int) -> None:

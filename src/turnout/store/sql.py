@@ -1,7 +1,7 @@
 """Every statement the store runs, as constants. One text serves both databases.
 
-Values are parameters, always; nothing here or elsewhere puts a statement together from pieces. Every read but the few
-at the end, which are the operator's own, says `tenant = :tenant`: a test reads this file and holds it to that.
+Values are parameters, always; nothing here or elsewhere puts a statement together from pieces. Every read of a tenant's
+says `tenant = :tenant`: a test reads this file and holds it to that. The operator's own are in sections of their own.
 `cast(:x as text) is null` is how both databases take a filter that is not set.
 """
 
@@ -10,9 +10,10 @@ from __future__ import annotations
 # --- what the journal writes, its rows' fields in order; whatever is there already stays as it is
 
 ADD_PROFILE = """
-insert into profiles (hash, name, resolved, created_ms)
-values (?, ?, ?, ?)
-on conflict do nothing
+insert into profiles (hash, name, resolved, created_ms, patterns)
+values (?, ?, ?, ?, ?)
+on conflict (hash) do update set patterns = excluded.patterns
+where profiles.patterns is null and excluded.patterns is not null
 """
 
 ADD_DECISION = """
@@ -125,7 +126,7 @@ select id from decisions where tenant = :tenant and id like :ending order by id 
 """
 
 PROFILE_OF = """
-select p.hash, p.name, p.resolved, p.created_ms
+select p.resolved, p.patterns
 from profiles p
 where p.hash = :hash
   and exists (select 1 from decisions d where d.tenant = :tenant and d.profile_hash = p.hash)
@@ -250,7 +251,23 @@ order by elapsed_us
 limit 1 offset :place
 """
 
-# Saved is what is known of both sides: an answer whose cost nobody knows has saved nothing that can be told. Sums of
+# Decisions a model may have been asked for: where none was, nothing says so and no layer failed or was in doubt.
+ASKED = """
+select id, body
+from decisions
+where tenant = :tenant
+  and parent_id is null
+  and id > :above
+  and created_ms >= :since_ms
+  and created_ms < :until_ms
+  and (cast(:profile as text) is null or profile = :profile)
+  and (cast(:key_id as text) is null or key_id = :key_id)
+  and (teacher is not null or outcome not like '_-')
+order by id
+limit :most
+"""
+
+# Saved is what is known of both sides: an answer of unknown cost has saved nothing that can be stated. Sums of
 # whole numbers stay whole: PostgreSQL makes them decimals.
 SPENT = """
 select o.slot, o.model, o.ended, count(*), cast(sum(o.attempts) as bigint), cast(sum(o.input_tokens) as bigint),
@@ -287,6 +304,24 @@ where d.tenant = :tenant
 order by d.id
 limit :most
 """
+
+# --- the same reads for the operator, of all tenants: what ties them to one is left out, and nothing else is changed
+
+ALL_TENANTS = {
+    statement: statement.replace("tenant = :tenant", "tenant is not null")
+    for statement in (
+        DECISION,
+        DECISIONS_DOWN,
+        DECISIONS_UP,
+        LAST_DECISION,
+        IDS_LIKE,
+        IDS_ENDING,
+        TRAFFIC,
+        LATENCY_AT,
+        ASKED,
+        SPENT,
+    )
+}
 
 # --- the operator's own: whose rows there are, settings, retention, copies. No reader of a tenant's comes here.
 
@@ -402,57 +437,39 @@ UNEXPLAINED = """
 select count(*) from decisions d where not exists (select 1 from profiles p where p.hash = d.profile_hash)
 """
 
-# --- a store copied whole: every table page by page, its columns in the order of the statement that adds them
+# --- a store copied whole: every table page by page, its columns in the order of the statement that adds them, which a
+# test holds them to. What a running server reads names its columns: a newer version may have added some.
 
 ALL_SETTINGS = """
-select name, setting from store_settings where name > :above order by name limit :most
+select * from store_settings where name > :above order by name limit :most
 """
 
 ALL_PROFILES = """
-select hash, name, resolved, created_ms from profiles where hash > :above order by hash limit :most
+select * from profiles where hash > :above order by hash limit :most
 """
 
 ALL_DECISIONS = """
-select id, parent_id, tenant, session, profile, profile_hash, route, routes, confidence, decided_by, outcome, teacher,
-  elapsed_us, created_ms, question, digest, kept, asked, body, key_id
-from decisions
-where id > :above
-order by id
-limit :most
+select * from decisions where id > :above order by id limit :most
 """
 
 ALL_OUTCOMES = """
-select decision_id, tenant, ended, slot, model, attempts, input_tokens, output_tokens, cost_usd, baseline_usd,
-  classifier_usd, retrieval, fallback, cap_reached, elapsed_ms, sources, extra, created_ms
-from outcomes
-where decision_id > :above
-order by decision_id
-limit :most
+select * from outcomes where decision_id > :above order by decision_id limit :most
 """
 
 ALL_FEEDBACK = """
-select id, decision_id, tenant, verdict, should_be, given_by, note, created_ms
-from feedback
-where id > :above
-order by id
-limit :most
+select * from feedback where id > :above order by id limit :most
 """
 
 # The only key of several columns: its parts are compared one after the other.
 ALL_BREACHES = """
-select decision_id, tenant, profile, rule, fact, found, explanation, phase, created_ms
-from breaches
+select * from breaches
 where (decision_id, rule, fact, phase) > (:above, :above_rule, :above_fact, :above_phase)
 order by decision_id, rule, fact, phase
 limit :most
 """
 
 ALL_REPLIES = """
-select id, tenant, session, decision_id, role, text, kept, created_ms
-from replies
-where id > :above
-order by id
-limit :most
+select * from replies where id > :above order by id limit :most
 """
 
 COPY_FEEDBACK = """
@@ -508,35 +525,16 @@ ADD_KEY = """
 insert into keys (
   id, digest, name, tenant, scopes, profiles, ceiling, may_force, budget_usd, per_minute, created_ms, expires_ms,
   revoked_ms, budget_day_usd, budget_month_usd
-) values (
-  :id, :digest, :name, :tenant, :scopes, :profiles, :ceiling, :may_force, :budget_usd, :per_minute, :created_ms,
-  :expires_ms, :revoked_ms, :budget_day_usd, :budget_month_usd
-)
-"""
-
-COPY_KEY = """
-insert into keys (
-  id, digest, name, tenant, scopes, profiles, ceiling, may_force, budget_usd, per_minute, created_ms, expires_ms,
-  revoked_ms, budget_day_usd, budget_month_usd
 ) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 on conflict do nothing
 """
 
 ALL_KEYS = """
-select id, digest, name, tenant, scopes, profiles, ceiling, may_force, budget_usd, per_minute, created_ms, expires_ms,
-  revoked_ms, budget_day_usd, budget_month_usd
-from keys
-where id > :above
-order by id
-limit :most
+select * from keys where id > :above order by id limit :most
 """
 
 ALL_SPENDING = """
-select decision_id, key_id, amount_usd, created_ms
-from spending
-where decision_id > :above
-order by decision_id
-limit :most
+select * from spending where decision_id > :above order by decision_id limit :most
 """
 
 REVOKE_KEY = """

@@ -11,16 +11,15 @@ import queue
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from urllib.parse import quote
 
 from turnout.core.errors import StoreDamaged, StoreUnavailable
 
 from . import sql
-from .backend import Record, Transaction, Unwritable, Value, Values, grouped
-from .migrate import Applied, Migration, migrations, pending
-from .row import Row
+from .backend import Backend, Transaction, Unwritable, Value
+from .migrate import AppliedMigration, Migration, migrations
 
 # How long a writer waits for another process's lock before it says so.
 BUSY_S = 2.0
@@ -31,7 +30,7 @@ CHECK_STEPS = 10_000
 # Pages copied at a time by a backup; between two of them writers get their turn.
 BACKUP_PAGES = 1024
 # After these the next attempt needs a new connection: one that was opened for reading only stays so for good.
-_ANEW = frozenset(
+_RECONNECT = frozenset(
     (
         sqlite3.SQLITE_READONLY,
         sqlite3.SQLITE_IOERR,
@@ -54,7 +53,7 @@ _OPEN = (
 Identity = tuple[int, int]
 
 
-class Sqlite:
+class Sqlite(Backend):
     name = "sqlite"
 
     def __init__(self, path: Path) -> None:
@@ -67,61 +66,73 @@ class Sqlite:
         """Which file the writer writes to; None before the first write."""
         self._readers: queue.LifoQueue[tuple[sqlite3.Connection, Identity | None]] = queue.LifoQueue()
 
-    def write(self, rows: Sequence[Row]) -> int:
-        repeated = 0
-        with self._writing() as connection:
-            for statement, records in grouped(rows):
-                added = connection.executemany(statement, records).rowcount
-                repeated += len(records) - added if statement is not sql.ADD_PROFILE else 0
-        return repeated
-
-    def read(self, statement: str, values: Values) -> list[Record]:
-        with self._reading() as connection:
-            return connection.execute(statement, values).fetchall()
-
-    def change(self, statement: str, values: Values) -> int:
-        with self._writing() as connection:
-            return connection.execute(statement, values).rowcount
-
     @contextlib.contextmanager
-    def snapshot(self) -> Iterator[Transaction]:
-        with self._moment() as connection:
-            yield _Statements(connection)
+    def reading(self) -> Iterator[Transaction]:
+        with self._named():
+            connection, file = self._reader()
+            try:
+                yield Transaction(connection)
+            finally:
+                self._readers.put((connection, file))
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[Transaction]:
-        with self._writing() as connection:
-            yield _Statements(connection)
+        """The one writing connection, in a transaction that holds the write lock from its start."""
+        with self._lock, self._named():
+            if self._writer is None:
+                self._writer = self._connect_writer()
+            connection = self._writer
+            try:
+                with _transaction(connection):
+                    yield Transaction(connection)
+            except sqlite3.DatabaseError as error:
+                if getattr(error, "sqlite_errorcode", 0) & 0xFF in _RECONNECT:
+                    self._drop_writer()
+                raise
+            # Asked after the commit: it is worth nothing in a file that nobody can open any more.
+            if _identity(self.path) != self._written:
+                self._drop_writer()
+                raise StoreUnavailable(f"{self.where}: it was removed or replaced while in use; what was written waits")
+
+    @contextlib.contextmanager
+    def snapshot(self) -> Iterator[Transaction]:
+        """A reader that sees the database as it is now until it is done.
+
+        Without it a backup begins anew whenever somebody writes, and beside a busy writer never ends.
+        """
+        with self.reading() as reads:
+            reads.connection.execute("begin")
+            try:
+                reads.connection.execute("pragma schema_version").fetchone()
+                yield reads
+            finally:
+                with contextlib.suppress(sqlite3.Error):
+                    reads.connection.execute("rollback")
 
     def pending(self) -> list[Migration]:
         if not self.path.exists():
             return migrations(self.name)
         self._roll_back()
-        with self._reading() as connection:
-            return pending(migrations(self.name), _applied(connection), self.where)
+        return super().pending()
 
-    def migrate(self) -> list[Migration]:
-        with self._writing() as connection:
-            # Asked again inside the transaction: another process may have been quicker.
-            connection.execute(sql.SCHEMA_TABLE)
-            steps = pending(migrations(self.name), _applied(connection), self.where)
-            for step in steps:
-                for statement in step.statements:
-                    connection.execute(statement)
-                applied = {"number": step.number, "name": step.name, "checksum": step.checksum}
-                connection.execute(sql.ADD_APPLIED, applied | {"applied_ms": time.time_ns() // 1_000_000})
-        return steps
+    def applied(self, transaction: Transaction) -> list[AppliedMigration]:
+        try:
+            return [AppliedMigration(*row) for row in transaction.read(sql.APPLIED, {})]
+        except sqlite3.OperationalError as error:
+            if "no such table" in str(error):
+                return []
+            raise
 
     def problems(self) -> Iterator[str]:
-        with self._reading() as connection:
-            for (said,) in connection.execute("pragma integrity_check"):
-                if said != "ok":
-                    yield f"{self.where}: {said}"
+        for (found,) in self.read("pragma integrity_check", {}):
+            if found != "ok":
+                yield f"{self.where}: {found}"
 
     def check(self) -> None:
         """Raises StoreDamaged if a short look finds damage. A large database is looked at in part."""
         until = time.monotonic() + CHECK_S
-        with self._reading() as connection:
+        with self.reading() as reads:
+            connection = reads.connection
             connection.set_progress_handler(lambda: time.monotonic() > until, CHECK_STEPS)
             try:
                 found = connection.execute("pragma quick_check(1)").fetchone()[0]
@@ -132,8 +143,8 @@ class Sqlite:
             finally:
                 connection.set_progress_handler(None, 0)
         if found != "ok":
-            said = " ".join(found.split())
-            raise StoreDamaged(f"{self.where}: {said}: restore a backup (turnout db verify says more)")
+            problem = " ".join(found.split())
+            raise StoreDamaged(f"{self.where}: {problem}: restore a backup (turnout db verify says more)")
 
     def measured(self) -> Mapping[str, Value]:
         files = (self.path, self.path.with_name(self.path.name + "-wal"))
@@ -143,8 +154,8 @@ class Sqlite:
         }
 
     def backup(self, target: Path, progress: Callable[[int, int], None]) -> None:
-        with self._moment() as connection, contextlib.closing(sqlite3.connect(target)) as copy:
-            connection.backup(
+        with self.snapshot() as reads, contextlib.closing(sqlite3.connect(target)) as copy:
+            reads.connection.backup(
                 copy, pages=BACKUP_PAGES, progress=lambda _, remaining, total: progress(total - remaining, total)
             )
         make_single(target)
@@ -160,34 +171,6 @@ class Sqlite:
                 self._writer.close()
                 self._writer = None
 
-    @contextlib.contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
-        """The one writing connection, in a transaction that holds the write lock from its start."""
-        with self._lock, self._named():
-            if self._writer is None:
-                self._writer = self._connect_writer()
-            connection = self._writer
-            try:
-                with _transaction(connection):
-                    yield connection
-            except sqlite3.DatabaseError as error:
-                if getattr(error, "sqlite_errorcode", 0) & 0xFF in _ANEW:
-                    self._drop_writer()
-                raise
-            # Asked after the commit: it is worth nothing in a file that nobody can open any more.
-            if _identity(self.path) != self._written:
-                self._drop_writer()
-                raise StoreUnavailable(f"{self.where}: it was removed or replaced while in use; what was written waits")
-
-    @contextlib.contextmanager
-    def _reading(self) -> Iterator[sqlite3.Connection]:
-        with self._named():
-            connection, file = self._reader()
-            try:
-                yield connection
-            finally:
-                self._readers.put((connection, file))
-
     def _reader(self) -> tuple[sqlite3.Connection, Identity | None]:
         """A connection to the file that stands there now."""
         file = _identity(self.path)
@@ -198,21 +181,6 @@ class Sqlite:
                     return connection, file
                 connection.close()
         return self._connect("ro"), file
-
-    @contextlib.contextmanager
-    def _moment(self) -> Iterator[sqlite3.Connection]:
-        """A reader that sees the database as it is now until it is done.
-
-        Without it a backup begins anew whenever somebody writes, and beside a busy writer never ends.
-        """
-        with self._reading() as connection:
-            connection.execute("begin")
-            try:
-                connection.execute("pragma schema_version").fetchone()
-                yield connection
-            finally:
-                with contextlib.suppress(sqlite3.Error):
-                    connection.execute("rollback")
 
     def _roll_back(self) -> None:
         """A process that died while it made the database has left a journal, which no reader can roll back."""
@@ -290,19 +258,6 @@ def _set(connection: sqlite3.Connection, statement: str) -> None:
             return
 
 
-class _Statements:
-    """A connection inside a transaction, as others may use it."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-
-    def read(self, statement: str, values: Values) -> list[Record]:
-        return self._connection.execute(statement, values).fetchall()
-
-    def many(self, statement: str, rows: Sequence[Values] | Sequence[Record]) -> int:
-        return self._connection.executemany(statement, rows).rowcount
-
-
 def make_single(path: Path) -> None:
     """Let a database be one file that is readable anywhere: write-ahead logging needs a folder to write in."""
     with contextlib.closing(sqlite3.connect(path)) as connection:
@@ -328,15 +283,6 @@ def _identity(path: Path) -> Identity | None:
     except OSError:
         return None
     return found.st_dev, found.st_ino
-
-
-def _applied(connection: sqlite3.Connection) -> list[Applied]:
-    try:
-        return [Applied(*row) for row in connection.execute(sql.APPLIED)]
-    except sqlite3.OperationalError as error:
-        if "no such table" in str(error):
-            return []
-        raise
 
 
 def _advice(error: sqlite3.OperationalError) -> str:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
+import msgspec
 from msgspec import Struct
+
+from turnout.core.registry import kinds
+from turnout.core.verdict import Reason
 
 from . import sql
 from .backend import Record
@@ -13,6 +17,8 @@ from .backend import Record
 # The year 10000: a span without an end.
 FOREVER_MS = 253_402_300_800_000
 PERCENTILES = (50, 90, 99)
+# Decisions that are read at a time to see which models were asked.
+ASKED_PAGE = 500
 # Letters of deciders that ask a model.
 ASKED_A_MODEL = ("L", "A")
 
@@ -77,10 +83,12 @@ class Stats(Struct, frozen=True):
     spent: tuple[Spent, ...]
     letters: Mapping[str, str] = {}
     """Each layer with the first letter of its outcomes, the most frequent if it has several."""
+    asked: Mapping[str, int] = {}
+    """How often each model was asked for a decision; under an empty name where the log does not say which."""
 
     @property
     def saved_usd(self) -> float | None:
-        """Against always using the dearest slot, net of what deciding cost; None where no baseline is known."""
+        """Against always using the most expensive slot, net of what deciding cost; None where no baseline is known."""
         known = [one for one in self.spent if one.baseline_usd is not None]
         return sum((one.baseline_usd or 0) - (one.compared_usd or 0) for one in known) if known else None
 
@@ -127,7 +135,49 @@ def gather(
         latency,
         tuple(Spent(*row) for row in read(sql.SPENT, **span.values(), **only)),
         {layer: letter for (layer, letter), _ in reversed(letters.most_common())},
+        _ranked(Counter(_models_asked(read, {**span.values(), **only}))),
     )
+
+
+class _Step(Struct):
+    layer: str
+    kind: str
+    ended: str
+    reasons: tuple[Reason, ...] = ()
+
+
+class _Recorded(Struct):
+    """Of a decision's JSON form, what tells which models were asked for it."""
+
+    by: str
+    outcome: str
+    reasons: tuple[Reason, ...]
+    trace: tuple[_Step, ...]
+    parts: tuple[_Recorded, ...]
+
+    def calls(self) -> Iterator[str]:
+        """The model of each call, empty where it is not known; an answer from the cache is no call."""
+        for step in self.trace:
+            kind = kinds().get(step.kind)
+            if kind is None or kind.cost != "network" or step.ended in ("passed", "skipped", "breaker"):
+                continue
+            if step.layer == self.by and self.outcome[0] == "C":
+                continue
+            told = (reason.text for reason in (*step.reasons, *self.reasons) if reason.code == "llm.answer")
+            yield next(told, "").partition(" says ")[0]
+        for part in self.parts:
+            yield from part.calls()
+
+
+_recorded = msgspec.json.Decoder(_Recorded)
+
+
+def _models_asked(read: Callable[..., list[Record]], wanted: Mapping[str, object]) -> Iterator[str]:
+    above = ""
+    while page := read(sql.ASKED, **wanted, above=above, most=ASKED_PAGE):
+        for _, body in page:
+            yield from _recorded.decode(body).calls()
+        above = page[-1][0]
 
 
 def _ranked(counter: Counter[str]) -> dict[str, int]:

@@ -13,45 +13,77 @@ import secrets
 import time
 from concurrent.futures import Future
 from pathlib import Path
+from typing import Self
 from urllib.parse import unquote, urlsplit
 
-import msgspec
-
 from turnout.config.settings import StoreSettings, data_folder, store_settings, store_url
-from turnout.core.contract import Rule
 from turnout.core.decision import Decision
 from turnout.core.errors import ConfigError, Problem, StoreError
 
 from . import sql
 from .backend import Backend
-from .entry import Scribe, Subject, entry
+from .encode import RowEncoder, Subject, encode_row
 from .journal import Counts, Durability, Journal
 from .keys import Keys
 from .migrate import Migration
-from .records import Records
-from .redact import Level, name
+from .records import AllRecords, Records
+from .redact import Level
 from .retention import Retention
 from .row import Outcome, SpendRow
 from .spool import CLOSED, Spool
 from .sqlite import Sqlite
+from .storable import name
 
 
-class Store:
-    """One open database with its journal. Thread-safe; not to be used across a fork."""
+class StoreReader:
+    """One open database, to be read; whoever writes decisions opens a `Store`."""
 
-    def __init__(self, backend: Backend, journal: Journal, settings: StoreSettings) -> None:
+    def __init__(self, backend: Backend, folder: Path) -> None:
         self.backend = backend
-        self.journal = journal
-        self.settings = settings
+        self.folder = folder
+        """Where rows wait for the database."""
 
-    def __repr__(self) -> str:
-        return f"Store({self.backend.where!r}, {self.journal.durability}, text={self.journal.scribe.level})"
-
-    def __enter__(self) -> Store:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    @property
+    def keys(self) -> Keys:
+        """Keys, and what they have spent."""
+        return Keys(self.backend, self._settled)
+
+    def records(self, tenant: str = "") -> Records:
+        """What one tenant may see. Without a name: decisions of queries that named none."""
+        return Records(self.backend, tenant, self._settled)
+
+    def all_records(self) -> AllRecords:
+        """Decisions of every tenant, for the operator of the store and nobody else."""
+        return AllRecords(self.backend, self._settled)
+
+    def tenants(self) -> dict[str, int]:
+        """Whose decisions there are, and how many."""
+        self._settled(1.0)
+        return dict(self.backend.read(sql.TENANTS, {}))
+
+    def close(self) -> None:
+        self.backend.close()
+
+    def _settled(self, timeout_s: float) -> bool:
+        return True
+
+
+class Store(StoreReader):
+    """One open database with its journal. Thread-safe; not to be used across a fork."""
+
+    def __init__(self, backend: Backend, journal: Journal, settings: StoreSettings) -> None:
+        super().__init__(backend, journal.spool.folder)
+        self.journal = journal
+        self.settings = settings
+
+    def __repr__(self) -> str:
+        return f"Store({self.backend.where!r}, {self.journal.durability}, text={self.journal.encoder.level})"
 
     @property
     def is_strict(self) -> bool:
@@ -81,43 +113,30 @@ class Store:
         if isinstance(decision, Decision):
             subject = _subject(decision)
         else:
-            found = self.records(tenant).get(decision)
-            rules = self._contract(found.tenant, found.profile_hash)
+            records = self.records(tenant)
+            found = records.get(decision)
+            rules = records.contract(found.profile_hash)
             subject = Subject(found.id, found.tenant, found.profile, rules, found.routes, found.by)
-        self.journal.put(self.journal.scribe.outcome(subject, outcome))
+        self.journal.put(self.journal.encoder.outcome(subject, outcome))
 
     def close_account(
         self, decision: Decision, outcome: Outcome, *, key_id: str = "", spent_usd: float = 0.0, decided: bool = True
     ) -> Future[None] | None:
         """Write down in one go what happened after a decision and what a key spent on it; unless it is `decided`
         already, the decision too. Never blocks: in `strict`, what to wait for."""
-        lines = self.journal.scribe.outcome(_subject(decision), outcome) + _spending(decision, key_id, spent_usd)
+        lines = self.journal.encoder.outcome(_subject(decision), outcome) + _spending(decision, key_id, spent_usd)
         return self.journal.post(lines) if decided else self.journal.append(decision, lines, key_id=key_id)
 
     def reply(self, decision: Decision, text: str, *, role: str = "assistant") -> None:
         """Write down what was answered in the decision's session."""
         query = decision.query
         if query.session is not None:
-            self.journal.put(self.journal.scribe.reply(query.tenant or "", query.session, decision.id, role, text))
+            self.journal.put(self.journal.encoder.reply(query.tenant or "", query.session, decision.id, role, text))
 
     def spend(self, decision: Decision | str, key_id: str, amount_usd: float) -> None:
         """Write down what a key spent on a decision, or on what has an id of its own and did not become one; the same
         id is never paid for twice."""
         self.journal.put(_spending(decision, key_id, amount_usd))
-
-    @property
-    def keys(self) -> Keys:
-        """Keys, and what they have spent."""
-        return Keys(self.backend, self._settled)
-
-    def records(self, tenant: str = "") -> Records:
-        """What one tenant may see. Without a name: decisions of queries that named none."""
-        return Records(self.backend, tenant, self._settled)
-
-    def tenants(self) -> dict[str, int]:
-        """Whose decisions there are, and how many."""
-        self._settled(1.0)
-        return dict(self.backend.read(sql.TENANTS, {}))
 
     def counts(self) -> Counts:
         """What the journal has done, lost, and still holds."""
@@ -140,11 +159,6 @@ class Store:
             raise ValueError(CLOSED)
         return self.journal.flush(timeout_s)
 
-    def _contract(self, tenant: str, profile_hash: str) -> tuple[Rule, ...]:
-        found = self.backend.read(sql.PROFILE_OF, {"tenant": tenant, "hash": profile_hash})
-        resolved = msgspec.json.decode(found[0][2]) if found else {}
-        return msgspec.convert(resolved.get("contract", ()), tuple[Rule, ...])
-
 
 def _subject(decision: Decision) -> Subject:
     profile, whose = decision.profile, name(decision.query.tenant or "")
@@ -156,7 +170,7 @@ def _spending(decision: Decision | str, key_id: str, spent_usd: float) -> bytes:
     if not key_id or not spent_usd:
         return b""
     ident = decision if isinstance(decision, str) else decision.id
-    return entry(SpendRow(ident, key_id, spent_usd, time.time_ns() // 1_000_000))
+    return encode_row(SpendRow(ident, key_id, spent_usd, time.time_ns() // 1_000_000))
 
 
 def open_store(
@@ -170,7 +184,7 @@ def open_store(
 ) -> Store:
     """Open the decision log: a path, `sqlite:///PATH` or `postgresql://…`; by default the user's own.
 
-    `text` says how much of a user's text is kept: off, hash, snippet or full. Unless told, that is everything, or the
+    `text` says how much of a user's text is kept: off, hash, snippet or full. By default that is everything, or the
     hash alone where the program is `public`, open to other machines. Without `migrate`, an old schema is refused
     instead of brought up to date.
     """
@@ -180,12 +194,12 @@ def open_store(
     with contextlib.ExitStack() as opened:
         opened.callback(backend.close)
         bring_up(backend, migrate=migrate)
-        scribe = Scribe(text or settings.text or ("hash" if public else "full"), _key(backend))
+        encoder = RowEncoder(text or settings.text or ("hash" if public else "full"), _key(backend))
         days = (settings.keep_days, settings.text_days)
         journal = Journal(
             backend,
             Spool(folder, settings.spool_bytes),
-            scribe,
+            encoder,
             durability or settings.durability,
             Retention(backend, *days) if any(days) else None,
         )
@@ -198,35 +212,49 @@ def open_store(
     return Store(backend, journal, settings)
 
 
+def open_reader(url: str | None = None, *, config: str | None = None) -> StoreReader:
+    """Open the decision log for reading; where rows wait in a spool, they are put into the database first."""
+    backend, folder = connect(store_url(url, store_settings(config)))
+    if any(folder.glob("*.spool")):
+        return open_store(url, config=config)
+    with contextlib.ExitStack() as opened:
+        opened.callback(backend.close)
+        bring_up(backend)
+        opened.pop_all()
+    return StoreReader(backend, folder)
+
+
 def connect(url: str) -> tuple[Backend, Path]:
     """The database a URL names, not yet touched, and the folder of its spool."""
     if not url:
-        raise ConfigError([Problem("store.url", "the environment variable it names is empty: set it, or name a path")])
+        raise _wrong_url("the environment variable it names is empty: set it, or name a path")
     scheme, found, _ = url.partition("://")
     if not found and url.startswith(("postgres:", "postgresql:")):
-        said = "a database's address has two slashes: postgresql://USER@HOST:PORT/DATABASE"
-        raise ConfigError([Problem("store.url", said)])
+        raise _wrong_url("a database's address has two slashes: postgresql://USER@HOST:PORT/DATABASE")
     if not found:
         path = Path(os.path.expanduser(url))
     elif scheme == "sqlite":
         parts = urlsplit(url)
         path = Path(os.path.expanduser(unquote(parts.path.removeprefix("/"))))
         if parts.netloc or not path.name:
-            said = f"{url!r} names no file: sqlite:///PATH has three slashes, four if the path begins with one"
-            raise ConfigError([Problem("store.url", said)])
+            why = "sqlite:///PATH has three slashes, four if the path begins with one"
+            raise _wrong_url(f"{url!r} names no file: {why}")
     elif scheme in ("postgresql", "postgres"):
         return _postgres(url)
     else:
-        said = f"no store speaks {scheme!r}: use a path, sqlite:///PATH or postgresql://HOST/DATABASE"
-        raise ConfigError([Problem("store.url", said)])
+        raise _wrong_url(f"no store speaks {scheme!r}: use a path, sqlite:///PATH or postgresql://HOST/DATABASE")
     return Sqlite(path), path.with_name(path.name + "-spool").absolute()
+
+
+def _wrong_url(why: str) -> ConfigError:
+    return ConfigError([Problem("store.url", why)])
 
 
 def _postgres(url: str) -> tuple[Backend, Path]:
     try:
         from .postgres import Postgres, identity
     except ImportError:
-        raise ConfigError([Problem("store.url", "PostgreSQL needs psycopg: pip install 'turnout[postgres]'")]) from None
+        raise _wrong_url("PostgreSQL needs psycopg: pip install 'turnout[postgres]'") from None
     try:
         # Its own folder for each database: rows of one must never be replayed into another.
         folder = hashlib.sha256(identity(url).encode()).hexdigest()[:16]
@@ -235,8 +263,7 @@ def _postgres(url: str) -> tuple[Backend, Path]:
         # Python's own message for a host with odd characters quotes the password before it.
         why = str(error) if "netloc" not in str(error) else "its host has characters no host has"
     # Not in the handler, so that the error is not carried along.
-    said = f"this is no address of a database ({why}): postgresql://USER@HOST:PORT/DATABASE"
-    raise ConfigError([Problem("store.url", said)])
+    raise _wrong_url(f"this is no address of a database ({why}): postgresql://USER@HOST:PORT/DATABASE")
 
 
 def bring_up(backend: Backend, *, migrate: bool = True) -> list[Migration]:

@@ -1,25 +1,26 @@
 """Is a store sound? Its file, its schema, every row of it, and what must hold between tables.
 
-Only looks, never repairs. One thing that cannot be read does not keep the rest from being looked at.
+Only looks, never repairs. One thing that cannot be read does not keep the rest from being looked at, unless nothing
+answers at all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from msgspec import DecodeError, json
 
-from turnout.core.errors import StoreError
+from turnout.core.errors import StoreError, StoreUnavailable
 
 from . import sql
 from .backend import Backend, Record
 from .copy import TABLES, Progress, Table, pages
 from .journal import REJECTED
 from .migrate import migrations
-from .spool import waiting
+from .spool import spool_size
 
 # Faults of one kind that are said one by one; a broken disk has thousands.
 SAID = 10
@@ -36,53 +37,53 @@ BETWEEN = (
 )
 
 
-class Finding(NamedTuple):
+class StoreCheck(NamedTuple):
     state: Literal["ok", "note", "wrong"]
     subject: str
     text: str
     advice: str = ""
 
 
-def examine(backend: Backend, folder: Path, progress: Progress = lambda *_: None) -> Iterator[Finding]:
+def examine(backend: Backend, folder: Path, progress: Progress = lambda *_: None) -> Iterator[StoreCheck]:
     """Everything that is checked, and how it ended; `folder` is the spool's."""
     try:
         steps = backend.pending()
+    except StoreUnavailable as error:
+        # Each further look would wait as long for the same answer.
+        yield StoreCheck("wrong", "schema", _short(error))
+        yield from _spool(folder)
+        return
     except StoreError as error:
-        yield Finding("wrong", "schema", _short(error))
-        steps = []
+        yield StoreCheck("wrong", "schema", _short(error))
     else:
         if any(step.number == 1 for step in steps):
-            yield Finding("wrong", "schema", "it has no tables of Turnout's", "turnout db migrate makes them")
+            yield StoreCheck("wrong", "schema", "it has no tables of Turnout's", "turnout db migrate makes them")
             return
         if steps:
             names = ", ".join(f"{step.number} {step.name}" for step in steps)
-            yield Finding("note", "schema", f"these steps are still to be taken: {names}", "turnout db migrate")
+            yield StoreCheck("note", "schema", f"these steps are still to be taken: {names}", "turnout db migrate")
         else:
-            yield Finding("ok", "schema", "every step was taken, from the text this version has")
+            yield StoreCheck("ok", "schema", "every step was taken, from the text this version has")
     yield from _pages(backend)
     yield from _rows(backend, progress)
     yield from _between(backend)
     yield from _spool(folder)
 
 
-def _pages(backend: Backend) -> Iterator[Finding]:
-    found = list(_tried(lambda: list(islice(backend.problems(), SAID + 1)), "pages"))
-    for problem in found[:SAID]:
-        yield Finding("wrong", "pages", problem, "restore a backup")
-    if len(found) > SAID:
-        yield Finding("wrong", "pages", "and more of the kind")
-    if not found:
-        yield Finding("ok", "pages", "the database finds no fault in itself")
-
-
-def _tried(look: Callable[[], list[str]], what: str) -> list[str]:
+def _pages(backend: Backend) -> Iterator[StoreCheck]:
     try:
-        return look()
+        found = list(islice(backend.problems(), SAID + 1))
     except StoreError as error:
-        return [f"{what} cannot be checked: {_short(error)}"]
+        found = [f"pages cannot be checked: {_short(error)}"]
+    for problem in found[:SAID]:
+        yield StoreCheck("wrong", "pages", problem, "restore a backup")
+    if len(found) > SAID:
+        yield StoreCheck("wrong", "pages", "and more of the kind")
+    if not found:
+        yield StoreCheck("ok", "pages", "the database finds no fault in itself")
 
 
-def _rows(backend: Backend, progress: Progress) -> Iterator[Finding]:
+def _rows(backend: Backend, progress: Progress) -> Iterator[StoreCheck]:
     """Every row is read, and what should be JSON decoded."""
     read, sound = 0, True
     for table in TABLES:
@@ -100,12 +101,12 @@ def _rows(backend: Backend, progress: Progress) -> Iterator[Finding]:
             more += 1
             broken.append(f"{table.name} cannot be read to its end: {_short(error)}")
         for fault in broken:
-            yield Finding("wrong", "rows", fault, "restore a backup")
+            yield StoreCheck("wrong", "rows", fault, "restore a backup")
         if more > len(broken):
-            yield Finding("wrong", "rows", f"{table.name}: {more - len(broken):,} more of the kind")
+            yield StoreCheck("wrong", "rows", f"{table.name}: {more - len(broken):,} more of the kind")
         sound = sound and not more
     if sound:
-        yield Finding("ok", "rows", f"{read:,} rows in {len(TABLES)} tables, all readable")
+        yield StoreCheck("ok", "rows", f"{read:,} rows in {len(TABLES)} tables, all readable")
 
 
 def _faults(row: Record, table: Table) -> Iterator[str]:
@@ -117,36 +118,36 @@ def _faults(row: Record, table: Table) -> Iterator[str]:
                 yield f"{table.name}: {str(row[0])[:40]!r} has a field that is no JSON"
 
 
-def _between(backend: Backend) -> Iterator[Finding]:
+def _between(backend: Backend) -> Iterator[StoreCheck]:
     sound = True
     for statement, what in BETWEEN:
         try:
             with backend.snapshot() as moment:
                 count = moment.read(statement, {})[0][0]
         except StoreError as error:
-            yield Finding("wrong", "tables", f"{what}: cannot be checked: {_short(error)}")
+            yield StoreCheck("wrong", "tables", f"{what}: cannot be checked: {_short(error)}")
             sound = False
             continue
         if count:
-            yield Finding("wrong", "tables", f"{count:,} {what}", "see whether rows wait in a spool or were refused")
+            yield StoreCheck("wrong", "tables", f"{count:,} {what}", "see whether rows wait in a spool or were refused")
             sound = False
     if sound:
-        yield Finding("ok", "tables", "every part, outcome, breach and word of a human has its decision")
+        yield StoreCheck("ok", "tables", "every part, outcome, breach and word of a human has its decision")
 
 
-def _spool(folder: Path) -> Iterator[Finding]:
-    held, left = waiting(folder)
+def _spool(folder: Path) -> Iterator[StoreCheck]:
+    held, left = spool_size(folder)
     if left:
         said = f"{left:,} bytes were left by a process that is gone"
-        yield Finding("note", "spool", said, "the next program that opens the store takes them over")
+        yield StoreCheck("note", "spool", said, "the next program that opens the store takes them over")
     elif held:
-        yield Finding("ok", "spool", f"at most {held:,} bytes of running processes wait")
+        yield StoreCheck("ok", "spool", f"at most {held:,} bytes of running processes wait")
     else:
-        yield Finding("ok", "spool", "nothing waits")
+        yield StoreCheck("ok", "spool", "nothing waits")
     refused = rejected(folder)
     if refused:
         file = folder / REJECTED
-        yield Finding("wrong", "spool", f"{refused:,} rows were refused", f"look at {file}, then remove it")
+        yield StoreCheck("wrong", "spool", f"{refused:,} rows were refused", f"look at {file}, then remove it")
 
 
 def rejected(folder: Path) -> int:
@@ -167,7 +168,7 @@ def describe(backend: Backend, folder: Path) -> dict[str, Any]:
     if known:
         with backend.snapshot() as moment:
             counts = moment.read(sql.COUNTS, {})[0]
-    held, left = waiting(folder)
+    held, left = spool_size(folder)
     return {
         "where": backend.where,
         "kind": backend.name,

@@ -27,9 +27,10 @@ from turnout import layers as _builtin_layers  # noqa: F401 - importing it regis
 from turnout.config.check import conform
 from turnout.config.document import spell
 from turnout.core.errors import suggest
-from turnout.core.profile import Layer, Placed
+from turnout.core.layer import Cost, Judge, Layer, adapt
+from turnout.core.profile import Placed
 from turnout.core.query import Query, Reading
-from turnout.core.registry import Cost, Kind, Supplies, kinds
+from turnout.core.registry import Kind, Supplies, kinds
 from turnout.core.verdict import Fault, Reason, Verdict
 from turnout.text.match import Lexicon
 from turnout.text.read import reader
@@ -61,7 +62,7 @@ class Finding(NamedTuple):
 
 
 def check_layer(
-    layer: Layer | str,
+    layer: Layer | Judge | str,
     config: Mapping[str, Any] | None = None,
     *,
     routes: tuple[str, ...] = ROUTES,
@@ -85,7 +86,7 @@ def check_layer(
 
 
 def layer_findings(
-    layer: Layer | str,
+    layer: Layer | Judge | str,
     config: Mapping[str, Any] | None = None,
     *,
     routes: tuple[str, ...] = ROUTES,
@@ -131,7 +132,7 @@ class _Subject(NamedTuple):
     rebuild: Callable[[], _Subject | None] | None
 
 
-class _Asked(NamedTuple):
+class _Answer(NamedTuple):
     answer: Any
     fault: Fault | None
     elapsed_ms: float
@@ -153,8 +154,7 @@ def _build(name: str, config: Mapping[str, Any], routes: tuple[str, ...], found:
         found.add("config", f"{kind.config.__name__} is not frozen")
     mistakes = [f"{spell(path)}: {message}" for path, message in conform(dict(config), shape)]
     if not mistakes:
-        faults = getattr(msgspec.convert(config, kind.config), "faults", None)
-        listed = _attempt(lambda: list(faults(routes))) if faults is not None else _Asked([], None, 0)
+        listed = _attempt(lambda: kind.faults(msgspec.convert(config, kind.config), routes))
         if listed.fault is not None:
             mistakes.append(f"faults() raised {listed.fault.detail}")
         mistakes += [f"{where}: {message}" for where, message in listed.answer or ()]
@@ -174,10 +174,9 @@ def _construct(kind: Kind, config: Mapping[str, Any], routes: tuple[str, ...], f
     if config != before:
         found.add("mutates", "building the layer changed its config")
     read = reader(lexicon.compile(), fold_name="unicode", unwrap=True)
-    produces = getattr(typed, "produces", None)
     placed = place(built.answer, kind.name.split(".")[0], cost=kind.cost, who=kind.who)
     again = lambda: _construct(kind, config, routes, found)  # noqa: E731 - the same arguments, later
-    return _Subject(placed, read, produces() if produces is not None else None, again)
+    return _Subject(placed, read, kind.produces(typed), again)
 
 
 class _Examination:
@@ -214,14 +213,14 @@ class _Examination:
             if _differ(asked[name].answer, answer):
                 self.found.add("mutates", "changed a verdict it had given before", name)
 
-    def _ask(self, subject: _Subject, readings: Mapping[str, Reading]) -> dict[str, _Asked]:
+    def _ask(self, subject: _Subject, readings: Mapping[str, Reading]) -> dict[str, _Answer]:
         if self.is_local:
             return {name: _keep(_ask_local(subject.place, reading)) for name, reading in readings.items()}
         # A loop of its own in a thread of its own: the caller may be running one already.
         with ThreadPoolExecutor(1) as thread:
             return thread.submit(asyncio.run, _ask_network(subject.place, readings, self.slowest_ms)).result()
 
-    def _judge(self, name: str, asked: _Asked) -> bool:
+    def _judge(self, name: str, asked: _Answer) -> bool:
         """Whether the answer is one a layer may give; whatever is wrong with it is noted."""
         answer, fault = asked.answer, asked.fault
         if fault is not None:
@@ -248,10 +247,9 @@ class _Examination:
     def _judge_reasons(self, name: str, verdict: Verdict) -> None:
         reasons = verdict.reasons
         place = self.subject.place
-        for called, explain in (("explain", place.explain), ("elaborate", place.elaborate)):
-            if explain is None:
-                continue
-            before = copy.deepcopy(verdict)
+        layer = adapt(place.call)
+        for called, explain in (("explain", layer.explain), ("elaborate", layer.elaborate)):
+            before = _attempt(partial(copy.deepcopy, verdict)).answer
             told, again = (_attempt(partial(explain, verdict)) for _ in range(2))
             if told.fault is not None:
                 self.found.add("reasons", f"{called} raised {told.fault.detail}", name)
@@ -261,7 +259,8 @@ class _Examination:
                 return
             if told.answer != again.answer:
                 self.found.add("repeat", "explains differently when asked again", name)
-            if _differ(verdict, before):
+            # A verdict that cannot be copied or compared is reported already.
+            if before is not None and _attempt(partial(_differ, verdict, before)).answer:
                 self.found.add("mutates", f"{called} changed the verdict", name)
             reasons += told.answer
         if not reasons:
@@ -271,7 +270,7 @@ class _Examination:
             for message in _mistakes_in(reason):
                 self.found.add("reasons", message, name)
 
-    def _compare(self, sound: Mapping[str, Any], again: Mapping[str, _Asked], message: str) -> None:
+    def _compare(self, sound: Mapping[str, Any], again: Mapping[str, _Answer], message: str) -> None:
         for name, asked in again.items():
             if asked.fault is not None:
                 self.found.add("raises", asked.fault.detail, name)
@@ -352,57 +351,57 @@ def _short(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:57]}…"
 
 
-class _Ear:
+class _Recorder:
     """Stands where the layer stands and keeps what it answered; the router is told nothing, so it judges nothing."""
 
     def __init__(self, call: Callable[[Reading], Any]) -> None:
         self.call = call
-        self.heard: Any = None
+        self.answer: Any = None
 
     def __call__(self, reading: Reading) -> Any:
-        self.heard = self.call(reading)
+        self.answer = self.call(reading)
 
 
-class _NetworkEar(_Ear):
+class _NetworkRecorder(_Recorder):
     """The same for a layer that is awaited, or that returns something to await."""
 
     def __call__(self, reading: Reading) -> Any:
-        return self._hear(self.call(reading))
+        return self._record(self.call(reading))
 
-    async def _hear(self, answer: Any) -> None:
-        self.heard = await answer if inspect.isawaitable(answer) else answer
+    async def _record(self, answer: Any) -> None:
+        self.answer = await answer if inspect.isawaitable(answer) else answer
 
 
-class _CoroutineEar(_Ear):
+class _CoroutineRecorder(_Recorder):
     async def __call__(self, reading: Reading) -> Any:
-        self.heard = await self.call(reading)
+        self.answer = await self.call(reading)
 
 
-def _attempt(call: Callable[[], Any]) -> _Asked:
+def _attempt(call: Callable[[], Any]) -> _Answer:
     """What a function returned, or how it failed: the router's driver is the one place that contains such calls."""
     return _ask_local(place(lambda _reading: call()), make_reading())
 
 
-def _ask_local(placed: Placed, reading: Reading) -> _Asked:
-    ear = _Ear(placed.call)  # type: ignore[arg-type]
-    router = make_router([place(ear, cost="free")], read=_reads(reading))
+def _ask_local(placed: Placed, reading: Reading) -> _Answer:
+    recorder = _Recorder(placed.call)  # type: ignore[arg-type]
+    router = make_router([place(recorder, cost="free")], read=_reads(reading))
     step = router.route_sync(Query()).steps[0]
-    return _Asked(ear.heard, step.fault, step.elapsed_ns / 1e6)
+    return _Answer(recorder.answer, step.fault, step.elapsed_ns / 1e6)
 
 
-async def _ask_network(placed: Placed, readings: Mapping[str, Reading], slowest_ms: float) -> dict[str, _Asked]:
+async def _ask_network(placed: Placed, readings: Mapping[str, Reading], slowest_ms: float) -> dict[str, _Answer]:
     asked = {}
     is_coroutine = place(placed.call).cost == "network"
     for name, reading in readings.items():
-        ear = (_CoroutineEar if is_coroutine else _NetworkEar)(placed.call)  # type: ignore[arg-type]
-        placed_ear = place(ear, cost="network", deadline_ms=slowest_ms)
-        router = make_router([placed_ear], read=_reads(reading), deadline_ms=slowest_ms)
+        recorder = (_CoroutineRecorder if is_coroutine else _NetworkRecorder)(placed.call)  # type: ignore[arg-type]
+        recording = place(recorder, cost="network", deadline_ms=slowest_ms)
+        router = make_router([recording], read=_reads(reading), deadline_ms=slowest_ms)
         step = (await router.route(Query())).steps[0]
-        asked[name] = _keep(_Asked(ear.heard, step.fault, step.elapsed_ns / 1e6))
+        asked[name] = _keep(_Answer(recorder.answer, step.fault, step.elapsed_ns / 1e6))
     return asked
 
 
-def _keep(asked: _Asked) -> _Asked:
+def _keep(asked: _Answer) -> _Answer:
     """With a copy of the answer, taken at once: a layer may go on writing to what it gave."""
     if type(asked.answer) is not Verdict:
         return asked._replace(kept=asked.answer)

@@ -16,7 +16,6 @@ from http import HTTPStatus
 from typing import Literal, NamedTuple, get_args
 
 from msgspec import Struct
-from msgspec.structs import force_setattr
 
 Window = Literal["before_headers", "before_delta", "after_delta"]
 FaultKind = Literal[
@@ -38,14 +37,7 @@ BIG_BYTES = 10 * 1024 * 1024
 # A client that is told of a reset before it has read what came first may lose it: this is time to read.
 SETTLE_S = 0.02
 
-_ALL: tuple[Window, ...] = get_args(Window)
-WINDOWS: dict[FaultKind, tuple[Window, ...]] = {
-    "reset": _ALL,
-    "cut": _ALL,
-    "stall": _ALL,
-    "drip": _ALL,
-    "endless": _ALL,
-    "big_event": _ALL,
+WINDOWS: dict[FaultKind, tuple[Window, ...]] = dict.fromkeys(get_args(FaultKind), get_args(Window)) | {
     "half_json": ("before_delta", "after_delta"),
     "error_event": ("before_delta", "after_delta"),
     "wrong_type": ("before_headers",),
@@ -84,10 +76,13 @@ class Fault(Struct, frozen=True):
     def __post_init__(self) -> None:
         if self.kind not in WINDOWS:
             raise ValueError(f"{self.kind!r} is no fault; there are {', '.join(WINDOWS)}")
-        if not self.at:
-            force_setattr(self, "at", WINDOWS[self.kind][0])
-        if self.at not in WINDOWS[self.kind]:
+        if self.window not in WINDOWS[self.kind]:
             raise ValueError(f"{self.kind} cannot happen {self.at!r}, only {' or '.join(WINDOWS[self.kind])}")
+
+    @property
+    def window(self) -> Window:
+        """The moment at which it happens."""
+        return self.at or WINDOWS[self.kind][0]
 
     @classmethod
     def every(cls) -> list[Fault]:
@@ -95,19 +90,19 @@ class Fault(Struct, frozen=True):
         return [cls(kind, at) for kind, windows in WINDOWS.items() for at in windows]
 
 
-class Part(NamedTuple):
+class BodyPart(NamedTuple):
     """A piece of an answer's body: an event of a stream, or half of a whole body."""
 
     sign: Sign
     data: bytes
 
 
-class Answer(NamedTuple):
+class Response(NamedTuple):
     """An answer before anything has gone wrong with it."""
 
     status: int
     headers: Mapping[str, str]
-    parts: Sequence[Part]
+    parts: Sequence[BodyPart]
     is_stream: bool
     error: bytes
     """How the provider would say that it failed: an event, or a body."""
@@ -125,20 +120,20 @@ class Close(NamedTuple):
 Step = bytes | Pause | Close
 
 
-def halves(body: bytes) -> list[Part]:
+def halves(body: bytes) -> list[BodyPart]:
     """A body that is no stream, as parts."""
     middle = len(body) // 2
-    return [Part("delta", body[:middle]), Part("end", body[middle:])]
+    return [BodyPart("delta", body[:middle]), BodyPart("end", body[middle:])]
 
 
-def play(answer: Answer, fault: Fault | None = None, *, chunk_delay_s: float = 0.0) -> Iterator[Step]:
+def play(answer: Response, fault: Fault | None = None, *, chunk_delay_s: float = 0.0) -> Iterator[Step]:
     """What the server does, in order. Nothing follows a `Close`."""
-    if fault is None or fault.at != "before_headers":
+    if fault is None or fault.window != "before_headers":
         return _message(answer, fault, chunk_delay_s)
     return _from_the_start(answer, fault, chunk_delay_s)
 
 
-def _from_the_start(answer: Answer, fault: Fault, chunk_delay_s: float) -> Iterator[Step]:
+def _from_the_start(answer: Response, fault: Fault, chunk_delay_s: float) -> Iterator[Step]:
     match fault.kind:
         case "reset" | "cut":
             yield Close(reset=fault.kind == "reset")
@@ -159,7 +154,7 @@ def _from_the_start(answer: Answer, fault: Fault, chunk_delay_s: float) -> Itera
     yield from _message(answer, None, chunk_delay_s)
 
 
-def _message(answer: Answer, fault: Fault | None, chunk_delay_s: float) -> Iterator[Step]:
+def _message(answer: Response, fault: Fault | None, chunk_delay_s: float) -> Iterator[Step]:
     steps = _content(answer, fault, chunk_delay_s)
     if answer.is_stream or (fault is not None and fault.kind == "endless"):
         yield _head(answer, None)
@@ -174,7 +169,7 @@ def _message(answer: Answer, fault: Fault | None, chunk_delay_s: float) -> Itera
     yield from told
 
 
-def _content(answer: Answer, fault: Fault | None, chunk_delay_s: float) -> Iterator[Step]:
+def _content(answer: Response, fault: Fault | None, chunk_delay_s: float) -> Iterator[Step]:
     parts = answer.parts
     struck = _moment(parts, fault) if fault is not None else -1
     begun = dripping = False
@@ -198,7 +193,7 @@ def _content(answer: Answer, fault: Fault | None, chunk_delay_s: float) -> Itera
                     return
                 case "endless":
                     comment = b": still here\n\n" if answer.is_stream else b" " * 1000
-                    again = parts[number - 1].data if answer.is_stream and fault.at == "after_delta" else comment
+                    again = parts[number - 1].data if answer.is_stream and fault.window == "after_delta" else comment
                     yield from _endless(again, fault.seconds)
                 case "stall":
                     yield Pause(fault.seconds)
@@ -216,9 +211,9 @@ def _content(answer: Answer, fault: Fault | None, chunk_delay_s: float) -> Itera
         yield parts[-1].data
 
 
-def _moment(parts: Sequence[Part], fault: Fault) -> int:
+def _moment(parts: Sequence[BodyPart], fault: Fault) -> int:
     """The part before which a fault happens."""
-    if fault.at == "before_delta":
+    if fault.window == "before_delta":
         return next(number for number, part in enumerate(parts) if part.sign != "prelude")
     deltas = [number for number, part in enumerate(parts) if part.sign == "delta"]
     if not deltas:
@@ -242,7 +237,7 @@ def _endless(piece: bytes, seconds: float | None) -> Iterator[Step]:
         yield Pause(seconds or 0.0)
 
 
-def _head(answer: Answer, length: int | None) -> bytes:
+def _head(answer: Response, length: int | None) -> bytes:
     framing = "transfer-encoding: chunked" if length is None else f"content-length: {length}"
     fields = "".join([f"{name}: {value}\r\n" for name, value in answer.headers.items()])
     return f"HTTP/1.1 {answer.status} {_PHRASES.get(answer.status, 'Unknown')}\r\n{fields}{framing}\r\n\r\n".encode(

@@ -61,30 +61,29 @@ class Reply(Struct, frozen=True):
         text = ("" if self.tools else TEXT) if self.text is None else self.text
         pieces = words(text) if isinstance(text, str) else list(text)
         fault = self.fault
-        if fault is not None and fault.kind == "big_event" and fault.at != "before_headers":
-            pieces.insert(fault.after if fault.at == "after_delta" else 0, "x" * fault.size)
+        if fault is not None and fault.kind == "big_event" and fault.window != "before_headers":
+            pieces.insert(fault.after if fault.window == "after_delta" else 0, "x" * fault.size)
         return pieces
 
 
-class Received:
+class Received(Struct, eq=False, dict=True):
     """A request, and what became of it. Times are `time.monotonic()`."""
 
-    def __init__(self, connection: int, method: str, path: str, head: bytes, raw: bytes, at: float) -> None:
-        self.connection = connection
-        """Which connection it came on: 1 is the first."""
-        self.method = method
-        self.path = path
-        """With its query string."""
-        self.head = head
-        """The request line and the headers as they came."""
-        self.raw = raw
-        """The body as it came."""
-        self.at = at
-        """When the last byte of it was here."""
-        self.finished_at: float | None = None
-        """When the last byte of the answer was written; None if that never happened."""
-        self.closed_at: float | None = None
-        """When the client closed the connection, if this was the last request on it and the provider did not."""
+    connection: int
+    """Which connection it came on: 1 is the first."""
+    method: str
+    path: str
+    """With its query string."""
+    head: bytes
+    """The request line and the headers as they came."""
+    raw: bytes
+    """The body as it came."""
+    at: float
+    """When the last byte of it was here."""
+    finished_at: float | None = None
+    """When the last byte of the answer was written; None if that never happened."""
+    closed_at: float | None = None
+    """When the client closed the connection, if this was the last request on it and the provider did not."""
 
     @property
     def is_abandoned(self) -> bool:

@@ -6,7 +6,6 @@ in it; two with the same data and different layers share a hash, which a profile
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypedDict, Unpack
@@ -14,10 +13,10 @@ from typing import TypedDict, Unpack
 import msgspec
 
 from turnout.core.contract import Rule
+from turnout.core.layer import Cost, Judge, Layer, adapt
 from turnout.core.policy import Policy
-from turnout.core.profile import Adjust, Default, Fallback, Layer, Part, Placed, Profile, judges_by
+from turnout.core.profile import Adjust, Default, Fallback, Part, Placed, Profile
 from turnout.core.query import Query, Reading
-from turnout.core.registry import Cost
 from turnout.core.router import Router
 from turnout.core.verdict import Gate, Who
 from turnout.text.fold import fold
@@ -54,7 +53,7 @@ def make_reading(
 
 
 def place(
-    layer: Layer | None,
+    layer: Layer | Judge | None,
     id: str = "",
     *,
     cost: Cost | None = None,
@@ -63,9 +62,10 @@ def place(
     deadline_ms: float = DEADLINE_MS,
     held_text: str = "",
 ) -> Placed:
-    """A layer in its place in a profile. A coroutine is a network layer unless told otherwise; None: a missing kind."""
+    """A layer in its place in a profile. A coroutine is a network layer by default; None: a missing kind."""
+    call = None if layer is None else adapt(layer)
     if cost is None:
-        cost = "network" if _is_coroutine_function(layer) else "free"
+        cost = "network" if call is not None and call.awaits else "free"
     return Placed(
         id=id,
         kind="testing.v1",
@@ -73,16 +73,14 @@ def place(
         who=who,
         gate=gate or Gate(),
         deadline_ms=deadline_ms,
-        call=layer,
-        explain=getattr(layer, "explain", None),
-        elaborate=getattr(layer, "elaborate", None),
+        call=call,
         held_text=held_text,
-        needs="install" if layer is None else judges_by(layer),
+        needs="install" if call is None else call.judges_by,
     )
 
 
 def make_profile(
-    layers: Iterable[Layer | Placed] = (), routes: tuple[str, ...] = ROUTES, **fields: Unpack[ProfileFields]
+    layers: Iterable[Layer | Judge | Placed] = (), routes: tuple[str, ...] = ROUTES, **fields: Unpack[ProfileFields]
 ) -> Profile:
     """A profile with these layers, asked in this order; a layer without an id is called `layer0`, `layer1`, …"""
     placed = tuple(_named(layer, number) for number, layer in enumerate(layers))
@@ -108,13 +106,13 @@ def make_profile(
         contract=fields.get("contract", ()),
         adjust=fields.get("adjust", ()),
         split=fields.get("split"),
-        declared=tuple(check for layer in placed if (check := getattr(layer.call, "validate", None)) is not None),
+        declared=tuple(place.call.validate for place in placed if place.call and place.needs == "declared"),
         encoded_policies={route: msgspec.Raw(msgspec.json.encode(policy)) for route, policy in policies.items()},
     )
 
 
 def make_router(
-    layers: Iterable[Layer | Placed] = (), routes: tuple[str, ...] = ROUTES, **fields: Unpack[ProfileFields]
+    layers: Iterable[Layer | Judge | Placed] = (), routes: tuple[str, ...] = ROUTES, **fields: Unpack[ProfileFields]
 ) -> Router:
     """The router of such a profile."""
     return Router(make_profile(layers, routes, **fields))
@@ -123,13 +121,9 @@ def make_router(
 _CODE = ("adjust",)
 
 
-def _named(layer: Layer | Placed, number: int) -> Placed:
+def _named(layer: Layer | Judge | Placed, number: int) -> Placed:
     placed = layer if isinstance(layer, Placed) else place(layer)
     return placed if placed.id else msgspec.structs.replace(placed, id=f"layer{number}")
-
-
-def _is_coroutine_function(layer: object) -> bool:
-    return asyncio.iscoroutinefunction(layer) or asyncio.iscoroutinefunction(getattr(type(layer), "__call__", None))  # noqa: B004
 
 
 def _mute(reading: Reading, muted: frozenset[str]) -> Reading:

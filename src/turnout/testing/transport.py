@@ -59,9 +59,6 @@ class ScriptedExchange:
         whole = reply.body
         self._pieces = [piece.encode() for piece in reply.pieces()] if whole is None else [whole] if whole else []
 
-    def take(self) -> None:
-        """Everything of a script is waited for."""
-
     async def next(self) -> bytes:
         await asyncio.sleep(self._reply.chunk_delay_s)
         if self.closed:

@@ -14,47 +14,13 @@ from typing import Final
 
 from msgspec import Struct
 
-from .clause import listed
 from .fold import fold
 from .split import MARKS, WINDOW, Hits, bare, find_words, sentence_starts, split_off
+from .words import Words, match_phrase
 
-# The longer before those they begin with.
-OPENERS: Final = (
-    ("in", "case", "of"),
-    ("in", "case"),
-    ("if",),
-    ("should",),
-    ("en", "caso", "de", "que"),
-    ("en", "caso", "de"),
-    ("si",),
-)
-# "Should I bring a coat" is the question itself.
-ASKERS: Final = listed("i we")
-# What people say out of courtesy, or about something said before: nothing to find out.
-COURTESIES: Final = frozenset(
-    {
-        *("so", "not", "any", "anything", "possible", "need be", "necessary", "applicable", "you please", "only"),
-        *("you can", "you could", "you would", "you may", "you will", "you want", "you like", "you wish", "you know"),
-        *(
-            "you don't mind",
-            "you dont mind",
-            "you do not mind",
-            "you wouldn't mind",
-            "you have time",
-            "you have a moment",
-        ),
-        *("i may", "i may ask", "i could", "i might", "that's ok", "that's okay", "that is ok", "it's ok", "it's okay"),
-        *("you missed it", "you were wondering", "you're wondering", "you forgot", "you didn't know"),
-        *("no", "es posible", "puedes", "puede", "quieres", "no te importa", "no es molestia", "claro", "por favor"),
-    }
-)
-# "Si" alone may be silicon, a name or the system of units; one of these beside it makes it Spanish.
-SPANISH: Final = listed(
-    """el los las un una del que mis tus sus está están estan hay es hace va en por para mañana hoy llueve llover
-    lloverá nieva nevar puerta luz luces tiempo clima noticias abierta abierto cerrada cerrado apaga enciende cierra
-    abre avísame avisame dime busca pon revisa comprueba muéstrame muestrame cancela cuál qué cómo dónde cuándo alguien
-    algo"""
-)
+LISTS: Final = Words("condition", "en", "es")
+# Words of the longest opener, "en caso de que".
+_LONGEST: Final = 4
 
 # A comma between digits belongs to the number.
 _comma: Final = re.compile(r"(?<![0-9])[,，]|[,，](?![0-9])").search
@@ -92,17 +58,19 @@ def read_condition(text: str, hits: Hits | None = None) -> Conditional | None:
 
 def _condition(front: str, text: str) -> str:
     """What stands between the opener and the comma; blank if that is no condition."""
-    found = list(islice(find_words(front), max(map(len, OPENERS)) + 1))
-    words = tuple(bare(word[0]) for word in found)
-    opener = next((opener for opener in OPENERS if words[: len(opener)] == opener), ())
-    if not opener or len(words) == len(opener):
+    found = list(islice(find_words(front), _LONGEST + 1))
+    words = [bare(word[0]) for word in found]
+    length = match_phrase(words, LISTS.openers)
+    if not length or len(words) == length:
         return ""
-    if opener == ("should",) and words[1].partition("'")[0] in ASKERS:
+    # "Should I bring a coat" is the question itself.
+    if words[0] == "should" and words[1].partition("'")[0] in LISTS.askers:
         return ""
-    if opener == ("si",) and not any(bare(word[0]) in SPANISH for word in find_words(text)):
+    # "Si" alone may be silicon, a name or the system of units.
+    if words[0] == "si" and LISTS.beside_si.isdisjoint(bare(word[0]) for word in find_words(text)):
         return ""
-    condition = front[found[len(opener) - 1].end() :].strip(MARKS)
-    if not _word(condition) or " ".join(fold(condition).text.split()) in COURTESIES:
+    condition = front[found[length - 1].end() :].strip(MARKS)
+    if not _word(condition) or " ".join(fold(condition).text.split()) in LISTS.courtesies:
         return ""
     # "If it rains? Well, …": the comma is another sentence's.
     return "" if any(start < len(front) for start in sentence_starts(front)) else condition

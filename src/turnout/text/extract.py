@@ -46,7 +46,7 @@ _Keep = Literal["inside", "outside"]
 _Where = Literal["anywhere", "start", "alone"]
 
 
-class Extracted(NamedTuple):
+class OwnWords(NamedTuple):
     """The words, and the dotted codes of what was done to reach them, in order."""
 
     words: str
@@ -81,10 +81,10 @@ class _Block(NamedTuple):
     wrapper: _Wrapper
 
 
-def extract(user_text: str, system_text: str = "") -> Extracted:
+def extract(user_text: str, system_text: str = "") -> OwnWords:
     """The user's words in the last user message, given the text of all system messages."""
     system = system_text.strip()
-    got = _unpack(Extracted(user_text.strip(), ()))
+    got = _unpack(OwnWords(user_text.strip(), ()))
     if packed := bool(got.notes):
         got = _cut_outside(got)
     else:
@@ -106,16 +106,16 @@ def is_wrapped(text: str) -> bool:
     return not any(text[a:b].strip() for a, b in zip([0, *ends], [*starts, None], strict=True))
 
 
-def _unpack(got: Extracted) -> Extracted:
+def _unpack(got: OwnWords) -> OwnWords:
     """Only what follows the last current-message marker: an earlier one may be quoted in the history itself."""
     if not got.words[: len(_PACKED_OPEN)].lower().startswith(_PACKED_OPEN):
         return got
     end = max((mark.end() for mark in _PACKED_CURRENT.finditer(got.words)), default=len(got.words))
     current = got.words[end:].strip()
-    return Extracted(current, (*got.notes, "extract.packed" if current else "extract.packed_empty"))
+    return OwnWords(current, (*got.notes, "extract.packed" if current else "extract.packed_empty"))
 
 
-def _cut_system(got: Extracted, system: str) -> Extracted:
+def _cut_system(got: OwnWords, system: str) -> OwnWords:
     if not system or len(got.words) <= len(system):
         return got
     # Forward: str.rfind is quadratic for a long needle that almost occurs.
@@ -125,7 +125,7 @@ def _cut_system(got: Extracted, system: str) -> Extracted:
     return _kept(got, _joined([got.words[:at], got.words[at + len(system) :]]), ["extract.embedded_system"])
 
 
-def _cut_outside(got: Extracted) -> Extracted:
+def _cut_outside(got: OwnWords) -> OwnWords:
     blocks = _blocks(got.words, "outside")
     if not blocks:
         return got
@@ -134,7 +134,7 @@ def _cut_outside(got: Extracted) -> Extracted:
     return _kept(got, _joined(pieces), _names(blocks))
 
 
-def _cut_to_inside(got: Extracted) -> Extracted:
+def _cut_to_inside(got: OwnWords) -> OwnWords:
     blocks = _blocks(got.words, "inside")
     if not blocks:
         return got
@@ -142,7 +142,7 @@ def _cut_to_inside(got: Extracted) -> Extracted:
     return _kept(got, "\n".join(filter(None, insides)), _names(blocks))
 
 
-def _cut_to_tail(got: Extracted) -> Extracted:
+def _cut_to_tail(got: OwnWords) -> OwnWords:
     if len(got.words) <= _TAIL_CHARS:
         return got
     # A tail that is short enough lies in this window together with the line breaks before it.
@@ -152,9 +152,9 @@ def _cut_to_tail(got: Extracted) -> Extracted:
     return _kept(got, tail, ["extract.tail"]) if len(tail) < _TAIL_CHARS else got
 
 
-def _kept(got: Extracted, words: str, notes: list[str]) -> Extracted:
+def _kept(got: OwnWords, words: str, notes: list[str]) -> OwnWords:
     """The cut, or `got` itself when there was none or it would leave nothing."""
-    return Extracted(words, tuple(dict.fromkeys((*got.notes, *notes)))) if words and notes else got
+    return OwnWords(words, tuple(dict.fromkeys((*got.notes, *notes)))) if words and notes else got
 
 
 def _joined(pieces: list[str]) -> str:

@@ -36,7 +36,7 @@ ASCII = bytes(range(0x80))
 CODEC = ("utf-8", "surrogatepass")
 
 
-class Folded(Struct, frozen=True, gc=False):
+class FoldedText(Struct, frozen=True, gc=False):
     text: str
     units: int
     """UTF-16 length of the original, invisible characters not counted."""
@@ -82,11 +82,11 @@ _BESIDE = r"[\p{Latin}0-9_\x{300}-\x{36f}]"
 _mixed_word = re.compile(rf"(?<!{_WORD})(?={_WORD}*[a-z])(?={_WORD}*[{_FOREIGN}]){_WORD}+")
 
 
-def fold(text: str) -> Folded:
+def fold(text: str) -> FoldedText:
     """The text as rules and signals read it."""
     if text.isascii():
         seen = fold_ascii(text)
-        return Folded(seen.decode().strip(), len(seen))
+        return FoldedText(seen.decode().strip(), len(seen))
     raw = text.encode(*CODEC)
     seen = raw.translate(_ASCII_MAP, _ASCII_DROP)
     others = other_characters(seen)
@@ -102,7 +102,7 @@ def fold(text: str) -> Folded:
         if not spelling:
             units -= seen.count(encoded) * (2 if character > "\uffff" else 1)
         seen = seen.replace(encoded, spelling.encode())
-    return Folded(_to_latin(seen).strip(), units)
+    return FoldedText(_to_latin(seen).strip(), units)
 
 
 def fold_ascii(text: str) -> bytes:
@@ -153,7 +153,7 @@ def _is_joining(character: str) -> bool:
     return category.startswith("M") or "\u1160" <= character <= "\u11ff" or "\ud7b0" <= character <= "\ud7fb"
 
 
-def _fold_thoroughly(text: str, others: set[str]) -> Folded:
+def _fold_thoroughly(text: str, others: set[str]) -> FoldedText:
     # Piece by piece: a pattern with so many ranges is slow, and in one go no other request would get a turn.
     text = "".join(_invisible.sub("", text[at : at + WINDOW]) for at in range(0, len(text), WINDOW))
     units = len(text.encode("utf-16-le", "surrogatepass")) // 2
@@ -166,7 +166,7 @@ def _fold_thoroughly(text: str, others: set[str]) -> Folded:
     if _matches(rf"\pM{{{MAX_MARKS + 1}}}", text.encode(*CODEC)):
         text = _long_run_of_marks().sub(r"\1", text)
     text = _normalise(text)
-    return Folded(_to_latin(text.encode(*CODEC)).strip(), units, windowed)
+    return FoldedText(_to_latin(text.encode(*CODEC)).strip(), units, windowed)
 
 
 def _to_latin(encoded: bytes) -> str:
@@ -215,7 +215,7 @@ def _long_run_of_marks() -> re.Pattern[str]:
     return re.compile(f"({one}{{{MAX_MARKS}}}){one}+")
 
 
-def fold_javascript(text: str) -> Folded:
+def fold_javascript(text: str) -> FoldedText:
     """Lower case and nothing else, lengths as JavaScript counts them: for profiles that reproduce such a scorer."""
     units = len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
-    return Folded(text.lower(), units)
+    return FoldedText(text.lower(), units)

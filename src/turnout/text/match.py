@@ -70,7 +70,10 @@ Pattern = Phrase | Substring | Ordered | Whole | Regex
 
 
 class Lexicon:
-    """Collects a profile's patterns, each under the code of the signal or rule it belongs to."""
+    """Collects a profile's patterns, each under the code of the signal or rule it belongs to.
+
+    A pattern's id is its place here. Ids are logged, so a kind adds its patterns in an order that does not change.
+    """
 
     def __init__(self) -> None:
         self.patterns: list[Pattern] = []
@@ -115,9 +118,10 @@ class Matcher:
 
     def __init__(self, patterns: Sequence[Pattern], *, wrap: bool = True) -> None:
         self.wrap = wrap
-        self._match = search_set(to_re2(pattern, wrap=wrap) for pattern in patterns)
+        self.sources = [to_re2(pattern, wrap=wrap) for pattern in patterns]
+        self._match = search_set(self.sources)
         # Boundaries can only go wrong where an ASCII letter meets another character, or inside a pattern's own letters.
-        self.foreign = any(WRAPPER in to_re2(pattern, wrap=wrap) for pattern in patterns)
+        self.foreign = any(WRAPPER in source for source in self.sources)
         self._adjoins = search_set([r"[0-9A-Za-z_][^\x00-\x7f]|[^\x00-\x7f][0-9A-Za-z_]"])
 
     def scan(self, folded: str) -> tuple[int, ...]:

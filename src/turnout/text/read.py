@@ -7,7 +7,7 @@ from collections.abc import Callable
 from turnout.core.query import Query, Reading
 
 from .extract import extract
-from .fold import Folded, fold, fold_ascii, fold_javascript
+from .fold import FoldedText, fold, fold_ascii, fold_javascript
 from .match import Matcher
 
 # Characters. Beyond them the beginning and the end tell what a text is about, and the work stops growing.
@@ -16,7 +16,7 @@ LONGEST = 2**20
 SEAM = 64
 
 _WINDOW = ("scan.window",)
-FOLDS: dict[str, Callable[[str], Folded]] = {"unicode": fold, "javascript": fold_javascript}
+FOLDS: dict[str, Callable[[str], FoldedText]] = {"unicode": fold, "javascript": fold_javascript}
 
 
 def reader(matcher: Matcher, *, fold_name: str, unwrap: bool) -> Callable[[Query], Reading]:

@@ -24,68 +24,21 @@ from itertools import islice
 from typing import Any, Final, Literal
 
 import re2
-from msgspec import Struct
+from msgspec import Struct, convert
+from msgspec.structs import replace
 
 from turnout.core.verdict import Reason
 
 from .fold import fold
-from .pointing import (
-    ACT,
-    AFTER_OBJECT,
-    AGAIN,
-    ALLOWED,
-    ANNOUNCED,
-    AUXILIARY,
-    BE,
-    CLOCK,
-    COURTESY,
-    DEGREE,
-    EDGE,
-    ENGLISH,
-    FRAMING,
-    HAPPENED,
-    IMPERSONAL,
-    JOIN,
-    LASTING,
-    LIGHT,
-    MARK,
-    NOT_THERE,
-    NOW,
-    PAST,
-    PERSON,
-    PERSONAL,
-    PICKED,
-    PLAIN,
-    PREPOSITION,
-    QUESTION,
-    RAISING,
-    RELATIVE,
-    SAY,
-    SOMEBODY,
-    SPAN,
-    SPANISH,
-    SPANISH_BEFORE_LO,
-    SPANISH_DETERMINER,
-    SPANISH_NEUTER,
-    SPANISH_NOT_ENCLITIC,
-    SPANISH_NOT_ESTA,
-    SPANISH_NOT_LO,
-    SPANISH_PLAIN,
-    SPANISH_PRONOUN,
-    SPANISH_TIME,
-    START,
-    SUBJECT,
-    SUBORDINATOR,
-    TELLING,
-    TEXT,
-    THERE_IS,
-    THOSE,
-    TIME,
-    UNIQUE,
-    WEATHER,
-    Kind,
-    listed,
-)
+from .match import Search, search_set
+from .words import Words, read_table
+
+EN: Final = Words("reference", "en")
+ES: Final = Words("reference", "es")
+_BOTH: Final = Words("reference", "en", "es")
+_MARK: Final = frozenset('.,:"()')
+
+Kind = Literal["pronoun", "deictic", "earlier", "ellipsis", "continuation", "comparative", "definite", "open"]
 
 # Characters read of a text. A question that needs the conversation says so in its first lines; the cut bounds the work.
 WINDOW: Final = 2_048
@@ -151,7 +104,7 @@ _SPANISH_LETTER: Final = re.compile("[¿¡ñáéíóú]")
 # A word from its first letter on. White space as folding sees it: the separators U+001C to U+001F are invisible to it.
 _WRITTEN: Final = re.compile(r"[^\W\d_][\S\x1c-\x1f]*")
 _BRINGING: Final = frozenset(':"\n')
-_BLANK: Final = MARK | {"\n"}
+_BLANK: Final = _MARK | {"\n"}
 
 
 class _Question:
@@ -169,12 +122,12 @@ class _Question:
             last -= 1
         parts = parts[first:last]
         self.spanish = _is_spanish(parts, seen)
-        self.plain = SPANISH_PLAIN if self.spanish else PLAIN
+        self.lists = ES if self.spanish else EN
         end = self._end_of_opening(parts)
         self.words = ["." if part == "\n" else part for part in parts[:end]]
         """The opening; every end of a sentence in it is a full stop."""
         self.long = end > LONG
-        start = next((at for at, part in enumerate(parts) if part not in COURTESY and part not in _BLANK), 0)
+        start = next((at for at, part in enumerate(parts) if part not in _BOTH.courtesy and part not in _BLANK), 0)
         self.brings = self.long or len(folded) > WINDOW or not _BRINGING.isdisjoint(parts[start:])
         """The text goes on to bring what a word may point to: after a colon, on a new line, in quotes, or at length."""
         self.flat = f" {' '.join(self.words)} "
@@ -187,7 +140,7 @@ class _Question:
                 if named:
                     return at
             elif not named:
-                named = _is_name(part, self.plain)
+                named = _is_name(part, self.lists)
         return len(parts)
 
     @cached_property
@@ -202,28 +155,39 @@ class _Question:
             lower = lower or initial.islower()
             if initial.isupper():
                 capital.update(_TOKEN.findall(fold(written).text))
-        return frozenset(capital - PLAIN) if lower and capital else None
+        return frozenset(capital - EN.plain) if lower and capital else None
 
 
 def _is_spanish(parts: list[str], seen: str) -> bool:
-    spanish = sum(part in SPANISH_PLAIN and part not in PLAIN for part in parts)
-    english = sum(part in PLAIN and part not in SPANISH_PLAIN for part in parts)
+    spanish = sum(part in ES.plain and part not in EN.plain for part in parts)
+    english = sum(part in EN.plain and part not in ES.plain for part in parts)
     if spanish or english:
         return spanish > english
-    return _SPANISH_LETTER.search(seen) is not None or any(map(_ENCLITIC.fullmatch, parts[:4]))
+    return _SPANISH_LETTER.search(seen) is not None or any(map(_enclitic().fullmatch, parts[:4]))
 
 
-def _is_name(word: str, plain: frozenset[str] = PLAIN) -> bool:
+def _is_name(word: str, lists: Words = EN) -> bool:
     """Whether a word may be a name or noun."""
-    return word not in plain and word not in MARK and len(word) > 1 and not word[0].isdigit() and word[0] != "'"
+    return word not in lists.plain and word not in _MARK and len(word) > 1 and not word[0].isdigit() and word[0] != "'"
 
 
 # ----------------------------------------------------------------------------------------------------------------- cues
 
 
+class Cue(Struct, frozen=True, forbid_unknown_fields=True):
+    """A pattern for what single words do not tell. `en.toml` explains the fields."""
+
+    kind: Kind
+    find: str
+    unless: str = ""
+    bare: bool = False
+    always: bool = False
+    broad: bool = False
+
+
 def _find_cue(question: _Question, *, broad: bool = False) -> Reference | None:
-    cues = SPANISH if question.spanish else ENGLISH
-    for at in sorted(_set(question.spanish).Match(question.flat.encode()) or ()):
+    cues, search = _cues("es" if question.spanish else "en")
+    for at in sorted(search(question.flat.encode()) or ()):
         cue = cues[at]
         if cue.broad is not broad or (question.brings and not cue.always):
             continue
@@ -231,19 +195,27 @@ def _find_cue(question: _Question, *, broad: bool = False) -> Reference | None:
             continue
         found = _compiled(cue.find).search(question.flat)
         before = question.flat[: found.start()].split()
-        if not (cue.bare and any(_is_name(word, question.plain) for word in before)):
+        if not (cue.bare and any(_is_name(word, question.lists) for word in before)):
             return Reference(cue.kind, found[0].strip(" .,"))
     return None
 
 
 @cache
-def _set(spanish: bool) -> Any:
-    """All cues of a language in one pass. Compiled when first needed: an import stays instant."""
-    found = re2.Set.SearchSet()
-    for cue in SPANISH if spanish else ENGLISH:
-        found.Add(cue.find)
-    found.Compile()
-    return found
+def _cues(language: str) -> tuple[list[Cue], Search]:
+    """The cues of a language, and how to look for all of them in one pass."""
+    lists, table = Words("reference", language), read_table("reference", language)
+
+    def fill(piece: re.Match[str]) -> str:
+        name = piece[1]
+        return (
+            spell(table["pattern"][name]) if name in table["pattern"] else f"({'|'.join(sorted(getattr(lists, name)))})"
+        )
+
+    def spell(source: str) -> str:
+        return re.sub(r"\{([a-z]+)\}", fill, source.replace("\n", ""))
+
+    cues = [replace(cue, find=spell(cue.find), unless=spell(cue.unless)) for cue in convert(table["cue"], list[Cue])]
+    return cues, search_set(cue.find for cue in cues)
 
 
 @cache
@@ -253,17 +225,11 @@ def _compiled(pattern: str) -> Any:
 
 # ------------------------------------------------------------------------------------------------------------- pronouns
 
-_PRONOUNS: Final[Mapping[str, Literal["person", "thing", "group"]]] = {
-    **dict.fromkeys(listed("he she him her his hers"), "person"),
-    **dict.fromkeys(listed("it its"), "thing"),
-    **dict.fromkeys(listed("they them their theirs"), "group"),
-}
-
 
 def _find_pointer(question: _Question) -> Reference | None:
     words = question.words
     for at, word in enumerate(words):
-        if word in _PRONOUNS:
+        if word in EN.pronoun:
             # What "it" is may follow ("fix it: ..."); whom "he" is hardly ever does.
             if question.brings and word in ("it", "its", "them"):
                 continue
@@ -276,46 +242,58 @@ def _find_pointer(question: _Question) -> Reference | None:
 
 def _with_next(words: list[str], at: int) -> str:
     after = words[at + 1 : at + 2]
-    return words[at] if after == [] or after[0] in MARK else f"{words[at]} {after[0]}"
+    return words[at] if after == [] or after[0] in _MARK else f"{words[at]} {after[0]}"
 
 
 def _is_expletive(words: list[str], at: int) -> bool:
     """Whether "it" stands for nothing: weather, time, and what the rest of the sentence says."""
     asked, after = words[max(0, at - 4) : at], words[at + 1 : at + 13]
     before = next((word for word in reversed(asked) if word not in ("n't", "not")), "")
-    rest = [word for word in after if word not in AUXILIARY]
-    while rest and (rest[0] in DEGREE or rest[0].endswith("ly")):
+    rest = [word for word in after if word not in EN.auxiliary]
+    while rest and (rest[0] in EN.degree or rest[0].endswith("ly")):
         del rest[0]
     said, then = rest[0] if rest else "", [word for word in rest[1:] if word not in ("n't", "not")]
-    is_said = before in AUXILIARY or (after != [] and after[0] in AUXILIARY)
-    if before in FRAMING and any(word in ANNOUNCED or word == "so" for word in after):
+    is_said = before in EN.auxiliary or (after != [] and after[0] in EN.auxiliary)
+    if before in EN.framing and any(word in EN.announced or word == "so" for word in after):
         return True
-    if (not said or said in NOW) and is_said and any(word in CLOCK for word in asked):
+    if (not said or said in EN.now) and is_said and any(word in EN.clock for word in asked):
         return True
-    if said in IMPERSONAL or said in WEATHER or (said in ("going", "supposed") and not WEATHER.isdisjoint(then[:3])):
+    if (
+        said in EN.impersonal
+        or said in EN.weather
+        or (said in ("going", "supposed") and not EN.weather.isdisjoint(then[:3]))
+    ):
         return True
-    if said in ANNOUNCED:
+    if said in EN.announced:
         # Is it that ..., how simple is it to ...; not: what is it to him.
-        return said not in ("to", "what") or ("how" in asked and before in BE)
-    if said in LASTING:
-        return any(word in ANNOUNCED or word == "for" for word in then) or (not then and said in ("take", "cost"))
-    if (said in ("like", "considered") and "to" in then) or ("been" in after and not SPAN.isdisjoint(then)):
+        return said not in ("to", "what") or ("how" in asked and before in EN.be)
+    if said in EN.lasting:
+        return any(word in EN.announced or word == "for" for word in then) or (not then and said in ("take", "cost"))
+    if (said in ("like", "considered") and "to" in then) or ("been" in after and not EN.span.isdisjoint(then)):
         return True
-    if not is_said or not then or said in RAISING or (said.endswith(("ed", "wn")) and said not in ALLOWED):
+    if (
+        not is_said
+        or not then
+        or said in EN.raising
+        or said in _MARK
+        or (said.endswith(("ed", "wn")) and said not in EN.allowed)
+    ):
         return False
-    return then[0] in ANNOUNCED or (then[0].endswith("ing") and len(then[0]) > 4) or (then[0] == "for" and "to" in then)
+    return (
+        then[0] in EN.announced or (then[0].endswith("ing") and len(then[0]) > 4) or (then[0] == "for" and "to" in then)
+    )
 
 
 _AGENT: Final = re.compile(r"[^\W\d_]{3,}(?:ist|ian|[^aeiou]er|[ts]or|woman|man|ess)")
-_EDGES: Final = MARK | PREPOSITION | SUBORDINATOR | JOIN
 
 
 def _has_antecedent(question: _Question, at: int) -> bool:
     """Whether a pronoun has something in the question to stand for."""
-    words, kind = question.words, _PRONOUNS[question.words[at]]
+    words = question.words
+    is_person = words[at] in EN.he
     if _asks_about(words, at):
         return _points_ahead(question, at)
-    names = question.names if kind == "person" else None
+    names = question.names if is_person else None
     holder = _holder(words, at)
 
     def may_mean(place: int) -> bool:
@@ -323,9 +301,9 @@ def _has_antecedent(question: _Question, at: int) -> bool:
         beside = place == at - 1 and not (names and words[place] in names and words[at] == "his")
         if beside or place in holder:
             return False
-        if kind == "person":
+        if is_person:
             return _is_noun(words, place) and _is_person(words, place, names)
-        return _is_noun(words, place) or words[place] in SOMEBODY
+        return _is_noun(words, place) or words[place] in EN.somebody
 
     if not any(map(may_mean, range(at))):
         return _points_ahead(question, at)
@@ -334,19 +312,19 @@ def _has_antecedent(question: _Question, at: int) -> bool:
 
 def _asks_about(words: list[str], at: int) -> bool:
     """When did he ..., what album is it: the subject of the question, which nothing before the verb can be."""
-    verb = next((place for place, word in enumerate(words[:9]) if word in AUXILIARY or word in MARK), -1)
+    verb = next((place for place, word in enumerate(words[:9]) if word in EN.auxiliary or word in _MARK), -1)
     before = at - 1
-    while before > verb and words[before] in LIGHT:
+    while before > verb and words[before] in EN.light:
         before -= 1
-    if verb < 0 or before != verb or words[verb] in MARK:
+    if verb < 0 or before != verb or words[verb] in _MARK:
         return False
     # When the ship was old was it ...: the first clause had a subject of its own.
-    return words[0] not in SUBORDINATOR or not any(_is_noun(words, place) for place in range(1, verb))
+    return words[0] not in EN.subordinator or not any(_is_noun(words, place) for place in range(1, verb))
 
 
 def _holder(words: list[str], at: int) -> range:
     """The noun phrase a pronoun is part of, which is not what it stands for: the name of its author."""
-    if at < 2 or words[at - 1] not in PREPOSITION or words[at - 1] in SUBORDINATOR or not _is_name(words[at - 2]):
+    if at < 2 or words[at - 1] not in EN.preposition or words[at - 1] in EN.subordinator or not _is_name(words[at - 2]):
         return range(0)
     start = at - 2
     if words[at - 1] in ("of", "about", "regarding"):
@@ -357,12 +335,12 @@ def _holder(words: list[str], at: int) -> range:
 
 def _is_noun(words: list[str], at: int) -> bool:
     word = words[at]
-    return _is_name(word) and not word.endswith(("ed", "ly")) and not (at and words[at - 1] in SUBJECT)
+    return _is_name(word) and not word.endswith(("ed", "ly")) and not (at and words[at - 1] in EN.subject)
 
 
 def _is_person(words: list[str], at: int, names: frozenset[str] | None) -> bool:
     word = words[at]
-    if word in PERSON or _AGENT.fullmatch(word) or (names and word in names):
+    if word in EN.person or _AGENT.fullmatch(word) or (names and word in names):
         return True
     while at and _is_name(words[at - 1]):
         at -= 1
@@ -371,20 +349,22 @@ def _is_person(words: list[str], at: int, names: frozenset[str] | None) -> bool:
         return True  # in lower case: perhaps a name
     # Can a badger ... his; not: what is a job she had, is there a film about him.
     return (
-        article in ("a", "an", "my", "your", "our", "every") and words[0] not in QUESTION and "there" not in words[:2]
+        article in ("a", "an", "my", "your", "our", "every")
+        and words[0] not in EN.question
+        and "there" not in words[:2]
     )
 
 
 def _is_object_of_only_clause(words: list[str], at: int) -> bool:
     """Did the label like it: the object of a simple clause is never its subject."""
     after = words[at + 1] if at + 1 < len(words) else "."
-    is_object = words[at] in ("him", "her", "it", "them") and (after in _EDGES or after in AFTER_OBJECT)
-    if not is_object or words[0] not in QUESTION | AUXILIARY:
+    is_object = words[at] in ("him", "her", "it", "them") and (after in EN.boundary or after in EN.after_object)
+    if not is_object or words[0] not in EN.question | EN.auxiliary:
         return False
     clause = words[1:at]
-    if clause and clause[-1] in PREPOSITION and not _is_name(words[at - 2]):
+    if clause and clause[-1] in EN.preposition and not _is_name(words[at - 2]):
         clause.pop()  # what did the critics think of it; not: has the box a lid on it
-    return _EDGES.isdisjoint(clause) and RELATIVE.isdisjoint(clause) and PERSONAL.isdisjoint(clause[2:])
+    return EN.boundary.isdisjoint(clause) and EN.relative.isdisjoint(clause) and EN.personal.isdisjoint(clause[2:])
 
 
 def _points_ahead(question: _Question, at: int) -> bool:
@@ -392,11 +372,11 @@ def _points_ahead(question: _Question, at: int) -> bool:
     words = question.words
     if words[at] == "they" and words[at - 1 : at] == ["do"] and "in" in words[at + 2 : -1]:
         return True  # What do they eat in Spain: the people of a place.
-    if words[0] not in SUBORDINATOR | PREPOSITION or "," not in words[at:]:
+    if words[0] not in EN.subordinator | EN.preposition or "," not in words[at:]:
         return False
     comma = words.index(",", at)
     ahead = range(comma + 1, min(len(words), comma + 7))
-    if any(words[place] in _PRONOUNS for place in ahead[:4]):
+    if any(words[place] in EN.pronoun for place in ahead[:4]):
         return False
     names = question.names
     return any(_is_noun(words, place) and (not names or words[place] in names) for place in ahead)
@@ -407,7 +387,7 @@ def _points_ahead(question: _Question, at: int) -> bool:
 
 def _is_told(words: list[str], at: int) -> bool:
     """Whether the sentence has named something to point to: in an earlier clause, or plenty in this one."""
-    edge = next((place for place in range(at - 1, -1, -1) if words[place] in EDGE), 0)
+    edge = next((place for place in range(at - 1, -1, -1) if words[place] in EN.edge), 0)
     return any(map(_is_name, words[:edge])) or sum(map(_is_name, words[:at])) >= PLENTY
 
 
@@ -415,37 +395,41 @@ def _is_this(words: list[str], at: int) -> bool:
     # This week, this fine day, at this time; but: these early years, during this time.
     if words[at + 1 : at + 2] == ["time"] and at and words[at - 1] in ("at", "by"):
         return False
-    return TIME.isdisjoint(words[at + 1 : at + (3 if words[at] == "this" else 2)])
+    return EN.time.isdisjoint(words[at + 1 : at + (3 if words[at] == "this" else 2)])
 
 
 def _is_those(words: list[str], at: int) -> bool:
     after = words[at + 1] if at + 1 < len(words) else ""
-    return after not in THOSE and not after.endswith(("able", "ible", "ing", "ed"))
+    return after not in EN.those and not after.endswith(("able", "ible", "ing", "ed"))
 
 
 def _is_that(words: list[str], at: int) -> bool:
     """Whether "that" points, rather than joins a clause: the book that won, is it true that."""
     before, after = words[at - 1] if at else "", words[at + 1] if at + 1 < len(words) else "."
-    if after in MARK:
+    if after in _MARK:
         return before != "so"
-    if not at or before in MARK or before in JOIN:
-        return not at or after in AUXILIARY
-    if before in BE:
+    if not at or before in _MARK or before in EN.join:
+        return not at or after in EN.auxiliary
+    if before in EN.be:
         # Is that true, what is that song; not: the trouble is that it rains.
-        return at == 1 or words[at - 2] in QUESTION or (after not in START and not any(map(_is_name, words[: at - 1])))
-    if before in AUXILIARY or before in ("when", "why", "if", "how", "because", "where", "what"):
+        return (
+            at == 1
+            or words[at - 2] in EN.question
+            or (after not in EN.start and not any(map(_is_name, words[: at - 1])))
+        )
+    if before in EN.auxiliary or before in ("when", "why", "if", "how", "because", "where", "what"):
         return True
-    if before in PREPOSITION or before == "like":
-        return after not in START and before not in ("except", "than")
+    if before in EN.preposition or before == "like":
+        return after not in EN.start and before not in ("except", "than")
     if after == "one":
         # Play that one; not: the belief that one can.
-        return at + 2 == len(words) or words[at + 2] in _EDGES or words[at + 2] in AGAIN
-    return before in ACT and (after in AGAIN or (after in PREPOSITION and before not in SAY))
+        return at + 2 == len(words) or words[at + 2] in EN.boundary or words[at + 2] in EN.again
+    return before in EN.act and (after in EN.again or (after in EN.preposition and before not in EN.say))
 
 
 def _is_there(words: list[str], at: int) -> bool:
     """Whether "there" is a place: did he live there; not: are there any."""
-    return at > 0 and words[at - 1] not in NOT_THERE and THERE_IS.isdisjoint(words[at + 1 : at + 2])
+    return at > 0 and words[at - 1] not in EN.not_there and EN.there_is.isdisjoint(words[at + 1 : at + 2])
 
 
 _POINTERS: Final[Mapping[str, Callable[[list[str], int], bool]]] = {
@@ -458,12 +442,15 @@ _POINTERS: Final[Mapping[str, Callable[[list[str], int], bool]]] = {
 
 # -------------------------------------------------------------------------------------------------------------- Spanish
 
-# explícalo, hacerlo, haciéndolo, and what is typed without the accent.
-_ENCLITIC: Final = re.compile(
-    r"[^\W\d_]*[áéíóú][^\W\d_]*[aeiéz](?:lo|la)s?|[^\W\d_]{3,}(?:[aeií]r(?:me|te|se|nos)?|[aá]ndo|i[eé]ndo)(?:lo|la)s?"
-    r"|(?:haz|pon|di|da|dime|dame|explica|traduce|resume|repite|escribe|mejora|cambia|corrige|amplia|arregla|borra|envia"
-    r"|manda|usa|acorta|alarga|simplifica|explique|haga|prueba|revisa|muestra|completa)(?:me|se)?(?:lo|la)s?"
-)
+
+@cache
+def _enclitic() -> re.Pattern[str]:
+    """explícalo, hacerlo, haciéndolo, and what is typed without the accent."""
+    return re.compile(
+        r"[^\W\d_]*[áéíóú][^\W\d_]*[aeiéz](?:lo|la)s?"
+        r"|[^\W\d_]{3,}(?:[aeií]r(?:me|te|se|nos)?|[aá]ndo|i[eé]ndo)(?:lo|la)s?"
+        rf"|(?:{'|'.join(ES.attaching)})(?:me|se)?(?:lo|la)s?"
+    )
 
 
 def _find_spanish_pointer(question: _Question) -> Reference | None:
@@ -471,25 +458,25 @@ def _find_spanish_pointer(question: _Question) -> Reference | None:
     for at in range(0 if question.brings else len(words)):
         kind = _point_in_spanish(words, at)
         # As in English, the word just before is a verb.
-        if kind and not any(_is_name(word, SPANISH_PLAIN) for word in words[: max(0, at - 1)]):
-            return Reference(kind, words[at] if words[at] not in SPANISH_PLAIN else _with_next(words, at))
+        if kind and not any(_is_name(word, ES) for word in words[: max(0, at - 1)]):
+            return Reference(kind, words[at] if words[at] not in ES.plain else _with_next(words, at))
     return None
 
 
 def _point_in_spanish(words: list[str], at: int) -> Kind | None:
     word, before, after = words[at], words[at - 1] if at else "", words[at + 1] if at + 1 < len(words) else ""
-    if word in SPANISH_PRONOUN:
+    if word in ES.pronoun:
         return "pronoun"
-    if word in SPANISH_NEUTER:
+    if word in ES.neuter:
         return "deictic"
-    if word in SPANISH_DETERMINER:
+    if word in ES.determiner:
         verb = word in ("esta", "estas", "este") and (
-            after in SPANISH_NOT_ESTA or after.endswith(("ando", "endo", "ado", "ido"))
+            after in ES.not_esta or after.endswith(("ando", "endo", "ado", "ido"))
         )
-        return None if verb or after in SPANISH_TIME or before in ("el", "del", "al") else "deictic"
+        return None if verb or after in ES.time or before in ("el", "del", "al") else "deictic"
     if word == "lo":
-        return "pronoun" if after and after not in SPANISH_NOT_LO and (not at or before in SPANISH_BEFORE_LO) else None
-    if word.endswith(("lo", "la", "los", "las")) and word not in SPANISH_NOT_ENCLITIC and _ENCLITIC.fullmatch(word):
+        return "pronoun" if after and after not in ES.not_lo and (not at or before in ES.before_lo) else None
+    if word.endswith(("lo", "la", "los", "las")) and word not in ES.not_enclitic and _enclitic().fullmatch(word):
         return "pronoun"
     return None
 
@@ -503,18 +490,18 @@ _LONGEST_NOUN: Final = 2
 def _find_past(question: _Question) -> Reference | None:
     """Was the album a success; who won: a past in which nobody is named."""
     words = question.words
-    personal = not PERSONAL.isdisjoint(words) and not ("tell" in words or "find" in words)
+    personal = not EN.personal.isdisjoint(words) and not ("tell" in words or "find" in words)
     if question.names or personal:
         return None
-    verb = next((at for at, word in enumerate(words) if word in AUXILIARY), -1)
-    subject = next((at for at in range(verb + 1, len(words)) if words[at] not in LIGHT), len(words))
+    verb = next((at for at, word in enumerate(words) if word in EN.auxiliary), -1)
+    subject = next((at for at in range(verb + 1, len(words)) if words[at] not in EN.light), len(words))
     if verb >= 0 and subject < len(words) and _is_noun(words, subject):
         return None  # without an article: a name, or things in general
-    past = not PAST.isdisjoint(words) if verb >= 0 else any(w in HAPPENED or w.endswith("ed") for w in words[1:3])
+    past = not EN.past.isdisjoint(words) if verb >= 0 else any(w in EN.happened or w.endswith("ed") for w in words[1:3])
     for at, word in enumerate(words):
-        if word == "the" and (noun := _definite(words, at)) and (past or not TEXT.isdisjoint(noun)):
+        if word == "the" and (noun := _definite(words, at)) and (past or not EN.text.isdisjoint(noun)):
             return Reference("definite", " ".join(["the", *noun]))
-    if past and "the" not in words and words[0] in QUESTION | AUXILIARY:
+    if past and "the" not in words and words[0] in EN.question | EN.auxiliary:
         return Reference("open", " ".join(words[: max(verb + 2, 2)]))
     return None
 
@@ -527,5 +514,5 @@ def _definite(words: list[str], at: int) -> list[str]:
     noun, after = words[at + 1 : end], words[end] if end < len(words) else ""
     if len(noun) > 1 and noun[-1].endswith(("ed", "ly")):
         noun = noun[:-1]
-    told = not noun or len(noun) > _LONGEST_NOUN or noun[-1] in UNIQUE or after in TELLING
-    return [] if told or noun[0] in PICKED or noun[0].endswith("est") else noun
+    told = not noun or len(noun) > _LONGEST_NOUN or noun[-1] in EN.unique or after in EN.telling
+    return [] if told or noun[0] in EN.picked or noun[0].endswith("est") else noun

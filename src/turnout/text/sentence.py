@@ -15,8 +15,11 @@ text runs on: a sentence too many is a smaller fault than half a sentence.
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from itertools import pairwise
 from typing import Final, Literal
+
+from .words import Words
 
 # What must follow a stop for it to end the sentence:
 #   nothing  after an ordinary word: "It fell."
@@ -26,39 +29,18 @@ from typing import Final, Literal
 Needs = Literal["nothing", "capital", "starter", "break"]
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
+_LISTS: Final = Words("sentence", "en", "es")
 
 
-_NEVER_LAST: Final = _words(
-    "mr mrs mx messrs dr drs mme mlle e.g i.e cf viz vs approx sra srta sres dra dres p.ej ej gral"
-)
-_SELDOM_LAST: Final = _words(
-    """ms prof eg ie sr jr st mt ft ave blvd rd gen col maj capt cmdr lt sgt cpl sen rep gov pres rev hon supt fig figs
-    eq eqs inc ltd corp co cos bros llc m.eng b.eng ud uds vd vds ee uu ff aa rr hh oo cía av avda lic ing arq dña"""
-)
-_OFTEN_LAST: Final = _words(
-    """etc a.m p.m al no nos p pp vol vols ch chs chap sec secs art arts ed eds trans op cit ibid est esp incl excl resp
-    ext tel misc max min avg dept univ assn intl orig abbr adj adv sp spp var subsp ca ref refs tab pl ser pt pts hr hrs
-    yr yrs sq lb lbs oz tbsp tsp temp num jan feb mar apr jun jul aug sep sept oct nov dec mon tue tues wed thu thur
-    thurs fri núm núms pág págs cap caps aprox máx mín ene abr ago dic"""
-)
-# Capitalised, and compared as they stand: "U.S. It grew" starts a sentence, "U.S. IT firms" does not.
-_STARTERS: Final = _words(
-    """A After All Also Although An And Another As At Because Before Both But By Can Do Does During Each Every Finally
-    First For From Furthermore Have He Hence Her Here His How However I If In Instead Is It Its Later Many Meanwhile
-    More Moreover Most My Next No Not Now On Once One Or Other Our Over She Since So Some Such That The Their Then There
-    Therefore These They This Those Though Through Thus To Today Under Unlike Until We What When Where Whereas Which
-    While Who Why With Yes Yet You Your Además Ahora Al Algunos Así Aunque Cada Como Con Cuando De Desde Después El Ella
-    Ellas Ellos En Entonces Era Es Esa Ese Eso Esta Estas Este Esto Estos Están Está Fue Hay Hoy La Las Lo Los Luego Más
-    Mientras Muchos Nosotros Para Pero Por Porque Pues Que Se Según Si Sin Sobre Son Su Sus También Tiene Todos Tras Un
-    Una Usted Y Ya Yo"""
-)
-_NEEDS: Final[dict[str, Needs]] = {
-    **dict.fromkeys(_OFTEN_LAST, "capital"),
-    **dict.fromkeys(_SELDOM_LAST, "starter"),
-    **dict.fromkeys(_NEVER_LAST, "break"),
-}
+@cache
+def _needs() -> dict[str, Needs]:
+    """What each abbreviation needs."""
+    return {
+        **dict.fromkeys(_LISTS.often_last, "capital"),
+        **dict.fromkeys(_LISTS.seldom_last, "starter"),
+        **dict.fromkeys(_LISTS.never_last, "break"),
+    }
+
 
 _DOTS: Final = ".…"
 _STRONG: Final = "!?؟۔։።‼⁇⁈⁉‽"
@@ -97,7 +79,6 @@ _WORD_CHARACTER: Final = re.compile(r"[^\W_]")
 _LETTERS: Final = re.compile(r"[^\W\d_]+")
 _LAST_WORD: Final = re.compile(r"[^\W_]+(?:[.'’][^\W_]+)*\Z")
 _ACRONYM: Final = re.compile(r"(?:[^\W\d_]{1,2}\.)+[^\W\d_]{1,2}")
-_COMPAT: Final = re.compile(r"[^.!?]+(?:[.!?]+|$)")
 
 
 def split(text: str) -> list[str]:
@@ -322,7 +303,7 @@ def _is_end(pause: re.Match[str], settled: bool) -> bool | None:
     if word.end() == len(lead) and not settled:
         return None
     # "U.S. A. Smith": one letter with a stop is an initial.
-    return word[0] in _STARTERS and not (word.end() == 1 and lead[1:2] == ".")
+    return word[0] in _LISTS.starters and not (word.end() == 1 and lead[1:2] == ".")
 
 
 def _needed_after(run: str, text: str, at: int) -> Needs:
@@ -341,7 +322,7 @@ def _needed_after_word(text: str, at: int) -> Needs:
     low = at - _BACK if at > _BACK else 0
     space = text.rfind(" ", low, at)
     token = text[low if space < 0 else space + 1 : at]
-    if known := _NEEDS.get(token):
+    if known := _needs().get(token):
         return known
     if not token.isalnum():
         if not token or token[-1].isspace():
@@ -352,18 +333,4 @@ def _needed_after_word(text: str, at: int) -> Needs:
         token = last[0]
     if len(token) == 1 and token.lower() != token.upper():
         return "starter" if token.isupper() else "capital"
-    return _NEEDS.get(token.lower()) or ("starter" if _ACRONYM.fullmatch(token) else "nothing")
-
-
-def compat_split(text: str) -> list[str]:
-    """The seed's sentences, kept for the conformance test alone."""
-    return [part for chunk in _COMPAT.findall(text.strip()) if (part := chunk.strip())]
-
-
-def compat_limit(text: str, max_sentences: int | None) -> str:
-    """The seed's cap, kept for the conformance test alone."""
-    clean = text.strip()
-    if max_sentences is None or max_sentences < 1:
-        return clean
-    parts = compat_split(clean)
-    return clean if len(parts) <= max_sentences else " ".join(parts[:max_sentences])
+    return _needs().get(token.lower()) or ("starter" if _ACRONYM.fullmatch(token) else "nothing")

@@ -17,27 +17,12 @@ from collections.abc import Callable, Container, Iterator, Sequence
 from functools import cache
 from typing import Final, NamedTuple
 
-from .clause import (
-    AFTER_VERBS,
-    COMMANDS,
-    DETERMINERS,
-    HOLLOW,
-    PREPOSITIONS,
-    QUESTION_WORDS,
-    SERIAL,
-    SUBORDINATORS,
-    WISHERS,
-    Mood,
-    begins_with,
-    has_content,
-    judge,
-    leans,
-    listed,
-)
+from .clause import LISTS, Mood, begins_with, has_content, judge, leans
 from .fold import fold
 from .framing import is_framed
 from .match import Matcher, Phrase, Regex
 from .sentence import split as split_sentences
+from .words import Words, match_phrase
 
 Hits = Callable[[str], bool]
 """Whether a stretch of the question, as the user wrote it, holds a trigger phrase."""
@@ -47,33 +32,12 @@ MOST: Final = 16
 # Several times the longest question in the public sets this was measured on; what is longer is a document.
 WINDOW: Final = 4_096
 
-_ENGLISH: Final = listed("and also plus then")
-_CONJUNCTIONS: Final = _ENGLISH | listed("también tambien además ademas luego")
-# Of several words, by the first; the longer before the shorter.
-_LONG: Final = {"as": (("as", "well", "as"),), "in": (("in", "addition", "to"), ("in", "addition"))}
-_PLAIN: Final = (listed("and"), listed("y"))
-_ALSO: Final = listed("also")
-_COMMA: Final = listed(",")
-# These announce another matter; "and" and "then" may go on with the same.
-_ADDING: Final = listed("also plus well addition también tambien además ademas")
-
-_COMPARING: Final = listed(
-    """compare compares compared comparing comparison vs versus between both either neither
-    comparar compara compárame comparación comparando entre ambos ambas"""
-)
-
-# They ask even when every word in them is hollow: "what's up with that".
-_COLLOQUIAL: Final = frozenset({("the", "deal", "with"), ("up", "with"), ("the", "story", "with"), ("this", "about")})
-# One expression, though its second word could begin a command.
-_PAIRS: Final = listed(
-    """rock+roll search+rescue search+find drag+drop cut+paste copy+paste trial+error hide+seek show+tell plug+play
-    stop+go pick+choose buy+sell park+ride wait+see hit+run touch+go come+go track+trace read+write start+stop
-    open+close check+see look+see pause+resume try+find try+get"""
-)
-# A side that ends so is not finished.
-_UNFINISHED: Final = listed("the a an my your our their to of el los las un una")
-# Before a verb that shares what follows with the verb behind the conjunction: "how can I hold and exchange money".
-_BEFORE_VERBS: Final = listed("to i you we me us please just not")
+_JOINING: Final = Words("split", "en", "es")
+_ENGLISH: Final = Words("split", "en")
+# "And" in the languages we know: as little as can join two questions.
+_PLAIN: Final = (frozenset({"and"}), frozenset({"y"}))
+_ALSO: Final = frozenset({"also"})
+_COMMA: Final = frozenset({","})
 
 # `\s` without the four controls that nobody sees, which `fold` drops.
 _GAP: Final = r" \t\n\v\f\r\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
@@ -202,8 +166,8 @@ def _parts(text: str, hits: Hits | None, most: int, *, told: bool) -> list[str]:
 @cache
 def _signs() -> Matcher:
     """What joins, and what compares."""
-    conjunctions = "|".join((*sorted(_CONJUNCTIONS), "y", r"as\s+well\s+as", r"in\s+addition"))
-    return Matcher([Regex(rf",|\b(?:{conjunctions})\b"), Phrase(tuple(sorted(_COMPARING)))])
+    conjunctions = "|".join(sorted(_JOINING.conjunctions | {"y"})).replace(" ", r"\s+")
+    return Matcher([Regex(rf",|\b(?:{conjunctions})\b"), Phrase(tuple(sorted(_JOINING.comparing)))])
 
 
 def _read(text: str) -> tuple[list[_Token], set[int]]:
@@ -252,6 +216,7 @@ def sentence_starts(text: str) -> set[int]:
 
 def _clauses(text: str, hits: Hits | None) -> Iterator[_Clause]:
     tokens, quoted = _read(text)
+    words, starts = [token.word for token in tokens], _joint_starts()
     held: list[_Token] = []
     joint: set[str] = set()
     opens = False
@@ -265,13 +230,13 @@ def _clauses(text: str, hits: Hits | None) -> Iterator[_Clause]:
     at = 0
     while at < len(tokens):
         token = tokens[at]
-        length = 0 if at in quoted else _joins(tokens, at)
+        length = _joins(words, at) if token.word in starts and at not in quoted else 0
         if held and (length or token.opens):
             yield clause()
             held, joint, opens, first = [], set(), False, False
         opens = opens or token.opens
         if length:
-            joint.update(one.word for one in tokens[at : at + length])
+            joint.update(words[at : at + length])
         elif token.word and token.word != ",":
             held.append(token)
         at += length or 1
@@ -279,20 +244,22 @@ def _clauses(text: str, hits: Hits | None) -> Iterator[_Clause]:
         yield clause()
 
 
-def _joins(tokens: Sequence[_Token], at: int) -> int:
-    """How many tokens from here on are one conjunction or comma."""
-    word = tokens[at].word
-    if word == "," or word in _CONJUNCTIONS:
+@cache
+def _joint_starts() -> frozenset[str]:
+    """The first words of what joins."""
+    return frozenset({",", "y"} | {phrase.split()[0] for phrase in _JOINING.conjunctions})
+
+
+def _joins(words: Sequence[str], at: int) -> int:
+    """How many words from here on are one conjunction or comma."""
+    if words[at] == ",":
         return 1
-    if word == "y":
+    if words[at] == "y":
         # The letter stands in English lists: "x, y and z".
-        before = tokens[at - 1].word if at else ""
-        after = tokens[at + 1].word if at + 1 < len(tokens) else ","
-        return 0 if after == "," or after in _ENGLISH or before in _ENGLISH else 1
-    for phrase in _LONG.get(word, ()):
-        if tuple(token.word for token in tokens[at : at + len(phrase)]) == phrase:
-            return len(phrase)
-    return 0
+        before = words[at - 1] if at else ""
+        after = words[at + 1] if at + 1 < len(words) else ","
+        return 0 if after == "," or after in _ENGLISH.conjunctions or before in _ENGLISH.conjunctions else 1
+    return match_phrase(words, _JOINING.conjunctions, at)
 
 
 def _bound(clauses: Iterator[_Clause]) -> list[_Clause]:
@@ -308,9 +275,9 @@ def _bound(clauses: Iterator[_Clause]) -> list[_Clause]:
 
 def _belong(first: _Clause, left: _Clause, right: _Clause) -> bool:
     """Whether a clause goes with the one before, in a run that `first` begins."""
-    if f"{left.words[-1]}+{right.words[0]}" in _PAIRS or _are_names(left, right):
+    if f"{left.words[-1]}+{right.words[0]}" in _JOINING.pairs or _are_names(left, right):
         return True
-    if right.mood in (Mood.QUESTION, Mood.COMMAND) or begins_with(right.words, WISHERS):
+    if right.mood in (Mood.QUESTION, Mood.COMMAND) or begins_with(right.words, LISTS.wishers):
         return False
     # A bare noun behind a comma goes with what "and" joins to it: "…, and Iran and Israel news".
     return bool(first.joint) and first.joint not in _PLAIN and _is_noun(first) and _is_noun(left)
@@ -323,16 +290,16 @@ def _is_noun(clause: _Clause) -> bool:
 def _are_names(left: _Clause, right: _Clause) -> bool:
     """Whether a conjunction stands between names: "Phoenix and Kingman", "Mark and Will Smith"."""
     before, after = left.tokens[-1], right.tokens[0]
-    if not (_is_capital(before) and _is_capital(after)) or before.word in HOLLOW or after.word == "i":
+    if not (_is_capital(before) and _is_capital(after)) or before.word in LISTS.hollow or after.word == "i":
         return False
     if before.seen.isupper() and after.seen.isupper():
         # Capitals throughout are shouting.
         return False
     # Nobody is called "Find me" or "Is it", but somebody is called Will Smith and something Google.
     following = right.tokens[1] if len(right.tokens) > 1 else None
-    if after.word in HOLLOW:
-        return following is not None and _is_capital(following) and following.word not in HOLLOW
-    return after.word not in COMMANDS or following is None or following.word not in AFTER_VERBS
+    if after.word in LISTS.hollow:
+        return following is not None and _is_capital(following) and following.word not in LISTS.hollow
+    return after.word not in LISTS.commands or following is None or following.word not in LISTS.after_verbs
 
 
 def _is_capital(token: _Token) -> bool:
@@ -372,7 +339,7 @@ def _closed(clauses: Sequence[_Clause]) -> list[bool]:
 
 def _goes_on(left: _Left, right: _Clause) -> bool:
     """Whether what follows the conjunction still belongs to the clause before it."""
-    if left.last.words[-1] in _UNFINISHED:
+    if left.last.words[-1] in _JOINING.unfinished:
         return True
     if right.mood is not Mood.COMMAND:
         return False
@@ -381,7 +348,7 @@ def _goes_on(left: _Left, right: _Clause) -> bool:
         return left.mood is Mood.QUESTION
     if right.joint not in _PLAIN:
         return False
-    return begins_with(left.first.words, SERIAL) or _asks_how(left) or _is_verb_pair(left.last.words, right)
+    return begins_with(left.first.words, LISTS.serial) or _asks_how(left) or _is_verb_pair(left.last.words, right)
 
 
 def _asks_how(left: _Left) -> bool:
@@ -389,16 +356,18 @@ def _asks_how(left: _Left) -> bool:
     head = left.last.words[:6]
     if left.mood is not Mood.QUESTION:
         return False
-    return "possible" in head or (begins_with(head, QUESTION_WORDS) and not {"i", "we", "to"}.isdisjoint(head[1:4]))
+    return "possible" in head or (
+        begins_with(head, LISTS.question_words) and not {"i", "we", "to"}.isdisjoint(head[1:4])
+    )
 
 
 def _is_verb_pair(left: Sequence[str], right: _Clause) -> bool:
     """Whether two verbs share what follows the second: "find and play a waltz"."""
-    if left[-1] not in COMMANDS or not begins_with(right.words, COMMANDS):
+    if left[-1] not in LISTS.commands or not begins_with(right.words, LISTS.commands):
         return False
     # "Avísame" has its object with it.
     complete = "y" in right.joint and left[-1].endswith("me")
-    return not complete and (len(left) == 1 or left[-2] in _BEFORE_VERBS)
+    return not complete and (len(left) == 1 or left[-2] in _JOINING.before_verbs)
 
 
 def _is_asked(text: str, left: _Left, right: _Clause) -> bool:
@@ -406,14 +375,14 @@ def _is_asked(text: str, left: _Left, right: _Clause) -> bool:
     if left.mood.asks or left.hit or is_framed(text[left.start : left.last.end]):
         return True
     if left.mood is Mood.STATEMENT:
-        return not right.joint.isdisjoint(_ADDING)
+        return not right.joint.isdisjoint(_JOINING.adding)
     # "Humidity in Dublin and find my keys": a noun cannot be joined to a command, so it is a request of its own.
     return (
         right.stands
         and right.joint != _COMMA
-        and (right.mood is not Mood.WISH or begins_with(right.words, WISHERS))
-        and not begins_with(left.first.words, PREPOSITIONS)
-        and sum(word not in HOLLOW for word in left.last.words) >= 2
+        and (right.mood is not Mood.WISH or begins_with(right.words, LISTS.wishers))
+        and not begins_with(left.first.words, LISTS.prepositions)
+        and sum(word not in LISTS.hollow for word in left.last.words) >= 2
     )
 
 
@@ -421,7 +390,7 @@ def _is_series(left: _Left, right: _Clause, *, closed: bool) -> bool:
     """Whether a comma, if there is no more, parts two questions: one clause may be the story to the other."""
     if right.joint != _COMMA:
         return True
-    if begins_with(left.last.words, SUBORDINATORS):
+    if begins_with(left.last.words, LISTS.subordinators):
         return False
     if left.hit and right.hit:
         return True
@@ -432,9 +401,9 @@ def _names_itself(text: str, left: _Left, right: _Clause, hits: Hits | None) -> 
     """Whether a noun phrase has its trigger for itself ("any news"), not as a shared head ("Iran and Israel news")."""
     if right.mood is not Mood.FRAGMENT or right.joint not in _PLAIN or left.hit:
         return True
-    first = right.tokens[1 if right.words[0] in DETERMINERS and len(right.tokens) > 1 else 0]
+    first = right.tokens[1 if right.words[0] in LISTS.determiners and len(right.tokens) > 1 else 0]
     return hits is not None and hits(text[right.start : first.end])
 
 
 def _is_colloquial(words: Sequence[str]) -> bool:
-    return words[0] in ("what's", "whats") and not _COLLOQUIAL.isdisjoint((tuple(words[1:3]), tuple(words[1:4])))
+    return words[0] in ("what's", "whats") and match_phrase(words, _JOINING.colloquial, 1) > 0

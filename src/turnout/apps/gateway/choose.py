@@ -14,34 +14,43 @@ from turnout.core.profile import Profile
 from turnout.core.verdict import Reason
 from turnout.models.price import context_of
 from turnout.models.slot import Slot, Slots
-
-from .spend import unbounded
-from .wire import Asked
+from turnout.models.spend import because, unbounded
+from turnout.models.wire.value import ModelRequest
 
 # What an answer may need where the client does not say.
 ANSWER_TOKENS = 1024
 
 
-class Candidate(NamedTuple):
+class ChainSlot(NamedTuple):
     route: str
     """The tier it serves."""
     slot: Slot
 
 
-class Choice(NamedTuple):
-    candidates: tuple[Candidate, ...]
+class Chain(NamedTuple):
+    candidates: tuple[ChainSlot, ...]
     skipped: tuple[Reason, ...]
+    pinned: str = ""
+    """Why the conversation stays where it is; empty if it does not, or need not."""
+
+    @property
+    def slots(self) -> list[Slot]:
+        return [one.slot for one in self.candidates]
+
+    def route_of(self, slot: Slot) -> str:
+        """The tier that one of its slots serves."""
+        return next(one.route for one in self.candidates if one.slot is slot)
 
 
 def choose(
-    profile: Profile, slots: Slots, asked: Asked, route: str, caller: Caller, *, provider: str | None = None
-) -> Choice:
+    profile: Profile, slots: Slots, request: ModelRequest, route: str, caller: Caller, *, provider: str | None = None
+) -> Chain:
     """The chain of a route. `provider` binds it to one, where the conversation carries that provider's state."""
     chain = profile.policies[route].chain or (route,)
     if caller.ceiling is not None:
-        limit = profile.routes.index(caller.ceiling)
-        chain = tuple(name for name in chain if profile.routes.index(name) <= limit)
-    candidates: list[Candidate] = []
+        allowed = profile.routes_up_to(caller.ceiling)
+        chain = tuple(name for name in chain if name in allowed)
+    candidates: list[ChainSlot] = []
     skipped: list[Reason] = []
     for name in chain:
         wanted = profile.policies[name].model or name.lower()
@@ -49,34 +58,30 @@ def choose(
         if slot is None:
             skipped.append(Reason("slot.missing", f"{wanted}: no such slot is configured"))
             continue
-        if slot.endpoint in [one.slot.endpoint for one in candidates]:
+        if any(slot.endpoint == one.slot.endpoint for one in candidates):
             continue
-        why = unfit(slot, asked, caller, provider)
+        why = unfit(slot, request, caller, provider)
         if why is None:
-            candidates.append(Candidate(name, slot))
+            candidates.append(ChainSlot(name, slot))
         else:
             skipped.append(why)
-    return Choice(tuple(candidates), tuple(skipped))
+    return Chain(tuple(candidates), tuple(skipped))
 
 
-def unfit(slot: Slot, asked: Asked, caller: Caller, provider: str | None = None) -> Reason | None:
+def unfit(slot: Slot, request: ModelRequest, caller: Caller, provider: str | None = None) -> Reason | None:
     """Why a slot cannot take a request; None if it can."""
-    if not slot.usable:
-        return _because(slot, "slot.key", f"its key is missing, {slot.needs_key} is empty")
-    if asked.wire not in slot.wires:
-        return _because(slot, "slot.wire", f"does not speak {asked.wire}, only {', '.join(slot.wires)}")
+    if slot.needs_key:
+        return because(slot, "slot.key", f"its key is missing, {slot.needs_key} is empty")
+    if request.wire not in slot.wires:
+        return because(slot, "slot.wire", f"does not speak {request.wire}, only {', '.join(slot.wires)}")
     if provider is not None and slot.provider != provider:
-        return _because(slot, "slot.bound", f"the conversation carries state only {provider} can read")
-    if asked.images and not slot.images:
-        return _because(slot, "slot.images", "takes no images")
-    if asked.tools and not slot.tools:
-        return _because(slot, "slot.tools", "takes no tools")
+        return because(slot, "slot.bound", f"the conversation carries state only {provider} can read")
+    if request.images and not slot.images:
+        return because(slot, "slot.images", "takes no images")
+    if request.tools and not slot.tools:
+        return because(slot, "slot.tools", "takes no tools")
     window = context_of(slot)
-    needed = asked.tokens + (asked.max_tokens or ANSWER_TOKENS)
+    needed = request.tokens + (request.max_tokens or ANSWER_TOKENS)
     if window is not None and needed > window:
-        return _because(slot, "slot.window", f"about {needed:,} tokens do not fit into its {window:,}")
-    return unbounded(asked, slot) if caller.budget.is_limited else None
-
-
-def _because(slot: Slot, code: str, why: str) -> Reason:
-    return Reason(code, f"{slot.name} ({slot.id}): {why}")
+        return because(slot, "slot.window", f"about {needed:,} tokens do not fit into its {window:,}")
+    return unbounded(request, slot) if caller.budget.is_limited else None

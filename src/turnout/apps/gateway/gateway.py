@@ -6,59 +6,58 @@ a stream that breaks, a provider that never answers.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import ExitStack
 from copy import copy
-from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from turnout.apps.caller import Caller, Refused
-from turnout.apps.deciding import decide
+from turnout.apps.app import Answer, Headers, refusal
+from turnout.apps.caller import Caller
+from turnout.apps.ledger import Account, Ledger, decide
 from turnout.core.aside import aside
 from turnout.core.decision import Decision
-from turnout.core.errors import QueryError
+from turnout.core.errors import QueryError, Refused
 from turnout.core.ident import new_id
 from turnout.core.profile import Profile
 from turnout.core.query import Query
 from turnout.core.router import Router
 from turnout.core.verdict import Reason
 from turnout.models.ask import Models
+from turnout.models.generate import Completion, Generation
 from turnout.models.provider import Wire
 from turnout.models.refusal import Refusal
 from turnout.models.slot import Slot, Slots
-from turnout.net.retry import RetryBudget
+from turnout.models.wire import FORMATS
+from turnout.models.wire.value import ModelRequest
 from turnout.store import Store
 from turnout.store.redact import digest
 
-from .account import Account, Headers, Ledger, Turned
-from .chat import Chat
-from .choose import Candidate, Choice, choose, unfit
+from .choose import Chain, ChainSlot, choose, unfit
 from .conversation import Conversations, Pin, staying_saves
-from .exchange import Begun, Exchange, Wrong
-from .messages import Messages
-from .relay import Relay
-from .responses import Responses
-from .upstream import Upstream
-from .wire import Asked, Format
-
-FORMATS: Mapping[Wire, Format] = {
-    "openai-chat": Chat(),
-    "anthropic-messages": Messages(),
-    "openai-responses": Responses(),
-}
-
 
 # How a client asks Anthropic for a window beyond the model's usual one.
 LONG_WINDOW = "context-1m"
 
 
-class Answer(NamedTuple):
-    """What goes back to the client."""
+# Of a provider's headers, what a client may see.
+SHOWN = {name: name.encode() for name in ("retry-after", "x-request-id", "request-id")}
 
-    status: int
-    headers: Headers
-    body: bytes | Relay
+
+class Stream:
+    """What a client is sent of a stream. However it ends, even before its first piece was sent, whoever has it must
+    `aclose` it: the upstream is closed then, and the account."""
+
+    def __init__(self, pieces: AsyncGenerator[bytes, None], end: ExitStack) -> None:
+        self._pieces = pieces
+        self._end = end
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self._pieces
+
+    async def aclose(self) -> None:
+        with self._end:
+            await self._pieces.aclose()
 
 
 class Gateway:
@@ -70,9 +69,6 @@ class Gateway:
         self.models = models
         self.store = store
         self.conversations = Conversations()
-        self.retries = RetryBudget()
-        self.live: set[Upstream] = set()
-        """Streams that are being relayed."""
 
     def under(self, router: Callable[[], Router], models: Models) -> Gateway:
         """The same under other settings. Requests under way go on with the ones they began with."""
@@ -88,66 +84,61 @@ class Gateway:
         """Answer one request; every refusal in the client's own format."""
         form = FORMATS[wire]
         try:
-            asked = await aside(len(body), form.read, body)
+            request = await aside(len(body), form.read, body)
             if LONG_WINDOW in headers.get("anthropic-beta", ""):
-                asked = replace(asked, extras=replace(asked.extras, long_window=True))
-            turned = await self._decide(asked, caller)
-            return await self._answer(form, asked, turned, caller, headers)
+                request = replace(request, long_window=True)
+            decision, choice = await self._decide(request, caller)
+            return await self._answer(request, decision, choice, caller, headers)
         except Refused as refused:
             return refusal(form, refused)
         except QueryError as error:
             return refusal(form, Refused(400, "invalid_request_error", str(error)))
 
-    def cut(self) -> None:
-        """End every stream now; each tells its client that it is incomplete."""
-        for upstream in list(self.live):
-            upstream.close()
-
     # --- deciding
 
-    async def _decide(self, asked: Asked, caller: Caller) -> Turned:
+    async def _decide(self, request: ModelRequest, caller: Caller) -> tuple[Decision, Chain]:
         router = self.router()
         profile = router.profile
         caller.budget.check()
         if caller.ceiling is not None and caller.ceiling not in profile.routes:
             said = f"this key's ceiling {caller.ceiling} is no tier of the profile {profile.name}: use another key"
             raise Refused(403, "permission_error", said)
-        pin = self.conversations.get(caller.tenant, asked.conversation)
+        pin = self.conversations.get(caller.tenant, request.conversation)
         if pin is not None and _is_above(profile, pin.route, caller):
             pin = None  # another key of the tenant's began it
-        bound = pin.provider if pin is not None and asked.bound else None
-        session = self._session(asked, caller)
-        query = replace(asked.query, tenant=caller.tenant or None, session=session, ceiling=caller.ceiling)
-        named = self.slots.all_by_id(asked.model)
+        bound = pin.provider if pin is not None and request.bound else None
+        session = self._session(request, caller)
+        query = Query(turns=request.turns, tenant=caller.tenant or None, session=session, ceiling=caller.ceiling)
+        named = self.slots.all_by_id(request.model)
         if named:
-            return self._passed_through(profile, query, asked, caller, named)
-        if not asked.fresh and pin is not None and pin.route in profile.routes and not _forces(router, asked.model):
-            return self._continued(profile, query, asked, caller, pin)
-        query = replace(query, declared=asked.model)
+            return self._passed_through(profile, query, request, caller, named)
+        if not request.fresh and pin is not None and pin.route in profile.routes and not _forces(router, request.model):
+            return self._continued(profile, query, request, caller, pin)
+        query = replace(query, declared=request.model)
         decision = await decide(router, query, caller, self.slots, self.store)
         if decision.outcome[0] == "D" and not caller.may_force:
             raise Refused(
-                403, "permission_error", f"this key may not choose a tier itself: ask for `auto`, not {asked.model!r}"
+                403, "permission_error", f"this key may not choose a tier itself: ask for `auto`, not {request.model!r}"
             )
         if decision.outcome == "Dk":
-            said = f"{asked.model!r} is above this key's ceiling {caller.ceiling}: ask for `auto` or a lower tier"
+            said = f"{request.model!r} is above this key's ceiling {caller.ceiling}: ask for `auto` or a lower tier"
             raise Refused(403, "permission_error", said)
-        choice = choose(profile, self.slots, asked, decision.route, caller, provider=bound)
+        choice = choose(profile, self.slots, request, decision.route, caller, provider=bound)
         if bound is not None and pin is not None and not choice.candidates:
             # Nobody in the chain can read what the conversation carries; whoever wrote it can.
-            return Turned(decision, self._first(choice, pin, asked, caller), "bound")
-        if decision.outcome[0] != "D" and pin is not None:
-            return self._pinned(profile, Turned(decision, choice), asked, caller, pin)
-        return Turned(decision, choice)
+            choice = self._first(choice, pin, request, caller, "bound")
+        elif decision.outcome[0] != "D" and pin is not None:
+            choice = self._pinned(profile, decision.route, choice, request, caller, pin)
+        return decision, choice
 
-    def _session(self, asked: Asked, caller: Caller) -> str:
+    def _session(self, request: ModelRequest, caller: Caller) -> str:
         """What the log calls a conversation: keyed, since a bare hash of its beginning would tell what that was."""
-        key = self.store.journal.scribe.key if self.store is not None else b""
-        return digest(asked.conversation, caller.tenant, key)
+        key = self.store.journal.encoder.key if self.store is not None else b""
+        return digest(request.conversation, caller.tenant, key)
 
     def _passed_through(
-        self, profile: Profile, query: Query, asked: Asked, caller: Caller, named: Sequence[Slot]
-    ) -> Turned:
+        self, profile: Profile, query: Query, request: ModelRequest, caller: Caller, named: Sequence[Slot]
+    ) -> tuple[Decision, Chain]:
         """The client names a configured model: it gets the first slot with it that it may have and that can take the
         request, or a refusal."""
         order = profile.routes
@@ -155,92 +146,145 @@ class Gateway:
         allowed = [slot for slot in named if caller.may_force and not _is_above(profile, routes[slot.name], caller)]
         if not allowed:
             raise Refused(403, "permission_error", f"this key may not choose {named[0].id} itself: ask for `auto`")
-        slot = next((one for one in allowed if unfit(one, asked, caller) is None), allowed[0])
-        route, why = routes[slot.name], unfit(slot, asked, caller)
+        slot = next((one for one in allowed if unfit(one, request, caller) is None), allowed[0])
+        route, why = routes[slot.name], unfit(slot, request, caller)
         told = Reason("gateway.passthrough", f"the caller named the model {slot.id}; no tier was chosen")
         decision = _made(profile, query, route or order[-1], 1.0, "passthrough", "D-", told)
-        candidates = (Candidate(route or order[-1], slot),) if why is None else ()
-        return Turned(decision, Choice(candidates, () if why is None else (why,)))
+        candidates = (ChainSlot(route or order[-1], slot),) if why is None else ()
+        return decision, Chain(candidates, () if why is None else (why,))
 
-    def _continued(self, profile: Profile, query: Query, asked: Asked, caller: Caller, pin: Pin) -> Turned:
+    def _continued(
+        self, profile: Profile, query: Query, request: ModelRequest, caller: Caller, pin: Pin
+    ) -> tuple[Decision, Chain]:
         """A turn without new words keeps its conversation's tier and model."""
         said = f"no new words of the user's in this turn: its conversation keeps {pin.route} and {pin.slot}"
         decision = _made(profile, query, pin.route, pin.confidence, "pin", "C-", Reason("pin.turn", said))
-        choice = choose(profile, self.slots, asked, pin.route, caller, provider=pin.provider if asked.bound else None)
-        return Turned(decision, self._first(choice, pin, asked, caller), "turn")
+        provider = pin.provider if request.bound else None
+        choice = choose(profile, self.slots, request, pin.route, caller, provider=provider)
+        return decision, self._first(choice, pin, request, caller, "turn")
 
-    def _pinned(self, profile: Profile, turned: Turned, asked: Asked, caller: Caller, pin: Pin) -> Turned:
+    def _pinned(
+        self, profile: Profile, route: str, choice: Chain, request: ModelRequest, caller: Caller, pin: Pin
+    ) -> Chain:
         """A turn decided anew stays where its prompt is cached, while that is cheaper and no tier is lost."""
-        decision, choice = turned.decision, turned.choice
         here = self.slots.find(pin.slot)
         if here is None or not choice.candidates or not self.conversations.is_warm(pin):
-            return turned
+            return choice
         there = choice.candidates[0].slot
         order = profile.routes
-        lower = order.index(decision.route) <= order.index(pin.route) if pin.route in order else False
-        if lower and unfit(here, asked, caller) is None and staying_saves(here, there, pin.tokens, asked.tokens):
-            return Turned(decision, self._first(choice, pin, asked, caller), "cache")
-        return turned
+        lower = order.index(route) <= order.index(pin.route) if pin.route in order else False
+        if lower and unfit(here, request, caller) is None and staying_saves(here, there, pin.tokens, request.tokens):
+            return self._first(choice, pin, request, caller, "cache")
+        return choice
 
-    def _first(self, choice: Choice, pin: Pin, asked: Asked, caller: Caller) -> Choice:
+    def _first(self, choice: Chain, pin: Pin, request: ModelRequest, caller: Caller, why: str) -> Chain:
         """The choice, the conversation's own slot before the others."""
         slot = self.slots.find(pin.slot)
-        if slot is None or unfit(slot, asked, caller) is not None:
-            return choice
+        if slot is None or unfit(slot, request, caller) is not None:
+            return choice._replace(pinned=why)
         rest = tuple(one for one in choice.candidates if one.slot.endpoint != slot.endpoint)
-        return Choice((Candidate(pin.route, slot), *rest), choice.skipped)
+        return Chain((ChainSlot(pin.route, slot), *rest), choice.skipped, why)
 
     # --- answering
 
     async def _answer(
-        self, form: Format, asked: Asked, turned: Turned, caller: Caller, headers: Mapping[str, str]
+        self, request: ModelRequest, decision: Decision, choice: Chain, caller: Caller, headers: Mapping[str, str]
     ) -> Answer:
-        decision, choice = turned.decision, turned.choice
-        account = Account(Ledger(self.store, self.slots, self.conversations), asked, turned, caller)
-        exchange = Exchange(self.models, self.retries, form, asked, headers, account)
-        finished = False
-        try:
-            if account.must_record:
+        form = FORMATS[request.wire]
+        with ExitStack() as end:
+            account = end.enter_context(Ledger(self.store, self.slots).open(decision, caller))
+            account.extra = _extra(decision, choice, request)
+            # In `strict`, before a stream begins, and where its text is long, for which there is a thread.
+            if request.stream or request.is_long or (self.store is not None and self.store.is_strict):
                 await account.record()
             if not choice.candidates:
-                account.close("refused", None, exchange.attempts)
-                finished = True
-                return _none_fits(form, turned)
-            with self.retries.request:
-                found = await exchange.begin(choice.candidates)
-            if isinstance(found, Begun):
-                finished = asked.stream
-                if asked.stream:
-                    # From here on the stream closes the account.
-                    body: bytes | Relay = Relay(form, found, exchange, account, self.live)
-                else:
-                    finished = True
-                    account.close("answered", found, exchange.attempts)
-                    body = found.first
-                return Answer(200, account.headers(found, exchange.attempts), body)
-            finished = True
-            account.close("failed", None, exchange.attempts)
-            return _failed(form, found, decision, exchange)
-        except Refused:
-            finished = True
-            account.close("refused", None, exchange.attempts)
-            raise
-        finally:
-            if not finished:
-                account.close("cancelled", None, exchange.attempts)
+                account.ended = "refused"
+                return refusal(form, _none_fits(choice), decision.id)
+            if request.follows:
+                pin = self.conversations.get(caller.tenant, request.conversation)
+                account.remembered_tokens = pin.tokens if pin is not None else None
+            generation = account.generate(self.models, request, headers)
+            found = await generation.start(choice.slots)
+            if not isinstance(found, Completion):
+                return refusal(form, _failure(found, generation), decision.id, found)
+            end.callback(self._remember, account, choice, generation, found)
+            told = _headers(decision, choice, generation, found)
+            if not request.stream:
+                return Answer(200, told, found.first)
+            # From here on the stream closes the account.
+            self.models.live.add(found.upstream)
+            end.callback(found.upstream.close)
+            end.callback(self.models.live.discard, found.upstream)
+            return Answer(200, told, Stream(generation.stream(found, decision.id), end.pop_all()))
+
+    def _remember(self, account: Account, choice: Chain, generation: Generation, completion: Completion) -> None:
+        """How an answer came about that was not the first choice; and who gave it, for the conversation's next turn."""
+        slot, first, decision = completion.slot, choice.candidates[0].slot, account.decision
+        route = choice.route_of(slot)
+        if slot.endpoint != first.endpoint:
+            # Two slots may have one model in two places: then only the slot's name tells which.
+            account.fallback = f"{first.id}{f' ({first.name})' if first.id == slot.id else ''} did not answer"
+        elif not choice.pinned and route != decision.route:
+            account.fallback = f"no slot for {decision.route} could be used"
+        if generation.ended != "answered":
+            return
+        usage, _ = account.usage(generation.ended, completion)
+        tokens = usage.input_tokens + usage.output_tokens
+        for name in filter(None, (generation.request.conversation, completion.id)):
+            self.conversations.keep(account.caller.tenant, name, route, slot, decision.confidence, tokens)
 
 
-def refusal(form: Format, refused: Refused, decision: str = "") -> Answer:
-    headers = [(b"content-type", b"application/json")]
-    if refused.retry_after_s is not None:
-        headers.append((b"retry-after", str(max(1, round(refused.retry_after_s))).encode()))
-    return Answer(refused.status, headers, form.error(refused.status, refused.kind, str(refused), decision))
+def _headers(decision: Decision, choice: Chain, generation: Generation, completion: Completion) -> Headers:
+    slot, theirs = completion.slot, completion.upstream.headers
+    told = [
+        (b"content-type", slot.conceal(theirs.get("content-type", "application/json"))),
+        (b"x-turnout-decision", decision.id),
+        (b"x-turnout-route", decision.route),
+        (b"x-turnout-layer", decision.by),
+        (b"x-turnout-outcome", decision.outcome),
+        (b"x-turnout-method", method(decision)),
+        (b"x-turnout-confidence", f"{decision.confidence:.3f}"),
+        (b"x-turnout-model", slot.id),
+        (b"x-turnout-slot", slot.name),
+        (b"x-turnout-attempts", str(len(generation.attempts))),
+    ]
+    told += [(name, slot.conceal(theirs[key])) for key, name in SHOWN.items() if key in theirs]
+    if choice.pinned:
+        told.append((b"x-turnout-pinned", choice.pinned))
+    if generation.request.stream:
+        told.append((b"cache-control", "no-cache"))
+    return [(name, value.encode("latin-1", "replace")) for name, value in told]
+
+
+def _extra(decision: Decision, choice: Chain, request: ModelRequest) -> dict[str, object]:
+    """What the log keeps of how an answer came about."""
+    extra: dict[str, object] = {"method": method(decision), "wire": request.wire}
+    extra |= {"skipped": choice.skipped} if choice.skipped else {}
+    return extra | ({"pinned": choice.pinned} if choice.pinned else {})
+
+
+def method(decision: Decision) -> str:
+    """How a tier came about, in the words of the specification: forced, packed-default, rule-based, llm-confirmed,
+    llm-override, llm-skipped, llm-failed, llm-invalid, pinned."""
+    who, how = decision.outcome[0], decision.outcome[1]
+    if who == "D":
+        return "forced"
+    if decision.by == "pin":
+        return "pinned"
+    if any(reason.code == "extract.packed_empty" for reason in decision.remarks):
+        return "packed-default"
+    if who in ("L", "A", "C"):
+        held = decision.held
+        same = held is not None and held.verdict is not None and held.verdict.routes == decision.routes
+        return "llm-confirmed" if same else "llm-override"
+    if who == "F":
+        return {"i": "llm-invalid", "t": "llm-failed", "e": "llm-failed", "x": "llm-failed"}.get(how, "llm-skipped")
+    return "rule-based"
 
 
 def _is_above(profile: Profile, route: str | None, caller: Caller) -> bool:
-    """Whether a route is dearer than the caller's ceiling; one that is no tier is."""
-    order = profile.routes
-    return caller.ceiling is not None and (route not in order or order.index(route) > order.index(caller.ceiling))
+    """Whether a route is more expensive than the caller's ceiling; one that is no tier is."""
+    return caller.ceiling is not None and route not in profile.routes_up_to(caller.ceiling)
 
 
 def _route_of(profile: Profile, slot: Slot) -> str | None:
@@ -262,39 +306,25 @@ def _forces(router: Router, model: str) -> bool:
     return router.route_sync(Query(declared=model)).outcome[0] == "D"
 
 
-def _none_fits(form: Format, turned: Turned) -> Answer:
-    told = "; ".join(reason.text for reason in turned.choice.skipped) or "no slot is configured for it"
-    said = f"no model can take this request: {told}"
-    codes = {reason.code for reason in turned.choice.skipped}
+def _none_fits(choice: Chain) -> Refused:
+    told = "; ".join(reason.text for reason in choice.skipped) or "no slot is configured for it"
+    codes = {reason.code for reason in choice.skipped}
     status, kind = 503, "no_model_available"
     if "slot.window" in codes:
         status, kind = 413, "context_length_exceeded"
     elif "slot.unpriced" in codes:
         status, kind = 403, "permission_error"
-    return _error(form, status, kind, said, turned.decision)
+    return Refused(status, kind, f"no model can take this request: {told}")
 
 
-def _failed(form: Format, found: Wrong | None, decision: Decision, exchange: Exchange) -> Answer:
-    attempts = exchange.attempts
-    if found is not None:
-        refusal = found.refusal
-        said = refusal.message or "the provider refused the request without saying why"
-        return _error(form, refusal.status, "invalid_request_error", said, decision, refusal)
-    statuses = {attempt.status for attempt in attempts}
-    endings = {attempt.ended for attempt in attempts}
-    tried = "; ".join(exchange.told)
-    if statuses == {429}:
-        busy = _error(form, 429, "rate_limit_exceeded", f"every model is busy: {tried}", decision)
-        if exchange.retry_after_s is not None:
-            busy.headers.append((b"retry-after", str(math.ceil(exchange.retry_after_s)).encode()))
-        return busy
-    if endings == {"timeout"}:
-        return _error(form, 504, "timeout", f"no model answered in time: {tried}", decision)
-    return _error(form, 502, "upstream_error", f"no model answered: {tried}", decision)
-
-
-def _error(
-    form: Format, status: int, kind: str, message: str, decision: Decision, refusal: Refusal | None = None
-) -> Answer:
-    headers = [(b"content-type", b"application/json"), (b"x-turnout-decision", decision.id.encode())]
-    return Answer(status, headers, form.error(status, kind, message, decision.id, refusal))
+def _failure(error: Refusal | None, generation: Generation) -> Refused:
+    if error is not None:
+        said = error.message or "the provider refused the request without saying why"
+        return Refused(error.status, "invalid_request_error", said)
+    tried = "; ".join(generation.told)
+    if {attempt.status for attempt in generation.attempts} == {429}:
+        said = f"every model is busy: {tried}"
+        return Refused(429, "rate_limit_exceeded", said, retry_after_s=generation.retry_after_s)
+    if {attempt.ended for attempt in generation.attempts} == {"timeout"}:
+        return Refused(504, "timeout", f"no model answered in time: {tried}")
+    return Refused(502, "upstream_error", f"no model answered: {tried}")

@@ -8,30 +8,34 @@ from __future__ import annotations
 
 import msgspec
 
-from ..fault import Answer, halves
+from ..fault import Response, halves
 from ..reply import Received, Reply
-from .chat import Chat
-from .messages import Messages
-from .responses import Responses
-from .said import Dialect, Said, Wanted
+from .chat import ChatDialect
+from .completion import Completion, Dialect, RequestFields
+from .messages import MessagesDialect
+from .responses import ResponsesDialect
 
 # Characters of English per token, about: a double has no tokenizer.
 TOKEN_CHARACTERS = 4
 FAILURE = "The server had an error while processing your request."
 
-_CHAT = Chat()
-DIALECTS: dict[str, Dialect] = {"/chat/completions": _CHAT, "/messages": Messages(), "/responses": Responses()}
+_CHAT = ChatDialect()
+DIALECTS: dict[str, Dialect] = {
+    "/chat/completions": _CHAT,
+    "/messages": MessagesDialect(),
+    "/responses": ResponsesDialect(),
+}
 """By how a path ends."""
 
-_wanted = msgspec.json.Decoder(Wanted)
+_request_fields = msgspec.json.Decoder(RequestFields)
 
 
-def compose(reply: Reply, request: Received, number: int) -> Answer:
+def compose(reply: Reply, request: Received, number: int) -> Response:
     """A reply in the wire format the request is in, or the refusal a provider would give it."""
     ident = f"req_{number:08d}"
     headers = {"content-type": "application/json", "x-request-id": ident, "request-id": ident, **reply.headers}
     if reply.body is not None:
-        return Answer(reply.status, headers, halves(reply.body), is_stream=False, error=b"")
+        return Response(reply.status, headers, halves(reply.body), is_stream=False, error=b"")
     path = request.path.partition("?")[0]
     dialect = next((dialect for end, dialect in DIALECTS.items() if path.endswith(end)), None)
     if dialect is None or request.method != "POST":
@@ -40,35 +44,35 @@ def compose(reply: Reply, request: Received, number: int) -> Answer:
         message = "".join(reply.pieces()) if reply.text else f"The script says {reply.status}."
         return _refusal(dialect, reply.status, message, headers)
     try:
-        wanted = _wanted.decode(request.raw)
+        fields = _request_fields.decode(request.raw)
     except msgspec.DecodeError as error:
         return _refusal(dialect, 400, f"We could not parse the JSON body of your request: {error}", headers)
-    if message := dialect.refusal(request, wanted):
+    if message := dialect.refusal(request, fields):
         return _refusal(dialect, 400, message, headers)
-    said = _prepare(dialect, reply, request, wanted, number)
-    if not wanted.stream:
-        return Answer(200, headers, halves(dialect.whole(said)), is_stream=False, error=dialect.error(500, FAILURE))
+    answer = _prepare(dialect, reply, request, fields, number)
+    if not fields.stream:
+        return Response(200, headers, halves(dialect.whole(answer)), is_stream=False, error=dialect.error(500, FAILURE))
     headers = {**headers, "content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
-    parts = list(dialect.stream(said))
-    return Answer(200, headers | dict(reply.headers), parts, is_stream=True, error=dialect.error_event(FAILURE))
+    parts = list(dialect.stream(answer))
+    return Response(200, headers | dict(reply.headers), parts, is_stream=True, error=dialect.error_event(FAILURE))
 
 
-def _refusal(dialect: Dialect, status: int, message: str, headers: dict[str, str]) -> Answer:
+def _refusal(dialect: Dialect, status: int, message: str, headers: dict[str, str]) -> Response:
     body = dialect.error(status, message)
-    return Answer(status, headers, halves(body), is_stream=False, error=body)
+    return Response(status, headers, halves(body), is_stream=False, error=body)
 
 
-def _prepare(dialect: Dialect, reply: Reply, request: Received, wanted: Wanted, number: int) -> Said:
+def _prepare(dialect: Dialect, reply: Reply, request: Received, fields: RequestFields, number: int) -> Completion:
     pieces = reply.pieces()
     calls = [(call.id or f"{dialect.call_prefix}{number:08d}{i:04d}", call) for i, call in enumerate(reply.tools)]
     usage = reply.usage
     if usage is None:
         said = sum(map(len, pieces)) + len(reply.thinking) + sum(len(call.json) for _, call in calls)
         usage = max(1, len(request.raw) // TOKEN_CHARACTERS), max(1, said // TOKEN_CHARACTERS)
-    options = wanted.stream_options
-    return Said(
+    options = fields.stream_options
+    return Completion(
         number=number,
-        model=wanted.model,
+        model=fields.model,
         pieces=pieces,
         calls=calls,
         thinking=reply.thinking,

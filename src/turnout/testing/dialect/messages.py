@@ -7,9 +7,9 @@ from typing import Any
 
 from msgspec import Raw
 
-from ..fault import Part, Sign
+from ..fault import BodyPart, Sign
 from ..reply import Received, words
-from .said import Said, Wanted, cut, encode, event
+from .completion import Completion, RequestFields, cut, encode, event
 
 SIGNATURE = "EqQBCgIYAhIkc2NyaXB0ZWQtcHJvdmlkZXItc2lnbmF0dXJl"
 # What Anthropic calls an error of each status.
@@ -26,58 +26,65 @@ KINDS = {
 }
 
 
-class Messages:
+class MessagesDialect:
     call_prefix = "toolu_"
 
-    def refusal(self, request: Received, wanted: Wanted) -> str:
+    def refusal(self, request: Received, fields: RequestFields) -> str:
         if "anthropic-version" not in request.headers:
             return "anthropic-version: header is required"
-        needed = {"model": wanted.model, "messages": bytes(wanted.messages), "max_tokens": wanted.max_tokens}
+        needed = {"model": fields.model, "messages": bytes(fields.messages), "max_tokens": fields.max_tokens}
         return next((f"{name}: Field required" for name, value in needed.items() if not value), "")
 
-    def whole(self, said: Said) -> bytes:
+    def whole(self, answer: Completion) -> bytes:
         content: list[dict[str, Any]] = []
-        if said.thinking:
-            content.append({"type": "thinking", "thinking": said.thinking, "signature": SIGNATURE})
-        if said.pieces:
-            content.append({"type": "text", "text": said.text})
+        if answer.thinking:
+            content.append({"type": "thinking", "thinking": answer.thinking, "signature": SIGNATURE})
+        if answer.pieces:
+            content.append({"type": "text", "text": answer.text})
         content += [
             {"type": "tool_use", "id": id, "name": call.name, "input": Raw(call.json.encode())}
-            for id, call in said.calls
+            for id, call in answer.calls
         ]
-        ended = {"stop_reason": self._finish(said), "stop_sequence": None}
-        return encode({**self._head(said), "content": content, **ended, "usage": self._usage(said, said.tokens_out)})
+        ended = {"stop_reason": self._finish(answer), "stop_sequence": None}
+        return encode(
+            {
+                **self._head(answer),
+                "content": content,
+                **ended,
+                "usage": self._usage(answer, answer.tokens_out),
+            }
+        )
 
-    def stream(self, said: Said) -> Iterator[Part]:
+    def stream(self, answer: Completion) -> Iterator[BodyPart]:
         # One token has been written by the time there is anything to say.
         begun: dict[str, Any] = {"content": [], "stop_reason": None, "stop_sequence": None}
-        begun["usage"] = self._usage(said, 1)
-        yield Part("prelude", event("message_start", message={**self._head(said), **begun}))
+        begun["usage"] = self._usage(answer, 1)
+        yield BodyPart("prelude", event("message_start", message={**self._head(answer), **begun}))
         index = 0
-        if said.thinking:
+        if answer.thinking:
             yield self._start("prelude", index, {"type": "thinking", "thinking": "", "signature": ""})
-            yield Part("prelude", event("ping"))
-            for piece in words(said.thinking):
+            yield BodyPart("prelude", event("ping"))
+            for piece in words(answer.thinking):
                 yield self._delta(index, {"type": "thinking_delta", "thinking": piece})
             yield self._delta(index, {"type": "signature_delta", "signature": SIGNATURE})
-            yield Part("between", event("content_block_stop", index=index))
+            yield BodyPart("between", event("content_block_stop", index=index))
             index += 1
-        if said.pieces:
+        if answer.pieces:
             yield self._start("between" if index else "prelude", index, {"type": "text", "text": ""})
             if not index:
-                yield Part("prelude", event("ping"))
-            for piece in said.pieces:
+                yield BodyPart("prelude", event("ping"))
+            for piece in answer.pieces:
                 yield self._delta(index, {"type": "text_delta", "text": piece})
-            yield Part("between", event("content_block_stop", index=index))
+            yield BodyPart("between", event("content_block_stop", index=index))
             index += 1
-        for number, (id, call) in enumerate(said.calls, index):
+        for number, (id, call) in enumerate(answer.calls, index):
             yield self._start("delta", number, {"type": "tool_use", "id": id, "name": call.name, "input": {}})
             for piece in ("", *cut(call.json)):
                 yield self._delta(number, {"type": "input_json_delta", "partial_json": piece})
-            yield Part("between", event("content_block_stop", index=number))
-        ended = {"stop_reason": self._finish(said), "stop_sequence": None}
-        yield Part("between", event("message_delta", delta=ended, usage={"output_tokens": said.tokens_out}))
-        yield Part("end", event("message_stop"))
+            yield BodyPart("between", event("content_block_stop", index=number))
+        ended = {"stop_reason": self._finish(answer), "stop_sequence": None}
+        yield BodyPart("between", event("message_delta", delta=ended, usage={"output_tokens": answer.tokens_out}))
+        yield BodyPart("end", event("message_stop"))
 
     def error(self, status: int, message: str) -> bytes:
         kind = KINDS.get(status, "api_error" if status >= 500 else "invalid_request_error")
@@ -86,26 +93,26 @@ class Messages:
     def error_event(self, message: str) -> bytes:
         return event("error", error={"type": "overloaded_error", "message": message})
 
-    def _head(self, said: Said) -> dict[str, Any]:
-        return {"id": f"msg_{said.number:08d}", "type": "message", "role": "assistant", "model": said.model}
+    def _head(self, answer: Completion) -> dict[str, Any]:
+        return {"id": f"msg_{answer.number:08d}", "type": "message", "role": "assistant", "model": answer.model}
 
-    def _start(self, sign: Sign, index: int, block: dict[str, Any]) -> Part:
-        return Part(sign, event("content_block_start", index=index, content_block=block))
+    def _start(self, sign: Sign, index: int, block: dict[str, Any]) -> BodyPart:
+        return BodyPart(sign, event("content_block_start", index=index, content_block=block))
 
-    def _delta(self, index: int, delta: dict[str, Any]) -> Part:
-        return Part("delta", event("content_block_delta", index=index, delta=delta))
+    def _delta(self, index: int, delta: dict[str, Any]) -> BodyPart:
+        return BodyPart("delta", event("content_block_delta", index=index, delta=delta))
 
-    def _finish(self, said: Said) -> str:
-        if said.finish == "length":
+    def _finish(self, answer: Completion) -> str:
+        if answer.finish == "length":
             return "max_tokens"
-        return "tool_use" if said.calls else "end_turn"
+        return "tool_use" if answer.calls else "end_turn"
 
-    def _usage(self, said: Said, written: int) -> dict[str, Any]:
+    def _usage(self, answer: Completion, written: int) -> dict[str, Any]:
         # Anthropic counts what it read from its cache apart from the rest.
         return {
-            "input_tokens": said.tokens_in - said.cached,
+            "input_tokens": answer.tokens_in - answer.cached,
             "cache_creation_input_tokens": 0,
-            "cache_read_input_tokens": said.cached,
+            "cache_read_input_tokens": answer.cached,
             "output_tokens": written,
             "service_tier": "standard",
         }

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ..fault import Part, Sign
+from ..fault import BodyPart, Sign
 from ..reply import Received, words
-from .said import CREATED, OpenAI, Said, Wanted, cut, encode, event
+from .completion import CREATED, Completion, OpenAIDialect, RequestFields, cut, encode, event
 
 # What an item has when it begins.
 _EMPTY: dict[str, dict[str, Any]] = {
@@ -17,32 +17,32 @@ _EMPTY: dict[str, dict[str, Any]] = {
 }
 
 
-class Responses(OpenAI):
-    def refusal(self, request: Received, wanted: Wanted) -> str:
-        if not wanted.model:
+class ResponsesDialect(OpenAIDialect):
+    def refusal(self, request: Received, fields: RequestFields) -> str:
+        if not fields.model:
             return "Missing required parameter: 'model'."
-        return "" if len(wanted.input) else "Missing required parameter: 'input'."
+        return "" if len(fields.input) else "Missing required parameter: 'input'."
 
-    def whole(self, said: Said) -> bytes:
-        return encode(self._response(said, [item for item, _ in self._items(said)]))
+    def whole(self, answer: Completion) -> bytes:
+        return encode(self._response(answer, [item for item, _ in self._items(answer)]))
 
-    def stream(self, said: Said) -> Iterator[Part]:
-        begun = {"response": self._response(said, None)}
+    def stream(self, answer: Completion) -> Iterator[BodyPart]:
+        begun = {"response": self._response(answer, None)}
         names: list[tuple[Sign, str, dict[str, Any]]] = [
             ("prelude", "response.created", begun),
             ("prelude", "response.in_progress", begun),
         ]
-        items = list(self._items(said))
+        items = list(self._items(answer))
         for index, (item, deltas) in enumerate(items):
             added = {**item, "status": "in_progress", **_EMPTY[item["type"]]}
             names.append(("between", "response.output_item.added", {"output_index": index, "item": added}))
             at = {"item_id": item["id"], "output_index": index}
             names += self._spoken(item, deltas, at)
             names.append(("between", "response.output_item.done", {"output_index": index, "item": item}))
-        whole = self._response(said, [item for item, _ in items])
+        whole = self._response(answer, [item for item, _ in items])
         names.append(("end", f"response.{whole['status']}", {"response": whole}))
         for number, (sign, name, fields) in enumerate(names):
-            yield Part(sign, event(name, sequence_number=number, **fields))
+            yield BodyPart(sign, event(name, sequence_number=number, **fields))
 
     def error_event(self, message: str) -> bytes:
         # The reference has these fields side by side with the type. What is sent has them inside, and OpenAI's own
@@ -72,35 +72,35 @@ class Responses(OpenAI):
         yield "between", f"{name}.done", {**place, "text": part["text"], **more}
         yield "between", f"{around}.done", {**place, "part": part}
 
-    def _items(self, said: Said) -> Iterator[tuple[dict[str, Any], list[str]]]:
+    def _items(self, answer: Completion) -> Iterator[tuple[dict[str, Any], list[str]]]:
         """What is put out, each with its deltas."""
-        number, status = said.number, "incomplete" if said.finish == "length" else "completed"
-        if said.thinking:
-            summary = [{"type": "summary_text", "text": said.thinking}]
-            yield {"id": f"rs_{number:08d}", "type": "reasoning", "summary": summary}, words(said.thinking)
-        if said.pieces:
-            part = {"type": "output_text", "text": said.text, "annotations": [], "logprobs": []}
+        number, status = answer.number, "incomplete" if answer.finish == "length" else "completed"
+        if answer.thinking:
+            summary = [{"type": "summary_text", "text": answer.thinking}]
+            yield {"id": f"rs_{number:08d}", "type": "reasoning", "summary": summary}, words(answer.thinking)
+        if answer.pieces:
+            part = {"type": "output_text", "text": answer.text, "annotations": [], "logprobs": []}
             item = {"id": f"msg_{number:08d}", "type": "message", "status": status, "role": "assistant"}
-            yield {**item, "content": [part]}, said.pieces
-        for index, (id, call) in enumerate(said.calls):
+            yield {**item, "content": [part]}, answer.pieces
+        for index, (id, call) in enumerate(answer.calls):
             item = {"id": f"fc_{number:08d}{index:04d}", "type": "function_call", "status": status, "call_id": id}
             yield {**item, "name": call.name, "arguments": call.json}, cut(call.json)
 
-    def _response(self, said: Said, output: list[dict[str, Any]] | None) -> dict[str, Any]:
+    def _response(self, answer: Completion, output: list[dict[str, Any]] | None) -> dict[str, Any]:
         """The response itself; None: it has only begun."""
         status, details, usage = "in_progress", None, None
         if output is not None:
-            status = "completed" if said.finish == "stop" else "incomplete"
-            details = {"reason": "max_output_tokens"} if said.finish == "length" else None
+            status = "completed" if answer.finish == "stop" else "incomplete"
+            details = {"reason": "max_output_tokens"} if answer.finish == "length" else None
             usage = {
-                "input_tokens": said.tokens_in,
-                "input_tokens_details": {"cached_tokens": said.cached, "cache_write_tokens": 0},
-                "output_tokens": said.tokens_out,
+                "input_tokens": answer.tokens_in,
+                "input_tokens_details": {"cached_tokens": answer.cached, "cache_write_tokens": 0},
+                "output_tokens": answer.tokens_out,
                 "output_tokens_details": {"reasoning_tokens": 0},
-                "total_tokens": said.tokens_in + said.tokens_out,
+                "total_tokens": answer.tokens_in + answer.tokens_out,
             }
         return {
-            "id": f"resp_{said.number:08d}",
+            "id": f"resp_{answer.number:08d}",
             "object": "response",
             "created_at": CREATED,
             "status": status,
@@ -108,7 +108,7 @@ class Responses(OpenAI):
             "incomplete_details": details,
             "instructions": None,
             "metadata": {},
-            "model": said.model,
+            "model": answer.model,
             "output": output or [],
             "parallel_tool_calls": True,
             "temperature": 1.0,

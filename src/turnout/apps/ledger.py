@@ -1,0 +1,284 @@
+"""What a decision and what follows it cost, and how it ended: written down exactly once, whatever happens.
+
+Deciding is paid for, too: a layer that is not sure may ask a model. Under a budget the most a model can cost is set
+aside before it is asked, and what it did cost is booked after it. A model without a price is not asked then. One that
+was asked and did not answer in time is booked at the most, since its provider may bill it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from functools import lru_cache
+from types import TracebackType
+from typing import Literal, NamedTuple
+
+from msgspec.structs import replace
+
+from turnout.core.aside import aside
+from turnout.core.decision import Decision, Step
+from turnout.core.errors import Refused
+from turnout.core.ident import new_id
+from turnout.core.profile import Placed, Profile
+from turnout.core.query import Query
+from turnout.core.router import Router
+from turnout.models.ask import Models
+from turnout.models.generate import Completion, Generation, Money
+from turnout.models.price import Usage, cost_usd
+from turnout.models.slot import Slot, Slots
+from turnout.models.spend import Bound, bound, may_think_unseen
+from turnout.models.wire.value import ModelRequest
+from turnout.store import Outcome, Store
+
+from .caller import Caller
+
+# A token is at least one byte of a text. Of an instruction, which is its profile's prose, it is more than three.
+PROSE_BYTES = 3
+# What marks the turns of a prompt, and what a provider puts around the one tool that a reply is to be given with, which
+# is 313 to 346 tokens with Anthropic's models.
+TURN_TOKENS, TOOL_TOKENS = 16, 400
+
+Ended = Literal["answered", "refused", "failed", "cancelled"]
+
+
+class Ledger(NamedTuple):
+    """Where accounts are kept."""
+
+    store: Store | None
+    slots: Slots
+
+    def open(self, decision: Decision, caller: Caller) -> Account:
+        """The account of a decision, a context: it is closed when that ends, with what happened in it."""
+        return Account(self, decision, caller)
+
+
+class Account(Money):
+    """What a decision and its answer cost, and how they end."""
+
+    def __init__(self, ledger: Ledger, decision: Decision, caller: Caller) -> None:
+        self.ledger = ledger
+        self.decision = decision
+        self.caller = caller
+        self.generation: Generation | None = None
+        self.ended: Ended | None = None
+        """How it ends; unless somebody says so, as its generation does."""
+        self.remembered_tokens: int | None = None
+        """Of the answer that the request follows, if it was given here."""
+        self.fallback: str | None = None
+        """Why another model answered than was chosen."""
+        self.extra: dict[str, object] = {}
+        """What else the log keeps."""
+        self._started = time.monotonic()
+        self._deciding_usd = spent_usd(decision, ledger.slots)
+        self._held: Bound | None = None
+        """What is reserved for the attempt under way; None without a budget, and between attempts."""
+        self._attempted: Slot | None = None
+        """Who was asked last."""
+        self._lost_usd = 0.0
+        """What attempts without an answer may have cost."""
+        self._recorded = False
+        """The decision is written down."""
+
+    def __enter__(self) -> Account:
+        self.caller.budget.settle(0.0, self._deciding_usd or 0.0)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, Refused):
+            self.ended = "refused"
+        self._close(self.ended or (self.generation.ended if self.generation is not None else "cancelled"))
+        self.generation = None  # which refers to its account in turn: a circle would stay until garbage is collected
+
+    async def record(self) -> None:
+        """Write the decision down before anybody is asked; else it is written with its outcome, at the end."""
+        if self.ledger.store is not None:
+            self._recorded = True
+            await record(self.ledger.store, self.decision, key_id=self.caller.key_id)
+
+    def generate(self, models: Models, request: ModelRequest, headers: Mapping[str, str]) -> Generation:
+        """The generation that this account pays for."""
+        self.generation = Generation(models, request, headers=headers, money=self)
+        return self.generation
+
+    # --- attempts
+
+    def hold(self, request: ModelRequest, slot: Slot) -> Bound | None:
+        budget = self.caller.budget
+        left = budget.left_usd
+        if left is None:
+            return None
+        most = bound(request, slot, self.remembered_tokens, left)
+        budget.reserve(most.usd)
+        self._held, self._attempted = most, slot
+        return most
+
+    def release(self, lost_usd: float = 0.0) -> None:
+        if self._held is not None:
+            self.caller.budget.settle(self._held.usd, lost_usd)
+            self._lost_usd += lost_usd
+            self._held = None
+
+    def unseen_usd(self) -> float:
+        if self._held is None or self._attempted is None or self.generation is None:
+            return 0.0
+        request = self.generation.request
+        all_of_it = not request.stream or may_think_unseen(request, self._attempted)
+        return self._held.usd if all_of_it else self._held.input_usd
+
+    # --- the end
+
+    def usage(self, ended: str, completion: Completion) -> tuple[Usage, bool]:
+        """The provider's count; where it gave none of the whole answer, an estimate, and said to be one."""
+        assert self.generation is not None  # noqa: S101 - it is what completed
+        request, told = self.generation.request, completion.usage
+        # Some report nothing but zeros, for all or for what they wrote.
+        unsaid = not told.is_told or (request.stream and not told.output_tokens and completion.written > 0)
+        # An answer in one piece is counted as a whole; a stream only by a count that came after its last words.
+        if not unsaid and (told.final or (ended == "answered" and not request.stream)):
+            return told, False
+        written = max(1, told.output_tokens, completion.written)
+        return replace(told, input_tokens=told.input_tokens or request.tokens, output_tokens=written), True
+
+    def _close(self, ended: Ended) -> None:
+        generation = self.generation
+        attempts = generation.attempts if generation is not None else []
+        completion = generation.completion if generation is not None else None
+        slot, usage, cost, estimated = None, None, None, False
+        if completion is not None:
+            slot = completion.slot
+            usage, estimated = self.usage(ended, completion)
+            cost = cost_usd(slot, usage)
+        booked = self._booked(cost, completion, estimated)
+        self.caller.budget.settle(self._held.usd if self._held is not None else 0.0, booked)
+        self._held = None
+        if self.ledger.store is None:
+            return
+        extra: dict[str, object] = {"attempts": attempts, **self.extra}
+        extra |= {"estimated_tokens": True} if estimated else {}
+        extra |= {"lost_usd": self._lost_usd} if self._lost_usd else {}
+        # In `strict` nobody waits for this one: the decision is committed, and what is lost is counted.
+        self.ledger.store.close_account(
+            self.decision,
+            Outcome(
+                ended=ended,
+                slot=slot.name if slot is not None else None,
+                model=slot.id if slot is not None else None,
+                attempts=len(attempts),
+                input_tokens=usage.input_tokens if usage is not None else None,
+                output_tokens=usage.output_tokens if usage is not None else None,
+                cost_usd=cost,
+                baseline_usd=self._baseline(usage) if usage is not None else None,
+                classifier_usd=self._deciding_usd,
+                fallback=self.fallback,
+                elapsed_ms=(time.monotonic() - self._started) * 1000,
+                extra=extra,
+            ),
+            key_id=self.caller.key_id,
+            spent_usd=(self._deciding_usd or 0.0) + self._lost_usd + booked,
+            decided=self._recorded,
+        )
+
+    def _booked(self, cost: float | None, completion: Completion | None, estimated: bool) -> float:
+        """What is booked on the key: what the provider counted. Where it did not, what we counted, and no more than was
+        reserved."""
+        if self._held is None or self.generation is None:
+            return cost or 0.0
+        if completion is None:
+            return self.unseen_usd()  # the client left while an attempt was under way
+        slot, request, told = completion.slot, self.generation.request, completion.usage
+        hosted = slot.hosted_tools_usd or 0.0 if request.hosted else 0.0
+        if not estimated:
+            return (cost or 0.0) + hosted
+        read = cost_usd(slot, replace(told, output_tokens=0)) if told.input_tokens else None
+        written = cost_usd(slot, Usage(0, max(1, told.output_tokens, completion.written))) or 0.0
+        if may_think_unseen(request, slot):
+            written = self._held.usd
+        counted = self._held.input_usd if read is None else read + hosted
+        # What it said it had read is billed, whatever was reserved.
+        return max(read or 0.0, min(self._held.usd, counted + written))
+
+    def _baseline(self, usage: Usage) -> float | None:
+        """What the most expensive slot of the profile would have cost."""
+        slots = map(self.ledger.slots.find, _slot_names(self.decision.profile))
+        costs = [cost for slot in slots if slot is not None and (cost := cost_usd(slot, usage)) is not None]
+        return max(costs, default=None)
+
+
+@lru_cache(maxsize=8)
+def _slot_names(profile: Profile) -> tuple[str, ...]:
+    """The slots a profile's routes name."""
+    return tuple(dict.fromkeys(profile.policies[route].model or route.lower() for route in profile.routes))
+
+
+async def record(store: Store, decision: Decision, *, key_id: str = "", spent_usd: float = 0.0) -> None:
+    """Write a decision down before it is answered, without holding up the others in `strict`."""
+    size = len(decision.query.text) + sum(len(turn.text) for turn in decision.query.turns)
+    done = await aside(size, store.append, decision, key_id=key_id, spent_usd=spent_usd)
+    if done is not None:
+        await asyncio.wrap_future(done)
+
+
+async def decide(router: Router, query: Query, caller: Caller, slots: Slots, store: Store | None) -> Decision:
+    """Decide under the caller's budget; refused where it does not cover what a model that is needed may cost.
+
+    What it did cost, `spent_usd`, is booked with the decision by whom this returns to. A client that leaves ends it:
+    then there is no decision, and what was asked for it is booked here.
+    """
+    budget, held_usd = caller.budget, 0.0
+    budget.check()
+
+    def admit(place: Placed, query: Query) -> str:
+        """Set aside what a layer may cost; why it is not to be asked, if it is not."""
+        nonlocal held_usd
+        worst = worst_usd(place, query, slots)
+        if worst is not None:
+            held_usd += budget.reserve(worst)
+        elif budget.left_usd is not None:
+            return "its model has no known price, and this key has a budget: it was not asked"
+        return ""
+
+    try:
+        return await router.route(query, admit=admit)
+    except asyncio.CancelledError:
+        budget.settle(0.0, held_usd)
+        if store is not None:
+            store.spend(new_id(), caller.key_id, held_usd)
+        raise
+    finally:
+        budget.settle(held_usd, 0.0)
+
+
+def worst_usd(place: Placed, query: Query, slots: Slots) -> float | None:
+    """The most that asking a layer about a query can cost; None if its model has no known price. A layer that asks no
+    model costs nothing."""
+    most = place.call.demand(query) if place.cost == "network" and place.call is not None else None
+    if most is None:
+        return 0.0
+    slot = slots.find(most.slot) or slots.by_id(most.slot)
+    if slot is None:
+        return None
+    read = most.prose_bytes // PROSE_BYTES + most.text_bytes + TURN_TOKENS
+    if most.schema_bytes and slot.structured:
+        read += most.schema_bytes + TOOL_TOKENS
+    return cost_usd(slot, Usage(read, most.max_tokens))
+
+
+def spent_usd(decision: Decision, slots: Slots) -> float | None:
+    """What it cost to decide: what the models said, and of one that did not say, the most it can have been. None if no
+    model with a known price was asked."""
+    asked = [(whole.query, step) for whole in (decision, *decision.parts) for step in whole.steps]
+    costs = [_step_usd(step, query, slots) for query, step in asked if step.place.cost == "network"]
+    known = [cost for cost in costs if cost is not None]
+    return sum(known) if known else None
+
+
+def _step_usd(step: Step, query: Query, slots: Slots) -> float | None:
+    said = step.verdict or step.fault
+    told = said.evidence[1:2] if said is not None else ()
+    if told and isinstance(told[0], float):
+        return told[0]
+    unanswered = step.ended == "timeout" and step.elapsed_ns > 0
+    return worst_usd(step.place, query, slots) if unanswered or told == (None,) else None

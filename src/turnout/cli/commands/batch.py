@@ -1,0 +1,85 @@
+"""`turnout batch`: a JSONL file of questions in, one of decisions out, on all cores."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from pathlib import Path as File
+from typing import Annotated
+
+from cyclopts import Parameter
+from rich.text import Text
+
+from turnout.config.load import load_profile
+from turnout.core.errors import QueryError
+
+from ..draw.outcome import spell, style_of
+from ..draw.screen import console, counted, glyphs_for, visible
+from ..draw.shape import Rail, bar, columns
+from ..option import DEFAULT_PROFILE, ConfigOption, FieldOption, ProfileOption, WorkersOption
+from ..question import STDIN
+from ..rows import EMPTY, BatchJob, RowCounts, chunks, decide_chunk, spread
+from ..stream import reading, watched, workers_for, writing
+
+
+def batch(
+    source: Annotated[str, Parameter(name="IN", help="JSONL, one object a row; `-` reads stdin.")],
+    /,
+    *,
+    profile: ProfileOption = DEFAULT_PROFILE,
+    out: Annotated[
+        str,
+        Parameter(name=("--out", "-o"), help="Where decisions go; `-` is stdout.", show_default=False, metavar="FILE"),
+    ] = STDIN,
+    field: FieldOption = "text",
+    with_text: Annotated[
+        bool,
+        Parameter(
+            name="--with-text",
+            negative=(),
+            show_default=False,
+            help="Write each question into its row, so that turnout diff can decide it again.",
+        ),
+    ] = False,
+    workers: WorkersOption = None,
+    config: ConfigOption = None,
+) -> int:
+    count = workers_for(workers)
+    if STDIN not in (source, out) and _is_same(source, out):
+        raise QueryError(f"{out} is the input itself: name another file with -o")
+    load_profile(profile, config=config)  # a mistake in it is reported once, here, not by every worker
+    started = time.perf_counter()
+    tally = EMPTY
+    with reading(source) as (rows, size), writing(out) as file:
+        decided = spread(decide_chunk, BatchJob(profile, config, field, with_text), chunks(rows), count)
+        for done in watched(decided, size):
+            file.write(done.output)
+            tally = tally.plus(done.tally)
+    _summarise(tally, time.perf_counter() - started)
+    return 1 if tally.errors else 0
+
+
+def _is_same(one: str, other: str) -> bool:
+    with contextlib.suppress(OSError):
+        return File(one).samefile(other)
+    return False
+
+
+def _summarise(tally: RowCounts, seconds: float) -> None:
+
+    screen = console(stderr=True)
+    glyphs = glyphs_for(screen)
+    grid = columns("", "", "right", "right", "wrap")
+    for title, counts in (("routes", tally.routes), ("outcomes", tally.outcomes)):
+        for number, (name, count) in enumerate(counts.most_common()):
+            share = count / tally.rows
+            style = style_of(name) if title == "outcomes" else "bold"
+            last = Text(", ".join(spell(name)), "dim") if title == "outcomes" else bar(share, 24, glyphs, "cyan")
+            grid.add_row("" if number else Text(title, "dim"), Text(name, style), f"{count:,}", f"{share:.1%}", last)
+    screen.print(f"{counted(tally.rows, 'row')} in {seconds:.2f} s, {tally.rows / max(seconds, 1e-9):,.0f} rows/s")
+    screen.print(Rail(grid, "  "))
+    if tally.errors:
+        have = "has" if tally.errors == 1 else "have"
+        screen.print(Text(f"{counted(tally.errors, 'row')} {have} an error instead of a decision, such as", "bold red"))
+        for message in tally.messages:
+            screen.print(Rail(Text(visible(message)), "  "))

@@ -1,0 +1,164 @@
+"""`turnout check`: every mistake in a profile at once, and whether its golden cases hold."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path as File
+from typing import Annotated
+
+from cyclopts import Parameter
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from turnout.config.cases import Case, Result, read_cases, run_cases
+from turnout.config.load import find, load_profile, read_chain
+from turnout.core.errors import ConfigError, QueryError, UnknownProfile
+from turnout.core.profile import Profile
+from turnout.core.router import Router
+from turnout.explain.explanation import codes_of
+
+from ..draw.screen import console, counted, glyphs_for, visible
+from ..draw.shape import Rail, columns
+from ..option import DEFAULT_PROFILE, ConfigOption, ProfileArgument
+
+
+def check(
+    profile: ProfileArgument = DEFAULT_PROFILE,
+    /,
+    *,
+    cases: Annotated[
+        list[str] | None,
+        Parameter(
+            name="--cases",
+            consume_multiple=(0, 1),
+            negative=(),
+            metavar="[FILE]",
+            help="Run golden cases: those of FILE, else the profile's own.",
+        ),
+    ] = None,
+    every: Annotated[
+        bool,
+        Parameter(name="--all", negative=(), show_default=False, help="List measured cases that are wrong, too."),
+    ] = False,
+    config: ConfigOption = None,
+) -> int:
+    from turnout.models.embed import find_embedder
+
+    screen = console()
+    path = find(profile)
+    if not path.is_file():
+        raise QueryError(f"{path}: there is no such file")
+    try:
+        loaded = load_profile(profile, config=config, embedder=find_embedder())
+        rows = _cases(profile, cases[0] if cases else None) if cases is not None else None
+    except UnknownProfile:
+        raise
+    except ConfigError as error:
+        return _print_problems(screen, error)
+    failed = 0 if rows is None else _run(screen, loaded, rows, every=every)
+    said = f" has {counted(failed, 'case')} that must hold and {'does' if failed == 1 else 'do'} not" * bool(failed)
+    screen.print(Text.assemble((loaded.name, "bold"), said or " is fine", (f"  {path.name} {loaded.hash}", "dim")))
+    screen.print(Rail(_overview(loaded, glyphs_for(screen).arrow, _note_on_cases(profile)), "  "))
+    return 1 if failed else 0
+
+
+def _print_problems(screen: Console, error: ConfigError) -> int:
+    for problem in error.problems:
+        line = Text.assemble((visible(problem.where), "bold"), f": {visible(problem.message)}")
+        screen.print(line, soft_wrap=True)
+    screen.print(Text(counted(len(error.problems), "problem"), "bold red"))
+    return 1
+
+
+def _overview(profile: Profile, arrow: str, note: str) -> Table:
+    grid = columns("dim", "right", "fold")
+    patterns = profile.patterns
+    kinds = Counter(pattern.kind for pattern in patterns)
+    grid.add_row("routes", str(len(profile.routes)), ", ".join(profile.routes))
+    grid.add_row("layers", str(len(profile.layers)), f" {arrow} ".join(place.id for place in profile.layers))
+    grid.add_row("patterns", str(len(patterns)), ", ".join(f"{count} {name}" for name, count in kinds.most_common()))
+    remarks = [*profile.remarks, *([note] if note else [])]
+    for number, remark in enumerate(remarks):
+        grid.add_row("" if number else "remarks", "" if number else str(len(remarks)), Text(visible(remark), "yellow"))
+    return grid
+
+
+def cases_file(profile: str) -> File | None:
+    """Where the cases of a profile are: what it says itself, else what the profile it extends says."""
+    return read_chain(profile).cases
+
+
+def _note_on_cases(profile: str) -> str:
+    path = cases_file(profile)
+    return f"its golden cases, {path}, are not there" if path is not None and not path.is_file() else ""
+
+
+def _cases(profile: str, named: str | None) -> list[Case]:
+    path = File(named) if named is not None else cases_file(profile)
+    if path is None:
+        raise QueryError(f'{profile} names no golden cases: add cases = "file.jsonl" to it, or --cases FILE')
+    try:
+        return read_cases(path)
+    except ConfigError as error:
+        if named is not None and not path.is_file():  # what was asked for is not there; no profile is to blame
+            raise QueryError(str(error)) from None
+        raise
+
+
+def _run(screen: Console, profile: Profile, cases: Iterable[Case], *, every: bool) -> int:
+    """Print what does not hold, the counts, and what no case ever fired; how many cases that must hold do not."""
+    router = Router(profile)
+    arrow = glyphs_for(screen).arrow
+    kept = {True: 0, False: 0}
+    total = {True: 0, False: 0}
+    wrong: Counter[str] = Counter()
+    seen: set[str] = set()
+    for case in cases:
+        total[case.must] += 1
+        try:
+            (result,) = run_cases(router, (case,))
+        except QueryError as error:
+            _print_miss(screen, case, [f"refused: {error}"])
+            continue
+        seen |= _codes(result)
+        kept[case.must] += not result.misses
+        if result.misses and (case.must or every):
+            _print_miss(screen, case, result.misses)
+        if not case.must and result.decision.route != case.route:
+            wrong[f"{case.route} {arrow} {result.decision.route}"] += 1
+    grid = columns("dim", "fold")
+    failed = total[True] - kept[True]
+    grid.add_row("must", Text(f"{kept[True]} of {total[True]} hold", "bold red" if failed else "bold green"))
+    if total[False]:
+        grid.add_row("measured", f"{kept[False]} of {total[False]} right, {kept[False] / total[False]:.1%}")
+    for number, (kind, count) in enumerate(wrong.most_common()):
+        grid.add_row("" if number else "wrong", f"{count:4}  {kind}")
+    codes = codes_of(profile)
+    never = [code for code in codes if code not in seen]
+    grid.add_row("coverage", f"{len(codes) - len(never)} of {len(codes)} signals and rules fired")
+    if never:
+        grid.add_row("never", Text(", ".join(never), "yellow"))
+    screen.print(Rail(grid, "  "))
+    return failed
+
+
+def _codes(result: Result) -> set[str]:
+    """All that fired: what every layer saw, and what was done around the layers, to the question and to its parts."""
+    wholes = (result.decision, *result.decision.parts)
+    seen = [reasons for whole in wholes for reasons in (whole.reasons, *(step.reasons for step in whole.steps))]
+    return {reason.code for reasons in seen for reason in reasons}
+
+
+def _print_miss(screen: Console, case: Case, misses: Iterable[str]) -> None:
+    label, style = ("FAILED", "bold red") if case.must else ("missed", "yellow")
+    text = case.text or next((turn.text for turn in reversed(case.turns) if turn.role == "user"), "")
+    shown = text if len(text) <= 70 else f"{text[:67]}{glyphs_for(screen).dots}"
+    screen.print(
+        Text.assemble(("  " + label, style), f"  {visible(case.id)}  ", (visible(shown), "dim")), soft_wrap=True
+    )
+    for miss in misses:
+        screen.print(f"          {visible(miss)}", soft_wrap=True)
+    if case.why:
+        screen.print(Text(f"          ({visible(case.why)})", "dim"), soft_wrap=True)

@@ -1,0 +1,141 @@
+"""`turnout diff`: what a changed profile would change, on questions that were really asked."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import Annotated, Any
+
+import msgspec
+from cyclopts import Parameter
+
+from turnout.config.load import load_profile
+from turnout.core.errors import QueryError
+from turnout.core.profile import Profile
+
+from ..compare import Comparison, ComparisonJob, compare_chunk, logged_lines
+from ..draw.compare import draw_comparison
+from ..draw.screen import console, counted, write_json
+from ..option import (
+    DEFAULT_PROFILE,
+    FieldOption,
+    JsonOption,
+    LimitOption,
+    ProfileOption,
+    SinceOption,
+    TenantOptions,
+    UntilOption,
+    WorkersOption,
+    no_folder,
+)
+from ..rows import chunks, pack, spread
+from ..stored import nothing_there, span_of
+from ..stream import reading, watched, workers_for
+
+LISTED = 20
+
+
+def diff(
+    *what: Annotated[
+        str,
+        Parameter(
+            name="[OLD NEW] [IN]",
+            help="Two profiles, each a shipped one's name or the path of a TOML file; and JSONL, one question a row. "
+            "One file alone is what turnout batch --with-text has written. `-` reads stdin.",
+        ),
+    ],
+    profile: ProfileOption = DEFAULT_PROFILE,
+    from_log: Annotated[
+        bool,
+        Parameter(
+            name="--from-log", negative=(), show_default=False, help="Take the questions of the decision log, not IN."
+        ),
+    ] = False,
+    since: SinceOption = None,
+    until: UntilOption = None,
+    field: FieldOption = "text",
+    json: JsonOption = False,
+    limit: LimitOption = LISTED,
+    workers: WorkersOption = None,
+    where: TenantOptions = TenantOptions(),
+) -> int:
+    from turnout.models.embed import find_embedder
+
+    count, config = workers_for(workers), where.config
+    if limit < 0:
+        raise QueryError(f"--limit {limit}: at least 0 is needed")
+    old, new, source = _sort_out(what, profile, from_log=from_log)
+    span = span_of(since, until)
+    # Mistakes in either profile are reported once, here, not by every worker.
+    embedder = find_embedder()
+    before = None if old is None else load_profile(old, config=config, embedder=embedder)
+    after = load_profile(new, config=config, embedder=embedder)
+    found = Comparison(limit)
+    job = ComparisonJob(old, new, config, field, limit)
+    empty = ""
+    with ExitStack() as opened:
+        if source is not None:
+            file, size = opened.enter_context(reading(source))
+            parts = chunks(file)
+        else:
+            store, size = opened.enter_context(where.open()), None
+            records = store.records(where.tenant)
+            rows = records.decisions(span=span, profile=(before or after).name, oldest_first=True)
+            parts = pack(logged_lines(rows, found.skipped, recorded=before is None))
+            empty = nothing_there(store, records, where)
+        for part in watched(spread(compare_chunk, job, parts, count), size):
+            found.add(part)
+    if json:
+        write_json(_form(before, after, found))
+    elif empty and not found.rows and not found.skipped:
+        print(empty)
+    else:
+        draw_comparison(console(), before, after, found, policy_changes(before, after) if before else {})
+    return 1 if found.differing or found.errors else 0
+
+
+def _sort_out(what: tuple[str, ...], profile: str, *, from_log: bool) -> tuple[str | None, str, str | None]:
+    """The old profile if there are two, the new one, and the file if it is not the log."""
+    profiles, source = (what, None) if from_log else (what[:-1], what[-1] if what else None)
+    if source is None and not from_log:
+        raise QueryError("nothing to compare: name what turnout batch --with-text has written, or add --from-log")
+    if len(profiles) not in (0, 2):
+        questions = "--from-log" if from_log else "IN"
+        raise QueryError(
+            f"{counted(len(what), 'argument')}: write OLD NEW {questions} to compare two profiles, or {questions} "
+            "alone to compare what was decided with what --profile decides now"
+        )
+    for name in profiles:
+        try:
+            no_folder(None, name)
+        except ValueError as error:
+            raise QueryError(str(error)) from None
+    return (profiles[0], profiles[1], source) if profiles else (None, profile, source)
+
+
+def policy_changes(old: Profile, new: Profile) -> dict[str, dict[str, tuple[Any, Any]]]:
+    """For each route both have: the fields of its policy that differ, old and new. No decision shows these."""
+    found = {}
+    for route in old.routes:
+        if route in new.policies:
+            was, now = (msgspec.to_builtins(profile.policies[route]) for profile in (old, new))
+            fields = {name: (was.get(name), now.get(name)) for name in dict.fromkeys((*was, *now))}
+            differing = {name: pair for name, pair in fields.items() if pair[0] != pair[1]}
+            if differing:
+                found[route] = differing
+    return found
+
+
+def _form(old: Profile | None, new: Profile, found: Comparison) -> dict[str, object]:
+    if old is not None:
+        heads = [{"profile": profile.name, "profile_hash": profile.hash} for profile in (old, new)]
+        return {"old": heads[0], "new": heads[1], "policies": policy_changes(old, new), **found.form()}
+    return {
+        "profile": new.name,
+        "profile_hash": new.hash,
+        "replayed": found.replayed,
+        "differing": found.differing,
+        "differences": found.differences,
+        "skipped": found.skipped.total(),
+        "hashes": dict(sorted(found.hashes.items())),
+        **found.form(),
+    }

@@ -1,0 +1,171 @@
+"""`turnout embed`: the sentence embedder of this machine, installed and looked at."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path as File
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+from cyclopts import App, Parameter
+from rich.text import Text
+
+from turnout.core.errors import EmbedderError, QueryError
+
+from ..draw.screen import console, visible, write_json
+from ..draw.shape import Rail, columns
+from ..option import JsonOption, TextArgument
+from ..question import clean, read_text
+from ..table import examples_of
+
+if TYPE_CHECKING:
+    from turnout.models.embed import MiniLM
+
+app = App(name="embed", help_epilogue=examples_of("embed"))
+
+# Twenty of some twelve tokens, as questions are.
+TEXTS = tuple(f"How do I change the {thing} of my account?" for thing in (
+    "password", "address", "name", "language", "owner", "limit", "plan", "colour", "number", "currency",
+    "picture", "country", "time zone", "size", "type", "status", "region", "price", "key", "model",
+))  # fmt: skip
+NOTHING = "No embedder is installed: turnout-build-minilm"
+
+
+@app.default
+@app.command(name="list")
+def list_embedders(*, json: JsonOption = False) -> int:
+    """Show what is installed: name, size, hash, and how long a question takes on one thread."""
+    from turnout.models.embed import embedder_folder, missing_packages, read_manifest
+
+    folder = embedder_folder()
+    manifest = read_manifest(folder)
+    lacking = missing_packages()
+    if manifest is None:
+        if json:
+            write_json(b"[]")
+        else:
+            console().print(NOTHING, soft_wrap=True)
+        return 0
+    from turnout.models.embed import MiniLM
+
+    embedder = MiniLM(folder, manifest)
+    p50_ms = None if lacking else _measure(embedder)
+    if json:
+        row = msgspec.to_builtins(manifest) | {"folder": str(folder), "missing": lacking, "p50_ms": p50_ms}
+        write_json([row])
+        return 0
+    _draw(embedder, p50_ms)
+    if lacking:
+        said = f"It cannot run without {', '.join(lacking)}: pip install 'turnout[embed]'"
+        console().print(said, style="yellow", soft_wrap=True)
+    return 0
+
+
+def _measure(embedder: MiniLM) -> float:
+    """The median time of a question, in milliseconds; loading the model is not a part of it."""
+    from statistics import median
+
+    embedder.embed(TEXTS[:3])
+    took = []
+    for text in TEXTS:
+        started = time.perf_counter()
+        embedder.embed([text])
+        took.append(time.perf_counter() - started)
+    return round(1000 * median(took), 2)
+
+
+def _draw(embedder: MiniLM, p50_ms: float | None) -> None:
+    from turnout.models.embed import TOKENS
+
+    manifest = embedder.manifest
+    size = manifest.graph.size_bytes + manifest.tokenizer.size_bytes
+    grid = columns("", "fold")
+    rows = {
+        "name": embedder.name,
+        "vectors": f"{embedder.width} numbers, of the first {TOKENS} tokens of a text",
+        "size": f"{size / 1e6:.1f} MB",
+        "sha256": manifest.graph.sha256,
+        "closeness": f"cosine {manifest.lowest_cosine:g} or more to the weights in float32",
+        "made from": f"{manifest.source} ({manifest.weights_sha256[:16]}) on {manifest.built[:10]}",
+        "folder": str(embedder.folder),
+        "a question": "not measured" if p50_ms is None else f"{p50_ms:g} ms (median of {len(TEXTS)})",
+    }
+    for label, said in rows.items():
+        grid.add_row(Text(label, "dim"), Text(visible(said), "bold" if label == "name" else ""))
+    console().print(Rail(grid, ""))
+
+
+@app.command(name="install")
+def install_embedder(
+    *,
+    source: Annotated[
+        str | None,
+        Parameter(
+            name="--from",
+            help="The folder of an embedder that was built, here or on another machine.",
+            show_default=False,
+            metavar="FOLDER",
+        ),
+    ] = None,
+    trust: Annotated[
+        bool,
+        Parameter(negative=(), show_default=False, help="Take one that was not built from the published weights."),
+    ] = False,
+    json: JsonOption = False,
+) -> int:
+    """Put an embedder in place that was built before: its files are checked, and copied.
+
+    turnout-build-minilm builds it from its weights and puts it in place; some seconds, no network.
+    """
+    from turnout.models.embed import BUILD, install
+
+    if source is None:
+        raise EmbedderError(f"{BUILD}; --from FOLDER takes one that was built on another machine")
+    folder = File(source).expanduser()
+    if not folder.is_dir():
+        raise EmbedderError(f"--from {source}: there is no such folder")
+    embedder = install(folder, trust=trust)
+    manifest = embedder.manifest
+    if json:
+        write_json(msgspec.to_builtins(manifest) | {"folder": str(embedder.folder)})
+        return 0
+    size = manifest.graph.size_bytes + manifest.tokenizer.size_bytes
+    say = console().print
+    say(f"{manifest.name} is installed: {size / 1e6:.1f} MB in {visible(str(embedder.folder))}", soft_wrap=True)
+    say(f"Checked: cosine {manifest.lowest_cosine:g} or more to the weights in float32.", soft_wrap=True)
+    return 0
+
+
+@app.command(name="text")
+def embed_text(
+    text: TextArgument = None,
+    /,
+    *others: Annotated[str, Parameter(help="Texts to compare it with.", show_default=False)],
+    json: JsonOption = False,
+) -> int:
+    """Embed a text, and say how near others are to it: 1 is the same direction, 0 has nothing in common."""
+    from turnout.models.embed import find_embedder, missing_packages
+
+    question = read_text(text)
+    embedder = find_embedder()
+    if embedder is None:
+        lacking = missing_packages()
+        raise EmbedderError(
+            f"the embedder needs {', '.join(lacking)}: pip install 'turnout[embed]'" if lacking else NOTHING
+        )
+    others = tuple(map(clean, others))
+    vectors = embedder.embed([question, *others])
+    if not vectors[0].any():
+        raise QueryError("a blank text has no direction: give it a word")
+    nearness = [float(vectors[0] @ vector) for vector in vectors[1:]]
+    if json:
+        near = [{"text": other, "cosine": cosine} for other, cosine in zip(others, nearness, strict=True)]
+        write_json({"embedder": embedder.name, "vector": vectors[0].tolist(), "near": near})
+        return 0
+    say = console().print
+    if not others:
+        shown = ", ".join(f"{number:.4f}" for number in vectors[0][:6])
+        say(f"{embedder.name}: {embedder.width} numbers, {shown}, …", soft_wrap=True)
+    for other, cosine in sorted(zip(others, nearness, strict=True), key=lambda pair: -pair[1]):
+        say(f"{cosine:6.3f}  {visible(other)}", soft_wrap=True)
+    return 0

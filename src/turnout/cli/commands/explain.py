@@ -1,0 +1,31 @@
+"""`turnout explain`: the picture of one decision."""
+
+from __future__ import annotations
+
+from ..draw.screen import console, glyphs_for, width_of, write_json
+from ..option import JsonOption, PlanOption, TextArgument
+from ..question import Ask
+
+
+def explain(
+    text: TextArgument = None,
+    /,
+    *,
+    ask: Ask = Ask(),
+    plan: PlanOption = False,
+    json: JsonOption = False,
+) -> int:
+    decision = ask.decide(text)
+    if json:
+        write_json(decision.json())
+        return 0
+    from turnout.explain.live import explain as explain_decision
+
+    from ..draw.plan import tree
+    from ..draw.render import picture
+
+    screen = console()
+    glyphs, width = glyphs_for(screen), width_of(screen)
+    explained = explain_decision(decision)
+    screen.print(tree(explained, glyphs) if plan else picture(explained, glyphs, width), width=width)
+    return 0

@@ -1,0 +1,397 @@
+"""`turnout keys`: who may ask a server that others can reach, for how much, and up to which tier."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+
+import msgspec
+from cyclopts import App, Parameter, validators
+from rich import box
+from rich.table import Table
+
+from turnout.core.errors import NoLogYet, TurnoutError, suggest
+from turnout.store.keys import Key
+
+from ..draw.screen import console, counted, visible, width_of, write_json
+from ..draw.shape import Rail
+from ..option import DEFAULT_PROFILE, JsonOption, StoreOptions
+from ..stored import dollars
+from ..table import examples_of
+
+if TYPE_CHECKING:
+    from turnout.store.keys import Keys
+
+app = App(name="keys", help_epilogue=examples_of("keys"))
+
+DAY_MS = 86_400_000
+USUAL: tuple[str, ...] = Key("", "", "").scopes
+SOME = validators.Number(gte=1)
+
+
+def _amount(_: object, amount: float | None) -> None:
+    if amount is not None and (amount < 0 or not math.isfinite(amount)):
+        raise ValueError("Must be >= 0 and finite: an amount of US dollars")
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Rights:
+    """What a key may do, as far as the options say."""
+
+    scope: Annotated[
+        tuple[str, ...],
+        Parameter(
+            help="What it may do: ask, route, decisions:read, feedback:write, admin; by default all but admin.",
+            show_default=False,
+            negative=(),
+        ),
+    ] = ()
+    profile: Annotated[
+        tuple[str, ...],
+        Parameter(help="The profiles it may use; by default all.", show_default=False, negative=(), metavar="NAME"),
+    ] = ()
+    ceiling: Annotated[
+        str | None, Parameter(help="The most expensive tier it may have.", metavar="ROUTE", show_default=False)
+    ] = None
+    budget_usd: Annotated[
+        float | None, Parameter(help="What it may spend in all.", metavar="USD", validator=_amount)
+    ] = None
+    budget_day_usd: Annotated[
+        float | None, Parameter(help="What it may spend in a day (UTC).", metavar="USD", validator=_amount)
+    ] = None
+    budget_month_usd: Annotated[
+        float | None, Parameter(help="What it may spend in a calendar month (UTC).", metavar="USD", validator=_amount)
+    ] = None
+    per_minute: Annotated[
+        int | None, Parameter(help="How often it may ask in a minute.", metavar="N", validator=SOME)
+    ] = None
+    days: Annotated[int | None, Parameter(help="How long it is valid, from now.", metavar="N", validator=SOME)] = None
+
+    def given(self, now_ms: int) -> dict[str, Any]:
+        """The options that were given, by name, as a key has them."""
+        values = {name: value for name, value in asdict(self).items() if value not in (None, ())}
+        return values | ({"days": now_ms + self.days * DAY_MS} if self.days is not None else {})
+
+    def check(self) -> None:
+        from turnout.web.key import SCOPES
+
+        for one in self.scope:
+            if one not in SCOPES:
+                raise TurnoutError(f"there is no scope {one[:80]!r}{suggest(one, SCOPES)}: {', '.join(SCOPES)}")
+
+
+NONE_GIVEN = Rights()
+KeyArgument = Annotated[str, Parameter(name="ID", help="The key's id, as turnout keys list shows it.")]
+
+
+@app.command
+def create(
+    name: Annotated[str, Parameter(help="What the key is for: a person, a program.")],
+    /,
+    *,
+    tenant: Annotated[
+        str,
+        Parameter(
+            help="Whose decisions it makes and sees; by default its own alone.", show_default=False, metavar="NAME"
+        ),
+    ] = "",
+    no_force: Annotated[
+        bool, Parameter(negative=(), show_default=False, help="It may not choose tiers or models itself.")
+    ] = False,
+    rights: Rights = NONE_GIVEN,
+    json: JsonOption = False,
+    where: StoreOptions = StoreOptions(),
+) -> int:
+    """Make a key. It is shown once: the store keeps only a digest of it.
+
+    The first key changes things: from then on a server that uses this store asks everybody for one.
+    """
+    from turnout.web.key import digest, new_credential, read_pepper, spell
+
+    _check_name(name)
+    rights.check()
+    _check_ceiling(rights.ceiling, rights.profile, where)
+    credential = new_credential()
+    now = _now_ms()
+    key = Key(
+        id=credential.key_id,
+        digest=digest(credential.secret, read_pepper()),
+        name=name,
+        tenant=tenant or credential.key_id,
+        may_force=not no_force,
+        created_ms=now,
+        **_fields(rights.given(now)),
+    )
+    with where.open(create=True) as store:
+        first = not store.keys.any()
+        store.keys.add(key)
+    if json:
+        write_json({"id": key.id, "key": spell(credential), "name": name, "tenant": key.tenant})
+        return 0
+
+    screen = console()
+    screen.print(spell(credential), soft_wrap=True)
+    screen.print("Keep it now: it is not shown again. Send it as Authorization: Bearer, or as x-api-key.", style="dim")
+    if first:
+        said = "It is the first: within half a minute a server that uses this store wants a key from everybody."
+        screen.print(said, style="dim")
+    return 0
+
+
+Removable = Literal["budget-usd", "budget-day-usd", "budget-month-usd", "per-minute", "ceiling", "profile", "days"]
+
+
+def _fields(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a key, by the options that set them."""
+    called = {"scope": "scopes", "profile": "profiles", "days": "expires_ms", "force": "may_force"}
+    return {called.get(option, option): value for option, value in options.items()}
+
+
+@app.command
+def update(
+    ident: KeyArgument,
+    /,
+    *,
+    name: Annotated[str | None, Parameter(help="What the key is for.", show_default=False)] = None,
+    force: Annotated[
+        bool | None, Parameter(show_default=False, help="Whether it may choose tiers or models itself.")
+    ] = None,
+    rights: Rights = NONE_GIVEN,
+    remove: Annotated[
+        tuple[Removable, ...],
+        Parameter(help="Take this limit away; several if given several times.", show_default=False, negative=()),
+    ] = (),
+    json: JsonOption = False,
+    where: StoreOptions = StoreOptions(),
+) -> int:
+    """Change what a key may do; its secret and its tenant stay. What is not named stays as it is.
+
+    Running servers notice within half a minute. A new limit counts what was spent before.
+    """
+
+    own = {"name": name, "force": force}
+    changes = {option: value for option, value in own.items() if value is not None} | rights.given(_now_ms())
+    for one in remove:
+        if one.replace("-", "_") in changes:
+            raise TurnoutError(f"--{one} and --remove {one} contradict each other: give one of them")
+    changes |= {one.replace("-", "_"): None for one in remove}
+    if not changes:
+        options = ", ".join(f"--{option.replace('_', '-')}" for option in (*own, *asdict(rights)))
+        raise TurnoutError(f"nothing to change: name at least one of {options}, or --remove")
+    _check_name(name)
+    rights.check()
+    try:
+        with where.open() as store:
+            key = _named(store.keys.all(), ident, where)
+            changed = msgspec.structs.replace(key, **_fields(changes))
+            if {"ceiling", "profile"} & changes.keys():
+                _check_ceiling(changed.ceiling, changed.profiles or (), where)
+            if not store.keys.update(changed):
+                raise TurnoutError(f"the key {key.id} was revoked meanwhile: {_new(where)} makes another")
+            found = [(changed, _spent(store.keys, changed.id))]
+    except NoLogYet:
+        raise TurnoutError(f"no valid key {ident[:80]!r}: there are none; {_new(where)} makes one") from None
+    _print_keys(found, json=json)
+    return 0
+
+
+def _new(where: StoreOptions) -> str:
+    return where.hint("keys", "create", "NAME")
+
+
+def _named(keys: Sequence[Key], ident: str, where: StoreOptions) -> Key:
+    """The key of an id that can still be changed; the key itself is taken for its id."""
+    from turnout.web.key import read_credential
+
+    whole = read_credential(ident)
+    named = whole.key_id if whole is not None else ident
+    known = {key.id: key for key in keys if key.revoked_ms is None}
+    if named in known:
+        return known[named]
+    if any(key.id == named for key in keys):
+        raise TurnoutError(f"the key {named} is revoked, and stays so: {_new(where)} makes another")
+    raise TurnoutError(f"no valid key {named[:80]!r}{suggest(named, list(known))} (see {where.hint('keys', 'list')})")
+
+
+def _check_name(name: str | None) -> None:
+    if name is not None and not name.strip():
+        raise TurnoutError("a key needs a name: say what it is for")
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _check_ceiling(ceiling: str | None, profiles: tuple[str, ...], where: StoreOptions) -> None:
+    """A ceiling must be a tier of what the key will be used with, or every request is refused."""
+    from turnout.config.load import load_profile
+    from turnout.web.settings import server_settings
+
+    usual = server_settings(where.config).profile or DEFAULT_PROFILE
+    for name in profiles or ((usual,) if ceiling is not None else ()):
+        found = load_profile(name, config=where.config)
+        if ceiling is not None and (ceiling not in found.routes or not found.ordered):
+            known = found.routes if found.ordered else ()
+            tiers = f": {', '.join(known)}" if known else ", which has no order of tiers"
+            raise TurnoutError(f"{ceiling[:80]!r} is no tier of the profile {name}{suggest(ceiling, known)}{tiers}")
+
+
+class KeySpending(NamedTuple):
+    """What a key has spent: in all, in this month and on this day, both in UTC."""
+
+    total: float
+    month: float
+    day: float
+
+
+def _spent(keys: Keys, key_id: str) -> KeySpending:
+    from turnout.apps.caller import PERIODS
+
+    now = time.time()
+    return KeySpending(*(keys.spent(key_id, round(period.start(now) * 1000)) for period in PERIODS))
+
+
+@app.default
+@app.command(name="list")
+def list_keys(*, json: JsonOption = False, where: StoreOptions = StoreOptions()) -> int:
+    """List the keys, what each may do and what it has spent."""
+
+    try:
+        with where.open() as store:
+            found = [(key, _spent(store.keys, key.id)) for key in store.keys.all()]
+    except NoLogYet:
+        found = []
+    if not found and not json:
+        console().print(f"No keys: on this machine none is needed. {_new(where)} makes one.")
+        return 0
+    _print_keys(found, json=json)
+    return 0
+
+
+def _print_keys(found: Sequence[tuple[Key, KeySpending]], *, json: bool) -> None:
+    if not json:
+        _draw(found)
+        return
+
+    rows = []
+    for key, spent in found:
+        row = msgspec.to_builtins(key) | {f"spent_{name}_usd": amount for name, amount in spent._asdict().items()}
+        row["spent_usd"] = row.pop("spent_total_usd")
+        del row["digest"]
+        rows.append(row)
+    write_json(rows)
+
+
+def _draw(found: Sequence[tuple[Key, KeySpending]]) -> None:
+
+    screen = console()
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim", show_edge=False)
+    table.add_column("id", no_wrap=True)
+    for title in ("name", "tenant", "may", "spent", "state"):
+        table.add_column(title, overflow="fold")
+    now = _now_ms()
+    for key, spent in found:
+        scopes = ["all but admin"] if key.scopes == USUAL else list(key.scopes)
+        may = [*scopes, *(f"profile {name}" for name in key.profiles or ())]
+        may += [f"up to {key.ceiling}"] if key.ceiling is not None else []
+        may += [] if key.may_force else ["auto only"]
+        may += [f"{key.per_minute} a minute"] if key.per_minute is not None else []
+        row = (
+            key.id,
+            visible(key.name),
+            "(its own)" if key.tenant == key.id else visible(key.tenant),
+            "\n".join(map(visible, may)),
+            "\n".join(_money(key, spent)),
+        )
+        table.add_row(*row, _state(key, now))
+    screen.print(Rail(table, ""), width=width_of(screen))
+
+
+def _money(key: Key, spent: KeySpending) -> list[str]:
+
+    lines = [dollars(spent.total) + ("" if key.budget_usd is None else f" of {dollars(key.budget_usd)}")]
+    if key.budget_month_usd is not None:
+        lines.append(f"{dollars(spent.month)} of {dollars(key.budget_month_usd)} this month")
+    if key.budget_day_usd is not None:
+        lines.append(f"{dollars(spent.day)} of {dollars(key.budget_day_usd)} today")
+    return lines
+
+
+def _state(key: Key, now_ms: int) -> str:
+    if key.revoked_ms is not None:
+        return "revoked"
+    if key.expires_ms is None:
+        return "valid"
+    day = time.strftime("%Y-%m-%d", time.localtime(key.expires_ms / 1000))
+    return f"until {day}" if key.is_valid(now_ms) else f"expired {day}"
+
+
+@app.command
+def revoke(ident: KeyArgument, /, *, where: StoreOptions = StoreOptions()) -> int:
+    """Make a key invalid; running servers notice within half a minute.
+
+    After the last one servers still ask for a key, and refuse everybody: turnout keys open changes that.
+    """
+    from turnout.web.key import read_credential
+
+    # Whoever has the key at hand rather than its id means the same.
+    whole = read_credential(ident)
+    named = whole.key_id if whole is not None else ident
+    try:
+        with where.open() as store:
+            known = [key.id for key in store.keys.all() if key.revoked_ms is None]
+            revoked = store.keys.revoke(named)
+            valid = _valid(store.keys.all())
+    except NoLogYet:
+        known, revoked, valid = [], False, []
+    if not revoked:
+        raise TurnoutError(f"no valid key {named[:80]!r}{suggest(named, known)} (see {where.hint('keys', 'list')})")
+
+    screen = console()
+    screen.print(f"{named} is revoked; running servers take it for half a minute more, or until they are reloaded.")
+    if not valid:
+        screen.print(
+            "It was the last valid key: servers that use this store now refuse everybody. "
+            f"{_new(where)} makes another; {where.hint('keys', 'open')} lets this machine ask without one again."
+        )
+    return 0
+
+
+def _valid(keys: Sequence[Key]) -> list[str]:
+    now = _now_ms()
+    return [key.id for key in keys if key.is_valid(now)]
+
+
+@app.command(name="open")
+def open_up(*, where: StoreOptions = StoreOptions()) -> int:
+    """Delete the keys when none is valid any more, so that this machine needs none.
+
+    A server on loopback then takes requests from everybody on this machine; what the keys asked for stays in the log.
+    """
+
+    screen = console()
+    try:
+        with where.open() as store:
+            deleted = store.keys.delete_all()
+            valid = _valid(store.keys.all())
+    except NoLogYet:
+        deleted, valid = 0, []
+    if valid:
+        have = "is still valid" if len(valid) == 1 else "are still valid"
+        raise TurnoutError(
+            f"{counted(len(valid), 'key')} {have} ({', '.join(valid[:5])}{', …' * (len(valid) > 5)}), so servers go on "
+            f"asking for one: {where.hint('keys', 'revoke', valid[0])} first"
+        )
+    if not deleted:
+        screen.print("There are no keys: a server on this machine asks for none.")
+        return 0
+    screen.print(
+        f"{counted(deleted, 'key')} deleted, none of them valid. Within half a minute a server on loopback takes "
+        "requests from everybody on this machine, without a key; one that other machines can reach takes none until "
+        f"{_new(where)}."
+    )
+    return 0

@@ -1,0 +1,191 @@
+"""`turnout models`: which model fills which slot, whether it answers, and how to change it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+from cyclopts import App, Parameter
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from turnout.core.errors import TurnoutError, suggest
+
+from ..draw.screen import console, visible, width_of, write_json
+from ..draw.shape import Rail
+from ..option import ConfigOption, JsonOption
+from ..table import examples_of
+
+if TYPE_CHECKING:
+    from turnout.models.ask import Models
+    from turnout.models.slot import Slot, Slots
+
+app = App(name="models", help_epilogue=examples_of("models"))
+
+# A model that has not said one word by then is not ready for anybody.
+PATIENCE_MS = 20_000
+
+
+@app.default
+@app.command(name="list")
+def list_models(*, json: JsonOption = False, config: ConfigOption = None) -> int:
+    """List the slots: model, formats, prices, and whether its key is there."""
+    from turnout.models.slot import load_slots
+
+    slots = load_slots(config)
+    if json:
+        write_json([_row(slot) for slot in slots.slots.values()])
+        return 0
+    _draw(slots)
+    return 0
+
+
+def _row(slot: Slot) -> dict[str, object]:
+    from turnout.models.price import context_of, prices_of
+
+    return {
+        "slot": slot.name,
+        "model": slot.id,
+        "usable": slot.usable,
+        "needs_key": slot.needs_key or None,
+        "where": str(slot.origin) if slot.origin is not None else None,
+        "wires": slot.wires,
+        "context_tokens": context_of(slot),
+        "prices": msgspec.to_builtins(prices_of(slot)),
+    }
+
+
+def _draw(slots: Slots) -> None:
+
+    from turnout.models.price import prices_of
+    from turnout.models.slot import STAND_INS
+
+    screen = console()
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim", show_edge=False)
+    # Where a model is told only where its name does not tell it: two slots have it in two places.
+    placed = len({slot.id for slot in slots.slots.values()}) < len({slot.endpoint for slot in slots.slots.values()})
+    for title in ("slot", "model", *(("where",) if placed else ()), "speaks", "$/M in, out", "state"):
+        table.add_column(title, overflow="fold", no_wrap=title in ("slot", "model"))
+    for name, slot in slots.slots.items():
+        prices = prices_of(slot)
+        cost = "unknown" if prices is None else f"{prices.input_usd:g}, {prices.output_usd:g}"
+        state = Text("ready", "green") if slot.usable else Text("no key", "yellow")
+        speaks = ", ".join(wire.partition("-")[2] for wire in slot.wires)
+        where = (visible(f"{slot.origin or 'here'}{slot.path}"),) if placed else ()
+        table.add_row(Text(visible(name), "bold"), visible(slot.id), *where, speaks, cost, state)
+    screen.print(Rail(table, ""), width=width_of(screen))
+    lacking = {slot.needs_key: None for slot in slots.slots.values() if not slot.usable}
+    if lacking:
+        screen.print()
+        screen.print(Text(f"Keys that are missing: {', '.join(lacking)}", "yellow"), width=width_of(screen))
+    standing = [
+        f"{name} ({found.name})"
+        for name in STAND_INS
+        if name not in slots.slots and (found := slots.find(name)) is not None
+    ]
+    if standing:
+        screen.print()
+        screen.print(Text(f"Others stand in for: {', '.join(standing)}", "dim"), width=width_of(screen))
+    if slots.demo:
+        screen.print()
+        said = (
+            "No provider's key is set, so a built-in demonstration model answers. Set one, such as ANTHROPIC_API_KEY, "
+        )
+        screen.print(said + "or name a model: turnout models set simple ollama/llama3.2", width=width_of(screen))
+
+
+@app.command(name="test")
+def try_models(
+    slot: Annotated[str | None, Parameter(help="One slot; by default all.", show_default=False)] = None,
+    /,
+    *,
+    config: ConfigOption = None,
+) -> int:
+    """Ask each slot for one word, and say how long it took or what went wrong.
+
+    The exit code is 1 if one of them does not answer. A paid model charges for it, far less than a cent.
+    """
+    from turnout.models.slot import load_slots
+
+    try:
+        from turnout.models.ask import Models
+        from turnout.net.client import Client
+    except ImportError as error:
+        raise TurnoutError(f"asking a model needs {error.name}: pip install 'turnout[serve]'") from None
+
+    slots = load_slots(config)
+    if slot is not None and slots.find(slot) is None:
+        raise TurnoutError(f"there is no slot {slot[:80]!r}{suggest(slot, slots.slots)}: {', '.join(slots.slots)}")
+    models = Models(slots, Client(slots.egress))
+    return asyncio.run(_test(models, [slot] if slot is not None else list(slots.slots)))
+
+
+async def _test(models: Models, names: list[str]) -> int:
+
+    screen = console()
+    bad = 0
+    try:
+        for name in names:
+            well, said = await _said(models, name)
+            bad += not well
+            line = Text.assemble((f"{visible(name):<12}", "bold"), (visible(said), "" if well else "red"))
+            screen.print(line, soft_wrap=True)
+    finally:
+        await models.client.close()
+    return 1 if bad else 0
+
+
+async def _said(models: Models, name: str) -> tuple[bool, str]:
+    """Whether a slot answers, and how that went."""
+    from turnout.core.errors import NetError
+    from turnout.core.model import Prompt
+
+    slot = models.slots.find(name)
+    assert slot is not None  # noqa: S101 - looked up before
+    if not slot.usable:
+        return False, f"{slot.id} has no key: {slot.needs_key} is empty"
+    if slot.provider == "demo":
+        return True, "the demonstration model, which is always here"
+    started = time.monotonic()
+    try:
+        reply = await models.ask(name, Prompt("Answer with the one word: ready", "ready?", 16, PATIENCE_MS))
+    except NetError as error:
+        return False, str(error.__cause__ or error)
+    took = (time.monotonic() - started) * 1000
+    return True, f"{slot.id} answered {reply.text[:40]!r} in {took:.0f} ms"
+
+
+@app.command(name="set")
+def set_model(
+    slot: Annotated[str, Parameter(help="A slot: simple, medium, complex, reasoning, classifier, main, …")],
+    model: Annotated[str, Parameter(help="provider/model, as anthropic/claude-haiku-4-5 or ollama/llama3.2.")],
+    /,
+    *,
+    base_url: Annotated[
+        str | None,
+        Parameter(help="Where it is, for a provider Turnout does not know; it speaks OpenAI's format.", metavar="URL"),
+    ] = None,
+    config: ConfigOption = None,
+) -> int:
+    """Fill a slot, in your turnout.toml; a running server takes it over within a second.
+
+    The rest of the file stays as it is. The first slot you name brings the default tiers along.
+    """
+    from turnout.models.edit import set_slot
+    from turnout.models.slot import DEFAULT_TIERS, STAND_INS, load_slots
+
+    file = set_slot(slot, model, base_url, config)
+
+    say = console().print
+    say(f"{slot} is {visible(model)} from now on ({visible(str(file))})", soft_wrap=True)
+    found = load_slots(file).slots[slot]
+    known = (*DEFAULT_TIERS, *STAND_INS)
+    near = suggest(slot, known) if slot not in known else ""
+    if near:
+        say(f"No profile that ships with Turnout has a slot {slot!r}{near}", style="yellow", soft_wrap=True)
+    if not found.usable:
+        say(f"Its key is missing: set {found.needs_key}.", style="yellow", soft_wrap=True)
+    return 0

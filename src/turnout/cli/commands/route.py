@@ -1,0 +1,77 @@
+"""`turnout route`: one question, one decision, in two lines or as JSON; then it is logged."""
+
+from __future__ import annotations
+
+import sys
+
+from turnout.core.decision import Decision
+from turnout.core.errors import TurnoutError
+
+from ..draw.screen import complain, console, glyphs_for, write_json
+from ..option import AskedByOption, DbOption, JsonOption, NoLogOption, TextArgument
+from ..question import Ask
+
+
+def route(
+    text: TextArgument = None,
+    /,
+    *,
+    ask: Ask = Ask(),
+    json: JsonOption = False,
+    tenant: AskedByOption = None,
+    no_log: NoLogOption = False,
+    db: DbOption = None,
+) -> int:
+    decision = ask.decide(text, tenant)
+    try:
+        _print(decision, json=json)
+    finally:
+        # Whoever reads the answer may have read enough of it: the decision was made all the same.
+        if not no_log:
+            write_down(decision, db, ask.config)
+    return 0
+
+
+def _print(decision: Decision, *, json: bool) -> None:
+    if json:
+        write_json(decision.json())
+    else:
+        from ..draw.render import summary
+
+        screen = console()
+        for line in summary(decision, glyphs_for(screen)):
+            screen.print(line, soft_wrap=not screen.is_terminal)
+    # The answer is out before the log is opened: nobody waits for a database.
+    sys.stdout.flush()
+
+
+def write_down(decision: Decision, db: str | None, config: str | None) -> None:
+    """Log the decision. It is on the screen already and stands: what goes wrong here is told, and no more than that."""
+    from turnout.config.settings import store_settings
+
+    try:
+        if not store_settings(config).log_commands:
+            return
+        from turnout.store import open_store
+
+        from ..stored import quiet
+
+        quiet()
+        with open_store(db, durability="batched", config=config) as store:
+            store.record(decision)
+    except (TurnoutError, OSError) as error:
+        complain(f"the decision is not logged: {sentence(error)} (--no-log does without)")
+        return
+    counts, spool = store.counts(), store.journal.spool.folder
+    if counts.lost:
+        complain(f"the decision is not logged: {counts.last_error} (--no-log does without)")
+    elif counts.rejected:
+        complain(f"the decision is set aside in {spool}: {counts.last_error}")
+    elif counts.backlog_bytes:
+        complain(f"the decision waits in {spool} to be logged by the next command: {counts.last_error}")
+
+
+def sentence(error: Exception) -> str:
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)

@@ -1,0 +1,33 @@
+"""`turnout schema`: what a profile file may say, for editors."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path as File
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from turnout.config.schema import profile_schema
+from turnout.text.control import escape_json
+
+from ..draw.screen import console, visible, write_json
+from ..question import STDIN
+
+
+def schema(
+    *,
+    out: Annotated[
+        str,
+        Parameter(name=("--out", "-o"), help="Where it goes; `-` is stdout.", show_default=False, metavar="FILE"),
+    ] = STDIN,
+) -> int:
+    encoded = escape_json(json.dumps(profile_schema(), indent=2, ensure_ascii=False).encode())
+    if out == STDIN:
+        write_json(encoded)
+        return 0
+    File(out).write_bytes(encoded + b"\n")
+    screen = console()
+    screen.print(f"{visible(out)} is written. Make this the first line of a profile beside it:", soft_wrap=True)
+    screen.print(f"#:schema ./{visible(File(out).name)}", soft_wrap=True)
+    return 0

@@ -1,0 +1,179 @@
+"""`turnout serve`: the gateway and the decision service, on this machine by default."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import sys
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter, validators
+
+from turnout.core.errors import TurnoutError
+
+from ..option import ConfigOption, DbOption, StoreOptions
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from turnout.models.slot import Slots
+    from turnout.web.server import Server
+    from turnout.web.settings import ServerSettings
+
+PORT = validators.Number(gte=0, lte=65_535)
+
+HostOption = Annotated[
+    str | None,
+    Parameter(name="--host", help="Where clients connect; by default this machine only.", metavar="ADDRESS"),
+]
+PortOption = Annotated[
+    int | None,
+    Parameter(name="--port", help="The port clients connect to; by default 8401.", metavar="N", validator=PORT),
+]
+AdminOption = Annotated[
+    int | None,
+    Parameter(
+        name="--admin-port", help="The port of health and metrics; by default 8402.", metavar="N", validator=PORT
+    ),
+]
+AutoOption = Annotated[
+    str | None,
+    Parameter(name=("--profile", "-p"), help="The profile that the model `auto` uses.", metavar="NAME"),
+]
+
+# What these settings are called where they can be changed.
+_OPTIONS = {"port": "--port", "admin_port": "--admin-port"}
+
+
+def serve(
+    *,
+    host: HostOption = None,
+    port: PortOption = None,
+    admin_port: AdminOption = None,
+    profile: AutoOption = None,
+    db: DbOption = None,
+    config: ConfigOption = None,
+) -> int:
+    try:
+        from turnout.runtime.runtime import Runtime
+        from turnout.web.serve import serve as listen
+        from turnout.web.server import Server, check_exposure
+        from turnout.web.settings import server_settings
+    except ImportError as error:
+        raise TurnoutError(
+            f"the server needs {(error.name or '').partition('.')[0]}: pip install 'turnout[serve]'"
+        ) from None
+    from msgspec.structs import replace
+
+    from turnout.store import open_store
+
+    given = {"host": host, "port": port, "admin_port": admin_port, "profile": profile}
+    settings = replace(server_settings(config), **{name: value for name, value in given.items() if value is not None})
+    # What people ask stays readable on their own machine; where others can reach the server, it is hashed.
+    with open_store(db, config=config, public=not settings.loopback) as store:
+        check_exposure(settings, store)
+        runtime = Runtime(store, profile=settings.profile, profiles=settings.profiles, config=config)
+        server = Server(settings, runtime)
+        _run(_try_ports(settings))
+        # What greeting takes is imported now: while it greets, a server answers nobody.
+        import rich.text  # noqa: F401
+
+        from ..draw.screen import console
+
+        console()
+        where = StoreOptions(db, config)
+        _run(listen(server, lambda addresses: _welcome(server, addresses, where)))
+    return 0
+
+
+def _run(work: Coroutine[Any, Any, None]) -> None:
+    try:
+        import uvloop
+    except ImportError:
+        asyncio.run(work)
+    else:
+        uvloop.run(work)
+
+
+async def _try_ports(settings: ServerSettings) -> None:
+    """Find out whether somebody else has a port while there is still somebody to be told in a sentence."""
+    loop = asyncio.get_running_loop()
+    places = (("port", settings.host, settings.port), ("admin_port", settings.admin_host, settings.admin_port))
+    for name, host, port in places:
+        try:
+            server = await loop.create_server(asyncio.Protocol, host, port)
+        except OSError as error:
+            raise TurnoutError(_why_not(error, name, host, port)) from None
+        server.close()
+        await server.wait_closed()
+    if settings.port and settings.port == settings.admin_port and settings.host == settings.admin_host:
+        raise TurnoutError(f"port {settings.port} cannot serve clients and metrics both: choose another --admin-port")
+
+
+def _why_not(error: OSError, name: str, host: str, port: int) -> str:
+    option = _OPTIONS[name]
+    if error.errno == errno.EADDRINUSE:
+        return f"port {port} is taken on {host}, perhaps by another turnout serve: choose another with {option} N"
+    if error.errno == errno.EACCES:
+        return f"port {port} is not for ordinary users: choose one above 1023 with {option} N"
+    place = "--host" if name == "port" else "admin_host in [server]"
+    return f"{host} is no address of this machine: correct {place} ({error.strerror or error})"
+
+
+def _welcome(server: Server, addresses: list[str], where: StoreOptions) -> None:
+    from rich.text import Text
+
+    from ..draw.screen import console
+
+    public, admin = addresses
+    store = server.runtime.store
+    keyed = store is not None and store.keys.any()
+    rows = [
+        ("profile", server.runtime.router.profile.name),
+        ("models", _models(server.runtime.models.slots)),
+        ("log", f"{store.backend.where}, questions: {store.journal.encoder.level}" if store is not None else "none"),
+        ("keys", "one is needed with every request" if keyed else "none is needed on this machine"),
+    ]
+    screen = console()
+    lines = [
+        Text.assemble(("Turnout", "bold"), " listens on ", (public, "bold cyan")),
+        *(Text.assemble((f"  {title:<9}", "dim"), told) for title, told in rows),
+        Text.assemble(("  metrics  ", "dim"), f"{admin}/metrics"),
+        *_to_try(server.settings, public, where, keyed=keyed),
+    ]
+    for line in lines:
+        screen.print(line, soft_wrap=True)
+    # Whoever reads this through a pipe waits for it, and the server says nothing more.
+    sys.stdout.flush()
+
+
+def _to_try(settings: ServerSettings, public: str, where: StoreOptions, *, keyed: bool) -> list[Text]:
+    from rich.text import Text
+
+    # "Everywhere" is no name a client can call; this machine is everywhere, too.
+    here = public.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
+    key = "" if not keyed else " -H 'authorization: Bearer tno_…'"
+    follow = where.hint("log", "--follow", *(("--all-tenants",) if keyed else ()))
+    body = '{"model": "auto", "messages": [{"role": "user", "content": "What is 2+2?"}]}'
+    lines = [
+        "",
+        "Try:",
+        f"  curl -s {here}/v1/chat/completions{key} -H 'content-type: application/json' -d '{body}'",
+        f'  curl -s {here}/v1/route{key} -d \'{{"text": "Prove it step by step"}}\'',
+        f"  {follow}      every decision as it is made, in another terminal",
+        f"  OPENAI_BASE_URL={here}/v1   ANTHROPIC_BASE_URL={here}   any client, {_any_key(keyed)}, model `auto`",
+    ]
+    if here != public and not settings.hosts:
+        lines += ["", "Only requests to this machine's own names are taken: list others as hosts in [server]."]
+    return [Text(line) for line in [*lines, "", "Ctrl+C stops it when what is running has ended; twice, at once."]]
+
+
+def _any_key(keyed: bool) -> str:
+    return "a key from turnout keys" if keyed else "any key"
+
+
+def _models(slots: Slots) -> str:
+    if slots.demo:
+        return "the built-in demonstration model: no provider's key is set (see turnout models)"
+    return ", ".join(f"{name} {slot.id}" + ("" if slot.usable else " (no key)") for name, slot in slots.slots.items())

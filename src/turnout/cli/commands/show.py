@@ -1,0 +1,151 @@
+"""`turnout show`: a logged decision as `turnout explain` draws it, and what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import msgspec
+from rich.table import Table
+from rich.text import Text
+
+from turnout.explain.explanation import Explanation
+from turnout.explain.logged import explain_logged
+from turnout.store import BreachRow, Feedback, Logged, Outcome, Records
+
+from ..draw.render import fact_table, picture
+from ..draw.screen import Glyphs, console, counted, glyphs_for, visible, width_of, write_json
+from ..draw.shape import Rail
+from ..option import AllTenantsOption, ConfigOption, DbOption, DecisionArgument, JsonOption, TenantOption
+from ..stored import clock, dollars, reading_log, records_with, row_form, unread
+
+
+class Story(NamedTuple):
+    """A decision and everything the log has on it."""
+
+    row: Logged
+    decision: Explanation
+    outcome: Outcome | None
+    feedback: list[Feedback]
+    breaches: list[BreachRow]
+
+    def form(self) -> dict[str, object]:
+        row = row_form(self.row)
+        return {
+            "decision": row.pop("decision"),
+            "logged": row,
+            "outcome": None if self.outcome is None else msgspec.structs.asdict(self.outcome),
+            "feedback": self.feedback,
+            "breaches": [msgspec.structs.asdict(breach) for breach in self.breaches],
+        }
+
+
+def show(
+    ident: DecisionArgument = "last",
+    /,
+    *,
+    json: JsonOption = False,
+    tenant: TenantOption = "",
+    all_tenants: AllTenantsOption = False,
+    db: DbOption = None,
+    config: ConfigOption = None,
+) -> int:
+    with reading_log(db, config) as store:
+        story = tell(records_with(store, tenant, ident, all_tenants=all_tenants), ident)
+    if json:
+        write_json(msgspec.json.encode(story.form()))
+        return 0
+    screen = console()
+    glyphs, width = glyphs_for(screen), width_of(screen)
+    screen.print(picture(story.decision, glyphs, width), width=width)
+    if not story.decision.parts:  # the picture of parts ends with an empty line
+        screen.print()
+    screen.print(Rail(aftermath(story, glyphs), "  "), width=width)
+    return 0
+
+
+def tell(records: Records, ident: str) -> Story:
+    row = records.get(ident)
+    decision = explain_logged(row, records.profile(row.profile_hash), records.patterns(row.profile_hash))
+    ids = (row.id, *(part.id for part in decision.parts))
+    breaches = [breach for ident in ids for breach in records.breaches(decision=ident)]
+    return Story(row, decision, records.outcome(row.id), records.feedback(row.id), breaches)
+
+
+def aftermath(story: Story, glyphs: Glyphs) -> Table:
+    """When and whose it was, what happened, what people said of it, and which rules were broken."""
+    return fact_table(
+        ("logged", _logged(story.row, glyphs)),
+        ("happened", _happened(story.outcome, glyphs)),
+        ("feedback", [_said(word, glyphs) for word in story.feedback]),
+        ("breach", [_broken(breach, glyphs) for breach in story.breaches]),
+    )
+
+
+def _logged(row: Logged, glyphs: Glyphs) -> Iterator[Text]:
+    facts = [clock(row.created_ms), row.id]
+    facts += [f"tenant {visible(row.tenant)}"] if row.tenant else []
+    facts += [f"key {visible(row.key_id)}"] if row.key_id else []
+    facts += [f"session {visible(row.session)}"] if row.session else []
+    facts += [unread(row, glyphs.dots)] if row.question is None else []
+    yield Text(f" {glyphs.dot} ").join(map(Text, facts))
+    if row.parent_id is not None:
+        yield Text(f"a part of {row.parent_id}")
+
+
+def _happened(outcome: Outcome | None, glyphs: Glyphs) -> Iterator[Text]:
+    if outcome is None:
+        yield Text("not recorded", "dim")
+        return
+    known: list[tuple[str, str]] = [("", outcome.ended)]
+    known += [(name, visible(value)) for name, value in (("model", outcome.model), ("slot", outcome.slot)) if value]
+    if outcome.attempts is not None:
+        known.append(("", counted(outcome.attempts, "attempt")))
+    if outcome.elapsed_ms is not None:
+        known.append(("", f"{outcome.elapsed_ms:,.0f} ms"))
+    yield _facts(known, glyphs)
+    tokens = (("in", outcome.input_tokens), ("out", outcome.output_tokens))
+    known = [(f"tokens {name}", f"{count:,}") for name, count in tokens if count is not None]
+    amounts = (
+        ("cost", outcome.cost_usd),
+        ("deciding", outcome.classifier_usd),
+        ("with the most expensive slot", outcome.baseline_usd),
+    )
+    known += [(name, dollars(amount)) for name, amount in amounts if amount is not None]
+    if known:
+        yield _facts(known, glyphs)
+    known = [] if outcome.retrieval is None else [("retrieval", "yes" if outcome.retrieval else "no")]
+    known += [("sources", visible(", ".join(outcome.sources) or "none"))] if outcome.sources is not None else []
+    known += [("fallback", visible(outcome.fallback))] if outcome.fallback is not None else []
+    known += [("cap reached", visible(outcome.cap_reached))] if outcome.cap_reached is not None else []
+    if known:
+        yield _facts(known, glyphs)
+    for name, value in outcome.extra.items():
+        yield _facts([(visible(name), visible(value if isinstance(value, str) else _short(value)))], glyphs)
+
+
+def _short(value: object) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def _facts(known: list[tuple[str, str]], glyphs: Glyphs) -> Text:
+    facts = (Text.assemble((f"{name} " if name else "", "dim"), (value, "bold")) for name, value in known)
+    return Text(f" {glyphs.dot} ", "dim").join(facts)
+
+
+def _said(word: Feedback, glyphs: Glyphs) -> Text:
+    verdict = f"should be {visible(word.should_be)}" if word.should_be is not None else word.verdict
+    text = Text.assemble((verdict, "bold green" if word.verdict == "right" else "bold yellow"))
+    if word.note:
+        opening, closing = glyphs.quotes
+        text.append(f"  {opening}{visible(word.note)}{closing}")
+    text.append(f"  by {visible(word.by)}, {clock(word.created_ms)}", "dim")
+    return text
+
+
+def _broken(breach: BreachRow, glyphs: Glyphs) -> Text:
+    return Text.assemble(
+        (visible(breach.rule), "bold red"),
+        f"  {visible(breach.explanation)}",
+        (f"  {glyphs.dot} found {visible(breach.found)}, noticed at the {breach.phase}", "dim"),
+    )

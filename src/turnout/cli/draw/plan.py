@@ -1,0 +1,74 @@
+"""What a question asks for, part by part, as a small tree.
+
+A compound question is decided in parts; the tree shows what each part is to the whole, in which words, and who decided
+it. A question that was not split is the tree's only part, so the picture is the same for every profile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from turnout.explain.explanation import Explanation
+
+from .outcome import spell, style_of
+from .render import heading, sureness
+from .screen import Glyphs, visible
+from .shape import Rail
+
+# A part is quoted by its beginning: the tree is an overview, and `explain` shows all of it.
+QUOTED = 240
+
+
+def tree(decision: Explanation, glyphs: Glyphs) -> RenderableType:
+    """The question, and below it each part on a branch of its own."""
+    parts = decision.parts or (decision,)
+    body = Group(_quote(decision, glyphs), *_branches(parts, glyphs))
+    return Group(heading(decision, glyphs), "", Rail(body, "  "))
+
+
+def _branches(parts: tuple[Explanation, ...], glyphs: Glyphs) -> Iterator[RenderableType]:
+    names = [part.role or ("part" if len(parts) > 1 else "whole") for part in parts]
+    width = max(map(len, names))
+    for number, (name, part) in enumerate(zip(names, parts, strict=True), 1):
+        last = number == len(parts)
+        mark = Text(f"{glyphs.corner if last else glyphs.branch} ", "dim")
+        rail = Text(" " if last else glyphs.rail, "dim")
+        lines = Group(*_lines(part, glyphs, quoted=len(parts) > 1 or bool(part.role)))
+        yield Text(glyphs.rail, "dim")
+        yield Rail(Rail(lines, Text(f"{name:<{width}}  ", "bold cyan"), ""), mark, rail, 3)
+
+
+def _lines(part: Explanation, glyphs: Glyphs, *, quoted: bool) -> Iterator[Text]:
+    """Its words, where it goes and by whom, which sources that means, and what waits for its answer."""
+    if quoted:
+        yield _quote(part, glyphs)
+    dot = f" {glyphs.dot} "
+    who, how = spell(part.outcome)
+    routes = " + ".join(map(visible, part.routes))
+    yield Text.assemble(
+        (f"{glyphs.arrow} ", "dim"),
+        (routes, style_of(part.outcome)),
+        f"  {sureness(part)}{dot}by {visible(part.by)}{dot}",
+        (f"{part.outcome} ({who}, {how})", "dim"),
+    )
+    if part.policy.sources:
+        yield Text.assemble(("sources ", "dim"), (", ".join(map(visible, part.policy.sources)), "bold"))
+    why = dot.join(visible(reason.text) for reason in part.reasons)
+    if why:
+        yield Text(why, "dim")
+    if part.then:
+        yield Text.assemble(("then ", "dim"), _quoted(part.then, glyphs))
+
+
+def _quote(decision: Explanation, glyphs: Glyphs) -> Text:
+    words = decision.question.excerpt
+    return _quoted(words, glyphs) if words else Text("(a blank question)", "dim")
+
+
+def _quoted(words: str, glyphs: Glyphs) -> Text:
+    opening, closing = glyphs.quotes
+    shown = words if len(words) <= QUOTED else f"{words[: QUOTED - 1]}{glyphs.dots}"
+    return Text.assemble((opening, "dim"), visible(shown), (closing, "dim"))

@@ -1,0 +1,221 @@
+"""The terminal picture of a decision: the question, the track of layers, the policy, and what would change it.
+
+One rendering: it says what `Decision.json()` says, in the same words. Colour repeats what signs and words say already
+(green stands, yellow falls short, red failed), so the picture reads the same without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+from rich.console import Group, RenderableType
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from turnout.core.decision import Decision
+from turnout.core.policy import Policy
+from turnout.explain.explanation import Explanation, LayerExplanation
+from turnout.explain.question import Question
+
+from .layer import details, verdict_style
+from .outcome import spell, style_of
+from .screen import Glyphs, counted, say, visible
+from .shape import Rail, columns
+
+# Cells that a layer's sign and the track take before its name.
+TRACK = 4
+
+# How a layer ended: the name of its sign, and its style. Anything else is a fault.
+_ENDINGS = {
+    "accepted": ("accepted", "bold green"),
+    "held": ("held", "bold yellow"),
+    "passed": ("passed", "dim"),
+    "skipped": ("passed", "dim"),
+    "not asked": ("unasked", "dim"),
+}
+
+
+def summary(decision: Decision, glyphs: Glyphs) -> list[Text]:
+    """A decision in two lines: what, how sure, by whom; and why."""
+    who, how = spell(decision.outcome)
+    first = Text.assemble(
+        (" + ".join(decision.routes), "bold"),
+        f"  {sureness(decision)}  by {decision.by}  ",
+        (f"{decision.outcome} ({who}, {how})", "dim"),
+    )
+    reasons = [*decision.reasons, *(reason for part in decision.parts for reason in part.reasons)]
+    why = f" {glyphs.dot} ".join(visible(reason.text) for reason in reasons)
+    return [first, Text(f"  {why}", "dim")]
+
+
+def sureness(decision: Decision | Explanation) -> str:
+    """Only a fitted probability is called confidence."""
+    return f"{'confidence' if decision.calibrated else 'score'} {decision.confidence:.2f}"
+
+
+def elapsed(us: float, glyphs: Glyphs) -> str:
+    if us < 1_000:
+        return f"{us:.1f} {glyphs.micro}" if us < 10 else f"{us:.0f} {glyphs.micro}"
+    return f"{us / 1e3:.1f} ms" if us < 1_000_000 else f"{us / 1e6:.1f} s"
+
+
+def heading(decision: Explanation, glyphs: Glyphs) -> Rule:
+    title = Text.assemble((decision.profile, "bold"), (f" {glyphs.dot} {decision.profile_hash}", "dim"))
+    return Rule(title, characters=glyphs.line, style="dim", align="left")
+
+
+def picture(decision: Explanation, glyphs: Glyphs, width: int) -> RenderableType:
+    """The whole explanation, `width` cells wide."""
+    return Group(heading(decision, glyphs), "", Rail(Group(*_story(decision, glyphs, width - 2)), "  "))
+
+
+def _story(decision: Explanation, glyphs: Glyphs, width: int) -> Iterator[RenderableType]:
+    yield _question(decision.question, glyphs)
+    if decision.then:
+        opening, closing = glyphs.quotes
+        yield Text.assemble(("then ", "dim"), f"{opening}{visible(decision.then)}{closing}")
+    yield ""
+    yield _answer(decision, glyphs)
+    yield ""
+    if decision.parts:
+        for remark in decision.remarks:
+            yield Text(visible(remark.text), "dim")
+        for number, part in enumerate(decision.parts, 1):
+            yield Text(f"{part.role or 'part'} {number}", "bold")
+            yield Rail(Group(*_story(part, glyphs, width - 3)), Text(f"{glyphs.rail}  ", "dim"))
+            yield ""
+        return
+    yield from _cascade(decision, glyphs, width)
+    yield ""
+    yield _facts(decision, glyphs)
+
+
+def _question(question: Question, glyphs: Glyphs) -> Text:
+    """The user's own words, what matched underlined."""
+    if not question.kept:
+        return Text("(a question whose text was not kept)", "dim")
+    if not question.excerpt:
+        return Text("(a blank question)", "dim")
+    words = Text(visible(question.excerpt))
+    for span in question.spans:
+        words.stylize("underline cyan", span.start, span.end)
+    if question.cut:
+        words = words[: question.cut] + Text(glyphs.dots) + words[question.cut + 1 :]
+    opening, closing = glyphs.quotes
+    text = Text.assemble((opening, "dim"), words, (closing, "dim"))
+    if question.cut:
+        text.append(f"  ({question.length:,} characters)", "dim")
+    if question.earlier_turns:
+        text.append(f"  (after {counted(question.earlier_turns, 'earlier turn')})", "dim")
+    return text
+
+
+def _answer(decision: Explanation, glyphs: Glyphs) -> Table:
+    who, how = spell(decision.outcome)
+    dot = f" {glyphs.dot} "
+    grid = Table.grid(padding=(0, 3))
+    grid.add_column(overflow="fold")
+    grid.add_column()
+    facts = [sureness(decision), f"by {decision.by}", elapsed(decision.elapsed_us, glyphs)]
+    letters = decision.outcome
+    style = style_of(letters)
+    grid.add_row(Text(" + ".join(decision.routes), style), Text(dot.join(facts)))
+    spelled = Text.assemble((letters[0], "bold"), f" {who}", (dot, "dim"), (letters[1], "bold"), f" {how}")
+    grid.add_row(Text(letters, style), spelled)
+    return grid
+
+
+def _cascade(decision: Explanation, glyphs: Glyphs, width: int) -> Iterator[RenderableType]:
+    """Each layer a station on a track; the decision leaves it where it was made."""
+    names = max(len(name) for name in (*(step.layer for step in decision.trace), decision.by))
+    for number, step in enumerate(decision.trace, 1):
+        sign, style = _ENDINGS.get(step.ended, ("fault", "bold red"))
+        rail = Text(" " if step.ended == "accepted" else glyphs.rail, "dim")
+        took = elapsed(step.elapsed_us, glyphs) if step.elapsed_us else ""
+        station = _station(step.layer, step.ended, style, _found(step), took=took, names=names)
+        drawn = list(details(step, decision.question, glyphs, width - TRACK))
+        if drawn and not (step.ended == "accepted" and number == len(decision.trace)):
+            drawn.append("")
+        yield Rail(Group(station, *drawn), Text(getattr(glyphs, sign), style), rail, TRACK)
+    if not decision.was_accepted:
+        said = visible(decision.remarks[0].text) if decision.remarks else ""
+        style = style_of(decision.outcome)
+        end = Text.assemble((" + ".join(decision.routes), style), (f"  {said}", "dim"))
+        how = "held" if decision.decider is not None else ""
+        yield Rail(_station(decision.by, how, style, end, names=names), Text(glyphs.leave, style), "", TRACK)
+
+
+def _station(name: str, ended: str, style: str, found: Text, *, took: str = "", names: int) -> Table:
+    row = Table.grid(padding=(0, 2), expand=True)
+    row.add_column(width=names, no_wrap=True)
+    row.add_column(width=9, no_wrap=True)
+    row.add_column(ratio=1)
+    row.add_column(justify="right", no_wrap=True, style="dim")
+    row.add_row(Text(name, "dim" if style == "dim" else "bold"), Text(ended, style), found, took)
+    return row
+
+
+def _found(step: LayerExplanation) -> Text:
+    if step.verdict is not None:
+        return Text(" + ".join(step.verdict.routes), verdict_style(step))
+    return Text(visible(step.fault), "dim")
+
+
+def fact_table(*sections: tuple[str, Iterable[RenderableType]]) -> Table:
+    """Titles on the left, the lines of each on the right; one without lines is left out."""
+    grid = columns("dim", "wrap")
+    for title, lines in sections:
+        for number, line in enumerate(lines):
+            grid.add_row("" if number else title, line)
+    return grid
+
+
+def _facts(decision: Explanation, glyphs: Glyphs) -> Table:
+    """What was done around the layers, what follows, and what would have changed it."""
+    # The first remark of a decision no layer made stands at the end of the track.
+    also = decision.remarks[0 if decision.was_accepted else 1 :]
+    return fact_table(
+        ("also", [Text(visible(remark.text)) for remark in also]),
+        ("policy", policy_lines(decision.policy, glyphs)),
+        ("what if", _what_if(decision)),
+    )
+
+
+def policy_lines(policy: Policy, glyphs: Glyphs) -> list[Text]:
+    """What the route means: short facts on one line, a sentence on its own."""
+    facts = msgspec.to_builtins(policy)
+    facts |= facts.pop("extra", {})
+    sentence = facts.pop("instruction", None)
+    short = [
+        Text.assemble((f"{name} ", "dim"), (say(value, glyphs), "" if value is False else "bold"))
+        for name, value in facts.items()
+    ]
+    lines = [Text(f" {glyphs.dot} ").join(short)] if short else []
+    if sentence is not None:
+        opening, closing = glyphs.quotes
+        lines.append(Text(f"{opening}{visible(sentence)}{closing}"))
+    return lines or [Text("nothing is prescribed", "dim")]
+
+
+def _what_if(decision: Explanation) -> Iterator[RenderableType]:
+    if all(step.ended == "not asked" for step in decision.trace):
+        return
+    if decision.counterfactuals is None:
+        yield Text("not in the log: finding out takes deciding again", "dim")
+        return
+    if not decision.counterfactuals:
+        spoke = any(step.fired for step in decision.trace)
+        why = "whichever one signal is left out" if spoke else "no signal could be left out"
+        yield Text.assemble((" + ".join(decision.routes), "bold"), (f"  {why}", "dim"))
+        return
+    texts = {reason.code: reason.text for step in decision.trace for reason in step.reasons}
+    grid = columns("", "wrap")
+    last = ""
+    for other in decision.counterfactuals:
+        becomes = f"{other.route} {other.confidence:.2f}"
+        without = Text.assemble(("without ", "dim"), visible(texts.get(other.signal, other.signal)))
+        grid.add_row(Text("" if becomes == last else becomes, "bold"), without)
+        last = becomes
+    yield grid

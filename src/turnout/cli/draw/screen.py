@@ -1,0 +1,174 @@
+"""The terminal: output that never fails for what it is asked to print, and never obeys it.
+
+Questions and file names come from strangers. Control characters in them are shown, not sent, so no text can move the
+cursor, recolour the screen or reverse what is read.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from turnout.text.control import BIDI, SEPARATORS, escape_json
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+# Wider than this, lines of prose and bars are harder to follow, not easier.
+MAX_WIDTH = 100
+# Below this nothing can be aligned; the terminal wraps what it must.
+MIN_WIDTH = 40
+
+_SHOWN: dict[int, int | str] = {
+    **{code: 0x2400 + code for code in range(0x20)},
+    0x0A: "↵",
+    0x09: " ",
+    0x7F: 0x2421,
+    **dict.fromkeys((*range(0x80, 0xA0), *map(ord, BIDI + SEPARATORS), *range(0xD800, 0xE000)), "\ufffd"),
+}
+
+
+def visible(text: str) -> str:
+    """The text with control characters as pictures of themselves, one character for one."""
+    return text if text.isascii() and text.isprintable() else text.translate(_SHOWN)
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 row`, `2,000 rows`"""
+    return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
+def make_printable() -> None:
+    """Let stdout and stderr write a stand-in for what their encoding lacks.
+
+    A closed stderr takes everything and shows nothing; a closed stdout refuses the first thing written to it, so that
+    output is never lost without a word, while a command that writes elsewhere is not kept from it.
+    """
+    for name, errors in (("stdout", "replace"), ("stderr", "backslashreplace")):
+        stream = getattr(sys, name)
+        if stream is None:
+            nowhere = os.open(os.devnull, os.O_RDONLY if name == "stdout" else os.O_WRONLY)
+            setattr(sys, name, open(nowhere, "w", encoding="utf-8", closefd=False))  # noqa: SIM115 - as long as we live
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors=errors)
+
+
+def abandon_stdout() -> None:
+    """Nobody takes the output any more; the interpreter still flushes once on its way out and must be able to."""
+    try:
+        stdout = sys.stdout.fileno()
+    except (OSError, ValueError):  # not a file of the system's
+        stdout = 1
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stdout)
+    os.close(nowhere)
+
+
+def complain(message: str) -> None:
+    """Say what went wrong, on stderr."""
+    lines = [visible(line) for line in message.split("\n")]
+    print("turnout:", "\n         ".join(lines), file=sys.stderr)
+
+
+def write_json(value: object) -> None:
+    """A line of JSON to stdout, in which no text can steer what shows it. Bytes are JSON already."""
+    encoded = value if isinstance(value, bytes) else msgspec.json.encode(value)
+    sys.stdout.flush()
+    sys.stdout.buffer.write(escape_json(encoded) + b"\n")
+    sys.stdout.buffer.flush()
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Nothing is highlighted or marked up by guesswork: colour means what a renderer says it means."""
+    from rich.console import Console
+
+    return Console(stderr=stderr, highlight=False, markup=False, emoji=False)
+
+
+def width_of(target: Console) -> int:
+    return max(MIN_WIDTH, min(target.width, MAX_WIDTH))
+
+
+class Glyphs(NamedTuple):
+    """The signs a picture is drawn with."""
+
+    accepted: str = "●─▶"
+    held: str = "◐"
+    passed: str = "○"
+    fault: str = "✕"
+    unasked: str = "·"
+    rail: str = "│"
+    leave: str = "╰─▶"
+    line: str = "─"
+    edge: str = "┼"
+    here: str = "●"
+    full: str = "█"
+    left_half: str = "▌"
+    right_half: str = "▐"
+    axis: str = "│"
+    track: str = "━"
+    rest: str = "╌"
+    need: str = "┃"
+    dot: str = "·"
+    arrow: str = "→"
+    minus: str = "−"
+    micro: str = "µs"
+    quotes: tuple[str, str] = ("“", "”")
+    dots: str = "…"
+    yes: str = "✓"
+    no: str = "✗"
+    branch: str = "├─"
+    corner: str = "╰─"
+
+
+PLAIN = Glyphs(
+    accepted="*->",
+    held="o",
+    passed=".",
+    fault="x",
+    unasked="-",
+    rail="|",
+    leave="`->",
+    line="-",
+    edge="+",
+    here="O",
+    full="#",
+    left_half="#",
+    right_half="#",
+    axis="|",
+    track="=",
+    rest=".",
+    need="|",
+    dot="-",
+    arrow="->",
+    minus="-",
+    micro="us",
+    quotes=('"', '"'),
+    dots="...",
+    yes="ok",
+    no="not met",
+    branch="|-",
+    corner="`-",
+)
+
+
+def glyphs_for(target: Console) -> Glyphs:
+    """Line drawing where the output's encoding has it, ASCII elsewhere."""
+    return PLAIN if target.options.ascii_only else Glyphs()
+
+
+def quoted(text: str, most: int, glyphs: Glyphs) -> str:
+    """The text in quotes; a long one by its beginning."""
+    opening, closing = glyphs.quotes
+    return f"{opening}{visible(text if len(text) <= most else text[: most - 1] + glyphs.dots)}{closing}"
+
+
+def say(value: object, glyphs: Glyphs) -> str:
+    """A value of a policy, as people read it."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return visible(f" {glyphs.arrow} ".join(map(str, value)) if isinstance(value, list | tuple) else str(value))

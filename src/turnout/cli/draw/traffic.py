@@ -1,0 +1,291 @@
+"""The picture of `turnout stats`: shares over time, routes, outcomes, latency and money."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from turnout.config.champion import SHIPPED
+from turnout.learn.registry import ChampionChange
+from turnout.store import Bucket, Spent, Stats
+from turnout.store.keys import KeyUse
+
+from ..stored import dollars
+from .outcome import WHO, spell, style_of
+from .render import elapsed
+from .screen import Glyphs, counted, visible
+from .shape import Rail, bar, columns
+
+if TYPE_CHECKING:
+    from ..commands.stats import Backlog, Stretch
+
+# Rows of the picture; what is older is in the sums below it.
+SHOWN = 31
+# Routes, outcomes and models beyond these are added up.
+LISTED = 8
+# Cells of a share's bar beside a number.
+SHARE = 20
+# Who decided, from nothing asked to a model asked: the bar's order, so that models stand at its right end.
+ORDER = "NDCRKSEFLA"
+# A sign and a colour for each layer, in the bar's order; a log with more layers begins again.
+_SIGNS = "█▓▒░▚▞"
+_PLAIN_SIGNS = "#=+-:."
+_COLOURS = ("green", "cyan", "blue", "yellow", "magenta", "white")
+
+
+def report(
+    found: Stats, stretch: Stretch, waiting: Backlog, glyphs: Glyphs, width: int, changes: Sequence[ChampionChange] = ()
+) -> RenderableType:
+    """The picture. `changes` are the promotions and rollbacks of its students, which stand between the rows."""
+    profiles = ", ".join(map(visible, found.profiles))
+    title = Text.assemble((profiles, "bold"), (f" {glyphs.dot} {counted(found.decisions, 'decision')}", "dim"))
+    title.truncate(width - 4, overflow="ellipsis")
+    head = Rule(title, characters=glyphs.line, style="dim", align="left")
+    return Group(head, "", Rail(Group(*_sections(found, stretch, waiting, glyphs, width - 2, changes)), "  "))
+
+
+def _sections(
+    found: Stats, stretch: Stretch, waiting: Backlog, glyphs: Glyphs, width: int, changes: Sequence[ChampionChange]
+) -> Iterator[RenderableType]:
+    marks = Marks(found, glyphs)
+    yield _over_time(found, stretch, marks, glyphs, width, changes)
+    yield ""
+    yield marks.legend(found)
+    busy = [bucket for bucket in found.buckets if bucket.decisions]
+    if len(busy) > 1 and found.model_share:
+        first, last = (percent(bucket.model_share, 1) for bucket in (busy[0], busy[-1]))
+        said = f"a model decided {first} of the first {stretch} and {last} of the last"
+        yield Text(said, "dim")
+    yield ""
+    grid = columns("dim", "wrap")
+    for name, lines in (
+        ("routes", [_shares(found.routes, found.decisions, glyphs)]),
+        ("outcomes", [_outcomes(found, glyphs)]),
+        ("asked", _asked(found, glyphs)),
+        ("latency", [_latency(found, glyphs)]),
+        ("money", _money(found, glyphs)),
+        ("waiting", _waiting(waiting)),
+    ):
+        for number, line in enumerate(lines):
+            grid.add_row("" if number else name, line)
+            if isinstance(line, Table):
+                grid.add_row("", "")
+    yield grid
+
+
+class Marks:
+    """Which sign and colour each layer has."""
+
+    def __init__(self, found: Stats, glyphs: Glyphs) -> None:
+        signs = _SIGNS if glyphs.full == "█" else _PLAIN_SIGNS
+        self.dot = glyphs.dot
+        self.layers = sorted(found.layers, key=lambda layer: (ORDER.find(found.letters.get(layer, "")), layer))
+        self.sign = {layer: signs[number % len(signs)] for number, layer in enumerate(self.layers)}
+        self.style = {layer: _COLOURS[number % len(_COLOURS)] for number, layer in enumerate(self.layers)}
+
+    def stacked(self, shares: Mapping[str, int], width: int) -> Text:
+        """One bar of all the layers' shares, exactly as wide as it is told to be."""
+        text = Text()
+        total, done, drawn = sum(shares.values()), 0, 0
+        for layer in self.layers:
+            done += shares.get(layer, 0)
+            # Cells are rounded where a share ends, so that they always add up.
+            end = round(done / total * width)
+            text.append(self.sign[layer] * (end - drawn), self.style[layer])
+            drawn = end
+        return text
+
+    def legend(self, found: Stats) -> Text:
+        entries = [
+            Text.assemble(
+                (f"{self.sign[layer]} ", self.style[layer]),
+                (visible(layer), "bold"),
+                f" {percent(found.layers[layer], found.decisions)}",
+            )
+            for layer in self.layers
+        ]
+        return Text("   ").join(entries)
+
+
+def _over_time(
+    found: Stats, stretch: Stretch, marks: Marks, glyphs: Glyphs, width: int, changes: Sequence[ChampionChange]
+) -> Table:
+    rows = _every(found.buckets, stretch)
+    shown = rows[-SHOWN:]
+    most = max(bucket.decisions for bucket in shown)
+    names = [_name(bucket.start_ms, stretch) for bucket in shown]
+    first, second, last = max(map(len, names)), max(len(f"{most:,}"), len("decisions")), len("model")
+    room = max(width - first - second - last - 6, 10)
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(no_wrap=True, style="dim")
+    grid.add_column(no_wrap=True, justify="right")
+    grid.add_column(no_wrap=True, width=room)
+    grid.add_column(no_wrap=True, justify="right")
+    dim = "dim"
+    grid.add_row(stretch, Text("decisions", dim), Text("decided by", dim), Text("model", dim))
+    starts = [*(bucket.start_ms for bucket in shown[1:]), math.inf]
+    for name, bucket, until in zip(names, shown, starts, strict=True):
+        # A change stands above the row it happened in: that one is the first it could tell in.
+        for change in changes:
+            if bucket.start_ms <= _changed_ms(change) < until:
+                grid.add_row("", Text(glyphs.arrow, dim), Text(_changed(change), dim), "")
+        if not bucket.decisions:
+            grid.add_row(name, Text(glyphs.dot, dim), "", "")
+            continue
+        share = Text(percent(bucket.model_share, 1), "bold" if bucket.model_share else dim)
+        grid.add_row(name, f"{bucket.decisions:,}", marks.stacked(bucket.layers, room), share)
+    if len(rows) > len(shown):
+        grid.add_row(Text(glyphs.dots), "", Text(f"and {len(rows) - len(shown)} before that", dim), "")
+    total = Text(percent(found.model_share, 1), "bold" if found.model_share else dim)
+    if len(shown) > 1:
+        grid.add_row("all", Text(f"{found.decisions:,}", "bold"), marks.stacked(found.layers, room), total)
+    return grid
+
+
+def _changed_ms(change: ChampionChange) -> float:
+    try:
+        return datetime.fromisoformat(change.at).replace(tzinfo=UTC).timestamp() * 1000
+    except ValueError:
+        return -1.0
+
+
+def _changed(change: ChampionChange) -> str:
+    model = "the shipped model" if change.to == SHIPPED else f"model {change.to[:8]}"
+    return f"{model} serves{' again' * (change.kind == 'rollback')}"
+
+
+def _every(buckets: tuple[Bucket, ...], stretch: Stretch) -> list[Bucket]:
+    """The buckets with those between them in which nothing was decided."""
+    from ..commands.stats import STRETCHES
+
+    rows: list[Bucket] = []
+    for bucket in buckets:
+        # A long silence is not drawn hour by hour.
+        while rows and len(rows) < 10 * SHOWN and rows[-1].start_ms + STRETCHES[stretch] < bucket.start_ms:
+            rows.append(Bucket(rows[-1].start_ms + STRETCHES[stretch], 0, {}, 0.0))
+        rows.append(bucket)
+    return rows
+
+
+def _name(start_ms: int, stretch: Stretch) -> str:
+    # Rounded: a clock that was put forward in between must not make it the day before.
+    start = datetime.fromtimestamp(start_ms / 1000) + timedelta(hours=0 if stretch == "hour" else 2)
+    return start.strftime({"hour": "%m-%d %H:00", "day": "%Y-%m-%d", "week": "%Y-%m-%d"}[stretch])
+
+
+def percent(part: float, whole: float) -> str:
+    """A share; one that is there is never rounded to nothing, nor one that is not all to all."""
+    share = 100 * part / whole
+    if 0 < share < 1:
+        return "<1%"
+    return ">99%" if 99 < share < 100 else f"{share:.0f}%"
+
+
+def _shares(counts: Mapping[str, int], total: int, glyphs: Glyphs) -> Table:
+    grid = columns("fold", "right", "right", "")
+    for name, count in _listed(counts):
+        drawn = bar(count / total, SHARE, glyphs, "cyan")
+        grid.add_row(Text(visible(name), "bold"), f"{count:,}", percent(count, total), drawn)
+    return grid
+
+
+def _listed(counts: Mapping[str, int]) -> Iterator[tuple[str, int]]:
+    ranked = list(counts.items())
+    most = ranked if len(ranked) <= LISTED else ranked[: LISTED - 1]
+    yield from most
+    if rest := ranked[len(most) :]:
+        yield f"{len(rest)} others", sum(count for _, count in rest)
+
+
+def _asked(found: Stats, glyphs: Glyphs) -> Iterator[Table]:
+    """How often each model was asked who decides, whatever came of it."""
+    if found.asked:
+        named = {name or "unknown model": count for name, count in found.asked.items()}
+        yield _shares(named, found.decisions, glyphs)
+
+
+def _outcomes(found: Stats, glyphs: Glyphs) -> Table:
+    grid = columns("", "right", "right", "wrap")
+    for letters, count in _listed(found.outcomes):
+        known = len(letters) == 2 and letters[0] in WHO
+        said = ", ".join(spell(letters)) if known else ""
+        style = style_of(letters) if known else ""
+        grid.add_row(Text(letters, style), f"{count:,}", percent(count, found.decisions), Text(said, "dim"))
+    return grid
+
+
+def _latency(found: Stats, glyphs: Glyphs) -> Text:
+    times = (Text.assemble((f"{name} ", "dim"), (elapsed(us, glyphs), "bold")) for name, us in found.latency_us.items())
+    return Text(f" {glyphs.dot} ").join(times)
+
+
+def _money(found: Stats, glyphs: Glyphs) -> Iterator[RenderableType]:
+    answers = sum(spent.answers for spent in found.spent)
+    if not answers:
+        yield Text("unknown: nothing was written down about the answers", "dim")
+        return
+    yield _by_model(found.spent, glyphs)
+    priced, compared = (sum(getattr(one, name) for one in found.spent) for name in ("priced", "compared"))
+    costs = [one.cost_usd for one in found.spent if one.cost_usd is not None]
+    yield _sum("spent", sum(costs) if costs else None, f"known for {priced:,} of {counted(answers, 'answer')}")
+    deciding = [one.classifier_usd for one in found.spent if one.classifier_usd is not None]
+    yield _sum("deciding", sum(deciding) if deciding else None, "")
+    yield _sum("saved", found.saved_usd, f"against the most expensive slot, known for {compared:,} of {answers:,}")
+
+
+def _sum(name: str, amount: float | None, known: str) -> Text:
+    text = Text.assemble((f"{name} ", "dim"), (dollars(amount), "bold"))
+    if amount is not None and known:
+        text.append(f"  {known}", "dim")
+    return text
+
+
+def _by_model(spent: tuple[Spent, ...], glyphs: Glyphs) -> Table:
+    grid = columns("fold", "right", "right", "right")
+    dim = "dim"
+    grid.add_row(Text("model", dim), Text("answers", dim), Text("tokens in, out", dim), Text("cost", dim))
+    ranked = sorted(spent, key=lambda one: -one.answers)
+    for one in ranked[:LISTED]:
+        name = Text(visible(one.model or one.slot or "unknown"), "bold")
+        if one.slot and one.model:
+            name.append(f" {visible(one.slot)}", dim)
+        if one.ended != "answered":
+            name.append(f" {one.ended}", "yellow")
+        counts = [f"{count:,}" if count is not None else "unknown" for count in (one.input_tokens, one.output_tokens)]
+        tokens = counts[0] if counts == ["unknown"] * 2 else ", ".join(counts)
+        grid.add_row(name, f"{one.answers:,}", tokens, dollars(one.cost_usd))
+    if len(ranked) > LISTED:
+        rest = ranked[LISTED:]
+        grid.add_row(Text(f"and {len(rest)} more", dim), f"{sum(one.answers for one in rest):,}", "", "")
+    return grid
+
+
+def by_key(used: Sequence[KeyUse]) -> RenderableType:
+    """A row for each key: how often it asked, for how much, and when last."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim", show_edge=False)
+    table.add_column("key", no_wrap=True)
+    for title in ("name", "tenant"):
+        table.add_column(title, overflow="fold")
+    for title in ("decisions", "spent", "last"):
+        table.add_column(title, justify="right", no_wrap=True)
+    for use in used:
+        own = "(its own)" if use.id == use.tenant else visible(use.tenant)
+        when = datetime.fromtimestamp(use.last_ms / 1000).strftime("%Y-%m-%d %H:%M")
+        row = (use.id or "(none)", visible(use.name), own if use.id else visible(use.tenant))
+        table.add_row(*row, f"{use.decisions:,}", dollars(use.spent_usd), when)
+    return Rail(table, "")
+
+
+def _waiting(waiting: Backlog) -> Iterator[Text]:
+    if waiting.spool_bytes:
+        yield Text(f"{waiting.spool_bytes:,} bytes of decisions are not in the database yet", "yellow")
+    if waiting.rejected:
+        yield Text(f"{counted(waiting.rejected, 'row')} no database takes: see {visible(waiting.folder)}", "bold red")

@@ -1,0 +1,316 @@
+"""The table of commands: what each is called, does and looks like in use. Help is read here, without an import."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Command(NamedTuple):
+    """A row of the table. The help stands here because reading it must not cost an import."""
+
+    name: str
+    help: str
+    """The first sentence is the one in the list of commands."""
+    examples: tuple[str, ...]
+
+
+DECIDE = (
+    Command(
+        "route",
+        "Decide what happens with one question.",
+        (
+            'turnout route "Define entropy" -p study',
+            "git log -1 --format=%B | turnout route --json",
+            'turnout route "And the second one?" --session chat.jsonl',
+        ),
+    ),
+    Command(
+        "explain",
+        "Draw how a decision came about, and what would change it.\n\n"
+        "Every layer with its time, what fired and how much it adds, scores, gates, the policy that follows, and which "
+        "route it would be without one signal. With --plan, an overview of a compound question instead: each part "
+        "with its role, its words, its routes and sources, and who decided it.",
+        (
+            'turnout explain "Prove step by step that sqrt(2) is irrational"',
+            'turnout explain "Define entropy" -p study',
+            'turnout explain --plan "Will it rain in Paris, and who won the game?" -p sources',
+        ),
+    ),
+    Command(
+        "batch",
+        "Decide a whole JSONL file, on all cores.\n\n"
+        'Every row gives exactly one row, in order: {"row", "id" if it had one, "decision"}, or {"row", "error"}. '
+        "Local layers only: no model is asked. The exit code is 1 if some row could not be decided.",
+        (
+            "turnout batch questions.jsonl -p tiers -o decisions.jsonl",
+            "zcat logs.gz | turnout batch - --field prompt | jq .decision.route",
+        ),
+    ),
+)
+
+SERVE = (
+    Command(
+        "serve",
+        "Serve the gateway: clients change their base URL and ask for `auto`.\n\n"
+        "OpenAI's and Anthropic's interfaces and Turnout's own, on this machine by default. Every decision is "
+        "logged. Without a provider's key a built-in demonstration model answers. Needs the extra: pip install "
+        "'turnout[serve]'.",
+        (
+            "turnout serve",
+            "turnout serve --port 9000 -p tiers-local",
+            "turnout serve --host 0.0.0.0 --db postgresql://turnout@db.example.org/turnout",
+        ),
+    ),
+    Command(
+        "models",
+        "List, try or change the models that fill the slots.",
+        (
+            "turnout models list",
+            "turnout models test simple",
+            "turnout models set simple ollama/llama3.2",
+            "turnout models set main mine/large --base-url https://models.example.org/v1",
+        ),
+    ),
+    Command(
+        "embed",
+        "Install the sentence embedder of this machine, or see what is installed.\n\n"
+        "A student that was trained with vectors needs the embedder they are from.",
+        (
+            "turnout embed install --from minilm",
+            "turnout embed list",
+            'turnout embed text "Where is my parcel?" "When does my order arrive?" "Define entropy"',
+        ),
+    ),
+    Command(
+        "keys",
+        "Make, list, change or revoke the keys of a server.\n\n"
+        "On one machine none is needed. As soon as there is one, every request needs one.",
+        (
+            "turnout keys create alice",
+            "turnout keys create ci --tenant ci --ceiling MEDIUM --budget-usd 5 --days 30",
+            "turnout keys list",
+            "turnout keys update 4k2m9x0c7q1z --budget-day-usd 2 --remove ceiling",
+            "turnout keys revoke 4k2m9x0c7q1z",
+        ),
+    ),
+    Command(
+        "doctor",
+        "See what is installed here, what is missing, and what to do.\n\n"
+        "The exit code is 1 only if something is broken.",
+        ("turnout doctor",),
+    ),
+)
+
+LOG = (
+    Command(
+        "log",
+        "List the decisions that were logged, the newest last.\n\n"
+        "A line each: when, the end of its id, the outcome letters, the route, how sure, by whom, and the question. "
+        "turnout route logs what it decides; so does every program that opens the decision log.",
+        (
+            "turnout log",
+            "turnout log --follow",
+            "turnout log --since 2h --outcome 'F?' --text refund",
+            "turnout log --key 4k2m9x0c7q1z",
+            "turnout log --json -n 1000 | jq -r .route",
+        ),
+    ),
+    Command(
+        "show",
+        "Draw a logged decision, and what became of it.\n\n"
+        "The picture of turnout explain, as it was decided then; below it what happened, what people said of it and "
+        "which rules of the contract were broken.",
+        ("turnout show", "turnout show 7Q2M5K00", "turnout show last --json | jq .outcome"),
+    ),
+    Command(
+        "stats",
+        "See who decides, how fast and for how much.\n\n"
+        "Shares of each layer over time and the share a model was asked for, routes, outcomes, latency, and spending "
+        "where the log knows it.",
+        (
+            "turnout stats",
+            "turnout stats --since 7d --by day -p tiers",
+            "turnout stats --by key --since 30d",
+            "turnout stats --json | jq .model_share",
+        ),
+    ),
+    Command(
+        "feedback",
+        "Say whether a decision was right, or what it should have been.\n\n"
+        "The decision stays as it is; your word is kept beside it, and the last word counts.",
+        (
+            "turnout feedback last right",
+            "turnout feedback last RETRIEVAL",
+            'turnout feedback 7Q2M5K00 wrong --note "the tables were never asked for"',
+        ),
+    ),
+    Command(
+        "export",
+        "Write the decision log as rows to learn from.\n\n"
+        "One row a decision, parts of compound questions included: its text, who says what it is (a human's word wins "
+        "over a teacher's), what was decided and what came of it. JSONL, or Parquet in row groups.",
+        (
+            "turnout export labels.parquet --labelled",
+            "turnout export -p assist --since 30d | jq -r .text",
+        ),
+    ),
+    Command(
+        "contract",
+        "See whether the rules of a contract were kept.\n\n"
+        "The rules a profile declares are checked on every decision and on what happened after it.",
+        ("turnout contract report --since 7d", "turnout contract flips -p assist"),
+    ),
+    Command(
+        "db",
+        "Migrate, verify, back up, restore or prune the decision log.",
+        (
+            "turnout db info",
+            "turnout db backup friday.db",
+            "turnout db restore friday.db --db postgresql://turnout@db.example.org/turnout",
+            "turnout db prune --keep-days 90 --text-days 30",
+        ),
+    ),
+)
+
+PROFILE = (
+    Command(
+        "profiles",
+        "List the profiles that ship with Turnout, or show one.",
+        (
+            "turnout profiles",
+            "turnout profiles show study",
+            "turnout profiles show tiers --json | jq .profile.routes",
+        ),
+    ),
+    Command(
+        "init",
+        "Start a profile from a few example questions.\n\n"
+        "Writes NAME.toml, commented, with phrases proposed from the words that are distinctive for each route, and "
+        "NAME.cases.jsonl, the examples as golden cases. Without examples: a small working demonstration.",
+        (
+            "turnout init support --from examples.jsonl",
+            'turnout init support --route "billing=I want a refund" --route "technical=The app crashes"',
+        ),
+    ),
+    Command(
+        "check",
+        "Find every mistake in a profile; run its golden cases.\n\n"
+        "Each mistake with file, line and suggestion. The exit code is 1 if there is one, or if a case that must hold "
+        "does not.",
+        ("turnout check my-profile.toml", "turnout check tiers --cases", "turnout check tiers --cases mine.jsonl"),
+    ),
+    Command(
+        "diff",
+        "Compare two profiles, or what was decided with what is decided now.\n\n"
+        "How many questions get another route, from which to which, how outcomes shift, and the questions themselves "
+        "with what fired. OLD and NEW are compared on the questions of a file or, with --from-log, of the decision "
+        "log. Without them, recorded decisions are compared with what --profile decides now: of decisions that "
+        "profile has made, any difference in route, outcome or confidence is an error. Local layers only: no model is "
+        "asked. The exit code is 1 if there is such an error, or a row that could not be read.",
+        (
+            "turnout diff tiers my-profile.toml questions.jsonl",
+            "turnout diff tiers my-profile.toml --from-log --since 7d",
+            "turnout diff decisions.jsonl -p tiers",
+            "turnout diff --from-log -p tiers",
+            "turnout batch questions.jsonl --with-text | turnout diff -",
+        ),
+    ),
+    Command(
+        "schema",
+        "Print the JSON Schema of profile files, for editors.\n\n"
+        "It knows every key, type and range, and the keys of each kind of layer that is installed here.",
+        ("turnout schema -o profile.schema.json",),
+    ),
+)
+
+LEARN = (
+    Command(
+        "train",
+        "Train a profile's student on labelled questions.\n\n"
+        "Duplicates are collapsed, rows that look planted are set aside, a fifth is held out to judge by, and the "
+        "student becomes a candidate: turnout student promote lets it serve. With --outcomes a profile learns which "
+        "model is good enough. Needs the extra: pip install 'turnout[learn]'.",
+        (
+            "turnout train labels.jsonl more.csv -p assist",
+            "turnout train --from-log --since 30d -p assist --promote",
+            "turnout train --outcomes outcomes.jsonl -p tiers-learned --keep-quality 95%",
+        ),
+    ),
+    Command(
+        "evaluate",
+        "Measure a profile's layers on labelled questions.\n\n"
+        "Accuracy and calibration of each local layer and of all together, who is taken for whom, and the share that "
+        "is left to a language model; two models are compared on the same questions. Needs the extra: pip install "
+        "'turnout[learn]'.",
+        (
+            "turnout evaluate labels.jsonl -p assist",
+            "turnout evaluate labels.jsonl -p assist --model old --model new",
+            "turnout evaluate labels.jsonl -p assist --card card.html",
+        ),
+    ),
+    Command(
+        "calibrate",
+        "Choose all gates of a profile together, with a bound on errors.\n\n"
+        "The largest share that local layers may decide such that at most so much of it is wrong: proven on labelled "
+        "questions, for any number of them. With --out the gates are written as a profile that extends the old one. "
+        "The exit code is 1 if nothing could be proven. Needs the extra: pip install 'turnout[learn]'.",
+        (
+            "turnout calibrate labels.jsonl -p assist --max-error 2% --confidence 95%",
+            "turnout calibrate labels.jsonl -p assist --out my-assist.toml",
+        ),
+    ),
+    Command(
+        "tune",
+        "Fit the weights of a signals layer to labelled questions.\n\n"
+        "Weights, band edges and steepness move, signs and overrides stay. Accuracy before and after comes from "
+        "questions that fitted nothing. With --out the numbers are written as a profile that extends the old one, if "
+        "they are shown to be better; the exit code is 1 if they are not.",
+        (
+            "turnout tune labels.jsonl -p tiers-local --out my-tiers.toml",
+            "turnout tune labels.csv -p study --layer local --json | jq .moved",
+        ),
+    ),
+    Command(
+        "student",
+        "Watch, promote or roll back the students of a profile.",
+        (
+            "turnout student shadow -p assist",
+            "turnout student promote -p assist",
+            "turnout student rollback -p assist",
+            "turnout student drift -p assist",
+        ),
+    ),
+)
+
+COMMANDS: dict[str, tuple[Command, ...]] = {
+    "Decide": DECIDE,
+    "Serve": SERVE,
+    "Log": LOG,
+    "Profile": PROFILE,
+    "Learn": LEARN,
+}
+"""The commands by what they are for, in the order of the help."""
+
+SUBCOMMANDS = frozenset({"profiles", "contract", "db", "models", "keys", "embed", "student"})
+"""Commands that have commands of their own."""
+
+RENAMED: dict[str, tuple[str, ...]] = {
+    "plan": ("explain", "--plan"),
+    "replay": ("diff",),
+    "shadow": ("student", "shadow"),
+    "promote": ("student", "promote"),
+    "rollback": ("student", "rollback"),
+    "drift": ("student", "drift"),
+}
+"""What commands were called before, and are called now. The old names work in this version, and no longer."""
+
+
+def examples(*commands: Command) -> str:
+    """How the help ends: all examples of one command, the first of each of several."""
+    lines = commands[0].examples if len(commands) == 1 else [command.examples[0] for command in commands]
+    return "\n".join(("Examples:", *(f"  {line}" for line in lines)))
+
+
+def examples_of(name: str) -> str:
+    """The examples of the command of that name."""
+    return examples(*(command for commands in COMMANDS.values() for command in commands if command.name == name))

@@ -1,0 +1,256 @@
+"""OpenAI's chat completions, and what they have in common with its responses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct
+from msgspec.structs import astuple, replace
+
+from turnout.core.errors import Refused
+from turnout.models.price import Usage
+from turnout.models.provider import Wire
+from turnout.models.refusal import Refusal
+
+from .format import (
+    MESSAGES,
+    UNREADABLE,
+    Format,
+    Name,
+    check_count,
+    count_at,
+    decoded,
+    mentions,
+    prepare,
+    text_at,
+    words_of,
+)
+from .sse import Event
+from .value import Delta, Message, MessagePart, ModelRequest, ModelResponse, PartKind, StopReason
+
+# What a `service_tier` may be without costing more than the list says.
+TIERS = ("auto", "default", "flex", "standard")
+# Parts with words, parts that are as long as their bytes are, and pictures.
+WORDS = ("text", "input_text", "output_text")
+SIZED = (*WORDS, "refusal", "summary_text", "reasoning_text")
+PICTURES = ("image_url", "input_image", "image")
+STOPS: Mapping[Any, StopReason] = {
+    "stop": "stop",
+    "length": "length",
+    "tool_calls": "tools",
+    "function_call": "tools",
+    "content_filter": "filter",
+}
+
+
+class OpenAIPart(Struct):
+    type: str = "text"
+    text: str | None = ""
+    image_url: Raw = Raw(b"")
+
+
+class ChatMessage(Struct):
+    role: Name
+    content: str | list[OpenAIPart] | None = None
+    tool_calls: Raw = Raw(b"")
+    tool_call_id: Any = None
+
+
+class ChatDelta(Struct):
+    content: Any = None
+    tool_calls: Any = None
+    function_call: Any = None
+    refusal: Any = None
+    reasoning: Any = None
+    reasoning_content: Any = None
+    audio: Any = None
+
+
+class ChatChoice(Struct):
+    delta: ChatDelta | None = None
+    finish_reason: Any = None
+
+
+class ChatChunk(Struct):
+    choices: list[ChatChoice] | None = None
+    usage: Raw = Raw(b"null")
+    error: Any = None
+
+
+class ChatStreamOptions(Struct):
+    include_usage: bool | None = False
+
+
+_chunk = msgspec.json.Decoder(ChatChunk)
+_any = msgspec.json.Decoder()
+prepare(list[ChatMessage], ChatStreamOptions)
+
+
+class OpenAIFormat(Format):
+    """What OpenAI's two formats share."""
+
+    def surcharge(self, fields: Mapping[str, Raw], parts: Sequence[MessagePart]) -> str:
+        tier = decoded(fields, "service_tier", str, "auto")
+        faster = "" if tier in TIERS else f"service_tier {tier[:40]!r}"
+        return next((part.name for part in parts if part.kind == "audio"), faster)
+
+    def write_error(self, status: int, kind: str, message: str, decision: str, refusal: Refusal | None = None) -> bytes:
+        return msgspec.json.encode({"error": error_object(kind, message, decision, refusal)})
+
+
+class ChatFormat(OpenAIFormat):
+    wire: Wire = "openai-chat"
+    input = ("messages", "tools", "functions", "response_format", "tool_choice")
+    limits = ("max_completion_tokens", "max_tokens")
+    unpriced = ("audio", "prediction", "search_parameters", "web_search_options", "plugins", "models", "extra_body")
+    client_tools = ("function", "custom")
+    choices = ("n", "best_of")
+
+    def read(self, body: bytes) -> ModelRequest:
+        request = super().read(body)
+        if "stream_options" not in request.fields:
+            return request
+        options = decoded(request.fields, "stream_options", ChatStreamOptions, ChatStreamOptions())
+        return replace(request, wants_usage=options.include_usage is True)
+
+    def read_messages(self, fields: Mapping[str, Raw]) -> list[Message]:
+        messages: list[ChatMessage] = decoded(fields, "messages", list[ChatMessage], [])
+        if not messages:
+            raise Refused(400, "invalid_request_error", "messages: a chat completion needs at least one message")
+        check_count("messages", len(messages), MESSAGES)
+        return [_message(one) for one in messages]
+
+    def thinks(self, fields: Mapping[str, Raw]) -> bool:
+        effort = bytes(fields.get("reasoning_effort", b"null"))
+        return effort not in (b"null", b'"none"') or bool(mentions(fields, ("reasoning", "thinking")))
+
+    def write_request(
+        self, messages: Sequence[Message], max_tokens: int, schema: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        said = [{"role": message.role, "content": message.text} for message in messages]
+        fields: dict[str, Any] = {"messages": said, "max_tokens": max_tokens, "temperature": 0, "stream": False}
+        if schema is not None:
+            form = {"name": "verdict", "schema": schema, "strict": True}
+            fields["response_format"] = {"type": "json_schema", "json_schema": form}
+        return fields
+
+    def read_parts(self, response: ModelResponse) -> tuple[list[MessagePart], StopReason]:
+        choice = _any.decode(response.fields["choices"])[0]
+        message = choice["message"]
+        calls = [_call(call) for call in message.get("tool_calls") or ()]
+        text = MessagePart(text=str(message.get("content") or ""))
+        return [text, *calls], STOPS.get(choice.get("finish_reason"), "other")
+
+    def count(self, told: Mapping[str, Any], so_far: Usage) -> Usage:
+        read = count_at(told, "prompt_tokens")
+        # Some count a model's thoughts in the total alone.
+        written = max(count_at(told, "completion_tokens"), count_at(told, "total_tokens") - read)
+        return Usage(read, written, count_at(told, "prompt_tokens_details", "cached_tokens"), final=True)
+
+    def read_event(self, event: Event, so_far: Usage) -> Delta:
+        if event.data == b"[DONE]":
+            return Delta("end", so_far)
+        if not event.data:
+            return Delta("other", so_far)
+        chunk = _chunk.decode(event.data)
+        choices = chunk.choices or []
+        values = [value for choice in choices if choice.delta is not None for value in astuple(choice.delta)]
+        stop = next((choice.finish_reason for choice in choices if choice.finish_reason), None)
+        tokens = sum(map(words_of, values))
+        told = self.read_usage(chunk.usage, so_far) if b'"usage"' in event.data else None
+        usage = so_far.before(tokens)
+        if told is not None:
+            # Some tell in every chunk how far they are.
+            usage = told if stop or not choices else replace(told, final=False)
+        text = choices[0].delta.content if choices and choices[0].delta is not None else None
+        return Delta(
+            "error" if chunk.error is not None else "delta" if stop or any(values) else "prelude",
+            usage,
+            text_at(text),
+            tokens,
+            STOPS.get(stop, "other") if stop else None,
+            is_usage=told is not None and not choices,
+        )
+
+    def write_response(self, ident: str, model: str, text: str, usage: Usage) -> bytes:
+        message = {"role": "assistant", "content": text}
+        choices = [{"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}]
+        head = _head(ident, model) | {"object": "chat.completion"}
+        return msgspec.json.encode({**head, "choices": choices, "usage": _usage(usage)})
+
+    def write_stream(self, ident: str, model: str, pieces: Sequence[str], usage: Usage) -> Iterator[bytes]:
+        head = _head(ident, model) | {"object": "chat.completion.chunk"}
+        deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}, *({"content": one} for one in pieces), {}]
+        for delta in deltas:
+            choice = {"index": 0, "delta": delta, "finish_reason": None if delta else "stop"}
+            yield _data({**head, "choices": [choice]})
+        yield _data({**head, "choices": [], "usage": _usage(usage)})
+        yield b"data: [DONE]\n\n"
+
+    def write_error_event(self, kind: str, message: str, decision: str) -> bytes:
+        return _data({"error": error_object(kind, message, decision)})
+
+
+def read_content(content: str | list[OpenAIPart] | None, ident: str = "") -> tuple[MessagePart, ...]:
+    """The parts of a message; `ident` is the call's whose result it is."""
+    if content is None or isinstance(content, str):
+        return (MessagePart("text", content or "", ident),)
+    return tuple(_part(one, ident) for one in content)
+
+
+def _part(part: OpenAIPart, ident: str) -> MessagePart:
+    if part.type in WORDS:
+        return MessagePart(text=part.text or "", id=ident)
+    if part.type in PICTURES:
+        return MessagePart("image", images=(part.image_url,))
+    # Sound has prices of its own.
+    kind: PartKind = "audio" if "audio" in part.type or "video" in part.type else "other"
+    return MessagePart(kind, name=part.type, is_unsized=part.type not in SIZED)
+
+
+def _message(message: ChatMessage) -> Message:
+    role = "system" if message.role == "developer" else message.role
+    parts = read_content(message.content, text_at(message.tool_call_id))
+    if message.tool_calls and bytes(message.tool_calls) != b"null":
+        parts += tuple(_calls(message.tool_calls))
+    return Message(role, parts)
+
+
+def _calls(raw: Raw) -> list[MessagePart]:
+    """The calls of a message; one that says nothing where they are not as they should be."""
+    try:
+        calls = _any.decode(raw)
+    except UNREADABLE:
+        calls = None
+    return [_call(one) for one in calls] if isinstance(calls, list) and calls else [_call(None)]
+
+
+def _call(call: Any) -> MessagePart:
+    call = call if isinstance(call, dict) else {}
+    function = call.get("function")
+    function = function if isinstance(function, dict) else {}
+    name, arguments = text_at(function.get("name")), text_at(function.get("arguments"))
+    return MessagePart("call", arguments, text_at(call.get("id")), name, is_bound=True)
+
+
+def error_object(kind: str, message: str, decision: str, refusal: Refusal | None = None) -> dict[str, Any]:
+    """The inside of an OpenAIFormat error; the decision's id lets an operator find out more than a client is told."""
+    told = f"{message} (decision {decision})" if decision else message
+    if refusal is not None and refusal.is_told:
+        return {"message": told, "type": refusal.kind or kind, "param": refusal.param, "code": refusal.code}
+    return {"message": told, "type": kind, "param": None, "code": kind}
+
+
+def _head(ident: str, model: str) -> dict[str, Any]:
+    return {"id": f"chatcmpl-{ident}", "created": 0, "model": model}
+
+
+def _usage(usage: Usage) -> dict[str, int]:
+    read, written = usage.input_tokens, usage.output_tokens
+    return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
+
+
+def _data(value: Mapping[str, Any]) -> bytes:
+    return b"data: " + msgspec.json.encode(value) + b"\n\n"

@@ -1,0 +1,318 @@
+"""What the wire formats have in common: a body is taken apart one level deep, and what is not looked at stays the bytes
+it was. Everything here is pure.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from itertools import takewhile
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, Raw
+
+from turnout.core.errors import Refused
+from turnout.core.query import MAX_CHARACTERS, Turn
+from turnout.models.price import MOST_TOKENS, Usage
+from turnout.models.provider import Wire
+from turnout.models.refusal import Refusal
+
+from .sse import Event
+from .value import Delta, Message, MessagePart, ModelRequest, ModelResponse, StopReason, Tool
+
+MESSAGES = 5000
+TOOLS = 512
+# Of all messages together, in UTF-8.
+TEXT_BYTES = MAX_CHARACTERS
+# Of a name: a model's, a conversation's. The longest that providers give are some hundred characters.
+NAME_CHARACTERS = 512
+# Of what a decoder says is wrong: it repeats what it found, however long that is.
+SAID_CHARACTERS = 300
+Name = Annotated[str, Meta(max_length=NAME_CHARACTERS)]
+# A number of tokens or answers beyond this is a mistake; below, what is too many is the provider's to say.
+Count = Annotated[int, Meta(ge=-1_000_000_000, le=1_000_000_000)]
+# Characters of English per token, about: for checks before a provider has counted.
+TOKEN_CHARACTERS = 4
+# What an image costs a model to look at, about (a 1092 x 1092 picture with Anthropic).
+IMAGE_TOKENS = 1600
+
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What reading JSON raises: not JSON or not of the type it must have, not UTF-8, nested without end."""
+
+# Members of a body that say nothing.
+_SILENT = (b"null", b"false", b"[]", b"{}", b'""')
+# Strings of an event that no model wrote.
+_WORDLESS = frozenset(("id", "type", "index", "signature"))
+_LETTERS = bytes(range(ord("a"), ord("z") + 1))
+
+_members = msgspec.json.Decoder(dict[str, Raw])
+# Made once for each of the few types there are: working a type out takes longer than reading it. And made when the
+# formats are imported, before there are threads: msgspec does not work out one type for two at once.
+_decoder = cache(msgspec.json.Decoder)
+
+
+def prepare(*kinds: Any) -> None:
+    """Make the decoders of these types."""
+    for kind in kinds:
+        _decoder(kind)
+
+
+prepare(str, bool, Count, Any, list[Tool])
+
+
+class Format:
+    """One wire format: reads and writes it. A format says what its members are called and what its messages are."""
+
+    wire: Wire
+    input: tuple[str, ...]
+    """The members of a request that a model reads."""
+    limits: tuple[str, ...] = ("max_tokens",)
+    """The members that limit how long an answer may be."""
+    unpriced: tuple[str, ...]
+    """Members that are billed otherwise than by the listed price of a token."""
+    client_tools: tuple[str, ...]
+    """How the types of tools begin that run at the client."""
+    hosted: tuple[str, ...] = ()
+    """Members that have the provider run something."""
+    choices: tuple[str, ...] = ()
+    """Members that ask for more than one answer."""
+
+    # --- requests
+
+    def read(self, body: bytes) -> ModelRequest:
+        """A request; raises Refused for what no provider would take."""
+        fields = read_members(body)
+        messages = self.read_messages(fields)
+        parts = [part for message in messages for part in message.parts]
+        tools: list[Tool] = decoded(fields, "tools", list[Tool], [])
+        check_count("tools", len(tools), TOOLS)
+        turns = tuple(Turn(message.role, message.text) for message in messages if message.role)
+        check_text(turns, 413)
+        key = name_in(fields, "prompt_cache_key")
+        seen = tuple(fields[name] for name in self.input if name in fields)
+        # Nearly all parts are words, of which nothing else is to be known.
+        marked = [part for part in parts if part.kind != "text" or part.is_cached]
+        images = tuple(image for part in marked for image in part.images)
+        size = max(0, sum(map(len, seen)) - sum(map(len, images)))
+        model = name_in(fields, "model")
+        if not model:
+            raise Refused(400, "invalid_request_error", "model: name one, or `auto` to let Turnout choose")
+        return ModelRequest(
+            wire=self.wire,
+            model=model,
+            fields=fields,
+            messages=tuple(messages),
+            turns=turns,
+            tools=tuple(tools),
+            stream=decoded(fields, "stream", bool, False),
+            fresh=self.is_fresh(messages),
+            bound=any(part.is_bound for part in marked),
+            conversation=_conversation(key, turns),
+            tokens=size // TOKEN_CHARACTERS + len(images) * IMAGE_TOKENS,
+            input=seen,
+            images=images,
+            # Which of several limits counts is the provider's to say.
+            max_tokens=max(read_count(fields, name) or 0 for name in self.limits) or None,
+            has_limit=bool(mentions(fields, self.limits)),
+            is_unsized=any(part.is_unsized for part in marked),
+            choices=max((read_count(fields, name) or 1 for name in self.choices), default=1),
+            caches=any(part.is_cached for part in marked) or any(tool.cache_control is not None for tool in tools),
+            thinks=self.thinks(fields),
+            hosted=hosted_tool(tools, self.client_tools) or mentions(fields, self.hosted),
+            unpriced=mentions(fields, self.unpriced) or self.surcharge(fields, marked),
+        )
+
+    def read_messages(self, fields: Mapping[str, Raw]) -> list[Message]:
+        raise NotImplementedError
+
+    def is_fresh(self, messages: Sequence[Message]) -> bool:
+        """Whether they end with a user's, but for instructions a client adds after it."""
+        return next((message.role == "user" for message in reversed(messages) if message.role != "system"), False)
+
+    def thinks(self, fields: Mapping[str, Raw]) -> bool:
+        """Whether a request itself asks the model to think."""
+        return bool(mentions(fields, ("reasoning",)))
+
+    def surcharge(self, fields: Mapping[str, Raw], parts: Sequence[MessagePart]) -> str:
+        """What of a request costs more than the list says, beside the members that always do."""
+        return ""
+
+    def write_request(
+        self, messages: Sequence[Message], max_tokens: int, schema: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """The members of a request for text, or for one object of a schema; its model is not among them."""
+        raise NotImplementedError
+
+    # --- responses
+
+    def read_response(self, body: bytes) -> ModelResponse:
+        """A whole answer; raises one of UNREADABLE. Whatever else it says, it is passed on."""
+        fields = _members.decode(body)
+        return ModelResponse(fields, self.read_usage(fields.get("usage"), Usage()))
+
+    def read_parts(self, response: ModelResponse) -> tuple[list[MessagePart], StopReason]:
+        """What it says, and why it ended; raises DecodeError or LookupError if it is not of this format."""
+        raise NotImplementedError
+
+    def read_usage(self, raw: Raw | None, so_far: Usage) -> Usage | None:
+        """The tokens an answer speaks of; None if it speaks of none that can be read."""
+        try:
+            told = _decoder(Any).decode(raw) if raw is not None else None
+        except UNREADABLE:
+            return None
+        return self.count(told, so_far) if isinstance(told, dict) and told else None
+
+    def count(self, told: Mapping[str, Any], so_far: Usage) -> Usage:
+        raise NotImplementedError
+
+    def read_event(self, event: Event, so_far: Usage) -> Delta:
+        """An event of a stream, `so_far` the usage before it; raises one of UNREADABLE for half an event."""
+        raise NotImplementedError
+
+    def write_response(self, ident: str, model: str, text: str, usage: Usage) -> bytes:
+        raise NotImplementedError
+
+    def write_stream(self, ident: str, model: str, pieces: Sequence[str], usage: Usage) -> Iterator[bytes]:
+        """The same in pieces, event by event."""
+        raise NotImplementedError
+
+    # --- errors
+
+    def write_error(self, status: int, kind: str, message: str, decision: str, refusal: Refusal | None = None) -> bytes:
+        """An error as a client of this format expects it; a provider's with the names the provider gave it."""
+        raise NotImplementedError
+
+    def write_error_event(self, kind: str, message: str, decision: str) -> bytes:
+        """The end of a stream that was cut."""
+        raise NotImplementedError
+
+
+def read_members(body: bytes) -> dict[str, Raw]:
+    """The members of a JSON object, each still as its bytes."""
+    try:
+        return _members.decode(body)
+    except UNREADABLE as error:
+        raise Refused(400, "invalid_request_error", f"the body is not a JSON object: {told(error)}") from None
+
+
+def decoded(fields: Mapping[str, Raw], name: str, kind: Any, default: Any = None) -> Any:
+    """One member, of the type it must have."""
+    raw = fields.get(name)
+    if raw is None or (len(raw) == 4 and bytes(raw) == b"null"):
+        return default
+    try:
+        return _decoder(kind).decode(raw)
+    except UNREADABLE as error:
+        raise Refused(400, "invalid_request_error", f"{name}: {told(error)}") from None
+
+
+def told(error: Exception) -> str:
+    """What a decoder says, without the whole of a value that it quotes."""
+    said = str(error)
+    return said if len(said) <= SAID_CHARACTERS else f"{said[:SAID_CHARACTERS]}…"
+
+
+def name_in(fields: Mapping[str, Raw], name: str) -> str:
+    """A member that names something; empty if it is not there."""
+    found: str = decoded(fields, name, str, "")
+    if len(found) > NAME_CHARACTERS:
+        said = f"{name}: a name of {len(found):,} characters; at most {NAME_CHARACTERS} are taken"
+        raise Refused(400, "invalid_request_error", said)
+    return found
+
+
+def check_count(name: str, count: int, most: int) -> None:
+    """Refuse a list that is longer than is taken."""
+    if count > most:
+        raise Refused(413, "invalid_request_error", f"{count:,} {name}; at most {most:,} are taken: send fewer")
+
+
+def check_text(turns: Iterable[Turn], status: int) -> None:
+    """Refuse more text than is taken: in bytes, which is what it costs to read it and to write it down."""
+    size = sum(len(turn.text) if turn.text.isascii() else len(turn.text.encode()) for turn in turns)
+    if size > TEXT_BYTES:
+        said = f"the text is {size:,} bytes long in UTF-8; at most {TEXT_BYTES:,} are taken: shorten it"
+        raise Refused(status, "invalid_request_error", said)
+
+
+def read_count(fields: Mapping[str, Raw], name: str) -> int | None:
+    """A number of tokens or answers the client states; None if it states none, or none that counts anything: that is
+    the provider's to refuse, and must not make a call look cheap."""
+    value: int | None = decoded(fields, name, Count)
+    return value if value is not None and value > 0 else None
+
+
+def mentions(fields: Mapping[str, Raw], names: Iterable[str]) -> str:
+    """The first of these members that is there and says something."""
+    return next((name for name in names if name in fields and bytes(fields[name]) not in _SILENT), "")
+
+
+def hosted_tool(tools: Iterable[Tool], ours: tuple[str, ...]) -> str:
+    """The type of the first tool that does not run at the client: not declared by it, nor one of `ours`."""
+    return next((kind for tool in tools for kind in tool.types() if kind and not kind.startswith(ours)), "")
+
+
+def _conversation(key: str, turns: Sequence[Turn]) -> str:
+    """The same for every turn of a conversation: by the key a client gives it, and by how it begins. Instructions that
+    come later are not the beginning, and would make every turn another conversation."""
+    opening = list(takewhile(lambda turn: turn.role != "user", turns))
+    first = turns[len(opening)].text if len(opening) < len(turns) else ""
+    system = "\n".join(turn.text for turn in opening if turn.role == "system")
+    return hashlib.blake2b(f"{key}\0{system}\0{first}".encode("utf-8", "replace"), digest_size=16).hexdigest()
+
+
+def text_at(value: Any) -> str:
+    """A string that should be there; empty where it is something else."""
+    return value if isinstance(value, str) else ""
+
+
+def count_at(told: Mapping[str, Any], *names: str) -> int:
+    """A number of tokens in a usage, wherever it stands."""
+    value: Any = told
+    for name in names:
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return token_count(value)
+
+
+def token_count(value: object) -> int:
+    """A number of tokens as a provider states it: whatever that is, a count that can be calculated with."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return 0
+    if isinstance(value, float):
+        value = int(min(max(value, 0.0), MOST_TOKENS)) if math.isfinite(value) else 0
+    return min(max(value, 0), MOST_TOKENS)
+
+
+def words_of(value: Any) -> int:
+    """Tokens of the words in a part of a delta, wherever they stand in it."""
+    match value:
+        case str():
+            return most_tokens((value,))
+        case list():
+            return sum(map(words_of, value))
+        case dict():
+            return sum(words_of(one) for key, one in value.items() if key not in _WORDLESS)
+    return 0
+
+
+def most_tokens(texts: Iterable[bytes | Raw | str], without: Iterable[bytes | Raw | str] = ()) -> int:
+    """As many tokens as texts have, or more, without those parts of them. Words of small letters come in tokens of some
+    four; what else there is, signs, digits, capitals, spaces and each byte of other scripts, may be a token of its own.
+    """
+    size, others = _measure(texts)
+    less_size, less_others = _measure(without)
+    return max(-(-(size - less_size) // TOKEN_CHARACTERS), others - less_others, 0)
+
+
+def _measure(texts: Iterable[bytes | Raw | str]) -> tuple[int, int]:
+    """Bytes, and how many of them are no small letters."""
+    raws = [text.encode("utf-8", "replace") if isinstance(text, str) else bytes(text) for text in texts]
+    return sum(map(len, raws)), sum(len(raw.translate(None, _LETTERS)) for raw in raws)
+
+
+def write_event(kind: str, **fields: Any) -> bytes:
+    """An event that has a name, which is its type as well."""
+    return b"event: %b\ndata: %b\n\n" % (kind.encode(), msgspec.json.encode({"type": kind, **fields}))

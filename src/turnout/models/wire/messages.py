@@ -1,0 +1,279 @@
+"""Anthropic's messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from turnout.core.errors import Refused
+from turnout.models.price import MOST_TOKENS, Usage
+from turnout.models.provider import Wire
+from turnout.models.refusal import Refusal
+from turnout.text.extract import is_wrapped
+
+from .format import (
+    MESSAGES,
+    UNREADABLE,
+    Format,
+    Name,
+    check_count,
+    count_at,
+    decoded,
+    prepare,
+    text_at,
+    words_of,
+    write_event,
+)
+from .sse import Event
+from .value import Delta, Message, MessagePart, ModelRequest, ModelResponse, PartKind, Sign, StopReason
+
+# What Anthropic calls an error of each status.
+KINDS = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    402: "billing_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    503: "overloaded_error",
+    504: "timeout_error",
+    529: "overloaded_error",
+}
+STOPS: Mapping[Any, StopReason] = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "max_tokens": "length",
+    "tool_use": "tools",
+    "refusal": "filter",
+}
+SIGNS: Mapping[bytes, Sign] = {
+    b"message_start": "prelude",
+    b"ping": "prelude",
+    b"content_block_start": "prelude",
+    b"content_block_delta": "delta",
+    b"message_delta": "delta",
+    b"message_stop": "end",
+    b"error": "error",
+}
+# What a block is, where that has a name in every format.
+PARTS: Mapping[str, PartKind] = {
+    "text": "text",
+    "image": "image",
+    "thinking": "thought",
+    "redacted_thinking": "thought",
+    "tool_use": "call",
+    "server_tool_use": "call",
+    "mcp_tool_use": "call",
+    "tool_result": "result",
+}
+# Blocks that are as long as their bytes are, and pictures, which have a price of their own.
+SIZED = frozenset((*PARTS, "mcp_tool_result", "search_result", "web_search_tool_result")) - {"tool_result"}
+
+
+class Block(Struct):
+    type: str = "text"
+    text: str = ""
+    content: Any = None
+    source: Raw = Raw(b"")
+    cache_control: Any = None
+    id: Any = None
+    tool_use_id: Any = None
+    name: Any = None
+    input: Raw = Raw(b"")
+
+    @property
+    def inside(self) -> list[Any]:
+        """The blocks of a tool's result."""
+        return self.content if isinstance(self.content, list) else []
+
+
+class BlockType(Struct):
+    type: str = ""
+
+
+class AnthropicMessage(Struct):
+    role: Name
+    content: str | list[Block] = ""
+
+
+class MessageStart(Struct):
+    usage: Raw = Raw(b"null")
+
+
+class MessageEvent(Struct):
+    delta: Any = None
+    content_block: Any = None
+    usage: Raw = Raw(b"null")
+    message: Raw = Raw(b"null")
+
+
+_event = msgspec.json.Decoder(MessageEvent)
+_start = msgspec.json.Decoder(MessageStart | None)
+_typed = msgspec.json.Decoder(BlockType)
+_blocks = msgspec.json.Decoder(list[Block])
+_string = msgspec.json.Decoder(str | None)
+prepare(list[AnthropicMessage], str | list[Block], BlockType)
+
+
+class MessagesFormat(Format):
+    wire: Wire = "anthropic-messages"
+    input = ("messages", "system", "tools", "output_format", "output_config")
+    unpriced = ("speed", "inference_geo", "context_management")
+    client_tools = ("custom", "bash_", "text_editor_", "computer_", "memory_")
+    hosted = ("mcp_servers", "container")
+
+    def read(self, body: bytes) -> ModelRequest:
+        request = super().read(body)
+        return replace(request, caches=True) if "cache_control" in request.fields else request
+
+    def read_messages(self, fields: Mapping[str, Raw]) -> list[Message]:
+        messages: list[AnthropicMessage] = decoded(fields, "messages", list[AnthropicMessage], [])
+        if not messages:
+            raise Refused(400, "invalid_request_error", "messages: at least one message is required")
+        check_count("messages", len(messages), MESSAGES)
+        system = decoded(fields, "system", str | list[Block], "")
+        opening = [Message("system", _parts(system))] if system else []
+        return opening + [Message(message.role, _parts(message.content)) for message in messages]
+
+    def is_fresh(self, messages: Sequence[Message]) -> bool:
+        """Whether the last one has words of the user's: a client adds instructions after it, and notes of its own to a
+        tool's results."""
+        last = next((message for message in reversed(messages) if message.role != "system"), messages[-1])
+        texts = [part.text for part in last.parts if part.kind == "text" and part.text]
+        if any(part.kind == "result" for part in last.parts):
+            texts = [text for text in texts if not is_wrapped(text.strip())]
+        return last.role == "user" and bool(texts)
+
+    def thinks(self, fields: Mapping[str, Raw]) -> bool:
+        asked: BlockType = decoded(fields, "thinking", BlockType, BlockType("disabled"))
+        return asked.type != "disabled"
+
+    def write_request(
+        self, messages: Sequence[Message], max_tokens: int, schema: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        system = "\n\n".join(message.text for message in messages if message.role == "system")
+        said = [{"role": one.role, "content": one.text} for one in messages if one.role != "system"]
+        fields: dict[str, Any] = {"system": system, "messages": said, "max_tokens": max_tokens, "temperature": 0}
+        if schema is not None:
+            fields["tools"] = [{"name": "verdict", "description": "State the verdict.", "input_schema": schema}]
+            fields["tool_choice"] = {"type": "tool", "name": "verdict"}
+        return fields
+
+    def read_parts(self, response: ModelResponse) -> tuple[list[MessagePart], StopReason]:
+        stop = _string.decode(response.fields.get("stop_reason", b"null"))
+        return [_part(block) for block in _blocks.decode(response.fields["content"])], STOPS.get(stop, "other")
+
+    def count(self, told: Mapping[str, Any], so_far: Usage) -> Usage:
+        # The last word is at a stream's end or in an answer that is whole.
+        final = told.get("output_tokens") is not None
+        written = count_at(told, "output_tokens") if "output_tokens" in told else so_far.output_tokens
+        if told.get("input_tokens") is None:
+            return replace(so_far, output_tokens=written, final=final)
+        cached = count_at(told, "cache_read_input_tokens")
+        stored = count_at(told, "cache_creation_input_tokens")
+        hour = min(stored, count_at(told, "cache_creation", "ephemeral_1h_input_tokens"))
+        whole = min(count_at(told, "input_tokens") + cached + stored, MOST_TOKENS)
+        return Usage(whole, written, cached, stored - hour, hour, final)
+
+    def read_event(self, event: Event, so_far: Usage) -> Delta:
+        sign = SIGNS.get(event.name, "other")
+        if not event.name or not event.data:
+            return Delta(sign, so_far)
+        piece = _event.decode(event.data)
+        delta = piece.delta if isinstance(piece.delta, dict) else {}
+        tokens = 0
+        if event.name in (b"content_block_delta", b"content_block_start"):
+            tokens = words_of(piece.delta) + words_of(piece.content_block)
+            # A tool call's name is in its start: that is news for the client already.
+            if isinstance(piece.content_block, dict) and piece.content_block.get("type") == "tool_use":
+                sign = "delta"
+        usage = so_far.before(tokens)
+        if b'"usage"' in event.data:
+            start = _start.decode(piece.message)
+            if start is None:
+                usage = self.read_usage(piece.usage, usage) or usage
+            else:
+                # What a stream begins with is only a start.
+                usage = replace(self.read_usage(start.usage, usage) or usage, final=False)
+        stop = text_at(delta.get("stop_reason"))
+        return Delta(sign, usage, text_at(delta.get("text")), tokens, STOPS.get(stop, "other") if stop else None)
+
+    def write_response(self, ident: str, model: str, text: str, usage: Usage) -> bytes:
+        told = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
+        stop = {"stop_reason": "end_turn", "stop_sequence": None, "usage": told}
+        return msgspec.json.encode({**_head(ident, model), "content": [{"type": "text", "text": text}], **stop})
+
+    def write_stream(self, ident: str, model: str, pieces: Sequence[str], usage: Usage) -> Iterator[bytes]:
+        told = {"input_tokens": usage.input_tokens, "output_tokens": 1}
+        start = {"stop_reason": None, "stop_sequence": None, "usage": told}
+        yield write_event("message_start", message={**_head(ident, model), "content": [], **start})
+        yield write_event("content_block_start", index=0, content_block={"type": "text", "text": ""})
+        for piece in pieces:
+            yield write_event("content_block_delta", index=0, delta={"type": "text_delta", "text": piece})
+        yield write_event("content_block_stop", index=0)
+        stop = {"stop_reason": "end_turn", "stop_sequence": None}
+        yield write_event("message_delta", delta=stop, usage={"output_tokens": usage.output_tokens})
+        yield write_event("message_stop")
+
+    def write_error(self, status: int, kind: str, message: str, decision: str, refusal: Refusal | None = None) -> bytes:
+        told = KINDS.get(status, "api_error" if status >= 500 else "invalid_request_error")
+        if refusal is not None and refusal.kind:
+            told = refusal.kind
+        error: dict[str, Any] = {"type": "error", "error": {"type": told, "message": message}}
+        return msgspec.json.encode(error | ({"request_id": decision} if decision else {}))
+
+    def write_error_event(self, kind: str, message: str, decision: str) -> bytes:
+        return write_event("error", error={"type": "api_error", "message": message})
+
+
+def _parts(content: str | list[Block]) -> tuple[MessagePart, ...]:
+    return (MessagePart(text=content),) if isinstance(content, str) else tuple(map(_part, content))
+
+
+def _part(block: Block) -> MessagePart:
+    kind = PARTS.get(block.type, "other")
+    if kind == "text" and block.cache_control is None:
+        return MessagePart(text=block.text)
+    return MessagePart(
+        kind,
+        text=bytes(block.input).decode() if kind == "call" else block.text,
+        id=text_at(block.tool_use_id if kind == "result" else block.id),
+        name=text_at(block.name) or block.type,
+        images=_images(block),
+        is_bound=kind in ("thought", "call"),
+        is_unsized=_is_unsized(block),
+        is_cached=block.cache_control is not None
+        or any(isinstance(one, dict) and "cache_control" in one for one in block.inside),
+    )
+
+
+def _images(block: Block) -> tuple[Raw | str, ...]:
+    """The images a block is or, as a tool's result, has: those that are sent along; of the others, nothing."""
+    found: list[Raw | str] = [block.source] if block.type == "image" else []
+    for one in block.inside:
+        if isinstance(one, dict) and one.get("type") == "image":
+            source = one.get("source")
+            data = source.get("data") if isinstance(source, dict) else None
+            found.append(data if isinstance(data, str) else "")
+    return tuple(found)
+
+
+def _is_unsized(block: Block) -> bool:
+    """Whether a block has input whose length its bytes do not tell: a document, what its provider has or fetches."""
+    if block.type == "tool_result":
+        return any(not isinstance(one, dict) or one.get("type") not in SIZED for one in block.inside)
+    if block.type == "document" and block.source:
+        try:
+            return _typed.decode(block.source).type != "text"
+        except UNREADABLE:
+            return True  # what it is, is its provider's to say
+    return block.type not in SIZED
+
+
+def _head(ident: str, model: str) -> dict[str, Any]:
+    return {"id": f"msg_{ident}", "type": "message", "role": "assistant", "model": model}

@@ -1,0 +1,230 @@
+"""OpenAI's responses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from turnout.core.errors import Refused
+from turnout.models.price import Usage
+from turnout.models.provider import Wire
+
+from .chat import OpenAIFormat, OpenAIPart, error_object, read_content
+from .format import (
+    MESSAGES,
+    Name,
+    check_count,
+    count_at,
+    decoded,
+    mentions,
+    name_in,
+    prepare,
+    text_at,
+    words_of,
+    write_event,
+)
+from .sse import Event
+from .value import Delta, Message, MessagePart, ModelRequest, ModelResponse, PartKind, Sign, StopReason
+
+# What an item is that is no message, where that has a name in every format.
+ITEMS: Mapping[str, PartKind] = {
+    "reasoning": "thought",
+    "function_call": "call",
+    "custom_tool_call": "call",
+    "function_call_output": "result",
+    "custom_tool_call_output": "result",
+}
+# Items that are as long as their bytes are, and as their parts.
+SIZED = {*ITEMS, "message", "web_search_call", "computer_call", "mcp_list_tools", "mcp_call"}
+SIZED |= {f"{tool}_{end}" for tool in ("local_shell", "shell", "apply_patch") for end in ("call", "call_output")}
+PRELUDE = (b"response.created", b"response.in_progress", b"response.queued", b"response.content_part.added")
+SIGNS: Mapping[bytes, Sign] = {
+    **dict.fromkeys(PRELUDE, "prelude"),
+    b"response.completed": "end",
+    b"response.incomplete": "end",
+    b"response.failed": "error",
+    b"error": "error",
+}
+# Why an answer is incomplete.
+STOPS: Mapping[Any, StopReason] = {"max_output_tokens": "length", "content_filter": "filter"}
+# By which a later request may refer to an answer.
+_STORED = re.compile(r"resp_[A-Za-z0-9_-]{1,200}")
+
+
+class Item(Struct):
+    type: str = "message"
+    role: Name = ""
+    content: str | list[OpenAIPart] | None = None
+    output: Any = None
+    call_id: Any = None
+    name: Any = None
+    arguments: Any = None
+
+
+class ResponseHead(Struct):
+    id: Any = None
+    usage: Raw = Raw(b"null")
+    incomplete_details: Any = None
+
+
+class ResponsesEvent(Struct):
+    delta: Any = None
+    response: Raw = Raw(b"null")
+
+
+_event = msgspec.json.Decoder(ResponsesEvent)
+_head = msgspec.json.Decoder(ResponseHead | None)
+_items = msgspec.json.Decoder(list[Item])
+_any = msgspec.json.Decoder()
+prepare(str | list[Item])
+
+
+class ResponsesFormat(OpenAIFormat):
+    wire: Wire = "openai-responses"
+    input = ("input", "instructions", "tools", "text", "prompt")
+    limits = ("max_output_tokens",)
+    # Or after the connection has ended.
+    unpriced = ("context_management", "background", "plugins", "models", "extra_body", "search_parameters")
+    client_tools = ("function", "custom", "local_shell", "shell", "apply_patch", "computer")
+
+    def read(self, body: bytes) -> ModelRequest:
+        request = super().read(body)
+        follows = name_in(request.fields, "previous_response_id")
+        is_unsized = request.is_unsized or bool(mentions(request.fields, ("conversation", "prompt")))
+        if not follows:
+            return replace(request, is_unsized=is_unsized)
+        return replace(request, is_unsized=is_unsized, follows=True, bound=True, conversation=follows)
+
+    def read_messages(self, fields: Mapping[str, Raw]) -> list[Message]:
+        if "input" not in fields:
+            raise Refused(400, "invalid_request_error", "input: a response needs some")
+        given = decoded(fields, "input", str | list[Item], "")
+        items = [Item(role="user", content=given)] if isinstance(given, str) else given
+        check_count("input items", len(items), MESSAGES)
+        system = decoded(fields, "instructions", str, "")
+        opening = [Message("system", (MessagePart(text=system),))] if system else []
+        return opening + [_message(item) for item in items]
+
+    def read_response(self, body: bytes) -> ModelResponse:
+        response = super().read_response(body)
+        return replace(response, id=_stored(_any.decode(response.fields.get("id", b"null"))))
+
+    def read_parts(self, response: ModelResponse) -> tuple[list[MessagePart], StopReason]:
+        items = [_message(item) for item in _items.decode(response.fields["output"])]
+        details = _any.decode(response.fields.get("incomplete_details", b"null"))
+        parts = [part for item in items for part in item.parts]
+        return parts, _stop(details, calls=any(part.kind == "call" for part in parts))
+
+    def count(self, told: Mapping[str, Any], so_far: Usage) -> Usage:
+        read = count_at(told, "input_tokens")
+        written = max(count_at(told, "output_tokens"), count_at(told, "total_tokens") - read)
+        return Usage(read, written, count_at(told, "input_tokens_details", "cached_tokens"), final=True)
+
+    def read_event(self, event: Event, so_far: Usage) -> Delta:
+        name, data = event.name, event.data
+        sign = SIGNS.get(name, "delta" if name.startswith(b"response.") else "other")
+        if name == b"response.output_item.added" and b'"function_call"' not in data:
+            sign = "prelude"
+        if not name or not data:
+            return Delta(sign, so_far)
+        piece = _event.decode(data)
+        said = piece.delta if name.endswith(b".delta") else None
+        tokens = words_of(said)
+        usage = so_far.before(tokens)
+        head = _head.decode(piece.response)
+        if head is not None:
+            usage = self.read_usage(head.usage, usage) or usage
+        text = text_at(said) if name == b"response.output_text.delta" else ""
+        if head is None:
+            return Delta(sign, usage, text, tokens)
+        stop = _stop(head.incomplete_details, calls=b'"function_call"' in data) if sign == "end" else None
+        return Delta(sign, usage, text, tokens, stop, _stored(head.id))
+
+    def write_response(self, ident: str, model: str, text: str, usage: Usage) -> bytes:
+        return msgspec.json.encode(_whole(ident, model, text, usage))
+
+    def write_stream(self, ident: str, model: str, pieces: Sequence[str], usage: Usage) -> Iterator[bytes]:
+        text = "".join(pieces)
+        done = _whole(ident, model, text, usage)
+        begun = {**done, "status": "in_progress", "output": [], "usage": None}
+        (item,) = done["output"]
+        (part,) = item["content"]
+        place = {"item_id": item["id"], "output_index": 0, "content_index": 0}
+        added = {"output_index": 0, "item": {**item, "status": "in_progress", "content": []}}
+        events: list[tuple[str, dict[str, Any]]] = [
+            ("response.created", {"response": begun}),
+            ("response.in_progress", {"response": begun}),
+            ("response.output_item.added", added),
+            ("response.content_part.added", {**place, "part": {**part, "text": ""}}),
+            *(("response.output_text.delta", {**place, "delta": piece, "logprobs": []}) for piece in pieces),
+            ("response.output_text.done", {**place, "text": text, "logprobs": []}),
+            ("response.content_part.done", {**place, "part": part}),
+            ("response.output_item.done", {"output_index": 0, "item": item}),
+            ("response.completed", {"response": done}),
+        ]
+        for number, (name, fields) in enumerate(events):
+            yield write_event(name, sequence_number=number, **fields)
+
+    def write_error_event(self, kind: str, message: str, decision: str) -> bytes:
+        # Flat as the reference has it, and nested as the servers send it: the SDK raises only for the second.
+        flat = {"code": kind, "message": message, "param": None, "sequence_number": 0}
+        return write_event("error", **flat, error=error_object(kind, message, decision))
+
+
+def _message(item: Item) -> Message:
+    role = "system" if item.role == "developer" else item.role
+    if item.type in ("message", ""):
+        parts = read_content(item.content)
+        if item.content is None or not item.type:
+            # It names a message that its provider keeps.
+            parts += (MessagePart("other", name="message", is_unsized=True),)
+        return Message(role, parts)
+    kind = ITEMS.get(item.type, "other")
+    head = MessagePart(
+        kind,
+        text_at(item.arguments),
+        text_at(item.call_id),
+        text_at(item.name) or item.type,
+        is_bound=True,
+        is_unsized=item.type not in SIZED,
+    )
+    return Message(role, (head, *_inside(item)))
+
+
+def _inside(item: Item) -> tuple[MessagePart, ...]:
+    """The parts of what an item says, or of what a tool gave."""
+    if item.content is not None:
+        return read_content(item.content)
+    given = [one for one in item.output if isinstance(one, dict)] if isinstance(item.output, list) else []
+    parts = [OpenAIPart(str(one.get("type", "")), image_url=_raw(one.get("image_url", ""))) for one in given]
+    return read_content(parts)
+
+
+def _raw(value: Any) -> Raw:
+    return Raw(msgspec.json.encode(value))
+
+
+def _stored(ident: Any) -> str:
+    return ident if isinstance(ident, str) and _STORED.fullmatch(ident) else ""
+
+
+def _stop(details: Any, *, calls: bool) -> StopReason:
+    if not isinstance(details, dict):
+        return "tools" if calls else "stop"
+    return STOPS.get(details.get("reason"), "other")
+
+
+def _whole(ident: str, model: str, text: str, usage: Usage) -> dict[str, Any]:
+    part = {"type": "output_text", "text": text, "annotations": []}
+    item = {"id": f"item_{ident}", "type": "message", "role": "assistant", "status": "completed", "content": [part]}
+    read, written = usage.input_tokens, usage.output_tokens
+    told = {"input_tokens": read, "output_tokens": written, "total_tokens": read + written}
+    whole: dict[str, Any] = {"id": f"resp_{ident}", "object": "response", "created_at": 0, "model": model}
+    whole |= {"error": None, "incomplete_details": None, "instructions": None, "metadata": {}, "tools": []}
+    whole |= {"parallel_tool_calls": True, "temperature": None, "top_p": None, "tool_choice": "auto"}
+    return whole | {"status": "completed", "output": [item], "usage": told}

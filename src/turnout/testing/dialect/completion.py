@@ -1,0 +1,97 @@
+"""What the three wire formats share: a reply that is ready to be spoken, and how an event is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Protocol
+
+import msgspec
+from msgspec import Raw, Struct
+
+from ..fault import BodyPart
+from ..reply import Received, ToolCall
+
+# Any moment will do, and the same one makes answers the same.
+CREATED = 1_750_000_000
+NOTHING = Raw(b"")
+
+encode = msgspec.json.encode
+
+
+class UsageOption(Struct):
+    include_usage: bool = False
+
+
+class RequestFields(Struct):
+    """What a provider must know of a request to answer it."""
+
+    model: str = ""
+    stream: bool | None = None
+    stream_options: UsageOption | None = None
+    messages: Raw = NOTHING
+    input: Raw = NOTHING
+    max_tokens: int | None = None
+
+
+class Completion(NamedTuple):
+    """A reply, with everything in it that its script left open."""
+
+    number: int
+    model: str
+    pieces: list[str]
+    calls: list[tuple[str, ToolCall]]
+    """With their ids."""
+    thinking: str
+    tokens_in: int
+    tokens_out: int
+    cached: int
+    finish: str
+    with_usage: bool
+    """Asked for usage in the stream."""
+
+    @property
+    def text(self) -> str:
+        return "".join(self.pieces)
+
+
+class Dialect(Protocol):
+    """One wire format. All methods are pure."""
+
+    call_prefix: str
+    """How the id of a tool call begins."""
+
+    def refusal(self, request: Received, fields: RequestFields) -> str:
+        """What is wrong with a request; empty if nothing is."""
+        ...
+
+    def whole(self, answer: Completion) -> bytes: ...
+
+    def stream(self, answer: Completion) -> Iterator[BodyPart]: ...
+
+    def error(self, status: int, message: str) -> bytes: ...
+
+    def error_event(self, message: str) -> bytes: ...
+
+
+class OpenAIDialect:
+    """What OpenAI's two formats have in common."""
+
+    call_prefix = "call_"
+
+    def error(self, status: int, message: str) -> bytes:
+        kind = "server_error" if status >= 500 else "requests" if status == 429 else "invalid_request_error"
+        told = {"message": message, "type": kind, "param": None, "code": _CODES.get(status)}
+        return encode({"error": told})
+
+
+_CODES = {401: "invalid_api_key", 404: "model_not_found", 429: "rate_limit_exceeded"}
+
+
+def event(kind: str, **fields: Any) -> bytes:
+    """A server-sent event that is named, and says its name again inside."""
+    return b"event: %b\ndata: %b\n\n" % (kind.encode(), encode({"type": kind, **fields}))
+
+
+def cut(text: str, length: int = 8) -> list[str]:
+    """The arguments of a tool call, as they come: without regard for what they mean."""
+    return [text[i : i + length] for i in range(0, len(text), length)]

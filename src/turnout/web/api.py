@@ -1,0 +1,183 @@
+"""Turnout's own interface: decide, look a decision up, correct it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Raw, Struct
+
+from turnout.apps.app import Answer, Call, Route, answer
+from turnout.apps.ledger import decide, record, spent_usd
+from turnout.core.aside import aside
+from turnout.core.errors import QueryError, Refused, StoreError, UnknownDecision
+from turnout.core.query import Query, Turn
+from turnout.models.wire.format import MESSAGES, UNREADABLE, check_text, told
+from turnout.store import Outcome
+
+BATCH = 1000
+# How long a batch may keep the event loop to itself: others get their turn in between.
+TURN_S = 0.001
+
+Name = Annotated[str, Meta(max_length=200)]
+"""Of a profile, a route, a session: as long as the log keeps one."""
+
+
+class TurnBody(Struct, forbid_unknown_fields=True):
+    role: Name
+    text: str
+
+
+class RouteBody(Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """A question to decide."""
+
+    text: str = ""
+    turns: Annotated[tuple[TurnBody, ...], Meta(max_length=MESSAGES)] = ()
+    attachments: Annotated[tuple[Name, ...], Meta(max_length=1000)] = ()
+    declared: Name | None = None
+    ceiling: Name | None = None
+    session: Name | None = None
+    profile: Name | None = None
+
+
+class BatchBody(Struct, forbid_unknown_fields=True):
+    """Questions to decide, in order."""
+
+    queries: Annotated[list[RouteBody], Meta(min_length=1, max_length=BATCH)]
+    profile: Name | None = None
+
+
+class FeedbackBody(Struct, forbid_unknown_fields=True):
+    """A human's word on a decision."""
+
+    decision: Name
+    verdict: Literal["right", "wrong"] | None = None
+    should_be: Name | None = None
+    note: Annotated[str, Meta(max_length=2000)] = ""
+    by: Name = ""
+    """Who says so, where no key does."""
+
+
+# Made before there are threads: msgspec works a type out when it first meets it, and not for two at once.
+_DECODERS: Mapping[type, msgspec.json.Decoder[Any]] = {
+    kind: msgspec.json.Decoder(kind) for kind in (RouteBody, BatchBody, FeedbackBody)
+}
+
+
+async def read(body: bytes, kind: type) -> Any:
+    try:
+        return await aside(len(body), _DECODERS[kind].decode, body)
+    except UNREADABLE as error:
+        raise Refused(422, "invalid_request_error", told(error)) from None
+
+
+async def route(call: Call) -> Answer:
+    """Decide what happens next with a question."""
+    asked: RouteBody = await read(call.body, RouteBody)
+    return answer(await _decide(call, asked, asked.profile))
+
+
+async def route_batch(call: Call) -> Answer:
+    """Decide many questions.
+
+    Each is decided as if it had been asked alone: it counts against the key's rate and budget, and what is
+    refused of it is said in its place."""
+    clock = asyncio.get_running_loop().time
+    asked: BatchBody = await read(call.body, BatchBody)
+    found: list[Raw | dict[str, Any]] = []
+    turn = clock() + TURN_S
+    for number, one in enumerate(asked.queries):
+        try:
+            if number:  # the first was counted with the request
+                call.caller.rate.count()
+            found.append(Raw(await _decide(call, one, one.profile or asked.profile)))
+        except Refused as refused:
+            found.append({"error": {"type": refused.kind, "message": str(refused)}})
+        if clock() >= turn:
+            await asyncio.sleep(0)
+            turn = clock() + TURN_S
+    return answer({"decisions": found})
+
+
+async def _decide(call: Call, asked: RouteBody, profile: str | None) -> bytes:
+    caller, slots, store = call.caller, call.runtime.models.slots, call.runtime.store
+    router = await call.router(profile)
+    turns = tuple(Turn(turn.role, turn.text) for turn in asked.turns)
+    check_text((Turn("user", asked.text), *turns), 422)
+    if asked.declared is not None and not caller.may_force:
+        raise Refused(403, "permission_error", "this key may not declare a route itself")
+    ceiling = router.profile.lower_ceiling(asked.ceiling, caller.ceiling)
+    query = Query(asked.text, turns, asked.attachments, asked.declared, ceiling, asked.session, caller.tenant or None)
+    try:
+        decision = await decide(router, query, caller, slots, store)
+    except QueryError as error:
+        raise Refused(422, "invalid_request_error", str(error)) from None
+    spent = spent_usd(decision, slots) or 0.0
+    caller.budget.settle(0.0, spent)
+    if decision.outcome == "Dk" and ceiling != asked.ceiling:
+        said = f"{asked.declared!r} is above this key's ceiling {ceiling}: declare a lower route, or none"
+        raise Refused(403, "permission_error", said)
+    if store is not None:
+        await record(store, decision, key_id=caller.key_id, spent_usd=spent)
+    return decision.json()
+
+
+async def decision(call: Call) -> Answer:
+    """A decision, what happened after it, and what people said of it."""
+    records = call.store.records(call.caller.tenant)
+
+    def look() -> dict[str, Any]:
+        found = records.get(call.params["id"])
+        told = found.to_dict() | {"question": found.question, "created_ms": found.created_ms, "session": found.session}
+        outcome = records.outcome(found.id)
+        return told | {
+            "happened": None if outcome is None else _happened(outcome),
+            "feedback": msgspec.to_builtins(records.feedback(found.id)),
+            "violations": msgspec.to_builtins(records.breaches(decision=found.id)),
+        }
+
+    try:
+        return answer(await asyncio.to_thread(look))
+    except UnknownDecision as error:
+        raise Refused(404, "not_found_error", str(error)) from None
+
+
+def _happened(outcome: Outcome) -> Any:
+    """An outcome as a tenant may read it: what an attempt's detail tells of a provider's place is the operator's."""
+    told = msgspec.to_builtins(outcome)
+    attempts = outcome.extra.get("attempts")
+    if isinstance(attempts, list):
+        shown = [{**one, "detail": ""} if isinstance(one, dict) and "detail" in one else one for one in attempts]
+        told["extra"] = {**told["extra"], "attempts": shown}
+    return told
+
+
+async def feedback(call: Call) -> Answer:
+    """Say whether a decision was right, or what it should have been."""
+    given: FeedbackBody = await read(call.body, FeedbackBody)
+    if given.verdict is None and given.should_be is None:
+        raise Refused(422, "invalid_request_error", "say a verdict (right or wrong), or which route it should_be")
+    records = call.store.records(call.caller.tenant)
+
+    def judge() -> Any:
+        found = records.get(given.decision)
+        verdict = given.verdict or ("right" if given.should_be == found.route else "wrong")
+        by = call.caller.key_id or given.by or "anonymous"
+        return records.judge(found.id, verdict, should_be=given.should_be, by=by, note=given.note)
+
+    try:
+        return answer(await asyncio.to_thread(judge), 201)
+    except UnknownDecision as error:
+        raise Refused(404, "not_found_error", str(error)) from None
+    except StoreError as error:
+        raise Refused(422, "invalid_request_error", str(error)) from None
+
+
+ROUTES = (
+    Route("POST", "/v1/route", "route", route, RouteBody, asks=True),
+    Route("POST", "/v1/route/batch", "route", route_batch, BatchBody, asks=True, is_batch=True),
+    Route("GET", "/v1/decisions/{id}", "decisions:read", decision),
+    Route("POST", "/v1/feedback", "feedback:write", feedback, FeedbackBody),
+)

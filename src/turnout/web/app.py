@@ -1,0 +1,181 @@
+"""The one way in and out of every request: guard, find the table's row, is there room, who asks, read, answer.
+
+A pure ASGI application. Nothing of a request decides anything before the table's row for it has been found, and what
+decides afterwards is that row.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Mapping
+from contextlib import nullcontext
+from typing import Any
+
+from starlette.routing import compile_path
+
+from turnout.apps.app import Answer, Call, Route, refusal
+from turnout.apps.caller import Caller
+from turnout.core.aside import aside
+from turnout.core.errors import Refused
+from turnout.models.wire import FORMATS
+
+from .auth import header_map
+from .server import Server
+from .structure import check_structure
+from .wire import Gone, Receive, Scope, Send, WhileConnected, read_body, send_answer
+
+log = logging.getLogger("turnout.web")
+
+# What is noted of a request whose client left before its answer was there.
+LEFT = 499
+
+
+class Application:
+    """One listener's application; with `lifespan` it opens and closes the server with the server."""
+
+    def __init__(self, server: Server, *, admin: bool = False, lifespan: bool = False) -> None:
+        self.server = server
+        self.admin = admin
+        self.lifespan = lifespan
+        self.paths: dict[str, dict[str, Route]] = {}
+        """The routes of each path by method."""
+        for route in server.admin_routes if admin else server.routes:
+            self.paths.setdefault(route.path, {})[route.method] = route
+        self.patterns = [(compile_path(path)[0], routes) for path, routes in self.paths.items() if "{" in path]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+        elif scope["type"] == "http":
+            here = asyncio.current_task()
+            assert here is not None  # noqa: S101 - this runs in a task
+            self.server.requests.add(here)
+            try:
+                await self._respond(scope, receive, send)
+            finally:
+                self.server.requests.discard(here)
+
+    async def _respond(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request, and say what went wrong. What nobody expected is a sentence for the client; the rest of it
+        is for the log."""
+        began, started, path = time.monotonic(), False, ""
+        answer: Answer | None = None
+        status = LEFT
+
+        async def sending(message: Any) -> None:
+            nonlocal started, status
+            if not started:
+                started, status = True, message["status"]
+            await send(message)
+
+        try:
+            self.server.guard.check_form(scope)
+            route, params = self._find(scope)
+            path = route.path
+            answer = await self._serve(route, params, scope, receive, sending)
+        except Refused as refused:
+            answer = self._refuse(scope, refused)
+        except Gone:
+            pass
+        except Exception:
+            log.exception("a request failed in a way nobody foresaw")
+            said = "something failed here; the log says what"
+            answer = self._refuse(scope, Refused(500, "api_error", said))
+        # An answer that has begun is left as it is: the server ends it.
+        answer = None if started else answer
+        if path:
+            self.server.metrics.note(path, answer.status if answer is not None else status, time.monotonic() - began)
+        if answer is not None:
+            await send_answer(send, answer)
+
+    def _find(self, scope: Scope) -> tuple[Route, Mapping[str, str]]:
+        """The table's row for a request, and what its path names."""
+        path, params = scope["path"], {}
+        routes = self.paths.get(path)
+        for pattern, those in self.patterns if routes is None else ():
+            if (found := pattern.match(path)) is not None:
+                routes, params = those, found.groupdict()
+        if routes is None:
+            raise Refused(404, "not_found_error", "no such path (see /openapi.json)")
+        route = routes.get(scope["method"])
+        if route is None:
+            scope["allow"] = ", ".join(routes)
+            said = f"{scope['method']} is not for this path: use {scope['allow']}"
+            raise Refused(405, "invalid_request_error", said)
+        return route, params
+
+    async def _serve(
+        self, route: Route, params: Mapping[str, str], scope: Scope, receive: Receive, send: Send
+    ) -> Answer | None:
+        """The answer of a route, unless that was sent as it came."""
+        server, headers = self.server, header_map(scope["headers"])
+        server.guard.check(headers)
+        if not route.scope:
+            return await route.handler(Call(server.runtime, _ANYBODY, b"", headers, params))
+        # Whoever looks after the server gets in all the same.
+        async with nullcontext() if self.admin else server.admission:
+            caller = await server.auth.caller(scope["headers"], admin=self.admin)
+            caller.must(route.scope)
+            with server.admission.batch() if route.is_batch else nullcontext():
+                body = await read_body(receive, server.settings.body_bytes, headers.get("content-length"))
+                await aside(len(body), check_structure, body)
+                call = Call(server.runtime, caller, body, headers, params)
+                if not route.asks:
+                    return await route.handler(call)
+                await self._ask(route, call, receive, send)
+        return None
+
+    async def _ask(self, route: Route, call: Call, receive: Receive, send: Send) -> None:
+        """Answer where models may be asked: as long as it takes, and not a moment longer than the client is there. What
+        was decided by then is written down, and nothing more is paid for."""
+        here = asyncio.current_task()
+        assert here is not None  # noqa: S101 - this runs in a task
+        asking, answered = self.server.asking, False
+        asking.add(here)
+        try:
+            with WhileConnected(receive):
+                answer = await route.handler(call)
+                answered = True
+                asking.discard(here)
+                await send_answer(send, answer)
+        except asyncio.CancelledError:
+            # Only a server that stops takes somebody off the list who has no answer.
+            if here in asking or answered or here.uncancel():
+                raise
+            said = "the server stopped before a model answered: try another"
+            raise Refused(503, "overloaded_error", said, retry_after_s=1.0) from None
+        finally:
+            asking.discard(here)
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        while True:
+            message = await receive()
+            if self.lifespan and message["type"] == "lifespan.startup":
+                await self.server.open()
+            elif self.lifespan:
+                await self.server.drain()
+                await self.server.close()
+            await send({"type": f"{message['type']}.complete"})
+            if message["type"] == "lifespan.shutdown":
+                return
+
+    def _refuse(self, scope: Scope, refused: Refused) -> Answer:
+        """A refusal in the format the client reads."""
+        answer = refusal(FORMATS["anthropic-messages" if _is_anthropic(scope) else "openai-chat"], refused)
+        if refused.status == 405:
+            answer.headers.append((b"allow", scope["allow"].encode()))
+        return answer
+
+
+_ANYBODY = Caller("", "", frozenset(), budget=None)  # type: ignore[arg-type]
+
+
+def _is_anthropic(scope: Scope) -> bool:
+    """Whether a client of Anthropic's asks: by the path, whatever becomes of it, and where both kinds of client ask the
+    same path, by the header that theirs always send. Nothing but the form of an error depends on it."""
+    path = f"{scope['path']}/"
+    if path.startswith("/v1/messages/"):
+        return True
+    return path.startswith("/v1/models/") and any(name == b"anthropic-version" for name, _ in scope["headers"])

@@ -1,0 +1,142 @@
+"""One authentication for every route: a request becomes a `Caller`, or is refused. There is no caller by default."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+
+from msgspec import Struct
+
+from turnout.apps.caller import PERIODS, Budget, Caller, Limits, Rate
+from turnout.core.errors import Refused
+from turnout.store import Store
+from turnout.store.keys import Key
+
+from .key import SCOPES, Credential, digest, read_credential
+
+# Within this time a revoked key stops working, and what other processes have booked on a key is noticed.
+CACHED_S = 30.0
+CACHED_KEYS = 10_000
+_NOBODY = "0" * 64
+
+
+class Cached(Struct):
+    """A key as it was looked up, and its caller once somebody has shown the secret."""
+
+    at: float
+    row: Key | None
+    caller: Caller | None = None
+
+    def is_fresh(self, now: float) -> bool:
+        return now - self.at < CACHED_S
+
+
+class Auth:
+    """Knows keys. A server on loopback that has none lets everybody on this machine ask."""
+
+    def __init__(
+        self, store: Store | None, pepper: bytes, *, loopback: bool, clock: Callable[[], float] = time.time
+    ) -> None:
+        self.store = store
+        self.pepper = pepper
+        self.loopback = loopback
+        self.clock = clock
+        self._keys: OrderedDict[str, Cached] = OrderedDict()
+        self._budgets: dict[str, Budget] = {}
+        self._rates: dict[str, Rate] = {}
+        self._anyone = Caller("", "", frozenset(SCOPES) - {"admin"}, Budget())
+        self._owner = Caller("", "", frozenset(SCOPES), Budget())
+        self._has_keys = (-CACHED_S, False)
+        """When that was looked up, and what was found."""
+
+    async def caller(self, headers: Sequence[tuple[bytes, bytes]], *, admin: bool = False) -> Caller:
+        """Who sends these headers."""
+        now = time.monotonic()
+        if self.loopback and not await self._any_keys(now):
+            return self._owner if admin else self._anyone
+        credential = _credential(headers)
+        cached = self._keys.get(credential.key_id)
+        if cached is None or not cached.is_fresh(now):
+            cached = await self._find(credential.key_id, now)
+        row = cached.row
+        # Compared even where there is no such key, so that both take the same time.
+        same = hmac.compare_digest(digest(credential.secret, self.pepper), row.digest if row is not None else _NOBODY)
+        if row is None or not same or not row.is_valid(time.time_ns() // 1_000_000):
+            raise Refused(401, "invalid_api_key", "this key is not known here, or no longer valid")
+        if cached.caller is None:
+            cached.caller = await self._caller(row)
+        cached.caller.rate.count()
+        return cached.caller
+
+    async def _caller(self, row: Key) -> Caller:
+        return Caller(
+            key_id=row.id,
+            tenant=row.tenant,
+            scopes=frozenset(row.scopes),
+            budget=await self._budget(row),
+            ceiling=row.ceiling,
+            may_force=row.may_force,
+            profiles=None if row.profiles is None else frozenset(row.profiles),
+            rate=self._rate(row),
+        )
+
+    def forget(self) -> None:
+        """Look every key up again: one was made, changed or revoked."""
+        self._keys.clear()
+        self._has_keys = (-CACHED_S, False)
+
+    async def _any_keys(self, now: float) -> bool:
+        if now - self._has_keys[0] >= CACHED_S:
+            found = self.store is not None and await asyncio.to_thread(self.store.keys.any)
+            self._has_keys = (now, found)
+        return self._has_keys[1]
+
+    async def _find(self, key_id: str, now: float) -> Cached:
+        row = await asyncio.to_thread(self.store.keys.find, key_id) if self.store is not None else None
+        cached = self._keys[key_id] = Cached(now, row)
+        self._keys.move_to_end(key_id)
+        while len(self._keys) > CACHED_KEYS:
+            self._keys.popitem(last=False)
+        return cached
+
+    async def _budget(self, row: Key) -> Budget:
+        """The key's money, held against the store's rows whenever the key is looked up: other processes spend, too, and
+        what this one has booked and not yet written down is in its budget alone."""
+        limits = Limits(row.budget_usd, row.budget_day_usd, row.budget_month_usd)
+        now, spent = self.clock(), {}
+        for period in PERIODS:
+            if limits.of(period) is not None and self.store is not None:
+                since_ms = round(period.start(now) * 1000)
+                spent[period] = await asyncio.to_thread(self.store.keys.spent, row.id, since_ms)
+        budget = self._budgets.setdefault(row.id, Budget(clock=self.clock))
+        budget.renew(limits, spent, now)
+        return budget
+
+    def _rate(self, row: Key) -> Rate:
+        """What the key has asked lately, however often it is looked up again."""
+        rate = self._rates.setdefault(row.id, Rate())
+        rate.per_minute = row.per_minute
+        return rate
+
+
+def _credential(headers: Sequence[tuple[bytes, bytes]]) -> Credential:
+    given = [value for name, value in headers if name in (b"authorization", b"x-api-key")]
+    if not given:
+        said = "a key is needed: send it as `Authorization: Bearer tno_…` or `x-api-key: tno_…`"
+        raise Refused(401, "invalid_api_key", said)
+    if len(given) > 1:
+        raise Refused(400, "invalid_request_error", "more than one credential: send exactly one")
+    text = given[0].decode("latin-1")
+    scheme, space, rest = text.partition(" ")
+    found = read_credential(rest if space and scheme.lower() == "bearer" else text)
+    if found is None:
+        raise Refused(401, "invalid_api_key", "this is not a Turnout key (tno_…); see turnout keys")
+    return found
+
+
+def header_map(headers: Sequence[tuple[bytes, bytes]]) -> Mapping[str, str]:
+    """Headers by name. Of a repeated one the first counts: nothing decided by them may appear twice anyway."""
+    return {name.decode("latin-1"): value.decode("latin-1") for name, value in reversed(headers)}

@@ -1,0 +1,84 @@
+"""Whom the server lets speak at all: requests that name it rightly, and that no foreign web page has sent.
+
+On loopback nobody needs a key, so this is what stands between a page in the user's browser and the user's models.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, MutableMapping
+from functools import lru_cache
+from typing import Any
+
+from turnout.core.errors import Refused
+
+from .settings import ServerSettings
+
+LOCAL = frozenset(("localhost", "127.0.0.1", "::1"))
+
+
+class Guard:
+    def __init__(self, settings: ServerSettings) -> None:
+        self.hosts = LOCAL | {name.casefold() for name in settings.hosts}
+        if settings.host not in ("0.0.0.0", "::"):  # noqa: S104 - the names for "everywhere", not a place to listen
+            self.hosts |= {settings.host.casefold()}
+        self.hosts -= {""}  # what is no name at all is nobody's
+        self.origins = frozenset(origin.casefold().rstrip("/") for origin in settings.origins)
+
+    def check_form(self, scope: MutableMapping[str, Any]) -> None:
+        """Refuse a request that two readers could read in two ways: with two hosts, or a path that is not one."""
+        if sum(name == b"host" for name, _ in scope["headers"]) > 1:
+            raise _unclear("more than one Host header: send exactly one")
+        path: bytes = scope.get("raw_path") or scope["path"].encode()
+        if not path.startswith(b"/"):
+            raise _unclear("the request's target is not a path of this server: begin it with /")
+        # The name of a model may have a slash, and client libraries encode it.
+        names = path.upper().replace(b"%2F", b"") if path.startswith(MODELS) else path
+        if (found := _SLASHES.search(names)) is not None:
+            raise _unclear(f"{found[0].decode()} in a path is not taken: write the character itself, or another path")
+
+    def check(self, headers: Mapping[str, str]) -> None:
+        """Refuse a request for another host, and one that a foreign page's script or form has sent."""
+        host = headers.get("host", "")
+        if host_name(host) not in self.hosts:
+            raise Refused(
+                421, "invalid_request_error", f"host {host[:80]!r} is not served here: add it to hosts in [server]"
+            )
+        origin = headers.get("origin")
+        own = f"//{host}".casefold()
+        if origin is not None and origin.casefold() not in (*self.origins, f"http:{own}", f"https:{own}"):
+            raise Refused(
+                403,
+                "permission_error",
+                f"origin {origin[:80]!r} may not call this server: add it to origins in [server]",
+            )
+        site = headers.get("sec-fetch-site", "").strip().casefold()
+        if site == "cross-site" and (origin is None or origin.casefold() not in self.origins):
+            raise Refused(403, "permission_error", "a page of another site may not call this server")
+
+
+MODELS = b"/v1/models/"
+_SLASHES = re.compile(rb"%(?:2[Ff]|5[Cc])")
+
+
+def _unclear(said: str) -> Refused:
+    return Refused(400, "invalid_request_error", said)
+
+
+# A name or an address of four numbers, or one of IPv6 in brackets; then perhaps a port. Nothing else names a host.
+_HOST = re.compile(r"(?:\[([0-9a-f:]*:[0-9a-f:.]*)\]|([0-9a-z._-]+))(?::[0-9]{1,5})?", re.ASCII | re.IGNORECASE)
+
+
+# A name has 253 characters at most, and its port six.
+HOST_CHARACTERS = 259
+
+
+def host_name(host: str) -> str:
+    """The name in a Host header, without its port; empty for what is none."""
+    return _host_name(host) if len(host) <= HOST_CHARACTERS else ""
+
+
+@lru_cache(maxsize=256)
+def _host_name(host: str) -> str:
+    found = _HOST.fullmatch(host)
+    return (found[1] or found[2]).casefold() if found is not None else ""

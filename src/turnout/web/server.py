@@ -1,0 +1,99 @@
+"""What serves: a runtime, the applications over it, and who is let in to use them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from turnout.apps.app import Answer, App, Call, Route, answer, find_apps
+from turnout.core.errors import ConfigError, Problem
+from turnout.runtime.runtime import Reload, Runtime
+from turnout.store import Store
+
+from .admin import Admin
+from .admission import Admission
+from .api import ROUTES
+from .auth import Auth
+from .guard import Guard
+from .key import read_pepper
+from .metrics import Metrics
+from .settings import ServerSettings, is_loopback
+
+# What is cut has this long to tell its client so, and then as long again before its connection is closed.
+CUT_S = 2.0
+
+
+def check_exposure(settings: ServerSettings, store: Store | None) -> None:
+    """Beyond loopback everybody can come: then a key must exist."""
+    for name, host in (("host", settings.host), ("admin_host", settings.admin_host)):
+        if not is_loopback(host) and (store is None or not store.keys.any()):
+            said = f"{host} is reachable from other machines and there is no key: turnout keys create NAME"
+            raise ConfigError([Problem(f"server.{name}", said)])
+
+
+class Server:
+    """One process's worth of server."""
+
+    def __init__(self, settings: ServerSettings, runtime: Runtime, apps: Sequence[App] | None = None) -> None:
+        self.settings = settings
+        self.runtime = runtime
+        self.apps = [make(runtime) for make in find_apps()] if apps is None else apps
+        self.guard = Guard(settings)
+        self.auth = Auth(runtime.store, read_pepper(), loopback=settings.loopback)
+        self.admission = Admission(settings.requests, settings.waiting, settings.wait_s, settings.lag_s)
+        if runtime.store is not None:
+            runtime.store.journal.is_busy = lambda: self.admission.is_refusing
+        self.metrics = Metrics()
+        admin = Admin(self)
+        self.admin_routes: Sequence[Route] = admin.routes
+        """Of a listener of their own."""
+        document = Route("GET", "/openapi.json", "", self.openapi)
+        self.routes = [*(route for app in self.apps for route in app.routes), *ROUTES, document, *admin.open]
+        """Every route there is for clients. What is not in this table does not exist; each names the scope it needs."""
+        runtime.on_reload.append(self.auth.forget)
+        self.asking: set[asyncio.Task[Any]] = set()
+        """Requests whose answer has not begun."""
+        self.requests: set[asyncio.Task[Any]] = set()
+        """All that are under way."""
+        self._tasks: list[asyncio.Task[Any]] = []
+
+    async def openapi(self, call: Call) -> Answer:
+        """This document."""
+        from .openapi import document
+
+        return answer(document(self.routes))
+
+    async def open(self) -> None:
+        self._tasks = [asyncio.create_task(self.admission.watch()), asyncio.create_task(self.runtime.watch())]
+
+    async def reload(self) -> Reload:
+        """Read slots, profiles and keys again."""
+        self.auth.forget()
+        return await self.runtime.reload()
+
+    async def drain(self, now: asyncio.Event | None = None) -> None:
+        """Not ready; then wait for what is running, as long as the settings say or until `now`; then cut it."""
+        self.admission.draining = True
+        await self._wait(self.settings.drain_s, now)
+        self.cut()
+        # What is cut still has its last event to send.
+        await self._wait(CUT_S, now)
+
+    async def _wait(self, seconds: float, now: asyncio.Event | None) -> None:
+        until = time.monotonic() + seconds
+        while self.admission.active and time.monotonic() < until and not (now is not None and now.is_set()):
+            await asyncio.sleep(0.02)
+
+    def cut(self) -> None:
+        """End every generation: streams say that they are incomplete, requests without an answer are refused."""
+        self.runtime.models.cut()
+        while self.asking:
+            self.asking.pop().cancel()
+
+    async def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.runtime.close()

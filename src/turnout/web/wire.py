@@ -1,0 +1,125 @@
+"""Reading a request and writing an answer, at the level of ASGI: a client that goes away is noticed at once."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+from turnout.apps.app import Answer
+from turnout.core.errors import Refused
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+# A body slower than this is somebody holding a place, not somebody asking.
+BODY_S = 10.0
+# Bytes a second below which that time runs out.
+BODY_RATE = 8192
+# A client that takes nothing for so long is as good as gone, and what it does not take is paid for.
+TAKE_S = 30.0
+# Where there is none, a server may name itself.
+SERVER = (b"server", b"turnout")
+
+
+class Gone(Exception):
+    """The client has left."""
+
+
+async def read_body(receive: Receive, limit: int, length: str | None) -> bytes:
+    """The whole body, counted while it comes; what its sender says of its length is only a first look."""
+    if length is not None and length.isascii() and length.isdigit() and int(length) > limit:
+        raise _too_large(limit)
+    parts: list[bytes] = []
+    size = 0
+    loop = asyncio.get_running_loop()
+    # Ten seconds, and more for a body that keeps coming at a fair rate.
+    until = loop.time() + BODY_S
+    more = True
+    while more:
+        try:
+            async with asyncio.timeout_at(until):
+                message = await receive()
+        except TimeoutError:
+            raise Refused(408, "invalid_request_error", f"the body did not come within {BODY_S:g} s") from None
+        if message["type"] == "http.disconnect":
+            # Gone, or there still after chunks that are none: servers do not tell these apart.
+            raise Refused(400, "invalid_request_error", "the body broke off, or its chunks are not as HTTP has them")
+        part: bytes = message.get("body", b"")
+        more = message.get("more_body", False)
+        size += len(part)
+        if size > limit:
+            raise _too_large(limit)
+        parts.append(part)
+        until += len(part) / BODY_RATE
+    return b"".join(parts)
+
+
+def _too_large(limit: int) -> Refused:
+    return Refused(413, "request_too_large", f"the body is longer than {limit:,} bytes, which is as much as is taken")
+
+
+def messages(answer: Answer) -> tuple[Message, Message]:
+    """An answer that is whole, as ASGI has it."""
+    assert isinstance(answer.body, bytes)  # noqa: S101 - streams are sent as they come
+    headers = [*answer.headers, SERVER, (b"content-length", str(len(answer.body)).encode())]
+    start = {"type": "http.response.start", "status": answer.status, "headers": headers}
+    return start, {"type": "http.response.body", "body": answer.body}
+
+
+async def send_answer(send: Send, answer: Answer) -> None:
+    """Write an answer; a stream is closed however it ends."""
+    body = answer.body
+    if isinstance(body, bytes):
+        for message in messages(answer):
+            await send(message)
+        return
+    async with contextlib.aclosing(body):
+        await send({"type": "http.response.start", "status": answer.status, "headers": [*answer.headers, SERVER]})
+        async for chunk in body:
+            try:
+                async with asyncio.timeout(TAKE_S):
+                    await send({"type": "http.response.body", "body": chunk, "more_body": True})
+            except TimeoutError:
+                raise Gone from None
+    # A client that has all of an answer finds it in the log: the stream is closed, and its account with it.
+    await send({"type": "http.response.body", "body": b""})
+
+
+class WhileConnected:
+    """What the current task does in this context is cancelled when the client disconnects, and ends quietly.
+
+    The body must have been read: from then on a server has nothing to tell but that.
+    """
+
+    __slots__ = ("_gone", "_task", "_watch")
+
+    def __init__(self, receive: Receive) -> None:
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101 - a request runs in a task
+        self._task = task
+        self._gone = False
+        self._watch = asyncio.ensure_future(_disconnect(receive))
+
+    def __enter__(self) -> None:
+        self._watch.add_done_callback(self._leave)
+
+    def _leave(self, watch: asyncio.Future[None]) -> None:
+        if not watch.cancelled():
+            self._gone = True
+            self._task.cancel()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
+        self._watch.remove_done_callback(self._leave)
+        self._watch.cancel()
+        # Cancelled by ourselves, the work has ended in order; by anybody else, that is theirs to know.
+        return self._gone and not self._task.uncancel() and kind is asyncio.CancelledError
+
+
+async def _disconnect(receive: Receive) -> None:
+    # Awaited here: what a server returns need not be a coroutine, and a task can only be made of one.
+    while (await receive())["type"] != "http.disconnect":
+        pass

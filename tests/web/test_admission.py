@@ -1,0 +1,105 @@
+"""Who is let in: as many as there is room for, and room follows how far behind the event loop is."""
+
+import asyncio
+
+import pytest
+
+from turnout.core.errors import Refused
+from turnout.web.admission import LEAST, MOMENT, Admission
+
+
+def admission(limit: int = 100, waiting: int = 0, lag_s: float = 0.02) -> Admission:
+    return Admission(limit, waiting, wait_s=0.05, lag_s=lag_s)
+
+
+def look(room: Admission, late_s: float, times: int) -> None:
+    """What `watch` makes of a loop that wakes it so late, so often."""
+    for _ in range(times):
+        room.measure(late_s)
+
+
+def test_whoever_is_alone_is_let_in_however_busy_the_machine() -> None:
+    room = admission()
+    look(room, 3.0, 50)
+    assert room.lag > 1.0
+    assert not room.is_full
+    asyncio.run(room.enter())
+    assert room.active == 1
+
+
+def test_room_shrinks_to_what_one_core_does_and_grows_back() -> None:
+    room = admission()
+    room.active = 90
+    look(room, 0.2, 5)
+    assert room.is_full
+    assert room.room < 60
+    look(room, 0.2, 50)
+    assert room.room == LEAST
+    room.active = LEAST - 1
+    assert not room.is_full
+    look(room, 0.0, 10)
+    assert LEAST < room.room < 100
+    look(room, 0.0, 100)
+    assert room.room == 100
+
+
+def test_one_pause_is_no_overload() -> None:
+    room = admission()
+    room.active = 90
+    look(room, 0.09, 1)
+    assert room.room == 100
+    look(room, 0.0, 3)
+    assert room.lag < 0.01
+
+
+def test_few_are_allowed_where_the_settings_say_few() -> None:
+    room = admission(limit=2)
+    room.active = 2
+    look(room, 1.0, 50)
+    assert room.room == 2
+    assert room.is_full
+
+
+def test_while_it_is_behind_nobody_stands_in_line() -> None:
+    async def main() -> None:
+        room = admission(limit=60, waiting=10)
+        for _ in range(60):
+            await room.enter()
+        assert not room.is_full, "there is a line"
+        look(room, 0.5, 20)
+        with pytest.raises(Refused) as refused:
+            await room.enter()
+        assert refused.value.status == 503
+        assert refused.value.retry_after_s is not None
+        assert "60 requests are under way" in str(refused.value)
+
+    asyncio.run(main())
+
+
+def test_it_measures_the_loop_it_runs_on() -> None:
+    import time
+
+    async def main() -> None:
+        room = admission()
+        watching = asyncio.create_task(room.watch(0.001))
+        for _ in range(20):
+            await asyncio.sleep(0.001)
+            time.sleep(0.06)
+        assert room.lag >= 0.02
+        await asyncio.sleep(0.05)
+        watching.cancel()
+
+    asyncio.run(main())
+
+
+def test_it_is_refusing_while_somebody_is_refused_and_a_moment_longer() -> None:
+    room = admission()
+    look(room, 3.0, 50)
+    assert not room.is_refusing, "a busy machine alone refuses nobody"
+    room.refused += 1
+    look(room, 0.0, 1)
+    assert room.is_refusing
+    look(room, 0.0, MOMENT - 1)
+    assert room.is_refusing
+    look(room, 0.0, 1)
+    assert not room.is_refusing
