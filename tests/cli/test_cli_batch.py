@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import turnout
 from turnout.cli import rows
+from turnout.cli.commands import batch
 from turnout.cli.rows import BatchJob, LineChunk, chunks, decide_chunk, spread
 
 Run = Callable[..., Any]
@@ -138,7 +139,7 @@ def test_an_interrupted_run_leaves_nothing(run: Run, tmp_path: Path, monkeypatch
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(rows, "decide_chunk", interrupted)
+    monkeypatch.setattr(batch, "decide_chunk", interrupted)
     assert run("batch", str(source), "-o", str(out)).code == 130
     assert out.read_text() == "before"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl", "out.jsonl"]
@@ -195,7 +196,7 @@ def test_reading_does_not_run_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
         def __init__(self, chunk: LineChunk) -> None:
             self.chunk = chunk
 
-        def result(self) -> rows.Decided:
+        def result(self) -> rows.DecidedRows:
             return decide_chunk(JOB, self.chunk)
 
     class Pool:

@@ -207,7 +207,7 @@ def test_days_count_from_now(run: Run) -> None:
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        ((), "nothing to change: name at least one of --name, --scope,"),
+        ((), "nothing to change: name at least one of --name, --force, --scope,"),
         (("--budget-usd", "-1"), "Must be >= 0"),
         (("--budget-day-usd", "nan"), "Must be >= 0 and finite"),
         (("--budget-month-usd", "inf"), "Must be >= 0 and finite"),
@@ -274,7 +274,8 @@ def test_giving_the_keys_up(run: Run, database: Path) -> None:
     assert "last valid key" not in run("keys", "revoke", one["id"]).out
     ran = run("keys", "open")
     assert (ran.code, ran.out) == (2, "")
-    assert f"1 key is still valid ({two['id']}), so servers go on asking for one: turnout keys revoke ID" in ran.err
+    assert f"1 key is still valid ({two['id']}), so servers go on asking for one" in ran.err
+    assert f"turnout keys revoke {two['id']} first" in ran.err
     out = " ".join(run("keys", "revoke", two["id"]).out.split())
     assert "It was the last valid key: servers that use this store now refuse everybody." in out
     assert "turnout keys open lets this machine ask without one again" in out

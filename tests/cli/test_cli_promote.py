@@ -249,7 +249,7 @@ def test_drift_between_two_windows(run: Run, home: Home, monkeypatch: pytest.Mon
     found = run("student", "drift", "-p", home.profile)
     assert found.code == 1
     assert "drift in route mix" in found.out
-    assert "turnout train -p mine --from-log" in found.out
+    assert f"turnout train -p {home.profile} --from-log" in found.out
     windows = iter([[1], [1]])
     monkeypatch.setattr(measured, "window", lambda *_: before)
     calm = run("student", "drift", "-p", home.profile, "--json")

@@ -40,7 +40,7 @@ class Condition(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=T
     """A note the reading carries, such as `extract.packed_empty`."""
 
 
-class Rule(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+class RoutingRule(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     id: Name
     route: str | tuple[str, ...]
     when: Condition | tuple[Condition, ...]
@@ -79,7 +79,7 @@ class Rule(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
 
 
 class RulesConfig(Struct, frozen=True, forbid_unknown_fields=True):
-    rules: tuple[Rule, ...]
+    rules: tuple[RoutingRule, ...]
 
     def faults(self, routes: tuple[str, ...]) -> Iterator[tuple[str, str]]:
         seen: dict[str, int] = {}
@@ -101,7 +101,7 @@ def _words(when: Condition) -> list[str]:
     return [*when.any, *(word for group in when.all for word in group), *when.none, *when.whole, *pairs]
 
 
-def _covers(earlier: Rule, later: Rule) -> bool:
+def _covers(earlier: RoutingRule, later: RoutingRule) -> bool:
     """Whether the earlier rule certainly applies wherever the later one does; only the plain cases are judged."""
     if earlier.unless is not None:
         return False

@@ -77,6 +77,6 @@ def _print(screen: Console, profile: str, found: Drift, begin: int, least: int, 
         rows.append(CheckRow(one.name, value, limit, (not one.drifted) if known else None, one.said))
     screen.print(Rail(draw_checks(rows, glyphs), "  "))
     if found.drifted:
-        screen.print(Text(f"drift in {', '.join(found.drifted)}: {train}", "bold red"))
+        screen.print(Text(f"drift in {', '.join(found.drifted)}: {train}", "bold red"), soft_wrap=True)
     else:
         screen.print(Text("no drift", "bold green"))

@@ -266,7 +266,7 @@ def list_keys(*, json: JsonOption = False, where: StoreOptions = StoreOptions())
     except NoLogYet:
         found = []
     if not found and not json:
-        console().print(f"No keys: on this machine none is needed. {_new(where)} makes one.")
+        console().print(f"No keys: on this machine none is needed. {_new(where)} makes one.", soft_wrap=True)
         return 0
     _print_keys(found, json=json)
     return 0
@@ -356,7 +356,8 @@ def revoke(ident: KeyArgument, /, *, where: StoreOptions = StoreOptions()) -> in
     if not valid:
         screen.print(
             "It was the last valid key: servers that use this store now refuse everybody. "
-            f"{_new(where)} makes another; {where.hint('keys', 'open')} lets this machine ask without one again."
+            f"{_new(where)} makes another; {where.hint('keys', 'open')} lets this machine ask without one again.",
+            soft_wrap=True,
         )
     return 0
 
@@ -392,6 +393,7 @@ def open_up(*, where: StoreOptions = StoreOptions()) -> int:
     screen.print(
         f"{counted(deleted, 'key')} deleted, none of them valid. Within half a minute a server on loopback takes "
         "requests from everybody on this machine, without a key; one that other machines can reach takes none until "
-        f"{_new(where)}."
+        f"{_new(where)}.",
+        soft_wrap=True,
     )
     return 0

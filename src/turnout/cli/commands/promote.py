@@ -149,9 +149,11 @@ def print_promotion(screen: Console, found: Promotion, profile: str, *, asked: b
     failed = len(found.failed)
     if found.promoted:
         said = f"{found.challenger} serves now" + (f", with {counted(failed, 'failed check')}" if found.forced else "")
-        screen.print(Text(f"{said} ({hint('student', 'rollback', '-p', profile)} goes back)", "bold green"))
+        back = hint("student", "rollback", "-p", profile)
+        screen.print(Text(f"{said} ({back} goes back)", "bold green"), soft_wrap=True)
     elif found.passed:
-        screen.print(Text(f"it may serve: {hint('student', 'promote', found.challenger, '-p', profile)}", "bold green"))
+        promote = hint("student", "promote", found.challenger, "-p", profile)
+        screen.print(Text(f"it may serve: {promote}", "bold green"), soft_wrap=True)
     else:
         told = f"{failed} of {len(found.checks)} checks failed"
         screen.print(Text(f"not promoted: {told}" if asked else f"it may not serve: {told}", "bold red"))

@@ -115,4 +115,4 @@ def _print(screen: Console, found: Shadow, differences: list[Difference], needed
     if found.decisions < needed:
         screen.print(Text(f"a promotion asks for {needed:,} decisions: {needed - found.decisions:,} more", "yellow"))
     else:
-        screen.print(f"enough for {hint('student', 'promote', '-p', profile)} ({needed:,} decisions)")
+        screen.print(f"enough for {hint('student', 'promote', '-p', profile)} ({needed:,} decisions)", soft_wrap=True)
