@@ -47,7 +47,7 @@ class Aim(Struct, frozen=True):
 
     def __str__(self) -> str:
         if self.by == "keep_quality":
-            return f"cheapest setting that keeps {self.value:.0%} of what the most expensive tier gains"
+            return f"cheapest setting that keeps {self.value:.0%} of the gap between cheapest and most expensive tier"
         if self.by == "budget":
             return f"best quality for {self.value:.0%} of what the most expensive tier costs more than the cheapest"
         return f"best quality for a mean cost of at most {self.value:.6g} an answer"
