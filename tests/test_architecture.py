@@ -280,9 +280,9 @@ ADAPTERS = ("core/layer.py", "core/registry.py")
 
 def changes_no_value(file: File) -> Iterator[str]:
     for node in ast.walk(file.tree()):
-        called = spelled(node.func) if isinstance(node, ast.Call) else ""
-        if called.endswith(("force_setattr", "object.__setattr__")) and file.path != THE_CACHE:
-            yield f"{file.path}:{node.lineno} {called}: a frozen value is written to in {THE_CACHE} alone"
+        named = spelled(node) if isinstance(node, ast.Name | ast.Attribute) else ""
+        if named.endswith(("force_setattr", "object.__setattr__")) and file.path != THE_CACHE:
+            yield f"{file.path}:{node.lineno} {named}: a frozen value is written to by `keep` of {THE_CACHE} alone"
 
 
 def asks_no_layer_what_it_has(file: File) -> Iterator[str]:

@@ -297,7 +297,7 @@ def _step_form(step: Step, chosen: Step | None) -> StepForm:
         step.ended,
         step.elapsed_ns / 1000,
         place.gate,
-        verdict.encoded,
+        verdict._encoded or verdict.encoded,
         reasons,
     )
 

@@ -29,8 +29,8 @@ from .verdict import Answer, Fault, How, Reason, Verdict, check_verdict
 Steps = Generator[tuple[Placed, Reading], tuple[Answer, int], Decision]
 """Yields (layer, reading), is sent (answer, nanoseconds it took), returns the decision."""
 
-Stamp = Callable[[tuple[Step, ...], Part | None], tuple[str, int]]
-"""What only a driver knows of a decision: its id, and how long it took in nanoseconds."""
+Stamp = Callable[[int, tuple[Step, ...], Part | None], tuple[str, int]]
+"""What only a driver knows of a decision: its id, and how long it took since it was started, in nanoseconds."""
 
 Admit = Callable[[Placed, Query], str]
 """Whether a network layer may be asked about a query: why not, or nothing."""
@@ -64,7 +64,7 @@ def _stamp(started: int, steps: tuple[Step, ...], part: Part | None) -> tuple[st
     return new_id(), perf_counter_ns() - started if part is None else sum(step.elapsed_ns for step in steps)
 
 
-def _unstamped(steps: tuple[Step, ...], part: Part | None) -> tuple[str, int]:
+def _unstamped(started: int, steps: tuple[Step, ...], part: Part | None) -> tuple[str, int]:
     """For a decision that is only looked at: a replay, a counterfactual."""
     return "", 0
 
@@ -90,7 +90,7 @@ class Router:
         """
         started = perf_counter_ns()
         query = self.accept(query)
-        steps = self.steps(query, stamp=functools.partial(_stamp, started))
+        steps = self.steps(query, stamp=_stamp, started=started)
         # A long text is read beside the event loop, and judged there by what takes its time.
         short = _is_short(query)
         answer: tuple[Answer, int] | None = None
@@ -110,7 +110,7 @@ class Router:
     def route_sync(self, query: str | Query) -> Decision:
         """Decide with local layers only; a network layer is skipped."""
         started = perf_counter_ns()
-        steps = self.steps(self.accept(query), stamp=functools.partial(_stamp, started))
+        steps = self.steps(self.accept(query), stamp=_stamp, started=started)
         try:
             place, reading = next(steps)
             while True:
@@ -145,7 +145,12 @@ class Router:
         return query
 
     def steps(
-        self, query: Query, muted: frozenset[str] = frozenset(), part: Part | None = None, stamp: Stamp = _unstamped
+        self,
+        query: Query,
+        muted: frozenset[str] = frozenset(),
+        part: Part | None = None,
+        stamp: Stamp = _unstamped,
+        started: int = 0,
     ) -> Steps:
         """The one loop. `part` is what the query is to a question it is a part of; a part is not split again."""
         profile = self.profile
@@ -154,13 +159,13 @@ class Router:
         if muted:
             reading = profile.mute(reading, muted)
         if profile.off is not None:
-            return self._default(reading, profile.off, "router.off", "the router is switched off", part, stamp)
+            return self._default(reading, profile.off, "router.off", "the router is switched off", part, stamp, started)
         if not reading.folded and profile.blank is not None and reading.blank and query.declared is None:
-            return self._default(reading, profile.blank, "router.blank", "the question is blank", part, stamp)
+            return self._default(reading, profile.blank, "router.blank", "the question is blank", part, stamp, started)
         if profile.split is not None and part is None:
             parts = contain(profile.split, reading)
             if _are_parts(parts):
-                return (yield from self._compose(reading, parts, muted, stamp))
+                return (yield from self._compose(reading, parts, muted, stamp, started))
             if parts != ():
                 unsplit = (Reason("split.error", f"the question could not be taken apart: {_complain(parts)}"),)
 
@@ -225,7 +230,7 @@ class Router:
             remarks += more
         remarks += unsplit
         asked = tuple(trace)
-        ident, elapsed = stamp(asked, part)
+        ident, elapsed = stamp(started, asked, part)
         return Decision(
             profile,
             query,
@@ -270,11 +275,18 @@ class Router:
         return routes, how, tuple(remarks)
 
     def _default(
-        self, reading: Reading, default: Default, code: str, text: str, part: Part | None, stamp: Stamp
+        self,
+        reading: Reading,
+        default: Default,
+        code: str,
+        text: str,
+        part: Part | None,
+        stamp: Stamp,
+        started: int,
     ) -> Decision:
         remarks = (Reason(code, text),)
         routes, how, more = self._adjust(reading, (default.route,), "-")
-        ident, elapsed = stamp((), part)
+        ident, elapsed = stamp(started, (), part)
         return Decision(
             self.profile,
             reading.query,
@@ -289,16 +301,18 @@ class Router:
             elapsed_ns=elapsed,
         )
 
-    def _compose(self, reading: Reading, parts: tuple[Part, ...], muted: frozenset[str], stamp: Stamp) -> Steps:
+    def _compose(
+        self, reading: Reading, parts: tuple[Part, ...], muted: frozenset[str], stamp: Stamp, started: int
+    ) -> Steps:
         """A compound question: each part is decided on its own, and the whole is as sure as its least sure part."""
         decided: list[Decision] = []
         for part in parts:
-            decision = yield from self.steps(part.query, muted, part, stamp)
+            decision = yield from self.steps(part.query, muted, part, stamp, started)
             decided.append(decision)
         weakest = min(decided, key=lambda decision: decision.confidence)
         count = f"{len(decided)} parts, each" if len(decided) > 1 else "one part,"
         notes = tuple(Reason(code, _note(code)) for code in reading.notes)
-        ident, elapsed = stamp((), None)
+        ident, elapsed = stamp(started, (), None)
         return Decision(
             self.profile,
             reading.query,

@@ -81,15 +81,13 @@ class Verdict(Struct, frozen=True, eq=False):
         return (*stated, self.decisive, self.calibrated, self.who, dict(self.adds))
 
 
-def keep(value: Struct, name: str, found: object) -> None:
-    """The one cache in core: what was found out about a verdict or a decision stays with it, in a field of its own
-    that is no part of the value. A layer that sees the same evidence again may return the same verdict, whose
-    soundness, reasons and JSON form are known by then.
+keep = force_setattr
+"""The one cache in core: what was found out about a verdict or a decision stays with it, in a field of its own that is
+no part of the value. A layer that sees the same evidence again may return the same verdict, whose soundness, reasons
+and JSON form are known by then.
 
-    Such a value must be tracked by the garbage collector if what is kept leads back to it: the reasons of a verdict
-    are kept with their layer, and the layer may keep the verdict.
-    """
-    force_setattr(value, name, found)
+Such a value must be tracked by the garbage collector if what is kept leads back to it: the reasons of a verdict are
+kept with their layer, and the layer may keep the verdict."""
 
 
 class VerdictForm(Struct, frozen=True, gc=False):
