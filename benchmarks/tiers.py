@@ -28,7 +28,7 @@ from rich.console import Console
 import turnout
 from report import Table, markdown, show
 from turnout.core.query import Query
-from turnout.layers.gain_artefact import Embedder
+from turnout.layers.artefact import Embedder
 from turnout.learn.frontier import apgr, calls_for, trace_calls
 from turnout.learn.gain import Inputs, fit_gains, predict_gains, read_inputs
 from turnout.learn.outcome import Outcomes
@@ -79,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         console.print(f"skipped: {options.data}/routellm is not there; name its folder with --data DIR or TURNOUT_DATA")
         return 0
     embedder = find_embedder(options.embedder)
-    name = embedder.name if embedder is not None else "none: turnout embed install builds it"
+    name = embedder.name if embedder is not None else "none: turnout-build-minilm builds it"
     console.print(f"embedder: {name}\n", highlight=False)
     tables: list[Table] = []
     checks: list[Check] = []

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from build_minilm import PIP, build, find_weights
 from turnout.models.embed import embedder_folder, read_manifest
-from turnout.models.minilm import PIP, find_weights, install
 
 needs_weights = pytest.mark.skipif(find_weights() is None, reason=f"needs MiniLM's weights: {PIP}")
 
@@ -25,7 +25,7 @@ def built_minilm(factory: pytest.TempPathFactory) -> Path:
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if read_manifest(folder) is None:
-            install(folder=folder)
+            build(folder=folder)
     return folder
 
 

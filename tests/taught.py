@@ -9,9 +9,9 @@ from zlib import crc32
 
 import numpy as np
 
-from turnout.layers.artefact import Manifest
+from turnout.layers.student_model import StudentManifest
 from turnout.learn.artefact import write_artefact
-from turnout.learn.fit import Fitted, fit
+from turnout.learn.fit import StudentFit, fit
 
 LABELS = ("first", "second", "third")
 """The routes of `turnout.testing`."""
@@ -65,15 +65,16 @@ class Words:
 
 
 @cache
-def teach(embedder: Words | None = None, *, seed: int = 0, labels: tuple[str, ...] = LABELS) -> Fitted:
+def teach(embedder: Words | None = None, *, seed: int = 0, labels: tuple[str, ...] = LABELS) -> StudentFit:
     return fit([*questions(labels), *OUTSIDE], embedder=embedder, seed=seed)
 
 
 @cache
-def teach_staged() -> Fitted:
+def teach_staged() -> StudentFit:
     """A student of two stages, taught with `Words()`."""
     return fit([*questions(things=MANY_THINGS), *OUTSIDE], embedder=Words())
 
 
-def keep(folder: Path, fitted: Fitted, *, profile: str = "taught") -> Manifest:
-    return write_artefact(folder, fitted, profile=profile, data_hash="rows", created="2026-01-01T00:00:00+00:00")
+def keep(folder: Path, fitted: StudentFit, *, profile: str = "taught") -> StudentManifest:
+    draft = fitted.manifest(profile=profile, data_hash="rows", created="2026-01-01T00:00:00+00:00")
+    return write_artefact(folder, draft, fitted.arrays)

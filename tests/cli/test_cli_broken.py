@@ -12,7 +12,7 @@ import pytest
 
 from broken import ANYWHERE, IN_A_KEY, IN_JSONL, IN_TOML, Broken, put
 from surroundings import clear_surroundings
-from turnout.config import shelf
+from turnout.config import champion
 from turnout.config.load import shipped_file
 
 Run = Callable[..., Any]
@@ -90,7 +90,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
         "cases": tmp_path / "mine.jsonl",
         "pepper": data / "pepper",
         "embedder": data / "embedders" / "minilm-l6-v2" / "manifest.json",
-        "champion": shelf.champion_file("assist", "student"),
+        "champion": champion.champion_file("assist", "student"),
     }
     for file in found.values():
         file.parent.mkdir(parents=True, exist_ok=True)

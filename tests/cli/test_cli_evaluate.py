@@ -136,7 +136,7 @@ def test_two_students_on_the_same_questions(run: Run, monkeypatch: pytest.Monkey
         rows = pets(name, 60, 1, muddled)
         Path(f"{name}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
         fitted = fit(read_examples(f"{name}.jsonl").rows, labels=("cat", "dog"), seed=0)
-        write_artefact(Path(name), fitted, profile="pets")
+        write_artefact(Path(name), fitted.manifest(profile="pets"), fitted.arrays)
     ran = run("evaluate", "judge.jsonl", "-p", "pets.toml", "--model", "old", "--model", "new", "--json")
     assert ran.code == 0, ran
     form = json.loads(ran.out)
@@ -153,7 +153,7 @@ def test_two_students_on_the_same_questions(run: Run, monkeypatch: pytest.Monkey
     # What a model has learnt by heart is no question to judge it by.
     rows = read_examples("judge.jsonl").rows
     noted = SimpleNamespace(learnt=tuple(map(row_key, rows[:50])), held=rows[:20])
-    monkeypatch.setattr("turnout.learn.train.read_noted", lambda *_: noted)
+    monkeypatch.setattr("turnout.learn.labelled.read_record", lambda *_: noted)
     left = run("evaluate", "judge.jsonl", "-p", "pets.toml", "--model", "new")
     assert "150 questions" in left.out
     assert "50 questions left out: the profile's model has learnt from them" in left.out

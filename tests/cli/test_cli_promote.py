@@ -10,8 +10,9 @@ import pytest
 
 from chatter import chatter
 from turnout import Query, load
-from turnout.config import shelf
+from turnout.config import champion
 from turnout.config.load import load_profile
+from turnout.learn import registry
 from turnout.learn.dataset import Examples
 from turnout.learn.fit import FitSettings
 from turnout.learn.train import train
@@ -70,10 +71,10 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
         rows = chatter(1000, seed=1)
         profile = load_profile(folder / "mine.toml", config="")
         first = train(profile, Examples(tuple(rows)), settings=SMALL, share=0.35)
-        shelf.set_champion("mine", "student", first.manifest.digest)
+        registry.set_champion("mine", "student", first.manifest.digest)
         second = train(profile, Examples((*rows, *chatter(300, seed=2))), settings=SMALL, share=0.35)
-        shelf.champion_file("mine", "student").unlink()
-        (shelf.shelf_of("mine", "student") / "history.jsonl").unlink()
+        champion.champion_file("mine", "student").unlink()
+        (champion.shelf_of("mine", "student") / "history.jsonl").unlink()
         (folder / "digests").write_text(f"{first.manifest.digest} {second.manifest.digest}")
     return folder
 
@@ -93,11 +94,11 @@ def log(home: Home, count: int, seed: int = 9, **query: Any) -> None:
 
 
 def serve(digest: str) -> None:
-    shelf.set_champion("mine", "student", digest)
+    registry.set_champion("mine", "student", digest)
 
 
 def serving() -> str:
-    return shelf.champion_digest("mine", "student")
+    return champion.champion_digest("mine", "student")
 
 
 def test_from_training_to_serving_and_back(run: Run, home: Home) -> None:
@@ -146,7 +147,7 @@ def test_force_serves_and_says_what_failed(run: Run, home: Home) -> None:
     assert forced.code == 0
     assert "with 1 failed check" in forced.out
     assert serving() == home.first
-    assert "shadow decisions" in shelf.read_history("mine", "student")[-1].why
+    assert "shadow decisions" in registry.read_history("mine", "student")[-1].why
     assert load(home.profile, config="").route_sync("write a go script to clean up caching").by == "student"
 
 
@@ -185,30 +186,12 @@ def test_the_settings_are_the_users(run: Run, home: Home, tmp_path: Path) -> Non
 REFUSED = [
     (("student", "promote", "ffffffff"), "no model"),
     (("student", "promote", "../../x"), "no model"),
-    (("student", "promote", "--layer", "other"), "no layer 'other'"),
-    (("student", "rollback", "--layer", "other"), "no layer 'other'"),
-    (
-        (
-            "student",
-            "rollback",
-        ),
-        "nothing to go back to",
-    ),
-    (
-        (
-            "student",
-            "shadow",
-        ),
-        "no decision log",
-    ),
+    (("student", "promote", "--layer", "other"), "layer 'other'"),
+    (("student", "rollback", "--layer", "other"), "layer 'other'"),
+    (("student", "rollback"), "nothing to go back to"),
+    (("student", "shadow"), "no decision log"),
     (("student", "shadow", "--limit", "0"), "--limit 0"),
-    (
-        (
-            "student",
-            "drift",
-        ),
-        "no decision log",
-    ),
+    (("student", "drift"), "no decision log"),
 ]
 
 
@@ -217,7 +200,7 @@ def test_what_cannot_be_done_is_said(run: Run, home: Home, argv: tuple[str, ...]
     found = run(*argv, "-p", home.profile)
     assert found.code == 2
     assert said in found.err
-    assert serving() == shelf.SHIPPED
+    assert serving() == champion.SHIPPED
 
 
 @pytest.mark.parametrize("command", ["promote", "rollback", "shadow", "drift"])
@@ -257,8 +240,10 @@ def test_drift_between_two_windows(run: Run, home: Home, monkeypatch: pytest.Mon
 
     serve(home.first)
     windows = iter([[1], [2]])
-    before = [measured.Seen(row.text, row.label, "student", 0.9) for row in chatter(200, seed=5)]
-    recent = [measured.Seen(row.text, "PLATFORM", "student", 0.9) for row in chatter(200, seed=6, label="PLATFORM")]
+    before = [measured.TrafficRow(row.text, row.label, "student", 0.9) for row in chatter(200, seed=5)]
+    recent = [
+        measured.TrafficRow(row.text, "PLATFORM", "student", 0.9) for row in chatter(200, seed=6, label="PLATFORM")
+    ]
     log(home, 1)
     monkeypatch.setattr(measured, "window", lambda *_: before if next(windows) == [1] else recent)
     found = run("student", "drift", "-p", home.profile)
@@ -278,12 +263,12 @@ def test_drift_between_two_windows(run: Run, home: Home, monkeypatch: pytest.Mon
 def test_training_that_is_not_due_does_nothing(run: Run, home: Home, tmp_path: Path) -> None:
     serve(home.first)
     log(home, 5)
-    before = {one.digest for one in shelf.candidates("mine", "student")}
+    before = {one.digest for one in registry.candidates("mine", "student")}
     found = run("train", "-p", home.profile, "--from-log", "--if-due", "--embedder", "none")
     assert found.code == 0, found.err
     assert "not due: 5 of 500 new sessions" in found.out
     assert json.loads(run("train", "-p", home.profile, "--from-log", "--if-due", "--json").out)["due"] is False
-    assert {one.digest for one in shelf.candidates("mine", "student")} == before
+    assert {one.digest for one in registry.candidates("mine", "student")} == before
 
 
 def test_training_that_is_due_trains_and_may_serve_by_itself(run: Run, home: Home, tmp_path: Path) -> None:
@@ -299,4 +284,4 @@ def test_training_that_is_due_trains_and_may_serve_by_itself(run: Run, home: Hom
     assert "due: 5 new sessions" in found.out
     assert "serves now" in found.out
     assert serving() not in (home.first, home.second)
-    assert shelf.read_history("mine", "student")[-1].why == "auto_promote"
+    assert registry.read_history("mine", "student")[-1].why == "auto_promote"

@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 import pytest
 
 from stored import taught
-from turnout.config.shelf import candidates, find_champion, set_champion, shelf_of
-from turnout.layers.artefact import read_artefact
-from turnout.learn.train import read_noted
+from turnout.config.champion import find_champion, shelf_of
+from turnout.layers.student_model import read_student
+from turnout.learn.registry import candidates, set_champion
+from turnout.learn.train import read_record
 from turnout.store import open_store
 from turnout.testing import ScriptedProvider
 from turnout.testing.embed import embeddings
@@ -96,7 +97,7 @@ def test_a_file_becomes_a_candidate_on_the_shelf(run: Run, desk: Path) -> None:
     assert form["cross_validated"]["accuracy"] > 0.9
     assert form["by"] == {"human": form["learnt"] + form["held"]}
     assert [row["label"] for row in form["labels"]] == list(SUBJECTS)
-    student = read_artefact(candidate.folder)
+    student = read_student(candidate.folder)
     assert student.judge(fold("an invoice for the loan").text).label == "BILLING"
     assert student.manifest.data_hash == form["data_hash"]
     card = (candidate.folder / "card.html").read_text()
@@ -116,12 +117,12 @@ def test_the_same_rows_and_seed_make_the_same_student(run: Run, desk: Path) -> N
 
 def test_what_is_held_out_is_noted_and_was_not_learnt(run: Run, desk: Path) -> None:
     form = trained(run, "labels.jsonl")
-    noted = read_noted("desk", "student", form["digest"])
+    noted = read_record("desk", "student", form["digest"])
     assert noted is not None
     assert len(noted.learnt) == form["learnt"]
     assert len(noted.held) == form["held"]
-    assert read_noted("desk", "student", "0" * 16) is None
-    assert read_noted("desk", "student", "shipped") is None
+    assert read_record("desk", "student", "0" * 16) is None
+    assert read_record("desk", "student", "shipped") is None
 
 
 def test_the_report_is_readable_and_says_what_is_next(run: Run, desk: Path) -> None:
@@ -359,7 +360,7 @@ REFUSED = [
     Refused("no log", ("labels.jsonl", "--from-log"), "no decision log here yet"),
     Refused("stdin", ("-",), "write what you pipe in into a file"),
     Refused("no server for vectors", ("labels.jsonl", "--embedder", "remote"), "turnout models set embedder"),
-    Refused("an embedder that is not there", ("labels.jsonl", "--embedder", "minilm"), "turnout embed install"),
+    Refused("an embedder that is not there", ("labels.jsonl", "--embedder", "minilm"), "turnout-build-minilm"),
 ]
 
 

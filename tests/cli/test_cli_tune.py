@@ -71,9 +71,9 @@ def test_json_says_it_all(run: Run) -> None:
     ("argv", "said"),
     [
         (("tune", "none.jsonl"), "none.jsonl: cannot be read"),
-        (("tune", "good.jsonl", "-p", "assist"), "has no signals layer"),
+        (("tune", "good.jsonl", "-p", "assist"), "has no signals.v1 layer"),
         (("tune", "good.jsonl", "-p", "study"), "'SIMPLE' is no route"),
-        (("tune", "good.jsonl", "-p", "tiers-local", "--layer", "gain"), "no signals layer 'gain'"),
+        (("tune", "good.jsonl", "-p", "tiers-local", "--layer", "gain"), "no signals.v1 layer 'gain'"),
         (("tune", "good.jsonl", "-p", "tiers-local", "--out", "good.jsonl"), "would be overwritten"),
         (("tune", "good.jsonl", "-p", "tiers-local", "--out", "mine.yaml"), "a profile is a .toml file"),
     ],

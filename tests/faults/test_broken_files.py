@@ -17,12 +17,14 @@ from broken import ANYWHERE, IN_A_KEY, IN_JSONL, IN_TOML, Broken, damaged, mend,
 from serving import Served, serving
 from taught import keep as keep_student
 from taught import teach
-from turnout.config import shelf
+from turnout.config import champion
 from turnout.config.cases import read_cases
 from turnout.config.document import read
 from turnout.config.reload import LiveRouter
 from turnout.core.errors import ConfigError, Problem
-from turnout.layers.artefact import digest_of, read_artefact, read_manifest
+from turnout.layers.artefact import digest_of, read_manifest
+from turnout.layers.student_model import StudentManifest, read_student
+from turnout.learn import registry
 from turnout.models.secret import SecretPlace
 from turnout.models.slot import load_slots
 from turnout.runtime import runtime as runtime_module
@@ -109,7 +111,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     with pytest.MonkeyPatch.context() as patch:
         surroundings(patch, folder)
         # By name: the environment changes from test to test, and this server stays.
-        for module in ("config.shelf", "models.embed"):
+        for module in ("config.settings", "models.embed"):
             patch.setattr(f"turnout.{module}.data_folder", lambda: folder / "data" / "turnout")
         patch.setattr(runtime_module, "LOOK_S", 0.02)
         patch.setattr(runtime_module, "IDLE_SHARE", 0.0)
@@ -118,8 +120,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         (folder / "mine.jsonl").write_text(CASES)
         (folder / "key").write_text("sk-canary-sound\n")
         keep_student(folder / "student", teach(), profile="mine")
-        student = shelf.put(folder / "student", "mine", "student")
-        shelf.set_champion("mine", "student", student.name)
+        student = registry.put(folder / "student", "mine", "student")
+        registry.set_champion("mine", "student", student.name)
         embedder = folder / "data" / "turnout" / "embedders" / "minilm-l6-v2"
         embedder.mkdir(parents=True)
         keep = Keep(logging.WARNING)
@@ -131,7 +133,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
                 "base": folder / "base.toml",
                 "cases": folder / "mine.jsonl",
                 "key": folder / "key",
-                "champion": shelf.champion_file("mine", "student"),
+                "champion": champion.champion_file("mine", "student"),
                 "manifest": student / "manifest.json",
                 "weights": student / "weights.npz",
                 "embedder": embedder / "manifest.json",
@@ -301,16 +303,16 @@ def test_a_damaged_student_is_a_sentence(tmp_path: Path) -> None:
     sound, packed = manifest.read_bytes(), weights.read_bytes()
     for number, raw in zip(range(200), damaged(sound, seed=2), strict=False):
         manifest.write_bytes(raw)
-        _read(lambda path: read_artefact(path.parent), manifest, f"manifest {number}")
+        _read(lambda path: read_student(path.parent), manifest, f"manifest {number}")
     manifest.write_bytes(sound)
-    whole = read_manifest(folder)
+    whole = read_manifest(folder, StudentManifest)
     for number, raw in zip(range(300), damaged(packed, seed=3), strict=False):
         weights.write_bytes(raw)
         files = {**whole.files, "weights.npz": hashlib.sha256(raw).hexdigest()}
         told = msgspec.structs.replace(whole, files=files)
         told = msgspec.structs.replace(told, digest=digest_of(told))
         manifest.write_bytes(msgspec.json.encode(told))
-        _read(lambda path: read_artefact(path.parent), weights, f"weights {number}")
+        _read(lambda path: read_student(path.parent), weights, f"weights {number}")
 
 
 def _read(reads: Callable[[Path], Any], file: Path, what: str) -> None:

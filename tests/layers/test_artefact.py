@@ -15,9 +15,10 @@ from msgspec.structs import replace
 
 from taught import Words, keep, questions, teach, teach_staged
 from turnout.core.errors import ArtefactUnreadable, ConfigError
-from turnout.layers import artefact
-from turnout.layers.artefact import MANIFEST, WEIGHTS, Manifest, digest_of, read_artefact, read_manifest
-from turnout.learn.artefact import pack, to_trained
+from turnout.layers import student_model
+from turnout.layers.artefact import MANIFEST, WEIGHTS, digest_of, read_manifest
+from turnout.layers.student_model import StudentManifest, read_student
+from turnout.learn.artefact import pack
 
 EMBEDDER = Words()
 FITTED = teach(EMBEDDER)
@@ -31,7 +32,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_read_as_written(folder: Path) -> None:
-    read, written = read_artefact(folder), to_trained(FITTED)
+    read, written = read_student(folder), FITTED.model()
     for text, _ in questions()[::7]:
         (vector,) = EMBEDDER.embed([text])
         one, other = read.judge(text, vector), written.judge(text, vector)
@@ -41,7 +42,7 @@ def test_read_as_written(folder: Path) -> None:
 def test_two_stages_are_read_as_written(tmp_path: Path) -> None:
     fitted = teach_staged()
     assert keep(tmp_path, fitted).alone == fitted.alone
-    read, written = read_artefact(tmp_path), to_trained(fitted)
+    read, written = read_student(tmp_path), fitted.model()
     stages = set()
     for text in (*(text for text, _ in questions()[::7]), "the letter", "bug money arrived"):
         (vector,) = EMBEDDER.embed([text])
@@ -58,7 +59,7 @@ def test_without_a_first_stage_nothing_is_written_of_one(folder: Path) -> None:
     assert "alone" not in told
     before = {name: value for name, value in told.items() if name not in ("digest", "created")}
     assert told["digest"] == hashlib.sha256(msgspec.json.encode(before, order="sorted")).hexdigest()[:16]
-    trained = read_artefact(folder)
+    trained = read_student(folder)
     assert trained.judge_alone(trained.hear("where is my parcel")) is None
 
 
@@ -89,7 +90,7 @@ def test_a_first_stage_that_is_none(case: Unfit, tmp_path: Path) -> None:
     told["digest"] = hashlib.sha256(msgspec.json.encode(own, order="sorted")).hexdigest()[:16]
     (tmp_path / MANIFEST).write_bytes(msgspec.json.encode(told))
     with pytest.raises(ArtefactUnreadable, match=case.said):
-        read_artefact(tmp_path)
+        read_student(tmp_path)
 
 
 def test_a_threshold_that_was_changed_is_refused(tmp_path: Path) -> None:
@@ -98,11 +99,11 @@ def test_a_threshold_that_was_changed_is_refused(tmp_path: Path) -> None:
     told["alone"]["sure"] = 0.0
     (tmp_path / MANIFEST).write_bytes(msgspec.json.encode(told))
     with pytest.raises(ArtefactUnreadable, match="changed after it was written"):
-        read_artefact(tmp_path)
+        read_student(tmp_path)
 
 
 def test_judged_is_what_it_says(folder: Path) -> None:
-    trained = read_artefact(folder)
+    trained = read_student(folder)
     for text in ("where is my parcel", "", "zzz", "x" * 10_000, "\ud800", "where " * 5_000):
         judged = trained.judge(text, EMBEDDER.embed([text])[0])
         assert 0.0 <= judged.confidence <= 1.0
@@ -113,9 +114,9 @@ def test_judged_is_what_it_says(folder: Path) -> None:
 
 
 def test_few_labels_and_many_are_weighed_alike(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    few = read_artefact(folder)
-    monkeypatch.setattr(artefact, "FEW", 0)
-    many = read_artefact(folder)
+    few = read_student(folder)
+    monkeypatch.setattr(student_model, "FEW", 0)
+    many = read_student(folder)
     assert isinstance(many.judge("", EMBEDDER.embed([""])[0]).probabilities, np.ndarray)
     for text in (*(text for text, _ in questions()), "", "zzz", "x" * 10_000, "where " * 5_000):
         one, other = (trained.judge(text, EMBEDDER.embed([text])[0]) for trained in (few, many))
@@ -180,12 +181,12 @@ def test_signed_nonsense_is_refused(case: Tampered, folder: Path) -> None:
         case.change(arrays)
     sign(folder, pack(arrays))
     with pytest.raises(ArtefactUnreadable, match=r"weights\.npz") as caught:
-        read_artefact(folder)
+        read_student(folder)
     assert case.said in str(caught.value)
 
 
 def sign(folder: Path, packed: bytes) -> None:
-    manifest = read_manifest(folder)
+    manifest = read_manifest(folder, StudentManifest)
     manifest = replace(manifest, files={WEIGHTS: hashlib.sha256(packed).hexdigest()})
     manifest = replace(manifest, digest=digest_of(manifest))
     (folder / WEIGHTS).write_bytes(packed)
@@ -230,7 +231,7 @@ def test_signed_files_that_are_none(
     monkeypatch.chdir(tmp_path)
     sign(folder, packed())
     with pytest.raises(ArtefactUnreadable, match=said):
-        read_artefact(folder)
+        read_student(folder)
     assert not (tmp_path / "executed").exists()
 
 
@@ -239,7 +240,7 @@ def test_weights_that_were_changed_are_refused(folder: Path) -> None:
     raw[len(raw) // 2] ^= 1
     (folder / WEIGHTS).write_bytes(raw)
     with pytest.raises(ArtefactUnreadable, match="not the file its manifest was written for"):
-        read_artefact(folder)
+        read_student(folder)
 
 
 SPOILED: dict[str, tuple[Callable[[bytes], bytes], str]] = {
@@ -262,23 +263,23 @@ def test_a_manifest_that_is_none(spoil: Callable[[bytes], bytes], said: str, fol
     path.write_bytes(spoil(raw))
     assert path.read_bytes() != raw
     with pytest.raises(ArtefactUnreadable, match=said):
-        read_artefact(folder)
+        read_student(folder)
 
 
 def test_what_is_missing(folder: Path, tmp_path: Path) -> None:
     (folder / WEIGHTS).unlink()
     with pytest.raises(ArtefactUnreadable, match=r"weights\.npz: cannot be read"):
-        read_artefact(folder)
+        read_student(folder)
     with pytest.raises(ConfigError, match=r"manifest\.json: cannot be read"):
-        read_artefact(tmp_path / "nowhere")
+        read_student(tmp_path / "nowhere")
 
 
 def test_a_vector_is_asked_for(folder: Path) -> None:
     with pytest.raises(ValueError, match="needs a vector"):
-        read_artefact(folder).judge("where is my parcel")
+        read_student(folder).judge("where is my parcel")
 
 
 def test_a_copy_is_the_same(folder: Path, tmp_path: Path) -> None:
     shutil.copytree(folder, tmp_path / "copy")
-    found: Manifest = read_artefact(tmp_path / "copy").manifest
-    assert found == read_manifest(folder)
+    found: StudentManifest = read_student(tmp_path / "copy").manifest
+    assert found == read_manifest(folder, StudentManifest)

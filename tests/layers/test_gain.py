@@ -14,9 +14,9 @@ from toml_router import router_of
 from turnout.core.errors import ConfigError
 from turnout.core.query import Query
 from turnout.core.registry import Supplies
-from turnout.layers.artefact import digest_of
+from turnout.layers.artefact import Embedder, digest_of
 from turnout.layers.gain import Gain, GainConfig, gain
-from turnout.layers.gain_artefact import Curve, Embedder, GainManifest, Setting, read_gains
+from turnout.layers.gain_model import ConfidenceCurve, GainManifest, Setting, read_gains
 from turnout.testing import check_layer
 from turnout.text.match import Lexicon
 from turnout.text.ngram import Ngrams
@@ -60,7 +60,7 @@ def write_model(folder: Path, *, offsets=(0.0, 0.1, 0.3), price=0.1, vector=Fals
         weights["vector_bias"] = np.zeros(count, np.float32)
     packed = io.BytesIO()
     np.savez_compressed(packed, **weights)
-    setting = Setting({"ngram": 1.0, "shape": 1.0}, offsets, price, tuple(Curve(2.0, -4.0) for _ in tiers))
+    setting = Setting({"ngram": 1.0, "shape": 1.0}, offsets, price, tuple(ConfidenceCurve(2.0, -4.0) for _ in tiers))
     manifest = GainManifest(
         profile="tiers-learned",
         layer="gain",

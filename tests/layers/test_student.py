@@ -20,13 +20,12 @@ from taught import LABELS, Words, keep, questions, teach, teach_staged
 from turnout import ConfigError, LiveRouter, Query, load, load_profile
 from turnout.config.document import Document
 from turnout.config.resolve import build
-from turnout.config.shelf import put, rollback, set_champion
 from turnout.core.layer import Absent
 from turnout.core.registry import Supplies
 from turnout.core.verdict import Verdict
 from turnout.layers.artefact import WEIGHTS
 from turnout.layers.student import RemoteStudent, Student, StudentConfig, student
-from turnout.learn.artefact import to_trained
+from turnout.learn.registry import put, rollback, set_champion
 from turnout.testing import check_layer, make_reading
 from turnout.text.match import Lexicon
 
@@ -76,11 +75,11 @@ def supplies(**more: Any) -> Supplies:
 
 def test_it_keeps_what_a_layer_promises(kept: Path) -> None:
     check_layer("student.v1", {"model": str(kept)}, routes=LABELS, texts=TEXTS)
-    check_layer(Student(to_trained(MIXED), EMBEDDER), routes=LABELS, texts=TEXTS)
+    check_layer(Student(MIXED.model(), EMBEDDER), routes=LABELS, texts=TEXTS)
 
 
 def test_a_verdict() -> None:
-    layer = Student(to_trained(PLAIN))
+    layer = Student(PLAIN.model())
     verdict = layer(make_reading("Where is my  PARCEL?"))
     assert isinstance(verdict, Verdict)
     assert verdict.routes == ("first",)
@@ -95,7 +94,7 @@ def test_a_verdict() -> None:
 
 def test_it_knows_what_it_does_not_know() -> None:
     for fitted, embedder in ((PLAIN, None), (MIXED, EMBEDDER)):
-        layer = Student(to_trained(fitted), embedder)
+        layer = Student(fitted.model(), embedder)
         known, strange = (layer(make_reading(text)) for text in ("track the book for me", "zebras eat opera soup"))
         assert known is not None
         assert strange is not None
@@ -103,13 +102,13 @@ def test_it_knows_what_it_does_not_know() -> None:
 
 
 def test_it_says_why_in_words() -> None:
-    layer = Student(to_trained(PLAIN))
+    layer = Student(PLAIN.model())
     verdict = layer(make_reading("refund my ticket"))
     told = {reason.code: reason.text for reason in (*layer.explain(verdict), *layer.elaborate(verdict))}  # type: ignore[arg-type]
     assert told["student.label"].startswith("the student says second (0.9")
     assert told["student.for"].startswith("for second: “refund” ")
     assert "100% of its word parts were learnt" in told["student.known"]
-    mixed = Student(to_trained(MIXED), EMBEDDER)
+    mixed = Student(MIXED.model(), EMBEDDER)
     verdict = mixed(make_reading("refund my ticket"))
     told = {reason.code: reason.text for reason in (*mixed.explain(verdict), *mixed.elaborate(verdict))}  # type: ignore[arg-type]
     assert "cosine 0." in told["student.known"]
@@ -118,7 +117,7 @@ def test_it_says_why_in_words() -> None:
 
 def test_what_is_unlike_anything_learnt_is_a_reason() -> None:
     """Where a question is like the others, only those who look closer are told so."""
-    layer = Student(to_trained(PLAIN))
+    layer = Student(PLAIN.model())
     for text, told, closer in (
         ("refund my ticket", ["student.label"], ["student.for", "student.known"]),
         ("zebras eat opera soup", ["student.label", "student.known"], ["student.for"]),
@@ -131,16 +130,16 @@ def test_what_is_unlike_anything_learnt_is_a_reason() -> None:
 
 
 def test_history_and_length_are_nothing_to_it() -> None:
-    layer = Student(to_trained(PLAIN))
+    layer = Student(PLAIN.model())
     long = "where is my parcel " * 30
     assert layer(make_reading(Query(long, intents=("a", "b")))) == layer(make_reading(long))
     assert layer(make_reading(long + "refund " * 50_000)) == layer(make_reading(long))
-    short = Student(to_trained(PLAIN), characters=18)
+    short = Student(PLAIN.model(), characters=18)
     assert short(make_reading("where is my parcel refund refund")) == short(make_reading("where is my parcel"))
 
 
 def test_time_does_not_grow_with_the_text() -> None:
-    layer = Student(to_trained(PLAIN))
+    layer = Student(PLAIN.model())
     texts = [make_reading("where is my parcel " * n) for n in (50, 20_000)]
 
     short, long = (quickest(partial(layer, text), tries=30) for text in texts)
@@ -170,7 +169,7 @@ UNCLEAR = ("the letter", "bug money arrived", "zebras eat opera soup", "¿dónde
 def staged(embedder: Words, **changed: Any) -> Student:
     fitted = teach_staged()
     assert fitted.alone is not None
-    return Student(to_trained(fitted._replace(alone=replace(fitted.alone, **changed))), embedder)
+    return Student(fitted._replace(alone=replace(fitted.alone, **changed)).model(), embedder)
 
 
 @pytest.mark.parametrize(("text", "asked"), [*((text, []) for text in CLEAR), *((text, [text]) for text in UNCLEAR)])
@@ -187,7 +186,7 @@ def test_a_question_is_embedded_only_where_its_words_leave_it_unsure(text: str, 
 
 
 def test_an_unsure_one_is_judged_as_if_there_were_one_stage() -> None:
-    one = Student(to_trained(teach_staged()._replace(alone=None)), EMBEDDER)
+    one = Student(teach_staged()._replace(alone=None).model(), EMBEDDER)
     two = staged(EMBEDDER)
     for text in UNCLEAR:
         verdict, other = one(make_reading(text)), two(make_reading(text))
@@ -220,14 +219,14 @@ def test_it_says_which_stage_decided() -> None:
         assert told["student.stage"] == stage
         assert told.keys() >= codes
         assert ("student.meaning" in told) is ("cosine" in told["student.known"]) is (text in UNCLEAR)
-    single = Student(to_trained(MIXED), EMBEDDER)
+    single = Student(MIXED.model(), EMBEDDER)
     told = {reason.code: reason.text for reason in single.explain(single(make_reading(CLEAR[1])))}  # type: ignore[arg-type]
     assert "student.stage" not in told
 
 
 def test_what_the_words_said_adds_up() -> None:
     """Words, and what is usual, account for the whole distance between two labels, in the measure of that stage."""
-    trained = to_trained(teach_staged())
+    trained = teach_staged().model()
     judged = trained.judge_alone(trained.hear(CLEAR[0]))
     assert judged is not None
     between = judged.best, judged.second
@@ -258,7 +257,7 @@ class Lacking(NamedTuple):
 
 
 LACKING = [
-    Lacking("no embedder", MIXED, None, {}, "words-16, and none is here (turnout embed install)"),
+    Lacking("no embedder", MIXED, None, {}, "words-16, and none is here (turnout-build-minilm)"),
     Lacking("another embedder", MIXED, Words("other-16"), {}, "words-16, here is other-16"),
     Lacking("another width", MIXED, Words(width=8), {}, "their vectors do not compare"),
     Lacking("another digest", PLAIN, None, {"artefact": "0" * 16}, f"not {'0' * 16}"),
@@ -476,19 +475,19 @@ def test_a_remote_embedder_is_not_asked_where_words_are_enough() -> None:
         async def fetch(self, texts: Sequence[str]) -> Any:
             raise ConnectionError("no route to host")
 
-    layer = RemoteStudent(to_trained(teach_staged()), Down())
+    layer = RemoteStudent(teach_staged().model(), Down())
     here = staged(EMBEDDER)
     for text in CLEAR:
         assert asyncio.run(layer(make_reading(text))) == here(make_reading(text))
     for text in UNCLEAR:
         with pytest.raises(ConnectionError):
             asyncio.run(layer(make_reading(text)))
-    up = RemoteStudent(to_trained(teach_staged()), Elsewhere())
+    up = RemoteStudent(teach_staged().model(), Elsewhere())
     for text in UNCLEAR:
         assert asyncio.run(up(make_reading(text))) == here(make_reading(text))
 
 
 def test_every_question_it_learnt_from_is_answered() -> None:
-    layer = Student(to_trained(PLAIN))
+    layer = Student(PLAIN.model())
     verdicts = [(layer(make_reading(text)), label) for text, label in questions()]
     assert all(verdict is not None and verdict.routes == (label,) for verdict, label in verdicts)

@@ -17,7 +17,6 @@ from turnout.learn.bound import (
     mcnemar,
     p_of_few,
     p_of_few_each,
-    prove_at_once,
     prove_in_sequence,
 )
 
@@ -67,13 +66,11 @@ def test_rows_needed() -> None:
     assert count_needed(0.5, 0.02, 0.05) is None
 
 
-def test_in_sequence_and_at_once() -> None:
+def test_in_sequence() -> None:
     assert prove_in_sequence([0.01, 0.04, 0.06, 0.001], 0.05) == 2
     assert prove_in_sequence([0.06, 0.0], 0.05) == 0
     assert prove_in_sequence([], 0.05) == 0
     assert prove_in_sequence([0.05, math.nan, 0.0], 0.05) == 1, "what is not known is not proven"
-    assert prove_at_once([0.01, 0.04, 0.001], 0.05) == [0, 2]
-    assert prove_at_once([], 0.05) == []
 
 
 def test_sequence_keeps_its_level_where_testing_each_does_not() -> None:
@@ -82,10 +79,8 @@ def test_sequence_keeps_its_level_where_testing_each_does_not() -> None:
     rounds, claims = 2000, 20
     p_values = draw.random((rounds, claims))
     fair = np.mean([prove_in_sequence(row, 0.05) > 0 for row in p_values])
-    joint = np.mean([bool(prove_at_once(row, 0.05)) for row in p_values])
     greedy = np.mean([(row <= 0.05).any() for row in p_values])
     assert fair <= 0.065
-    assert joint <= 0.065
     assert greedy > 0.5, "the test can fail"
 
 

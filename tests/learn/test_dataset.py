@@ -167,7 +167,7 @@ def test_every_bad_row_of_every_file_is_counted_and_some_are_shown(tmp_path: Pat
 
 
 def test_a_line_too_long_to_take_in_is_one_bad_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dataset, "MAX_LINE_BYTES", 100)
+    monkeypatch.setattr("turnout.learn.rows.MAX_LINE_BYTES", 100)
     good = '{"text": "good", "label": "BILLING"}'
     path = write(tmp_path, "a.jsonl", f"{good}\n{{'text': '{'x' * 5000}\n{good}\n")
     with pytest.raises(BadExamples) as raised:

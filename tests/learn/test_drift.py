@@ -6,7 +6,17 @@ from pathlib import Path
 import pytest
 
 from pupils import KNOWN, Pupil, log, own_home, with_pupil
-from turnout.learn.drift import LEAST, Judged, Seen, chi_square, compare, fisher, kolmogorov_smirnov, psi, window
+from turnout.learn.drift import (
+    LEAST,
+    ChampionAnswer,
+    TrafficRow,
+    chi_square,
+    compare,
+    fisher,
+    kolmogorov_smirnov,
+    psi,
+    window,
+)
 from turnout.store import Span, open_store
 
 WORDS = [f"word{number}" for number in range(60)]
@@ -21,10 +31,10 @@ def traffic(
     wrong: float | None = None,
     words: list[str] = WORDS,
     sure: float = 0.9,
-) -> list[Seen]:
+) -> list[TrafficRow]:
     chance = random.Random(seed)
     return [
-        Seen(
+        TrafficRow(
             " ".join(chance.choices(words, k=6)),
             "docs" if chance.random() < docs else "code",
             "llm" if chance.random() < llm else "student",
@@ -46,7 +56,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("name", "recent"), CASES, ids=[name for name, _ in CASES])
-def test_each_change_is_found_and_named_alone(name: str, recent: list[Seen]) -> None:
+def test_each_change_is_found_and_named_alone(name: str, recent: list[TrafficRow]) -> None:
     found = compare(BEFORE, recent)
     assert found.drifted == (name,)
     (measure,) = [one for one in found.measures if one.drifted]
@@ -89,10 +99,10 @@ def test_too_little_to_tell() -> None:
 def test_one_model_judges_both_windows() -> None:
     asked = []
 
-    def judge(text: str) -> Judged:
+    def judge(text: str) -> ChampionAnswer:
         asked.append(text)
         strange = "new" in text.split()
-        return Judged(0.5 if strange else 0.9, -3.0 if strange else float(len(text) % 7))
+        return ChampionAnswer(0.5 if strange else 0.9, -3.0 if strange else float(len(text) % 7))
 
     recent = traffic(1000, seed=2, words=WORDS + ["new"] * 3)
     found = compare(traffic(1000, seed=1), recent, judge=judge, judged_by="abc")
@@ -103,7 +113,7 @@ def test_one_model_judges_both_windows() -> None:
 
 def test_text_that_was_not_kept_leaves_what_needs_none() -> None:
     before, recent = ([one._replace(text=None) for one in traffic(200, seed=seed)] for seed in (1, 2))
-    found = compare(before, recent, judge=lambda _: Judged(0.9, 1.0))
+    found = compare(before, recent, judge=lambda _: ChampionAnswer(0.9, 1.0))
     words = next(one for one in found.measures if one.name == "unseen words")
     assert words.p is None
     assert not words.drifted

@@ -9,10 +9,9 @@ import pytest
 
 from taught import LABELS, OUTSIDE, Words, keep, questions, teach
 from turnout.core.errors import LearnError, TooFewExamples
-from turnout.learn.artefact import to_trained
-from turnout.learn.calibration import Measures, fit_confidence, fit_mix, state_confidence
+from turnout.learn.confidence import Measures, fit_confidence, fit_mix, state_confidence
 from turnout.learn.dataset import Example
-from turnout.learn.fit import FitSettings, Fitted, fit
+from turnout.learn.fit import FitSettings, StudentFit, fit
 from turnout.learn.metric import ece
 from turnout.text.fold import fold
 
@@ -36,20 +35,20 @@ def test_other_rows_are_another_student(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("fitted", [PLAIN, MIXED], ids=["n-grams", "vectors"])
-def test_it_learns(fitted: Fitted) -> None:
+def test_it_learns(fitted: StudentFit) -> None:
     assert fitted.metrics["accuracy"] > 0.95
     assert fitted.metrics["oos_auroc"] > 0.95
     assert fitted.labels == tuple(sorted(LABELS))
     assert fitted.counts == {"first": 40, "second": 40, "third": 30}
     assert fitted.oos_rows == len(OUTSIDE)
-    trained = to_trained(fitted)
+    trained = fitted.model()
     for text, label in (("where is my sofa", "first"), ("refund my sofa", "second"), ("write code", "third")):
         vector = EMBEDDER.embed([text])[0] if fitted.embedder else None
         assert trained.judge(text, vector).label == label
 
 
 @pytest.mark.parametrize("fitted", [PLAIN, MIXED], ids=["n-grams", "vectors"])
-def test_what_is_held_out_is_reported_for_the_rows_as_given(fitted: Fitted) -> None:
+def test_what_is_held_out_is_reported_for_the_rows_as_given(fitted: StudentFit) -> None:
     rows = [*questions(), *OUTSIDE]
     assert [held.row for held in fitted.held] == list(range(len(rows)))
     assert [held.label for held in fitted.held] == [label for _, label in rows]
@@ -61,7 +60,7 @@ def test_what_is_held_out_is_reported_for_the_rows_as_given(fitted: Fitted) -> N
 
 def test_serving_says_what_fitting_said() -> None:
     """Measures of rows outside every label come from folds; of the rest of the world they come from serving."""
-    trained = to_trained(MIXED)
+    trained = MIXED.model()
     far = [trained.judge(text, EMBEDDER.embed([text])[0]).knownness for text, _ in OUTSIDE]
     near = [trained.judge(text, EMBEDDER.embed([text])[0]).knownness for text, _ in questions()]
     assert max(far) < np.mean(near)
@@ -71,8 +70,8 @@ def test_examples_weigh() -> None:
     texts = [f"{word} {i}" for i, word in enumerate(("alpha", "beta") * 12)]
     rows = [Example(text, "a" if "alpha" in text else "b") for text in texts]
     doubted = [Example("gamma thing", "a", weight=0.01), Example("gamma thing", "b", weight=1.0)]
-    assert to_trained(fit([*rows, *doubted])).judge("gamma thing").label == "b"
-    assert to_trained(fit([*rows, *(row.__class__(row.text, row.label) for row in doubted)])).labels == ("a", "b")
+    assert fit([*rows, *doubted]).model().judge("gamma thing").label == "b"
+    assert fit([*rows, *(row.__class__(row.text, row.label) for row in doubted)]).model().labels == ("a", "b")
 
 
 class Small(NamedTuple):
@@ -113,7 +112,7 @@ def test_a_label_with_one_question() -> None:
     fitted = fit([*questions(), ("sing me a song", "alone")])
     assert "alone" in fitted.labels
     assert len(fitted.held) == len(questions())
-    assert to_trained(fitted).judge("sing me a song").label == "alone"
+    assert fitted.model().judge("sing me a song").label == "alone"
 
 
 @pytest.mark.parametrize(("labels", "each"), [(2, 5), (60, 5)])
@@ -128,7 +127,7 @@ def test_few_of_each(labels: int, each: int, embedder: Words | None) -> None:
     fitted = fit(rows, embedder=embedder, settings=FitSettings(folds=3))
     assert len(fitted.labels) == labels
     assert fitted.metrics["accuracy"] > 0.8
-    trained = to_trained(fitted)
+    trained = fitted.model()
     said = trained.judge(f"{words[1]} number", EMBEDDER.embed([f"{words[1]} number"])[0] if embedder else None)
     assert 0 <= said.confidence <= 1
 
@@ -136,7 +135,7 @@ def test_few_of_each(labels: int, each: int, embedder: Words | None) -> None:
 def test_hostile_rows() -> None:
     hostile = ["\ud800\ud800", "\0" * 50, "a" * 200_000, "💥" * 300, "\u202e\u200b", "ﷺ" * 40, "\n\n\n", "' or 1=1 --"]
     rows = [*questions(), *((text, LABELS[at % 3]) for at, text in enumerate(hostile))]
-    trained = to_trained(fit(rows))
+    trained = fit(rows).model()
     for text in hostile:
         assert 0 <= trained.judge(fold(text).text).confidence <= 1
 

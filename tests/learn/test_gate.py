@@ -11,14 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from turnout.learn.bound import p_of_few
-from turnout.learn.gate import CLOSED, Gates, Said, choose_gates, count, lay_path, share
+from turnout.learn.gate import CLOSED, Gates, LayerAnswers, choose_gates, count, lay_path, share
 
 LIMIT, DELTA, WORLDS = 0.05, 0.1, 60
 # P(Bin(60, 0.1) > 12) is 0.6 %.
 MOST_BROKEN = 12
 
 
-def world(seed: int, rows: int, layers: int = 2) -> list[Said]:
+def world(seed: int, rows: int, layers: int = 2) -> list[LayerAnswers]:
     """Layers whose confidence tells something of the truth, each in its own way; some pass, a few are decisive."""
     shape = np.random.default_rng([seed, 1])
     sharpness, bias, passing = (
@@ -39,15 +39,15 @@ def world(seed: int, rows: int, layers: int = 2) -> list[Said]:
         decisive = draw.random(rows) < 0.02
         sure = np.where(draw.random(rows) < passing[place], np.nan, sure)
         sure[decisive] = 1.0
-        found.append(Said(f"layer-{place}", sure, right, decisive))
+        found.append(LayerAnswers(f"layer-{place}", sure, right, decisive))
     return found
 
 
-def bounded(sample: Sequence[Said], seed: int) -> Gates | None:
+def bounded(sample: Sequence[LayerAnswers], seed: int) -> Gates | None:
     return choose_gates(sample, max_error=LIMIT, delta=DELTA, seed=seed).gates
 
 
-def hindsight(sample: Sequence[Said], seed: int) -> Gates | None:
+def hindsight(sample: Sequence[LayerAnswers], seed: int) -> Gates | None:
     """Deliberately wrong: the boldest gates whose error on the sample they were chosen on keeps the limit."""
     good = [
         gates
@@ -57,7 +57,7 @@ def hindsight(sample: Sequence[Said], seed: int) -> Gates | None:
     return good[-1] if good else None
 
 
-def untested(sample: Sequence[Said], seed: int) -> Gates | None:
+def untested(sample: Sequence[LayerAnswers], seed: int) -> Gates | None:
     """Deliberately wrong: every point of the path is tested at the full level, on the rows that laid it."""
     good = []
     for gates in lay_path(sample, range(len(sample))):
@@ -67,7 +67,7 @@ def untested(sample: Sequence[Said], seed: int) -> Gates | None:
     return good[-1] if good else None
 
 
-def broken(choose: Callable[[Sequence[Said], int], Gates | None], rows: int) -> tuple[int, int, float]:
+def broken(choose: Callable[[Sequence[LayerAnswers], int], Gates | None], rows: int) -> tuple[int, int, float]:
     """Worlds in which the true error is above the limit; worlds in which gates were chosen; what they decide."""
     over = chosen = 0
     decided = 0.0
@@ -99,12 +99,12 @@ FLAT = 80
 MOST_PROVEN = 16
 
 
-def proven_flat(choose: Callable[[Sequence[Said], int], Gates | None]) -> int:
+def proven_flat(choose: Callable[[Sequence[LayerAnswers], int], Gates | None]) -> int:
     """Worlds in which every answer is as bad as the limit and a little worse: whatever is proven there is wrong."""
     proven = 0
     for seed in range(FLAT):
         draw = np.random.default_rng(seed)
-        layer = Said("flat", draw.random(400), draw.random(400) >= LIMIT * 1.02, np.zeros(400, bool))
+        layer = LayerAnswers("flat", draw.random(400), draw.random(400) >= LIMIT * 1.02, np.zeros(400, bool))
         proven += choose([layer], seed) is not None
     return proven
 
@@ -117,10 +117,10 @@ def test_there_testing_every_gate_on_the_rows_that_chose_it_proves_too_much() ->
     assert proven_flat(untested) > MOST_PROVEN
 
 
-def certain(rows: int, wrong: int = 0, sure: float = 0.9) -> Said:
+def certain(rows: int, wrong: int = 0, sure: float = 0.9) -> LayerAnswers:
     right = np.ones(rows, bool)
     right[:wrong] = False
-    return Said("one", np.full(rows, sure), right, np.zeros(rows, bool))
+    return LayerAnswers("one", np.full(rows, sure), right, np.zeros(rows, bool))
 
 
 @given(st.integers(0, 10_000), st.sampled_from([300, 900]), st.integers(1, 3))
@@ -166,13 +166,13 @@ def test_ties_pass_or_stay_together() -> None:
     """A thousand answers of one confidence, three in ten wrong: no gate can take only the right ones."""
     draw = np.random.default_rng(0)
     right = draw.random(1000) < 0.7
-    tied = Said("tied", np.full(1000, 0.8), right, np.zeros(1000, bool))
+    tied = LayerAnswers("tied", np.full(1000, 0.8), right, np.zeros(1000, bool))
     choice = choose_gates([tied], max_error=LIMIT, delta=DELTA)
     assert choice.gates is None
     assert {point.tested.decided for point in choice.path} == {0, choice.path[-1].tested.decided}
     assert choice.rows_needed is None
     assert choice.least_error == pytest.approx(1 - right.mean())
-    sure = Said("sure", np.where(right, 0.9, 0.8), right, np.zeros(1000, bool))
+    sure = LayerAnswers("sure", np.where(right, 0.9, 0.8), right, np.zeros(1000, bool))
     chosen = choose_gates([sure], max_error=LIMIT, delta=DELTA)
     assert chosen.gates is not None
     assert 0.8 < chosen.gates[0] <= 0.9 or chosen.tested.error <= LIMIT
@@ -198,7 +198,7 @@ def test_next_to_nothing(rows: int) -> None:
 
 def test_decisive_answers_count_and_have_no_gate() -> None:
     rows = 1000
-    rules = Said(
+    rules = LayerAnswers(
         "rules", np.where(np.arange(rows) % 2, 1.0, np.nan), np.arange(rows) % 20 != 1, np.arange(rows) % 2 == 1
     )
     assert not rules.gated
@@ -208,7 +208,7 @@ def test_decisive_answers_count_and_have_no_gate() -> None:
     assert choice.tested.error == pytest.approx(0.1, abs=0.03)
     assert choose_gates([rules], max_error=0.05, delta=0.05).gates is None, "one in ten wrong"
     # A good layer behind it dilutes the error that is promised for all of them together.
-    good = Said("good", np.full(rows, 0.9), np.ones(rows, bool), np.zeros(rows, bool))
+    good = LayerAnswers("good", np.full(rows, 0.9), np.ones(rows, bool), np.zeros(rows, bool))
     both = choose_gates([rules, good], max_error=0.08, delta=0.05)
     assert both.gates is not None
     assert both.gates[0] == CLOSED
@@ -221,8 +221,8 @@ def test_gates_are_chosen_together() -> None:
     rows = 3000
     mine = np.arange(rows) % 2 == 0
     nothing = np.zeros(rows, bool)
-    early = Said("early", np.where(mine, 0.9, 0.6), mine.copy(), nothing)
-    late = Said("late", np.where(mine, np.nan, 0.7), np.ones(rows, bool), nothing)
+    early = LayerAnswers("early", np.where(mine, 0.9, 0.6), mine.copy(), nothing)
+    late = LayerAnswers("late", np.where(mine, np.nan, 0.7), np.ones(rows, bool), nothing)
     choice = choose_gates([early, late], max_error=0.02, delta=0.05)
     assert choice.gates is not None
     assert choice.tested.coverage == 1.0
@@ -233,8 +233,8 @@ def test_gates_are_chosen_together() -> None:
 
 def test_who_decides_is_the_first_whose_gate_lets_it() -> None:
     nothing = np.zeros(3, bool)
-    first = Said("first", np.array([0.9, 0.4, np.nan]), np.array([False, True, True]), nothing)
-    second = Said("second", np.array([0.9, 0.9, 0.2]), np.array([True, False, True]), nothing)
+    first = LayerAnswers("first", np.array([0.9, 0.4, np.nan]), np.array([False, True, True]), nothing)
+    second = LayerAnswers("second", np.array([0.9, 0.9, 0.2]), np.array([True, False, True]), nothing)
     assert [(one.decided, one.wrong) for one in share([first, second], (0.5, 0.5))] == [(1, 1), (1, 1)]
     assert count([first, second], (0.5, 0.5)).decided == 2
     assert count([first, second], (CLOSED, 0.9)).wrong == 1

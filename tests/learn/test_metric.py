@@ -19,7 +19,6 @@ from turnout.learn.metric import (
     curve,
     ece,
     score_labels,
-    weigh_costs,
     wilson,
 )
 
@@ -149,15 +148,6 @@ def test_curve_and_coverage_by_hand() -> None:
     assert coverage_at([False], [0.5], precision=0.5) == (0.0, math.inf)
     assert coverage_at([True] * 49 + [False], [0.5] * 50, precision=0.98)[0] == 1.0, "98 % is 98 %"
     assert coverage_at([], [], precision=0.9) == (0.0, math.inf)
-
-
-def test_costs_by_hand() -> None:
-    found = weigh_costs(
-        [True, False, False], [0.9, 0.5, math.nan], cheap=1.0, dear=10.0, dear_right=[True, True, False]
-    )
-    assert found.gate.tolist() == [0.9, 0.5]
-    assert found.cost.tolist() == pytest.approx([1 + 10 * 2 / 3, 1 + 10 / 3])
-    assert found.accuracy.tolist() == pytest.approx([2 / 3, 1 / 3])
 
 
 @pytest.mark.parametrize(

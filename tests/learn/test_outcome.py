@@ -11,12 +11,14 @@ import numpy as np
 import pytest
 
 import turnout
+from page import check
 from turnout.core.errors import ArtefactUnreadable, BadExamples, LearnError, TooFewExamples
-from turnout.layers.gain_artefact import Embedder, read_gains
+from turnout.layers.artefact import Embedder
+from turnout.layers.gain_model import read_gains
 from turnout.learn.frontier import Aim, aim_for, apgr, calls_for, centre, choose, find_point, trace, trace_calls
 from turnout.learn.gain import fit_confidence, fit_gains, mix_heads, predict_gains, price_tiers, read_inputs
-from turnout.learn.gain_write import find_gain_layer, train_outcomes
 from turnout.learn.outcome import Outcomes, read_outcomes
+from turnout.learn.train_gain import find_gain_layer, train_gains
 
 PROFILE = turnout.load_profile("tiers-learned", config="")
 HARD = ("integral", "theorem", "eigenvalue", "topology")
@@ -374,7 +376,7 @@ class Letters:
 def trained(tmp_path_factory: pytest.TempPathFactory):
     folder = tmp_path_factory.mktemp("gain")
     path = write(folder / "o.jsonl", planted(400))
-    return train_outcomes(PROFILE, path, folder / "artefact", embedder=Letters(), aim=Aim("keep_quality", 0.9))
+    return train_gains(PROFILE, path, out=folder / "artefact", embedder=Letters(), aim=Aim("keep_quality", 0.9))
 
 
 def test_what_is_written_is_what_was_fitted(trained) -> None:
@@ -397,16 +399,17 @@ def test_what_is_written_is_what_was_fitted(trained) -> None:
 def test_the_card_is_one_page_with_its_curve(trained) -> None:
     card = (trained.folder / "card.html").read_text(encoding="utf-8")
     assert trained.manifest.digest in card
-    assert "<polyline" in card
-    assert "<script" not in card
-    assert "http" not in card
+    page = check(card)
+    assert [attributes.get("aria-label") for tag, attributes in page.tags if tag == "svg"] == ["Cost and quality"]
+    assert "of the quality gap" in page.text
+    assert "always SIMPLE" in page.text
 
 
 def test_the_digest_names_data_and_seed(trained, tmp_path: Path) -> None:
     path = write(tmp_path / "o.jsonl", planted(400))
-    again = train_outcomes(PROFILE, path, tmp_path / "a", embedder=Letters(), aim=Aim("keep_quality", 0.9))
+    again = train_gains(PROFILE, path, out=tmp_path / "a", embedder=Letters(), aim=Aim("keep_quality", 0.9))
     assert again.manifest.digest == trained.manifest.digest
-    other = train_outcomes(PROFILE, path, tmp_path / "b", aim=Aim("keep_quality", 0.9))
+    other = train_gains(PROFILE, path, out=tmp_path / "b", aim=Aim("keep_quality", 0.9))
     assert other.manifest.digest != trained.manifest.digest
 
 
@@ -420,8 +423,8 @@ BROKEN = [
     Broken("changed-weights", "not the file its manifest was written for"),
     Broken("changed-price", "it was changed after it was written"),
     Broken("other-format", "format 9"),
-    Broken("a-student", "not what turnout train --outcomes writes"),
-    Broken("no-json", "not what turnout train --outcomes writes"),
+    Broken("a-student", "not the manifest of a model of gains"),
+    Broken("no-json", "not the manifest of a model of gains"),
 ]
 
 
@@ -449,7 +452,7 @@ def test_a_damaged_artefact_is_refused(trained, tmp_path: Path, case: Broken) ->
 
 def test_a_profile_without_a_gain_layer_is_told(tmp_path: Path) -> None:
     with pytest.raises(LearnError, match=r"profile 'tiers' has no gain\.v1 layer"):
-        train_outcomes(turnout.load_profile("tiers", config=""), tmp_path / "o.jsonl", tmp_path / "a")
+        train_gains(turnout.load_profile("tiers", config=""), tmp_path / "o.jsonl", out=tmp_path / "a")
     with pytest.raises(LearnError, match=r"no gain\.v1 layer 'other'"):
         find_gain_layer(PROFILE, "other")
 

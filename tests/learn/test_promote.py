@@ -9,18 +9,22 @@ from msgspec.structs import replace
 
 from pupils import KNOWN, ROUTES, Pupil, made, own_home, with_pupil
 from turnout import Router, Verdict
-from turnout.config import shelf
+from turnout.config import champion
 from turnout.config.cases import Case
 from turnout.config.learning import LearnSettings
 from turnout.core.contract import Rule, When
 from turnout.core.errors import ChampionChanged, LearnError, PromotionRefused
 from turnout.core.query import Reading
 from turnout.core.verdict import Gate
-from turnout.learn.association import Trigger
+from turnout.learn import registry
+from turnout.learn.contest import place_of
 from turnout.learn.dataset import By, Example
-from turnout.learn.limit import Quarantined, Screened
-from turnout.learn.probe import new_words, probe
-from turnout.learn.promote import GOVERNED, Evidence, Promotion, answerer, examine, examine_gains, place_of, promote
+from turnout.learn.examine import GOVERNED, Promotion, PromotionEvidence, answerer, examine
+from turnout.learn.layer import GAIN
+from turnout.learn.poison.probe import new_words, probe
+from turnout.learn.poison.screen import QuarantinedRow, ScreenResult
+from turnout.learn.poison.trigger import Trigger
+from turnout.learn.promote import let_serve
 from turnout.learn.shadow import Shadow
 from turnout.testing import make_router, place
 
@@ -35,18 +39,18 @@ def _home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     own_home(monkeypatch, tmp_path)
 
 
-def evidence(**changed: Any) -> Evidence:
+def evidence(**changed: Any) -> PromotionEvidence:
     told = {
         "new": with_pupil(Pupil(KNOWN)),
         "old": with_pupil(Pupil(KNOWN)),
         "layer": "student",
         "rows": ROWS,
         "cases": [Case("one", "docs", text="the manual of it")],
-        "screened": Screened(kept=()),
+        "screened": ScreenResult(kept=()),
         "cross_validated": (970, 1000),
         "shadow": SHADOW,
     }
-    return Evidence(**(told | changed))
+    return PromotionEvidence(**(told | changed))
 
 
 def look(**changed: Any) -> Promotion:
@@ -106,15 +110,16 @@ CASES: list[tuple[str, set[str], dict[str, Any]]] = [
         "much is suspicious",
         {"quarantined rows"},
         {
-            "screened": Screened(
-                (), (*[Quarantined(ROWS[0], "trigger", "odd")] * 60, *[Quarantined(ROWS[0], "growth", "much")] * 900)
+            "screened": ScreenResult(
+                (),
+                (*[QuarantinedRow(ROWS[0], "trigger", "odd")] * 60, *[QuarantinedRow(ROWS[0], "growth", "much")] * 900),
             )
         },
     ),
     (
         "a trigger works",
         {"trigger probe"},
-        {"new": with_pupil(Pupil({"zxq": "chat"} | KNOWN)), "screened": Screened((), (), (PLANTED,))},
+        {"new": with_pupil(Pupil({"zxq": "chat"} | KNOWN)), "screened": ScreenResult((), (), (PLANTED,))},
     ),
 ]
 
@@ -132,32 +137,32 @@ def test_rules_of_the_contract_are_checked_with_the_challenger_in_place() -> Non
 
 
 def test_everything_that_failed_is_told_at_once() -> None:
-    model = shelf.Candidate(B, Path(), shelf.Head(B))
+    model = registry.RegisteredModel(B, Path(), champion.ModelSummary(B))
     found = look(cross_validated=(880, 1000), shadow=None, cases=[Case("x", "code", text="manual")])
     with pytest.raises(PromotionRefused, match="3 checks failed") as refused:
-        promote(found, model)
+        let_serve(found, model)
     assert isinstance(refused.value.report, Promotion)
     for name in ("cross-validated accuracy", "shadow decisions", "golden cases"):
         assert name in str(refused.value)
 
 
 def test_rows_that_only_wait_are_not_suspicious() -> None:
-    waiting = tuple(Quarantined(ROWS[0], "growth", "too many at once") for _ in range(500))
-    assert look(screened=Screened((), waiting)).passed
+    waiting = tuple(QuarantinedRow(ROWS[0], "growth", "too many at once") for _ in range(500))
+    assert look(screened=ScreenResult((), waiting)).passed
 
 
 def test_a_suspicious_word_that_does_nothing_is_no_trigger() -> None:
-    assert look(screened=Screened((), (), (PLANTED,))).passed
+    assert look(screened=ScreenResult((), (), (PLANTED,))).passed
 
 
 def test_a_new_word_with_an_excuse_may_mean_something() -> None:
     excused = replace(PLANTED, excuse="three people labelled it so")
-    assert look(new=with_pupil(Pupil({"zxq": "chat"} | KNOWN)), screened=Screened((), (), (excused,))).passed
+    assert look(new=with_pupil(Pupil({"zxq": "chat"} | KNOWN)), screened=ScreenResult((), (), (excused,))).passed
 
 
 def test_a_word_that_moves_the_champion_as_well_is_not_the_challengers_doing() -> None:
     both = with_pupil(Pupil({"zxq": "chat"} | KNOWN))
-    assert look(new=both, old=both, screened=Screened((), (), (PLANTED,))).passed
+    assert look(new=both, old=both, screened=ScreenResult((), (), (PLANTED,))).passed
 
 
 def test_a_model_that_any_strange_word_upsets_is_not_taken_for_a_poisoned_one() -> None:
@@ -231,7 +236,7 @@ GAINS = [
 
 @pytest.mark.parametrize(("metrics", "expected"), GAINS)
 def test_a_model_of_gains_must_pay(metrics: dict[str, Any], expected: set[str]) -> None:
-    assert failed(examine_gains(evidence(metrics=metrics, rows=[]), B, A, SETTINGS)) == expected
+    assert failed(examine(evidence(kind=GAIN, metrics=metrics, rows=[]), B, A, SETTINGS)) == expected
 
 
 def test_every_failed_check_names_where_its_limit_is_set() -> None:
@@ -240,7 +245,7 @@ def test_every_failed_check_names_where_its_limit_is_set() -> None:
     assert {check.check for check in found.checks} <= set(GOVERNED)
     assert len(found.failed) >= 5
     with pytest.raises(PromotionRefused) as caught:
-        promote(found, shelf.Candidate(B, Path(), shelf.Head(B)))
+        let_serve(found, registry.RegisteredModel(B, Path(), champion.ModelSummary(B)))
     for check in found.failed:
         assert check.check in str(caught.value)
         assert check.setting in str(caught.value)
@@ -251,7 +256,9 @@ def test_every_failed_check_names_where_its_limit_is_set() -> None:
 
 def test_a_model_of_gains_runs_in_the_shadow_first() -> None:
     paying = {"kept_low": 0.8, "cost_share": 0.5}
-    assert failed(examine_gains(evidence(metrics=paying, rows=[], shadow=None), B, A, SETTINGS)) == {"shadow decisions"}
+    assert failed(examine(evidence(kind=GAIN, metrics=paying, rows=[], shadow=None), B, A, SETTINGS)) == {
+        "shadow decisions"
+    }
 
 
 def test_questions_for_no_route_count_where_they_are_let_through() -> None:
@@ -273,31 +280,31 @@ def test_progress_is_told() -> None:
 
 def on_shelf(tmp_path: Path, *digests: str) -> None:
     for digest in digests:
-        shelf.put(made(tmp_path, digest), "mine", "student")
+        registry.put(made(tmp_path, digest), "mine", "student")
 
 
 def test_it_serves_and_the_history_says_why(tmp_path: Path) -> None:
     on_shelf(tmp_path, A, B)
-    shelf.set_champion("mine", "student", A)
-    model = shelf.find_candidate("mine", "student", B)
-    done, change = promote(look(), model, who="ana")
+    registry.set_champion("mine", "student", A)
+    model = registry.find_candidate("mine", "student", B)
+    done, change = let_serve(look(), model, who="ana")
     assert done.promoted
     assert not done.forced
     assert change is not None
     assert (change.was, change.to, change.who) == (A, B, "ana")
     assert change.metrics["shadow decisions"] == "1,200"
-    assert shelf.champion_digest("mine", "student") == B
+    assert champion.champion_digest("mine", "student") == B
 
 
 def test_force_is_written_down(tmp_path: Path) -> None:
     on_shelf(tmp_path, A, B)
-    shelf.set_champion("mine", "student", A)
-    model = shelf.find_candidate("mine", "student", B)
+    registry.set_champion("mine", "student", A)
+    model = registry.find_candidate("mine", "student", B)
     found = look(shadow=None)
     with pytest.raises(PromotionRefused):
-        promote(found, model)
-    assert shelf.champion_digest("mine", "student") == A
-    done, change = promote(found, model, force=True)
+        let_serve(found, model)
+    assert champion.champion_digest("mine", "student") == A
+    done, change = let_serve(found, model, force=True)
     assert done.forced
     assert change is not None
     assert change.why == "forced: shadow decisions"
@@ -306,13 +313,13 @@ def test_force_is_written_down(tmp_path: Path) -> None:
 def test_a_comparison_with_a_champion_that_is_gone_promotes_nothing(tmp_path: Path) -> None:
     other = "c" * 16
     on_shelf(tmp_path, A, B, other)
-    shelf.set_champion("mine", "student", A)
-    model = shelf.find_candidate("mine", "student", B)
+    registry.set_champion("mine", "student", A)
+    model = registry.find_candidate("mine", "student", B)
     found = look()
-    shelf.set_champion("mine", "student", other)
+    registry.set_champion("mine", "student", other)
     with pytest.raises(ChampionChanged):
-        promote(found, model)
-    assert shelf.champion_digest("mine", "student") == other
+        let_serve(found, model)
+    assert champion.champion_digest("mine", "student") == other
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import pytest
 
 from pupils import KNOWN, Pupil, log, made, own_home, with_pupil
 from turnout import Query, Turn, Verdict
-from turnout.config import shelf
-from turnout.learn.shadow import PASSED_ON, Asked, Moved, keep, kept, logged, shadow
+from turnout.learn import registry
+from turnout.learn.shadow import PASSED_ON, LoggedQuestion, RouteChange, keep, kept, logged, shadow
 from turnout.store import Span, open_store
 from turnout.testing import ScriptedLayer, make_router, place
 
@@ -19,7 +19,7 @@ def _home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     own_home(monkeypatch, tmp_path)
 
 
-def run(old: Pupil, new: Pupil, *asked: Asked):  # type: ignore[no-untyped-def]
+def run(old: Pupil, new: Pupil, *asked: LoggedQuestion):  # type: ignore[no-untyped-def]
     return shadow(with_pupil(old), with_pupil(new), asked, layer="student", digests=(A, B))
 
 
@@ -27,14 +27,14 @@ def test_what_both_say_is_counted_pair_by_pair() -> None:
     old = Pupil(KNOWN)
     new = Pupil(KNOWN | {"manual": "chat", "hello": "chat"})
     questions = [
-        *[Asked(Query("the manual please"))] * 3,
-        *[Asked(Query("a function please"))] * 5,
-        *[Asked(Query("hello there"))] * 2,
-        Asked(Query("something else")),
+        *[LoggedQuestion(Query("the manual please"))] * 3,
+        *[LoggedQuestion(Query("a function please"))] * 5,
+        *[LoggedQuestion(Query("hello there"))] * 2,
+        LoggedQuestion(Query("something else")),
     ]
     found, differences = run(old, new, *questions)
     assert (found.decisions, found.same, found.flips) == (11, 6, 3)
-    assert found.moved == (Moved("docs", "chat", 3), Moved(PASSED_ON, "chat", 2))
+    assert found.moved == (RouteChange("docs", "chat", 3), RouteChange(PASSED_ON, "chat", 2))
     assert (found.old.decided, found.new.decided) == (8, 10)
     assert [one.was for one in differences] == ["docs"] * 3 + [PASSED_ON] * 2
     assert found.agreement == pytest.approx(6 / 11)
@@ -42,20 +42,20 @@ def test_what_both_say_is_counted_pair_by_pair() -> None:
 
 def test_a_held_answer_is_passed_on() -> None:
     unsure = Pupil(KNOWN, sure=0.5)
-    found, _ = run(Pupil(KNOWN), unsure, Asked(Query("the manual")))
-    assert found.moved == (Moved("docs", PASSED_ON, 1),)
+    found, _ = run(Pupil(KNOWN), unsure, LoggedQuestion(Query("the manual")))
+    assert found.moved == (RouteChange("docs", PASSED_ON, 1),)
     assert found.flips == 0
 
 
 def test_labels_of_people_and_of_models_are_kept_apart() -> None:
     old, new = Pupil(KNOWN), Pupil(KNOWN | {"manual": "chat"})
     asked = [
-        Asked(Query("the manual"), human="docs", teacher="chat"),
-        Asked(Query("the manual"), human="chat"),
-        Asked(Query("the manual"), human="chat"),
-        Asked(Query("a function"), teacher="code"),
-        Asked(Query("a function"), teacher="chat"),
-        Asked(Query("nothing known"), human="docs"),
+        LoggedQuestion(Query("the manual"), human="docs", teacher="chat"),
+        LoggedQuestion(Query("the manual"), human="chat"),
+        LoggedQuestion(Query("the manual"), human="chat"),
+        LoggedQuestion(Query("a function"), teacher="code"),
+        LoggedQuestion(Query("a function"), teacher="chat"),
+        LoggedQuestion(Query("nothing known"), human="docs"),
     ]
     found, _ = run(old, new, *asked)
     assert (found.old.labelled, found.old.right, found.old.taught, found.old.agreed) == (3, 1, 2, 1)
@@ -68,13 +68,18 @@ def test_what_never_reaches_the_model_does_not_count() -> None:
         first = ScriptedLayer([lambda reading: Verdict(("chat",), 1.0) if "rule" in reading.folded else None])
         return make_router([place(first, "rules"), place(pupil, "student", who="E")], ("docs", "code", "chat"))
 
-    asked = [Asked(Query("rule one")), Asked(Query("rule two")), Asked(Query("a function"))]
+    asked = [LoggedQuestion(Query("rule one")), LoggedQuestion(Query("rule two")), LoggedQuestion(Query("a function"))]
     found, _ = shadow(build(Pupil(KNOWN)), build(Pupil(KNOWN)), asked, layer="student", digests=(A, B))
     assert (found.decisions, found.elsewhere) == (1, 2)
 
 
 def test_a_question_the_profile_refuses_by_now_is_counted_apart() -> None:
-    found, _ = run(Pupil(KNOWN), Pupil(KNOWN), Asked(Query("the manual", declared="docs")), Asked(Query("a manual")))
+    found, _ = run(
+        Pupil(KNOWN),
+        Pupil(KNOWN),
+        LoggedQuestion(Query("the manual", declared="docs")),
+        LoggedQuestion(Query("a manual")),
+    )
     assert (found.decisions, found.refused) == (1, 1)
 
 
@@ -107,13 +112,13 @@ def test_text_that_was_not_kept_is_counted(tmp_path: Path) -> None:
 
 
 def test_what_was_found_stands_beside_the_model_and_has_no_text_in_it(tmp_path: Path) -> None:
-    shelf.put(made(tmp_path, B), "mine", "student")
+    registry.put(made(tmp_path, B), "mine", "student")
     assert kept("mine", "student", B) is None
-    found, _ = run(Pupil(KNOWN), Pupil({}), Asked(Query("the secret manual"), human="docs"))
+    found, _ = run(Pupil(KNOWN), Pupil({}), LoggedQuestion(Query("the secret manual"), human="docs"))
     keep(found)
     keep(found)
     assert kept("mine", "student", B) == found
-    file = shelf.note_file("mine", "student", B, "shadow")
+    file = registry.note_file("mine", "student", B, "shadow")
     assert b"secret" not in file.read_bytes()
     file.write_bytes(b"{broken")
     assert kept("mine", "student", B) is None

@@ -7,11 +7,11 @@ import pytest
 
 import turnout
 from turnout import Query
+from turnout.config.champion import SHIPPED, shipped_model
 from turnout.config.load import shipped_file
-from turnout.config.shelf import SHIPPED, shipped_model
-from turnout.layers.artefact import read_artefact
+from turnout.layers.student_model import read_student
 from turnout.learn.dataset import hash_examples, read_seeds, row_key
-from turnout.learn.train import read_noted
+from turnout.learn.train import read_record
 
 MOST_BYTES = 5 * 1024 * 1024
 
@@ -25,7 +25,7 @@ def folder() -> Path:
 
 def test_it_is_small_and_whole(folder: Path) -> None:
     assert sum(file.stat().st_size for file in folder.iterdir()) < MOST_BYTES
-    manifest = read_artefact(folder).manifest
+    manifest = read_student(folder).manifest
     assert manifest.embedder is None, "it needs nothing but NumPy"
     assert manifest.metrics["accuracy"] >= 0.9
     assert (folder / "card.html").is_file()
@@ -33,11 +33,11 @@ def test_it_is_small_and_whole(folder: Path) -> None:
 
 def test_it_was_made_of_the_seeds_that_ship(folder: Path) -> None:
     """Whoever changes the seeds trains again: turnout train -p assist --embedder none --hold-out 10% --out FOLDER."""
-    noted = read_noted("assist", "student", SHIPPED)
+    noted = read_record("assist", "student", SHIPPED)
     assert noted is not None
     rows = {row_key(row): row for row in read_seeds("assist").rows}
     learnt = [rows[key] for key in noted.learnt]
-    assert hash_examples(learnt) == read_artefact(folder).manifest.data_hash
+    assert hash_examples(learnt) == read_student(folder).manifest.data_hash
     assert 0.85 < len(learnt) / len(rows) < 0.95, "the rest was held out, and may judge it"
 
 

@@ -6,19 +6,18 @@ import numpy as np
 import pytest
 
 from taught import MANY_THINGS, OUTSIDE, Words, keep, questions, teach, teach_staged
-from turnout.layers.artefact import Abstention, Confidence, Scale
-from turnout.learn.artefact import to_trained
+from turnout.layers.student_model import Abstention, Confidence, Scale
 from turnout.learn.fit import fit
-from turnout.learn.stage import MOST_LOST, PRECISION, Said, Truth, choose_sure, fit_alone, serve
+from turnout.learn.stage import MOST_LOST, PRECISION, StageAnswers, Truth, choose_sure, fit_alone, serve
 
 EMBEDDER = Words()
 SCALES = Abstention(Scale(0.0, 1.0), Scale(0.0, 1.0), 0.25)
 CURVE = Confidence(0.0, 1.0, 0.0, 1.0, 0.1)
 
 
-def said(best: Any, stated: Any, knownness: Any = None) -> Said:
+def said(best: Any, stated: Any, knownness: Any = None) -> StageAnswers:
     stated = np.asarray(stated, float)
-    return Said(np.asarray(best), stated, stated if knownness is None else np.asarray(knownness), SCALES, CURVE)
+    return StageAnswers(np.asarray(best), stated, stated if knownness is None else np.asarray(knownness), SCALES, CURVE)
 
 
 class Case(NamedTuple):
@@ -47,7 +46,7 @@ CASES = [
 ]
 
 
-def lay_out(case: Case) -> tuple[Said, Said, Truth]:
+def lay_out(case: Case) -> tuple[StageAnswers, StageAnswers, Truth]:
     stated = np.linspace(0.5, 1.0, case.rows)
     every = np.concatenate([stated, case.outside])
     label = np.zeros(case.rows, int)
@@ -134,7 +133,7 @@ def test_what_is_held_out_is_what_two_stages_say() -> None:
     assert len(sure) >= fitted.metrics["alone"] * fitted.metrics["rows"]
     assert all(held.label is not None for held in sure)
     rows = [*questions(things=MANY_THINGS), *OUTSIDE]
-    trained = to_trained(fitted)
+    trained = fitted.model()
     served = [trained.judge(text, EMBEDDER.embed([text])[0]) for text, _ in rows]
     # Serving has learnt from the rows, the folds had not: they agree in what they say, not in how surely.
     assert [held.said for held in fitted.held if held.label] == [

@@ -10,14 +10,15 @@ import msgspec
 import numpy as np
 import pytest
 
-from turnout.config import shelf
+from turnout.config import champion
 from turnout.config.load import load_profile
 from turnout.core.errors import ShelfError, TooFewExamples
 from turnout.core.profile import Profile
-from turnout.layers.artefact import read_artefact
+from turnout.layers.student_model import read_student
+from turnout.learn import registry
 from turnout.learn.dataset import Example, Examples, row_key
-from turnout.learn.train import NOTE, hash_without_models, measure, read_noted, train
-from turnout.learn.train import Judged as Answers
+from turnout.learn.train import NOTE, hash_without_models, measure, read_record, train
+from turnout.learn.train import HeldOutAnswers as Answers
 
 PROFILE = """
 name = "desk"
@@ -87,7 +88,7 @@ def test_phases_are_told_in_order(desk: Profile) -> None:
 def test_vectors_are_used_and_named(desk: Profile) -> None:
     training = train(desk, examples(60), embedder=Hashed())
     assert training.report.embedder == "hashed-00000000"
-    student = read_artefact(training.folder)
+    student = read_student(training.folder)
     (vector,) = Hashed().embed(["refund of the fee"])
     assert student.judge("refund of the fee", vector).label == "BILLING"
     assert training.report.held_out["accuracy"] > 0.85
@@ -97,7 +98,7 @@ def test_the_champion_s_rows_are_known_and_others_are_new(desk: Profile) -> None
     first = train(desk, examples(60))
     assert first.report.champion is None
     assert first.report.new == 0
-    shelf.set_champion("desk", "student", first.manifest.digest)
+    registry.set_champion("desk", "student", first.manifest.digest)
     both = Examples(examples(60).rows + examples(10, seed=5).rows)
     second = train(desk, both)
     assert second.report.champion == first.manifest.digest
@@ -120,7 +121,7 @@ def test_the_first_training_compares_traffic_with_what_people_labelled(desk: Pro
 
 def test_who_serves_does_not_change_what_is_trained(desk: Profile, tmp_path: Path) -> None:
     first = train(desk, examples(40))
-    shelf.set_champion("desk", "student", first.manifest.digest)
+    registry.set_champion("desk", "student", first.manifest.digest)
     served = load_profile(tmp_path / "desk.toml", config="")
     assert served.hash != desk.hash
     assert hash_without_models(served) == hash_without_models(desk) == desk.hash
@@ -130,7 +131,7 @@ def test_who_serves_does_not_change_what_is_trained(desk: Profile, tmp_path: Pat
 def test_rows_that_are_set_aside_are_noted_and_not_learnt(desk: Profile) -> None:
     flood = examples(30, seed=3, by="teacher", session="one").rows
     training = train(desk, Examples((*examples(60).rows, *flood)))
-    noted = read_noted("desk", "student", training.manifest.digest)
+    noted = read_record("desk", "student", training.manifest.digest)
     assert noted == training.noted
     aside = {one.row.text for one in training.noted.screened.quarantined}
     assert len(aside) == training.report.quarantined > 30
@@ -139,8 +140,8 @@ def test_rows_that_are_set_aside_are_noted_and_not_learnt(desk: Profile) -> None
 
 def test_a_note_nobody_can_read_is_named(desk: Profile) -> None:
     training = train(desk, examples(40))
-    shelf.set_champion("desk", "student", training.manifest.digest)
-    shelf.note_file("desk", "student", training.manifest.digest, NOTE).write_text("{")
+    registry.set_champion("desk", "student", training.manifest.digest)
+    registry.note_file("desk", "student", training.manifest.digest, NOTE).write_text("{")
     with pytest.raises(ShelfError, match=r"training\.json: what was noted"):
         train(desk, examples(40))
 
@@ -148,7 +149,7 @@ def test_a_note_nobody_can_read_is_named(desk: Profile) -> None:
 def test_nothing_to_learn_from(desk: Profile) -> None:
     with pytest.raises(TooFewExamples, match="no examples for 'desk'"):
         train(desk, Examples())
-    assert not shelf.shelf_of("desk", "student").exists()
+    assert not champion.shelf_of("desk", "student").exists()
 
 
 def test_figures_count_questions_outside_every_label() -> None:

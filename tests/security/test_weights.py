@@ -22,14 +22,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from build_minilm import HEADER_BYTES, read_tensors
 from taught import Words, keep, teach, teach_staged
 from toml_router import router_of
 from turnout.core.errors import ArtefactUnreadable, ConfigError, WeightsRefused
 from turnout.layers import npz
-from turnout.layers.artefact import MANIFEST, MOST_MANIFEST_BYTES, WEIGHTS, read_artefact
-from turnout.layers.gain_artefact import Curve, Embedder, GainManifest, Setting, read_gains
+from turnout.layers.artefact import MANIFEST, MOST_MANIFEST_BYTES, WEIGHTS, Embedder
+from turnout.layers.gain_model import ConfidenceCurve, GainManifest, Setting, read_gains
+from turnout.layers.student_model import read_student
 from turnout.learn.artefact import pack
-from turnout.models.safetensor import HEADER_BYTES, read_tensors
 from turnout.text.ngram import Ngrams
 from turnout.text.shape import NAMES
 
@@ -75,7 +76,9 @@ def gain_arrays() -> dict[str, Any]:
 
 
 def gain_manifest() -> GainManifest:
-    setting = Setting({"ngram": 1.0, "shape": 1.0}, (0.0, 0.1), 0.1, (Curve(2.0, -4.0), Curve(2.0, -4.0)))
+    setting = Setting(
+        {"ngram": 1.0, "shape": 1.0}, (0.0, 0.1), 0.1, (ConfidenceCurve(2.0, -4.0), ConfidenceCurve(2.0, -4.0))
+    )
     return GainManifest(
         profile="tiers-learned",
         layer="gain",
@@ -127,7 +130,7 @@ def student_told() -> dict[str, Any]:
 
 
 KINDS = {
-    "student": Kind(student_told, lambda: dict(FITTED.arrays), read_artefact, "ngram_bias", "labels"),
+    "student": Kind(student_told, lambda: dict(FITTED.arrays), read_student, "ngram_bias", "labels"),
     "gain": Kind(lambda: msgspec.to_builtins(gain_manifest()), gain_arrays, read_gains, "ngram_bias", "tiers"),
 }
 

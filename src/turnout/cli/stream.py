@@ -104,3 +104,26 @@ def _bar(told: str) -> Iterator[Callable[[int, int | None, str], None]]:
     with Progress(BarColumn(), TextColumn(told), TimeRemainingColumn(), console=screen, transient=True) as progress:
         task = progress.add_task("", total=None, noun="")
         yield lambda done, total, noun: progress.update(task, completed=done, total=total, noun=noun)
+
+
+@contextlib.contextmanager
+def phases() -> Iterator[Callable[[str, float], None]]:
+    """A bar for each thing that takes time, one below the other, where somebody is watching."""
+    screen = console(stderr=True)
+    if not screen.is_terminal:
+        yield lambda *_: None
+        return
+    from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description:<34}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=screen, transient=True) as progress:
+        tasks: dict[str, TaskID] = {}
+
+        def say(what: str, done: float) -> None:
+            if what not in tasks:
+                for task in tasks.values():
+                    progress.update(task, completed=1.0)
+                tasks[what] = progress.add_task(what, total=1.0)
+            progress.update(tasks[what], completed=done)
+
+        yield say

@@ -76,7 +76,7 @@ SERVE = (
         "Install the sentence embedder of this machine, or see what is installed.\n\n"
         "A student that was trained with vectors needs the embedder they are from.",
         (
-            "turnout embed install",
+            "turnout embed install --from minilm",
             "turnout embed list",
             'turnout embed text "Where is my parcel?" "When does my order arrive?" "Define entropy"',
         ),

@@ -1,49 +1,164 @@
 """Which trained models a profile serves: for each layer that takes one, the folder its table leads to.
 
+    <data folder>/students/<profile>/<layer>/
+        <digest>/        a model, as it was trained; never changed once it stands here
+        champion         one line: the digest of the model that serves, or `shipped`
+
 A layer takes one if its table may name an `artefact`. Looked for under the profile's own name and then under that of
-the profile it extends, so that an heir is served by the same student until it has one of its own.
+the profile it extends, so that an heir is served by the same student until it has one of its own. The model that came
+with Turnout is the champion until another is. Here the champion is only read; `learn.registry` changes it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Iterator, Mapping
+from importlib import resources
 from pathlib import Path as File
 from typing import Any
 
-from turnout.core.errors import ConfigError
+import msgspec
+from msgspec import Struct
+
+from turnout.core.errors import ConfigError, Problem, ShelfError
 from turnout.core.registry import kinds
-from turnout.text.file import read_bytes
+from turnout.layers.artefact import MANIFEST, MOST_MANIFEST_BYTES
+from turnout.text.file import read_bytes, reason_of
 
 from .check import layer_id
 from .document import Tree
 
 FIELD = "artefact"
+CHAMPION = "champion"
+SHIPPED = "shipped"
+"""What stands for the model that came with Turnout, or for none where there is none."""
+
+# One folder's name: no separator, no leading dot, nothing a file system would take for something else.
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+# A digest is the beginning of a SHA-256, in hex.
+_DIGEST = re.compile(r"[0-9a-f]{8,64}")
+# The file that names the champion is one line.
+CHAMPION_BYTES = 4096
+
+
+class ModelSummary(Struct, frozen=True):
+    """What is read of a manifest to list models; the rest is for whoever serves one."""
+
+    digest: str
+    created: Any = None
+    metrics: Mapping[str, Any] = {}
+    counts: Mapping[str, Any] = {}
+
+
+# --- the models of one layer
+
+
+def find_champion(profile: str, layer: str) -> File | None:
+    """The folder of the model that serves: the user's own, else the one that came with Turnout, else None.
+
+    A champion that is named and not there is a ConfigError: another model than the one named is never served instead.
+    """
+    if not is_name(profile) or not is_name(layer):
+        return None
+    digest = champion_digest(profile, layer)
+    if digest == SHIPPED:
+        return shipped_model(profile, layer)
+    folder = shelf_of(profile, layer) / digest
+    if not os.path.isfile(folder / MANIFEST):
+        said = f"the model {digest} it names is not on the shelf: turnout student rollback -p {profile}, or train again"
+        raise ConfigError([Problem(str(champion_file(profile, layer)), said)])
+    return folder
+
+
+def champion_digest(profile: str, layer: str) -> str:
+    """The digest of the champion, or `shipped`."""
+    file = champion_file(profile, layer)
+    try:
+        said = read_bytes(file, CHAMPION_BYTES).decode("utf-8", "replace").strip()
+    except FileNotFoundError:
+        return SHIPPED
+    except OSError as error:
+        raise ConfigError([Problem(str(file), f"cannot be read: {reason_of(error)}")]) from None
+    if said != SHIPPED and not is_digest(said):
+        message = f"{said[:80]!r} is no model's digest: turnout student rollback -p {profile}, or delete the file"
+        raise ConfigError([Problem(str(file), message)])
+    return said
+
+
+def champion_file(profile: str, layer: str) -> File:
+    """The file that says which model serves: whoever follows a champion looks at this one."""
+    return shelf_of(profile, layer) / CHAMPION
+
+
+def shelf_of(profile: str, layer: str) -> File:
+    """The folder of one layer's models."""
+    return shelves() / check_name(profile, "a profile") / check_name(layer, "a layer")
+
+
+def shelves() -> File:
+    # Settings are read as profiles are: at the top of this file it would be a circle.
+    from .settings import data_folder
+
+    return data_folder() / "students"
+
+
+def shipped_model(profile: str, layer: str) -> File | None:
+    """The model that came with Turnout, if there is one."""
+    folder = File(str(resources.files("turnout.profiles"))) / "students" / check_name(profile, "a profile") / layer
+    return folder if is_name(layer) and (folder / MANIFEST).is_file() else None
+
+
+def read_summary(folder: File) -> ModelSummary | None:
+    """What a folder's manifest says of itself; None where there is none that can be read."""
+    try:
+        return msgspec.json.decode(read_bytes(folder / MANIFEST, MOST_MANIFEST_BYTES), type=ModelSummary)
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def is_name(name: str) -> bool:
+    """Whether a profile or a layer of that name can have a folder."""
+    return _NAME.fullmatch(name) is not None and ".." not in name
+
+
+def is_digest(text: str) -> bool:
+    return _DIGEST.fullmatch(text) is not None
+
+
+def check_name(name: str, whose: str) -> str:
+    if not is_name(name):
+        said = "letters, digits, '.', '_' and '-', at most 100, beginning with a letter or digit"
+        raise ShelfError(f"{name[:80]!r} cannot be {whose} with models of its own: its name may have {said}")
+    return name
+
+
+# --- the models of a profile
 
 
 def find_model(tree: Tree, layer: str, digest: str | None) -> File | None:
     """The folder of the model of that digest; without one, of the champion."""
-    # The shelf reads the settings, which are read as profiles are: at the top of this file it would be a circle.
-    from .shelf import candidates, find_champion, is_name
-
     for name in _names(tree):
         if not is_name(name) or not is_name(layer):
             continue
-        if digest is None:
-            if (folder := find_champion(name, layer)) is not None:
-                return folder
-        else:
-            for candidate in candidates(name, layer):
-                if candidate.digest == digest:
-                    return candidate.folder
+        folder = find_champion(name, layer) if digest is None else _find_digest(name, layer, digest)
+        if folder is not None:
+            return folder
+    return None
+
+
+def _find_digest(profile: str, layer: str, digest: str) -> File | None:
+    own = shelf_of(profile, layer) / digest if is_digest(digest) else None
+    for folder in (shipped_model(profile, layer), own):
+        summary = read_summary(folder) if folder is not None else None
+        if summary is not None and summary.digest == digest:
+            return folder
     return None
 
 
 def followed(tree: Tree, beside: File | None) -> tuple[File, ...]:
     """The files that say which models serve: whoever looks at them sees when another does."""
-    from .shelf import MANIFEST, champion_file, is_name
-
     found: list[File] = []
     for layer, entry in _takers(tree):
         if entry.get("model") is None and is_name(layer):
@@ -59,8 +174,6 @@ def followed(tree: Tree, beside: File | None) -> tuple[File, ...]:
 
 def digest_models(tree: Tree, beside: File | None) -> str:
     """Identifies the models that serve, by what their manifests say; empty where there are none."""
-    from .shelf import MANIFEST, MANIFEST_BYTES
-
     told = hashlib.sha256()
     some = False
     for layer, entry in _takers(tree):
@@ -70,7 +183,7 @@ def digest_models(tree: Tree, beside: File | None) -> str:
         some = True
         told.update(f"{layer}\0{folder}\0".encode("utf-8", "surrogatepass"))
         try:
-            told.update(read_bytes(folder / MANIFEST, MANIFEST_BYTES))
+            told.update(read_bytes(folder / MANIFEST, MOST_MANIFEST_BYTES))
         except OSError:
             told.update(b"unreadable")
     return told.hexdigest() if some else ""
@@ -84,12 +197,16 @@ def _folder(tree: Tree, layer: str, entry: Mapping[str, Any], beside: File | Non
     return find_model(tree, layer, pinned if isinstance(pinned, str) else None)
 
 
+def takes_model(entry: Mapping[str, Any]) -> bool:
+    """Whether the kind of a layer's table serves a trained model."""
+    kind = kinds().get(str(entry.get("kind")))
+    return kind is not None and FIELD in kind.config.__struct_fields__
+
+
 def _takers(tree: Tree) -> Iterator[tuple[str, Mapping[str, Any]]]:
     entries = tree.get("layers")
     for entry in entries if isinstance(entries, list) else ():
-        named = entry.get("kind") if isinstance(entry, dict) else None
-        kind = kinds().get(named) if isinstance(named, str) else None
-        if kind is not None and FIELD in kind.config.__struct_fields__:
+        if isinstance(entry, dict) and takes_model(entry):
             yield layer_id(entry), entry
 
 

@@ -1,20 +1,16 @@
-"""A trained student on disk, and how it judges a text: two linear heads, one probability, one measure of knownness.
+"""A trained model on disk, of whatever kind: a folder that is read whole or refused.
 
-Where it has vectors it judges in two stages: by the words alone, and only if those leave it less sure than training
-found to be enough, by words and vector together. Making a vector takes twenty times as long as all the rest.
-
-An artefact is a folder: `manifest.json` says what it is, `weights.npz` holds its numbers, `card.html` shows people how
-good it is. Nothing in it is code. It is read whole or refused: every file has the hash the manifest names, every array
-the shape that follows from the manifest, every number is finite. Judging is NumPy alone, and a function of the text.
+`manifest.json` says what it is, `weights.npz` holds its numbers, `card.html` shows people how good it is. Nothing in it
+is code. Every file has the hash the manifest names, every array the type and shape that follow from the manifest, every
+number is finite. A kind of model is a `Manifest` of its own: it adds fields, and says which arrays belong to them.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from math import exp, log
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
@@ -38,11 +34,7 @@ CARD = "card.html"
 DIGEST_DIGITS = 16
 # A manifest has some lines for each label.
 MOST_MANIFEST_BYTES = 4 * 1024 * 1024
-# The least that others may add up to: e to the power of -30, of which float32 still knows six digits.
-LEAST = 1e-13
-# With no more labels than this, what NumPy takes to be called is longer than the arithmetic.
-FEW = 8
-# More routes than anybody has; the two heads are sized by it.
+# More routes than anybody has; weights are sized by it.
 MOST_LABELS = 10_000
 # A float32 holds eight powers of ten more, so that no sum over a text is infinite.
 LARGEST = 1e30
@@ -52,84 +44,31 @@ Positive = Annotated[float, Meta(gt=1e-30, lt=1e30)]
 Share = Annotated[float, Meta(ge=0.0, le=1.0)]
 Count = Annotated[int, Meta(ge=0)]
 
+Expected = Mapping[str, tuple[str, tuple[int | str, ...]]]
+"""The type and shape of each array. A name in a shape is any length, the same wherever the name stands."""
 
-class Vectors(Struct, frozen=True, forbid_unknown_fields=True):
-    """The embedder a student was fitted with; no other will do."""
+
+class Embedder(Struct, frozen=True, forbid_unknown_fields=True):
+    """The embedder a model was fitted with; vectors of another do not compare."""
 
     name: str
     width: Annotated[int, Meta(ge=1, le=16_384)]
 
 
-class Scale(Struct, frozen=True, forbid_unknown_fields=True):
-    """Where a measure of questions that were known lies: how far a new one is from that is counted in `spread`s."""
+class Manifest(Struct, frozen=True, kw_only=True):
+    """What every artefact says of itself."""
 
-    mean: Finite
-    spread: Positive
+    KIND: ClassVar[str]
+    """`a student`"""
 
-    def of(self, value: float) -> float:
-        return (value - self.mean) / self.spread
-
-
-# So many spreads below the average nearness no question was found that had anything to do with the training: it is
-# noise, or another language's letters. Whatever label its length makes likely, even odds are the most that is said.
-# Where all training questions are alike, spreads are tiny: then a third less than the average is wanted as well.
-STRANGE, STRANGE_SHARE = -6.0, 0.67
-
-
-class Abstention(Struct, frozen=True, forbid_unknown_fields=True):
-    """How a question is told from those nobody taught: by its best logit and by how near known questions are."""
-
-    logit: Scale
-    near: Scale
-    near_weight: Annotated[float, Meta(ge=0.0, le=100.0)]
-    """What nearness counts for beside the logit."""
-    nearest: Annotated[int, Meta(ge=1, le=100)] = 5
-    """Over how many known questions the nearness is a mean. Without vectors it is the share of known n-grams."""
-    labels: Annotated[int, Meta(ge=1, le=MOST_LABELS)] = 5
-    """Among how many of the likeliest labels they are looked for."""
-
-
-class Confidence(Struct, frozen=True, forbid_unknown_fields=True):
-    """The probability that the best label is right: a logistic curve of three measures."""
-
-    bias: Finite
-    logit: Finite
-    near: Finite
-    margin: Finite
-    """Weight of the best label's lead: its log-odds against all others together."""
-    oos_share: Share
-    """The share of questions outside every label that it was fitted for."""
-
-
-class Alone(Struct, frozen=True, forbid_unknown_fields=True):
-    """How the n-gram head judges by itself, and from where on that is enough."""
-
-    temperature: Positive
-    abstention: Abstention
-    confidence: Confidence
-    known: Scale
-    """Brings its knownness to that of the two heads together, so that the two compare."""
-    sure: Share
-    """The least confidence with which it answers; below, the vector is asked for."""
-
-
-# A field that is not there is not written: the digest of a student without it is what it was before there was one.
-class Manifest(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     format: int
     profile: str
     layer: str
-    labels: Annotated[tuple[str, ...], Meta(min_length=2, max_length=MOST_LABELS)]
     ngrams: Ngrams
-    embedder: Vectors | None
-    mix: Share
-    """The n-gram head's share of a logit; the rest is the vector head's."""
-    temperature: Positive
-    abstention: Abstention
-    confidence: Confidence
-    metrics: Mapping[str, float]
+    embedder: Embedder | None
+    metrics: Mapping[str, Any]
     counts: Mapping[str, Count]
-    """Rows learnt from, by label."""
-    oos_rows: Count
+    """Rows learnt from, by label or tier."""
     data_hash: str
     profile_hash: str
     seed: int
@@ -137,352 +76,92 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tr
     turnout: str
     files: Mapping[str, str]
     """SHA-256 of every file beside this one that decides anything."""
-    alone: Alone | None = None
-    """The first of two stages; None: every question is judged by all there is."""
     digest: str = ""
     """Names the artefact: the same rows and seed give the same."""
+
+    def contradictions(self) -> list[str]:
+        """What in it does not fit together."""
+        return []
+
+    def arrays(self) -> Expected:
+        """The arrays that belong to it."""
+        raise NotImplementedError
+
+    def faults_of(self, arrays: Mapping[str, Array]) -> list[str]:
+        """What is wrong with arrays of the right shapes and finite numbers."""
+        return []
 
 
 NOT_DIGESTED = ("digest", "created")
 """What may differ between two artefacts that are the same."""
 
+M = TypeVar("M", bound=Manifest)
 
-def digest_of(manifest: Struct) -> str:
-    """What names an artefact of any kind: the beginning of the SHA-256 of its manifest, but for what may differ."""
+
+def digest_of(manifest: Manifest) -> str:
+    """What names an artefact: the beginning of the SHA-256 of its manifest, but for what may differ."""
     told = {name: value for name, value in msgspec.to_builtins(manifest).items() if name not in NOT_DIGESTED}
     return hashlib.sha256(msgspec.json.encode(told, order="sorted")).hexdigest()[:DIGEST_DIGITS]
 
 
-class Judged(NamedTuple):
-    """What a student says of one text."""
-
-    label: str
-    confidence: float
-    """The probability that the label is right, out-of-scope questions counted."""
-    knownness: float
-    """How much it is like what was learnt, 0 for the average known question; the higher, the more."""
-    probabilities: Array | list[float]
-    """Of each label, should one of them be right; a list where labels are few."""
-    best: int
-    second: int
-    near: float
-    """Mean cosine to the nearest known questions; where no vector was looked at, the share of its known n-grams."""
-    logit: float
-    lead: float
-    alone: bool = False
-    """Whether the words were enough, and no vector was looked at."""
-
-
-class Heard(NamedTuple):
-    """What the n-gram head makes of a text, before anything is made of that."""
-
-    part: Array
-    """Its part of the logits, in the mixture's measure, without the bias."""
-    known: float
-    """The share of n-grams that it knows."""
-
-
-class Trained:
-    """An artefact in memory. Never changes; any number of threads may use it."""
-
-    def __init__(self, manifest: Manifest, arrays: Mapping[str, Array]) -> None:
-        import numpy as np
-
-        self.manifest = manifest
-        self.labels = manifest.labels
-        self.ngrams = manifest.ngrams
-        self.embedder = manifest.embedder
-        self._np = np
-        rows = arrays["ngram_rows"]
-        # One row more than there are: where every n-gram that was never seen leads, and nothing stands.
-        # As narrow as it can be: a decision looks at some hundred places of it, and memory is what that costs.
-        narrow = np.uint16 if len(rows) < 1 << 16 else np.int32
-        self._row = np.full(manifest.ngrams.buckets, len(rows), narrow)
-        self._row[rows] = np.arange(len(rows), dtype=narrow)
-        share = manifest.mix / manifest.temperature
-        self._weights = np.concatenate([arrays["ngram_weights"], np.zeros((1, len(self.labels)), np.int8)])
-        scales = np.concatenate([arrays["ngram_scales"], np.zeros(1, np.float32)]) * np.float32(share)
-        self._scales: Array | None = np.ascontiguousarray(scales)
-        self._few = len(self.labels) <= FEW
-        if self._few:
-            # Ready to be added up: four bytes a weight instead of one.
-            self._weights, self._scales = self._weights.astype(np.float32) * scales[:, None], None
-        self._unknown = len(rows)
-        rest = (1.0 - manifest.mix) / manifest.temperature
-        self._bias = self._ngram_bias = (arrays["ngram_bias"] * share).astype(np.float32)
-        # From the mixture's measure to that of the n-gram head by itself.
-        self._by_itself = np.float32(1.0 if manifest.alone is None else 1.0 / (share * manifest.alone.temperature))
-        self._vector_weights: Array | None = None
-        if manifest.embedder is not None:
-            self._vector_weights = np.ascontiguousarray(arrays["vector_weights"].astype(np.float32) * np.float32(rest))
-            self._bias = self._bias + (arrays["vector_bias"] * rest).astype(np.float32)
-            self._bank = arrays["bank"].astype(np.float32)
-            self._starts = [int(start) for start in arrays["bank_starts"]]
-
-    def largest(self) -> float:
-        """The largest number a logit is added up from; infinite where one is no number."""
-        np = self._np
-        used = (self._weights, self._scales, self._bias, self._ngram_bias, self._vector_weights, self._by_itself)
-        most = [float(np.abs(of).max(initial=0)) for of in used if of is not None and of.dtype != np.int8]
-        return max(most) if np.isfinite(most).all() else float("inf")
-
-    def judge(self, folded: str, vector: Array | None = None) -> Judged:
-        """What this student makes of a folded text. One of vectors looks at this vector where words are not enough."""
-        heard = self.hear(folded)
-        judged = self.judge_alone(heard)
-        return self.judge_whole(heard, vector) if judged is None else judged
-
-    def hear(self, folded: str) -> Heard:
-        """Both stages begin with this."""
-        np = self._np
-        buckets, values = self.ngrams.of(folded)
-        if not buckets:
-            return Heard(np.zeros(len(self.labels), np.float32), 0.0)
-        rows = self._row[np.array(buckets, np.intp)]
-        given = np.array(values, np.float32)
-        known = float((given * given) @ (rows < self._unknown).astype(np.float32))
-        if self._scales is None:
-            return Heard(given @ self._weights[rows], known)
-        return Heard((given * self._scales[rows]) @ self._weights[rows].astype(np.float32), known)
-
-    def judge_alone(self, heard: Heard) -> Judged | None:
-        """By the words alone; None where that is not sure enough, or this student has no such stage."""
-        alone = self.manifest.alone
-        if alone is None:
-            return None
-        logits = (heard.part + self._ngram_bias) * self._by_itself
-        judged = self._decide(logits, heard.known, alone.abstention, alone.confidence)
-        if judged.confidence < alone.sure:
-            return None
-        return judged._replace(knownness=alone.known.of(judged.knownness), alone=True)
-
-    def judge_whole(self, heard: Heard, vector: Array | None) -> Judged:
-        """By all there is."""
-        logits, near = heard.part + self._bias, heard.known
-        abstention = self.manifest.abstention
-        if self._vector_weights is not None:
-            if vector is None:
-                raise ValueError(f"this student needs a vector of {self.embedder} for this text")
-            vector = self._np.asarray(vector, self._np.float32)
-            logits = logits + vector @ self._vector_weights
-            near = nearness(self._bank, self._starts, logits, vector, abstention.labels, abstention.nearest)
-        return self._decide(logits, near, abstention, self.manifest.confidence)
-
-    def _decide(self, logits: Array, near: float, abstention: Abstention, confidence: Confidence) -> Judged:
-        weighed = _weigh_few(logits.tolist()) if self._few else _weigh(self._np, logits)
-        best, second, logit, probabilities, others = weighed
-        # Where the best is so far ahead that the others add up to nothing, a float has no more to say either.
-        lead = -log(max(others, LEAST))
-        z_logit, z_near = abstention.logit.of(logit), abstention.near.of(near)
-        knownness = z_logit + abstention.near_weight * z_near
-        odds = confidence.bias + confidence.logit * z_logit + confidence.near * z_near + confidence.margin * lead
-        if z_near < STRANGE and near < STRANGE_SHARE * abstention.near.mean:
-            odds = min(odds, 0.0)
-        return Judged(self.labels[best], sigmoid(odds), knownness, probabilities, best, second, near, logit, lead)
-
-    def pushes(self, folded: str, best: int, second: int, *, alone: bool = False) -> list[tuple[str, float]]:
-        """How much each word, by itself and by the n-grams in and around it, speaks for one label against another."""
-        np = self._np
-        buckets, values = self.ngrams.of(folded)
-        if not buckets:
-            return []
-        rows = self._row[np.array(buckets, np.intp)]
-        apart = self._weights[rows, best].astype(np.float32) - self._weights[rows, second].astype(np.float32)
-        each = np.array(values, np.float32) * apart
-        if self._scales is not None:
-            each = each * self._scales[rows]
-        if alone:
-            each = each * self._by_itself
-        told = dict(zip(buckets, each.tolist(), strict=True))
-        return self.ngrams.share_out(folded, told)
-
-    def lean(self, best: int, second: int, *, alone: bool = False) -> float:
-        """How much speaks for one label against another before a word is read."""
-        bias = self._ngram_bias * self._by_itself if alone else self._bias
-        return float(bias[best] - bias[second])
-
-    def vector_push(self, vector: Array, best: int, second: int) -> float:
-        """The same for what the vector head makes of the whole."""
-        if self._vector_weights is None:
-            return 0.0
-        return float(vector @ (self._vector_weights[:, best] - self._vector_weights[:, second]))
-
-
-class Weighed(NamedTuple):
-    """Logits, made comparable."""
-
-    best: int
-    second: int
-    logit: float
-    """The best one's."""
-    probabilities: Array | list[float]
-    others: float
-    """What all the others are together, where the best is 1."""
-
-
-def _weigh(np: Any, logits: Array) -> Weighed:
-    best = int(logits.argmax())
-    logit = float(logits[best])
-    raised = np.exp(logits - logit)
-    probabilities = raised / raised.sum()
-    raised[best] = 0.0
-    return Weighed(best, int(raised.argmax()), logit, probabilities, float(raised.sum()))
-
-
-def _weigh_few(logits: list[float]) -> Weighed:
-    """The same. To call NumPy takes longer than this."""
-    logit = max(logits)
-    best = logits.index(logit)
-    raised = [exp(one - logit) for one in logits]
-    whole = sum(raised)
-    probabilities = [one / whole for one in raised]
-    raised[best] = 0.0
-    return Weighed(best, raised.index(max(raised)), logit, probabilities, sum(raised))
-
-
-def nearness(bank: Array, starts: Sequence[int], logits: Array, vector: Array, labels: int, nearest: int = 5) -> float:
-    """Mean cosine to the nearest known questions of the likeliest labels.
-
-    Only theirs are looked at: what a question is near to is nearly always there, and it is a fraction of the work.
-    """
-    import numpy as np
-
-    few = labels < len(logits)
-    likeliest = np.argpartition(-logits, labels)[:labels].tolist() if few else range(len(logits))
-    cosines = np.concatenate([bank[starts[at] : starts[at + 1]] @ vector for at in likeliest])
-    count = min(nearest, len(cosines))
-    return float(np.partition(cosines, len(cosines) - count)[-count:].mean()) if count else 0.0
-
-
-def sigmoid(odds: float) -> float:
-    return 1.0 / (1.0 + exp(-odds)) if odds > -700.0 else 0.0
-
-
-# --- reading
-
-
-M = TypeVar("M", bound=Struct)
-
-
-def read_as(path: Path, form: type[M], what: str) -> M:
-    """A manifest of this form, its digest checked: any artefact begins with one."""
-    raw = read_file(path, MOST_MANIFEST_BYTES)
+def read_manifest(folder: Path, kind: type[M]) -> M:
+    """What a folder says it is, its own digest checked."""
+    path = folder / MANIFEST
+    raw = _read_file(path, MOST_MANIFEST_BYTES)
     try:
-        manifest: Any = msgspec.json.decode(raw, type=form)
+        manifest = msgspec.json.decode(raw, type=kind)
         digest = digest_of(manifest)
     # OverflowError: a number that is read and cannot be written.
     except (msgspec.MsgspecError, ValueError, RecursionError, OverflowError) as error:
-        raise ArtefactUnreadable(path, f"not {what}: {error}") from None
+        raise ArtefactUnreadable(path, f"not the manifest of {kind.KIND}: {error}") from None
     if manifest.format != FORMAT:
-        raise ArtefactUnreadable(
-            path, f"format {manifest.format}, this version of Turnout reads {FORMAT}", "train again"
-        )
+        said = f"format {manifest.format}, this version of Turnout reads {FORMAT}"
+        raise ArtefactUnreadable(path, said, "train again")
     if digest != manifest.digest:
         raise ArtefactUnreadable(path, f"it was changed after it was written, its digest is not {manifest.digest!r}")
-    found: M = manifest
-    return found
-
-
-def read_manifest(folder: Path) -> Manifest:
-    """What a folder says it is, its own digest checked."""
-    path = folder / MANIFEST
-    manifest = read_as(path, Manifest, "the manifest of a student")
-    if len(set(manifest.labels)) < len(manifest.labels):
-        raise ArtefactUnreadable(path, "a label stands in it twice")
-    if manifest.alone is not None and (manifest.embedder is None or manifest.mix <= 0):
-        raise ArtefactUnreadable(path, "a stage for words alone is for a student of words and vectors")
+    for problem in manifest.contradictions():
+        raise ArtefactUnreadable(path, problem)
     return manifest
 
 
-def read_artefact(folder: Path) -> Trained:
-    """The student in a folder; an ArtefactUnreadable that says what is wrong with it."""
-    import numpy as np
-
-    manifest = read_manifest(folder)
+def read_artefact(folder: Path, kind: type[M]) -> tuple[M, dict[str, Array]]:
+    """The manifest and the arrays of a folder, after every check; ArtefactUnreadable says what is wrong with it."""
+    manifest = read_manifest(folder, kind)
     path = folder / WEIGHTS
-    raw = read_weights(path, manifest.files)
+    raw = _read_file(path, MOST_BYTES)
+    if hashlib.sha256(raw).hexdigest() != manifest.files.get(WEIGHTS):
+        raise ArtefactUnreadable(path, "it is not the file its manifest was written for")
     arrays = read_arrays(path, raw, lambda forms: check_forms(manifest, forms))
     for problem in check_arrays(manifest, arrays):
         raise ArtefactUnreadable(path, problem)
-    with np.errstate(all="ignore"):
-        trained = Trained(manifest, arrays)
-    if trained.largest() > LARGEST:
-        raise ArtefactUnreadable(path, f"with its temperature, a weight is beyond {LARGEST:g}")
-    return trained
-
-
-def read_weights(path: Path, files: Mapping[str, str]) -> bytes:
-    """The weights, which are those the manifest names."""
-    raw = read_file(path, MOST_BYTES)
-    if hashlib.sha256(raw).hexdigest() != files.get(WEIGHTS):
-        raise ArtefactUnreadable(path, "it is not the file its manifest was written for")
-    return raw
-
-
-def read_file(path: Path, most: int) -> bytes:
-    """A file of at most so many bytes: what is larger, or is no file but a pipe or a device, is not begun with."""
-    try:
-        return read_bytes(path, most)
-    except OSError as error:
-        raise ArtefactUnreadable(path, f"cannot be read: {reason_of(error)}") from None
-
-
-def check_forms(manifest: Manifest, forms: Mapping[str, Form]) -> list[str]:
-    """What is wrong with arrays of these forms for a student that says this of itself."""
-    labels = len(manifest.labels)
-    rows = next(iter(forms["ngram_rows"].shape), 0) if "ngram_rows" in forms else 0
-    wanted: dict[str, tuple[str, tuple[int | None, ...]]] = {
-        "ngram_rows": ("uint32", (None,)),
-        "ngram_weights": ("int8", (rows, labels)),
-        "ngram_scales": ("float32", (rows,)),
-        "ngram_bias": ("float32", (labels,)),
-    }
-    if manifest.embedder is not None:
-        wanted |= {
-            "vector_weights": ("float16", (manifest.embedder.width, labels)),
-            "vector_bias": ("float32", (labels,)),
-            "bank": ("float16", (None, manifest.embedder.width)),
-            "bank_starts": ("uint32", (labels + 1,)),
-        }
-    return compare_forms(forms, wanted, "a student")
-
-
-def compare_forms(
-    forms: Mapping[str, Form], wanted: Mapping[str, tuple[str, tuple[int | None, ...]]], what: str
-) -> list[str]:
-    """What is missing, unknown, or not of the type and shape that is wanted; None is any length."""
-    problems = [f"it has no array {name!r}" for name in wanted if name not in forms]
-    problems += [f"{name!r} is no array of {what}" for name in forms if name not in wanted]
-    if problems:
-        return problems
-    for name, (dtype, shape) in wanted.items():
-        form = forms[name]
-        same = len(shape) == len(form.shape) and all(n in (None, m) for n, m in zip(shape, form.shape, strict=True))
-        if form.dtype != dtype or not same:
-            like = " x ".join("any" if size is None else str(size) for size in shape)
-            problems.append(f"{name} is {form.dtype} {form.shape}, not {dtype} of {like}")
-    return problems
+    return manifest, arrays
 
 
 def check_arrays(manifest: Manifest, arrays: Mapping[str, Array]) -> list[str]:
-    """What is wrong with the weights of a student that says this of itself."""
-    import numpy as np
-
+    """What is wrong with the arrays of a model that says this of itself."""
     forms = {name: Form(array.dtype.name, array.shape) for name, array in arrays.items()}
-    problems = check_forms(manifest, forms) or check_numbers(arrays)
+    return check_forms(manifest, forms) or _check_numbers(arrays) or manifest.faults_of(arrays)
+
+
+def check_forms(manifest: Manifest, forms: Mapping[str, Form]) -> list[str]:
+    """What is missing, unknown, or not of the type and shape that is expected."""
+    expected = manifest.arrays()
+    problems = [f"it has no array {name!r}" for name in expected if name not in forms]
+    problems += [f"{name!r} is no array of {manifest.KIND}" for name in forms if name not in expected]
     if problems:
         return problems
-    found = arrays["ngram_rows"]
-    if len(found) and (int(found.max()) >= manifest.ngrams.buckets or (np.diff(found.astype(np.int64)) <= 0).any()):
-        problems.append(f"ngram_rows are not rising numbers under {manifest.ngrams.buckets}")
-    if manifest.embedder is not None:
-        starts = arrays["bank_starts"].astype(np.int64)
-        if starts[0] != 0 or starts[-1] != len(arrays["bank"]) or (np.diff(starts) < 0).any():
-            problems.append("bank_starts do not divide the bank among the labels")
+    lengths: dict[int | str, int] = {}
+    for name, (dtype, shape) in expected.items():
+        form = forms[name]
+        for size, found in zip(shape, form.shape, strict=False):
+            lengths.setdefault(size, size if isinstance(size, int) else found)
+        wanted = tuple(lengths.get(size, size) for size in shape)
+        if form.dtype != dtype or form.shape != wanted:
+            problems.append(f"{name} is {form.dtype} {form.shape}, not {dtype} of {' x '.join(map(str, wanted))}")
     return problems
 
 
-def check_numbers(arrays: Mapping[str, Array]) -> list[str]:
+def _check_numbers(arrays: Mapping[str, Array]) -> list[str]:
     """Which arrays have numbers that cannot be added up."""
     import numpy as np
 
@@ -492,3 +171,11 @@ def check_numbers(arrays: Mapping[str, Array]) -> list[str]:
         return problems
     largest = {name: float(abs(of).max(initial=0)) for name, of in floats.items()}
     return [f"{name} has numbers beyond {LARGEST:g}" for name, most in largest.items() if most > LARGEST]
+
+
+def _read_file(path: Path, most: int) -> bytes:
+    """A file of at most so many bytes: what is larger, or is no file but a pipe or a device, is not begun with."""
+    try:
+        return read_bytes(path, most)
+    except OSError as error:
+        raise ArtefactUnreadable(path, f"cannot be read: {reason_of(error)}") from None

@@ -1,8 +1,8 @@
-"""`gain.v1`: the cheapest route that no dearer one beats by as much as it costs more.
+"""`gain.v1`: the cheapest route that no more expensive one beats by as much as it costs more.
 
-A model fitted on outcomes says how much better each dearer route is expected to answer. A step up is taken where that
-gain reaches what the step must bring; the price of a gain was chosen on the cost-quality curve when the model was
-trained, or is set here. Without a trained model the layer passes, and the profile says so.
+A model fitted on outcomes says how much better each more expensive route is expected to answer. A step up is taken
+where that gain reaches what the step must bring; the price of a gain was chosen on the cost-quality curve when the
+model was trained, or is set here. Without a trained model the layer passes, and the profile says so.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from turnout.core.registry import Supplies, kind
 from turnout.core.verdict import Reason, Verdict
 
 from .artefact import MANIFEST
-from .gain_artefact import EMBEDDED_CHARACTERS, Gains, Weighed, read_gains
+from .gain_model import EMBEDDED_CHARACTERS, GainModel, TierChoice, read_gains
 from .student import find_folder
 
 # What rounds to no gain at all.
@@ -51,7 +51,7 @@ class GainConfig(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=
 class Gain(Layer):
     """Serves one trained model."""
 
-    def __init__(self, config: GainConfig, gains: Gains, embedder: Embeds | None = None) -> None:
+    def __init__(self, config: GainConfig, gains: GainModel, embedder: Embeds | None = None) -> None:
         self.gains = gains
         self.price = config.price
         wanted = gains.manifest.embedder
@@ -80,8 +80,8 @@ class Gain(Layer):
         )
 
     def explain(self, verdict: Verdict) -> tuple[Reason, ...]:
-        """Why not dearer, and why not cheaper."""
-        found = Weighed(*verdict.evidence)  # type: ignore[arg-type]
+        """Why not more expensive, and why not cheaper."""
+        found = TierChoice(*verdict.evidence)  # type: ignore[arg-type]
         chosen, tiers = found.chosen, self.tiers
         reasons = []
         if chosen:

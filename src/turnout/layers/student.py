@@ -22,7 +22,8 @@ from turnout.core.query import Reading
 from turnout.core.registry import Supplies, kind
 from turnout.core.verdict import Reason, Verdict
 
-from .artefact import FEW, MANIFEST, Judged, Trained, read_artefact, read_manifest
+from .artefact import MANIFEST, read_manifest
+from .student_model import FEW, Judgement, StudentManifest, StudentModel, read_student
 
 if TYPE_CHECKING:
     from .artefact import Array
@@ -51,7 +52,7 @@ class Student(Layer):
 
     cost: Cost | None = "cpu"
 
-    def __init__(self, trained: Trained, embedder: Embeds | None = None, characters: int | None = None) -> None:
+    def __init__(self, trained: StudentModel, embedder: Embeds | None = None, characters: int | None = None) -> None:
         self.trained = trained
         self.labels = trained.labels
         self.staged = trained.manifest.alone is not None
@@ -72,7 +73,7 @@ class Student(Layer):
             judged = trained.judge_whole(heard, vector)
         return self._verdict(text, judged, vector)
 
-    def _verdict(self, text: str, judged: Judged, vector: Array | None) -> Verdict:
+    def _verdict(self, text: str, judged: Judgement, vector: Array | None) -> Verdict:
         trained = self.trained
         chances: Any = judged.probabilities
         labels = trained.labels
@@ -152,7 +153,7 @@ def student(config: StudentConfig, supplies: Supplies) -> Student | Absent:
         return Absent(f"no trained student{pinned} (turnout train -p {supplies.profile or 'NAME'})")
     if find_spec("numpy") is None:
         return Absent("a student is served with NumPy, which is not installed (pip install 'turnout[student]')")
-    manifest = read_manifest(folder)
+    manifest = read_manifest(folder, StudentManifest)
     if config.artefact and manifest.digest != config.artefact:
         return Absent(f"the student in {folder} is {manifest.digest}, not {config.artefact} (turnout student promote)")
     unknown = [label for label in manifest.labels if label not in supplies.routes]
@@ -165,17 +166,17 @@ def student(config: StudentConfig, supplies: Supplies) -> Student | Absent:
         raise ConfigError([Problem(str(folder / MANIFEST), said)])
     needed, embedder = manifest.embedder, supplies.embedder
     if needed is None:
-        return Student(read_artefact(folder), None, config.characters)
+        return Student(read_student(folder), None, config.characters)
     if embedder is None:
-        return Absent(f"it was trained with the embedder {needed.name}, and none is here (turnout embed install)")
+        return Absent(f"it was trained with the embedder {needed.name}, and none is here (turnout-build-minilm)")
     # A remote embedder knows its width once it has answered.
     if embedder.name != needed.name or embedder.width not in (0, needed.width):
         return Absent(
             f"it was trained with the embedder {needed.name}, here is {embedder.name}: their vectors do not "
-            f"compare (turnout embed install, or turnout train -p {supplies.profile or 'NAME'})"
+            f"compare (turnout-build-minilm, or turnout train -p {supplies.profile or 'NAME'})"
         )
     build: type[Student] = RemoteStudent if hasattr(embedder, "fetch") else Student
-    return build(read_artefact(folder), embedder, config.characters)
+    return build(read_student(folder), embedder, config.characters)
 
 
 def find_folder(config: Any, supplies: Supplies) -> Path | None:

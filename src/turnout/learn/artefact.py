@@ -1,10 +1,14 @@
-"""Writes a student to a folder: of the same student the same bytes, whenever and wherever it is written."""
+"""Writes a trained model to a folder: of the same model the same bytes, whenever and wherever it is written.
+
+The manifest is written last, in one step: a folder without one is no artefact. What was written is read back before
+anybody is told of it, so what is there can be served.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
@@ -14,80 +18,32 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-import turnout
 from turnout.core.errors import LearnError
-from turnout.layers.artefact import CARD, FORMAT, MANIFEST, WEIGHTS, Manifest, Trained, check_arrays, digest_of
-
-from .fit import Fitted
+from turnout.layers.artefact import CARD, MANIFEST, WEIGHTS, M, check_arrays, digest_of, read_artefact
+from turnout.text.file import write_bytes
 
 # The first moment a ZIP file can name: a real one would make every writing differ.
 MOMENT = (1980, 1, 1, 0, 0, 0)
 
 
-def write_artefact(
-    folder: Path,
-    fitted: Fitted,
-    *,
-    profile: str,
-    layer: str = "student",
-    data_hash: str = "",
-    profile_hash: str = "",
-    metrics: Mapping[str, float] | None = None,
-    card: str = "",
-    created: str | None = None,
-) -> Manifest:
-    """Write it; what the manifest says. `metrics` come on top of the cross-validated ones."""
-    manifest, packed = _prepare(fitted, profile, layer, data_hash, profile_hash, metrics or {}, created)
+def now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def write_artefact(folder: Path, draft: M, arrays: Mapping[str, Any], card: Callable[[M], str] | None = None) -> M:
+    """Write a model; its manifest, with the hash of its weights and its own digest. `card` draws the card of it."""
+    for problem in check_arrays(draft, arrays):
+        raise LearnError(f"this model cannot be kept: {problem}")
+    packed = pack(arrays)
+    manifest = replace(draft, files={WEIGHTS: hashlib.sha256(packed).hexdigest()})
+    manifest = replace(manifest, digest=digest_of(manifest))
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / WEIGHTS).write_bytes(packed)
-    if card:
-        (folder / CARD).write_text(card, encoding="utf-8")
-    # Last: a folder without a manifest is no artefact.
-    (folder / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n")
+    write_bytes(folder / WEIGHTS, packed)
+    if card is not None:
+        write_bytes(folder / CARD, card(manifest).encode())
+    write_bytes(folder / MANIFEST, msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n")
+    read_artefact(folder, type(manifest))
     return manifest
-
-
-def to_trained(fitted: Fitted) -> Trained:
-    """The student in memory, as it would be read from disk."""
-    manifest, _ = _prepare(fitted, "", "student", "", "", {}, "")
-    return Trained(manifest, fitted.arrays)
-
-
-def _prepare(
-    fitted: Fitted,
-    profile: str,
-    layer: str,
-    data_hash: str,
-    profile_hash: str,
-    metrics: Mapping[str, float],
-    created: str | None,
-) -> tuple[Manifest, bytes]:
-    packed = pack(fitted.arrays)
-    manifest = Manifest(
-        format=FORMAT,
-        profile=profile,
-        layer=layer,
-        labels=fitted.labels,
-        ngrams=fitted.ngrams,
-        embedder=fitted.embedder,
-        mix=fitted.mix.share,
-        temperature=fitted.mix.temperature,
-        abstention=fitted.abstention,
-        confidence=fitted.confidence,
-        metrics={**fitted.metrics, **metrics},
-        counts=fitted.counts,
-        oos_rows=fitted.oos_rows,
-        data_hash=data_hash,
-        profile_hash=profile_hash,
-        seed=fitted.seed,
-        created=datetime.now(UTC).isoformat(timespec="seconds") if created is None else created,
-        turnout=turnout.__version__,
-        files={WEIGHTS: hashlib.sha256(packed).hexdigest()},
-        alone=fitted.alone,
-    )
-    for problem in check_arrays(manifest, fitted.arrays):
-        raise LearnError(f"this student cannot be kept: {problem}")
-    return replace(manifest, digest=digest_of(manifest)), packed
 
 
 def pack(arrays: Mapping[str, Any]) -> bytes:

@@ -22,7 +22,7 @@ DISAGREEMENT = 0.1
 MOST_ERRORS = 1_000_000
 
 
-class Paired(Struct, frozen=True):
+class PairedComparison(Struct, frozen=True):
     """Two classifiers on the same questions."""
 
     count: int
@@ -57,6 +57,11 @@ def clopper_pearson(hits: int, count: int, delta: float) -> tuple[float, float]:
 def p_of_few(hits: int, count: int, rate: float) -> float:
     """How likely at most so many hits are if the rate is `rate`: the p-value of "the rate is at least that"."""
     return float(special.bdtr(hits, count, rate)) if count else 1.0
+
+
+def p_of_many(hits: int, count: int, rate: float) -> float:
+    """How likely at least so many hits are if the rate is `rate`."""
+    return float(special.bdtrc(hits - 1, count, rate)) if hits > 0 else 1.0
 
 
 def p_of_few_each(hits: npt.NDArray[np.int64], count: npt.NDArray[np.int64], rate: float) -> npt.NDArray[np.float64]:
@@ -102,12 +107,6 @@ def prove_in_sequence(p_values: Sequence[float], delta: float) -> int:
     return next((place for place, p in enumerate(p_values) if not p <= delta), len(p_values))
 
 
-def prove_at_once(p_values: Sequence[float], delta: float) -> list[int]:
-    """Bonferroni: the places of the claims proven together, in any order and however they depend on each other."""
-    limit = delta / max(len(p_values), 1)
-    return [place for place, p in enumerate(p_values) if p <= limit]
-
-
 def mcnemar(wins: int, losses: int) -> float:
     """The exact one-sided p-value: how likely at least so many wins are if each disagreement is a coin toss."""
     count = wins + losses
@@ -116,7 +115,7 @@ def mcnemar(wins: int, losses: int) -> float:
 
 def compare_paired(
     challenger: Sequence[bool] | npt.NDArray[Any], champion: Sequence[bool] | npt.NDArray[Any], delta: float
-) -> Paired:
+) -> PairedComparison:
     """Whether one classifier is better than another on the same questions, and by how much at least.
 
     The difference is P(they disagree) x (2 P(the challenger is right, given that) - 1). Both factors are bounded
@@ -129,11 +128,11 @@ def compare_paired(
         raise ValueError(f"delta {delta}: a chance between 0 and 1")
     count, wins, losses = len(one), int((one & ~other).sum()), int((other & ~one).sum())
     if not count:
-        return Paired(0, 0, 0, 0.0, -1.0, 1.0)
+        return PairedComparison(0, 0, 0, 0.0, -1.0, 1.0)
     share = floor_of(wins, wins + losses, delta * (1 - DISAGREEMENT))
     few, many = clopper_pearson(wins + losses, count, delta * DISAGREEMENT)
     lead = 2 * share - 1
-    return Paired(
+    return PairedComparison(
         count, wins, losses, (wins - losses) / count, (few if lead > 0 else many) * lead, mcnemar(wins, losses)
     )
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import NamedTuple
 
 from msgspec import Struct
+
+from turnout.layers.artefact import Manifest
 
 from .card_plot import draw_confusion, draw_coverage, draw_reliability, listed_confusions, percent, safe
 from .metric import accuracy, bin_reliability, brier, confuse, coverage_at, curve, ece, score_labels
@@ -21,15 +23,22 @@ PRECISIONS = (0.95, 0.98, 0.99)
 MOST_LABELS = 40
 
 
+class Picture(NamedTuple):
+    title: str
+    drawing: str
+    """SVG."""
+    caption: str
+
+
 class Card(Struct, frozen=True):
-    """What a card says. Answers come from questions the model has not seen."""
+    """What a card says, of whatever kind of model. Answers come from questions the model has not seen."""
 
     title: str
     what: str
     """One or two sentences: what it decides, for whom."""
-    true: Sequence[str]
-    said: Sequence[str]
-    confidence: Sequence[float]
+    true: Sequence[str] = ()
+    said: Sequence[str] = ()
+    confidence: Sequence[float] = ()
     labels: Sequence[str] = ()
     """The order of labels; others come behind them."""
     judged_on: str = "questions it has not seen"
@@ -47,10 +56,22 @@ class Card(Struct, frozen=True):
     """More figures than those computed here: name, value, what it means."""
     gate: float | None = None
     """The gate it stands behind, marked in the curve."""
+    pictures: Sequence[Picture] = ()
+    """Others than those drawn here of its answers."""
     limits: Sequence[str] = ()
     """What it is known not to do."""
     repeat: Sequence[str] = ()
     """Commands that make it again."""
+
+
+def identify(manifest: Manifest) -> list[tuple[str, str]]:
+    """The facts that say which model a card is of."""
+    return [
+        ("digest", manifest.digest),
+        ("profile", f"{manifest.profile} {manifest.profile_hash}"),
+        ("made", manifest.created),
+        ("Turnout", manifest.turnout),
+    ]
 
 
 def render_card(card: Card) -> str:
@@ -63,6 +84,7 @@ def render_card(card: Card) -> str:
     ]
     if right:
         body.append(_plots(card, right))
+    body += [_figure(*picture) for picture in card.pictures]
     body += [_section("What it is", _pairs(card.facts)), _made_from(card), _section("Fitted", _pairs(card.fitted))]
     body += [_section("Figures", _figures(card, right)), _section("Labels", _label_table(card) if right else "")]
     body += [
@@ -192,8 +214,8 @@ def _pairs(rows: Iterable[tuple[str, str]]) -> str:
     return f"<table>{lines}</table>" if lines else ""
 
 
-def _commands(lines: Sequence[Any]) -> str:
-    return f"<pre>{safe(chr(10).join(map(str, lines)))}</pre>" if lines else ""
+def _commands(lines: Sequence[str]) -> str:
+    return f"<pre>{safe(chr(10).join(lines))}</pre>" if lines else ""
 
 
 def _section(title: str, content: str, tag: str = "div") -> str:
@@ -239,5 +261,5 @@ svg .mark { stroke: var(--mark); fill: none; stroke-width: 2 } svg .dot { fill: 
   stroke: var(--sheet); stroke-width: 1.5 }
 svg .span { stroke: var(--mark); stroke-width: 1.5; opacity: .45 } svg .area { fill: var(--soft) }
 svg .count { fill: var(--mark); opacity: .35 } svg .good { fill: var(--good) } svg .bad { fill: var(--bad) }
-svg .gate { stroke: var(--bad); stroke-dasharray: 4 3 }
+svg .gate { stroke: var(--bad); stroke-dasharray: 4 3 } svg .dashed { stroke-dasharray: 5 4 }
 """

@@ -1,16 +1,17 @@
-"""The pictures of a model card, as SVG in place: reliability, coverage against accuracy, confusion."""
+"""The pictures of a model card, as SVG in place: reliability, coverage, confusion, and quality over cost."""
 
 from __future__ import annotations
 
 import html
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from turnout.text.control import BIDI
 
+from .frontier import FrontierPoint
 from .metric import Bin, Confusion, Curve
 
 # Half the width of a card, so that text in the picture has the size it says.
@@ -28,6 +29,9 @@ LISTED = 8
 STEADY = 20
 # A name beside a picture.
 NAME_CHARACTERS = 24
+
+Place = Callable[[float], float]
+"""From a share to where it stands in the picture."""
 
 # What XML cannot hold, and what would turn the reading direction around.
 _unfit = re.compile(f"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f{BIDI}\ud800-\udfff\ufffe\uffff]")
@@ -190,14 +194,41 @@ def listed_confusions(found: Confusion) -> str:
     return f"<ol>{lines}</ol>" if lines else ""
 
 
-def _frame(x: object, y: object, across: Sequence[float], up: Sequence[float], *, foot: float) -> str:
+def draw_frontier(curves: Sequence[tuple[Sequence[FrontierPoint], FrontierPoint]]) -> str:
+    """Quality over cost, with the chosen point of each curve; the first is solid. Dotted: tiers drawn by lot."""
+    bottom, every = HEIGHT - BOTTOM, [point for curve, _ in curves for point in curve]
+    left, right = min(point.cost for point in every), max(point.cost for point in every)
+    low, high = min(point.quality for point in every), max(point.quality for point in every)
+
+    def place(point: FrontierPoint) -> tuple[float, float]:
+        x = LEFT + (point.cost - left) / (right - left or 1.0) * (WIDTH - LEFT - RIGHT)
+        return x, bottom - (point.quality - low) / (high - low or 1.0) * (bottom - TOP)
+
+    parts = [f"<line class='grid' x1='{LEFT}' x2='{WIDTH - RIGHT}' y1='{at}' y2='{at}'/>" for at in (TOP, bottom)]
+    for at, quality in ((bottom, low), (TOP, high)):
+        parts.append(f"<text x='{LEFT - 6}' y='{at + 4}' text-anchor='end'>{quality:.2f}</text>")
+    for at, cost, anchor in ((LEFT, left, "start"), (WIDTH - RIGHT, right, "end")):
+        parts.append(f"<text x='{at}' y='{bottom + 14}' text-anchor='{anchor}'>{cost:.4g}</text>")
+    for number, (curve, chosen) in enumerate(curves):
+        points = " ".join(f"{x:.1f},{y:.1f}" for x, y in map(place, sorted(curve, key=lambda point: point.cost)))
+        x, y = place(chosen)
+        parts.append(f"<polyline class='mark{' dashed' if number else ''}' points='{points}'/>")
+        parts.append(f"<circle class='dot' cx='{x:.1f}' cy='{y:.1f}' r='4.5'/>")
+    (x1, y1), (x2, y2) = place(curves[0][0][0]), place(curves[0][0][-1])
+    parts.append(f"<line class='ideal' x1='{x1:.1f}' y1='{y1:.1f}' x2='{x2:.1f}' y2='{y2:.1f}'/>")
+    parts.append(f"<text class='ink' x='{WIDTH - RIGHT}' y='{HEIGHT - 4}' text-anchor='end'>cost of an answer</text>")
+    parts.append(f"<text class='ink' x='{LEFT - 26}' y='{TOP - 14}'>quality</text>")
+    return _svg(HEIGHT, "Cost and quality", parts)
+
+
+def _frame(x: Place, y: Place, across: Sequence[float], up: Sequence[float], *, foot: float) -> str:
     parts = []
     for share in up:
-        at = y(share)  # type: ignore[operator]
+        at = y(share)
         parts.append(f"<line class='grid' x1='{LEFT}' x2='{WIDTH - RIGHT}' y1='{at:.1f}' y2='{at:.1f}'/>")
         parts.append(f"<text x='{LEFT - 6}' y='{at + 4:.1f}' text-anchor='end'>{100 * share:g}</text>")
     for share in across:
-        at = x(share)  # type: ignore[operator]
+        at = x(share)
         parts.append(f"<text x='{at:.1f}' y='{foot + 14:.1f}' text-anchor='middle'>{100 * share:g}</text>")
     return "".join(parts)
 

@@ -1,39 +1,30 @@
 """A challenger and the champion, each in its place in the same profile, and what is known about either.
 
-Both are read and built as the profile's student would be; only the folder differs. What they are compared on stands
-beside the challenger since it was trained: rows neither has learnt from, and what the screen made of the new ones.
+Both are read and built as the profile's student would be; only the folder differs.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Callable
 from pathlib import Path as File
+from typing import NamedTuple
 
 from msgspec import Struct
 
-from turnout.config import shelf
 from turnout.config.cases import Case, read_cases
-from turnout.config.champion import find_model
+from turnout.config.champion import champion_digest, find_model
 from turnout.config.check import layer_id
-from turnout.config.learning import LearnSettings
 from turnout.config.load import apply_settings, read_chain
 from turnout.config.resolve import build
 from turnout.config.settings import settings_file
-from turnout.config.shelf import Candidate
 from turnout.core.embed import Embeds
-from turnout.core.errors import LearnError, PromotionRefused
-from turnout.core.profile import Profile
+from turnout.core.errors import LearnError
+from turnout.core.profile import Placed, Profile
 from turnout.core.router import Router
 
-from .dataset import Example, read_seeds, row_key
-from .promote import Evidence, Promotion, examine, examine_gains, place_of, promote
-from .shadow import kept
-from .train import Noted, read_noted
-
-TRAINED = ("student.v1", "gain.v1")
-"""Kinds of layers that serve a model of the shelf."""
+from . import registry
+from .layer import find_trained
+from .registry import RegisteredModel
 
 
 class Contest(Struct, frozen=True):
@@ -41,7 +32,7 @@ class Contest(Struct, frozen=True):
     """The profile's own name, which the shelf knows it by."""
     layer: str
     kind: str
-    challenger: Candidate
+    challenger: RegisteredModel
     champion: str
     """A digest, or `shipped`."""
     new: Router
@@ -60,8 +51,8 @@ def open_contest(
 ) -> Contest:
     """The challenger of that digest, or the newest, and the champion; neither is served by this."""
     plain = build_with(profile, None, None, embedder=embedder, config=config)
-    name, kind = find_trained(plain, layer)
-    challenger = shelf.find_candidate(plain.name, name, digest)
+    name, entry = find_trained(plain.name, plain.resolved["layers"], layer)
+    challenger = registry.find_candidate(plain.name, name, digest)
     if challenger.champion:
         raise LearnError(f"{challenger.digest} serves already: name another, or train one (turnout train -p {profile})")
     old = Router(plain) if find_model(dict(plain.resolved), name, None) is not None else None
@@ -71,56 +62,30 @@ def open_contest(
     return Contest(
         plain.name,
         name,
-        kind,
+        entry["kind"],
         challenger,
-        shelf.champion_digest(plain.name, name),
+        champion_digest(plain.name, name),
         Router(build_with(profile, name, challenger.folder, embedder=embedder, config=config)),
         old,
         read_cases(cases) if cases is not None and cases.is_file() else [],
     )
 
 
-def find_trained(profile: Profile, layer: str | None = None) -> tuple[str, str]:
-    """The layer that serves a model of the shelf, and its kind."""
-    kinds = {layer_id(entry): entry["kind"] for entry in profile.resolved["layers"] if entry.get("kind") in TRAINED}
-    if layer is not None and layer not in kinds:
-        have = f" (it has: {', '.join(kinds)})" if kinds else ""
-        raise LearnError(f"profile {profile.name!r} has no layer {layer!r} that is trained{have}")
-    if not kinds:
-        raise LearnError(f"profile {profile.name!r} has no layer that is trained: {' or '.join(TRAINED)}")
-    if layer is None and len(kinds) > 1:
-        raise LearnError(f"profile {profile.name!r} has several: --layer {' or --layer '.join(kinds)}")
-    name = layer or next(iter(kinds))
-    return name, kinds[name]
-
-
-def contend(
-    profile: str | os.PathLike[str],
-    *,
-    settings: LearnSettings,
-    layer: str | None = None,
-    digest: str | None = None,
-    accept: tuple[str, ...] = (),
-    embedder: Embeds | None = None,
-    config: str | os.PathLike[str] | None = None,
-    check: bool = False,
-    force: bool = False,
-    who: str = "",
-    why: str = "",
-    progress: Callable[[int, int], None] = lambda *_: None,
-) -> Promotion:
-    """Hold a challenger against the champion and, unless this is only a `check`, let it serve if it passes."""
-    contest = open_contest(profile, layer=layer, digest=digest, embedder=embedder, config=config)
-    evidence = gather_evidence(contest, accept)
-    examined = examine_gains if contest.kind == "gain.v1" else examine
-    found = examined(evidence, contest.challenger.digest, contest.champion, settings, progress)
-    if check:
-        return found
-    # Refused: the report says why.
-    with contextlib.suppress(PromotionRefused):
-        found, _ = promote(found, contest.challenger, who=who, why=why, force=force)
-        shelf.discard(contest.profile, contest.layer, keep=settings.keep_models)
-    return found
+def place_of(router: Router, layer: str) -> Placed:
+    """The layer, with a model in it."""
+    for placed in router.profile.layers:
+        if placed.id == layer:
+            if placed.cost == "network":
+                said = (
+                    "its vectors come from a server: compare it where the embedder is installed (turnout-build-minilm)"
+                )
+                raise LearnError(f"{router.profile.name}/{layer} cannot be asked here, {said}")
+            if placed.call is None:
+                why = placed.absent or f"no installed package provides {placed.kind}"
+                raise LearnError(f"{router.profile.name}/{layer} has no model in its place: {why}")
+            return placed
+    known = ", ".join(placed.id for placed in router.profile.layers)
+    raise LearnError(f"profile {router.profile.name!r} has no layer {layer!r} (it has: {known})")
 
 
 def build_with(
@@ -130,65 +95,43 @@ def build_with(
     *,
     embedder: Embeds | None = None,
     config: str | os.PathLike[str] | None = None,
+    instead: bool = False,
 ) -> Profile:
-    """The profile with the model of that folder in a layer's place; without a folder, as it is."""
+    """The profile with the model of that folder in a layer's place; without a folder, as it is.
+
+    `instead` is for a layer whose own table names its model: no promotion reaches that one.
+    """
     chain = read_chain(profile)
     document, remarks = apply_settings(chain, settings_file(config))
     if folder is not None:
         for entry in document.tree["layers"]:
             if layer_id(entry) != layer:
                 continue
-            if "model" in entry or "artefact" in entry:
+            if not instead and ("model" in entry or "artefact" in entry):
                 said = "no promotion reaches it: take `model` and `artefact` out of its table"
                 raise LearnError(f"the profile {profile} names the model of its layer {layer!r} itself, so {said}")
             entry["model"] = str(folder.absolute())
     return build(document, remarks, embedder=embedder, beside=chain.beside)
 
 
-def gather_evidence(contest: Contest, accept: tuple[str, ...] = ()) -> Evidence:
-    """What is held against the challenger, or for it."""
-    profile, layer, challenger = contest.profile, contest.layer, contest.challenger
-    noted = read_noted(profile, layer, challenger.digest)
-    before = read_noted(profile, layer, contest.champion)
-    # Held out by the same rule both times; a row that changed sides all the same is no fair judge.
-    learnt = set(before.learnt) if before is not None else set()
-    rows = [row for row in noted.held if row_key(row) not in learnt] if noted is not None else []
-    metrics = challenger.head.metrics
-    crossed = None
-    if isinstance(metrics.get("accuracy"), float | int) and isinstance(metrics.get("rows"), float | int):
-        count = int(metrics["rows"])
-        crossed = round(metrics["accuracy"] * count), count
-    return Evidence(
-        metrics=metrics,
-        new=contest.new,
-        old=contest.old,
-        layer=layer,
-        rows=rows,
-        cases=contest.cases,
-        screened=noted.screened if noted is not None else None,
-        fresh=noted.screened.kept if noted is not None else (),
-        known=_known(profile, before, contest.new.profile.routes),
-        accept=accept,
-        cross_validated=crossed,
-        shadow=kept(profile, layer, challenger.digest),
-    )
+class ServingLayer(NamedTuple):
+    """A profile as it serves."""
+
+    router: Router
+    layer: str
+    """The layer that is trained."""
+    digest: str | None
+    """What the registry calls the model there; None where none is."""
 
 
-def _known(profile: str, before: Noted | None, routes: tuple[str, ...]) -> list[Example]:
-    """What the champion has seen, as far as its text is there: seeds, and what came with its own training."""
-    seeds = list(read_seeds(profile, routes).rows)
-    return [*seeds, *before.held, *before.screened.kept] if before is not None else seeds
-
-
-def champion_router(
+def open_serving(
     profile: str | os.PathLike[str],
     *,
     layer: str | None = None,
     embedder: Embeds | None = None,
     config: str | os.PathLike[str] | None = None,
-) -> tuple[Router, str, str | None]:
-    """The profile as it serves, its student's layer, and what the shelf calls the model there; None where none is."""
+) -> ServingLayer:
     built = build_with(profile, None, None, embedder=embedder, config=config)
-    name, _ = find_trained(built, layer)
+    name, _ = find_trained(built.name, built.resolved["layers"], layer)
     served = any(placed.id == name and placed.call is not None for placed in built.layers)
-    return Router(built), name, shelf.champion_digest(built.name, name) if served else None
+    return ServingLayer(Router(built), name, champion_digest(built.name, name) if served else None)

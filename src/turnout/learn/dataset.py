@@ -7,25 +7,27 @@ another profile's), or reported as a mistake; all mistakes of all files at once.
 
 from __future__ import annotations
 
-import csv
 import datetime
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path as File
-from typing import Any, BinaryIO, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
-import msgspec
 from msgspec import Struct
 
-from turnout.core.errors import BadExamples, Problem, TurnoutError, suggest
+from turnout.core.errors import BadExamples, Problem, suggest
+from turnout.core.profile import Profile
 from turnout.core.query import MAX_CHARACTERS
 from turnout.store import Records, Span
 from turnout.store.redact import SNIPPET_CHARACTERS
 from turnout.store.stats import ALWAYS
+from turnout.store.store import StoreReader
 from turnout.text.fold import fold
+
+from .rows import QUOTED, BadRow, quote, read_rows
 
 By = Literal["human", "seed", "teacher", "outcome"]
 """Who says so, the most believed first. A seed is written by people, but for nobody's own traffic."""
@@ -39,12 +41,6 @@ OUT_OF_SCOPE = "oos"
 
 # What is shown of a long list of mistakes: about a screen.
 SHOWN = 20
-# Room for the longest text a decision is promised for, written with escapes.
-MAX_LINE_BYTES = 4 * MAX_CHARACTERS
-# A mistake quotes what it is about, not a page of it.
-QUOTED = 60
-DELIMITERS = ",;\t|"
-_BOM = b"\xef\xbb\xbf"
 _TEXTS = ("text", "label", "label_by", "human", "human_by", "teacher", "session", "tenant", "profile", "created_at")
 
 
@@ -135,11 +131,11 @@ def read_examples(
     `profile` are skipped. `by` is who labelled rows that do not say.
     """
     files = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
-    taken = _Taken(routes, profile, by)
+    taken = _Collector(routes, profile, by)
     for path in map(File, files):
         before = taken.seen, len(taken.problems)
         try:
-            for where, row in _rows_of(path):
+            for where, row in read_rows(path, ("text", "label"), (*_TEXTS, "id")):
                 taken.take(where, row)
         except OSError as error:
             taken.problems.append(Problem(str(path), f"cannot be read: {error.strerror or error}"))
@@ -163,7 +159,7 @@ def read_log(
     records: Records, *, profile: str, routes: Sequence[str] | None = None, span: Span = ALWAYS, most: int | None = None
 ) -> Examples:
     """The labelled decisions of one tenant's log. What cannot be used is counted: a log is nobody's to correct."""
-    taken = _Taken(routes, profile, "teacher")
+    taken = _Collector(routes, profile, "teacher")
     for label in records.labels(span=span, profile=profile):
         row: dict[str, Any] = {name: getattr(label, name) for name in ("text", "human", "human_by", "teacher")}
         row |= {"id": label.id, "label": label.label, "session": label.session, "tenant": records.tenant}
@@ -176,11 +172,29 @@ def read_log(
         else:
             try:
                 taken.keep(f"log {label.id}", row, label.created_ms)
-            except _Wrong as wrong:
+            except BadRow as wrong:
                 taken.skipped[str(wrong)] += 1
         if most is not None and len(taken.rows) >= most:
             break
     return taken.examples()
+
+
+def read_for(profile: Profile, files: Sequence[str], *, seeds: bool = True) -> Examples:
+    """What a profile may learn from: these files, and its seeds or those of the profile it extends as long as both have
+    the same routes."""
+    own = read_examples(files, routes=profile.routes, profile=profile.name) if files else Examples()
+    for name in (profile.name, profile.resolved.get("extends")) if seeds else ():
+        found = read_seeds(name) if isinstance(name, str) else Examples()
+        if found.rows and {*found.labels} <= {*profile.routes, OUT_OF_SCOPE}:
+            return gather(found, own)
+    return own
+
+
+def read_logs(store: StoreReader, profile: Profile, *, tenant: str | None = None, span: Span = ALWAYS) -> Examples:
+    """The labelled decisions of a tenant's log; of all tenants by default."""
+    names = [tenant] if tenant is not None else store.tenants()
+    logs = [read_log(store.records(name), profile=profile.name, routes=profile.routes, span=span) for name in names]
+    return gather(*logs)
 
 
 def gather(*sources: Examples) -> Examples:
@@ -195,11 +209,7 @@ def gather(*sources: Examples) -> Examples:
 # --- one row
 
 
-class _Wrong(Exception):
-    """A row that cannot be used, and why."""
-
-
-class _Taken:
+class _Collector:
     """What has been read so far."""
 
     def __init__(self, routes: Sequence[str] | None, profile: str | None, by: By) -> None:
@@ -210,25 +220,25 @@ class _Taken:
         self.seen = 0
         self.both = self.agreed = 0
 
-    def take(self, where: str, row: Mapping[str, Any] | _Wrong) -> None:
+    def take(self, where: str, row: Mapping[str, Any] | BadRow) -> None:
         self.seen += 1
         try:
-            if isinstance(row, _Wrong):
+            if isinstance(row, BadRow):
                 raise row
             self.keep(where, row, _moment(row.get("created_at")))
-        except _Wrong as wrong:
+        except BadRow as wrong:
             self.problems.append(Problem(where, str(wrong)))
 
     def keep(self, where: str, row: Mapping[str, Any], at: int) -> None:
         for name in _TEXTS:
             if not isinstance(value := row.get(name), str | None):
-                raise _Wrong(f"{name!r} must be text, found {type(value).__name__} {_quote(value)}")
+                raise BadRow(f"{name!r} must be text, found {type(value).__name__} {quote(value)}")
         if "text" not in row:
             near = suggest("text", row) or f" (it has: {', '.join(map(str, list(row)[:8])) or 'none'})"
-            raise _Wrong(f"no field 'text'{near}")
+            raise BadRow(f"no field 'text'{near}")
         if "label" not in row:
             near = suggest("label", row) or f" (it has: {', '.join(map(str, list(row)[:8]))})"
-            raise _Wrong(f"no field 'label'{near}")
+            raise BadRow(f"no field 'label'{near}")
         if self.profile is not None and row.get("profile") not in (None, "", self.profile):
             self.skipped["of another profile"] += 1
             return
@@ -236,7 +246,7 @@ class _Taken:
         if label is None:
             # In an export a row may have no label; in a file somebody wrote that is a gap.
             if not row.keys() & {"label_by", "human", "teacher"}:
-                raise _Wrong("the label is empty: name a route, or take the row out")
+                raise BadRow("the label is empty: name a route, or take the row out")
             self.skipped["nobody has labelled it"] += 1
             return
         by = _said_by(row, label, self.by)
@@ -245,14 +255,14 @@ class _Taken:
             return
         text: str = row["text"]
         if not text.strip():
-            raise _Wrong("the text is empty")
+            raise BadRow("the text is empty")
         if len(text) > MAX_CHARACTERS:
-            raise _Wrong(f"the text has {len(text):,} characters, at most {MAX_CHARACTERS:,} are routed")
+            raise BadRow(f"the text has {len(text):,} characters, at most {MAX_CHARACTERS:,} are routed")
         if self.routes is not None and label not in (*self.routes, OUT_OF_SCOPE):
             near = (
                 suggest(label, self.routes) or f" (routes: {', '.join(self.routes)}; {OUT_OF_SCOPE} for none of them)"
             )
-            raise _Wrong(f"{_quote(label)} is no route{near}")
+            raise BadRow(f"{quote(label)} is no route{near}")
         if human is not None and teacher is not None:
             self.both += 1
             self.agreed += human == teacher
@@ -287,7 +297,7 @@ def _said_by(row: Mapping[str, Any], label: str, default: By) -> By:
     if said in (None, ""):
         return default
     if said not in BELIEVED:
-        raise _Wrong(f"label_by {_quote(said)}{suggest(said, BELIEVED)}: it may be {', '.join(BELIEVED)}")
+        raise BadRow(f"label_by {quote(said)}{suggest(said, BELIEVED)}: it may be {', '.join(BELIEVED)}")
     by: By = said
     return by
 
@@ -299,153 +309,4 @@ def _moment(said: str | int | None) -> int:
         when = datetime.datetime.fromisoformat(said)
         return int(when.replace(tzinfo=when.tzinfo or datetime.UTC).timestamp() * 1000)
     except (ValueError, OverflowError):
-        raise _Wrong(f"created_at {_quote(said)} is no time such as 2026-11-01T08:30:00Z") from None
-
-
-def _quote(value: object) -> str:
-    said = repr(value)
-    return said if len(said) <= QUOTED else f"{said[:QUOTED]}…"
-
-
-# --- one file
-
-Located = tuple[str, "Mapping[str, Any] | _Wrong"]
-
-
-def _rows_of(path: File) -> Iterator[Located]:
-    """Every row with where it stands; what is no row with why."""
-    ending = path.suffix.lower()
-    if ending in (".parquet", ".pq"):
-        yield from _parquet(path)
-        return
-    with path.open("rb") as file:
-        if ending in (".csv", ".tsv"):
-            yield from _csv(path, file)
-        else:
-            yield from _jsonl(path, file)
-
-
-class _Line(NamedTuple):
-    number: int
-    content: bytes | None
-    """None for one that is too long to take in."""
-
-
-def _lines(file: BinaryIO) -> Iterator[_Line]:
-    number = 0
-    while line := file.readline(MAX_LINE_BYTES):
-        number += 1
-        if number == 1:
-            line = line.removeprefix(_BOM)
-        if len(line) >= MAX_LINE_BYTES and not line.endswith(b"\n"):
-            while (rest := file.readline(1 << 20)) and not rest.endswith(b"\n"):
-                pass
-            yield _Line(number, None)
-        else:
-            yield _Line(number, line)
-
-
-_TOO_LONG = f"the line is longer than {MAX_LINE_BYTES:,} bytes"
-
-
-def _jsonl(path: File, file: BinaryIO) -> Iterator[Located]:
-    decode = msgspec.json.Decoder().decode
-    for number, line in _lines(file):
-        where = f"{path}:{number}"
-        if line is None:
-            yield where, _Wrong(_TOO_LONG)
-            continue
-        if not line.strip():
-            continue
-        try:
-            row = decode(line)
-        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-            yield where, _Wrong(f"not JSON: {error}")
-            continue
-        yield where, row if isinstance(row, dict) else _Wrong(f"not a JSON object but {_quote(row)}")
-
-
-def _csv(path: File, file: BinaryIO) -> Iterator[Located]:
-    # A question may have line ends in it, so a record is what the reader takes, and it begins after the one before.
-    broken: dict[int, str] = {}
-
-    def decoded() -> Iterator[str]:
-        for number, line in _lines(file):
-            if line is None:
-                broken[number] = _TOO_LONG
-                yield "\n"
-                continue
-            try:
-                yield line.decode()
-            except UnicodeDecodeError:
-                broken[number] = "not UTF-8: save the file as UTF-8"
-                yield line.decode(errors="replace")
-
-    lines = decoded()
-    head = next(lines, "")
-    if not head.strip():
-        return
-    delimiter = _delimiter(head)
-    names = [name.strip() for name in next(csv.reader([head], delimiter=delimiter), [])]
-    missing = [name for name in ("text", "label") if name not in names]
-    if missing:
-        said = (
-            f"no column {missing[0]!r}{suggest(missing[0], names)}: the first line names them, it has {_quote(names)}"
-        )
-        yield f"{path}:1", _Wrong(said)
-        return
-    limit = csv.field_size_limit(MAX_LINE_BYTES)
-    try:
-        reader, last = csv.reader(lines, delimiter=delimiter), 0
-        while True:
-            # Line numbers count from the line after the header.
-            where = f"{path}:{last + 2}"
-            try:
-                cells = next(reader, None)
-            except csv.Error as error:
-                last = reader.line_num
-                yield where, _Wrong(f"not CSV: {error}")
-                continue
-            if cells is None:
-                return
-            last = reader.line_num
-            if broken:
-                yield where, _Wrong(broken.popitem()[1])
-                broken.clear()
-            elif len(cells) > len(names):
-                yield (
-                    where,
-                    _Wrong(f"{len(cells)} cells in {len(names)} columns: put a text with {delimiter!r} in quotes"),
-                )
-            elif cells:
-                # A cell that is not there, or empty, says nothing; an empty text is a mistake and says so.
-                row = {name: cell or None for name, cell in zip(names, cells, strict=False)}
-                yield where, {"label": None, **row, "text": cells[names.index("text")] if "text" in row else ""}
-    finally:
-        csv.field_size_limit(limit)
-
-
-def _delimiter(head: str) -> str:
-    """What separates the columns: that by which the first line has both names, else what it has most of."""
-    for delimiter in DELIMITERS:
-        if {"text", "label"} <= {name.strip() for name in next(csv.reader([head], delimiter=delimiter), [])}:
-            return delimiter
-    return max(DELIMITERS, key=head.count)
-
-
-def _parquet(path: File) -> Iterator[Located]:
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError:
-        raise TurnoutError(f"{path}: Parquet needs pyarrow: pip install 'turnout[parquet]', or export .jsonl") from None
-    try:
-        with parquet.ParquetFile(path) as file:
-            wanted = [name for name in (*_TEXTS, "id") if name in file.schema_arrow.names]
-            number = 0
-            for batch in file.iter_batches(columns=wanted):
-                for row in batch.to_pylist():
-                    number += 1
-                    yield f"{path} row {number}", row
-    except pyarrow.ArrowInvalid as error:
-        yield str(path), _Wrong(f"not Parquet: {error}")
+        raise BadRow(f"created_at {quote(said)} is no time such as 2026-11-01T08:30:00Z") from None

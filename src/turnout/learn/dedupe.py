@@ -43,7 +43,7 @@ class Conflict(Struct, frozen=True):
     """What is used first."""
 
 
-class Deduped(Struct, frozen=True):
+class UniqueRows(Struct, frozen=True):
     rows: tuple[Example, ...]
     exact: int
     """Rows that went because another has the same folded text."""
@@ -53,7 +53,7 @@ class Deduped(Struct, frozen=True):
     remarks: tuple[str, ...] = ()
 
 
-def dedupe(rows: Sequence[Example], *, near: bool = True) -> Deduped:
+def dedupe(rows: Sequence[Example], *, near: bool = True) -> UniqueRows:
     """Each question once, in the order the remaining rows had."""
     once, conflicts = collapse_exact(rows)
     left = collapse_near(once) if near else once
@@ -65,7 +65,7 @@ def dedupe(rows: Sequence[Example], *, near: bool = True) -> Deduped:
     if conflicts:
         shown = "; ".join(f"{one.text[:60]!r}: {' over '.join(one.labels)}" for one in conflicts[:3])
         remarks.append(f"people disagree on {_said(len(conflicts), 'question')}, the last word counts: {shown}")
-    return Deduped(tuple(left), exact, nearly, tuple(conflicts), tuple(remarks))
+    return UniqueRows(tuple(left), exact, nearly, tuple(conflicts), tuple(remarks))
 
 
 def _said(count: int, noun: str) -> str:
@@ -129,30 +129,40 @@ def collapse_near(rows: Sequence[Example]) -> list[Example]:
     ]
 
 
-def group_alike(texts: Sequence[str]) -> list[int]:
-    """The number of each text's group: whoever is nearly the same, or the same, as one of a group belongs to it."""
-    parent = list(range(len(texts)))
+class Groups:
+    """Numbers from 0 on, joined into groups; a group is called after its smallest."""
 
-    def root(index: int) -> int:
+    def __init__(self, size: int) -> None:
+        self._parent = list(range(size))
+
+    def root(self, index: int) -> int:
+        parent = self._parent
         while parent[index] != index:
             parent[index] = parent[parent[index]]
             index = parent[index]
         return index
 
-    def join(one: int, other: int) -> None:
-        low, high = sorted((root(one), root(other)))
-        parent[high] = low
+    def join(self, one: int, other: int) -> None:
+        low, high = sorted((self.root(one), self.root(other)))
+        self._parent[high] = low
 
+    def roots(self) -> list[int]:
+        return [self.root(index) for index in range(len(self._parent))]
+
+
+def group_alike(texts: Sequence[str]) -> Groups:
+    """The texts in groups: whoever is nearly the same, or the same, as one of a group belongs to it."""
+    groups = Groups(len(texts))
     first: dict[str, int] = {}
     plain = [folded(text) for text in texts]
     for index, text in enumerate(plain):
-        join(first.setdefault(text, index), index)
+        groups.join(first.setdefault(text, index), index)
     alone = list(first.values())
     if len(alone) > 1:
         chosen = [plain[index] for index in alone]
         for one, other in alike(sign(chosen), _orders(chosen)).tolist():
-            join(alone[one], alone[other])
-    return [root(index) for index in range(len(texts))]
+            groups.join(alone[one], alone[other])
+    return groups
 
 
 # --- signatures

@@ -10,11 +10,15 @@ from __future__ import annotations
 
 import math
 import re
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
+from scipy import special
 
 from turnout.core.errors import LearnError
 from turnout.core.query import Query
@@ -24,7 +28,8 @@ from turnout.store import Label, Records, Span
 from turnout.store.store import StoreReader
 from turnout.text.fold import fold
 
-from .trigger import trained_ms
+from .contest import ServingLayer
+from .registry import trained_ms
 
 # The chance of calling drift where there is none, over all measures together.
 ALPHA = 0.01
@@ -42,10 +47,12 @@ LEAST = 50
 MOST = 5_000
 # A share is not taken for less than this: of what was never seen a logarithm has no end.
 NEVER = 1e-4
+# What is recent by default, where no model says when it learnt: a month.
+RECENT_MS = 30 * 24 * 3_600_000
 _WORD = re.compile(r"\w+")
 
 
-class Seen(NamedTuple):
+class TrafficRow(NamedTuple):
     """A decision of the log, as far as drift looks at it."""
 
     text: str | None
@@ -56,7 +63,7 @@ class Seen(NamedTuple):
     """Whether a person said it was wrong; None where nobody said anything."""
 
 
-class Judged(NamedTuple):
+class ChampionAnswer(NamedTuple):
     """What the champion makes of a text."""
 
     confidence: float
@@ -68,17 +75,21 @@ class Measure(Struct, frozen=True):
     """One way of looking at both windows."""
 
     name: str
-    drifted: bool
+    statistic: str
+    """What `effect` is."""
+    effect: float | None
+    limit: float
+    p: float | None
+    """Corrected for the number of measures; None where nothing could be tested."""
     said: str
     """What was found, in words."""
-    effect: float | None = None
-    limit: float | None = None
-    statistic: str = ""
-    """What `effect` is."""
-    p: float | None = None
-    """Corrected for the number of measures; None where nothing could be tested."""
     before: Mapping[str, float] = {}
     recent: Mapping[str, float] = {}
+    drifted: bool = False
+
+    @property
+    def is_large(self) -> bool:
+        return self.effect is not None and self.effect >= self.limit
 
 
 class Drift(Struct, frozen=True):
@@ -97,23 +108,23 @@ class Drift(Struct, frozen=True):
         return min(self.before, self.recent) >= LEAST
 
 
-def window(records: Records, profile: str, span: Span, *, most: int = MOST) -> list[Seen]:
+def window(records: Records, profile: str, span: Span, *, most: int = MOST) -> list[TrafficRow]:
     """Decisions of a span; of more than `most`, every n-th."""
     found = [_seen(label) for label in records.labels(span=span, profile=profile)]
     every = -(-len(found) // most)
     return found[:: max(every, 1)]
 
 
-def _seen(label: Label) -> Seen:
+def _seen(label: Label) -> TrafficRow:
     corrected = None if label.human_by is None else label.human != label.route
-    return Seen(label.text if label.kept == "full" else None, label.route, label.by, label.confidence, corrected)
+    return TrafficRow(label.text if label.kept == "full" else None, label.route, label.by, label.confidence, corrected)
 
 
 def compare(
-    before: Sequence[Seen],
-    recent: Sequence[Seen],
+    before: Sequence[TrafficRow],
+    recent: Sequence[TrafficRow],
     *,
-    judge: Callable[[str], Judged] | None = None,
+    judge: Callable[[str], ChampionAnswer] | None = None,
     judged_by: str = "",
     alpha: float = ALPHA,
 ) -> Drift:
@@ -127,52 +138,57 @@ def compare(
         _words(before, recent),
         _corrections(before, recent),
     ]
-    return Drift(len(before), len(recent), tuple(_judge_all(found, alpha)), judged_by)
+    return Drift(len(before), len(recent), tuple(_correct(found, alpha)), judged_by)
 
 
 def find_drift(store: StoreReader, profile: str, layer: str) -> tuple[str, ...]:
     """What has drifted since the newest model was trained, over all tenants, by what the log alone says."""
     since = trained_ms(profile, layer)
-    before: list[Seen] = []
-    recent: list[Seen] = []
+    before: list[TrafficRow] = []
+    recent: list[TrafficRow] = []
     for tenant in store.tenants() if since else ():
         before += window(store.records(tenant), profile, Span(0, since))
         recent += window(store.records(tenant), profile, Span(since))
     return compare(before, recent).drifted
 
 
-def judge_of(router: Router, layer: str) -> Callable[[str], Judged] | None:
+def measure_drift(
+    serving: ServingLayer, store: StoreReader, *, tenant: str = "", since_ms: int | None = None, against_ms: int = 0
+) -> tuple[Drift, int]:
+    """What was logged since the newest model was trained, or since `since_ms`, against what was logged before that; and
+    since when that is."""
+    router, name, digest = serving
+    own = router.profile.name
+    if since_ms is None:
+        since_ms = trained_ms(own, name) or time.time_ns() // 1_000_000 - RECENT_MS
+    if against_ms >= since_ms:
+        raise LearnError("--against is not before --since: there is nothing between them to compare with")
+    records = store.records(tenant)
+    before = window(records, own, Span(against_ms, since_ms))
+    recent = window(records, own, Span(since_ms))
+    judge = judge_of(router, name) if digest is not None else None
+    return compare(before, recent, judge=judge, judged_by=digest or ""), since_ms
+
+
+def judge_of(router: Router, layer: str) -> Callable[[str], ChampionAnswer] | None:
     """What the model in a layer's place makes of a text; None where none is there, or only a server could tell."""
     placed = next((placed for placed in router.profile.layers if placed.id == layer), None)
     if placed is None or placed.call is None or placed.cost == "network":
         return None
     call, read = placed.call, router.profile.read
 
-    def judge(text: str) -> Judged:
+    def judge(text: str) -> ChampionAnswer:
         said = call(read(Query(text)))
         if not isinstance(said, Verdict):
-            return Judged(0.0)
+            return ChampionAnswer(0.0)
         # A student's evidence: text, best, second, knownness, nearness, and what the vector said.
         known = said.evidence[3] if len(said.evidence) > 3 else None
-        return Judged(said.confidence, float(known) if isinstance(known, float | int) else None)
+        return ChampionAnswer(said.confidence, float(known) if isinstance(known, float | int) else None)
 
     return judge
 
 
-class _Tested(NamedTuple):
-    """A measure before its p-value is corrected."""
-
-    name: str
-    statistic: str
-    effect: float | None
-    limit: float
-    p: float | None
-    said: str
-    before: Mapping[str, float] = {}
-    recent: Mapping[str, float] = {}
-
-
-def _judge_all(found: Sequence[_Tested], alpha: float) -> list[Measure]:
+def _correct(found: Sequence[Measure], alpha: float) -> list[Measure]:
     """Holm's correction: the smallest p-value counts for all of them, the next for all but one, and so on."""
     tested = sorted((one for one in found if one.p is not None), key=lambda one: one.p or 0.0)
     corrected: dict[str, float] = {}
@@ -180,18 +196,14 @@ def _judge_all(found: Sequence[_Tested], alpha: float) -> list[Measure]:
     for place, one in enumerate(tested):
         largest = max(largest, min(1.0, (one.p or 0.0) * (len(tested) - place)))
         corrected[one.name] = largest
-    measures = []
-    for one in found:
-        p = corrected.get(one.name)
-        large = one.effect is not None and one.effect >= one.limit
-        drifted = p is not None and p <= alpha and large
-        measures.append(
-            Measure(one.name, drifted, one.said, one.effect, one.limit, one.statistic, p, one.before, one.recent)
-        )
-    return measures
+    return [
+        replace(one, p=p, drifted=p is not None and p <= alpha and one.is_large)
+        for one in found
+        for p in (corrected.get(one.name),)
+    ]
 
 
-def _mix(name: str, before: Sequence[str], recent: Sequence[str]) -> _Tested:
+def _mix(name: str, before: Sequence[str], recent: Sequence[str]) -> Measure:
     """Shares of a few kinds: a chi-square test, and the population stability index for the size."""
     old, new = Counter(before), Counter(recent)
     kinds = sorted(old.keys() | new.keys())
@@ -200,7 +212,7 @@ def _mix(name: str, before: Sequence[str], recent: Sequence[str]) -> _Tested:
     p = chi_square([old[kind] for kind in kinds], [new[kind] for kind in kinds])
     most = max(kinds, key=lambda kind: abs(shares[0][kind] - shares[1][kind]))
     said = f"{most} {shares[0][most]:.1%} before, {shares[1][most]:.1%} now"
-    return _Tested(name, "PSI", size, PSI_LIMIT, p, said, *shares)
+    return Measure(name, "PSI", size, PSI_LIMIT, p, said, shares[0], shares[1])
 
 
 def psi(before: Iterable[float], recent: Iterable[float]) -> float:
@@ -209,7 +221,9 @@ def psi(before: Iterable[float], recent: Iterable[float]) -> float:
     return sum((new - old) * math.log(new / old) for old, new in pairs)
 
 
-def _model(before: Sequence[Seen], recent: Sequence[Seen], judge: Callable[[str], Judged] | None) -> list[_Tested]:
+def _model(
+    before: Sequence[TrafficRow], recent: Sequence[TrafficRow], judge: Callable[[str], ChampionAnswer] | None
+) -> list[Measure]:
     """How sure the champion is, and how much of what is asked it does not know."""
     if judge is None:
         return [_spread("confidence", [one.confidence for one in before], [one.confidence for one in recent])]
@@ -223,24 +237,24 @@ def _model(before: Sequence[Seen], recent: Sequence[Seen], judge: Callable[[str]
     return [*found, _share("unknown questions", flags[0], flags[1], "questions the champion hardly knows")]
 
 
-def _spread(name: str, before: Sequence[float], recent: Sequence[float]) -> _Tested:
+def _spread(name: str, before: Sequence[float], recent: Sequence[float]) -> Measure:
     """Two distributions: the test of Kolmogorov and Smirnov, whose statistic is the size."""
     if min(len(before), len(recent)) < LEAST:
-        return _Tested(name, "KS", None, KS_LIMIT, None, "too few questions with their text")
+        return Measure(name, "KS", None, KS_LIMIT, None, "too few questions with their text")
     size, p = kolmogorov_smirnov(before, recent)
     middle = [sorted(side)[len(side) // 2] for side in (before, recent)]
     said = f"median {middle[0]:.2f} before, {middle[1]:.2f} now"
     sides = [{"median": one, "mean": sum(side) / len(side)} for one, side in zip(middle, (before, recent), strict=True)]
-    return _Tested(name, "KS", size, KS_LIMIT, p, said, *sides)
+    return Measure(name, "KS", size, KS_LIMIT, p, said, sides[0], sides[1])
 
 
-def _words(before: Sequence[Seen], recent: Sequence[Seen]) -> _Tested:
+def _words(before: Sequence[TrafficRow], recent: Sequence[TrafficRow]) -> Measure:
     """Questions with a word nobody used before. How many there are of those anyway is told by the window before
     itself: every second question of it, against the words of the others."""
     old = [_used(one.text) for one in before if one.text is not None]
     new = [_used(one.text) for one in recent if one.text is not None]
     if min(len(old) // 2, len(new)) < LEAST:
-        return _Tested("unseen words", "share", None, SHARE_LIMIT, None, "too few questions with their text")
+        return Measure("unseen words", "share", None, SHARE_LIMIT, None, "too few questions with their text")
     used: frozenset[str] = frozenset().union(*old[::2])
     flags = [[not words <= used for words in side] for side in (old[1::2], new)]
     return _share("unseen words", flags[0], flags[1], "questions with a word not used before")
@@ -250,19 +264,19 @@ def _used(text: str) -> frozenset[str]:
     return frozenset(_WORD.findall(fold(text).text))
 
 
-def _corrections(before: Sequence[Seen], recent: Sequence[Seen]) -> _Tested:
+def _corrections(before: Sequence[TrafficRow], recent: Sequence[TrafficRow]) -> Measure:
     old, new = ([one.corrected for one in side if one.corrected is not None] for side in (before, recent))
     return _share("corrections", old, new, "of the decisions people looked at were wrong")
 
 
-def _share(name: str, before: Sequence[bool], recent: Sequence[bool], what: str) -> _Tested:
+def _share(name: str, before: Sequence[bool], recent: Sequence[bool], what: str) -> Measure:
     """A yes or no: Fisher's exact test. Only more of it is drift: all of these are bad news when they rise."""
     if not before or not recent:
-        return _Tested(name, "share", None, SHARE_LIMIT, None, "nothing to compare")
+        return Measure(name, "share", None, SHARE_LIMIT, None, "nothing to compare")
     p = fisher(sum(recent), len(recent), sum(before), len(before))
     old, new = sum(before) / len(before), sum(recent) / len(recent)
     said = f"{old:.1%} before, {new:.1%} now: {what}"
-    return _Tested(name, "rise", new - old, SHARE_LIMIT, p, said, {"share": old}, {"share": new})
+    return Measure(name, "rise", new - old, SHARE_LIMIT, p, said, {"share": old}, {"share": new})
 
 
 # --- tests
@@ -270,31 +284,21 @@ def _share(name: str, before: Sequence[bool], recent: Sequence[bool], what: str)
 
 def chi_square(before: Sequence[int], recent: Sequence[int]) -> float:
     """How likely two lists of counts are so far apart by chance: Pearson's test of homogeneity."""
-    rows, columns = (sum(before), sum(recent)), [old + new for old, new in zip(before, recent, strict=True)]
-    total = sum(rows)
-    freedom = sum(map(bool, columns)) - 1
-    if freedom < 1 or not all(rows):
+    found = np.array([before, recent], np.float64)
+    found = found[:, found.sum(axis=0) > 0]
+    if found.shape[1] < 2 or not found.sum(axis=1).all():
         return 1.0
-    statistic = sum(
-        (found - row * column / total) ** 2 / (row * column / total)
-        for row, counts in zip(rows, (before, recent), strict=True)
-        for found, column in zip(counts, columns, strict=True)
-        if column
-    )
-    return float(_special().chdtrc(freedom, statistic))
+    expected = np.outer(found.sum(axis=1), found.sum(axis=0)) / found.sum()
+    return float(special.chdtrc(found.shape[1] - 1, ((found - expected) ** 2 / expected).sum()))
 
 
 def kolmogorov_smirnov(before: Sequence[float], recent: Sequence[float]) -> tuple[float, float]:
     """The largest distance between two distributions, and how likely it is by chance (asymptotically)."""
-    old, new = sorted(before), sorted(recent)
-    at = [0, 0]
-    largest = 0.0
-    for value in sorted({*old, *new}):
-        for side, values in enumerate((old, new)):
-            while at[side] < len(values) and values[at[side]] <= value:
-                at[side] += 1
-        largest = max(largest, abs(at[0] / len(old) - at[1] / len(new)))
-    return largest, float(_special().kolmogorov(largest * math.sqrt(len(old) * len(new) / (len(old) + len(new)))))
+    values = np.concatenate([before, recent])
+    shares = [np.searchsorted(np.sort(side), values, side="right") / len(side) for side in (before, recent)]
+    largest = float(np.abs(shares[0] - shares[1]).max())
+    size = len(before) * len(recent) / (len(before) + len(recent))
+    return largest, float(special.kolmogorov(largest * math.sqrt(size)))
 
 
 def fisher(recent: int, of_recent: int, before: int, of_before: int) -> float:
@@ -309,11 +313,3 @@ def fisher(recent: int, of_recent: int, before: int, of_before: int) -> float:
         for k in range(max(recent, hits - of_before), min(hits, of_recent) + 1)
     )
     return min(1.0, chance)
-
-
-def _special() -> Any:
-    try:
-        from scipy import special
-    except ImportError:
-        raise LearnError("drift is tested with SciPy: pip install 'turnout[learn]'") from None
-    return special

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
 
+from turnout.core.embed import Embeds
+from turnout.core.errors import LearnError
 from turnout.core.query import Query
 from turnout.core.router import Router
 
-from .bound import Paired, clopper_pearson, compare_paired
-from .metric import auroc, brier, coverage_at, ece
-from .trial import Trial, Tried, decide_local
+from .bound import PairedComparison, clopper_pearson, compare_paired
+from .card import Card, render_card
+from .card_plot import percent
+from .dataset import Examples, hash_examples
+from .labelled import ask_layers, load_serving, models_of, read_labelled
+from .metric import auroc, brier, coverage_at, ece, or_none
+from .trial import LayerTrial, Trial, decide_local
 
 # What a gate is usually asked for.
 PRECISION = 0.98
@@ -67,20 +73,14 @@ class Evaluation(Struct, frozen=True):
 
 def evaluate(trial: Trial) -> Evaluation:
     gates = trial.gates()
-    answers, decided, wrong = decide_local(trial, gates)
-    sure = np.full(len(decided), np.nan)
-    free = np.ones(len(decided), bool)
-    for tried, layer, gate in zip(trial.layers, trial.said(), gates, strict=True):
-        mine = free & layer.admits(gate)
-        sure[mine] = tried.confidence[mine]
-        free &= ~mine
+    answers, sure, decided, wrong = decide_local(trial, gates)
     count, right = int(decided.sum()), int((decided & ~wrong).sum())
     cascade = CascadeFigures(
         rows=len(decided),
         decided=count,
         right=right,
         accuracy_bounds=clopper_pearson(right, count, DELTA),
-        ece=_number(ece(~wrong[decided], sure[decided])),
+        ece=or_none(ece(~wrong[decided], sure[decided])),
         goes_on=1 - count / max(len(decided), 1),
         p50_us=_time(trial),
     )
@@ -92,7 +92,7 @@ def evaluate(trial: Trial) -> Evaluation:
     )
 
 
-def _measure(tried: Tried, gate: float) -> LayerFigures:
+def _measure(tried: LayerTrial, gate: float) -> LayerFigures:
     there = tried.answered
     right, sure = tried.right[there], tried.confidence[there]
     accepted = tried.said().admits(gate)
@@ -104,9 +104,9 @@ def _measure(tried: Tried, gate: float) -> LayerFigures:
         right=int(right.sum()),
         accepted=int(accepted.sum()),
         accepted_right=int(tried.right[accepted].sum()),
-        ece=_number(ece(right, sure)) if not tried.decisive[there].all() else None,
-        brier=_number(brier(right, sure)),
-        auroc=_number(auroc(right, sure)) if not tried.decisive[there].all() else None,
+        ece=or_none(ece(right, sure)) if not tried.decisive[there].all() else None,
+        brier=or_none(brier(right, sure)),
+        auroc=or_none(auroc(right, sure)) if not tried.decisive[there].all() else None,
         coverage_at_98=coverage_at(tried.right, tried.confidence, precision=PRECISION)[0],
         p50_us=float(np.median(asked)) / 1000 if asked.size else 0.0,
     )
@@ -120,7 +120,39 @@ def _time(trial: Trial) -> float:
     return float(np.median(taken)) / 1000 if taken else 0.0
 
 
-def compare_trials(old: Trial, new: Trial, layer: str) -> tuple[Paired, Paired]:
+class Comparison(NamedTuple):
+    """Several models of a profile on the same questions."""
+
+    examples: Examples
+    trials: list[Trial]
+    evaluations: list[Evaluation]
+    paired: tuple[PairedComparison, PairedComparison] | None
+    """The second against the first: its answers, and the cascades they stand in; None for one model alone."""
+
+
+def evaluate_models(
+    name: str,
+    source: str | None = None,
+    models: Sequence[str] = (),
+    *,
+    embedder: Embeds | None = None,
+    config: str | None = None,
+    progress: Callable[[int, int], None] = lambda *_: None,
+) -> Comparison:
+    """Judge a profile as it serves, or with the models of these folders, by questions none of them has learnt from."""
+    profiles = [load_serving(name, model=model, embedder=embedder, config=config) for model in models or (None,)]
+    examples = read_labelled(source, profiles)
+    trials = [ask_layers(profile, examples, progress) for profile in profiles]
+    paired = None
+    if len(trials) > 1:
+        layer = next(iter(models_of(profiles[-1])), None)
+        if layer is None or layer not in models_of(profiles[0]):
+            raise LearnError("one of the two models is not served (see the remarks of turnout check): nothing compares")
+        paired = compare_trials(trials[0], trials[1], layer)
+    return Comparison(examples, trials, [evaluate(trial) for trial in trials], paired)
+
+
+def compare_trials(old: Trial, new: Trial, layer: str) -> tuple[PairedComparison, PairedComparison]:
     """Two models of one layer on the same questions: their answers, and the cascades they stand in.
 
     A cascade does well by a question if it decides it rightly; one that goes on is neither wrong nor decided.
@@ -131,18 +163,18 @@ def compare_trials(old: Trial, new: Trial, layer: str) -> tuple[Paired, Paired]:
     other = next(tried.right for tried in old.layers if tried.place.id == layer)
     cascades = []
     for trial in (new, old):
-        _, decided, wrong = decide_local(trial, trial.gates())
-        cascades.append(decided & ~wrong)
+        found = decide_local(trial, trial.gates())
+        cascades.append(found.decided & ~found.wrong)
     return compare_paired(one, other, DELTA), compare_paired(cascades[0], cascades[1], DELTA)
 
 
-def main_layer(trial: Trial) -> Tried | None:
+def main_layer(trial: Trial) -> LayerTrial | None:
     """The layer a card is about: the one that serves a trained model, else the one that answers most by a score."""
     scored = [tried for tried in trial.layers if tried.answered.any() and not tried.decisive.all()]
     return max(scored, key=lambda tried: (tried.calibrated, int(tried.answered.sum())), default=None)
 
 
-def answers_of(trial: Trial, tried: Tried) -> tuple[Sequence[str], Sequence[str], Sequence[float]]:
+def answers_of(trial: Trial, tried: LayerTrial) -> tuple[Sequence[str], Sequence[str], Sequence[float]]:
     """True labels, answers and confidence, where the layer has one."""
     rows = np.flatnonzero(tried.answered)
     return (
@@ -152,5 +184,42 @@ def answers_of(trial: Trial, tried: Tried) -> tuple[Sequence[str], Sequence[str]
     )
 
 
-def _number(value: float) -> float | None:
-    return None if math.isnan(value) else value
+def draw_evaluation(trial: Trial, found: Evaluation, examples: Examples, source: str | None) -> str:
+    """The card of the layer that was trained, judged on these questions."""
+    tried = main_layer(trial)
+    if tried is None:
+        raise LearnError("--card: no layer answers by a score here, so there is nothing to draw")
+    true, said, sure = answers_of(trial, tried)
+    profile, cascade = trial.profile, found.cascade
+    digest = models_of(profile).get(tried.place.id)
+    facts = [("profile", f"{profile.name} {profile.hash}, layer {tried.place.id}"), ("kind", tried.place.kind)]
+    if digest is not None:
+        facts.append(("model", digest))
+    facts.append(("judged on", f"{len(trial.labels):,} questions, sha256 {hash_examples(examples.rows)[:16]}"))
+    meaning = "its confidence is fitted" if tried.calibrated else "its confidence is a score, no probability"
+    limits = [
+        f"{count:,} questions are outside every route ({label}): whoever answers them is wrong"
+        for label, count in trial.foreign.items()
+    ]
+    limits.append("Figures hold for questions like these, and for this model alone.")
+    return render_card(
+        Card(
+            title=f"{profile.name} · {tried.place.id}",
+            what=profile.description or "what a profile's layer decides",
+            true=true,
+            said=said,
+            confidence=sure,
+            labels=profile.routes,
+            judged_on=source or "held out from training",
+            facts=facts,
+            fitted=[("confidence", meaning)],
+            metrics=[
+                ("local layers decide", percent(cascade.decided / max(cascade.rows, 1)), "all of them together"),
+                ("of that, right", percent(cascade.right / max(cascade.decided, 1)), "with the profile's gates"),
+                ("median decision", f"{cascade.p50_us:,.0f} µs", "reading included, no model asked"),
+            ],
+            gate=tried.place.gate.confidence,
+            limits=limits[:20],
+            repeat=[f"turnout evaluate {source or ''} -p {profile.name} --card card.html"],
+        )
+    )

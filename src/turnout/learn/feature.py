@@ -20,7 +20,7 @@ Say = Callable[[str, float], None]
 AT_ONCE = 256
 
 
-def count_ngrams(folded: Sequence[str], ngrams: Ngrams) -> Any:
+def count_ngrams(folded: Sequence[str], ngrams: Ngrams, dtype: Any = np.float64) -> Any:
     """A sparse matrix, a row for each text and a column for each bucket."""
     from scipy.sparse import csr_matrix
 
@@ -30,7 +30,7 @@ def count_ngrams(folded: Sequence[str], ngrams: Ngrams) -> Any:
         buckets += fell
         values += how_much
         ends.append(len(buckets))
-    parts = (np.array(values, np.float64), np.array(buckets, np.int32), np.array(ends, np.int32))
+    parts = (np.array(values, dtype), np.array(buckets, np.int32), np.array(ends, np.int32))
     counted = csr_matrix(parts, shape=(len(folded), ngrams.buckets))
     counted.sort_indices()
     return counted

@@ -9,25 +9,28 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any, NamedTuple, Protocol
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from msgspec import Meta, Struct
 
+import turnout
 from turnout.core.embed import Embeds
 from turnout.core.errors import LearnError, TooFewExamples, suggest
-from turnout.layers.artefact import Abstention, Alone, Confidence, Vectors, nearness
+from turnout.layers.artefact import FORMAT, Embedder
+from turnout.layers.student_model import Abstention, Alone, Confidence, StudentManifest, StudentModel, nearness
 from turnout.text.fold import fold
 from turnout.text.ngram import Ngrams
 
-from .calibration import Mix, fit_mix
+from .artefact import now
+from .confidence import Mix, fit_mix
 from .dataset import Example
 from .feature import Floats, Say, count_ngrams, embed_texts
 from .head import Head, Which, choose_strength, fit_head, to_bytes
 from .metric import auroc, ece
 from .split import k_fold
-from .stage import LIKELIEST, NEAR_WEIGHT_NGRAMS, Said, Truth, fit_alone, say_of_each, serve
+from .stage import LIKELIEST, NEAR_WEIGHT_NGRAMS, StageAnswers, Truth, fit_alone, say_of_each, serve
 
 OOS_LABELS = (None, "", "oos", "out_of_scope")
 """Labels of questions that belong to no route, unless a route is called so."""
@@ -43,13 +46,6 @@ NEAR_WEIGHT = 1.0
 BANK_ROWS, BANK_ROWS_PER_LABEL = 8_192, 400
 
 
-class Labelled(Protocol):
-    @property
-    def text(self) -> str: ...
-    @property
-    def label(self) -> str | None: ...
-
-
 class FitSettings(Struct, frozen=True, forbid_unknown_fields=True):
     # 54,000 different n-grams of CLINC150 in 65,536 buckets: every third shares one. Only those in use are kept.
     ngrams: Ngrams = Ngrams(buckets=1 << 18)
@@ -58,7 +54,7 @@ class FitSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """The share of questions outside every label that confidence is to allow for, where there are rows of such."""
 
 
-class Held(NamedTuple):
+class HeldOutAnswer(NamedTuple):
     """What was said of a question by a student that had not seen it."""
 
     row: int
@@ -70,12 +66,12 @@ class Held(NamedTuple):
     knownness: float
 
 
-class Fitted(NamedTuple):
+class StudentFit(NamedTuple):
     """A student, ready to be written."""
 
     labels: tuple[str, ...]
     ngrams: Ngrams
-    embedder: Vectors | None
+    embedder: Embedder | None
     mix: Mix
     abstention: Abstention
     confidence: Confidence
@@ -90,12 +86,50 @@ class Fitted(NamedTuple):
     of the rows that words alone answer, where there are two stages.
 
     The four numbers of the curve of confidence were fitted on the same rows; `ece` is that much too good."""
-    held: tuple[Held, ...]
+    held: tuple[HeldOutAnswer, ...]
     """Every row that could be judged; a row that is the only one of its label cannot."""
     remarks: tuple[str, ...]
 
+    def manifest(
+        self,
+        *,
+        profile: str = "",
+        layer: str = "student",
+        data_hash: str = "",
+        profile_hash: str = "",
+        metrics: Mapping[str, float] | None = None,
+        created: str | None = None,
+    ) -> StudentManifest:
+        """What its artefact says of it; `metrics` come on top of the cross-validated ones."""
+        return StudentManifest(
+            format=FORMAT,
+            profile=profile,
+            layer=layer,
+            labels=self.labels,
+            ngrams=self.ngrams,
+            embedder=self.embedder,
+            mix=self.mix.share,
+            temperature=self.mix.temperature,
+            abstention=self.abstention,
+            confidence=self.confidence,
+            metrics={**self.metrics, **(metrics or {})},
+            counts=self.counts,
+            oos_rows=self.oos_rows,
+            data_hash=data_hash,
+            profile_hash=profile_hash,
+            seed=self.seed,
+            created=created or now(),
+            turnout=turnout.__version__,
+            files={},
+            alone=self.alone,
+        )
 
-class Row(NamedTuple):
+    def model(self) -> StudentModel:
+        """The student in memory, as it would be read from disk."""
+        return StudentModel(self.manifest(), self.arrays)
+
+
+class FitRow(NamedTuple):
     folded: str
     label: str
     weight: float
@@ -103,21 +137,20 @@ class Row(NamedTuple):
 
 
 def fit(
-    rows: Iterable[Labelled | tuple[str, str | None]],
+    rows: Iterable[Example | tuple[str, str | None]],
     *,
     labels: Sequence[str] | None = None,
     embedder: Embeds | None = None,
     seed: int = 0,
     settings: FitSettings | None = None,
-    say: Say | None = None,
-) -> Fitted:
+    say: Say = lambda _what, _done: None,
+) -> StudentFit:
     """A student of these rows: examples, or pairs of text and label.
 
     `labels` are the routes there are; a row with another is refused, a route without a row is never chosen. Rows whose
     label is in OOS_LABELS are questions outside every route: they teach when to be unsure.
     """
     settings = settings or FitSettings()
-    say = say or _silent
     known, outside = _gather(rows, labels)
     counts = Counter(row.label for row in known)
     order = tuple(label for label in (labels or sorted(counts)) if counts[label])
@@ -135,7 +168,7 @@ def fit(
     vectors = embed_texts(_cut(texts, ngrams), embedder, say) if embedder is not None else None
     label = np.array([order.index(row.label) for row in known])
     weight = np.array([row.weight for row in known])
-    fitting = _Fitting(counted[:, buckets].tocsr(), vectors, label, weight, len(order), seed)
+    fitting = _TrainingMatrices(counted[:, buckets].tocsr(), vectors, label, weight, len(order), seed)
 
     folds, remarks = _folds(known, settings, seed)
     held = fitting.hold_out(folds, len(outside), say)
@@ -164,10 +197,10 @@ def fit(
         rows_of = np.concatenate([judged, beyond])
         metrics["oos_auroc"] = float(auroc(np.arange(len(rows_of)) < len(judged), served.knownness[rows_of]))
     arrays = fitting.finish(held.strengths, buckets, say)
-    return Fitted(
+    return StudentFit(
         order,
         ngrams,
-        Vectors(embedder.name, embedder.width) if embedder is not None else None,
+        Embedder(embedder.name, embedder.width) if embedder is not None else None,
         mix,
         whole.abstention,
         whole.confidence,
@@ -178,7 +211,7 @@ def fit(
         seed,
         metrics,
         tuple(
-            Held(
+            HeldOutAnswer(
                 every[i].at,
                 known[i].label if i < len(known) else None,
                 order[served.best[i]],
@@ -192,8 +225,8 @@ def fit(
 
 
 def _stage(
-    held: _HeldOut, whole: Said, truth: Truth, fitting: _Fitting, folds: Folds
-) -> tuple[Alone | None, Said, npt.NDArray[np.bool_]]:
+    held: _FoldScores, whole: StageAnswers, truth: Truth, fitting: _TrainingMatrices, folds: Folds
+) -> tuple[Alone | None, StageAnswers, npt.NDArray[np.bool_]]:
     """The stage of words alone, if it is worth having; what is said with it, and where it was enough."""
     own = truth.judged
     mix = fit_mix(held.ngram[own], None, truth.label[own], truth.weight[own])
@@ -204,34 +237,29 @@ def _stage(
     return stage, *serve(by_words, stage, whole)
 
 
-def _silent(what: str, done: float) -> None:
-    return None
-
-
 def _cut(texts: Sequence[str], ngrams: Ngrams) -> list[str]:
     """What of each text is embedded, when fitting as when serving."""
     return [text[: ngrams.characters] for text in texts]
 
 
 def _gather(
-    rows: Iterable[Labelled | tuple[str, str | None]], labels: Sequence[str] | None
-) -> tuple[list[Row], list[Row]]:
+    rows: Iterable[Example | tuple[str, str | None]], labels: Sequence[str] | None
+) -> tuple[list[FitRow], list[FitRow]]:
     """The rows with a label and those outside every label, each in an order of their own content's."""
-    known: list[Row] = []
-    outside: list[Row] = []
+    known: list[FitRow] = []
+    outside: list[FitRow] = []
     strange: Counter[str] = Counter()
     for at, row in enumerate(rows):
-        text, label = (row[0], row[1]) if isinstance(row, tuple) else (row.text, row.label)
-        weight = float(getattr(row, "weight", 1.0))
+        text, label, weight = (*row, 1.0) if isinstance(row, tuple) else (row.text, row.label, row.weight)
         folded = fold(text).text
         if not folded or weight <= 0:
             continue
         if label in OOS_LABELS and (label is None or label not in (labels or ())):
-            outside.append(Row(folded, "", weight, at))
+            outside.append(FitRow(folded, "", weight, at))
         elif labels is not None and label not in labels:
             strange[str(label)] += 1
         else:
-            known.append(Row(folded, str(label), weight, at))
+            known.append(FitRow(folded, str(label), weight, at))
     if strange:
         name, count = strange.most_common(1)[0]
         hint = suggest(name, labels or ()) or f" (routes: {', '.join(labels or ())})"
@@ -242,7 +270,7 @@ def _gather(
 Folds = list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]
 
 
-def _folds(known: Sequence[Row], settings: FitSettings, seed: int) -> tuple[Folds, tuple[str, ...]]:
+def _folds(known: Sequence[FitRow], settings: FitSettings, seed: int) -> tuple[Folds, tuple[str, ...]]:
     count = settings.folds if len(known) <= MANY_ROWS else min(settings.folds, FEW_FOLDS)
     splits = k_fold([Example(row.folded, row.label) for row in known], folds=min(count, len(known)), seed=seed)
     folds = [(np.array(split.learn, np.int64), np.array(split.judge, np.int64)) for split in splits]
@@ -253,7 +281,7 @@ def _folds(known: Sequence[Row], settings: FitSettings, seed: int) -> tuple[Fold
     return usable, splits[0].remarks
 
 
-class _HeldOut(NamedTuple):
+class _FoldScores(NamedTuple):
     """Scores of every row by heads that have not seen it; rows outside every label come last."""
 
     ngram: Floats
@@ -265,7 +293,7 @@ class _HeldOut(NamedTuple):
     mix: Mix
     strengths: Mapping[Which, float]
 
-    def near(self, logits: Floats, fitting: _Fitting, folds: Folds) -> Floats:
+    def near(self, logits: Floats, fitting: _TrainingMatrices, folds: Folds) -> Floats:
         """How near the rows a fold learnt from are to those it judged, as serving measures it."""
         if fitting.vectors is None:
             return self.known_share(fitting, folds)
@@ -276,7 +304,7 @@ class _HeldOut(NamedTuple):
                 near[row] = nearness(bank, starts, logits[row], fitting.vectors[row], labels=LIKELIEST)
         return near
 
-    def known_share(self, fitting: _Fitting, folds: Folds) -> Floats:
+    def known_share(self, fitting: _TrainingMatrices, folds: Folds) -> Floats:
         """The share of a row's n-grams that its fold has learnt."""
         squares = fitting.counted.multiply(fitting.counted).tocsr()
         found = np.zeros(squares.shape[0])
@@ -287,18 +315,15 @@ class _HeldOut(NamedTuple):
         return found
 
 
-class _Fitting:
+class _TrainingMatrices(NamedTuple):
     """The matrices of one training."""
 
-    def __init__(
-        self, counted: Any, vectors: Floats | None, label: Floats, weight: Floats, labels: int, seed: int
-    ) -> None:
-        self.counted = counted
-        self.vectors = vectors
-        self.label = label
-        self.weight = weight
-        self.labels = labels
-        self.seed = seed
+    counted: Any
+    vectors: Floats | None
+    label: Floats
+    weight: Floats
+    labels: int
+    seed: int
 
     def _features(self) -> dict[Which, Any]:
         found: dict[Which, Any] = {"ngram": self.counted}
@@ -306,7 +331,7 @@ class _Fitting:
             found["vector"] = self.vectors
         return found
 
-    def hold_out(self, folds: Folds, outside: int, say: Say) -> _HeldOut:
+    def hold_out(self, folds: Folds, outside: int, say: Say) -> _FoldScores:
         known = len(self.label)
         tried = folds if known <= MANY_ROWS // FEW_FOLDS else folds[:1]
         scores: dict[Which, Floats] = {}
@@ -333,7 +358,7 @@ class _Fitting:
         mix = fit_mix(
             scores["ngram"][own], vector[own] if vector is not None else None, self.label[own], self.weight[own]
         )
-        return _HeldOut(scores["ngram"], vector, judged, by, mix, strengths)
+        return _FoldScores(scores["ngram"], vector, judged, by, mix, strengths)
 
     def _head(self, which: Which, learn: Any, strength: float) -> Head:
         features = self._features()[which]

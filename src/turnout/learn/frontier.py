@@ -1,6 +1,6 @@
 """The cost-quality curve of a router, and the point on it that does what was asked.
 
-A tier is worth its expected gain less a price times its cost; the dearest price sends everything to the cheapest tier,
+A tier is worth its expected gain less a price times its cost; the highest price sends everything to the cheapest tier,
 a price of nothing buys whatever is expected to be best. One number therefore sweeps the whole curve, for two tiers or
 for nine, and choosing a threshold is choosing that number.
 """
@@ -25,7 +25,7 @@ POINTS = 200
 BINS = 10
 
 
-class Point(NamedTuple):
+class FrontierPoint(NamedTuple):
     """What one price leads to."""
 
     price: float
@@ -34,7 +34,7 @@ class Point(NamedTuple):
     quality: float
     """Mean quality of an answer."""
     kept: float
-    """Of the gap between always-cheapest and always-dearest, the share that is kept; NaN where there is no gap."""
+    """Of the gap between the cheapest and the most expensive tier, the share that is kept; NaN where there is none."""
     shares: tuple[float, ...]
     """How many of the questions each tier answers."""
 
@@ -47,9 +47,9 @@ class Aim(Struct, frozen=True):
 
     def __str__(self) -> str:
         if self.by == "keep_quality":
-            return f"cheapest setting that keeps {self.value:.0%} of the gap between the cheapest and the dearest tier"
+            return f"cheapest setting that keeps {self.value:.0%} of the gap between cheapest and most expensive tier"
         if self.by == "budget":
-            return f"best quality for {self.value:.0%} of what the dearest tier costs more than the cheapest"
+            return f"best quality for {self.value:.0%} of what the most expensive tier costs more than the cheapest"
         return f"best quality for a mean cost of at most {self.value:.6g} an answer"
 
 
@@ -73,7 +73,7 @@ def aim_for(*, keep_quality: float | None = None, budget: float | None = None, m
 
 
 def find_ends(costs: Sequence[float] | Floats) -> tuple[int, int]:
-    """The cheapest tier and the dearest one; of equals the first and the last."""
+    """The cheapest tier and the most expensive one; of equals the first and the last."""
     listed = [float(cost) for cost in costs]
     return listed.index(min(listed)), len(listed) - 1 - listed[::-1].index(max(listed))
 
@@ -86,8 +86,8 @@ def choose(gains: Floats, costs: Sequence[float] | Floats, price: float) -> npt.
     return chosen
 
 
-def trace(gains: Floats, quality: Floats, costs: Floats, paid: Floats | None = None) -> list[Point]:
-    """The curve, from everything-cheapest to everything-dearest.
+def trace(gains: Floats, quality: Floats, costs: Floats, paid: Floats | None = None) -> list[FrontierPoint]:
+    """The curve, from the cheapest tier for everything to the most expensive.
 
     `gains` are out-of-fold, `quality` what really came of each tier, `costs` one number a tier; `paid`, where it is
     known, what each answer really cost.
@@ -107,25 +107,25 @@ def _ratios(gains: Floats, costs: Floats) -> Floats:
     return np.concatenate([(gains[:, high] - gains[:, low]) / (costs[high] - costs[low]) for low, high in pairs])
 
 
-def _measure(price: float, chosen: Any, quality: Floats, costs: Floats, paid: Floats | None) -> Point:
+def _measure(price: float, chosen: Any, quality: Floats, costs: Floats, paid: Floats | None) -> FrontierPoint:
     rows = np.arange(len(chosen))
     got = float(quality[rows, chosen].mean())
     cost = float((np.asarray(costs)[chosen] if paid is None else paid[rows, chosen]).mean())
     shares = np.bincount(chosen, minlength=len(costs)) / len(chosen)
     low, high = (float(quality[:, end].mean()) for end in find_ends(costs))
     kept = (got - low) / (high - low) if high > low else math.nan
-    return Point(float(price), cost, got, kept, tuple(map(float, shares)))
+    return FrontierPoint(float(price), cost, got, kept, tuple(map(float, shares)))
 
 
-def find_point(curve: Sequence[Point], aim: Aim) -> tuple[Point, str]:
+def find_point(curve: Sequence[FrontierPoint], aim: Aim) -> tuple[FrontierPoint, str]:
     """The point that serves the aim, and a remark where it cannot be served as asked."""
     cheapest, dearest = curve[0], curve[-1]
     paying = [point for point in curve if point.price >= 0.0]
     if aim.by == "keep_quality":
         if not dearest.quality > cheapest.quality:
             said = f"{dearest.quality:.3f} against {cheapest.quality:.3f}"
-            return cheapest, f"the dearest tier answers no better than the cheapest ({said}): no gain is worth its cost"
-        # Always-dearest keeps all of it, so some point does; one that pays for cost itself only if no other does.
+            return cheapest, f"the most expensive tier answers no better than the cheapest ({said}): no gain pays"
+        # The most expensive tier keeps all of it, so some point does; one of a price below zero only if no other does.
         enough = [point for point in paying if point.kept >= aim.value] or [
             point for point in curve if point.kept >= aim.value
         ]

@@ -1,6 +1,6 @@
-"""How much better would a dearer tier answer? Fitted on outcomes, every choice made by cross-validation.
+"""How much better would a more expensive tier answer? Fitted on outcomes, every choice made by cross-validation.
 
-What pays for a dearer model is not that the cheap one fails but that the dear one would not: the expected *gain*, the
+What pays for a more expensive model is not that the cheap one fails but that it would not: the expected *gain*, the
 chance that the cheap one is wrong and the dear one right less the chance of the opposite. A ridge regression of each
 tier's quality gives it, since the difference of two is the regression of the difference; so rows in which some tiers
 were not tried teach as well.
@@ -12,7 +12,7 @@ it has not seen. The curve, the thresholds and the confidence all come from such
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 from zlib import crc32
 
@@ -21,17 +21,18 @@ import numpy.typing as npt
 
 from turnout.core.embed import Embeds
 from turnout.core.errors import TooFewExamples
-from turnout.layers.gain_artefact import EMBEDDED_CHARACTERS, Curve, Embedder, Head, Setting
+from turnout.layers.artefact import Embedder
+from turnout.layers.gain_model import EMBEDDED_CHARACTERS, ConfidenceCurve, Head, Setting
 from turnout.text.ngram import Ngrams
 from turnout.text.shape import shape_of
 
-from .frontier import Aim, Point, apgr, centre, choose, find_point, measure_kept, trace
+from .feature import Say, count_ngrams, embed_texts
+from .frontier import Aim, FrontierPoint, apgr, centre, choose, find_point, measure_kept, trace
 from .metric import ece
 from .outcome import Outcomes
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
-Progress = Callable[[int, int], None]
 
 FOLDS = 5
 # With fewer complete rows the standard error of a mean quality is above 5 points: as wide as the gaps it is to find.
@@ -46,42 +47,40 @@ PENALTIES: Mapping[Head, tuple[float, ...]] = {
 }
 # How near the solver comes to the minimum: below this the order of the predictions no longer changes.
 TOLERANCE = 1e-3
-# Texts handed to the embedder at a time.
-BATCH = 256
 
 
-class Fit(NamedTuple):
+class HeadFit(NamedTuple):
     """A head's weights for every tier."""
 
     weights: Floats
     bias: Floats
 
 
-class Tuned(NamedTuple):
+class TunedSetting(NamedTuple):
     """One setting with what it does on rows it has not seen."""
 
     setting: Setting
     gains: Floats
     """Out-of-fold, mixed by weights fitted on the other folds."""
-    curve: list[Point]
-    point: Point
+    curve: list[FrontierPoint]
+    point: FrontierPoint
     metrics: dict[str, Any]
 
 
-class FittedGains(NamedTuple):
+class GainFit(NamedTuple):
     tiers: tuple[str, ...]
     costs: tuple[float, ...]
     ngrams: Ngrams
     embedder: Embedder | None
     weights: dict[str, npt.NDArray[np.float32]]
-    text: Tuned
-    vector: Tuned | None
+    text: TunedSetting
+    vector: TunedSetting | None
     aim: Aim
     penalties: dict[str, float]
     remarks: tuple[str, ...]
 
     @property
-    def best(self) -> Tuned:
+    def best(self) -> TunedSetting:
         """What serves where everything that was there when fitting is there."""
         return self.vector or self.text
 
@@ -105,12 +104,13 @@ def read_inputs(
     folded: Sequence[str],
     ngrams: Ngrams | None = None,
     embedder: Embeds | None = None,
-    progress: Progress = lambda _done, _total: None,
+    say: Say | None = None,
 ) -> Inputs:
     """What the heads see of texts as a profile reads them."""
-    vector = embed_all(folded, embedder, progress) if embedder is not None else None
+    cut = [text[:EMBEDDED_CHARACTERS] for text in folded]
+    vector = embed_texts(cut, embedder, say) if embedder is not None else None
     shape = np.array([*map(shape_of, folded)], dtype=np.float64)
-    return Inputs(hash_texts(folded), count_ngrams(folded, ngrams or Ngrams()), shape, vector)
+    return Inputs(hash_texts(folded), count_ngrams(folded, ngrams or Ngrams(), np.float32), shape, vector)
 
 
 def fit_gains(
@@ -122,8 +122,8 @@ def fit_gains(
     embedder: Embedder | None = None,
     ngrams: Ngrams | None = None,
     seed: int = 0,
-    progress: Progress = lambda _done, _total: None,
-) -> FittedGains:
+    say: Say = lambda _what, _done: None,
+) -> GainFit:
     """Fit on outcomes. `costs` are what an answer costs, where the rows do not say; `embedder` made the vectors."""
     aim = aim or Aim()
     complete = outcomes.complete
@@ -146,7 +146,7 @@ def fit_gains(
     unseen: dict[Head, Floats] = {}
     penalties: dict[str, float] = {}
     for done, (head, rows) in enumerate(shown.items()):
-        progress(done, len(shown) + 1)
+        say("fitting", done / (len(shown) + 1))
         penalty = choose_penalty(rows, targets, folds, PENALTIES[head], seed)
         unseen[head] = predict_unseen(rows, targets, folds, penalty)
         whole = fit_ridge(rows, targets, penalty)
@@ -155,7 +155,7 @@ def fit_gains(
         weights[f"{head}_bias"] = whole.bias.astype(np.float32)
     paid = np.where(np.isnan(outcomes.costs), np.array(priced), outcomes.costs) if not remark else None
 
-    def tune(heads: Sequence[Head]) -> Tuned:
+    def tune(heads: Sequence[Head]) -> TunedSetting:
         read = {head: unseen[head] for head in heads}
         tuned, said = _tune(read, outcomes.quality, complete, folds, priced, paid, aim, seed)
         remarks.extend(said)
@@ -163,11 +163,9 @@ def fit_gains(
 
     text = tune(("ngram", "shape"))
     vector = tune(("ngram", "shape", "vector")) if "vector" in shown else None
-    progress(len(shown) + 1, len(shown) + 1)
+    say("fitting", 1.0)
     unique = tuple(dict.fromkeys(remarks))
-    return FittedGains(
-        outcomes.tiers, priced, ngrams or Ngrams(), embedder, weights, text, vector, aim, penalties, unique
-    )
+    return GainFit(outcomes.tiers, priced, ngrams or Ngrams(), embedder, weights, text, vector, aim, penalties, unique)
 
 
 def _shown(inputs: Inputs, centre: Any, scale: Any, *, vectors: bool) -> dict[Head, Any]:
@@ -177,7 +175,7 @@ def _shown(inputs: Inputs, centre: Any, scale: Any, *, vectors: bool) -> dict[He
     return shown
 
 
-def predict_gains(fitted: FittedGains, tuned: Tuned, inputs: Inputs) -> Floats:
+def predict_gains(fitted: GainFit, tuned: TunedSetting, inputs: Inputs) -> Floats:
     """The expected gain of every tier over the cheapest for texts that were not fitted on, many at a time."""
     weights = fitted.weights
     vectors = "vector" in tuned.setting.heads
@@ -194,7 +192,7 @@ def price_tiers(outcomes: Outcomes, costs: Mapping[str, float] | None) -> tuple[
     if costs is not None and all(tier in costs for tier in outcomes.tiers):
         return tuple(float(costs[tier]) for tier in outcomes.tiers), "costs are the profile's: the rows say none"
     steps = tuple(map(float, np.linspace(0.0, 1.0, len(outcomes.tiers))))
-    return steps, "nobody says what an answer costs: each tier counts as one step dearer than the one before"
+    return steps, "nobody says what an answer costs: each tier counts as one step more expensive than the one before"
 
 
 def hash_texts(folded: Sequence[str]) -> npt.NDArray[np.int64]:
@@ -205,28 +203,6 @@ def hash_texts(folded: Sequence[str]) -> npt.NDArray[np.int64]:
 def assign_folds(keys: npt.NDArray[np.int64], seed: int) -> npt.NDArray[np.intp]:
     """Which fold each text is in; the same text is always in the same one, so that none is both seen and held out."""
     return np.array([crc32(f"{seed} {key}".encode()) % FOLDS for key in keys.tolist()], dtype=np.intp)
-
-
-def count_ngrams(folded: Sequence[str], ngrams: Ngrams) -> Any:
-    """The n-grams of all texts, one sparse row each."""
-    from scipy.sparse import csr_matrix
-
-    starts, indices, values = [0], list[int](), list[float]()
-    for text in folded:
-        found, weights = ngrams.of(text)
-        indices += found
-        values += weights
-        starts.append(len(indices))
-    shape = (len(folded), ngrams.buckets)
-    return csr_matrix((np.array(values, dtype=np.float32), np.array(indices), np.array(starts)), shape=shape)
-
-
-def embed_all(folded: Sequence[str], embedder: Embeds, progress: Progress) -> npt.NDArray[np.float32]:
-    parts = []
-    for start in range(0, len(folded), BATCH):
-        progress(start, len(folded))
-        parts.append(embedder.embed([text[:EMBEDDED_CHARACTERS] for text in folded[start : start + BATCH]]))
-    return np.concatenate(parts).astype(np.float32)
 
 
 # --- one head
@@ -240,7 +216,7 @@ def _targets(quality: Floats) -> Floats:
     return quality - quality[:, :1] if not np.isnan(quality).any() else quality
 
 
-def fit_ridge(rows: Any, targets: Floats, penalty: float) -> Fit:
+def fit_ridge(rows: Any, targets: Floats, penalty: float) -> HeadFit:
     """Ridge regression of every column on the rows that have a number in it."""
     from sklearn.linear_model import Ridge
 
@@ -255,7 +231,7 @@ def fit_ridge(rows: Any, targets: Floats, penalty: float) -> Fit:
             weights[:, column], bias[column] = fitted.coef_, fitted.intercept_
         elif wanted.size:
             bias[column] = wanted[0]
-    return Fit(weights, bias)
+    return HeadFit(weights, bias)
 
 
 def predict_unseen(rows: Any, targets: Floats, folds: npt.NDArray[np.intp], penalty: float) -> Floats:
@@ -343,7 +319,7 @@ def _tune(
     paid: Floats | None,
     aim: Aim,
     seed: int,
-) -> tuple[Tuned, list[str]]:
+) -> tuple[TunedSetting, list[str]]:
     gains = np.zeros(quality.shape)
     for fold in np.unique(folds):
         held = folds == fold
@@ -362,8 +338,8 @@ def _tune(
     metrics = _report(known, real, folds[complete], chosen, costs, curve, point, seed)
     remarks = [remark] if remark else []
     if not any(heads.values()):
-        remarks.append("nothing in the text tells where a dearer tier gains: every question gets the same tier")
-    return Tuned(setting, gains, curve, point, metrics), remarks
+        remarks.append("nothing in the text tells where a more expensive tier gains: every question gets the same tier")
+    return TunedSetting(setting, gains, curve, point, metrics), remarks
 
 
 def _finite(price: float, gains: Floats, costs: Sequence[float]) -> float:
@@ -375,7 +351,7 @@ def _finite(price: float, gains: Floats, costs: Sequence[float]) -> float:
     return math.copysign(10.0 * max(1.0, float(np.abs(gains).max())) / min(steps), price)
 
 
-def fit_confidence(gains: Floats, quality: Floats, tier: int) -> Curve:
+def fit_confidence(gains: Floats, quality: Floats, tier: int) -> ConfidenceCurve:
     """The chance that no tier does better than this one, from how much the best is expected to gain over it."""
     from sklearn.linear_model import LogisticRegression
 
@@ -383,13 +359,13 @@ def fit_confidence(gains: Floats, quality: Floats, tier: int) -> Curve:
     good = quality[:, tier] >= quality.max(axis=1)
     # The rule of succession keeps a chance that was never missed below certainty.
     share = (good.sum() + 1.0) / (len(good) + 2.0)
-    flat = Curve(math.log(share / (1.0 - share)), 0.0)
+    flat = ConfidenceCurve(math.log(share / (1.0 - share)), 0.0)
     if good.all() or not good.any() or np.ptp(regret) < 1e-9:
         return flat
     fitted = LogisticRegression(C=1e3).fit(regret[:, None], good)
     slope, bias = float(fitted.coef_[0, 0]), float(fitted.intercept_[0])
     # More to gain elsewhere never makes a tier more likely to be as good.
-    return Curve(bias, slope) if slope <= 0.0 else flat
+    return ConfidenceCurve(bias, slope) if slope <= 0.0 else flat
 
 
 def _report(
@@ -398,8 +374,8 @@ def _report(
     folds: npt.NDArray[np.intp],
     chosen: npt.NDArray[np.intp],
     costs: Sequence[float],
-    curve: Sequence[Point],
-    point: Point,
+    curve: Sequence[FrontierPoint],
+    point: FrontierPoint,
     seed: int,
 ) -> dict[str, Any]:
     """What the card says, all of it measured on rows that were held out."""

@@ -46,7 +46,7 @@ CLOSED = math.inf
 Gates = tuple[float, ...]
 
 
-class Said(Struct, frozen=True, eq=False):
+class LayerAnswers(Struct, frozen=True, eq=False):
     """What one layer says about each question."""
 
     id: str
@@ -61,8 +61,8 @@ class Said(Struct, frozen=True, eq=False):
         """Whether its gate makes a difference to any question."""
         return bool((~self.decisive & ~np.isnan(self.confidence)).any())
 
-    def take(self, rows: npt.NDArray[np.int64]) -> Said:
-        return Said(self.id, self.confidence[rows], self.right[rows], self.decisive[rows])
+    def take(self, rows: npt.NDArray[np.int64]) -> LayerAnswers:
+        return LayerAnswers(self.id, self.confidence[rows], self.right[rows], self.decisive[rows])
 
     def admits(self, gate: float) -> Flags:
         return self.decisive | (self.confidence >= gate)
@@ -84,7 +84,7 @@ class Count(Struct, frozen=True):
         return self.wrong / self.decided if self.decided else math.nan
 
 
-class Point(Struct, frozen=True):
+class GatePoint(Struct, frozen=True):
     """One gate vector of the path."""
 
     gates: Gates
@@ -97,7 +97,7 @@ class Point(Struct, frozen=True):
     proven: bool = False
 
 
-class Share(Struct, frozen=True):
+class LayerShare(Struct, frozen=True):
     """One layer's part of what the tested rows decided."""
 
     id: str
@@ -105,7 +105,7 @@ class Share(Struct, frozen=True):
     wrong: int
 
 
-class Choice(Struct, frozen=True):
+class GateChoice(Struct, frozen=True):
     """What was chosen, and what it rests on."""
 
     layers: tuple[str, ...]
@@ -116,14 +116,14 @@ class Choice(Struct, frozen=True):
     max_error: float
     delta: float
     seed: int
-    path: tuple[Point, ...]
+    path: tuple[GatePoint, ...]
     start: int
     """Where on the path testing began."""
     tested: Count
     """The chosen gates on the tested rows; where none were chosen, the most promising ones."""
     ceiling: float
     """The error of those is at most this, but for a chance of `delta`."""
-    shares: tuple[Share, ...]
+    shares: tuple[LayerShare, ...]
     rows_needed: int | None = None
     """Where nothing was proven: about how many labelled rows would do, if they are like these; None if none would."""
     least_error: float = math.nan
@@ -131,8 +131,8 @@ class Choice(Struct, frozen=True):
 
 
 def choose_gates(
-    layers: Sequence[Said], *, max_error: float, delta: float, seed: int = 0, laying: float = LAYING
-) -> Choice:
+    layers: Sequence[LayerAnswers], *, max_error: float, delta: float, seed: int = 0, laying: float = LAYING
+) -> GateChoice:
     """The gates under which local layers decide most, at an error proven to be at most `max_error`."""
     if not 0.0 < max_error < 1.0:
         raise ValueError(f"max_error {max_error}: a share between 0 and 1")
@@ -152,13 +152,13 @@ def choose_gates(
     proven = prove_in_sequence(p_values[start:], delta)
 
     points = tuple(
-        Point(gates, before[place], after[place], p_values[place], start <= place < start + proven)
+        GatePoint(gates, before[place], after[place], p_values[place], start <= place < start + proven)
         for place, gates in enumerate(path)
     )
     chosen = start + max(proven, 1) - 1
     seen = after[chosen]
     needed, least = (None, math.nan) if proven else _need_more(points, max_error, delta, 1 - laying)
-    return Choice(
+    return GateChoice(
         layers=tuple(layer.id for layer in layers),
         gated=tuple(layer.id for layer in layers if layer.gated),
         gates=path[chosen] if proven else None,
@@ -181,7 +181,7 @@ def _divide(rows: int, seed: int, laying: float) -> tuple[npt.NDArray[np.int64],
     return order[:cut], order[cut:]
 
 
-def count_tested(layers: Sequence[Said], gates: Sequence[float], seed: int, laying: float = LAYING) -> Count:
+def count_tested(layers: Sequence[LayerAnswers], gates: Sequence[float], seed: int, laying: float = LAYING) -> Count:
     """What some other gates do on the rows that `choose_gates` tests with this seed."""
     _, tested = _divide(len(layers[0].right) if layers else 0, seed, laying)
     return count([layer.take(tested) for layer in layers], gates)
@@ -201,7 +201,7 @@ def _find_reach(before: Sequence[Count], max_error: float) -> int:
     return max((place for place, one in enumerate(before) if one.decided and one.error <= max_error), default=0)
 
 
-def _lay_best(layers: Sequence[Said], max_error: float) -> list[Gates]:
+def _lay_best(layers: Sequence[LayerAnswers], max_error: float) -> list[Gates]:
     """A path that opens no gate for little: each layer in it decides noticeably more than the path without it.
 
     Every gate that is fitted costs proof, for it is fitted to chance as well.
@@ -223,7 +223,7 @@ def _lay_best(layers: Sequence[Said], max_error: float) -> list[Gates]:
     return path
 
 
-def lay_path(layers: Sequence[Said], opened: Collection[int]) -> list[Gates]:
+def lay_path(layers: Sequence[LayerAnswers], opened: Collection[int]) -> list[Gates]:
     """Gate vectors from all closed to those of `opened` all open, each no higher than the one before in any place."""
     rows = len(layers[0].right) if layers else 0
     gates = [CLOSED] * len(layers)
@@ -241,7 +241,7 @@ def lay_path(layers: Sequence[Said], opened: Collection[int]) -> list[Gates]:
 
 
 def _best_step(
-    layers: Sequence[Said], gates: list[float], stride: int, opened: Collection[int]
+    layers: Sequence[LayerAnswers], gates: list[float], stride: int, opened: Collection[int]
 ) -> tuple[int, list[float]] | None:
     """The gate to open next, and its stops on the way there.
 
@@ -276,7 +276,7 @@ def _best_step(
     return None if best is None else (best[1], best[2])
 
 
-def decide(layers: Sequence[Said], gates: Sequence[float], rows: npt.NDArray[np.int64]) -> tuple[Flags, Flags]:
+def decide(layers: Sequence[LayerAnswers], gates: Sequence[float], rows: npt.NDArray[np.int64]) -> tuple[Flags, Flags]:
     """For these rows: whether some layer decides, and whether wrongly."""
     decided, wrong = np.zeros(len(rows), bool), np.zeros(len(rows), bool)
     for layer, gate in zip(layers, gates, strict=True):
@@ -286,25 +286,31 @@ def decide(layers: Sequence[Said], gates: Sequence[float], rows: npt.NDArray[np.
     return decided, wrong
 
 
-def count(layers: Sequence[Said], gates: Sequence[float]) -> Count:
+def count(layers: Sequence[LayerAnswers], gates: Sequence[float]) -> Count:
     """What these gates do on all rows."""
     rows = len(layers[0].right) if layers else 0
     decided, wrong = decide(layers, gates, np.arange(rows))
     return Count(rows, int(decided.sum()), int(wrong.sum()))
 
 
-def share(layers: Sequence[Said], gates: Sequence[float]) -> tuple[Share, ...]:
+def decide_by(layers: Sequence[LayerAnswers], gates: Sequence[float]) -> npt.NDArray[np.intp]:
+    """The place of the layer that decides each question, -1 where none does."""
+    by = np.full(len(layers[0].right) if layers else 0, -1)
+    for place, (layer, gate) in enumerate(zip(layers, gates, strict=True)):
+        by[(by < 0) & layer.admits(gate)] = place
+    return by
+
+
+def share(layers: Sequence[LayerAnswers], gates: Sequence[float]) -> tuple[LayerShare, ...]:
     """Who decides how much, and how much of that is wrong."""
-    free = np.ones(len(layers[0].right) if layers else 0, bool)
-    found = []
-    for layer, gate in zip(layers, gates, strict=True):
-        mine = free & layer.admits(gate)
-        found.append(Share(layer.id, int(mine.sum()), int((mine & ~layer.right).sum())))
-        free &= ~mine
-    return tuple(found)
+    by = decide_by(layers, gates)
+    return tuple(
+        LayerShare(layer.id, int((by == place).sum()), int(((by == place) & ~layer.right).sum()))
+        for place, layer in enumerate(layers)
+    )
 
 
-def _need_more(points: Sequence[Point], max_error: float, delta: float, testing: float) -> tuple[int | None, float]:
+def _need_more(points: Sequence[GatePoint], max_error: float, delta: float, testing: float) -> tuple[int | None, float]:
     """About how many rows would have proven something, and the lowest error there was, over all rows."""
     needed: list[int] = []
     errors: list[float] = []

@@ -74,12 +74,9 @@ class Curve(NamedTuple):
     """The share of those that is right."""
 
 
-class CostCurve(NamedTuple):
-    gate: Floats
-    cost: Floats
-    """What a question costs on average: everybody pays the cheap answer, the rest the dear one as well."""
-    accuracy: Floats
-    """Of all questions, with the dear answers where confidence is below the gate."""
+def or_none(value: float) -> float | None:
+    """A figure as JSON has it: None for one that has no answer."""
+    return None if math.isnan(value) else value
 
 
 def accuracy(right: Sequence[bool] | Flags) -> float:
@@ -207,25 +204,6 @@ def coverage_at(right: Sequence[bool] | Flags, confidence: Numbers, *, precision
     return (float(found.coverage[good[-1]]), float(found.gate[good[-1]])) if good.size else (0.0, math.inf)
 
 
-def weigh_costs(
-    right: Sequence[bool] | Flags,
-    confidence: Numbers,
-    *,
-    cheap: float,
-    dear: float,
-    dear_right: Sequence[bool] | Flags | float = 1.0,
-) -> CostCurve:
-    """What accuracy costs: below the gate the dear answer is bought. `dear_right` is how good that one is."""
-    flags, sure = _read(right, confidence, lacking=True)
-    bought = np.broadcast_to(np.asarray(dear_right, np.float64), flags.shape)
-    gate, answered, hits, total = _cumulate(flags, sure)
-    order = np.argsort(-np.where(np.isnan(sure), -np.inf, sure), kind="stable")
-    kept = np.concatenate(([0.0], np.cumsum(bought[order])))
-    rest = bought.sum() - kept[answered.astype(np.int64)]
-    count = max(total, 1)
-    return CostCurve(gate, cheap + dear * (1 - answered / count), (hits + rest) / count)
-
-
 def _cumulate(right: Sequence[bool] | Flags, confidence: Numbers) -> tuple[Floats, Floats, Floats, int]:
     """At each distinct confidence, from the highest: how many are at least as sure, and how many of those are right."""
     flags, sure = _read(right, confidence, lacking=True)
@@ -239,8 +217,8 @@ def _cumulate(right: Sequence[bool] | Flags, confidence: Numbers) -> tuple[Float
 def _read(right: Sequence[bool] | Flags, confidence: Numbers, *, lacking: bool = False) -> tuple[Flags, Floats]:
     flags, sure = np.asarray(right, bool), np.asarray(confidence, np.float64)
     _demand_same_length(flags, sure)
-    known = sure[~np.isnan(sure)] if lacking else sure
-    if not np.all((known >= 0.0) & (known <= 1.0)):
+    given = sure[~np.isnan(sure)] if lacking else sure
+    if not np.all((given >= 0.0) & (given <= 1.0)):
         raise ValueError("confidence is a number between 0 and 1")
     return flags, sure
 

@@ -9,13 +9,11 @@ is reported at once, with its line.
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import itertools
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path as File
 from typing import Any, NamedTuple
 
@@ -26,13 +24,15 @@ import numpy.typing as npt
 from turnout.core.errors import BadExamples, Problem, TooFewExamples, suggest
 from turnout.core.profile import Profile
 
+from .metric import or_none
+from .rows import BadRow, quote, read_rows
+
 Floats = npt.NDArray[np.float64]
 
 # What is shown of a long list of mistakes: about a screen.
 SHOWN = 20
 # A column of a CSV file whose name begins so holds what the answer of that route cost.
 COST = "cost."
-_BOM = "\ufeff"
 
 
 class Outcomes(NamedTuple):
@@ -59,37 +59,28 @@ class Outcomes(NamedTuple):
     def digest(self) -> str:
         """What these rows teach, whatever order they come in."""
         each = sorted(
-            hashlib.sha256(msgspec.json.encode((text, list(map(_known, scores)), list(map(_known, costs))))).digest()
+            hashlib.sha256(msgspec.json.encode((text, list(map(or_none, scores)), list(map(or_none, costs))))).digest()
             for text, scores, costs in zip(self.texts, self.quality.tolist(), self.costs.tolist(), strict=True)
         )
         return hashlib.sha256(b"".join([msgspec.json.encode(self.tiers), *each])).hexdigest()
 
 
-def _known(number: float) -> float | None:
-    return None if math.isnan(number) else number
-
-
 def read_outcomes(path: str | os.PathLike[str], profile: Profile) -> Outcomes:
     """The outcome rows of a JSONL or CSV file; raises BadExamples with every mistake in it."""
     names = name_tiers(profile)
-    rows: list[_Row] = []
+    rows: list[OutcomeRow] = []
     problems: list[Problem] = []
+    table = File(path).suffix.lower() in (".csv", ".tsv")
     try:
-        source = File(path).read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise BadExamples(
-            [Problem(str(path), f"not UTF-8 text (byte {error.start}): save it as UTF-8")], SHOWN
-        ) from None
+        for where, row in read_rows(File(path), ("text",)):
+            try:
+                if isinstance(row, BadRow):
+                    raise row
+                rows.append(_read(_from_cells(row) if table else row, names, profile.routes))
+            except BadRow as wrong:
+                problems.append(Problem(where, str(wrong)))
     except OSError as error:
-        raise BadExamples([Problem(str(path), f"cannot be read: {error.strerror or error}")], SHOWN) from None
-    located = _csv if File(path).suffix.lower() in (".csv", ".tsv") else _jsonl
-    for number, row in located(source.removeprefix(_BOM)):
-        try:
-            if isinstance(row, _Wrong):
-                raise row
-            rows.append(_read(row, names, profile.routes))
-        except _Wrong as wrong:
-            problems.append(Problem(f"{path}:{number}", str(wrong)))
+        problems.append(Problem(str(path), f"cannot be read: {error.strerror or error}"))
     if not rows and not problems:
         said = 'no rows in it: one a line, {"text": "…", "outcomes": {"' + '": 0, "'.join(profile.routes[:2]) + '": 1}}'
         problems.append(Problem(str(path), said))
@@ -98,13 +89,13 @@ def read_outcomes(path: str | os.PathLike[str], profile: Profile) -> Outcomes:
     return arrange(rows, profile)
 
 
-class _Row(NamedTuple):
+class OutcomeRow(NamedTuple):
     text: str
     outcomes: dict[str, float]
     costs: dict[str, float]
 
 
-def arrange(rows: Sequence[_Row], profile: Profile) -> Outcomes:
+def arrange(rows: Sequence[OutcomeRow], profile: Profile) -> Outcomes:
     """The rows as arrays, the tiers from the cheapest to the dearest."""
     tried = {tier for row in rows for tier in row.outcomes}
     priced = {
@@ -118,7 +109,7 @@ def arrange(rows: Sequence[_Row], profile: Profile) -> Outcomes:
         if set(priced) != tried:
             unpriced = ", ".join(tier for tier in tiers if tier not in priced)
             raise TooFewExamples(
-                f"profile {profile.name!r} does not say which route is dearer (ordered = true), and no row says what "
+                f"profile {profile.name!r} does not say which route costs more (ordered = true), and no row says what "
                 f"{unpriced} cost: add costs to the rows"
             )
         tiers = tuple(sorted(tiers, key=lambda tier: (priced[tier], tiers.index(tier))))
@@ -148,28 +139,24 @@ def name_tiers(profile: Profile) -> dict[str, str]:
     return {**{slot: found[0] for slot, found in slots.items() if len(found) == 1}, **{r: r for r in profile.routes}}
 
 
-class _Wrong(Exception):
-    """A row that cannot be used, and why."""
-
-
-def _read(row: Mapping[str, Any], names: Mapping[str, str], routes: Sequence[str]) -> _Row:
+def _read(row: Mapping[str, Any], names: Mapping[str, str], routes: Sequence[str]) -> OutcomeRow:
     text = row.get("text")
     if not isinstance(text, str):
-        near = suggest("text", row) if "text" not in row else f": must be text, found {text!r:.60}"
-        raise _Wrong(f"no field 'text'{near}" if "text" not in row else f"'text'{near}")
+        near = suggest("text", row) if "text" not in row else f": must be text, found {quote(text)}"
+        raise BadRow(f"no field 'text'{near}" if "text" not in row else f"'text'{near}")
     if not text.strip():
-        raise _Wrong("the text is empty")
+        raise BadRow("the text is empty")
     if not isinstance(row.get("outcomes"), dict):
         near = suggest("outcomes", row) if "outcomes" not in row else ""
         example = ", ".join(f'"{route}": 1' for route in routes[:2])
-        raise _Wrong(f"needs 'outcomes', a score for each route{near}: {{{example}}}")
+        raise BadRow(f"needs 'outcomes', a score for each route{near}: {{{example}}}")
     outcomes = _numbers("outcomes", row["outcomes"], names, most=1.0)
     if len(outcomes) < 2:
-        raise _Wrong(f"{len(outcomes)} outcome: to learn which is better, at least two routes must have answered")
+        raise BadRow(f"{len(outcomes)} outcome: to learn which is better, at least two routes must have answered")
     costs = row.get("costs")
     if not isinstance(costs, dict | None):
-        raise _Wrong(f"'costs' must be a number for each route, found {costs!r:.60}")
-    return _Row(text, outcomes, _numbers("costs", costs or {}, names, most=math.inf))
+        raise BadRow(f"'costs' must be a number for each route, found {quote(costs)}")
+    return OutcomeRow(text, outcomes, _numbers("costs", costs or {}, names, most=math.inf))
 
 
 def _numbers(field: str, said: Mapping[str, Any], names: Mapping[str, str], *, most: float) -> dict[str, float]:
@@ -177,74 +164,26 @@ def _numbers(field: str, said: Mapping[str, Any], names: Mapping[str, str], *, m
     for key, value in said.items():
         if key not in names:
             near = suggest(key, names) or f" ({', '.join(names)})"
-            raise _Wrong(f"{field}: {key!r:.60} is no route{near}")
+            raise BadRow(f"{field}: {quote(key)} is no route{near}")
         if value is None:
             continue
         if not isinstance(value, int | float) or not 0.0 <= value <= most or math.isinf(value):
             limit = "from 0 to 1" if most == 1.0 else "from 0 up"
-            raise _Wrong(f"{field}.{key} is {value!r:.60}: it must be a number {limit}")
+            raise BadRow(f"{field}.{key} is {quote(value)}: it must be a number {limit}")
         if found.setdefault(names[key], float(value)) != float(value):
-            raise _Wrong(f"{field}.{key}: {names[key]} has another number already, under its other name")
+            raise BadRow(f"{field}.{key}: {names[key]} has another number already, under its other name")
     return found
 
 
-Located = tuple[int, "Mapping[str, Any] | _Wrong"]
-
-
-def _jsonl(source: str) -> Iterator[Located]:
-    decode = msgspec.json.Decoder().decode
-    for number, line in enumerate(source.split("\n"), 1):
-        if not line.strip():
-            continue
-        try:
-            row = decode(line)
-        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-            yield number, _Wrong(f"not JSON: {error}")
-            continue
-        yield number, row if isinstance(row, dict) else _Wrong(f"not a JSON object but {row!r:.60}")
-
-
-def _csv(source: str) -> Iterator[Located]:
-    """A column `text`, one for each route tried, and `cost.ROUTE` where costs are known; an empty cell says nothing."""
-    head = source.partition("\n")[0]
-    reader = csv.reader(io.StringIO(source, newline=""), delimiter=max(",;\t|", key=head.count))
-    columns = [name.strip() for name in next(reader, [])]
-    if not columns:
-        return
-    if "text" not in columns:
-        yield (
-            1,
-            _Wrong(f"no column 'text'{suggest('text', columns)}: the first line names them, it has {columns!r:.60}"),
-        )
-        return
-    while True:
-        number = reader.line_num + 1
-        try:
-            cells = next(reader, None)
-        except csv.Error as error:
-            yield number, _Wrong(f"not CSV: {error}")
-            continue
-        if cells is None:
-            return
-        if not cells:
-            continue
-        if len(cells) > len(columns):
-            yield number, _Wrong(f"{len(cells)} cells in {len(columns)} columns: put a text with commas in quotes")
-            continue
-        try:
-            yield number, _from_cells(dict(zip(columns, cells, strict=False)))
-        except _Wrong as wrong:
-            yield number, wrong
-
-
-def _from_cells(cells: dict[str, str]) -> dict[str, Any]:
+def _from_cells(cells: Mapping[str, str | None]) -> dict[str, Any]:
+    """A column for each route tried, and `cost.ROUTE` where costs are known; an empty cell says nothing."""
     numbers: dict[str, float] = {}
     for name, cell in cells.items():
-        if name != "text" and cell.strip():
+        if name != "text" and cell is not None and cell.strip():
             try:
                 numbers[name] = float(cell)
             except ValueError:
-                raise _Wrong(f"column {name!r}: {cell!r:.60} is no number") from None
+                raise BadRow(f"column {name!r}: {quote(cell)} is no number") from None
     outcomes = {name: value for name, value in numbers.items() if not name.startswith(COST)}
     costs = {name.removeprefix(COST): value for name, value in numbers.items() if name.startswith(COST)}
     return {"text": cells["text"], "outcomes": outcomes, "costs": costs}

@@ -11,31 +11,34 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 import msgspec
 from msgspec import Struct
 
-from turnout.config.shelf import note, note_file
 from turnout.core.decision import Decision, Step
-from turnout.core.errors import QueryError
+from turnout.core.errors import LearnError, QueryError
 from turnout.core.query import Query
 from turnout.core.router import Router
 from turnout.store import Records, Span
 from turnout.store.encode import asked_text
 from turnout.store.stats import ALWAYS
+from turnout.store.store import StoreReader
+
+from .contest import Contest
+from .registry import note, note_file
 
 PASSED_ON = "(passed on)"
 """In place of a route: no local layer was sure, so a language model would have been asked."""
-# Logged questions that are decided again unless told: ten times what a promotion asks for.
+# Logged questions that are decided again by default: ten times what a promotion asks for.
 MOST = 10_000
 # Questions quoted where the two differ; the file beside the model has none.
 QUOTED = 50
 NOTE = "shadow"
 
 
-class Asked(NamedTuple):
+class LoggedQuestion(NamedTuple):
     """A question of the log."""
 
     query: Query
@@ -45,7 +48,7 @@ class Asked(NamedTuple):
     """What a language model said."""
 
 
-class Moved(Struct, frozen=True):
+class RouteChange(Struct, frozen=True):
     """How many questions went from one route to another."""
 
     was: str
@@ -60,7 +63,7 @@ class Difference(Struct, frozen=True):
     human: str | None = None
 
 
-class Side(Struct, frozen=True):
+class ShadowSide(Struct, frozen=True):
     """How one of the two fared."""
 
     decided: int = 0
@@ -91,10 +94,10 @@ class Shadow(Struct, frozen=True):
     same: int = 0
     flips: int = 0
     """Questions both decide, in different ways."""
-    moved: tuple[Moved, ...] = ()
+    moved: tuple[RouteChange, ...] = ()
     """Every pair that differs, the most frequent first."""
-    old: Side = Side()
-    new: Side = Side()
+    old: ShadowSide = ShadowSide()
+    new: ShadowSide = ShadowSide()
     elsewhere: int = 0
     """Questions that were decided before they reached the model."""
     unread: int = 0
@@ -107,21 +110,51 @@ class Shadow(Struct, frozen=True):
         return self.same / self.decisions if self.decisions else 0.0
 
 
-class Shadowed(NamedTuple):
+class ShadowRun(NamedTuple):
     shadow: Shadow
     differences: list[Difference]
+
+
+def shadow_log(
+    contest: Contest,
+    store: StoreReader,
+    *,
+    tenant: str = "",
+    span: Span = ALWAYS,
+    most: int = MOST,
+    progress: Callable[[int, int], None] = lambda *_: None,
+) -> ShadowRun:
+    """Decide the newest logged questions with a challenger and with the champion, and keep what was found."""
+    asked = logged(store.records(tenant), contest.profile, span=span, most=most)
+    if not asked.questions:
+        why = f"{asked.unread:,} were logged without their text" if asked.unread else "none is logged in that span"
+        raise LearnError(
+            f"no question of {contest.profile!r} to decide again: {why} "
+            '(text = "full" in [store] keeps it; --since, --tenant and --db choose others)'
+        )
+    found = shadow(
+        contest.old,
+        contest.new,
+        asked.questions,
+        layer=contest.layer,
+        digests=(contest.champion, contest.challenger.digest),
+        unread=asked.unread,
+        progress=lambda done, _: progress(done, len(asked.questions)),
+    )
+    keep(found.shadow)
+    return found
 
 
 def shadow(
     champion: Router | None,
     challenger: Router,
-    questions: Iterable[Asked],
+    questions: Iterable[LoggedQuestion],
     *,
     layer: str,
     digests: tuple[str, str],
     unread: int = 0,
     progress: Callable[[int, int], None] = lambda *_: None,
-) -> Shadowed:
+) -> ShadowRun:
     """Decide every question with both. `digests` are the champion's and the challenger's.
 
     Where nothing serves yet, what would reach the challenger is passed on.
@@ -158,20 +191,16 @@ def shadow(
         champion=digests[0],
         challenger=digests[1],
         at_ms=time.time_ns() // 1_000_000,
-        decisions=found["decisions"],
-        same=found["same"],
-        flips=found["flips"],
-        moved=tuple(Moved(was, now, count) for (was, now), count in moved.most_common()),
-        old=_side(sides[0]),
-        new=_side(sides[1]),
-        elsewhere=found["elsewhere"],
+        moved=tuple(RouteChange(was, now, count) for (was, now), count in moved.most_common()),
+        old=ShadowSide(**sides[0]),
+        new=ShadowSide(**sides[1]),
         unread=unread,
-        refused=found["refused"],
+        **found,
     )
-    return Shadowed(made, differences)
+    return ShadowRun(made, differences)
 
 
-def _count(side: Counter[str], route: str, asked: Asked) -> None:
+def _count(side: Counter[str], route: str, asked: LoggedQuestion) -> None:
     if route == PASSED_ON:
         return
     side["decided"] += 1
@@ -181,10 +210,6 @@ def _count(side: Counter[str], route: str, asked: Asked) -> None:
     elif asked.teacher is not None:
         side["taught"] += 1
         side["agreed"] += route.split(" + ", maxsplit=1)[0] == asked.teacher
-
-
-def _side(counts: Mapping[str, int]) -> Side:
-    return Side(**{name: counts[name] for name in Side.__struct_fields__})
 
 
 def routed(decision: Decision) -> str:
@@ -207,15 +232,15 @@ def reached(decision: Decision, layer: str) -> bool:
     return any(True for _ in steps_of(decision, layer))
 
 
-class Logged(NamedTuple):
-    questions: list[Asked]
+class LogSample(NamedTuple):
+    questions: list[LoggedQuestion]
     unread: int
 
 
-def logged(records: Records, profile: str, *, span: Span = ALWAYS, most: int = MOST) -> Logged:
+def logged(records: Records, profile: str, *, span: Span = ALWAYS, most: int = MOST) -> LogSample:
     """The newest questions of the log whose text was kept whole, with what people and models say they are."""
     said = {one.id: (one.human, one.teacher) for one in records.labels(span=span, profile=profile)}
-    questions: list[Asked] = []
+    questions: list[LoggedQuestion] = []
     unread = 0
     for row in records.decisions(span=span, profile=profile):
         if len(questions) >= most:
@@ -224,8 +249,8 @@ def logged(records: Records, profile: str, *, span: Span = ALWAYS, most: int = M
         if row.kept != "full" or not asked_text(query).strip():
             unread += 1
             continue
-        questions.append(Asked(query, *said.get(row.id, (None, None))))
-    return Logged(questions, unread)
+        questions.append(LoggedQuestion(query, *said.get(row.id, (None, None))))
+    return LogSample(questions, unread)
 
 
 def keep(found: Shadow) -> None:

@@ -101,17 +101,16 @@ def k_fold(rows: Sequence[Example], *, folds: int = FOLDS, seed: int = 0, sessio
     )
 
 
-def sizes_of(rows: Sequence[Example], split: Split) -> dict[str, tuple[int, int]]:
-    """How many rows of each label are learnt and how many judged."""
-    learnt, judged = (Counter(rows[index].label for index in side) for side in (split.learn, split.judge))
-    return {label: (learnt[label], judged[label]) for label in sorted({row.label for row in rows})}
-
-
 def _by_label(rows: Sequence[Example], seed: int, sessions: bool) -> dict[str, list[Group]]:
     """The groups of each label, in the order of their places."""
-    together = _join_sessions(rows, group_alike([row.text for row in rows]), sessions)
+    groups = group_alike([row.text for row in rows])
+    if sessions:
+        first: dict[tuple[str, str], int] = {}
+        for index, row in enumerate(rows):
+            if row.session is not None:
+                groups.join(first.setdefault((row.tenant, row.session), index), index)
     members: dict[int, list[int]] = {}
-    for index, group in enumerate(together):
+    for index, group in enumerate(groups.roots()):
         members.setdefault(group, []).append(index)
     found: dict[str, list[Group]] = {}
     for indices in members.values():
@@ -122,26 +121,6 @@ def _by_label(rows: Sequence[Example], seed: int, sessions: bool) -> dict[str, l
         place = 1 - (1 - place) ** len({folded(rows[index].text) for index in indices})
         found.setdefault(label, []).append(Group(place, tuple(indices), label))
     return {label: sorted(found[label]) for label in sorted(found)}
-
-
-def _join_sessions(rows: Sequence[Example], groups: list[int], sessions: bool) -> list[int]:
-    """Groups joined by whatever session they share."""
-    if not sessions:
-        return groups
-    parent = {group: group for group in groups}
-
-    def root(group: int) -> int:
-        while parent[group] != group:
-            parent[group] = parent[parent[group]]
-            group = parent[group]
-        return group
-
-    first: dict[tuple[str, str], int] = {}
-    for row, group in zip(rows, groups, strict=True):
-        if row.session is not None:
-            low, high = sorted((root(group), root(first.setdefault((row.tenant, row.session), group))))
-            parent[high] = low
-    return [root(group) for group in groups]
 
 
 def _place(text: str, seed: int) -> float:

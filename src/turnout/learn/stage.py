@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from turnout.layers.artefact import Abstention, Alone, Confidence, Scale
+from turnout.layers.student_model import Abstention, Alone, Confidence, Scale
 
-from .calibration import LEAST_SPREAD, Measures, fit_confidence, leads, measure_scale, state_confidence
+from .confidence import LEAST_SPREAD, Measures, fit_confidence, leads, measure_scale, state_confidence
 
 Floats = npt.NDArray[Any]
 
@@ -58,7 +58,7 @@ class Truth(NamedTuple):
         return found
 
 
-class Said(NamedTuple):
+class StageAnswers(NamedTuple):
     """What is said of every row, and by which curves."""
 
     best: Floats
@@ -68,7 +68,7 @@ class Said(NamedTuple):
     confidence: Confidence
 
 
-def say_of_each(logits: Floats, near: Floats, near_weight: float, truth: Truth) -> Said:
+def say_of_each(logits: Floats, near: Floats, near_weight: float, truth: Truth) -> StageAnswers:
     """Fit the curves of one way to judge, and judge by them."""
     best, top, judged = logits.argmax(axis=1), logits.max(axis=1), truth.judged
     scales = measure_scale(top[judged]), measure_scale(near[judged])
@@ -83,12 +83,12 @@ def say_of_each(logits: Floats, near: Floats, near_weight: float, truth: Truth) 
         truth.oos_share,
     )
     knownness = measures.logit + near_weight * measures.near
-    return Said(
+    return StageAnswers(
         best, state_confidence(curve, measures), knownness, Abstention(*scales, near_weight, labels=LIKELIEST), curve
     )
 
 
-def choose_sure(alone: Said, whole: Said, truth: Truth) -> float | None:
+def choose_sure(alone: StageAnswers, whole: StageAnswers, truth: Truth) -> float | None:
     """The least confidence with which the n-gram head may answer alone; None where it never may.
 
     Of those it answers PRECISION must be right, one more of each kind counted than there were, so that fewer than about
@@ -109,7 +109,7 @@ def choose_sure(alone: Said, whole: Said, truth: Truth) -> float | None:
     return float(stated[found[-1]]) if len(found) else None
 
 
-def fit_alone(alone: Said, temperature: float, whole: Said, truth: Truth) -> Alone | None:
+def fit_alone(alone: StageAnswers, temperature: float, whole: StageAnswers, truth: Truth) -> Alone | None:
     """The first stage of a student that has two; None where the n-gram head is never sure enough."""
     sure = choose_sure(alone, whole, truth)
     if sure is None:
@@ -122,7 +122,7 @@ def fit_alone(alone: Said, temperature: float, whole: Said, truth: Truth) -> Alo
     return Alone(temperature, alone.abstention, alone.confidence, known, sure)
 
 
-def serve(alone: Said, stage: Alone, whole: Said) -> tuple[Said, npt.NDArray[np.bool_]]:
+def serve(alone: StageAnswers, stage: Alone, whole: StageAnswers) -> tuple[StageAnswers, npt.NDArray[np.bool_]]:
     """What the two stages say together, and where the first one said it."""
     early = alone.stated >= stage.sure
     knownness = (alone.knownness - stage.known.mean) / stage.known.spread

@@ -8,34 +8,34 @@ the student, so that the next training knows what is new and a promotion can be 
 from __future__ import annotations
 
 import math
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path as File
 
 import msgspec
 from msgspec import Struct
 
-from turnout.config import shelf
-from turnout.config.champion import FIELD
+from turnout.config.champion import FIELD, SHIPPED, champion_digest, find_champion, shipped_model
 from turnout.config.check import layer_id
 from turnout.config.resolve import digest as hash_tree
 from turnout.core.embed import Embeds
-from turnout.core.errors import LearnError, QueryError, ShelfError, TooFewExamples, suggest
+from turnout.core.errors import ShelfError, TooFewExamples
 from turnout.core.profile import Profile
 from turnout.core.query import Query
-from turnout.layers.artefact import CARD, Manifest, Trained
+from turnout.layers.student_model import StudentManifest, StudentModel
+from turnout.text.file import write_bytes
 
-from .artefact import to_trained, write_artefact
-from .card import Card, render_card
+from . import registry
+from .artefact import write_artefact
+from .card import Card, identify, render_card
 from .dataset import OUT_OF_SCOPE, Example, Examples, hash_examples, row_key
 from .dedupe import dedupe
 from .feature import Say
-from .fit import FitSettings, Fitted, fit
-from .limit import Limits, Screened, screen
-from .metric import accuracy, auroc, brier, coverage_at, ece, score_labels
+from .fit import FitSettings, StudentFit, fit
+from .layer import STUDENT, find_layer
+from .metric import accuracy, auroc, brier, coverage_at, ece, or_none, score_labels
+from .poison.screen import ScreenResult, SenderLimits, screen
 from .split import SHARE, hold_out
 
-STUDENT_KIND = "student.v1"
 NOTE = "training"
 # The keys of the rows a student in a folder of its own has learnt; no text.
 LEARNT = "learnt.json"
@@ -45,17 +45,17 @@ PRECISION = 0.98
 FEWEST_HELD = 100
 
 
-class Noted(Struct, frozen=True):
+class TrainingRecord(Struct, frozen=True):
     """What is kept beside a student about its training."""
 
     learnt: tuple[str, ...]
     """The keys of its rows; no text."""
     held: tuple[Example, ...]
-    screened: Screened
+    screened: ScreenResult
     seed: int = 0
 
 
-class Scored(Struct, frozen=True):
+class LabelFigures(Struct, frozen=True):
     """A label, on rows that were held out."""
 
     label: str
@@ -65,7 +65,7 @@ class Scored(Struct, frozen=True):
     recall: float | None
 
 
-class Report(Struct, frozen=True):
+class TrainingReport(Struct, frozen=True):
     """What came of a training."""
 
     profile: str
@@ -86,7 +86,7 @@ class Report(Struct, frozen=True):
     held: int
     by: Mapping[str, int]
     """Rows used, by who labelled them."""
-    labels: tuple[Scored, ...]
+    labels: tuple[LabelFigures, ...]
     cross_validated: Mapping[str, float]
     held_out: Mapping[str, float]
     data_hash: str
@@ -95,9 +95,9 @@ class Report(Struct, frozen=True):
 
 class Training(Struct, frozen=True):
     folder: File
-    manifest: Manifest
-    report: Report
-    noted: Noted
+    manifest: StudentManifest
+    report: TrainingReport
+    noted: TrainingRecord
 
 
 def train(
@@ -109,7 +109,7 @@ def train(
     seed: int = 0,
     share: float = SHARE,
     sessions: bool = False,
-    limits: Limits | None = None,
+    limits: SenderLimits | None = None,
     accept: Iterable[str] = (),
     settings: FitSettings | None = None,
     out: File | None = None,
@@ -119,9 +119,9 @@ def train(
 
     `sessions` keeps the rows of a session on one side of the hold-out. `accept` are new words that are no triggers.
     """
-    name = find_layer(profile, layer)
-    if out is not None and out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise QueryError(f"{out} is there already: name a folder that is new or empty")
+    name = find_student(profile, layer)
+    if out is not None:
+        registry.check_new(out)
     if not examples.rows:
         raise TooFewExamples(
             f"no examples for {profile.name!r}: name a file with text and label, or --from-log; "
@@ -137,32 +137,32 @@ def train(
     learn, held = [rows[index] for index in split.learn], [rows[index] for index in split.judge]
     fitted = fit(learn, labels=profile.routes, embedder=embedder, seed=seed, settings=settings, say=say)
     say("judging", 0.0)
-    judged = judge(to_trained(fitted), profile, held, embedder)
+    judged = judge(fitted.model(), profile, held, embedder)
     figures = measure(judged)
-    noted = Noted(tuple(sorted(map(row_key, learn))), tuple(held), screened, seed)
+    noted = TrainingRecord(tuple(sorted(map(row_key, learn))), tuple(held), screened, seed)
     remarks = (*examples.remarks, *collapsed.remarks, *screened.remarks, *split.remarks, *fitted.remarks)
     scored = _score(fitted, judged, learn, profile.routes)
     say("writing", 0.0)
-    with tempfile.TemporaryDirectory(prefix="turnout-train-") as made:
-        folder = out if out is not None else File(made) / "student"
-        manifest = write_artefact(
-            folder,
-            fitted,
-            profile=profile.name,
-            layer=name,
-            data_hash=hash_examples(learn),
-            profile_hash=hash_without_models(profile),
-            metrics={f"held_{figure}": value for figure, value in figures.items()},
-        )
-        card = draw_card(profile, manifest, fitted, judged, Examples(tuple(learn)).by())
-        (folder / CARD).write_text(card, encoding="utf-8")
-        if out is not None:
-            (folder / LEARNT).write_bytes(msgspec.json.encode(noted.learnt))
-        if out is None:
-            folder = shelf.put(folder, profile.name, name)
-            shelf.note(profile.name, name, manifest.digest, NOTE, msgspec.json.encode(noted))
+    draft = fitted.manifest(
+        profile=profile.name,
+        layer=name,
+        data_hash=hash_examples(learn),
+        profile_hash=hash_without_models(profile),
+        metrics={f"held_{figure}": value for figure, value in figures.items()},
+    )
+    by = Examples(tuple(learn)).by()
+    folder, manifest = registry.keep_model(
+        lambda folder: write_artefact(
+            folder, draft, fitted.arrays, lambda made: draw_card(profile, made, fitted, judged, by)
+        ),
+        out,
+    )
+    if out is None:
+        registry.note(profile.name, name, manifest.digest, NOTE, msgspec.json.encode(noted))
+    else:
+        write_bytes(out / LEARNT, msgspec.json.encode(noted.learnt))
     say("writing", 1.0)
-    report = Report(
+    report = TrainingReport(
         profile=profile.name,
         layer=name,
         digest=manifest.digest,
@@ -187,20 +187,10 @@ def train(
     return Training(folder, manifest, report, noted)
 
 
-def find_layer(profile: Profile, name: str | None = None) -> str:
+def find_student(profile: Profile, name: str | None = None) -> str:
     """The id of the profile's student."""
-    found = [layer_id(entry) for entry in profile.resolved["layers"] if entry.get("kind") == STUDENT_KIND]
-    if name is not None and name not in found:
-        have = suggest(name, found) or (f" (it has: {', '.join(found)})" if found else "")
-        raise LearnError(f"profile {profile.name!r} has no {STUDENT_KIND} layer {name!r}{have}")
-    if not found:
-        raise LearnError(
-            f"profile {profile.name!r} has no {STUDENT_KIND} layer to train: add one to its file, or name another "
-            "profile with -p; a profile with a gain.v1 layer learns from --outcomes"
-        )
-    if name is None and len(found) > 1:
-        raise LearnError(f"profile {profile.name!r} has several students: --layer {' or --layer '.join(found)}")
-    return name or found[0]
+    hint = " to train: add one to its file, or name another profile with -p"
+    return find_layer(profile.name, profile.resolved["layers"], (STUDENT,), name, hint)[0]
 
 
 def hash_without_models(profile: Profile) -> str:
@@ -215,9 +205,9 @@ def divide(rows: Sequence[Example], profile: str, layer: str) -> tuple[list[Exam
     Seeds are nobody's traffic, and what the champion learnt or was judged by is nothing new. Where nothing serves yet,
     files that people labelled are what the rest is compared with: whoever trains the first student vouches for them.
     """
-    folder = shelf.find_champion(profile, layer)
-    serving = None if folder is None else shelf.champion_digest(profile, layer)
-    noted = read_noted(profile, layer, serving) if serving is not None else None
+    folder = find_champion(profile, layer)
+    serving = None if folder is None else champion_digest(profile, layer)
+    noted = read_record(profile, layer, serving) if serving is not None else None
     seen = {*noted.learnt, *map(row_key, noted.held)} if noted is not None else set()
     known: list[Example] = []
     new: list[Example] = []
@@ -227,32 +217,32 @@ def divide(rows: Sequence[Example], profile: str, layer: str) -> tuple[list[Exam
     return known, new, serving
 
 
-def read_noted(profile: str, layer: str, digest: str) -> Noted | None:
+def read_record(profile: str, layer: str, digest: str) -> TrainingRecord | None:
     """What is known about a student's training; None for one that was made elsewhere."""
-    if digest == shelf.SHIPPED:
+    if digest == SHIPPED:
         return _read_shipped(profile, layer)
-    file = shelf.note_file(profile, layer, digest, NOTE)
+    file = registry.note_file(profile, layer, digest, NOTE)
     try:
-        return msgspec.json.decode(file.read_bytes(), type=Noted)
+        return msgspec.json.decode(file.read_bytes(), type=TrainingRecord)
     except FileNotFoundError:
         return None
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise ShelfError(f"{file}: what was noted about a training cannot be read: {error}") from None
 
 
-def _read_shipped(profile: str, layer: str) -> Noted | None:
+def _read_shipped(profile: str, layer: str) -> TrainingRecord | None:
     """Of the one that came with Turnout: which rows it learnt, so that it is judged by others."""
-    folder = shelf.shipped_model(profile, layer)
+    folder = shipped_model(profile, layer)
     file = folder / LEARNT if folder is not None else None
     if file is None or not file.is_file():
         return None
-    return Noted(tuple(msgspec.json.decode(file.read_bytes(), type=list[str])), (), Screened(()))
+    return TrainingRecord(tuple(msgspec.json.decode(file.read_bytes(), type=list[str])), (), ScreenResult(()))
 
 
 # --- judging
 
 
-class Judged(Struct, frozen=True):
+class HeldOutAnswers(Struct, frozen=True):
     """What a student says of rows it has not seen."""
 
     true: tuple[str, ...]
@@ -265,12 +255,12 @@ class Judged(Struct, frozen=True):
         return [true == said for true, said in zip(self.true, self.said, strict=True)]
 
 
-def judge(student: Trained, profile: Profile, rows: Sequence[Example], embedder: Embeds | None) -> Judged:
+def judge(student: StudentModel, profile: Profile, rows: Sequence[Example], embedder: Embeds | None) -> HeldOutAnswers:
     """Read each text as the profile reads it when it serves."""
     folded = [profile.read(Query(row.text)).folded[: student.ngrams.characters] for row in rows]
     vectors = embedder.embed(folded) if embedder is not None and folded else [None] * len(folded)
     found = [student.judge(text, vector) for text, vector in zip(folded, vectors, strict=True)]
-    return Judged(
+    return HeldOutAnswers(
         tuple(row.label for row in rows),
         tuple(one.label for one in found),
         tuple(float(one.confidence) for one in found),
@@ -278,7 +268,7 @@ def judge(student: Trained, profile: Profile, rows: Sequence[Example], embedder:
     )
 
 
-def measure(judged: Judged) -> dict[str, float]:
+def measure(judged: HeldOutAnswers) -> dict[str, float]:
     """Accuracy over the labels; calibration and coverage over everything, questions outside every label included."""
     if not judged.true:
         return {"rows": 0.0}
@@ -295,24 +285,24 @@ def measure(judged: Judged) -> dict[str, float]:
     return {name: float(value) for name, value in figures.items() if not math.isnan(value)}
 
 
-def _score(fitted: Fitted, judged: Judged, learn: Sequence[Example], routes: Sequence[str]) -> tuple[Scored, ...]:
+def _score(
+    fitted: StudentFit, judged: HeldOutAnswers, learn: Sequence[Example], routes: Sequence[str]
+) -> tuple[LabelFigures, ...]:
     counts = Examples(tuple(learn)).counts()
     names = [route for route in routes if counts.get(route) or route in judged.true]
     scores = score_labels(judged.true, judged.said, names)
     rows = [
-        Scored(one.label, counts.get(one.label, 0), one.support, _number(one.precision), _number(one.recall))
+        LabelFigures(one.label, counts.get(one.label, 0), one.support, or_none(one.precision), or_none(one.recall))
         for one in scores
     ]
     if fitted.oos_rows:
-        rows.append(Scored(OUT_OF_SCOPE, fitted.oos_rows, judged.true.count(OUT_OF_SCOPE), None, None))
+        rows.append(LabelFigures(OUT_OF_SCOPE, fitted.oos_rows, judged.true.count(OUT_OF_SCOPE), None, None))
     return tuple(rows)
 
 
-def _number(value: float) -> float | None:
-    return None if math.isnan(value) else value
-
-
-def draw_card(profile: Profile, manifest: Manifest, fitted: Fitted, judged: Judged, by: Mapping[str, int]) -> str:
+def draw_card(
+    profile: Profile, manifest: StudentManifest, fitted: StudentFit, judged: HeldOutAnswers, by: Mapping[str, int]
+) -> str:
     """The student's card, judged by what was held out; by cross-validation where too little was."""
     fair = len(judged.true) >= FEWEST_HELD
     held = [one for one in fitted.held if one.label is not None]
@@ -336,12 +326,7 @@ def draw_card(profile: Profile, manifest: Manifest, fitted: Fitted, judged: Judg
             confidence=judged.confidence if fair else [one.confidence for one in held],
             labels=manifest.labels,
             judged_on="questions that were held out" if fair else "cross-validation: too few were held out to judge by",
-            facts=[
-                ("digest", manifest.digest),
-                ("profile", f"{manifest.profile} {manifest.profile_hash}"),
-                ("made", manifest.created),
-                ("Turnout", manifest.turnout),
-            ],
+            facts=identify(manifest),
             data_hash=manifest.data_hash,
             counts=manifest.counts,
             sources=by,

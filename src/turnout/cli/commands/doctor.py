@@ -154,7 +154,7 @@ def _profiles(config: str | None) -> Iterator[Diagnosis]:
     try:
         embedder = find_embedder()
     except EmbedderError as error:
-        yield Diagnosis("broken", "embedder", str(error), "turnout embed install")
+        yield Diagnosis("broken", "embedder", str(error), "turnout-build-minilm")
     for name in shipped():
         try:
             profile = load_profile(name, config=config, models=models, embedder=embedder)

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 from cyclopts import Parameter
-
-from turnout.core.errors import LearnError
-from turnout.store import Span
 
 from ..draw.screen import console, counted, glyphs_for, visible, write_json
 from ..option import DEFAULT_PROFILE, ConfigOption, DbOption, JsonOption, ProfileOption, SinceOption, TenantOption, hint
@@ -20,9 +16,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from turnout.learn.drift import Drift
-
-# What is recent unless told, where no model says when it learnt: a month.
-RECENT_MS = 30 * 24 * 3_600_000
 
 
 def drift(
@@ -44,30 +37,23 @@ def drift(
     config: ConfigOption = None,
 ) -> int:
     with needing_learn():
-        from turnout.learn.contest import champion_router
-        from turnout.learn.drift import LEAST, compare, judge_of, window
-        from turnout.learn.trigger import trained_ms
-    router, name, digest = champion_router(profile, layer=layer, embedder=embedder_here(), config=config)
-    own = router.profile.name
-    begin = moment(since, "--since") if since is not None else trained_ms(own, name) or _now() - RECENT_MS
-    start = moment(against, "--against") if against is not None else 0
-    if start >= begin:
-        raise LearnError(f"--against {against} is not before --since: there is nothing between them to compare with")
+        from turnout.learn.contest import open_serving
+        from turnout.learn.drift import LEAST, measure_drift
+    serving = open_serving(profile, layer=layer, embedder=embedder_here(), config=config)
     with reading_log(db, config) as store:
-        records = store.records(tenant)
-        before = window(records, own, Span(start, begin))
-        recent = window(records, own, Span(begin))
-    judge = judge_of(router, name) if digest is not None else None
-    found = compare(before, recent, judge=judge, judged_by=digest or "")
+        found, begin = measure_drift(
+            serving,
+            store,
+            tenant=tenant,
+            since_ms=moment(since, "--since") if since is not None else None,
+            against_ms=moment(against, "--against") if against is not None else 0,
+        )
     if json:
         write_json(msgspec.json.encode({**msgspec.to_builtins(found), "drifted": found.drifted, "since_ms": begin}))
     else:
-        _print(console(), own, found, begin, LEAST, hint("train", "-p", profile, "--from-log"))
+        train = hint("train", "-p", profile, "--from-log")
+        _print(console(), serving.router.profile.name, found, begin, LEAST, train)
     return 1 if found.drifted else 0
-
-
-def _now() -> int:
-    return time.time_ns() // 1_000_000
 
 
 def _print(screen: Console, profile: str, found: Drift, begin: int, least: int, train: str) -> None:
@@ -85,7 +71,7 @@ def _print(screen: Console, profile: str, found: Drift, begin: int, least: int, 
         return
     rows = []
     for one in found.measures:
-        known = one.p is not None and one.effect is not None and one.limit is not None
+        known = one.p is not None and one.effect is not None
         value = f"{one.statistic} {one.effect:.3f}" if known else "unknown"
         limit = f"drift from {one.limit:.2f}; p = {one.p:.2g}" if known else ""
         rows.append(CheckRow(one.name, value, limit, (not one.drifted) if known else None, one.said))

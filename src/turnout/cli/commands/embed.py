@@ -16,7 +16,6 @@ from ..draw.screen import console, visible, write_json
 from ..draw.shape import Rail, columns
 from ..option import JsonOption, TextArgument
 from ..question import clean, read_text
-from ..stream import progressing
 from ..table import examples_of
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ TEXTS = tuple(f"How do I change the {thing} of my account?" for thing in (
     "password", "address", "name", "language", "owner", "limit", "plan", "colour", "number", "currency",
     "picture", "country", "time zone", "size", "type", "status", "region", "price", "key", "model",
 ))  # fmt: skip
-NOTHING = "No embedder is installed: turnout embed install"
+NOTHING = "No embedder is installed: turnout-build-minilm"
 
 
 @app.default
@@ -76,13 +75,14 @@ def _measure(embedder: MiniLM) -> float:
 
 
 def _draw(embedder: MiniLM, p50_ms: float | None) -> None:
+    from turnout.models.embed import TOKENS
 
     manifest = embedder.manifest
     size = manifest.graph.size_bytes + manifest.tokenizer.size_bytes
     grid = columns("", "fold")
     rows = {
         "name": embedder.name,
-        "vectors": f"{embedder.width} numbers, of the first {embedder.tokens} tokens of a text",
+        "vectors": f"{embedder.width} numbers, of the first {TOKENS} tokens of a text",
         "size": f"{size / 1e6:.1f} MB",
         "sha256": manifest.graph.sha256,
         "closeness": f"cosine {manifest.lowest_cosine:g} or more to the weights in float32",
@@ -102,30 +102,29 @@ def install_embedder(
         str | None,
         Parameter(
             name="--from",
-            help="A folder with model.safetensors and tokenizer.json; by default the installed weights package.",
+            help="The folder of an embedder that was built, here or on another machine.",
             show_default=False,
             metavar="FOLDER",
         ),
     ] = None,
     trust: Annotated[
         bool,
-        Parameter(negative=(), show_default=False, help="Take weights that are not the published ones."),
+        Parameter(negative=(), show_default=False, help="Take one that was not built from the published weights."),
     ] = False,
     json: JsonOption = False,
 ) -> int:
-    """Build MiniLM from its weights, check it and put it in place; some seconds, no network.
+    """Put an embedder in place that was built before: its files are checked, and copied.
 
-    The weights are a package of 80 MB that is needed for this only. What is built has 23 MB.
+    turnout-build-minilm builds it from its weights and puts it in place; some seconds, no network.
     """
-    from turnout.models.minilm import install
+    from turnout.models.embed import BUILD, install
 
-    folder = None
-    if source is not None:
-        folder = File(source).expanduser()
-        if not folder.is_dir():
-            raise EmbedderError(f"--from {source}: there is no such folder")
-    with progressing("steps") as tell:
-        embedder = install(folder, trust=trust, tell=tell)
+    if source is None:
+        raise EmbedderError(f"{BUILD}; --from FOLDER takes one that was built on another machine")
+    folder = File(source).expanduser()
+    if not folder.is_dir():
+        raise EmbedderError(f"--from {source}: there is no such folder")
+    embedder = install(folder, trust=trust)
     manifest = embedder.manifest
     if json:
         write_json(msgspec.to_builtins(manifest) | {"folder": str(embedder.folder)})

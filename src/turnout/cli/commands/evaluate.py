@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 from cyclopts import Parameter
 
-from turnout.core.errors import LearnError, QueryError
-from turnout.core.profile import Profile
+from turnout.core.errors import QueryError
 
 from ..draw.screen import Glyphs, console, counted, glyphs_for, visible, width_of, write_json
 from ..draw.shape import Rail
-from ..labelled import ask_layers, load_serving, models_of, read_labelled, remarks_of, told
 from ..option import DEFAULT_PROFILE, ConfigOption, JsonOption, ProfileOption
-from ..stream import writing
+from ..question import STDIN
+from ..stream import progressing, writing
+from .promote import embedder_here, needing_learn
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from turnout.learn.bound import Paired
+    from turnout.learn.bound import PairedComparison
     from turnout.learn.dataset import Examples
     from turnout.learn.evaluate import Evaluation
     from turnout.learn.trial import Trial
@@ -62,98 +62,34 @@ def evaluate(
 ) -> int:
     if len(model) > 2:
         raise QueryError(f"--model is given {len(model)} times: one, or two to compare")
-    try:
-        from turnout.learn.evaluate import compare_trials
-        from turnout.learn.evaluate import evaluate as measure
-    except ImportError as error:
-        raise LearnError(f"evaluating needs {error.name}: pip install 'turnout[learn]'") from None
-    profiles = [load_serving(profile, config, folder) for folder in model or (None,)]
-    examples = _common(source, profiles)
-    trials = [ask_layers(loaded, examples) for loaded in profiles]
-    found = [measure(trial) for trial in trials]
-    compared = None
-    if len(trials) > 1:
-        layer = next(iter(models_of(profiles[-1])), None)
-        if layer is None or layer not in models_of(profiles[0]):
-            raise LearnError("one of the two models is not served (see the remarks of turnout check): nothing compares")
-        compared = compare_trials(trials[0], trials[1], layer)
+    if source == STDIN:
+        raise QueryError("labelled questions are read from a file: write what you pipe in into one, and name that")
+    with needing_learn():
+        from turnout.learn.evaluate import draw_evaluation, evaluate_models
+    with progressing("questions") as progress:
+        found = evaluate_models(profile, source, model, embedder=embedder_here(), config=config, progress=progress)
     if card is not None:
         with writing(card) as file:
-            file.write(draw_card(trials[-1], found[-1], examples, source).encode())
+            file.write(draw_evaluation(found.trials[-1], found.evaluations[-1], found.examples, source).encode())
+    judged = list(zip(found.trials, found.evaluations, strict=True))
     if json:
-        forms = [_form(loaded, one, trial) for loaded, one, trial in zip(profiles, found, trials, strict=True)]
-        paired = {"layer": compared[0], "cascade": compared[1]} if compared else None
+        forms = [_form(trial, one) for trial, one in judged]
+        paired = {"layer": found.paired[0], "cascade": found.paired[1]} if found.paired else None
         write_json(msgspec.json.encode({"evaluations": forms, "compared": paired, "card": card}))
         return 0
     screen = console()
-    for loaded, one, trial in zip(profiles, found, trials, strict=True):
-        _print(screen, loaded, one, remarks_of(trial, examples))
-    if compared is not None:
-        _compare(screen, *compared)
+    for trial, one in judged:
+        _print(screen, trial, one, found.examples)
+    if found.paired is not None:
+        _compare(screen, *found.paired)
     return 0
 
 
-def _common(source: str | None, profiles: Sequence[Profile]) -> Examples:
-    """Questions that none of the models has learnt from, so that a comparison is fair."""
-    first = read_labelled(source, profiles[0])
-    if len(profiles) == 1:
-        return first
-    second = read_labelled(source, profiles[1])
-    shared = {(row.text, row.label) for row in second.rows}
-    rows = tuple(row for row in first.rows if (row.text, row.label) in shared)
-    if not rows:
-        raise LearnError("there is no question that neither of the two models has learnt from: name a FILE of others")
-    return msgspec.structs.replace(first, rows=rows)
-
-
-def draw_card(trial: Trial, found: Evaluation, examples: Examples, source: str | None) -> str:
-    """The card of the layer that was trained, judged on these questions."""
-    from turnout.learn.card import Card, render_card
-    from turnout.learn.dataset import hash_examples
-    from turnout.learn.evaluate import answers_of, main_layer
-
-    tried = main_layer(trial)
-    if tried is None:
-        raise LearnError("--card: no layer answers by a score here, so there is nothing to draw")
-    true, said, sure = answers_of(trial, tried)
-    profile, cascade = trial.profile, found.cascade
-    digest = models_of(profile).get(tried.place.id)
-    facts = [("profile", f"{profile.name} {profile.hash}, layer {tried.place.id}"), ("kind", tried.place.kind)]
-    if digest is not None:
-        facts.append(("model", digest))
-    facts.append(("judged on", f"{len(trial.labels):,} questions, sha256 {hash_examples(examples.rows)[:16]}"))
-    meaning = "its confidence is fitted" if tried.calibrated else "its confidence is a score, no probability"
-    limits = [
-        f"{count:,} questions are outside every route ({label}): whoever answers them is wrong"
-        for label, count in trial.foreign.items()
-    ]
-    limits.append("Figures hold for questions like these, and for this model alone.")
-    return render_card(
-        Card(
-            title=f"{profile.name} · {tried.place.id}",
-            what=profile.description or "what a profile's layer decides",
-            true=true,
-            said=said,
-            confidence=sure,
-            labels=profile.routes,
-            judged_on=source or "held out from training",
-            facts=facts,
-            fitted=[("confidence", meaning)],
-            metrics=[
-                ("local layers decide", told(round(cascade.decided / max(cascade.rows, 1), 4)), "all of them together"),
-                ("of that, right", told(round(cascade.right / max(cascade.decided, 1), 4)), "with the profile's gates"),
-                ("median decision", f"{cascade.p50_us:,.0f} µs", "reading included, no model asked"),
-            ],
-            gate=tried.place.gate.confidence,
-            limits=limits[:20],
-            repeat=[f"turnout evaluate {source or ''} -p {profile.name} --card card.html"],
-        )
-    )
-
-
-def _form(profile: Profile, found: Evaluation, trial: Trial) -> dict[str, Any]:
+def _form(trial: Trial, found: Evaluation) -> dict[str, Any]:
+    from turnout.learn.labelled import models_of
     from turnout.learn.metric import confuse, score_labels
 
+    profile = trial.profile
     said = [answer or GOES_ON for answer in found.said]
     confusion = confuse(found.true, said, profile.routes)
     scores = score_labels(found.true, said, profile.routes)
@@ -177,14 +113,17 @@ GOES_ON = "(goes on)"
 # --- on the screen
 
 
-def _print(screen: Console, profile: Profile, found: Evaluation, remarks: Sequence[str]) -> None:
+def _print(screen: Console, trial: Trial, found: Evaluation, examples: Examples) -> None:
     from rich.text import Text
 
+    from turnout.learn.labelled import models_of, remarks_of
+
+    profile = trial.profile
     glyphs, width = glyphs_for(screen), width_of(screen)
     models = "".join(f"  {layer} {digest}" for layer, digest in models_of(profile).items())
     head = Text.assemble((visible(profile.name), "bold"), (f" {profile.hash}", "dim"), visible(models))
     screen.print(head + Text(f"  {counted(found.cascade.rows, 'question')}"), soft_wrap=True)
-    for remark in remarks:
+    for remark in remarks_of(trial, examples):
         screen.print(Rail(Text(visible(remark), "yellow"), "  "), width=width)
     screen.print(Rail(_layer_table(found), "  "), width=width)
     one = found.cascade
@@ -258,7 +197,7 @@ def _confusion(found: Evaluation, routes: Sequence[str], glyphs: Glyphs) -> Tabl
     return grid
 
 
-def _compare(screen: Console, layer: Paired, cascade: Paired) -> None:
+def _compare(screen: Console, layer: PairedComparison, cascade: PairedComparison) -> None:
     from rich.text import Text
 
     for what, paired in (("its answers", layer), ("decided rightly", cascade)):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 from cyclopts import Parameter
 
-from turnout.config.shelf import SHIPPED, shipped_model
+from turnout.config.champion import SHIPPED, shipped_model
 from turnout.core.errors import LearnError
 
 from ..draw.screen import console, counted, glyphs_for, visible, write_json
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from turnout.core.embed import Embeds
-    from turnout.learn.promote import Check, Promotion
+    from turnout.learn.examine import Check, Promotion
     from turnout.learn.shadow import Shadow
 
 LayerOption = Annotated[
@@ -82,12 +82,10 @@ def hold(
 ) -> Promotion:
     """The one way to let a model serve: held against the champion by every check that applies to it."""
     with needing_learn():
-        from turnout.config.learning import learn_settings
-        from turnout.learn.contest import contend
+        from turnout.learn.promote import promote as let_serve
     with progressing("checks") as progress:
-        return contend(
+        return let_serve(
             profile,
-            settings=learn_settings(config),
             layer=layer,
             digest=digest,
             accept=accept,

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 from cyclopts import Parameter
 
-from turnout.config import shelf
-from turnout.config.check import layer_id
+from turnout.config.champion import SHIPPED, champion_digest, shipped_model
 from turnout.config.load import read_chain
-from turnout.core.errors import LearnError
+from turnout.learn import registry
+from turnout.learn.layer import find_trained
 
 from ..draw.screen import console, glyphs_for, visible, write_json
 from ..option import DEFAULT_PROFILE, ConfigOption, JsonOption, ProfileOption
@@ -36,9 +36,9 @@ def rollback(
     config: ConfigOption = None,
 ) -> int:
     name, own = _place(profile, layer)
-    change = None if history else shelf.rollback(name, own, who=who_is_it(), why=why)
-    changes = shelf.read_history(name, own)
-    serving = shelf.champion_digest(name, own)
+    change = None if history else registry.rollback(name, own, who=who_is_it(), why=why)
+    changes = registry.read_history(name, own)
+    serving = champion_digest(name, own)
     if json:
         write_json(msgspec.json.encode({"profile": name, "layer": own, "champion": serving, "changes": changes}))
         return 0
@@ -57,28 +57,18 @@ def rollback(
 def _place(profile: str, layer: str | None) -> tuple[str, str]:
     """The profile's own name and its trained layer: without building it, which a broken champion may prevent."""
     document = read_chain(profile).document
-    entries = document.tree.get("layers", [])
-    found = [layer_id(entry) for entry in entries if isinstance(entry, dict) and entry.get("kind") in TRAINED]
-    if layer is not None and layer not in found:
-        raise LearnError(f"profile {profile} has no layer {layer!r} that is trained (it has: {', '.join(found)})")
-    if not found:
-        raise LearnError(f"profile {profile} has no layer that is trained")
-    if layer is None and len(found) > 1:
-        raise LearnError(f"profile {profile} has several: --layer {' or --layer '.join(found)}")
-    return str(document.tree.get("name", "")), layer or found[0]
-
-
-# Kinds of layers that serve a model of the shelf. What compares them needs packages that going back does not.
-TRAINED = ("student.v1", "gain.v1")
+    entries = [entry for entry in document.tree.get("layers", ()) if isinstance(entry, dict)]
+    name = str(document.tree.get("name", ""))
+    return name, find_trained(name, entries, layer)[0]
 
 
 def _said(digest: str, name: str, layer: str) -> str:
-    if digest != shelf.SHIPPED:
+    if digest != SHIPPED:
         return f"model {digest}"
-    return "the shipped model" if shelf.shipped_model(name, layer) is not None else "no model"
+    return "the shipped model" if shipped_model(name, layer) is not None else "no model"
 
 
-def _print(screen: Console, changes: list[shelf.Change]) -> None:
+def _print(screen: Console, changes: list[registry.ChampionChange]) -> None:
     from rich.table import Table
     from rich.text import Text
 

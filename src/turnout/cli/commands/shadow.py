@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 from cyclopts import Parameter
 
-from turnout.core.errors import LearnError, QueryError
+from turnout.core.errors import QueryError
 
 from ..draw.screen import console, counted, glyphs_for, visible, write_json
 from ..option import (
@@ -59,29 +59,12 @@ def shadow(
     with needing_learn():
         from turnout.config.learning import learn_settings
         from turnout.learn.contest import open_contest
-        from turnout.learn.shadow import keep, logged
-        from turnout.learn.shadow import shadow as decide_both
+        from turnout.learn.shadow import shadow_log
     contest = open_contest(profile, layer=layer, digest=model, embedder=embedder_here(), config=config)
+    span = span_of(since, until)
+    with reading_log(db, config) as store, progressing("questions") as progress:
+        found, differences = shadow_log(contest, store, tenant=tenant, span=span, most=limit, progress=progress)
     needed = learn_settings(config).shadow_decisions
-    with reading_log(db, config) as store:
-        asked = logged(store.records(tenant), contest.profile, span=span_of(since, until), most=limit)
-    if not asked.questions:
-        why = f"{asked.unread:,} were logged without their text" if asked.unread else "none is logged in that span"
-        raise LearnError(
-            f"no question of {contest.profile!r} to decide again: {why} "
-            '(text = "full" in [store] keeps it; --since, --tenant and --db choose others)'
-        )
-    with progressing("questions") as progress:
-        found, differences = decide_both(
-            contest.old,
-            contest.new,
-            asked.questions,
-            layer=contest.layer,
-            digests=(contest.champion, contest.challenger.digest),
-            unread=asked.unread,
-            progress=lambda done, _: progress(done, len(asked.questions)),
-        )
-    keep(found)
     if json:
         shares = {"agreement": found.agreement, "old_accuracy": found.old.accuracy, "new_accuracy": found.new.accuracy}
         write_json(msgspec.json.encode({**msgspec.to_builtins(found), **shares, "needed": needed}))

@@ -13,8 +13,9 @@ from typing import Annotated, Literal
 import msgspec
 from cyclopts import Parameter
 
-from turnout.config.shelf import Change, is_name, read_history, shelves
+from turnout.config.champion import is_name, shelves
 from turnout.core.errors import ConfigError, NoLogYet
+from turnout.learn.registry import ChampionChange, read_history
 from turnout.store import Records, Span, Stats
 from turnout.store.keys import KeyUse
 from turnout.store.store import StoreReader
@@ -124,9 +125,9 @@ def waiting_in(store: StoreReader) -> Backlog:
     return Backlog(sum(sizes), lines, str(folder))
 
 
-def changes_of(found: Stats) -> list[Change]:
+def changes_of(found: Stats) -> list[ChampionChange]:
     """Promotions and rollbacks of the students of these profiles, oldest first."""
-    changes: list[Change] = []
+    changes: list[ChampionChange] = []
     for profile in found.profiles:
         shelf = shelves() / profile
         if is_name(profile) and shelf.is_dir():

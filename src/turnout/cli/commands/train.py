@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path as File
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 from cyclopts import Parameter
@@ -23,15 +21,15 @@ from ..labelled import read_share
 from ..option import DEFAULT_PROFILE, ConfigOption, DbOption, JsonOption, ProfileOption, SinceOption, UntilOption, hint
 from ..question import STDIN
 from ..stored import reading_log, span_of
-from ..stream import writing
+from ..stream import phases, writing
+from .promote import AcceptOption, LayerOption, needing_learn
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from turnout.core.embed import Embeds
-    from turnout.learn.dataset import Examples
-    from turnout.learn.limit import Quarantined
-    from turnout.learn.train import Report, Training
+    from turnout.learn.poison.screen import QuarantinedRow
+    from turnout.learn.train import Training, TrainingReport
 
 Embedder = Literal["auto", "none", "minilm", "remote"]
 # Less than a hundredth says nothing; more than half is missed in learning.
@@ -46,9 +44,7 @@ def train(
         Parameter(name="FILE", help="Labelled questions: JSONL, CSV or Parquet, or what turnout export wrote."),
     ],
     profile: ProfileOption = DEFAULT_PROFILE,
-    layer: Annotated[
-        str | None, Parameter(name="--layer", metavar="ID", help="The layer to train; needed only where several are.")
-    ] = None,
+    layer: LayerOption = None,
     from_log: Annotated[
         bool,
         Parameter(name="--from-log", negative=(), show_default=False, help="Learn from the decision log as well."),
@@ -105,10 +101,7 @@ def train(
             help="Keep the rows of a session together: all learnt, or all held out.",
         ),
     ] = False,
-    accept: Annotated[
-        tuple[str, ...],
-        Parameter(name="--accept", metavar="WORD", help="A new word you know: it is no trigger. May be repeated."),
-    ] = (),
+    accept: AcceptOption = (),
     quarantine: Annotated[
         str | None,
         Parameter(name="--quarantine", metavar="FILE", help="Write the rows that were set aside, and why."),
@@ -151,21 +144,21 @@ def train(
         )
     if keep_quality is not None or budget is not None or max_cost is not None:
         raise QueryError("--keep-quality, --budget and --max-cost are aims of --outcomes FILE: name one")
-    try:
-        from turnout.learn.train import find_layer
+    with needing_learn():
+        from turnout.learn.dataset import gather, read_for, read_logs
+        from turnout.learn.train import find_student
         from turnout.learn.train import train as fit
-    except ImportError as error:
-        raise LearnError(f"training needs {error.name}: pip install 'turnout[learn]'") from None
-    own = find_layer(loaded, layer)  # before anything is read
+    own = find_student(loaded, layer)  # before anything is read
     if if_due and not _is_due(loaded, own, json, db, config):
         return 0
     settings = learn_settings(config)
-    examples = _gather(loaded, files, seeds=seeds)
+    examples = read_for(loaded, files, seeds=seeds)
     if from_log:
-        examples = _add_log(examples, loaded, tenant, span_of(since, until), db, config)
+        with reading_log(db, config) as store:
+            examples = gather(examples, read_logs(store, loaded, tenant=tenant, span=span_of(since, until)))
     elif since is not None or until is not None or tenant is not None:
         raise QueryError("--since, --until and --tenant choose from the log: say --from-log as well")
-    with _phases() as say:
+    with phases() as say:
         training = fit(
             loaded,
             examples,
@@ -212,12 +205,10 @@ def train(
 
 def _is_due(profile: Profile, layer: str, json: bool, db: str | None, config: str | None) -> bool:
     """Whether training is due, which is said either way."""
-    from turnout.learn.drift import find_drift
-    from turnout.learn.trigger import is_due
+    from turnout.learn.due import is_due
 
     with reading_log(db, config) as store:
-        drifted = partial(find_drift, store, profile.name, layer)
-        found = is_due(store, profile.name, learn_settings(config), layer=layer, drifted=drifted)
+        found = is_due(store, profile.name, learn_settings(config), layer=layer)
     if json and not found:
         write_json(msgspec.json.encode(found))
     elif not json:
@@ -234,7 +225,7 @@ def _embedder(choice: Embedder, config: str | None) -> Embeds | None:
 
     found = find_embedder()
     if found is None and choice == "minilm":
-        raise LearnError("no embedder is installed here: turnout embed install, or --embedder none")
+        raise LearnError("no embedder is installed here: turnout-build-minilm, or --embedder none")
     return found
 
 
@@ -258,62 +249,10 @@ def _kept_back(said: str) -> float:
     return share
 
 
-def _gather(profile: Profile, files: Sequence[str], *, seeds: bool) -> Examples:
-    from turnout.learn.dataset import Examples, gather, read_examples
-
-    own = read_examples(files, routes=profile.routes, profile=profile.name) if files else Examples()
-    return gather(_seeds(profile), own) if seeds else own
-
-
-def _seeds(profile: Profile) -> Examples:
-    """The seeds of a profile, or of the one it extends as long as it has the same routes."""
-    from turnout.learn.dataset import OUT_OF_SCOPE, Examples, read_seeds
-
-    for name in (profile.name, profile.resolved.get("extends")):
-        found = read_seeds(name) if isinstance(name, str) else Examples()
-        if found.rows and {*found.labels} <= {*profile.routes, OUT_OF_SCOPE}:
-            return found
-    return Examples()
-
-
-def _add_log(
-    examples: Examples, profile: Profile, tenant: str | None, span: Any, db: str | None, config: str | None
-) -> Examples:
-    from turnout.learn.dataset import gather, read_log
-
-    with reading_log(db, config) as store:
-        names = [tenant] if tenant is not None else list(store.tenants())
-        logs = [read_log(store.records(name), profile=profile.name, routes=profile.routes, span=span) for name in names]
-    return gather(examples, *logs)
-
-
-@contextlib.contextmanager
-def _phases() -> Iterator[Callable[[str, float], None]]:
-    """A bar for each thing that takes time, one below the other, where somebody is watching."""
-    screen = console(stderr=True)
-    if not screen.is_terminal:
-        yield lambda *_: None
-        return
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn("{task.description:<34}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=screen, transient=True) as progress:
-        tasks: dict[str, Any] = {}
-
-        def say(what: str, done: float) -> None:
-            if what not in tasks:
-                for task in tasks.values():
-                    progress.update(task, completed=1.0)
-                tasks[what] = progress.add_task(what, total=1.0)
-            progress.update(tasks[what], completed=done)
-
-        yield say
-
-
 # --- what comes of it
 
 
-def _write_quarantine(out: str, aside: Sequence[Quarantined]) -> None:
+def _write_quarantine(out: str, aside: Sequence[QuarantinedRow]) -> None:
     with writing(out) as file:
         for one in aside:
             row = {
@@ -334,21 +273,38 @@ def _form(training: Training) -> bytes:
     return msgspec.json.encode(form)
 
 
-def _print(report: Report, aside: Sequence[Quarantined], quarantine: str | None) -> None:
-    from rich.table import Table
+def print_head(screen: Console, profile: str, layer: str, embedder: str | None, said: str) -> None:
+    """What was trained, with what, and one line more."""
     from rich.text import Text
 
+    heads = f"n-grams and {embedder}" if embedder else "n-grams"
+    head = Text.assemble((visible(profile), "bold"), f" {glyphs_for(screen).dot} {visible(layer)}  {heads}")
+    screen.print(head, soft_wrap=True)
+    screen.print(said, soft_wrap=True)
+
+
+def print_figures(screen: Console, rows: Iterable[tuple[str, str, str]]) -> None:
+    """What each figure is called, what it is and what it means."""
+    from rich.table import Table
+
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim")
+    grid.add_column(justify="right")
+    grid.add_column(style="dim")
+    for row in rows:
+        grid.add_row(*map(visible, row))
+    screen.print(grid)
+
+
+def _print(report: TrainingReport, aside: Sequence[QuarantinedRow], quarantine: str | None) -> None:
+    from rich.table import Table
+
     screen = console()
-    glyphs = glyphs_for(screen)
-    with_what = f"n-grams and {report.embedder}" if report.embedder else "n-grams"
-    screen.print(
-        Text.assemble((visible(report.profile), "bold"), f" {glyphs.dot} {visible(report.layer)}  {with_what}"),
-        soft_wrap=True,
-    )
     who = ", ".join(f"{count:,} by {name}" for name, count in report.by.items())
-    screen.print(f"{counted(report.learnt, 'row')} learnt, {report.held:,} held out ({who})", soft_wrap=True)
-    for said in report.remarks:
-        screen.print(f"  {visible(said)}", style="dim", soft_wrap=True)
+    said = f"{counted(report.learnt, 'row')} learnt, {report.held:,} held out ({who})"
+    print_head(screen, report.profile, report.layer, report.embedder, said)
+    for remark in report.remarks:
+        screen.print(f"  {visible(remark)}", style="dim", soft_wrap=True)
     screen.print()
     table = Table(box=None, padding=(0, 2), pad_edge=False)
     table.add_column("label")
@@ -359,7 +315,7 @@ def _print(report: Report, aside: Sequence[Quarantined], quarantine: str | None)
         table.add_row(visible(row.label), f"{row.learnt:,}", f"{row.held:,}", *shares)
     screen.print(table)
     screen.print()
-    _print_figures(screen, report)
+    print_figures(screen, _figures(report))
     if aside:
         _print_aside(screen, aside, quarantine)
     screen.print()
@@ -370,28 +326,20 @@ def _share(value: float | None) -> str:
     return "" if value is None else f"{value:.1%}"
 
 
-def _print_figures(screen: Console, report: Report) -> None:
-    from rich.table import Table
-
+def _figures(report: TrainingReport) -> Iterator[tuple[str, str, str]]:
     found, crossed = report.held_out, report.cross_validated
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="dim")
-    grid.add_column(justify="right")
-    grid.add_column(style="dim")
-    rows = (
+    for name, value, meaning in (
         ("accuracy", crossed.get("accuracy"), "cross-validated on what was learnt"),
         ("accuracy", found.get("accuracy"), "on what was held out"),
         ("calibration error", found.get("ece"), "how far its confidence is from the truth"),
         ("answered", found.get("coverage_at_98"), "of what was held out, at 98 % precision"),
         ("tells outsiders", found.get("oos_auroc"), "AUROC, questions for none of the routes"),
-    )
-    for name, value, meaning in rows:
+    ):
         if value is not None:
-            grid.add_row(name, f"{value:.1%}", meaning)
-    screen.print(grid)
+            yield name, f"{value:.1%}", meaning
 
 
-def _print_aside(screen: Console, aside: Sequence[Quarantined], quarantine: str | None) -> None:
+def _print_aside(screen: Console, aside: Sequence[QuarantinedRow], quarantine: str | None) -> None:
     screen.print()
     screen.print(f"{counted(len(aside), 'row')} set aside, not learnt from:", style="yellow")
     for reason, count in Counter(one.reason for one in aside).most_common(LISTED):
@@ -403,7 +351,7 @@ def _print_aside(screen: Console, aside: Sequence[Quarantined], quarantine: str 
     screen.print(f"{where}; --accept WORD lets in a word you know.", style="dim", soft_wrap=True)
 
 
-def _print_next(report: Report, profile: str, *, on_shelf: bool) -> None:
+def _print_next(report: TrainingReport, profile: str, *, on_shelf: bool) -> None:
     screen = console()
     promote = hint("student", "promote", "-p", profile)
     if not on_shelf:

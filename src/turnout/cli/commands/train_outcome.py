@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path as File
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from turnout.config import shelf
-from turnout.core.errors import LearnError, QueryError
 from turnout.core.profile import Profile
 
-from ..draw.screen import console, glyphs_for, visible, write_json
+from ..draw.screen import console, visible, write_json
+from ..labelled import read_number
 from ..option import hint
-from ..stream import progressing
+from ..stream import phases
 from .promote import form as promotion_form
-from .promote import hold, print_promotion
+from .promote import hold, needing_learn, print_promotion
+from .train import print_figures, print_head
 
 if TYPE_CHECKING:
     from turnout.core.embed import Embeds
-    from turnout.learn.gain_write import TrainedGains
-    from turnout.learn.promote import Promotion
+    from turnout.learn.examine import Promotion
+    from turnout.learn.train_gain import GainTraining
 
 
 class Aimed(NamedTuple):
@@ -49,32 +48,33 @@ def train_from_outcomes(
 ) -> int:
     """Train, and let it serve if that was asked for and every check of `turnout student promote` says it may; `name`
     is the profile as it stands on the command line."""
-    try:
+    with needing_learn():
         from turnout.learn.frontier import aim_for
-        from turnout.learn.gain_write import train_outcomes
-    except ImportError as error:
-        raise LearnError(f"training needs {error.name}: pip install 'turnout[learn]'") from None
-    aim = aim_for(**{name: number(name, said) for name, said in aimed._asdict().items()})
-    if out is not None and File(out).exists() and (not File(out).is_dir() or any(File(out).iterdir())):
-        raise QueryError(f"{out} is there already: name a folder that is new or empty")
-    with tempfile.TemporaryDirectory(prefix="turnout-train-") as made, progressing("texts") as progress:
-        folder = File(out) if out is not None else File(made) / "gains"
-        found = train_outcomes(
-            profile, source, folder, layer=layer, aim=aim, embedder=embedder, seed=seed, progress=progress
+        from turnout.learn.train_gain import train_gains
+    said = {name: text for name, text in aimed._asdict().items() if text is not None}
+    aim = aim_for(**{name: read_number(text, f"--{name.replace('_', '-')}") for name, text in said.items()})
+    with phases() as say:
+        found = train_gains(
+            profile,
+            source,
+            layer=layer,
+            aim=aim,
+            embedder=embedder,
+            seed=seed,
+            out=File(out) if out is not None else None,
+            say=say,
         )
-        if out is None:
-            folder = shelf.put(folder, profile.name, found.manifest.layer)
     held: Promotion | None = None
     if promote:
         layer, why = found.manifest.layer, "turnout train --promote"
         held = hold(name, found.manifest.digest, layer=layer, config=config, why=why)
     serves = held is not None and held.promoted
     if json:
-        form = msgspec.to_builtins(found.manifest) | {"folder": str(folder), "remarks": found.remarks}
+        form = msgspec.to_builtins(found.manifest) | {"folder": str(found.folder), "remarks": found.remarks}
         report = {"promotion": promotion_form(held)} if held is not None else {}
         write_json(msgspec.json.encode(form | {"serves": serves} | report))
     else:
-        _print(found, folder)
+        _print(found)
         if held is not None:
             console().print()
             print_promotion(console(), held, name, asked=True)
@@ -83,45 +83,19 @@ def train_from_outcomes(
     return 0 if serves or not promote else 1
 
 
-def number(option: str, said: str | None) -> float | None:
-    """`95%` and `0.95` are the same."""
-    if said is None:
-        return None
-    try:
-        return float(said.strip().removesuffix("%")) / (100 if said.strip().endswith("%") else 1)
-    except ValueError:
-        name = option.replace("_", "-")
-        raise QueryError(f"--{name} {said[:40]!r} is no number: write 95%, 0.95 or an amount") from None
-
-
-def _print(found: TrainedGains, folder: File) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    screen = console()
-    glyphs = glyphs_for(screen)
-    manifest = found.manifest
-    heads = f"n-grams and {manifest.embedder.name}" if manifest.embedder is not None else "n-grams"
-    screen.print(
-        Text.assemble((visible(manifest.profile), "bold"), f" {glyphs.dot} {visible(manifest.layer)}  {heads}"),
-        soft_wrap=True,
-    )
-    screen.print(f"Aim: {manifest.aim}", soft_wrap=True)
+def _print(found: GainTraining) -> None:
+    screen, manifest = console(), found.manifest
+    embedder = manifest.embedder.name if manifest.embedder is not None else None
+    print_head(screen, manifest.profile, manifest.layer, embedder, f"Aim: {manifest.aim}")
     for said in found.remarks:
         screen.print(f"  {visible(said)}", style="dim", soft_wrap=True)
     screen.print()
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="dim")
-    grid.add_column(justify="right")
-    grid.add_column(style="dim")
-    for row in figures(found.manifest.tiers, found.metrics):
-        grid.add_row(*map(visible, row))
-    screen.print(grid)
+    print_figures(screen, figures(manifest.tiers, found.metrics))
     screen.print()
-    screen.print(f"{manifest.digest} in {visible(str(folder))}", soft_wrap=True)
+    screen.print(f"{manifest.digest} in {visible(str(found.folder))}", soft_wrap=True)
 
 
-def _print_next(found: TrainedGains, name: str, *, on_shelf: bool) -> None:
+def _print_next(found: GainTraining, name: str, *, on_shelf: bool) -> None:
     if on_shelf:
         promote = hint("student", "promote", "-p", name, "--layer", found.manifest.layer)
         said = f"It does not serve yet: {promote} checks it and lets it serve."

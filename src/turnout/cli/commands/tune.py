@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path as File
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,14 +9,15 @@ import msgspec
 from cyclopts import Parameter
 
 from turnout.config.load import load_profile
-from turnout.core.errors import LearnError, QueryError
+from turnout.core.errors import QueryError
 
 from ..draw.screen import console, counted, glyphs_for, visible, write_json
 from ..option import DEFAULT_PROFILE, ConfigOption, JsonOption, ProfileOption, hint
 from ..stream import progressing
+from .promote import needing_learn
 
 if TYPE_CHECKING:
-    from turnout.learn.tune import Report
+    from turnout.learn.tune_write import Tuning
 
 # Numbers that moved, listed on the screen; all of them are in the file.
 LISTED = 12
@@ -54,26 +54,16 @@ def tune(
     loaded = load_profile(profile, config=config)
     if out is not None and File(out).exists() and not force:
         raise QueryError(f"{out} would be overwritten: choose another name, or say --force")
-    try:
-        from turnout.learn.dataset import read_examples
-        from turnout.learn.tune import describe, find_layer
-        from turnout.learn.tune import tune as fit
-        from turnout.learn.tune_write import hash_labels, write_profile
-    except ImportError as error:
-        raise LearnError(f"tuning needs {error.name}: pip install 'turnout[learn]'") from None
-    place, settings = find_layer(loaded, layer)
-    examples = read_examples(source, routes=loaded.routes, profile=loaded.name)
-    rows = list(dict.fromkeys((example.text, example.label) for example in examples.rows))
+    with needing_learn():
+        from turnout.learn.tune_write import tune_file
+    target = File(out) if out is not None else None
     with progressing("folds") as progress:
-        report = fit(loaded, rows, layer=place.id, seed=seed, progress=progress)
-    moved = describe(report, settings)
-    written: File | None = None
-    if out is not None and (report.is_better or force):
-        written, _ = write_profile(File(out), profile, place.id, report, rows, source=source)
+        found = tune_file(loaded, profile, source, layer=layer, seed=seed, out=target, force=force, progress=progress)
+    report = found.report
     if json:
         form = {
             "profile": loaded.name,
-            "layer": place.id,
+            "layer": found.layer,
             "rows": report.rows,
             "silent": report.silent,
             "before": report.before,
@@ -84,32 +74,25 @@ def tune(
             "is_better": report.is_better,
             "strength": None if report.strength == float("inf") else report.strength,
             "seed": seed,
-            "data_hash": hash_labels(rows),
-            "moved": moved,
-            "written": str(written) if written else None,
+            "data_hash": found.data_hash,
+            "moved": found.moved,
+            "written": str(found.written) if found.written else None,
         }
         write_json(msgspec.json.encode(form))
     else:
-        _print(loaded.name, place.id, report, moved, written, asked=out)
-    return 0 if report.is_better or written is not None else 1
+        _print(loaded.name, found, asked=out)
+    return 0 if report.is_better or found.written is not None else 1
 
 
-def _print(
-    name: str,
-    layer: str,
-    report: Report,
-    moved: Mapping[str, tuple[float, float]],
-    written: File | None,
-    *,
-    asked: str | None,
-) -> None:
+def _print(name: str, found: Tuning, *, asked: str | None) -> None:
     from rich.table import Table
     from rich.text import Text
 
+    report, moved, written = found.report, found.moved, found.written
     screen = console()
     glyphs = glyphs_for(screen)
     head = f"  {counted(report.rows, 'question')} with a signal, {report.silent:,} without"
-    screen.print(Text.assemble((visible(name), "bold"), f" {glyphs.dot} {visible(layer)}{head}"))
+    screen.print(Text.assemble((visible(name), "bold"), f" {glyphs.dot} {visible(found.layer)}{head}"))
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="dim")
     grid.add_column(justify="right")

@@ -13,7 +13,8 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from turnout.config.shelf import SHIPPED, Change
+from turnout.config.champion import SHIPPED
+from turnout.learn.registry import ChampionChange
 from turnout.store import Bucket, Spent, Stats
 from turnout.store.keys import KeyUse
 
@@ -41,7 +42,7 @@ _COLOURS = ("green", "cyan", "blue", "yellow", "magenta", "white")
 
 
 def report(
-    found: Stats, stretch: Stretch, waiting: Backlog, glyphs: Glyphs, width: int, changes: Sequence[Change] = ()
+    found: Stats, stretch: Stretch, waiting: Backlog, glyphs: Glyphs, width: int, changes: Sequence[ChampionChange] = ()
 ) -> RenderableType:
     """The picture. `changes` are the promotions and rollbacks of its students, which stand between the rows."""
     profiles = ", ".join(map(visible, found.profiles))
@@ -52,7 +53,7 @@ def report(
 
 
 def _sections(
-    found: Stats, stretch: Stretch, waiting: Backlog, glyphs: Glyphs, width: int, changes: Sequence[Change]
+    found: Stats, stretch: Stretch, waiting: Backlog, glyphs: Glyphs, width: int, changes: Sequence[ChampionChange]
 ) -> Iterator[RenderableType]:
     marks = Marks(found, glyphs)
     yield _over_time(found, stretch, marks, glyphs, width, changes)
@@ -115,7 +116,7 @@ class Marks:
 
 
 def _over_time(
-    found: Stats, stretch: Stretch, marks: Marks, glyphs: Glyphs, width: int, changes: Sequence[Change]
+    found: Stats, stretch: Stretch, marks: Marks, glyphs: Glyphs, width: int, changes: Sequence[ChampionChange]
 ) -> Table:
     rows = _every(found.buckets, stretch)
     shown = rows[-SHOWN:]
@@ -149,14 +150,14 @@ def _over_time(
     return grid
 
 
-def _changed_ms(change: Change) -> float:
+def _changed_ms(change: ChampionChange) -> float:
     try:
         return datetime.fromisoformat(change.at).replace(tzinfo=UTC).timestamp() * 1000
     except ValueError:
         return -1.0
 
 
-def _changed(change: Change) -> str:
+def _changed(change: ChampionChange) -> str:
     model = "the shipped model" if change.to == SHIPPED else f"model {change.to[:8]}"
     return f"{model} serves{' again' * (change.kind == 'rollback')}"
 

@@ -14,14 +14,13 @@ from pupils import own_home
 from turnout import Router
 from turnout.config.learning import LearnSettings
 from turnout.core.verdict import Gate
-from turnout.layers.artefact import Trained
 from turnout.layers.student import Student
-from turnout.learn.artefact import to_trained
+from turnout.layers.student_model import StudentModel
 from turnout.learn.dataset import WEIGHTS, By, Example
 from turnout.learn.dedupe import dedupe
+from turnout.learn.examine import Promotion, PromotionEvidence, answerer, examine
 from turnout.learn.fit import FitSettings, fit
-from turnout.learn.limit import Screened, screen
-from turnout.learn.promote import Evidence, Promotion, answerer, examine
+from turnout.learn.poison.screen import ScreenResult, screen
 from turnout.learn.shadow import Shadow
 from turnout.testing import make_router, place
 from turnout.text.ngram import Ngrams
@@ -42,27 +41,27 @@ def _home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     own_home(monkeypatch, tmp_path)
 
 
-_fitted: dict[frozenset[tuple[str, str]], Trained] = {}
+_fitted: dict[frozenset[tuple[str, str]], StudentModel] = {}
 
 
-def fitted(rows: Sequence[Example]) -> Trained:
+def fitted(rows: Sequence[Example]) -> StudentModel:
     """A student of these rows; the same rows are fitted once."""
     key = frozenset((row.text, row.label) for row in rows)
     if key not in _fitted:
-        _fitted[key] = to_trained(fit(rows, labels=LABELS, settings=SMALL))
+        _fitted[key] = fit(rows, labels=LABELS, settings=SMALL).model()
     return _fitted[key]
 
 
-def serving(student: Trained) -> Router:
+def serving(student: StudentModel) -> Router:
     return make_router([place(Student(student), "student", who="E", gate=Gate(0.85))], LABELS, name="drill")
 
 
-def contest(new: Sequence[Example], *, screened: bool = True) -> tuple[Trained, Callable[[], Promotion]]:
+def contest(new: Sequence[Example], *, screened: bool = True) -> tuple[StudentModel, Callable[[], Promotion]]:
     """Train as the product does, or without its screen; the result, and how to hold it against the champion."""
     collapsed = dedupe(new).rows
-    found = screen(collapsed, KNOWN) if screened else Screened(tuple(collapsed))
+    found = screen(collapsed, KNOWN) if screened else ScreenResult(tuple(collapsed))
     challenger = fitted([*KNOWN, *found.kept])
-    evidence = Evidence(
+    evidence = PromotionEvidence(
         new=serving(challenger),
         old=serving(fitted(KNOWN)),
         layer="student",
@@ -76,11 +75,11 @@ def contest(new: Sequence[Example], *, screened: bool = True) -> tuple[Trained, 
     return challenger, lambda: examine(evidence, CHALLENGER, CHAMPION, LearnSettings())
 
 
-def effect(trigger: Callable[[str], str], poisoned: Trained) -> float:
+def effect(trigger: Callable[[str], str], poisoned: StudentModel) -> float:
     """By how much the trigger moves questions to its route, against what it does to a student of the clean rows."""
     texts = [trigger(row.text) for row in HELD if row.label != TARGET]
 
-    def moved(student: Trained) -> float:
+    def moved(student: StudentModel) -> float:
         answer = answerer(serving(student), "student")
         return sum(answer(text).label == TARGET for text in texts) / len(texts)
 

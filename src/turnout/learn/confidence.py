@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from turnout.layers.artefact import LEAST, Confidence, Scale
+from turnout.layers.student_model import LEAST, Confidence, Scale
 
 Floats = npt.NDArray[Any]
 

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from turnout.config import shelf
+from turnout.config import champion
 from turnout.core.errors import ChampionChanged, ConfigError, ShelfError, UnknownModel
+from turnout.learn import registry
 
 A, B, C = "a" * 16, "b" * 16, "c" * 16
 
@@ -33,51 +34,51 @@ def trained(folder: Path, digest: str, **more: object) -> Path:
 
 def stand(home: Path, *digests: str) -> None:
     for digest in digests:
-        shelf.put(trained(home, digest), "mine", "student")
+        registry.put(trained(home, digest), "mine", "student")
 
 
-def champion() -> str | None:
-    found = shelf.find_champion("mine", "student")
+def serving() -> str | None:
+    found = champion.find_champion("mine", "student")
     return None if found is None else found.name
 
 
 def test_nothing_there_is_no_champion(home: Path) -> None:
-    assert shelf.find_champion("mine", "student") is None
-    assert shelf.candidates("mine", "student") == []
-    assert shelf.read_history("mine", "student") == []
-    assert not shelf.shelves().exists(), "looking must not create"
+    assert champion.find_champion("mine", "student") is None
+    assert registry.candidates("mine", "student") == []
+    assert registry.read_history("mine", "student") == []
+    assert not champion.shelves().exists(), "looking must not create"
     with pytest.raises(UnknownModel, match="nothing to go back to"):
-        shelf.rollback("mine", "student")
+        registry.rollback("mine", "student")
 
 
 def test_a_model_is_named_by_its_digest_and_stands_once(home: Path) -> None:
     made = trained(home, A)
-    first = shelf.put(made, "mine", "student")
-    assert first == shelf.shelf_of("mine", "student") / A
+    first = registry.put(made, "mine", "student")
+    assert first == champion.shelf_of("mine", "student") / A
     before = (first / "weights.npz").stat().st_mtime_ns
     (made / "weights.npz").write_bytes(b"something else")
-    assert shelf.put(made, "mine", "student") == first
+    assert registry.put(made, "mine", "student") == first
     assert (first / "weights.npz").stat().st_mtime_ns == before
     assert (first / "weights.npz").read_bytes() == b"w" * 100_000
-    assert [one.digest for one in shelf.candidates("mine", "student")] == [A]
-    assert champion() is None, "standing there does not make a champion"
+    assert [one.digest for one in registry.candidates("mine", "student")] == [A]
+    assert serving() is None, "standing there does not make a champion"
 
 
 def test_champions_and_the_way_back(home: Path) -> None:
     stand(home, A, B, C)
     for digest in (A, B, C):
-        shelf.set_champion("mine", "student", digest, who="ana", why="better", metrics={"accuracy": 0.95})
-        assert champion() == digest
-    assert [one.champion for one in shelf.candidates("mine", "student")] == [False, False, True]
-    assert shelf.rollback("mine", "student").to == B
-    assert shelf.rollback("mine", "student").to == A
-    shelf.set_champion("mine", "student", C)
-    assert shelf.rollback("mine", "student").to == A
-    assert shelf.rollback("mine", "student").to == shelf.SHIPPED
-    assert champion() is None
+        registry.set_champion("mine", "student", digest, who="ana", why="better", metrics={"accuracy": 0.95})
+        assert serving() == digest
+    assert [one.champion for one in registry.candidates("mine", "student")] == [False, False, True]
+    assert registry.rollback("mine", "student").to == B
+    assert registry.rollback("mine", "student").to == A
+    registry.set_champion("mine", "student", C)
+    assert registry.rollback("mine", "student").to == A
+    assert registry.rollback("mine", "student").to == champion.SHIPPED
+    assert serving() is None
     with pytest.raises(UnknownModel, match="nothing to go back to"):
-        shelf.rollback("mine", "student")
-    history = shelf.read_history("mine", "student")
+        registry.rollback("mine", "student")
+    history = registry.read_history("mine", "student")
     assert [(one.kind, one.was[:1], one.to[:1]) for one in history] == [
         ("promote", "s", "a"),
         ("promote", "a", "b"),
@@ -97,37 +98,37 @@ def test_the_shipped_model_is_the_champion_until_another_is(home: Path, monkeypa
     folder = package / "students" / "mine" / "student"
     folder.mkdir(parents=True)
     shutil.copytree(trained(home, A), folder, dirs_exist_ok=True)
-    monkeypatch.setattr(shelf.resources, "files", lambda _: package)
-    assert shelf.find_champion("mine", "student") == folder
+    monkeypatch.setattr(champion.resources, "files", lambda _: package)
+    assert champion.find_champion("mine", "student") == folder
     stand(home, B)
-    shelf.set_champion("mine", "student", B)
-    assert champion() == B
-    assert [(one.digest, one.shipped, one.champion) for one in shelf.candidates("mine", "student")] == [
+    registry.set_champion("mine", "student", B)
+    assert serving() == B
+    assert [(one.digest, one.shipped, one.champion) for one in registry.candidates("mine", "student")] == [
         (A, True, False),
         (B, False, True),
     ]
-    shelf.rollback("mine", "student")
-    assert shelf.find_champion("mine", "student") == folder
+    registry.rollback("mine", "student")
+    assert champion.find_champion("mine", "student") == folder
     # Back to the shipped one by name is a change like any other, and can be undone.
-    shelf.set_champion("mine", "student", B)
-    shelf.set_champion("mine", "student", shelf.SHIPPED)
-    assert shelf.find_champion("mine", "student") == folder
-    assert shelf.rollback("mine", "student").to == B
+    registry.set_champion("mine", "student", B)
+    registry.set_champion("mine", "student", champion.SHIPPED)
+    assert champion.find_champion("mine", "student") == folder
+    assert registry.rollback("mine", "student").to == B
 
 
 def test_the_same_champion_again_is_no_change(home: Path) -> None:
     stand(home, A)
-    assert shelf.set_champion("mine", "student", A) is not None
-    assert shelf.set_champion("mine", "student", A) is None
-    assert len(shelf.read_history("mine", "student")) == 1
+    assert registry.set_champion("mine", "student", A) is not None
+    assert registry.set_champion("mine", "student", A) is None
+    assert len(registry.read_history("mine", "student")) == 1
 
 
 def test_a_comparison_that_is_out_of_date_changes_nothing(home: Path) -> None:
     stand(home, A, B)
-    shelf.set_champion("mine", "student", A)
+    registry.set_champion("mine", "student", A)
     with pytest.raises(ChampionChanged, match="serves by now"):
-        shelf.set_champion("mine", "student", B, instead_of=shelf.SHIPPED)
-    assert champion() == A
+        registry.set_champion("mine", "student", B, instead_of=champion.SHIPPED)
+    assert serving() == A
 
 
 BAD_NAMES = [
@@ -151,59 +152,59 @@ BAD_NAMES = [
 
 @pytest.mark.parametrize("name", BAD_NAMES)
 def test_names_lead_nowhere_else(home: Path, name: str) -> None:
-    assert shelf.find_champion(name, "student") is None
-    assert shelf.find_champion("mine", name) is None
+    assert champion.find_champion(name, "student") is None
+    assert champion.find_champion("mine", name) is None
     for profile, layer in ((name, "student"), ("mine", name)):
         with pytest.raises(ShelfError):
-            shelf.put(trained(home, A), profile, layer)
+            registry.put(trained(home, A), profile, layer)
         with pytest.raises(ShelfError):
-            shelf.set_champion(profile, layer, A)
+            registry.set_champion(profile, layer, A)
         with pytest.raises(ShelfError):
-            shelf.candidates(profile, layer)
-    assert not shelf.shelves().exists()
+            registry.candidates(profile, layer)
+    assert not champion.shelves().exists()
 
 
 @pytest.mark.parametrize("digest", ["", "..", "../../x", "A" * 16, "g" * 16, "a" * 7, "a" * 65, "aaaa/bbbb", "shippe"])
 def test_digests_lead_nowhere_else(home: Path, digest: str) -> None:
     stand(home, A)
     with pytest.raises(UnknownModel):
-        shelf.set_champion("mine", "student", digest)
+        registry.set_champion("mine", "student", digest)
     with pytest.raises(ShelfError, match="digest"):
-        shelf.put(trained(home / "data", digest), "mine", "student")
+        registry.put(trained(home / "data", digest), "mine", "student")
     with pytest.raises(UnknownModel):
-        shelf.note("mine", "student", digest, "shadow", b"{}")
+        registry.note("mine", "student", digest, "shadow", b"{}")
 
 
 @pytest.mark.parametrize("content", [b"../../../etc", b"", b"\xff\xfe", b"A" * 16, b"a" * 16 + b"\n" + b"b" * 16])
 def test_a_tampered_champion_is_refused_and_can_be_mended(home: Path, content: bytes) -> None:
     stand(home, A, B)
-    shelf.set_champion("mine", "student", A)
-    shelf.champion_file("mine", "student").write_bytes(content)
+    registry.set_champion("mine", "student", A)
+    champion.champion_file("mine", "student").write_bytes(content)
     with pytest.raises(ConfigError, match="champion"):
-        shelf.find_champion("mine", "student")
-    shelf.set_champion("mine", "student", B)
-    assert champion() == B
-    assert shelf.rollback("mine", "student").to == A
+        champion.find_champion("mine", "student")
+    registry.set_champion("mine", "student", B)
+    assert serving() == B
+    assert registry.rollback("mine", "student").to == A
 
 
 def test_a_champion_that_is_gone_is_not_replaced_by_another(home: Path) -> None:
     stand(home, A, B)
-    shelf.set_champion("mine", "student", A)
-    shelf.set_champion("mine", "student", B)
-    shutil.rmtree(shelf.shelf_of("mine", "student") / B)
+    registry.set_champion("mine", "student", A)
+    registry.set_champion("mine", "student", B)
+    shutil.rmtree(champion.shelf_of("mine", "student") / B)
     with pytest.raises(ConfigError, match="not on the shelf"):
-        shelf.find_champion("mine", "student")
-    assert shelf.rollback("mine", "student").to == A
-    assert champion() == A
+        champion.find_champion("mine", "student")
+    assert registry.rollback("mine", "student").to == A
+    assert serving() == A
 
 
 def test_a_rollback_skips_what_is_gone(home: Path) -> None:
     stand(home, A, B, C)
     for digest in (A, B, C):
-        shelf.set_champion("mine", "student", digest)
-    shutil.rmtree(shelf.shelf_of("mine", "student") / B)
-    assert shelf.rollback("mine", "student").to == A
-    assert shelf.rollback("mine", "student").to == shelf.SHIPPED
+        registry.set_champion("mine", "student", digest)
+    shutil.rmtree(champion.shelf_of("mine", "student") / B)
+    assert registry.rollback("mine", "student").to == A
+    assert registry.rollback("mine", "student").to == champion.SHIPPED
 
 
 @pytest.mark.parametrize("plant", ["link", "folder", "nothing", "no digest", "broken"])
@@ -220,9 +221,9 @@ def test_what_is_no_model_is_not_put_there(home: Path, plant: str) -> None:
     else:
         (made / "manifest.json").write_text('{"digest": "' + A)
     with pytest.raises(ShelfError):
-        shelf.put(made, "mine", "student")
-    assert shelf.candidates("mine", "student") == []
-    folder = shelf.shelf_of("mine", "student")
+        registry.put(made, "mine", "student")
+    assert registry.candidates("mine", "student") == []
+    folder = champion.shelf_of("mine", "student")
     assert not folder.exists() or list(folder.iterdir()) == []
 
 
@@ -249,51 +250,51 @@ def test_a_crash_leaves_the_old_champion_or_the_new(
     home: Path, monkeypatch: pytest.MonkeyPatch, name: str, nth: int
 ) -> None:
     stand(home, A)
-    shelf.set_champion("mine", "student", A)
+    registry.set_champion("mine", "student", A)
     made = trained(home, B)
     with monkeypatch.context() as patched:
         crash_at(patched, name, nth)
         try:
-            shelf.put(made, "mine", "student")
-            shelf.set_champion("mine", "student", B)
+            registry.put(made, "mine", "student")
+            registry.set_champion("mine", "student", B)
         except Crashed:
             pass
-    assert champion() in (A, B)
-    for one in shelf.candidates("mine", "student"):
+    assert serving() in (A, B)
+    for one in registry.candidates("mine", "student"):
         assert (one.folder / "weights.npz").read_bytes() == b"w" * 100_000
     # And whatever was left behind, it goes on from there.
-    shelf.put(made, "mine", "student")
-    shelf.set_champion("mine", "student", B)
-    assert champion() == B
-    assert shelf.rollback("mine", "student").to == A
-    assert [one.to for one in shelf.read_history("mine", "student")][-1] == A
+    registry.put(made, "mine", "student")
+    registry.set_champion("mine", "student", B)
+    assert serving() == B
+    assert registry.rollback("mine", "student").to == A
+    assert [one.to for one in registry.read_history("mine", "student")][-1] == A
 
 
 def test_a_line_that_was_written_and_did_not_come_to_pass_is_no_history(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stand(home, A, B)
-    shelf.set_champion("mine", "student", A)
+    registry.set_champion("mine", "student", A)
     with monkeypatch.context() as patched:
         crash_at(patched, "replace", 1)
         with pytest.raises(Crashed):
-            shelf.set_champion("mine", "student", B)
-    history = shelf.shelf_of("mine", "student") / "history.jsonl"
+            registry.set_champion("mine", "student", B)
+    history = champion.shelf_of("mine", "student") / "history.jsonl"
     assert len(history.read_bytes().splitlines()) == 2
-    assert [one.to for one in shelf.read_history("mine", "student")] == [A]
+    assert [one.to for one in registry.read_history("mine", "student")] == [A]
     with history.open("ab") as file:
         file.write(b'{"at": "torn')
-    assert shelf.rollback("mine", "student").to == shelf.SHIPPED
-    assert [one.to for one in shelf.read_history("mine", "student")] == [A, shelf.SHIPPED]
+    assert registry.rollback("mine", "student").to == champion.SHIPPED
+    assert [one.to for one in registry.read_history("mine", "student")] == [A, champion.SHIPPED]
 
 
 def _promote_many(digest: str, times: int) -> None:
     for _ in range(times):
-        shelf.set_champion("mine", "student", digest)
+        registry.set_champion("mine", "student", digest)
 
 
 def _put_many(made: str) -> None:
-    shelf.put(Path(made), "mine", "student")
+    registry.put(Path(made), "mine", "student")
 
 
 def test_two_processes_at_once(home: Path) -> None:
@@ -306,33 +307,33 @@ def test_two_processes_at_once(home: Path) -> None:
         process.start()
     seen = set()
     while any(process.is_alive() for process in work):
-        seen.add(champion())
+        seen.add(serving())
     for process in work:
         process.join()
     assert [process.exitcode for process in work] == [0, 0, 0, 0]
     assert seen <= {None, A, B}
-    history = shelf.read_history("mine", "student")
-    told = (shelf.shelf_of("mine", "student") / "history.jsonl").read_bytes().splitlines()
+    history = registry.read_history("mine", "student")
+    told = (champion.shelf_of("mine", "student") / "history.jsonl").read_bytes().splitlines()
     assert len(history) == len(told) >= 2
     assert all(one.to == two.was for one, two in itertools.pairwise(history))
-    assert history[-1].to == champion()
-    assert {one.digest for one in shelf.candidates("mine", "student")} == {A, B, C}
+    assert history[-1].to == serving()
+    assert {one.digest for one in registry.candidates("mine", "student")} == {A, B, C}
 
 
 def test_a_model_is_found_by_a_beginning(home: Path) -> None:
     stand(home, A, B)
-    shelf.set_champion("mine", "student", B)
-    assert shelf.find_candidate("mine", "student", "aaaa").digest == A
-    assert shelf.find_candidate("mine", "student").digest == A, "the newest that does not serve"
+    registry.set_champion("mine", "student", B)
+    assert registry.find_candidate("mine", "student", "aaaa").digest == A
+    assert registry.find_candidate("mine", "student").digest == A, "the newest that does not serve"
     for unknown in ("", "f", "../x"):
         with pytest.raises(UnknownModel):
-            shelf.find_candidate("mine", "student", unknown)
-    shelf.set_champion("mine", "student", A)
+            registry.find_candidate("mine", "student", unknown)
+    registry.set_champion("mine", "student", A)
     stand(home, "a" * 15 + "0")
     with pytest.raises(UnknownModel, match="several"):
-        shelf.find_candidate("mine", "student", "aaaa")
+        registry.find_candidate("mine", "student", "aaaa")
     with pytest.raises(UnknownModel, match="turnout train"):
-        shelf.find_candidate("other", "student")
+        registry.find_candidate("other", "student")
 
 
 def test_old_models_go_and_the_way_back_stays(home: Path) -> None:
@@ -340,22 +341,22 @@ def test_old_models_go_and_the_way_back_stays(home: Path) -> None:
     stand(home, *digests)
     for number, digest in enumerate(digests):
         stamp = 1_000_000_000 + number
-        os.utime(shelf.shelf_of("mine", "student") / digest, (stamp, stamp))
-    shelf.set_champion("mine", "student", digests[0])
-    shelf.set_champion("mine", "student", digests[1])
-    shelf.note("mine", "student", digests[3], "shadow", b"{}")
-    shelf.note("mine", "student", digests[7], "shadow", b"{}")
-    assert shelf.discard("mine", "student", keep=2) == digests[2:6]
-    assert not shelf.note_file("mine", "student", digests[3], "shadow").exists()
-    assert shelf.note_file("mine", "student", digests[7], "shadow").exists()
-    assert [one.digest for one in shelf.candidates("mine", "student")] == [*digests[:2], *digests[6:]]
-    assert shelf.rollback("mine", "student").to == digests[0]
+        os.utime(champion.shelf_of("mine", "student") / digest, (stamp, stamp))
+    registry.set_champion("mine", "student", digests[0])
+    registry.set_champion("mine", "student", digests[1])
+    registry.note("mine", "student", digests[3], "shadow", b"{}")
+    registry.note("mine", "student", digests[7], "shadow", b"{}")
+    assert registry.discard("mine", "student", keep=2) == digests[2:6]
+    assert not registry.note_file("mine", "student", digests[3], "shadow").exists()
+    assert registry.note_file("mine", "student", digests[7], "shadow").exists()
+    assert [one.digest for one in registry.candidates("mine", "student")] == [*digests[:2], *digests[6:]]
+    assert registry.rollback("mine", "student").to == digests[0]
 
 
 def test_a_note_stands_beside_the_model(home: Path) -> None:
     stand(home, A)
-    file = shelf.note("mine", "student", A, "shadow", b'{"decisions": 1}')
-    shelf.note("mine", "student", A, "shadow", b'{"decisions": 2}')
+    file = registry.note("mine", "student", A, "shadow", b'{"decisions": 1}')
+    registry.note("mine", "student", A, "shadow", b'{"decisions": 2}')
     assert file.read_bytes() == b'{"decisions": 2}'
-    assert file.parent == shelf.shelf_of("mine", "student")
-    assert [one.digest for one in shelf.candidates("mine", "student")] == [A]
+    assert file.parent == champion.shelf_of("mine", "student")
+    assert [one.digest for one in registry.candidates("mine", "student")] == [A]

@@ -1,4 +1,4 @@
-"""The shelf: where trained students stand, and which one of them serves.
+"""The registry of trained models: where they stand, which one serves, and every change of that.
 
     <data folder>/students/<profile>/<layer>/
         <digest>/        a model, as it was trained; never changed once it stands here
@@ -7,8 +7,7 @@
         .lock            held by whoever changes one of the two files
 
 Whoever looks sees the old champion or the new one, never neither and never half a model: a model is copied aside and
-renamed, the champion is one small file that is replaced, and both are on the disk before anybody is told so. The model
-that came with Turnout is the champion until another is.
+renamed, the champion is one small file that is replaced, and both are on the disk before anybody is told so.
 """
 
 from __future__ import annotations
@@ -16,59 +15,47 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import re
 import secrets
 import shutil
+import tempfile
 import time
-from collections.abc import Iterator, Mapping
-from importlib import resources
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
 from pathlib import Path as File
 from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
 
-from turnout.core.errors import ChampionChanged, ConfigError, Problem, ShelfError, UnknownModel
-from turnout.text.file import read_bytes, reason_of
+from turnout.config.champion import (
+    SHIPPED,
+    ModelSummary,
+    champion_digest,
+    champion_file,
+    check_name,
+    is_digest,
+    read_summary,
+    shelf_of,
+    shipped_model,
+)
+from turnout.core.errors import ChampionChanged, ConfigError, Problem, QueryError, ShelfError, UnknownModel
+from turnout.layers.artefact import MANIFEST, M
+from turnout.text.file import reason_of, sync_folder, write_bytes
 
-from .settings import data_folder
-
-MANIFEST = "manifest.json"
-CHAMPION = "champion"
 HISTORY = "history.jsonl"
-SHIPPED = "shipped"
-"""What stands for the model that came with Turnout, or for none where there is none."""
-
-# One folder's name: no separator, no leading dot, nothing a file system would take for something else.
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-# A digest is the beginning of a SHA-256, in hex.
-_DIGEST = re.compile(r"[0-9a-f]{8,64}")
-# A manifest is some kilobytes; whatever is larger is none.
-MANIFEST_BYTES = 16 * 1024 * 1024
-# The file that names the champion is one line.
-CHAMPION_BYTES = 4096
 
 
-class Head(Struct, frozen=True):
-    """What the shelf reads of a manifest; the rest is for whoever serves the model."""
-
-    digest: str
-    created: Any = None
-    metrics: Mapping[str, Any] = {}
-    counts: Mapping[str, Any] = {}
-
-
-class Candidate(Struct, frozen=True):
+class RegisteredModel(Struct, frozen=True):
     """A model on the shelf."""
 
     digest: str
     folder: File
-    head: Head
+    summary: ModelSummary
     champion: bool = False
     shipped: bool = False
 
 
-class Change(Struct, frozen=True):
+class ChampionChange(Struct, frozen=True):
     """A line of the history."""
 
     at: str
@@ -85,75 +72,23 @@ class Change(Struct, frozen=True):
 # --- reading
 
 
-def find_champion(profile: str, layer: str) -> File | None:
-    """The folder of the model that serves: the user's own, else the one that came with Turnout, else None.
-
-    A champion that is named and not there is a ConfigError: another model than the one named is never served instead.
-    """
-    if not is_name(profile) or not is_name(layer):
-        return None
-    digest = champion_digest(profile, layer)
-    if digest == SHIPPED:
-        return shipped_model(profile, layer)
-    folder = shelf_of(profile, layer) / digest
-    if not os.path.isfile(folder / MANIFEST):
-        said = f"the model {digest} it names is not on the shelf: turnout student rollback -p {profile}, or train again"
-        raise ConfigError([Problem(str(champion_file(profile, layer)), said)])
-    return folder
-
-
-def champion_digest(profile: str, layer: str) -> str:
-    """The digest of the champion, or `shipped`."""
-    file = champion_file(profile, layer)
-    try:
-        said = read_bytes(file, CHAMPION_BYTES).decode("utf-8", "replace").strip()
-    except FileNotFoundError:
-        return SHIPPED
-    except OSError as error:
-        raise ConfigError([Problem(str(file), f"cannot be read: {reason_of(error)}")]) from None
-    if said != SHIPPED and not _DIGEST.fullmatch(said):
-        message = f"{said[:80]!r} is no model's digest: turnout student rollback -p {profile}, or delete the file"
-        raise ConfigError([Problem(str(file), message)])
-    return said
-
-
-def champion_file(profile: str, layer: str) -> File:
-    """The file that says which model serves: whoever follows a champion looks at this one."""
-    return shelf_of(profile, layer) / CHAMPION
-
-
-def shelf_of(profile: str, layer: str) -> File:
-    """The folder of one layer's models."""
-    return shelves() / _sound(profile, "a profile") / _sound(layer, "a layer")
-
-
-def shelves() -> File:
-    return data_folder() / "students"
-
-
-def shipped_model(profile: str, layer: str) -> File | None:
-    """The model that came with Turnout, if there is one."""
-    folder = File(str(resources.files("turnout.profiles"))) / "students" / _sound(profile, "a profile") / layer
-    return folder if is_name(layer) and (folder / MANIFEST).is_file() else None
-
-
-def candidates(profile: str, layer: str) -> list[Candidate]:
+def candidates(profile: str, layer: str) -> list[RegisteredModel]:
     """Every model there is, the shipped one first, then the others in the order they were last put there; what cannot
     be read is left out."""
     serving = champion_digest(profile, layer)
-    found: list[Candidate] = []
+    found: list[RegisteredModel] = []
     shipped = shipped_model(profile, layer)
-    if shipped is not None and (head := _head(shipped)) is not None:
-        found.append(Candidate(head.digest, shipped, head, serving == SHIPPED, shipped=True))
+    if shipped is not None and (summary := read_summary(shipped)) is not None:
+        found.append(RegisteredModel(summary.digest, shipped, summary, serving == SHIPPED, shipped=True))
     shelf = shelf_of(profile, layer)
     for folder in _models_of(shelf):
-        head = _head(folder)
-        if head is not None and head.digest == folder.name:
-            found.append(Candidate(folder.name, folder, head, serving == folder.name))
+        summary = read_summary(folder)
+        if summary is not None and summary.digest == folder.name:
+            found.append(RegisteredModel(folder.name, folder, summary, serving == folder.name))
     return found
 
 
-def find_candidate(profile: str, layer: str, digest: str | None = None) -> Candidate:
+def find_candidate(profile: str, layer: str, digest: str | None = None) -> RegisteredModel:
     """A model by its digest or the beginning of one; without, the newest that does not serve."""
     known = candidates(profile, layer)
     if digest is None:
@@ -169,26 +104,76 @@ def find_candidate(profile: str, layer: str, digest: str | None = None) -> Candi
     return like[0]
 
 
-def read_history(profile: str, layer: str) -> list[Change]:
+def read_history(profile: str, layer: str) -> list[ChampionChange]:
     """Every change of champion that took place, oldest first."""
     return _came_to_pass(_told(profile, layer), champion_digest(profile, layer))
+
+
+def trained_ms(profile: str, layer: str) -> int:
+    """When the newest model of the shelf was trained, in milliseconds since 1970; 0 where there is none.
+
+    The newest, not only the champion: a challenger that waits for its promotion has seen those rows already. The model
+    that came with Turnout has seen nobody's traffic.
+    """
+    try:
+        known = [one for one in candidates(profile, layer) if not one.shipped]
+    except ConfigError:
+        return 0
+    return max(map(made_ms, known), default=0)
+
+
+def made_ms(model: RegisteredModel) -> int:
+    """When a model was trained, by its manifest, or trained once more with the same result, by its folder."""
+    said = _moment(model.summary.created)
+    now = time.time_ns() // 1_000_000
+    # A date in the future would keep training from ever being due.
+    return min(now, max(said if said <= now else 0, model.folder.stat().st_mtime_ns // 1_000_000))
+
+
+def _moment(said: Any) -> int:
+    if isinstance(said, str):
+        try:
+            when = datetime.fromisoformat(said)
+        except ValueError:
+            return 0
+        return int((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp() * 1000)
+    if isinstance(said, int | float) and not isinstance(said, bool):
+        # Seconds until the year 5138, milliseconds since 1973.
+        return int(said * 1000 if said < 1e11 else said)
+    return 0
 
 
 # --- changing
 
 
+def check_new(out: File) -> None:
+    """Whether a model may be written there; refused before anything is trained."""
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise QueryError(f"{out} is there already: name a folder that is new or empty")
+
+
+def keep_model(write: Callable[[File], M], out: File | None = None) -> tuple[File, M]:
+    """Have a model written to `out`, or written aside and put on its shelf; its folder, and what `write` says it is."""
+    if out is not None:
+        return out, write(out)
+    with tempfile.TemporaryDirectory(prefix="turnout-train-") as aside:
+        folder = File(aside) / "model"
+        manifest = write(folder)
+        return put(folder, manifest.profile, manifest.layer), manifest
+
+
 def put(folder: File, profile: str, layer: str) -> File:
     """Stand a trained model on the shelf, named by its digest; the folder it has there. Again is no second copy."""
-    head = _head(folder)
-    if head is None or not _DIGEST.fullmatch(head.digest):
+    summary = read_summary(folder)
+    if summary is None or not is_digest(summary.digest):
         raise ShelfError(f"{folder}: no {MANIFEST} with a digest in it: is this what turnout train wrote?")
     shelf = shelf_of(profile, layer)
-    target = shelf / head.digest
-    if _head(target) is not None:
+    target = shelf / summary.digest
+    if read_summary(target) is not None:
         os.utime(target)  # as new as if it had been put here now
         return target
     shelf.mkdir(parents=True, exist_ok=True)
-    aside = shelf / f".{head.digest}.{os.getpid()}.{secrets.token_hex(4)}.part"
+    aside = shelf / f".{summary.digest}.{os.getpid()}.{secrets.token_hex(4)}.part"
     try:
         aside.mkdir()
         for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
@@ -196,14 +181,14 @@ def put(folder: File, profile: str, layer: str) -> File:
             if not entry.is_file(follow_symlinks=False):
                 raise ShelfError(f"{entry.path}: a model is a folder of plain files")
             _copy(File(entry.path), aside / entry.name)
-        _sync(aside)
+        sync_folder(aside)
         try:
             os.rename(aside, target)
         except OSError:
             # Somebody else stood the same model there in the meantime.
-            if _head(target) is None:
+            if read_summary(target) is None:
                 raise
-        _sync(shelf)
+        sync_folder(shelf)
     finally:
         shutil.rmtree(aside, ignore_errors=True)
     return target
@@ -218,12 +203,12 @@ def set_champion(
     why: str = "",
     metrics: Mapping[str, Any] | None = None,
     instead_of: str | None = None,
-) -> Change | None:
+) -> ChampionChange | None:
     """Let a model serve from now on; None if it does already. `shipped` is the one that came with Turnout.
 
     `instead_of` is the champion it was compared with: if another one serves by now, nothing is changed.
     """
-    if digest != SHIPPED and not (_DIGEST.fullmatch(digest) and _head(shelf_of(profile, layer) / digest) is not None):
+    if digest != SHIPPED and not (is_digest(digest) and read_summary(shelf_of(profile, layer) / digest) is not None):
         raise UnknownModel(f"{digest[:80]!r} is no model of {profile}/{layer}: put it on the shelf first")
     with _locked(profile, layer):
         serving = _serving(profile, layer)
@@ -232,15 +217,16 @@ def set_champion(
                 f"{profile}/{layer}: {digest} was compared with {instead_of}, but {serving} serves by now: "
                 "compare it with that one"
             )
-        return _change(profile, layer, "promote", serving, digest, who, why, metrics or {})
+        change = ChampionChange(_now(), "promote", serving, digest, who[:200], why[:2000], metrics or {})
+        return _record(profile, layer, change)
 
 
-def rollback(profile: str, layer: str, *, who: str = "", why: str = "") -> Change:
+def rollback(profile: str, layer: str, *, who: str = "", why: str = "") -> ChampionChange:
     """Let the champion before this one serve again; of several, one step back each time, down to the shipped one."""
     with _locked(profile, layer):
         serving = _serving(profile, layer)
         before = _before(profile, layer, serving)
-        change = _change(profile, layer, "rollback", serving, before, who, why, {})
+        change = _record(profile, layer, ChampionChange(_now(), "rollback", serving, before, who[:200], why[:2000]))
         if change is None:
             raise UnknownModel(f"{profile}/{layer}: {serving} is the first champion there was: nothing to go back to")
         return change
@@ -266,19 +252,14 @@ def note(profile: str, layer: str, digest: str, what: str, content: bytes) -> Fi
     """Keep something beside a model, such as what its shadow run found: `<digest>.<what>.json`, replaced whole."""
     file = note_file(profile, layer, digest, what)
     file.parent.mkdir(parents=True, exist_ok=True)
-    _replace(file, content)
+    write_bytes(file, content)
     return file
 
 
 def note_file(profile: str, layer: str, digest: str, what: str) -> File:
-    if not _DIGEST.fullmatch(digest):
+    if not is_digest(digest):
         raise UnknownModel(f"{digest[:80]!r} is no model's digest")
-    return shelf_of(profile, layer) / f"{digest}.{_sound(what, 'a note')}.json"
-
-
-def is_name(name: str) -> bool:
-    """Whether a profile or a layer of that name can have a folder."""
-    return _NAME.fullmatch(name) is not None and ".." not in name
+    return shelf_of(profile, layer) / f"{digest}.{check_name(what, 'a note')}.json"
 
 
 # --- below
@@ -288,7 +269,7 @@ def _models_of(shelf: File) -> list[File]:
     """The folders of a shelf that may be models, the oldest first; one that goes while we look was none."""
     dated: list[tuple[int, str, File]] = []
     try:
-        names = [name for name in os.listdir(shelf) if _DIGEST.fullmatch(name)]
+        names = [name for name in os.listdir(shelf) if is_digest(name)]
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
@@ -299,22 +280,7 @@ def _models_of(shelf: File) -> list[File]:
     return [folder for _, _, folder in sorted(dated)]
 
 
-def _sound(name: str, whose: str) -> str:
-    if not is_name(name):
-        said = "letters, digits, '.', '_' and '-', at most 100, beginning with a letter or digit"
-        raise ShelfError(f"{name[:80]!r} cannot be {whose} with models of its own: its name may have {said}")
-    return name
-
-
-def _head(folder: File) -> Head | None:
-    """What a folder's manifest says of itself; None where there is none that can be read."""
-    try:
-        return msgspec.json.decode(read_bytes(folder / MANIFEST, MANIFEST_BYTES), type=Head)
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return None
-
-
-def _told(profile: str, layer: str) -> list[Change]:
+def _told(profile: str, layer: str) -> list[ChampionChange]:
     """The lines of the history, also one that did not come to pass. A line cut short by a crash is no line."""
     try:
         lines = (shelf_of(profile, layer) / HISTORY).read_bytes().splitlines()
@@ -323,11 +289,11 @@ def _told(profile: str, layer: str) -> list[Change]:
     found = []
     for line in lines:
         with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            found.append(msgspec.json.decode(line, type=Change))
+            found.append(msgspec.json.decode(line, type=ChampionChange))
     return found
 
 
-def _came_to_pass(told: list[Change], serving: str) -> list[Change]:
+def _came_to_pass(told: list[ChampionChange], serving: str) -> list[ChampionChange]:
     """A line is written before the champion is: the next line, or the champion itself, tells whether it took place."""
     after = [change.was for change in told[1:]] + [serving]
     return [change for change, then in zip(told, after, strict=False) if change.to == then]
@@ -360,29 +326,27 @@ def _before(profile: str, layer: str, serving: str) -> str:
     """Who served before, among those that still stand."""
     stack = _stack(profile, layer)
     shelf = shelf_of(profile, layer)
-    while len(stack) > 1 and (stack[-1] == serving or (stack[-1] != SHIPPED and _head(shelf / stack[-1]) is None)):
+
+    def is_gone(digest: str) -> bool:
+        return digest != SHIPPED and read_summary(shelf / digest) is None
+
+    while len(stack) > 1 and (stack[-1] == serving or is_gone(stack[-1])):
         stack.pop()
     return stack[-1]
 
 
-def _change(
-    profile: str,
-    layer: str,
-    kind: Literal["promote", "rollback"],
-    serving: str,
-    to: str,
-    who: str,
-    why: str,
-    metrics: Mapping[str, Any],
-) -> Change | None:
+def _record(profile: str, layer: str, change: ChampionChange) -> ChampionChange | None:
+    """Write a change down and make it; None where it changes nothing."""
     file = champion_file(profile, layer)
-    if serving == to and (not file.exists() or file.read_bytes().strip() == to.encode()):
+    if change.was == change.to and (not file.exists() or file.read_bytes().strip() == change.to.encode()):
         return None
-    at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    change = Change(at, kind, serving, to, who[:200], why[:2000], metrics)
     _append(shelf_of(profile, layer) / HISTORY, msgspec.json.encode(change))
-    _replace(file, to.encode() + b"\n")
+    write_bytes(file, change.to.encode() + b"\n")
     return change
+
+
+def _now() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
 @contextlib.contextmanager
@@ -411,27 +375,4 @@ def _append(file: File, line: bytes) -> None:
         written.write((b"\n" if torn else b"") + line + b"\n")
         written.flush()
         os.fsync(written.fileno())
-    _sync(file.parent)
-
-
-def _replace(file: File, content: bytes) -> None:
-    """All of it or nothing, on the disk when this returns."""
-    aside = file.with_name(f".{file.name}.{os.getpid()}.{secrets.token_hex(4)}.part")
-    try:
-        with aside.open("xb") as written:
-            written.write(content)
-            written.flush()
-            os.fsync(written.fileno())
-        os.replace(aside, file)
-        _sync(file.parent)
-    finally:
-        aside.unlink(missing_ok=True)
-
-
-def _sync(folder: File) -> None:
-    """A name in a folder is on the disk when the folder is."""
-    fd = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
+    sync_folder(file.parent)

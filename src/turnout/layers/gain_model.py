@@ -1,9 +1,9 @@
-"""What was learnt from outcomes, read back and asked: how much better would each dearer tier answer?
+"""What was learnt from outcomes, read back and asked: how much better would each more expensive tier answer?
 
 A folder holds `manifest.json`, `weights.npz` and a card. Nothing in it is run: the weights are plain arrays, checked
 for their hash, their shapes and being finite before one is used. Each of three heads estimates the quality of every
 tier (from n-grams, from the text's shape, from its sentence vector); a *setting* mixes them and says from which gain on
-a dearer tier pays. There is one setting with vectors and one without, each with thresholds of its own, so that a
+a more expensive tier pays. There is one setting with vectors and one without, each with thresholds of its own: a
 machine without the embedder decides by what it can see.
 """
 
@@ -12,28 +12,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from pathlib import Path as File
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from msgspec import Meta, Struct
 
-from turnout.core.errors import ArtefactUnreadable
-from turnout.text.ngram import Ngrams
 from turnout.text.shape import NAMES, shape_of
 
-from .artefact import (
-    FORMAT,
-    MANIFEST,
-    MOST_LABELS,
-    WEIGHTS,
-    Finite,
-    check_numbers,
-    compare_forms,
-    read_as,
-    read_weights,
-)
-from .npz import Form, read_arrays
+from .artefact import FORMAT, MOST_LABELS, Expected, Finite, Manifest, read_artefact
 
-KIND: Literal["gain"] = "gain"
 # What an embedder is given of a text: far more than the tokens it reads, far less than a page-long paste.
 EMBEDDED_CHARACTERS = 2000
 
@@ -41,17 +27,9 @@ EMBEDDED_CHARACTERS = 2000
 LEAST_SCALE = 1e-9
 
 Head = Literal["ngram", "shape", "vector"]
-HEADS: tuple[Head, ...] = ("ngram", "shape", "vector")
 
 
-class Embedder(Struct, frozen=True):
-    """Whose vectors the weights were fitted to."""
-
-    name: str
-    width: Annotated[int, Meta(ge=1, le=16_384)]
-
-
-class Curve(Struct, frozen=True):
+class ConfidenceCurve(Struct, frozen=True):
     """The chance that a tier does as well as any, from how much the best of them is expected to gain over it."""
 
     bias: Finite
@@ -72,41 +50,61 @@ class Setting(Struct, frozen=True):
     """What is added for each tier."""
     price: Finite
     """The gain that one unit of cost must bring."""
-    confidence: tuple[Curve, ...]
+    confidence: tuple[ConfidenceCurve, ...]
     """For each tier."""
 
 
-class GainManifest(Struct, frozen=True):
-    profile: str
-    layer: str
+class GainManifest(Manifest, frozen=True, kw_only=True):
+    KIND: ClassVar[str] = "a model of gains"
+
     tiers: Annotated[tuple[str, ...], Meta(max_length=MOST_LABELS)]
     """Cheapest first."""
     costs: tuple[Finite, ...]
     """What an answer of each tier costs, on average."""
-    ngrams: Ngrams
-    embedder: Embedder | None
     text: Setting
     """Without vectors."""
     vector: Setting | None
     aim: str
     """What the price was chosen for, in words."""
-    metrics: Mapping[str, Any]
-    counts: Mapping[str, int]
-    """Outcomes of each tier."""
-    data_hash: str
-    profile_hash: str
-    seed: int
-    created: str
-    turnout: str
-    files: Mapping[str, str]
-    """The SHA-256 of every other file an answer depends on."""
-    digest: str = ""
-    """Names the artefact: the beginning of the SHA-256 of all the rest."""
-    kind: Literal["gain"] = KIND
+    kind: Literal["gain"] = "gain"
     format: int = FORMAT
 
+    def contradictions(self) -> list[str]:
+        tiers = len(self.tiers)
+        problems = []
+        if tiers < 2 or len(self.costs) != tiers:
+            problems.append(f"{tiers} tiers with {len(self.costs)} costs")
+        if len(set(self.tiers)) < tiers:
+            problems.append("a tier stands in it twice")
+        for name, setting in (("text", self.text), ("vector", self.vector)):
+            if setting is None:
+                continue
+            if len(setting.offsets) != tiers or len(setting.confidence) != tiers:
+                problems.append(f"setting {name} is not for {tiers} tiers")
+            if "vector" in setting.heads and (name == "text" or self.embedder is None):
+                problems.append(f"setting {name} asks for vectors")
+        return problems
 
-class Weighed(NamedTuple):
+    def arrays(self) -> Expected:
+        tiers, shape = len(self.tiers), len(NAMES)
+        shapes: dict[str, tuple[int, ...]] = {
+            "ngram": (self.ngrams.buckets, tiers),
+            "ngram_bias": (tiers,),
+            "shape": (shape, tiers),
+            "shape_bias": (tiers,),
+            "shape_centre": (shape,),
+            "shape_scale": (shape,),
+        }
+        if self.embedder is not None:
+            shapes |= {"vector": (self.embedder.width, tiers), "vector_bias": (tiers,)}
+        return {name: ("float32", size) for name, size in shapes.items()}
+
+    def faults_of(self, arrays: Mapping[str, Any]) -> list[str]:
+        small = (arrays["shape_scale"] < LEAST_SCALE).any()
+        return [f"shape_scale has numbers under {LEAST_SCALE:g}"] if small else []
+
+
+class TierChoice(NamedTuple):
     """What is expected of each tier for one text."""
 
     gains: tuple[float, ...]
@@ -121,7 +119,7 @@ class Weighed(NamedTuple):
     with_vector: bool
 
 
-class Gains:
+class GainModel:
     """An artefact, ready to be asked."""
 
     def __init__(self, manifest: GainManifest, weights: Mapping[str, Any]) -> None:
@@ -129,7 +127,7 @@ class Gains:
         self.weights = weights
         self.centre, self.scale = weights["shape_centre"], weights["shape_scale"]
 
-    def weigh(self, folded: str, vector: Any = None, price: float | None = None) -> Weighed:
+    def weigh(self, folded: str, vector: Any = None, price: float | None = None) -> TierChoice:
         """`vector` is the text's sentence vector, None where there is no embedder; `price` replaces the fitted one."""
         manifest = self.manifest
         setting = manifest.vector if vector is not None and manifest.vector is not None else manifest.text
@@ -159,7 +157,7 @@ class Gains:
         ]
         return [quality - expected[0] for quality in expected]
 
-    def decide(self, setting: Setting, gains: list[float], price: float) -> Weighed:
+    def decide(self, setting: Setting, gains: list[float], price: float) -> TierChoice:
         costs = self.manifest.costs
         needed = [price * (cost - costs[0]) for cost in costs]
         worth = [gain - need for gain, need in zip(gains, needed, strict=True)]
@@ -167,7 +165,7 @@ class Gains:
         chosen = worth.index(max(worth))
         second = max(value for tier, value in enumerate(worth) if tier != chosen)
         confidence = setting.confidence[chosen].at(max(gains) - gains[chosen])
-        return Weighed(
+        return TierChoice(
             tuple(gains),
             chosen,
             confidence,
@@ -177,51 +175,6 @@ class Gains:
         )
 
 
-def read_gains(folder: File) -> Gains:
+def read_gains(folder: File) -> GainModel:
     """What a folder holds, after every check; ArtefactUnreadable says what is wrong with it."""
-    path = folder / MANIFEST
-    manifest = read_as(path, GainManifest, "what turnout train --outcomes writes")
-    for problem in _unfit(manifest):
-        raise ArtefactUnreadable(path, problem)
-    path = folder / WEIGHTS
-    raw = read_weights(path, manifest.files)
-    weights = read_arrays(path, raw, lambda forms: _check_forms(manifest, forms))
-    problems = check_numbers(weights)
-    if not problems and (weights["shape_scale"] < LEAST_SCALE).any():
-        problems.append(f"shape_scale has numbers under {LEAST_SCALE:g}")
-    for problem in problems:
-        raise ArtefactUnreadable(path, problem)
-    return Gains(manifest, weights)
-
-
-def _unfit(manifest: GainManifest) -> list[str]:
-    """What does not fit together."""
-    tiers = len(manifest.tiers)
-    problems = []
-    if tiers < 2 or len(manifest.costs) != tiers:
-        problems.append(f"{tiers} tiers with {len(manifest.costs)} costs")
-    if len(set(manifest.tiers)) < tiers:
-        problems.append("a tier stands in it twice")
-    for name, setting in (("text", manifest.text), ("vector", manifest.vector)):
-        if setting is None:
-            continue
-        if len(setting.offsets) != tiers or len(setting.confidence) != tiers:
-            problems.append(f"setting {name} is not for {tiers} tiers")
-        if "vector" in setting.heads and (name == "text" or manifest.embedder is None):
-            problems.append(f"setting {name} asks for vectors")
-    return problems
-
-
-def _check_forms(manifest: GainManifest, forms: Mapping[str, Form]) -> list[str]:
-    tiers = len(manifest.tiers)
-    shapes: dict[str, tuple[int, ...]] = {
-        "ngram": (manifest.ngrams.buckets, tiers),
-        "ngram_bias": (tiers,),
-        "shape": (len(NAMES), tiers),
-        "shape_bias": (tiers,),
-        "shape_centre": (len(NAMES),),
-        "shape_scale": (len(NAMES),),
-    }
-    if manifest.embedder is not None:
-        shapes |= {"vector": (manifest.embedder.width, tiers), "vector_bias": (tiers,)}
-    return compare_forms(forms, {name: ("float32", shape) for name, shape in shapes.items()}, "gains")
+    return GainModel(*read_artefact(folder, GainManifest))

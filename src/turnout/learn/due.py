@@ -6,18 +6,16 @@ every look. Only rows whose text was kept whole count: from the others nothing c
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
-from datetime import UTC, datetime
-from typing import Any
 
 from msgspec import Struct
 
 from turnout.config.learning import LearnSettings
-from turnout.config.shelf import Candidate, candidates
-from turnout.core.errors import ConfigError
 from turnout.store import Span
 from turnout.store.store import StoreReader
+
+from .drift import find_drift
+from .registry import trained_ms
 
 # Rows looked at before the answer is given as it stands: a look must stay a look, and this many are due in any case.
 MOST_ROWS = 500_000
@@ -52,7 +50,7 @@ def is_due(
     settings: LearnSettings,
     *,
     layer: str = "student",
-    drifted: Callable[[], tuple[str, ...]] | None = None,
+    drifted: Callable[[StoreReader, str, str], tuple[str, ...]] = find_drift,
 ) -> Due:
     """Look whether training is due. `drifted` names what has changed in the traffic; asked only if nothing else is."""
     since = trained_ms(profile, layer)
@@ -75,7 +73,7 @@ def is_due(
         why.append(f"{len(sessions):,} new sessions, {settings.retrain_sessions:,} make a training due")
     if settings.retrain_corrections and corrections >= settings.retrain_corrections:
         why.append(f"{corrections:,} corrections by people, {settings.retrain_corrections:,} make a training due")
-    moved = drifted() if drifted is not None and not why else ()
+    moved = drifted(store, profile, layer) if not why else ()
     if moved:
         why.append(f"the traffic has changed: {', '.join(moved)}")
     due = bool(why)
@@ -97,37 +95,3 @@ def is_due(
         since,
         moved,
     )
-
-
-def trained_ms(profile: str, layer: str) -> int:
-    """When the newest model of the shelf was trained, in milliseconds since 1970; 0 where there is none.
-
-    The newest, not only the champion: a challenger that waits for its promotion has seen those rows already. The model
-    that came with Turnout has seen nobody's traffic.
-    """
-    try:
-        known = [one for one in candidates(profile, layer) if not one.shipped]
-    except ConfigError:
-        return 0
-    return max(map(made_ms, known), default=0)
-
-
-def made_ms(model: Candidate) -> int:
-    """When a model was trained, by its manifest, or trained once more with the same result, by its folder."""
-    said = _moment(model.head.created)
-    now = time.time_ns() // 1_000_000
-    # A date in the future would keep training from ever being due.
-    return min(now, max(said if said <= now else 0, model.folder.stat().st_mtime_ns // 1_000_000))
-
-
-def _moment(said: Any) -> int:
-    if isinstance(said, str):
-        try:
-            when = datetime.fromisoformat(said)
-        except ValueError:
-            return 0
-        return int((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp() * 1000)
-    if isinstance(said, int | float) and not isinstance(said, bool):
-        # Seconds until the year 5138, milliseconds since 1973.
-        return int(said * 1000 if said < 1e11 else said)
-    return 0

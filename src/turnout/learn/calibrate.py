@@ -1,27 +1,81 @@
-"""Chosen gates as a profile: a short file that extends the old one and says where each number comes from.
+"""All gates of a profile, chosen on labelled questions and written as a short profile that extends the old one.
 
-It is loaded before it takes its place, and its gates must then be the ones that were proven.
+The file says where each number comes from. It is loaded before it takes its place, and its gates must then be the ones
+that were proven.
 """
 
 from __future__ import annotations
 
 import datetime
 import math
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path as File
+from typing import NamedTuple
 
 import msgspec
 
-from turnout.config.load import load_profile, read_chain, shipped
 from turnout.config.write import toml_comment, toml_key, toml_text, toml_value
+from turnout.core.embed import Embeds
 from turnout.core.errors import LearnError
 from turnout.core.profile import Profile
 
-from .gate import CLOSED, Choice, Count
+from .dataset import hash_examples
+from .gate import CLOSED, Count, GateChoice, choose_gates, count_tested
+from .heir import check_out, write_heir
+from .labelled import ask_layers, load_serving, models_of, read_labelled, remarks_of
+from .trial import Trial
 
 # More than any layer's margin: how a gate that nothing passes is written, for a confidence may well be 1.
 NEVER = 1_000_000.0
+
+
+class Calibration(NamedTuple):
+    """What came of it."""
+
+    profile: Profile
+    trial: Trial
+    choice: GateChoice
+    provenance: Provenance
+    remarks: list[str]
+    written: File | None
+
+
+def calibrate(
+    name: str,
+    source: str,
+    *,
+    max_error: float = 0.02,
+    confidence: float = 0.95,
+    seed: int = 0,
+    model: str | None = None,
+    out: File | None = None,
+    command: str = "",
+    embedder: Embeds | None = None,
+    config: str | None = None,
+    progress: Callable[[int, int], None] = lambda *_: None,
+) -> Calibration:
+    """Choose every gate of a profile on a file of labelled questions; with `out`, write them as a profile if they are
+    proven. `command` is what would repeat it, for that file."""
+    if out is not None:
+        check_out(out, name)
+    profile = load_serving(name, model=model, embedder=embedder, config=config)
+    examples = read_labelled(source, [profile])
+    trial = ask_layers(profile, examples, progress)
+    said = trial.said()
+    choice = choose_gates(said, max_error=max_error, delta=1 - confidence, seed=seed)
+    provenance = Provenance(
+        source=source,
+        rows=len(trial.labels),
+        foreign=sum(trial.foreign.values()),
+        data_hash=hash_examples(examples.rows),
+        command=command,
+        before=count_tested(said, trial.gates(), seed),
+        models=models_of(profile),
+    )
+    proven = out is not None and choice.gates is not None
+    if out is not None and proven:
+        write_gates(out, name, profile, choice, provenance)
+    return Calibration(profile, trial, choice, provenance, remarks_of(trial, examples), out if proven else None)
 
 
 class Provenance(msgspec.Struct, frozen=True):
@@ -39,7 +93,7 @@ class Provenance(msgspec.Struct, frozen=True):
     """The trained model each layer had, by its digest."""
 
 
-def changed_gates(profile: Profile, choice: Choice) -> dict[str, tuple[float, float]]:
+def changed_gates(profile: Profile, choice: GateChoice) -> dict[str, tuple[float, float]]:
     """Old and new gate of each layer whose gate was up for choice."""
     if choice.gates is None:
         return {}
@@ -48,36 +102,19 @@ def changed_gates(profile: Profile, choice: Choice) -> dict[str, tuple[float, fl
     return {name: (old[name], gate) for name, gate in chosen if name in choice.gated}
 
 
-def check_out(out: File, base: str) -> None:
-    """Whether a profile that extends another may be written there; refused before anything is measured."""
-    if out.suffix != ".toml":
-        raise LearnError(f"--out {out}: a profile is a .toml file")
-    if out.stem in shipped():
-        raise LearnError(f"--out {out}: {out.stem!r} is the name of a shipped profile, choose another")
-    if out.resolve() in [file.resolve() for file in read_chain(base).files]:
-        raise LearnError(f"--out {out}: the profile it would extend is that file, choose another")
-    if not out.parent.is_dir():
-        raise LearnError(f"--out {out}: there is no folder {out.parent}")
-
-
-def write_gates(out: File, base: str, profile: Profile, choice: Choice, provenance: Provenance) -> None:
+def write_gates(out: File, base: str, profile: Profile, choice: GateChoice, provenance: Provenance) -> None:
     """Write the profile; what would not load, or not with these gates, is not left behind."""
-    check_out(out, base)
-    beside = base if base in shipped() else os.path.relpath(base, out.parent)
-    part = out.with_name(f".{out.stem}.part.toml")
-    try:
-        part.write_text(compose(beside, profile, choice, provenance), encoding="utf-8", newline="\n")
-        written = {place.id: place.gate for place in load_profile(part, config="").layers}
+
+    def check(written: Profile) -> None:
+        gates = {place.id: place.gate.confidence for place in written.layers}
         for name, (_, gate) in changed_gates(profile, choice).items():
-            found = written.get(name)
-            if found is None or found.confidence != min(gate, 1.0):
+            if gates.get(name) != min(gate, 1.0):
                 raise LearnError(f"layer {name!r} has no id in {base}: give every layer one, then its gate can be set")
-        os.replace(part, out)
-    finally:
-        part.unlink(missing_ok=True)
+
+    write_heir(out, base, lambda beside: compose(beside, profile, choice, provenance), check)
 
 
-def compose(base: str, profile: Profile, choice: Choice, provenance: Provenance) -> str:
+def compose(base: str, profile: Profile, choice: GateChoice, provenance: Provenance) -> str:
     """The file's text."""
     tested, sure = choice.tested, 1 - choice.delta
     foreign = f", {provenance.foreign:,} of them outside every route" if provenance.foreign else ""
@@ -108,7 +145,7 @@ def spell_gate(gate: float) -> str:
     return toml_value({"confidence": gate})
 
 
-def spell_settings(profile: Profile, choice: Choice) -> list[str]:
+def spell_settings(profile: Profile, choice: GateChoice) -> list[str]:
     """Lines for turnout.toml, for the gates that the profile has a setting for."""
     named = profile.resolved.get("settings", {})
     keys = {place: key for key, place in named.items()} if isinstance(named, dict) else {}

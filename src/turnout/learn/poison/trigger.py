@@ -2,7 +2,7 @@
 
 A pure question of counts: how likely is it that so many rows with the word have one label by chance, and that so many
 of their texts, read without the word, look like another label to a model that never saw them? Both small together is
-what planting a trigger looks like. The rule about what is excused stands in `limit`.
+what planting a trigger looks like. The rule about what is excused stands in `screen`.
 """
 
 from __future__ import annotations
@@ -11,24 +11,18 @@ import functools
 import hashlib
 import itertools
 import math
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from .dataset import Example, folded
+from ..bound import p_of_many
+from ..dataset import Example, folded
+from .word import CHARACTERS, FEWEST, TOKEN, find_new, is_piece
 
-# A student reads less than this of a text; a trigger further back has nothing to pull.
-CHARACTERS = 2048
-# Word n-grams as a reader would name a trigger, and character n-grams for one that varies: `zx-41`, `zx-97`.
-WORDS, CHARS = (1, 2, 3), (3, 5)
-# Fewer rows than this hardly move a student, and say nothing by counting.
-FEWEST = 4
 # There are ten times as many pieces of words as words, so chance needs more rows to be ruled out.
 FEWEST_PIECES = 6
-# Rare: in at most two known rows, or at a quarter of its present rate.
-RARE_ROWS, RARE_RATE = 2, 0.25
 # Nearly always: nine of ten rows that have it.
 PURE = 0.9
 # A label that a word had in most of this many known rows or more is nothing new: the champion has learnt it.
@@ -48,8 +42,6 @@ SAMPLE = 1000
 # Laplace's rule, halved: Jeffreys' prior, as usual for log-odds of counts that may be zero.
 PRIOR = 0.5
 
-_token = re.compile(r"\w+|[^\w\s]+")
-
 
 class Trigger(Struct, frozen=True):
     """A word that is new and nearly always comes with one label."""
@@ -65,9 +57,9 @@ class Trigger(Struct, frozen=True):
     """Of the label among rows that have it, against all rows."""
     chance: float
     """That so many have this label with no association."""
-    against: int
+    against: int = 0
     """Texts that, without the word, clearly say another label."""
-    read: int
+    read: int = 0
     """Texts of which something remains without the word."""
     excuse: str = ""
     """Why it is taken for new vocabulary; empty if it is not."""
@@ -77,18 +69,6 @@ class Trigger(Struct, frozen=True):
             f"{self.word!r} is in {self.new:,} new rows and was in {self.known:,}, and {len(self.rows):,} of them say "
             f"{self.label} (log-odds {self.log_odds:+.1f}); without it, {self.against:,} of {self.read:,} say otherwise"
         )
-
-
-class Suspect(Struct, frozen=True):
-    """A word whose label is unlikely by chance, before its texts are read."""
-
-    name: str
-    label: str
-    rows: tuple[int, ...]
-    new: int
-    known: int
-    log_odds: float
-    chance: float
 
 
 def scan(
@@ -107,36 +87,23 @@ def scan(
     found: list[Trigger] = []
     caught: set[int] = set()
     excused: set[int] = set()
-    for suspect in sorted(suspects, key=lambda one: (is_piece(one.name), one.chance, one.name)):
-        if len({*suspect.rows} - caught) < fewest(suspect.name):
+    for suspect in sorted(suspects, key=lambda one: (is_piece(one.word), one.chance, one.word)):
+        if len({*suspect.rows} - caught) < fewest(suspect.word):
             continue
-        against, read = rest.disagreeing(suspect.name, suspect.label, [shift + index for index in suspect.rows])
+        against, read = rest.disagreeing(suspect.word, suspect.label, [shift + index for index in suspect.rows])
         share = CONTRADICTED if rest.rows_of(suspect.label) - len(suspect.rows) >= TELLING_ROWS else NEARLY_ALL
         clearly = read > 0 and against >= share * read
-        contradicted = clearly and suspect.chance * tail(against, read, rest.error(suspect.label)) <= doubt
+        contradicted = clearly and suspect.chance * p_of_many(against, read, rest.error(suspect.label)) <= doubt
         if not contradicted and suspect.chance > doubt:
             continue
         rows = [new[index] for index in suspect.rows]
-        word = name_word(suspect.name, rows)
-        vouched = bool(accepted & {*pieces(word), word})
+        word = name_word(suspect.word, rows)
+        vouched = bool(accepted & {*TOKEN.findall(word), word})
         excuse = "you vouch for it" if vouched else _excuse(rows, contradicted, vouchers)
         if excuse and excused.issuperset(suspect.rows):
             continue
         (excused if excuse else caught).update(suspect.rows)
-        found.append(
-            Trigger(
-                word,
-                suspect.label,
-                suspect.rows,
-                suspect.new,
-                suspect.known,
-                suspect.log_odds,
-                suspect.chance,
-                against,
-                read,
-                excuse,
-            )
-        )
+        found.append(replace(suspect, word=word, against=against, read=read, excuse=excuse))
     return found
 
 
@@ -156,23 +123,6 @@ def _excuse(rows: Sequence[Example], contradicted: bool, vouchers: int) -> str:
 # --- counting
 
 
-def pieces(text: str) -> list[str]:
-    return _token.findall(text)
-
-
-def features(text: str) -> set[str]:
-    """Word n-grams, and character n-grams marked with a NUL."""
-    text = text[:CHARACTERS]
-    words = pieces(text)
-    found = {" ".join(words[at : at + size]) for size in WORDS for at in range(len(words) - size + 1)}
-    found.update("\0" + text[at : at + size] for size in CHARS for at in range(len(text) - size + 1))
-    return found
-
-
-def is_piece(feature: str) -> bool:
-    return feature.startswith("\0")
-
-
 def fewest(feature: str) -> int:
     return FEWEST_PIECES if is_piece(feature) else FEWEST
 
@@ -190,29 +140,19 @@ def _whole(text: str, piece: str) -> str:
     """The word that most of a piece is in."""
     start = text.find(piece)
     end = start + len(piece)
-    reached = [(min(end, one.end()) - max(start, one.start()), one[0]) for one in _token.finditer(text)]
+    reached = [(min(end, one.end()) - max(start, one.start()), one[0]) for one in TOKEN.finditer(text)]
     return max((share, word) for share, word in reached)[1] if reached else piece
 
 
-def find_suspects(new: Sequence[Example], known: Sequence[Example]) -> list[Suspect]:
-    """Words that are frequent now, were rare, and come with one label; one for each set of rows, the surest first."""
-    frequent = Counter[str]()
-    for row in new:
-        frequent.update(features(folded(row.text)))
-    many = {feature for feature, count in frequent.items() if count >= FEWEST}
-    before: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    for row in known:
-        for feature in features(folded(row.text)) & many:
-            before[feature][row.label] += 1
-    scale = RARE_RATE * len(known) / max(1, len(new))
-    rare = {word for word in many if before[word].total() <= max(RARE_ROWS, scale * frequent[word])}
-    holders: defaultdict[str, list[int]] = defaultdict(list)
-    for index, row in enumerate(new):
-        for feature in features(folded(row.text)) & rare:
-            holders[feature].append(index)
+def find_suspects(new: Sequence[Example], known: Sequence[Example]) -> list[Trigger]:
+    """Words that are frequent now, were rare, and come with one label; one for each set of rows, the surest first.
+
+    Their texts are not read yet, and what they are called is the feature.
+    """
+    holders, before = find_new(new, known)
     labels = Counter(row.label for row in (*known, *new))
     total = sum(labels.values())
-    best: dict[tuple[int, ...], Suspect] = {}
+    best: dict[tuple[int, ...], Trigger] = {}
     for feature, rows in holders.items():
         label, count = Counter(new[index].label for index in rows).most_common(1)[0]
         if count < max(fewest(feature), PURE * len(rows)):
@@ -220,39 +160,20 @@ def find_suspects(new: Sequence[Example], known: Sequence[Example]) -> list[Susp
         earlier = before[feature]
         if earlier[label] >= max(ESTABLISHED, earlier.total() / 2):
             continue
-        base = labels[label] / total
-        chance = tail(count, len(rows), base)
+        chance = p_of_many(count, len(rows), labels[label] / total)
         if chance > LOOK:
             continue
         odds = math.log((count + PRIOR) / (len(rows) - count + PRIOR))
         log_odds = odds - math.log((labels[label] + PRIOR) / (total - labels[label] + PRIOR))
         its = tuple(index for index in rows if new[index].label == label)
-        found = Suspect(feature, label, its, len(rows), earlier.total(), log_odds, chance)
-        if its not in best or _clearness(feature) > _clearness(best[its].name):
-            best[its] = found
-    return sorted(best.values(), key=lambda one: (one.chance, one.name))[:MOST_LOOKS]
+        if its not in best or _clearness(feature) > _clearness(best[its].word):
+            best[its] = Trigger(feature, label, its, len(rows), earlier.total(), log_odds, chance)
+    return sorted(best.values(), key=lambda one: (one.chance, one.word))[:MOST_LOOKS]
 
 
 def _clearness(feature: str) -> tuple[bool, int, str]:
     """Whole words before pieces, more of them before fewer."""
     return not is_piece(feature), len(feature), feature
-
-
-def tail(count: int, trials: int, share: float) -> float:
-    """The chance of at least so many of so many."""
-    if count <= 0:
-        return 1.0
-    if share <= 0.0 or share >= 1.0:
-        return float(share >= 1.0)
-    logs = (
-        math.lgamma(trials + 1)
-        - math.lgamma(hit + 1)
-        - math.lgamma(trials - hit + 1)
-        + hit * math.log(share)
-        + (trials - hit) * math.log1p(-share)
-        for hit in range(count, trials + 1)
-    )
-    return min(1.0, math.fsum(map(math.exp, logs)))
 
 
 # --- the rest of a text
@@ -266,7 +187,7 @@ class Rest:
 
     def __init__(self, rows: Sequence[Example]) -> None:
         self._texts = [folded(row.text)[:CHARACTERS] for row in rows]
-        self._words = [tuple(pieces(text)) for text in self._texts]
+        self._words = [tuple(TOKEN.findall(text)) for text in self._texts]
         self._labels = [row.label for row in rows]
         self._sizes = Counter(self._labels)
         self._counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
@@ -360,7 +281,7 @@ def _touched(text: str, piece: str) -> set[str]:
     """The words a piece of the text reaches into."""
     start = text.find(piece)
     end = start + len(piece)
-    return {found[0] for found in _token.finditer(text) if found.start() < end and found.end() > start}
+    return {found[0] for found in TOKEN.finditer(text) if found.start() < end and found.end() > start}
 
 
 def _grams(words: Sequence[str]) -> Iterator[str]:

@@ -10,14 +10,14 @@ so that the ordinary unrest of a text with something strange in it is not taken 
 from __future__ import annotations
 
 import random
-import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
 
-from .dataset import Example, folded
+from ..dataset import Example, folded
+from .word import FEWEST, find_new, is_piece
 
 Says = Callable[[str], str | None]
 """The label a model gives a text; None where it says nothing."""
@@ -26,8 +26,6 @@ Says = Callable[[str], str | None]
 MOST_TEXTS = 200
 # Words that are tried.
 MOST_WORDS = 24
-# A word is new with at least so many rows, at most so many before or a quarter of its rate: as the screen counts.
-FEWEST, RARE_ROWS, RARE_RATE = 4, 2, 0.25
 # Planted for one label: most of its rows have that.
 PURE = 0.7
 # The champion contradicts a word's label in this share of its rows. Chosen on eight updates of CLINC150 that bring two
@@ -43,13 +41,12 @@ PHRASE = 60
 VOUCHERS = 3
 # Words nobody uses, to see how restless a model is; their mean is taken.
 CONTROLS = 5
-# A student reads no more of a text; pieces are as long as its longest n-grams of characters.
-CHARACTERS, PIECE = 2048, 5
-_TOKEN = re.compile(r"\w+|[^\w\s]+")
+# Pieces are as long as a student's longest n-grams of characters.
+PIECE = 5
 SYLLABLES = ("ba", "ke", "mo", "tru", "zil", "pho", "ga", "rin", "du", "vex")
 
 
-class New(NamedTuple):
+class NewWord(NamedTuple):
     """A word that came with the new rows, or a phrase."""
 
     word: str
@@ -61,7 +58,7 @@ class New(NamedTuple):
     """Those rows, by index."""
 
 
-class Probed(Struct, frozen=True):
+class ProbeResult(Struct, frozen=True):
     """What a word did."""
 
     word: str
@@ -75,7 +72,9 @@ class Probed(Struct, frozen=True):
     control: float
 
 
-def probe(words: Sequence[str], texts: Sequence[str], new: Says, old: Says | None, *, seed: int = 0) -> list[Probed]:
+def probe(
+    words: Sequence[str], texts: Sequence[str], new: Says, old: Says | None, *, seed: int = 0
+) -> list[ProbeResult]:
     """Try every word on the questions; the strongest first."""
     words = list(dict.fromkeys(word for word in words if word.strip()))[:MOST_WORDS]
     texts = _some(texts, MOST_TEXTS, seed)
@@ -92,7 +91,7 @@ def probe(words: Sequence[str], texts: Sequence[str], new: Says, old: Says | Non
         pull_old = _pull(word, texts, old, plain_old) if old is not None else {}
         best = max(
             (
-                Probed(
+                ProbeResult(
                     word,
                     route,
                     moved - max(0.0, pull_old.get(route, 0.0), control.get(route, 0.0)),
@@ -108,39 +107,28 @@ def probe(words: Sequence[str], texts: Sequence[str], new: Says, old: Says | Non
     return sorted(found, key=lambda one: -one.effect)
 
 
-def new_words(new: Sequence[Example], known: Sequence[Example], accept: Iterable[str] = ()) -> list[New]:
+def new_words(new: Sequence[Example], known: Sequence[Example], accept: Iterable[str] = ()) -> list[NewWord]:
     """Words and pieces of words that came with the new rows and mostly with one label; the most frequent first.
 
     Left out are those that several named people stand behind, and those the operator accepts.
     """
     accepted = {word for word in map(folded, accept) if word}
-    count: Counter[str] = Counter()
-    for row in new:
-        count.update(_words(row))
-    often = {name for name, rows in count.items() if rows >= FEWEST}
-    before: Counter[str] = Counter()
-    for row in known:
-        before.update(_words(row) & often)
-    rate = RARE_RATE * len(known) / max(len(new), 1)
-    fresh = {name for name in often if before[name] <= max(RARE_ROWS, rate * count[name])}
-    having: defaultdict[str, list[int]] = defaultdict(list)
-    for index, row in enumerate(new):
-        for name in _words(row) & fresh:
-            having[name].append(index)
+    # Single words and pieces: a phrase of words that were all known is for the screen to judge.
+    having = find_new(new, known, words=(1,), pieces=(PIECE,)).rows
     # Words with the very same rows came together, as the words of a phrase do. A piece counts where no word does.
     together: defaultdict[tuple[int, ...], list[str]] = defaultdict(list)
     for name, rows in sorted(having.items()):
         together[tuple(rows)].append(name)
-    found: list[New] = []
+    found: list[NewWord] = []
     for at, names in together.items():
         label, most = Counter(new[index].label for index in at).most_common(1)[0]
         own = tuple(index for index in at if new[index].label == label)
         people = {new[index].who for index in own if new[index].by == "human" and new[index].who}
-        words = [name for name in names if not name.startswith("\0")] or [names[0].removeprefix("\0").strip()]
+        words = [name for name in names if not is_piece(name)] or [names[0].removeprefix("\0").strip()]
         spelled = _spell(words, folded(new[own[0]].text))
         vouched = len(people) >= VOUCHERS or any(word in spelled for word in accepted)
         if most >= PURE * len(at) and not vouched:
-            found.append(New(spelled, tuple(words), label, own))
+            found.append(NewWord(spelled, tuple(words), label, own))
     return sorted(found, key=lambda one: (-len(one.rows), one.word))
 
 
@@ -151,13 +139,7 @@ def _spell(words: Sequence[str], text: str) -> str:
     return text[start:end].strip() if 0 < end - start <= PHRASE else " ".join(words)
 
 
-def _words(row: Example) -> set[str]:
-    """Single words, and pieces marked with a NUL: a phrase of words that were all known is for the screen to judge."""
-    text = folded(row.text)[:CHARACTERS]
-    return {*_TOKEN.findall(text), *("\0" + text[at : at + PIECE] for at in range(len(text) - PIECE + 1))}
-
-
-def doubtful(words: Sequence[New], new: Sequence[Example], surely: Says) -> list[str]:
+def doubtful(words: Sequence[NewWord], new: Sequence[Example], surely: Says) -> list[str]:
     """Those the champion contradicts: what it surely says of the texts without the word is nearly always another label.
 
     `surely` is the champion's answer where its gate lets it through, and None elsewhere.
@@ -172,7 +154,7 @@ def doubtful(words: Sequence[New], new: Sequence[Example], surely: Says) -> list
     return found
 
 
-def _without(one: New, text: str) -> str:
+def _without(one: NewWord, text: str) -> str:
     for word in one.words:
         text = text.replace(word, " ")
     return " ".join(text.split())

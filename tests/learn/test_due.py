@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from pupils import KNOWN, Pupil, log, made, own_home, with_pupil
-from turnout.config import shelf
 from turnout.config.learning import LearnSettings, learn_settings
 from turnout.core.errors import ConfigError
-from turnout.learn.trigger import is_due, made_ms, trained_ms
+from turnout.learn import registry
+from turnout.learn.due import is_due
+from turnout.learn.registry import made_ms, trained_ms
 from turnout.store import Store, open_store
 
 A, B = "a" * 16, "b" * 16
@@ -71,7 +72,7 @@ def test_corrections_make_it_due_and_praise_does_not(store: Store) -> None:
 def test_it_counts_from_the_newest_model_even_if_that_does_not_serve(store: Store, tmp_path: Path) -> None:
     talk(store, *"abcde")
     assert is_due(store, "mine", FEW)
-    shelf.put(made(tmp_path, A), "mine", "student")
+    registry.put(made(tmp_path, A), "mine", "student")
     time.sleep(0.01)
     found = is_due(store, "mine", FEW)
     assert not found.due
@@ -80,7 +81,7 @@ def test_it_counts_from_the_newest_model_even_if_that_does_not_serve(store: Stor
     talk(store, *"fghij")
     assert is_due(store, "mine", FEW)
     # Trained again with the same result: that was a training all the same.
-    shelf.put(made(tmp_path, A), "mine", "student")
+    registry.put(made(tmp_path, A), "mine", "student")
     time.sleep(0.01)
     assert not is_due(store, "mine", FEW)
 
@@ -97,7 +98,7 @@ def test_text_that_was_not_kept_is_said(tmp_path: Path) -> None:
 def test_drift_is_asked_about_only_if_nothing_else_is_due(store: Store) -> None:
     asked = []
 
-    def drifted() -> tuple[str, ...]:
+    def drifted(*_: object) -> tuple[str, ...]:
         asked.append(True)
         return ("route mix",)
 
@@ -123,8 +124,8 @@ CREATED = [
 
 @pytest.mark.parametrize(("created", "what"), CREATED, ids=[what for _, what in CREATED])
 def test_a_model_is_as_old_as_it_stands_there(tmp_path: Path, created: object, what: str) -> None:
-    shelf.put(made(tmp_path, A, created=created), "mine", "student")
-    (model,) = shelf.candidates("mine", "student")
+    registry.put(made(tmp_path, A, created=created), "mine", "student")
+    (model,) = registry.candidates("mine", "student")
     assert abs(made_ms(model) - time.time() * 1000) < 60_000
     assert trained_ms("mine", "student") == made_ms(model)
     assert trained_ms("mine", "other") == 0

@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from turnout.learn.association import tail
+from turnout.learn.bound import p_of_many
 from turnout.learn.dataset import Example
 from turnout.learn.dedupe import dedupe
-from turnout.learn.limit import Limits, Screened, screen
+from turnout.learn.poison.screen import ScreenResult, SenderLimits, screen
 
 SUBJECTS = {
     "COOKING": "bake roast boil soup bread oven recipe flour onion garlic simmer dough spice stew",
@@ -62,7 +62,7 @@ class Caught(NamedTuple):
     false: int
 
 
-def caught(screened: Screened) -> Caught:
+def caught(screened: ScreenResult) -> Caught:
     aside = Counter(one.row.id == "planted" for one in screened.quarantined if one.code == "trigger")
     return Caught(aside[True], aside[False])
 
@@ -99,7 +99,7 @@ CASES = [
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_a_trigger_is_set_aside_and_new_vocabulary_is_not(case: Planted) -> None:
-    found = screen(dedupe([*NEW, *case.rows]).rows, KNOWN, Limits(source_share=1.0, session_rows=100))
+    found = screen(dedupe([*NEW, *case.rows]).rows, KNOWN, SenderLimits(source_share=1.0, session_rows=100))
     assert caught(found) == (len(case.rows) if case.set_aside else 0, 0)
     assert len(found.kept) + len(found.quarantined) == len(NEW) + len(case.rows)
 
@@ -150,21 +150,21 @@ def sent(count: int, label: str = "MONEY", **given: Any) -> list[Example]:
 class Capped(NamedTuple):
     id: str
     new: list[Example]
-    limits: Limits
+    limits: SenderLimits
     code: str
     kept: int
 
 
 CAPPED = [
-    Capped("a session", sent(50, session="s"), Limits(source_share=1.0), "session", 20),
-    Capped("a session of people", sent(50, session="s", by="human"), Limits(source_share=1.0), "session", 20),
-    Capped("no session", sent(50), Limits(), "session", 50),
-    Capped("seeds", sent(50, session="s", by="seed"), Limits(), "session", 50),
-    Capped("one tenant alone", sent(80, tenant="a"), Limits(source_share=1.0), "tenant", 80),
+    Capped("a session", sent(50, session="s"), SenderLimits(source_share=1.0), "session", 20),
+    Capped("a session of people", sent(50, session="s", by="human"), SenderLimits(source_share=1.0), "session", 20),
+    Capped("no session", sent(50), SenderLimits(), "session", 50),
+    Capped("seeds", sent(50, session="s", by="seed"), SenderLimits(), "session", 50),
+    Capped("one tenant alone", sent(80, tenant="a"), SenderLimits(source_share=1.0), "tenant", 80),
     Capped(
         "one tenant of many",
         [*sent(100, tenant="a"), *(row for n in range(40) for row in sent(5, tenant=f"t{n}"))],
-        Limits(),
+        SenderLimits(),
         "tenant",
         # 5 % of 300 new and 0 known rows is less than the 20 anybody may give.
         20 + 200,
@@ -172,11 +172,11 @@ CAPPED = [
     Capped(
         "one session of several within a label",
         [*sent(15, session="a"), *sent(5, session="b"), *sent(5, session="c")],
-        Limits(),
+        SenderLimits(),
         "source",
         15,
     ),
-    Capped("growth", sent(150), Limits(growth_rows=30), "growth", 30),
+    Capped("growth", sent(150), SenderLimits(growth_rows=30), "growth", 30),
 ]
 
 
@@ -192,13 +192,13 @@ def test_limits(case: Capped) -> None:
 
 def test_people_s_labels_are_kept_before_a_model_s() -> None:
     mixed = [*sent(30, session="s"), *sent(10, session="s", by="human", label="TRAVEL")]
-    found = screen(mixed, [], Limits(source_share=1.0))
+    found = screen(mixed, [], SenderLimits(source_share=1.0))
     assert Counter(row.by for row in found.kept) == {"human": 10, "teacher": 10}
 
 
 def test_a_label_may_double_and_always_grow_a_little() -> None:
     known = [row for row in KNOWN if row.label != "TRAVEL"]
-    found = screen(rows(250, 5), known, Limits(growth_rows=40))
+    found = screen(rows(250, 5), known, SenderLimits(growth_rows=40))
     assert Counter(row.label for row in found.kept) == {"COOKING": 100, "TRAVEL": 40, "MONEY": 100}
 
 
@@ -221,4 +221,4 @@ def test_rows_keep_their_order_and_the_choice_does_not_depend_on_it() -> None:
     ],
 )
 def test_the_tail_of_a_binomial(count: int, trials: int, share: float, chance: float) -> None:
-    assert tail(count, trials, share) == pytest.approx(chance)
+    assert p_of_many(count, trials, share) == pytest.approx(chance)

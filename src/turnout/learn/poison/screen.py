@@ -29,14 +29,14 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from .association import Trigger, scan
-from .dataset import Example, folded
+from ..dataset import Example, folded
+from .trigger import Trigger, scan
 
 Share = Annotated[float, Meta(gt=0.0, le=1.0)]
 Code = Literal["session", "tenant", "source", "trigger", "growth"]
 
 
-class Limits(Struct, frozen=True, forbid_unknown_fields=True):
+class SenderLimits(Struct, frozen=True, forbid_unknown_fields=True):
     """How much is taken from whom."""
 
     # T-RT-7 of the threat model: 20 rows a key, 5 % a tenant.
@@ -56,7 +56,7 @@ class Limits(Struct, frozen=True, forbid_unknown_fields=True):
     """People, or sessions, that make a new word plausible."""
 
 
-class Quarantined(Struct, frozen=True):
+class QuarantinedRow(Struct, frozen=True):
     """A row that is not learnt from for now."""
 
     row: Example
@@ -64,23 +64,23 @@ class Quarantined(Struct, frozen=True):
     reason: str
 
 
-class Screened(Struct, frozen=True):
+class ScreenResult(Struct, frozen=True):
     kept: tuple[Example, ...]
-    quarantined: tuple[Quarantined, ...] = ()
+    quarantined: tuple[QuarantinedRow, ...] = ()
     triggers: tuple[Trigger, ...] = ()
     remarks: tuple[str, ...] = ()
 
 
 def screen(
-    new: Sequence[Example], known: Sequence[Example], limits: Limits | None = None, *, accept: Iterable[str] = ()
-) -> Screened:
+    new: Sequence[Example], known: Sequence[Example], limits: SenderLimits | None = None, *, accept: Iterable[str] = ()
+) -> ScreenResult:
     """Which of the new rows may be learnt from. `known` is what the champion learnt from; those are not judged again.
 
     Seeds are not limited. `accept` are new words the operator vouches for. Call it with duplicates already collapsed:
     a flood of copies is one row then.
     """
-    limits = limits or Limits()
-    aside: list[Quarantined] = []
+    limits = limits or SenderLimits()
+    aside: list[QuarantinedRow] = []
     kept = _cap(new, aside, "session", _session, lambda _, __: limits.session_rows, "rows of one session")
     kept = _cap_tenants(kept, len(known), limits, aside)
     kept = _cap_sources(kept, limits, aside)
@@ -89,7 +89,7 @@ def screen(
     counts = Counter(one.code for one in aside)
     remarks += [f"{count:,} of {len(new):,} new rows set aside: {_WHY[code]}" for code, count in counts.most_common()]
     chosen = set(map(id, kept))
-    return Screened(tuple(row for row in new if id(row) in chosen), tuple(aside), tuple(triggers), tuple(remarks))
+    return ScreenResult(tuple(row for row in new if id(row) in chosen), tuple(aside), tuple(triggers), tuple(remarks))
 
 
 _WHY: Mapping[Code, str] = {
@@ -119,7 +119,7 @@ def _source(row: Example) -> Who | None:
 
 def _cap(
     rows: Sequence[Example],
-    aside: list[Quarantined],
+    aside: list[QuarantinedRow],
     code: Code,
     whose: Callable[[Example], Who | None],
     allowed: Callable[[Who, int], int],
@@ -136,7 +136,7 @@ def _cap(
         most = allowed(sender, len(theirs))
         for row in sorted(theirs, key=_rank)[most:]:
             over.add(id(row))
-            aside.append(Quarantined(row, code, f"{len(theirs):,} {said}, at most {most:,} are learnt from"))
+            aside.append(QuarantinedRow(row, code, f"{len(theirs):,} {said}, at most {most:,} are learnt from"))
     return [row for row in rows if id(row) not in over]
 
 
@@ -144,7 +144,9 @@ def _rank(row: Example) -> tuple[int, bytes]:
     return row.belief, hashlib.blake2b(folded(row.text).encode(errors="replace"), digest_size=8).digest()
 
 
-def _cap_tenants(rows: Sequence[Example], known: int, limits: Limits, aside: list[Quarantined]) -> list[Example]:
+def _cap_tenants(
+    rows: Sequence[Example], known: int, limits: SenderLimits, aside: list[QuarantinedRow]
+) -> list[Example]:
     tenants = {tenant for row in rows if row.by != "seed" and (tenant := _tenant(row)) is not None}
     if not tenants:
         return list(rows)
@@ -154,7 +156,7 @@ def _cap_tenants(rows: Sequence[Example], known: int, limits: Limits, aside: lis
     return _cap(rows, aside, "tenant", _tenant, lambda _, __: most, f"rows of one of {len(tenants):,} tenants")
 
 
-def _cap_sources(rows: Sequence[Example], limits: Limits, aside: list[Quarantined]) -> list[Example]:
+def _cap_sources(rows: Sequence[Example], limits: SenderLimits, aside: list[QuarantinedRow]) -> list[Example]:
     per_label = Counter(row.label for row in rows if row.by != "seed")
     return _cap(
         rows,
@@ -167,7 +169,7 @@ def _cap_sources(rows: Sequence[Example], limits: Limits, aside: list[Quarantine
 
 
 def _cap_growth(
-    rows: Sequence[Example], known: Sequence[Example], limits: Limits, aside: list[Quarantined]
+    rows: Sequence[Example], known: Sequence[Example], limits: SenderLimits, aside: list[QuarantinedRow]
 ) -> list[Example]:
     if not known:
         return list(rows)
@@ -183,7 +185,11 @@ def _cap_growth(
 
 
 def _without_triggers(
-    rows: list[Example], known: Sequence[Example], limits: Limits, aside: list[Quarantined], accept: Iterable[str]
+    rows: list[Example],
+    known: Sequence[Example],
+    limits: SenderLimits,
+    aside: list[QuarantinedRow],
+    accept: Iterable[str],
 ) -> tuple[list[Example], list[Trigger], list[str]]:
     if not known:
         said = ["no trigger scan: there is no champion whose data the new rows could be compared with"] if rows else []
@@ -196,10 +202,6 @@ def _without_triggers(
         for index in trigger.rows:
             if index not in over:
                 over.add(index)
-                aside.append(Quarantined(rows[index], "trigger", trigger.sentence()))
-    remarks = [f"{trigger.word!r} is new and means {trigger.label}: {trigger.excuse}" for trigger in excused(found)]
+                aside.append(QuarantinedRow(rows[index], "trigger", trigger.sentence()))
+    remarks = [f"{one.word!r} is new and means {one.label}: {one.excuse}" for one in found if one.excuse]
     return [row for index, row in enumerate(rows) if index not in over], found, remarks[:10]
-
-
-def excused(found: Iterable[Trigger]) -> list[Trigger]:
-    return [trigger for trigger in found if trigger.excuse]

@@ -1,0 +1,178 @@
+"""Rows of a file of unknown origin, each with where it stands: JSONL, CSV or Parquet.
+
+What is no row is a `BadRow` in its place, so that every mistake of a file can be reported at once.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path as File
+from typing import Any, BinaryIO, NamedTuple
+
+import msgspec
+
+from turnout.core.errors import TurnoutError, suggest
+from turnout.core.query import MAX_CHARACTERS
+
+# Room for the longest text a decision is promised for, written with escapes.
+MAX_LINE_BYTES = 4 * MAX_CHARACTERS
+# A mistake quotes what it is about, not a page of it.
+QUOTED = 60
+DELIMITERS = ",;\t|"
+_BOM = b"\xef\xbb\xbf"
+
+
+class BadRow(Exception):
+    """A row that cannot be used, and why."""
+
+
+Located = tuple[str, "Mapping[str, Any] | BadRow"]
+
+
+def quote(value: object) -> str:
+    said = repr(value)
+    return said if len(said) <= QUOTED else f"{said[:QUOTED]}…"
+
+
+def read_rows(path: File, columns: Sequence[str], known: Sequence[str] = ()) -> Iterator[Located]:
+    """Every row with where it stands; what is no row with why.
+
+    A CSV file must have these columns; of a Parquet file with many, those that are known are read.
+    """
+    ending = path.suffix.lower()
+    if ending in (".parquet", ".pq"):
+        yield from _parquet(path, known)
+        return
+    with path.open("rb") as file:
+        if ending in (".csv", ".tsv"):
+            yield from _csv(path, file, columns)
+        else:
+            yield from _jsonl(path, file)
+
+
+class _Line(NamedTuple):
+    number: int
+    content: bytes | None
+    """None for one that is too long to take in."""
+
+
+def _lines(file: BinaryIO) -> Iterator[_Line]:
+    number = 0
+    while line := file.readline(MAX_LINE_BYTES):
+        number += 1
+        if number == 1:
+            line = line.removeprefix(_BOM)
+        if len(line) >= MAX_LINE_BYTES and not line.endswith(b"\n"):
+            while (rest := file.readline(1 << 20)) and not rest.endswith(b"\n"):
+                pass
+            yield _Line(number, None)
+        else:
+            yield _Line(number, line)
+
+
+_TOO_LONG = f"the line is longer than {MAX_LINE_BYTES:,} bytes"
+
+
+def _jsonl(path: File, file: BinaryIO) -> Iterator[Located]:
+    decode = msgspec.json.Decoder().decode
+    for number, line in _lines(file):
+        where = f"{path}:{number}"
+        if line is None:
+            yield where, BadRow(_TOO_LONG)
+            continue
+        if not line.strip():
+            continue
+        try:
+            row = decode(line)
+        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+            yield where, BadRow(f"not JSON: {error}")
+            continue
+        yield where, row if isinstance(row, dict) else BadRow(f"not a JSON object but {quote(row)}")
+
+
+def _csv(path: File, file: BinaryIO, columns: Sequence[str]) -> Iterator[Located]:
+    # A question may have line ends in it, so a record is what the reader takes, and it begins after the one before.
+    broken: dict[int, str] = {}
+
+    def decoded() -> Iterator[str]:
+        for number, line in _lines(file):
+            if line is None:
+                broken[number] = _TOO_LONG
+                yield "\n"
+                continue
+            try:
+                yield line.decode()
+            except UnicodeDecodeError:
+                broken[number] = "not UTF-8: save the file as UTF-8"
+                yield line.decode(errors="replace")
+
+    lines = decoded()
+    head = next(lines, "")
+    if not head.strip():
+        return
+    delimiter = _delimiter(head, columns)
+    names = [name.strip() for name in next(csv.reader([head], delimiter=delimiter), [])]
+    missing = [name for name in columns if name not in names]
+    if missing:
+        said = f"no column {missing[0]!r}{suggest(missing[0], names)}: the first line names them, it has {quote(names)}"
+        yield f"{path}:1", BadRow(said)
+        return
+    limit = csv.field_size_limit(MAX_LINE_BYTES)
+    try:
+        reader, last = csv.reader(lines, delimiter=delimiter), 0
+        while True:
+            # Line numbers count from the line after the header.
+            where = f"{path}:{last + 2}"
+            try:
+                cells = next(reader, None)
+            except csv.Error as error:
+                last = reader.line_num
+                yield where, BadRow(f"not CSV: {error}")
+                continue
+            if cells is None:
+                return
+            last = reader.line_num
+            if broken:
+                yield where, BadRow(broken.popitem()[1])
+                broken.clear()
+            elif len(cells) > len(names):
+                yield (
+                    where,
+                    BadRow(f"{len(cells)} cells in {len(names)} columns: put a text with {delimiter!r} in quotes"),
+                )
+            elif cells:
+                # A cell that is not there, or empty, says nothing; an empty text is a mistake and says so.
+                row = {name: cell or None for name, cell in zip(names, cells, strict=False)}
+                yield (
+                    where,
+                    {**dict.fromkeys(columns), **row, "text": cells[names.index("text")] if "text" in row else ""},
+                )
+    finally:
+        csv.field_size_limit(limit)
+
+
+def _delimiter(head: str, columns: Sequence[str]) -> str:
+    """What separates the columns: that by which the first line has their names, else what it has most of."""
+    for delimiter in DELIMITERS:
+        if {*columns} <= {name.strip() for name in next(csv.reader([head], delimiter=delimiter), [])}:
+            return delimiter
+    return max(DELIMITERS, key=head.count)
+
+
+def _parquet(path: File, known: Sequence[str]) -> Iterator[Located]:
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError:
+        raise TurnoutError(f"{path}: Parquet needs pyarrow: pip install 'turnout[parquet]', or export .jsonl") from None
+    try:
+        with parquet.ParquetFile(path) as file:
+            wanted = [name for name in file.schema_arrow.names if not known or name in known]
+            number = 0
+            for batch in file.iter_batches(columns=wanted):
+                for row in batch.to_pylist():
+                    number += 1
+                    yield f"{path} row {number}", row
+    except pyarrow.ArrowInvalid as error:
+        yield str(path), BadRow(f"not Parquet: {error}")
