@@ -73,6 +73,9 @@ class Runtime:
         self.models = Models(slots, Client(slots.egress))
         self.profile = self._default(self.models)
         self._live = {self.profile: self._load(self.profile, self.models)}
+        """What follows the files of each profile in use."""
+        self._routers = _routers(self._live)
+        """What is used: a profile that has changed waits until everything else is sound, too."""
         self._unusable: dict[str, str] = {}
         """What was last said of profiles that were asked for and cannot be used."""
         self._stamp = _stamp(config)
@@ -92,7 +95,7 @@ class Runtime:
     @property
     def router(self) -> Router:
         """The default profile's."""
-        return self._live[self.profile].router
+        return self._routers[self.profile]
 
     def check_offered(self, name: str) -> None:
         """Raise UnknownProfile for a name that is not offered here. Files are looked for only once."""
@@ -107,7 +110,8 @@ class Runtime:
             async with self._reloading:
                 if name not in self._live:  # another request may have built it meanwhile
                     self._live[name] = await self._build(name)
-        return self._live[name].router
+                    self._routers[name] = self._live[name].router
+        return self._routers[name]
 
     async def _build(self, name: str) -> LiveRouter:
         try:
@@ -157,10 +161,11 @@ class Runtime:
             except EmbedderError as error:
                 return Reload("kept", problems=[readable(str(error))])
             self._allow(models.slots)
-            self.models, self.profile, self._live = models, self._default(models), live
+            self.models, self.profile = models, self._default(models)
+            self._live, self._routers = live, _routers(live)
             for told in self.on_reload:
                 told()
-        hashes = {name: one.router.profile.hash for name, one in live.items()}
+        hashes = {name: router.profile.hash for name, router in self._routers.items()}
         return Reload("reloaded", self.profile, hashes, sorted(models.slots.slots))
 
     async def _read_again(self) -> tuple[Models, dict[str, LiveRouter]]:
@@ -196,6 +201,10 @@ class Runtime:
         await self.models.client.close()
         if self.store is not None:
             await asyncio.to_thread(self.store.close)
+
+
+def _routers(live: dict[str, LiveRouter]) -> dict[str, Router]:
+    return {name: one.router for name, one in live.items()}
 
 
 def _check_models(old: Slots, new: Slots) -> None:
