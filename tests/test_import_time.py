@@ -85,7 +85,7 @@ WATCH = """
 import sys
 seen = []
 def watch(event, args):
-    if event == "open":
+    if event == "open" and not isinstance(args[0], int):  # by its number: what was opened is being compiled
         path = str(args[0])
         if not path.endswith((".py", ".pyc", ".so", ".pyd", ".pth")) and "__pycache__" not in path:
             seen.append(f"open {path}")

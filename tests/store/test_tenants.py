@@ -18,6 +18,7 @@ from stored import Statement, ask, statements, taught, with_model
 from turnout import Decision, Verdict
 from turnout.core.errors import StoreError, UnknownDecision
 from turnout.store import Outcome, Records, Span, Store, open_store, sql
+from turnout.store.store import StoreReader
 
 SESSIONS = ("s", "t")
 TEXTS = ("Define entropy", "What is the weather tomorrow and who won the match yesterday?")
@@ -43,6 +44,7 @@ READS: dict[str, list[Read]] = {
     ],
     "profile": [lambda records: None],  # by hash: see `sees_its_own`
     "contract": [lambda records: None],  # the profile's
+    "patterns": [lambda records: None],  # the profile's
     "outcome": [lambda records, ident: records.outcome(ident)],
     "feedback": [lambda records, ident: records.feedback(ident)],
     "judge": [lambda records, ident: records.judge(ident, "right", by="me")],
@@ -79,7 +81,7 @@ def test_every_method_has_a_row() -> None:
 def test_the_store_itself_reads_nothing_for_nobody() -> None:
     """What is not bound to a tenant tells no row: whose there are, what was counted, and the server's own keys. The
     one exception says so in its name and is the operator's: see test_all_tenants.py."""
-    public = {name for name in vars(Store) if not name.startswith("_")}
+    public = {name for kind in (Store, StoreReader) for name in vars(kind) if not name.startswith("_")}
     writing = {"record", "append", "settle", "reply", "spend", "close_account", "flush", "close"}
     assert public == writing | {"records", "all_records", "tenants", "counts", "keys", "is_strict"}
 
@@ -179,6 +181,8 @@ class World:
         assert sorted(label.id for label in records.labels()) == sorted(ids)
         assert records.stats().decisions == sum(session.decisions for session in records.sessions()) == len(made)
         assert sum(one.decisions for one in records.checked()) == len(made)
+        asked = {"profile": None, "key_id": None, "above": "", "most": 1000}
+        assert {ident for ident, _ in records._read(sql.ASKED, **Span().values(), **asked)} <= set(ids)
         assert sum(one.count for one in records.rule_counts()) == len(records.breaches(most=10_000))
         if made:
             assert records.stats().latency_us["max"] == max(decision.elapsed_ns for decision in made) / 1000

@@ -226,7 +226,7 @@ class Router:
             by, who = "fallback", "F"
             remarks = (_fallback_reason(tuple(said)),)
         if reading.notes or profile.adjust or query.ceiling is not None:
-            routes, how, more = self._adjust(reading, routes, how)
+            routes, how, more = self._adjust(reading, query.ceiling, routes, how)
             remarks += more
         remarks += unsplit
         asked = tuple(trace)
@@ -251,7 +251,7 @@ class Router:
         )
 
     def _adjust(
-        self, reading: Reading, routes: tuple[str, ...], how: str
+        self, reading: Reading, ceiling: str | None, routes: tuple[str, ...], how: str
     ) -> tuple[tuple[str, ...], str, tuple[Reason, ...]]:
         """What changes the routes after the cascade, each change with its reason."""
         profile = self.profile
@@ -266,7 +266,7 @@ class Router:
             else:
                 told = f"an adjustment failed and changed nothing: {_complain(change)}"
                 remarks.append(Reason("adjust.error", told))
-        if (ceiling := reading.query.ceiling) is not None:
+        if ceiling is not None:
             allowed = profile.routes_up_to(ceiling)
             clamped = tuple(dict.fromkeys(route if route in allowed else ceiling for route in routes))
             if clamped != routes:
@@ -285,7 +285,7 @@ class Router:
         started: int,
     ) -> Decision:
         remarks = (Reason(code, text),)
-        routes, how, more = self._adjust(reading, (default.route,), "-")
+        routes, how, more = self._adjust(reading, reading.query.ceiling, (default.route,), "-")
         ident, elapsed = stamp(started, (), part)
         return Decision(
             self.profile,

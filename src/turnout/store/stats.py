@@ -149,11 +149,11 @@ class _Step(Struct):
 class _Recorded(Struct):
     """Of a decision's JSON form, what tells which models were asked for it."""
 
-    by: str
-    outcome: str
-    reasons: tuple[Reason, ...]
-    trace: tuple[_Step, ...]
-    parts: tuple[_Recorded, ...]
+    by: str = ""
+    outcome: str = ""
+    reasons: tuple[Reason, ...] = ()
+    trace: tuple[_Step, ...] = ()
+    parts: tuple[_Recorded, ...] = ()
 
     def calls(self) -> Iterator[str]:
         """The model of each call, empty where it is not known; an answer from the cache is no call."""
@@ -161,7 +161,7 @@ class _Recorded(Struct):
             kind = kinds().get(step.kind)
             if kind is None or kind.cost != "network" or step.ended in ("passed", "skipped", "breaker"):
                 continue
-            if step.layer == self.by and self.outcome[0] == "C":
+            if step.layer == self.by and self.outcome[:1] == "C":
                 continue
             told = (reason.text for reason in (*step.reasons, *self.reasons) if reason.code == "llm.answer")
             yield next(told, "").partition(" says ")[0]
