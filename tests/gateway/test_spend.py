@@ -580,6 +580,7 @@ def group(*tools: Any) -> dict[str, Any]:
     return {"type": "namespace", "name": "n", "tools": list(tools)}
 
 
+CLEAR = {"type": "clear_thinking_20251015", "keep": "all"}
 UNPRICED = [
     Unpriced("priority", "openai-chat", {"service_tier": "priority"}),
     Unpriced("priority-responses", "openai-responses", {"service_tier": "priority"}),
@@ -589,6 +590,8 @@ UNPRICED = [
     Unpriced("search", "openai-chat", {"web_search_options": {"x": 1}}),
     Unpriced("background", "openai-responses", {"background": True}),
     Unpriced("compaction", "anthropic-messages", {"context_management": {"edits": [{"type": "compact"}]}}),
+    Unpriced("compaction-too", "anthropic-messages", {"context_management": {"edits": [CLEAR, {"type": "compact"}]}}),
+    Unpriced("management-unreadable", "anthropic-messages", {"context_management": [CLEAR]}),
     Unpriced("compaction-responses", "openai-responses", {"context_management": [{"type": "compaction"}]}),
     Unpriced("fast", "anthropic-messages", {"speed": "fast"}),
     Unpriced("web-search", "anthropic-messages", {"tools": [{"type": "web_search_20250305", "name": "s"}]}, True),
@@ -612,6 +615,14 @@ def test_what_has_no_price_is_not_asked_for_under_a_budget(tmp_path: Path, case:
         assert bench.rows() == (1, 1)
         free = await bench.gateway.handle(case.wire, bare(case.wire, max_tokens=16, **case.more), caller(), {})
         assert free.status == 200
+
+    on_bench(tmp_path, scenario)
+
+
+def test_a_conversation_may_leave_out_what_it_no_longer_needs(tmp_path: Path) -> None:
+    async def scenario(bench: Bench) -> None:
+        wanted = {"context_management": {"edits": [CLEAR, {"type": "clear_tool_uses_20250919"}]}}
+        assert (await send(bench, "anthropic-messages", Budget(1.0), max_tokens=16, **wanted)).status == 200
 
     on_bench(tmp_path, scenario)
 

@@ -23,6 +23,7 @@ from .format import (
     check_count,
     count_at,
     decoded,
+    mentions,
     prepare,
     text_at,
     words_of,
@@ -96,6 +97,10 @@ class BlockType(Struct):
     type: str = ""
 
 
+class ContextManagement(Struct):
+    edits: list[BlockType]
+
+
 class AnthropicMessage(Struct):
     role: Name
     content: str | list[Block] = ""
@@ -115,6 +120,7 @@ class MessageEvent(Struct):
 _event = msgspec.json.Decoder(MessageEvent)
 _start = msgspec.json.Decoder(MessageStart | None)
 _typed = msgspec.json.Decoder(BlockType)
+_edits = msgspec.json.Decoder(ContextManagement)
 _blocks = msgspec.json.Decoder(list[Block])
 _string = msgspec.json.Decoder(str | None)
 prepare(list[AnthropicMessage], str | list[Block], BlockType)
@@ -123,13 +129,23 @@ prepare(list[AnthropicMessage], str | list[Block], BlockType)
 class MessagesFormat(Format):
     wire: Wire = "anthropic-messages"
     input = ("messages", "system", "tools", "output_format", "output_config")
-    unpriced = ("speed", "inference_geo", "context_management")
+    unpriced = ("speed", "inference_geo")
     client_tools = ("custom", "bash_", "text_editor_", "computer_", "memory_")
     hosted = ("mcp_servers", "container")
 
     def read(self, body: bytes) -> ModelRequest:
         request = super().read(body)
         return replace(request, caches=True) if "cache_control" in request.fields else request
+
+    def surcharge(self, fields: Mapping[str, Raw], parts: Sequence[MessagePart]) -> str:
+        """Leaving out what a conversation no longer needs costs nothing; having it summarised does."""
+        if not mentions(fields, ("context_management",)):
+            return ""
+        try:
+            edits = _edits.decode(fields["context_management"]).edits
+        except UNREADABLE:
+            return "context_management"
+        return "" if all(edit.type.startswith("clear_") for edit in edits) else "context_management"
 
     def read_messages(self, fields: Mapping[str, Raw]) -> list[Message]:
         messages: list[AnthropicMessage] = decoded(fields, "messages", list[AnthropicMessage], [])
