@@ -344,7 +344,8 @@ class Journal:
             restored = self.spool.restore()
         except OSError as error:
             # What is in a removed file can still be committed; only a crash before that would lose it.
-            said = f"{self.spool.folder} was removed while in use and cannot be made again: {error}"
+            # Without the name of the file, which is another at every attempt.
+            said = f"{self.spool.folder} was removed while in use and cannot be made again: {error.strerror or error}"
             _say(said, self._spool_trouble)
             return
         if restored:
