@@ -32,6 +32,7 @@ from statistics import fmean, median
 from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 from rich.console import Console
 
 from decide import Check, processor
@@ -107,7 +108,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             fitted = train(data, by, say)
             students[data.name, name] = trained = fitted.model()
             if by is not None:
-                students[data.name, ENCODED] = fitted._replace(alone=None).model()
+                students[data.name, ENCODED] = fitted._replace(draft=replace(fitted.draft, alone=None)).model()
             row, met = judge(data, name, fitted, trained, by, quick=options.quick)
             rows.append(row)
             checks += met
@@ -278,7 +279,7 @@ def judge(
     outside = test.outside.any()
     row = [
         f"{data.name} {name}",
-        f"{fitted.metrics['accuracy'] * 100:.2f}",
+        f"{fitted.draft.metrics['accuracy'] * 100:.2f}",
         f"{val.accuracy:.2f}" if val is not None else "",
         f"{test.accuracy:.2f}",
         f"{val.auroc:.2f}" if val is not None else "",

@@ -8,6 +8,7 @@ from typing import Any
 from zlib import crc32
 
 import numpy as np
+from msgspec.structs import replace
 
 from turnout.layers.student_model import StudentManifest
 from turnout.learn.artefact import write_artefact
@@ -76,5 +77,5 @@ def teach_staged() -> StudentFit:
 
 
 def keep(folder: Path, fitted: StudentFit, *, profile: str = "taught") -> StudentManifest:
-    draft = fitted.manifest(profile=profile, data_hash="rows", created="2026-01-01T00:00:00+00:00")
+    draft = replace(fitted.draft, profile=profile, data_hash="rows", created="2026-01-01T00:00:00+00:00")
     return write_artefact(folder, draft, fitted.arrays)

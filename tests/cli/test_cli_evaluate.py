@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from cli_toy import toy_kind, write_world
 from turnout.learn.artefact import write_artefact
@@ -136,7 +137,7 @@ def test_two_students_on_the_same_questions(run: Run, monkeypatch: pytest.Monkey
         rows = pets(name, 60, 1, muddled)
         Path(f"{name}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
         fitted = fit(read_examples(f"{name}.jsonl").rows, labels=("cat", "dog"), seed=0)
-        write_artefact(Path(name), fitted.manifest(profile="pets"), fitted.arrays)
+        write_artefact(Path(name), replace(fitted.draft, profile="pets"), fitted.arrays)
     ran = run("evaluate", "judge.jsonl", "-p", "pets.toml", "--model", "old", "--model", "new", "--json")
     assert ran.code == 0, ran
     form = json.loads(ran.out)

@@ -41,7 +41,7 @@ def test_read_as_written(folder: Path) -> None:
 
 def test_two_stages_are_read_as_written(tmp_path: Path) -> None:
     fitted = teach_staged()
-    assert keep(tmp_path, fitted).alone == fitted.alone
+    assert keep(tmp_path, fitted).alone == fitted.draft.alone
     read, written = read_student(tmp_path), fitted.model()
     stages = set()
     for text in (*(text for text, _ in questions()[::7]), "the letter", "bug money arrived"):
@@ -54,7 +54,7 @@ def test_two_stages_are_read_as_written(tmp_path: Path) -> None:
 
 def test_without_a_first_stage_nothing_is_written_of_one(folder: Path) -> None:
     """So the digest of a student from before there were stages is what it was."""
-    assert FITTED.alone is None
+    assert FITTED.draft.alone is None
     told = msgspec.json.decode((folder / MANIFEST).read_bytes())
     assert "alone" not in told
     before = {name: value for name, value in told.items() if name not in ("digest", "created")}

@@ -168,8 +168,9 @@ UNCLEAR = ("the letter", "bug money arrived", "zebras eat opera soup", "¿dónde
 
 def staged(embedder: Words, **changed: Any) -> Student:
     fitted = teach_staged()
-    assert fitted.alone is not None
-    return Student(fitted._replace(alone=replace(fitted.alone, **changed)).model(), embedder)
+    assert fitted.draft.alone is not None
+    draft = replace(fitted.draft, alone=replace(fitted.draft.alone, **changed))
+    return Student(fitted._replace(draft=draft).model(), embedder)
 
 
 @pytest.mark.parametrize(("text", "asked"), [*((text, []) for text in CLEAR), *((text, [text]) for text in UNCLEAR)])
@@ -186,7 +187,8 @@ def test_a_question_is_embedded_only_where_its_words_leave_it_unsure(text: str, 
 
 
 def test_an_unsure_one_is_judged_as_if_there_were_one_stage() -> None:
-    one = Student(teach_staged()._replace(alone=None).model(), EMBEDDER)
+    fitted = teach_staged()
+    one = Student(fitted._replace(draft=replace(fitted.draft, alone=None)).model(), EMBEDDER)
     two = staged(EMBEDDER)
     for text in UNCLEAR:
         verdict, other = one(make_reading(text)), two(make_reading(text))

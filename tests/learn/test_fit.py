@@ -36,14 +36,14 @@ def test_other_rows_are_another_student(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("fitted", [PLAIN, MIXED], ids=["n-grams", "vectors"])
 def test_it_learns(fitted: StudentFit) -> None:
-    assert fitted.metrics["accuracy"] > 0.95
-    assert fitted.metrics["oos_auroc"] > 0.95
-    assert fitted.labels == tuple(sorted(LABELS))
-    assert fitted.counts == {"first": 40, "second": 40, "third": 30}
-    assert fitted.oos_rows == len(OUTSIDE)
+    assert fitted.draft.metrics["accuracy"] > 0.95
+    assert fitted.draft.metrics["oos_auroc"] > 0.95
+    assert fitted.draft.labels == tuple(sorted(LABELS))
+    assert fitted.draft.counts == {"first": 40, "second": 40, "third": 30}
+    assert fitted.draft.oos_rows == len(OUTSIDE)
     trained = fitted.model()
     for text, label in (("where is my sofa", "first"), ("refund my sofa", "second"), ("write code", "third")):
-        vector = EMBEDDER.embed([text])[0] if fitted.embedder else None
+        vector = EMBEDDER.embed([text])[0] if fitted.draft.embedder else None
         assert trained.judge(text, vector).label == label
 
 
@@ -99,18 +99,18 @@ def test_too_few(case: Small) -> None:
 def test_labels_that_are_no_routes() -> None:
     with pytest.raises(LearnError, match="'secnd' 1 times, did you mean 'second'"):
         fit([*questions(), ("what", "secnd")], labels=LABELS)
-    assert fit(questions(), labels=("third", "unused", "first", "second")).labels == ("third", "first", "second")
+    assert fit(questions(), labels=("third", "unused", "first", "second")).draft.labels == ("third", "first", "second")
 
 
 def test_oos_may_be_a_route() -> None:
     rows = [(text, "oos" if label == "first" else label) for text, label in questions()]
-    assert fit(rows, labels=("oos", "second", "third")).counts["oos"] == 40
-    assert fit(rows).oos_rows == 40
+    assert fit(rows, labels=("oos", "second", "third")).draft.counts["oos"] == 40
+    assert fit(rows).draft.oos_rows == 40
 
 
 def test_a_label_with_one_question() -> None:
     fitted = fit([*questions(), ("sing me a song", "alone")])
-    assert "alone" in fitted.labels
+    assert "alone" in fitted.draft.labels
     assert len(fitted.held) == len(questions())
     assert fitted.model().judge("sing me a song").label == "alone"
 
@@ -125,8 +125,8 @@ def test_few_of_each(labels: int, each: int, embedder: Words | None) -> None:
         for i in range(each)
     ]
     fitted = fit(rows, embedder=embedder, settings=FitSettings(folds=3))
-    assert len(fitted.labels) == labels
-    assert fitted.metrics["accuracy"] > 0.8
+    assert len(fitted.draft.labels) == labels
+    assert fitted.draft.metrics["accuracy"] > 0.8
     trained = fitted.model()
     said = trained.judge(f"{words[1]} number", EMBEDDER.embed([f"{words[1]} number"])[0] if embedder else None)
     assert 0 <= said.confidence <= 1

@@ -4,11 +4,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from taught import MANY_THINGS, OUTSIDE, Words, keep, questions, teach, teach_staged
 from turnout.layers.student_model import Abstention, Confidence, Scale
+from turnout.learn.confidence import MOST_LOST, PRECISION, StageAnswers, Truth, choose_sure, fit_alone, serve
 from turnout.learn.fit import fit
-from turnout.learn.stage import MOST_LOST, PRECISION, StageAnswers, Truth, choose_sure, fit_alone, serve
 
 EMBEDDER = Words()
 SCALES = Abstention(Scale(0.0, 1.0), Scale(0.0, 1.0), 0.25)
@@ -112,25 +113,25 @@ def test_knownness_compares() -> None:
 
 def test_who_has_a_first_stage() -> None:
     """A student without vectors has one stage as it is; one of a hundred rows cannot know when it is sure."""
-    assert teach().alone is None
-    assert fit([*questions(things=MANY_THINGS), *OUTSIDE]).alone is None
-    assert teach(EMBEDDER).alone is None
+    assert teach().draft.alone is None
+    assert fit([*questions(things=MANY_THINGS), *OUTSIDE]).draft.alone is None
+    assert teach(EMBEDDER).draft.alone is None
     staged = teach_staged()
-    assert staged.alone is not None
-    assert 0.5 < staged.metrics["alone"] <= 1.0
-    assert "alone" not in teach(EMBEDDER).metrics
+    assert staged.draft.alone is not None
+    assert 0.5 < staged.draft.metrics["alone"] <= 1.0
+    assert "alone" not in teach(EMBEDDER).draft.metrics
 
 
 def test_the_order_of_rows_is_nothing_to_it() -> None:
     rows = [*questions(things=MANY_THINGS), *OUTSIDE]
-    assert fit(rows[::-1], embedder=EMBEDDER).alone == teach_staged().alone
+    assert fit(rows[::-1], embedder=EMBEDDER).draft.alone == teach_staged().draft.alone
 
 
 def test_what_is_held_out_is_what_two_stages_say() -> None:
     fitted = teach_staged()
-    assert fitted.alone is not None
-    sure = [held for held in fitted.held if held.confidence >= fitted.alone.sure]
-    assert len(sure) >= fitted.metrics["alone"] * fitted.metrics["rows"]
+    assert fitted.draft.alone is not None
+    sure = [held for held in fitted.held if held.confidence >= fitted.draft.alone.sure]
+    assert len(sure) >= fitted.draft.metrics["alone"] * fitted.draft.metrics["rows"]
     assert all(held.label is not None for held in sure)
     rows = [*questions(things=MANY_THINGS), *OUTSIDE]
     trained = fitted.model()
@@ -147,4 +148,5 @@ def test_what_is_held_out_is_what_two_stages_say() -> None:
 def test_two_trainings_are_one_student(tmp_path: Any) -> None:
     again = fit([*questions(things=MANY_THINGS), *OUTSIDE], embedder=EMBEDDER)
     assert keep(tmp_path / "one", teach_staged()).digest == keep(tmp_path / "two", again).digest
-    assert keep(tmp_path / "three", again._replace(alone=None)).digest != keep(tmp_path / "two", again).digest
+    whole = again._replace(draft=replace(again.draft, alone=None))
+    assert keep(tmp_path / "three", whole).digest != keep(tmp_path / "two", again).digest

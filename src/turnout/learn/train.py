@@ -13,6 +13,7 @@ from pathlib import Path as File
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from turnout.config.champion import FIELD, SHIPPED, champion_digest, find_champion, shipped_model
 from turnout.config.check import layer_id
@@ -143,12 +144,13 @@ def train(
     remarks = (*examples.remarks, *collapsed.remarks, *screened.remarks, *split.remarks, *fitted.remarks)
     scored = _score(fitted, judged, learn, profile.routes)
     say("writing", 0.0)
-    draft = fitted.manifest(
+    draft = replace(
+        fitted.draft,
         profile=profile.name,
         layer=name,
         data_hash=hash_examples(learn),
         profile_hash=hash_without_models(profile),
-        metrics={f"held_{figure}": value for figure, value in figures.items()},
+        metrics={**fitted.draft.metrics, **{f"held_{figure}": value for figure, value in figures.items()}},
     )
     by = Examples(tuple(learn)).by()
     folder, manifest = registry.keep_model(
@@ -179,7 +181,7 @@ def train(
         held=len(held),
         by=Examples(tuple(rows)).by(),
         labels=scored,
-        cross_validated=fitted.metrics,
+        cross_validated=fitted.draft.metrics,
         held_out=figures,
         data_hash=manifest.data_hash,
         remarks=tuple(dict.fromkeys(remarks)),
@@ -295,8 +297,8 @@ def _score(
         LabelFigures(one.label, counts.get(one.label, 0), one.support, or_none(one.precision), or_none(one.recall))
         for one in scores
     ]
-    if fitted.oos_rows:
-        rows.append(LabelFigures(OUT_OF_SCOPE, fitted.oos_rows, judged.true.count(OUT_OF_SCOPE), None, None))
+    if fitted.draft.oos_rows:
+        rows.append(LabelFigures(OUT_OF_SCOPE, fitted.draft.oos_rows, judged.true.count(OUT_OF_SCOPE), None, None))
     return tuple(rows)
 
 
