@@ -29,8 +29,9 @@ import turnout
 from report import Table, markdown, show
 from turnout.core.query import Query
 from turnout.layers.artefact import Embedder
-from turnout.learn.frontier import apgr, calls_for, trace_calls
-from turnout.learn.gain import Inputs, fit_gains, predict_gains, read_inputs
+from turnout.layers.gain_model import GainModel
+from turnout.learn.frontier import apgr, trace_calls
+from turnout.learn.gain import GainFit, Inputs, fit_gains, read_inputs
 from turnout.learn.outcome import Outcomes
 from turnout.models.embed import find_embedder
 
@@ -49,6 +50,7 @@ PRINTED = ("random", "prompt length", "tiers rules", "n-grams + shape", "+ vecto
 class Set(NamedTuple):
     name: str
     texts: list[str]
+    folded: list[str]
     quality: np.ndarray  # a column for each tier, cheapest first
     tiers: tuple[str, ...]
     inputs: Inputs
@@ -165,7 +167,7 @@ def prepare(name: str, texts: list[str], quality: np.ndarray, tiers: tuple[str, 
     inputs = read_inputs(folded)
     if embedder is not None:
         inputs = inputs._replace(vector=cached_vectors(name, folded, embedder))
-    return Set(name, texts, quality, tiers, inputs, rules, costs)
+    return Set(name, texts, folded, quality, tiers, inputs, rules, costs)
 
 
 def cached_vectors(name: str, folded: list[str], embedder) -> np.ndarray:
@@ -188,12 +190,28 @@ def predict(one: Set, train: np.ndarray, test: np.ndarray, embedder: Embedder | 
     unknown = np.full((len(train), len(one.tiers)), np.nan)
     outcomes = Outcomes(tuple(one.texts[at] for at in train), one.tiers, one.quality[train], unknown)
     costs = dict(zip(one.tiers, one.costs, strict=True)) if one.costs else None
-    fitted = fit_gains(outcomes, one.inputs.some(train), embedder=embedder, costs=costs, seed=0)
-    unseen = one.inputs.some(test)
-    found = {"n-grams + shape": predict_gains(fitted, fitted.text, unseen)}
+    return expect(fit_gains(outcomes, some(one.inputs, train), embedder=embedder, costs=costs, seed=0), one, test)
+
+
+def some(inputs: Inputs, rows: np.ndarray) -> Inputs:
+    vector = inputs.vector[rows] if inputs.vector is not None else None
+    return Inputs(inputs.keys[rows], inputs.ngram[rows], inputs.shape[rows], vector)
+
+
+def expect(fitted: GainFit, one: Set, rows: np.ndarray) -> dict[str, np.ndarray]:
+    """What each setting expects of every tier on these rows, as it would be served."""
+    model = GainModel(fitted.draft, fitted.weights)
+    found = {"n-grams + shape": np.array([model.weigh(one.folded[at]).gains for at in rows])}
     if fitted.vector is not None:
-        found["+ vectors"] = predict_gains(fitted, fitted.vector, unseen)
+        found["+ vectors"] = np.array([model.weigh(one.folded[at], one.inputs.vector[at]).gains for at in rows])
     return found
+
+
+def calls_for(kept: float, shares: np.ndarray, means: np.ndarray, weak: float, strong: float) -> float:
+    """The share of strong calls at which so much of the gap is recovered, between points on a straight line."""
+    recovered = (means - weak) / (strong - weak)
+    # Quality may fall between two points by chance; the first crossing counts.
+    return float(np.interp(kept, np.maximum.accumulate(recovered), shares))
 
 
 def score(one: Set, rows: np.ndarray, scores: dict[str, np.ndarray]) -> dict[str, tuple[float, float, float]]:
@@ -257,11 +275,8 @@ def transfer(one: Set, other: Set, embedder: Embedder | None) -> Table:
 def predict_across(source: Set, train: np.ndarray, target: Set, embedder: Embedder | None) -> dict[str, np.ndarray]:
     unknown = np.full((len(train), 2), np.nan)
     outcomes = Outcomes(tuple(source.texts[at] for at in train), source.tiers, source.quality[train], unknown)
-    fitted = fit_gains(outcomes, source.inputs.some(train), embedder=embedder, seed=0)
-    found = {"n-grams + shape": predict_gains(fitted, fitted.text, target.inputs)}
-    if fitted.vector is not None:
-        found["+ vectors"] = predict_gains(fitted, fitted.vector, target.inputs)
-    return found
+    fitted = fit_gains(outcomes, some(source.inputs, train), embedder=embedder, seed=0)
+    return expect(fitted, target, np.arange(len(target.texts)))
 
 
 def choose_of_nine(data: Path, embedder) -> Table:

@@ -14,9 +14,9 @@ import turnout
 from page import check
 from turnout.core.errors import ArtefactUnreadable, BadExamples, LearnError, TooFewExamples
 from turnout.layers.artefact import Embedder
-from turnout.layers.gain_model import read_gains
-from turnout.learn.frontier import Aim, aim_for, apgr, calls_for, centre, choose, find_point, trace, trace_calls
-from turnout.learn.gain import fit_confidence, fit_gains, mix_heads, predict_gains, price_tiers, read_inputs
+from turnout.layers.gain_model import GainModel, read_gains
+from turnout.learn.frontier import Aim, aim_for, apgr, centre, choose, find_point, trace
+from turnout.learn.gain import fit_confidence, fit_gains, mix_heads, price_tiers, read_inputs
 from turnout.learn.outcome import Outcomes, read_outcomes
 from turnout.learn.train_gain import find_gain_layer, train_gains
 
@@ -150,14 +150,6 @@ def test_apgr_of_known_scores() -> None:
     assert apgr(np.zeros(100), weak, strong) == pytest.approx(0.5)
 
 
-def test_calls_needed_are_read_off_the_curve() -> None:
-    weak = np.array([0.0] * 50 + [1.0] * 50)
-    strong = np.ones(100)
-    shares, means = trace_calls(np.arange(100, 0, -1.0), weak, strong)
-    assert (shares[0], shares[-1]) == (0.0, 1.0)
-    assert calls_for(0.5, shares, means, 0.5, 1.0) == pytest.approx(0.25, abs=0.02)
-
-
 def test_prices_sweep_from_cheapest_to_dearest() -> None:
     rng = np.random.default_rng(0)
     quality = (rng.random((400, 3)) < [0.4, 0.6, 0.8]).astype(float)
@@ -258,7 +250,8 @@ def test_planted_gains_are_found_on_rows_not_seen() -> None:
     rows, test = planted(600), planted(400, seed=1)
     outcomes = as_outcomes(rows)
     fitted = fit_gains(outcomes, read_inputs([row["text"] for row in rows]))
-    unseen = predict_gains(fitted, fitted.text, read_inputs([row["text"] for row in test]))[:, 1]
+    model = GainModel(fitted.draft, fitted.weights)
+    unseen = np.array([model.weigh(row["text"]).gains[1] for row in test])
     quality = as_outcomes(test).quality
     hard = np.array([any(word in row["text"] for word in HARD) for row in test])
     assert unseen[hard].mean() > 0.5
@@ -385,15 +378,15 @@ def test_what_is_written_is_what_was_fitted(trained) -> None:
     assert gains.manifest.kind == "gain"
     assert gains.manifest.tiers == ("SIMPLE", "COMPLEX")
     assert gains.manifest.costs == (0.85, 6.0)
+    fitted = GainModel(trained.manifest, trained.fitted.weights)
     texts = [row["text"] for row in planted(50, seed=2)]
-    inputs = read_inputs(texts, embedder=Letters())
-    for tuned, vectors in ((trained.fitted.text, False), (trained.fitted.vector, True)):
-        wanted = predict_gains(trained.fitted, tuned, inputs)
-        for at, text in enumerate(texts):
-            found = gains.weigh(text, inputs.vector[at] if vectors else None)
-            assert found.gains == pytest.approx(wanted[at], abs=1e-4)
-            assert found.with_vector is vectors
-            assert found.chosen == choose(wanted[at : at + 1], gains.manifest.costs, tuned.setting.price)[0]
+    vectors = Letters().embed(texts)
+    for tuned, with_vector in ((trained.fitted.text, False), (trained.fitted.vector, True)):
+        for text, vector in zip(texts, vectors, strict=True):
+            found = gains.weigh(text, vector if with_vector else None)
+            assert found == fitted.weigh(text, vector if with_vector else None)
+            assert found.with_vector is with_vector
+            assert found.chosen == choose(np.array([found.gains]), gains.manifest.costs, tuned.setting.price)[0]
 
 
 def test_the_card_is_one_page_with_its_curve(trained) -> None:

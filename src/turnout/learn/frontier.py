@@ -189,10 +189,3 @@ def trace_calls(score: Floats, weak: Floats, strong: Floats, bins: int = BINS) -
         picked = [score >= edges[0], score > edges[0]]
     found = sorted((float(pick.mean()), float(np.where(pick, strong, weak).mean())) for pick in picked)
     return np.array([share for share, _ in found]), np.array([mean for _, mean in found])
-
-
-def calls_for(kept: float, shares: Floats, means: Floats, weak: float, strong: float) -> float:
-    """The share of strong calls at which so much of the gap is recovered, between points on a straight line."""
-    recovered = (means - weak) / (strong - weak)
-    # Quality may fall between two points by chance; the first crossing counts.
-    return float(np.interp(kept, np.maximum.accumulate(recovered), shares))

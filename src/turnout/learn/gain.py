@@ -19,16 +19,18 @@ from zlib import crc32
 import numpy as np
 import numpy.typing as npt
 
+import turnout
 from turnout.core.embed import Embeds
 from turnout.core.errors import TooFewExamples
 from turnout.layers.artefact import Embedder
-from turnout.layers.gain_model import EMBEDDED_CHARACTERS, ConfidenceCurve, Head, Setting
+from turnout.layers.gain_model import EMBEDDED_CHARACTERS, ConfidenceCurve, GainManifest, Head, Setting
 from turnout.text.ngram import Ngrams
 from turnout.text.shape import shape_of
 
+from .artefact import now
 from .feature import Say, count_ngrams, embed_texts
 from .frontier import Aim, FrontierPoint, apgr, centre, choose, find_point, measure_kept, trace
-from .metric import ece
+from .metric import ece, or_none
 from .outcome import Outcomes
 
 Floats = npt.NDArray[np.float64]
@@ -68,21 +70,14 @@ class TunedSetting(NamedTuple):
 
 
 class GainFit(NamedTuple):
-    tiers: tuple[str, ...]
-    costs: tuple[float, ...]
-    ngrams: Ngrams
-    embedder: Embedder | None
+    """A model of gains, ready to be written."""
+
+    draft: GainManifest
+    """Its manifest, but for which profile and layer it is for."""
     weights: dict[str, npt.NDArray[np.float32]]
     text: TunedSetting
     vector: TunedSetting | None
-    aim: Aim
-    penalties: dict[str, float]
     remarks: tuple[str, ...]
-
-    @property
-    def best(self) -> TunedSetting:
-        """What serves where everything that was there when fitting is there."""
-        return self.vector or self.text
 
 
 class Inputs(NamedTuple):
@@ -95,22 +90,13 @@ class Inputs(NamedTuple):
     shape: Floats
     vector: npt.NDArray[np.float32] | None
 
-    def some(self, rows: Any) -> Inputs:
-        vector = self.vector[rows] if self.vector is not None else None
-        return Inputs(self.keys[rows], self.ngram[rows], self.shape[rows], vector)
 
-
-def read_inputs(
-    folded: Sequence[str],
-    ngrams: Ngrams | None = None,
-    embedder: Embeds | None = None,
-    say: Say | None = None,
-) -> Inputs:
+def read_inputs(folded: Sequence[str], embedder: Embeds | None = None, say: Say | None = None) -> Inputs:
     """What the heads see of texts as a profile reads them."""
     cut = [text[:EMBEDDED_CHARACTERS] for text in folded]
     vector = embed_texts(cut, embedder, say) if embedder is not None else None
     shape = np.array([*map(shape_of, folded)], dtype=np.float64)
-    return Inputs(hash_texts(folded), count_ngrams(folded, ngrams or Ngrams(), np.float32), shape, vector)
+    return Inputs(hash_texts(folded), count_ngrams(folded, Ngrams(), np.float32), shape, vector)
 
 
 def fit_gains(
@@ -120,7 +106,6 @@ def fit_gains(
     costs: Mapping[str, float] | None = None,
     aim: Aim | None = None,
     embedder: Embedder | None = None,
-    ngrams: Ngrams | None = None,
     seed: int = 0,
     say: Say = lambda _what, _done: None,
 ) -> GainFit:
@@ -134,13 +119,18 @@ def fit_gains(
         )
     priced, remark = price_tiers(outcomes, costs)
     remarks = [*outcomes.remarks, *([remark] if remark else [])]
-    targets = _targets(outcomes.quality)
+    quality = outcomes.quality
+    # Gains over the cheapest tier where every row has all tiers, qualities otherwise: both give the same gains, and the
+    # first needs one regression fewer.
+    targets = quality - quality[:, :1] if not np.isnan(quality).any() else quality
     folds = assign_folds(inputs.keys, seed)
-    centre, scale = inputs.shape.mean(axis=0), inputs.shape.std(axis=0)
+    middle, scale = inputs.shape.mean(axis=0), inputs.shape.std(axis=0)
     scale[scale < 1e-9] = 1.0
-    shown = _shown(inputs, centre, scale, vectors=embedder is not None)
+    shown: dict[Head, Any] = {"ngram": inputs.ngram, "shape": (inputs.shape - middle) / scale}
+    if embedder is not None:
+        shown["vector"] = inputs.vector
     weights: dict[str, npt.NDArray[np.float32]] = {
-        "shape_centre": centre.astype(np.float32),
+        "shape_centre": middle.astype(np.float32),
         "shape_scale": scale.astype(np.float32),
     }
     unseen: dict[Head, Floats] = {}
@@ -153,35 +143,37 @@ def fit_gains(
         penalties[head] = penalty
         weights[head] = whole.weights.astype(np.float32)
         weights[f"{head}_bias"] = whole.bias.astype(np.float32)
-    paid = np.where(np.isnan(outcomes.costs), np.array(priced), outcomes.costs) if not remark else None
+    paid = np.where(np.isnan(outcomes.costs), np.array(priced), outcomes.costs)[complete] if not remark else None
 
     def tune(heads: Sequence[Head]) -> TunedSetting:
         read = {head: unseen[head] for head in heads}
-        tuned, said = _tune(read, outcomes.quality, complete, folds, priced, paid, aim, seed)
+        tuned, said = _tune(read, quality, complete, folds, priced, paid, aim, seed)
         remarks.extend(said)
         return tuned
 
     text = tune(("ngram", "shape"))
     vector = tune(("ngram", "shape", "vector")) if "vector" in shown else None
     say("fitting", 1.0)
-    unique = tuple(dict.fromkeys(remarks))
-    return GainFit(outcomes.tiers, priced, ngrams or Ngrams(), embedder, weights, text, vector, aim, penalties, unique)
-
-
-def _shown(inputs: Inputs, centre: Any, scale: Any, *, vectors: bool) -> dict[Head, Any]:
-    shown: dict[Head, Any] = {"ngram": inputs.ngram, "shape": (inputs.shape - centre) / scale}
-    if vectors:
-        shown["vector"] = inputs.vector
-    return shown
-
-
-def predict_gains(fitted: GainFit, tuned: TunedSetting, inputs: Inputs) -> Floats:
-    """The expected gain of every tier over the cheapest for texts that were not fitted on, many at a time."""
-    weights = fitted.weights
-    vectors = "vector" in tuned.setting.heads
-    shown = _shown(inputs, weights["shape_centre"], weights["shape_scale"], vectors=vectors)
-    read: dict[Head, Floats] = {head: rows @ weights[head] + weights[f"{head}_bias"] for head, rows in shown.items()}
-    return apply_mix(read, tuned.setting.heads, np.array(tuned.setting.offsets))
+    draft = GainManifest(
+        profile="",
+        layer="",
+        tiers=outcomes.tiers,
+        costs=priced,
+        ngrams=Ngrams(),
+        embedder=embedder,
+        text=text.setting,
+        vector=vector.setting if vector is not None else None,
+        aim=str(aim),
+        metrics=(vector or text).metrics | {"penalties": penalties},
+        counts=outcomes.counts(),
+        data_hash=outcomes.digest(),
+        profile_hash="",
+        seed=seed,
+        created=now(),
+        turnout=turnout.__version__,
+        files={},
+    )
+    return GainFit(draft, weights, text, vector, tuple(dict.fromkeys(remarks)))
 
 
 def price_tiers(outcomes: Outcomes, costs: Mapping[str, float] | None) -> tuple[tuple[float, ...], str]:
@@ -206,14 +198,6 @@ def assign_folds(keys: npt.NDArray[np.int64], seed: int) -> npt.NDArray[np.intp]
 
 
 # --- one head
-
-
-def _targets(quality: Floats) -> Floats:
-    """What the heads are fitted to: gains over the cheapest where every row has all tiers, qualities otherwise.
-
-    Both give the same gains; the first needs one regression fewer.
-    """
-    return quality - quality[:, :1] if not np.isnan(quality).any() else quality
 
 
 def fit_ridge(rows: Any, targets: Floats, penalty: float) -> HeadFit:
@@ -320,6 +304,7 @@ def _tune(
     aim: Aim,
     seed: int,
 ) -> tuple[TunedSetting, list[str]]:
+    """Mix some heads and choose the price for the aim; every figure is measured on rows that were held out."""
     gains = np.zeros(quality.shape)
     for fold in np.unique(folds):
         held = folds == fold
@@ -328,18 +313,49 @@ def _tune(
             {head: values[held] for head, values in read.items()}, *mix_heads(others, quality[~held])
         )
     heads, offsets = mix_heads(read, quality)
-    known, real = gains[complete], quality[complete]
-    curve = trace(known, real, np.array(costs), None if paid is None else paid[complete])
+    known, real, folds = gains[complete], quality[complete], folds[complete]
+    curve = trace(known, real, np.array(costs), paid)
     point, remark = find_point(curve, aim)
     chosen = choose(known, costs, point.price)
-    confidence = [fit_confidence(known, real, tier) for tier in range(len(costs))]
     price = _finite(centre(point.price, known, costs), known, costs)
-    setting = Setting(heads, tuple(map(float, offsets)), price, tuple(confidence))
-    metrics = _report(known, real, folds[complete], chosen, costs, curve, point, seed)
+    tiers = range(len(costs))
+    curves = tuple(fit_confidence(known, real, tier) for tier in tiers)
+    low, high = measure_kept(chosen, real, costs, seed=seed)
+    best, regret = real.max(axis=1), known.max(axis=1) - known[np.arange(len(chosen)), chosen]
+    as_good = real[np.arange(len(chosen)), chosen] >= best
+    sure = np.zeros(len(chosen))
+    for fold in np.unique(folds):
+        held = folds == fold
+        fitted = [fit_confidence(known[~held], real[~held], tier) for tier in tiers]
+        sure[held] = [fitted[tier].at(float(gap)) for tier, gap in zip(chosen[held], regret[held], strict=True)]
+    cheapest, dearest = curve[0], curve[-1]
+    spread = dearest.cost - cheapest.cost
+    metrics: dict[str, Any] = {
+        "rows": len(chosen),
+        "quality": point.quality,
+        "quality_cheapest": cheapest.quality,
+        "quality_dearest": dearest.quality,
+        "quality_best": float(best.mean()),
+        "cost": point.cost,
+        "cost_cheapest": cheapest.cost,
+        "cost_dearest": dearest.cost,
+        "cost_share": (point.cost - cheapest.cost) / spread if spread else 0.0,
+        "kept": point.kept,
+        "kept_low": low,
+        "kept_high": high,
+        "shares": list(point.shares),
+        "as_good": float(as_good.mean()),
+        "ece": ece(as_good, sure),
+    }
+    if len(costs) == 2 and real[:, 1].mean() != real[:, 0].mean():
+        metrics["apgr"] = apgr(known[:, 1], real[:, 0], real[:, 1])
+    metrics = {name: or_none(value) if isinstance(value, float) else value for name, value in metrics.items()}
     remarks = [remark] if remark else []
     if not any(heads.values()):
         remarks.append("nothing in the text tells where a more expensive tier gains: every question gets the same tier")
-    return TunedSetting(setting, gains, curve, point, metrics), remarks
+    return TunedSetting(
+        Setting(heads, tuple(map(float, offsets)), price, curves), gains, curve, point, metrics
+    ), remarks
 
 
 def _finite(price: float, gains: Floats, costs: Sequence[float]) -> float:
@@ -366,47 +382,3 @@ def fit_confidence(gains: Floats, quality: Floats, tier: int) -> ConfidenceCurve
     slope, bias = float(fitted.coef_[0, 0]), float(fitted.intercept_[0])
     # More to gain elsewhere never makes a tier more likely to be as good.
     return ConfidenceCurve(bias, slope) if slope <= 0.0 else flat
-
-
-def _report(
-    gains: Floats,
-    quality: Floats,
-    folds: npt.NDArray[np.intp],
-    chosen: npt.NDArray[np.intp],
-    costs: Sequence[float],
-    curve: Sequence[FrontierPoint],
-    point: FrontierPoint,
-    seed: int,
-) -> dict[str, Any]:
-    """What the card says, all of it measured on rows that were held out."""
-    low, high = measure_kept(chosen, quality, costs, seed=seed)
-    rows = np.arange(len(chosen))
-    as_good = quality[rows, chosen] >= quality.max(axis=1)
-    sure = np.zeros(len(chosen))
-    for fold in np.unique(folds):
-        held = folds == fold
-        fitted = [fit_confidence(gains[~held], quality[~held], tier) for tier in range(quality.shape[1])]
-        regret = gains[held].max(axis=1) - gains[rows, chosen][held]
-        sure[held] = [fitted[tier].at(float(gap)) for tier, gap in zip(chosen[held], regret, strict=True)]
-    cheapest, dearest = curve[0], curve[-1]
-    spread = dearest.cost - cheapest.cost
-    metrics: dict[str, Any] = {
-        "rows": len(chosen),
-        "quality": point.quality,
-        "quality_cheapest": cheapest.quality,
-        "quality_dearest": dearest.quality,
-        "quality_best": float(quality.max(axis=1).mean()),
-        "cost": point.cost,
-        "cost_cheapest": cheapest.cost,
-        "cost_dearest": dearest.cost,
-        "cost_share": (point.cost - cheapest.cost) / spread if spread else 0.0,
-        "kept": point.kept,
-        "kept_low": low,
-        "kept_high": high,
-        "shares": list(point.shares),
-        "as_good": float(as_good.mean()),
-        "ece": ece(as_good, sure),
-    }
-    if quality.shape[1] == 2 and quality[:, 1].mean() != quality[:, 0].mean():
-        metrics["apgr"] = apgr(gains[:, 1], quality[:, 0], quality[:, 1])
-    return {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in metrics.items()}

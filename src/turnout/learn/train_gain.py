@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
 from pathlib import Path as File
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
-from turnout import __version__
 from turnout.config.check import own_keys
 from turnout.core.embed import Embeds
 from turnout.core.profile import Profile
@@ -19,7 +18,7 @@ from turnout.layers.artefact import Embedder
 from turnout.layers.gain import GainConfig
 from turnout.layers.gain_model import GainManifest
 
-from .artefact import now, write_artefact
+from .artefact import write_artefact
 from .card import Card, Picture, identify, render_card
 from .card_plot import draw_frontier, percent
 from .feature import Say
@@ -36,14 +35,6 @@ class GainTraining(NamedTuple):
     folder: File
     manifest: GainManifest
     fitted: GainFit
-
-    @property
-    def metrics(self) -> Mapping[str, Any]:
-        return self.fitted.best.metrics
-
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        return self.fitted.remarks
 
 
 def find_gain_layer(profile: Profile, name: str | None = None) -> tuple[str, GainConfig]:
@@ -74,25 +65,7 @@ def train_gains(
     inputs = read_inputs(folded, embedder=embedder, say=say)
     known = Embedder(embedder.name, embedder.width) if embedder is not None else None
     fitted = fit_gains(outcomes, inputs, costs=config.costs or None, aim=aim, embedder=known, seed=seed, say=say)
-    draft = GainManifest(
-        profile=profile.name,
-        layer=name,
-        tiers=fitted.tiers,
-        costs=fitted.costs,
-        ngrams=fitted.ngrams,
-        embedder=fitted.embedder,
-        text=fitted.text.setting,
-        vector=fitted.vector.setting if fitted.vector is not None else None,
-        aim=str(fitted.aim),
-        metrics=fitted.best.metrics | {"penalties": fitted.penalties},
-        counts=outcomes.counts(),
-        data_hash=outcomes.digest(),
-        profile_hash=profile.hash,
-        seed=seed,
-        created=now(),
-        turnout=__version__,
-        files={},
-    )
+    draft = replace(fitted.draft, profile=profile.name, layer=name, profile_hash=profile.hash)
     folder, manifest = keep_model(
         lambda folder: write_artefact(folder, draft, fitted.weights, lambda made: draw_gain_card(made, fitted)), out
     )
@@ -101,7 +74,7 @@ def train_gains(
 
 def draw_gain_card(manifest: GainManifest, fitted: GainFit) -> str:
     """The card: what it saves, on the curve its threshold is on. All figures are of questions that were held out."""
-    best, metrics = fitted.best, fitted.best.metrics
+    best, metrics = fitted.vector or fitted.text, manifest.metrics
 
     def share(name: str) -> str:
         value = metrics.get(name)

@@ -70,7 +70,7 @@ def train_from_outcomes(
         held = hold(name, found.manifest.digest, layer=layer, config=config, why=why)
     serves = held is not None and held.promoted
     if json:
-        form = msgspec.to_builtins(found.manifest) | {"folder": str(found.folder), "remarks": found.remarks}
+        form = msgspec.to_builtins(found.manifest) | {"folder": str(found.folder), "remarks": found.fitted.remarks}
         report = {"promotion": promotion_form(held)} if held is not None else {}
         write_json(msgspec.json.encode(form | {"serves": serves} | report))
     else:
@@ -87,10 +87,10 @@ def _print(found: GainTraining) -> None:
     screen, manifest = console(), found.manifest
     embedder = manifest.embedder.name if manifest.embedder is not None else None
     print_head(screen, manifest.profile, manifest.layer, embedder, f"Aim: {manifest.aim}")
-    for said in found.remarks:
+    for said in found.fitted.remarks:
         screen.print(f"  {visible(said)}", style="dim", soft_wrap=True)
     screen.print()
-    print_figures(screen, figures(manifest.tiers, found.metrics))
+    print_figures(screen, figures(manifest.tiers, found.manifest.metrics))
     screen.print()
     screen.print(f"{manifest.digest} in {visible(str(found.folder))}", soft_wrap=True)
 
