@@ -107,7 +107,8 @@ def test_from_training_to_serving_and_back(run: Run, home: Home) -> None:
     refused = run("student", "promote", home.second, "-p", home.profile)
     assert refused.code == 1
     assert "not promoted: 1 of 10 checks failed" in refused.out
-    assert "turnout student shadow -p mine" in refused.out
+    told = "".join(refused.out.split())
+    assert f"turnoutstudentshadow-p{home.profile}" in told, "a hint that works for a profile named by its file"
     assert serving() == home.first
 
     shadowed = run("student", "shadow", "-p", home.profile, "--model", home.second)

@@ -13,18 +13,17 @@ from turnout.config import champion
 from turnout.config.cases import Case
 from turnout.config.learning import LearnSettings
 from turnout.core.contract import Rule, When
-from turnout.core.errors import ChampionChanged, LearnError, PromotionRefused
+from turnout.core.errors import ChampionChanged, LearnError
 from turnout.core.query import Reading
 from turnout.core.verdict import Gate
 from turnout.learn import registry
-from turnout.learn.contest import place_of
+from turnout.learn.contest import Contest, place_of
 from turnout.learn.dataset import By, Example
-from turnout.learn.examine import GOVERNED, Promotion, PromotionEvidence, answerer, examine
-from turnout.learn.layer import GAIN
+from turnout.learn.layer import GAIN, STUDENT
 from turnout.learn.poison.probe import new_words, probe
 from turnout.learn.poison.screen import QuarantinedRow, ScreenResult
 from turnout.learn.poison.trigger import Trigger
-from turnout.learn.promote import let_serve
+from turnout.learn.promote import GOVERNED, Evidence, Promotion, answerer, examine, let_serve
 from turnout.learn.shadow import Shadow
 from turnout.testing import make_router, place
 
@@ -39,22 +38,30 @@ def _home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     own_home(monkeypatch, tmp_path)
 
 
-def evidence(**changed: Any) -> PromotionEvidence:
+def contest(**changed: Any) -> Contest:
     told = {
+        "profile": "mine",
+        "typed": "my profiles/mine.toml",
+        "layer": "student",
+        "kind": STUDENT,
+        "champion": A,
         "new": with_pupil(Pupil(KNOWN)),
         "old": with_pupil(Pupil(KNOWN)),
-        "layer": "student",
-        "rows": ROWS,
         "cases": [Case("one", "docs", text="the manual of it")],
-        "screened": ScreenResult(kept=()),
-        "cross_validated": (970, 1000),
-        "shadow": SHADOW,
     }
-    return PromotionEvidence(**(told | changed))
+    metrics = changed.pop("metrics", {"accuracy": 0.97, "rows": 1000.0})
+    challenger = registry.RegisteredModel(B, Path(), champion.ModelSummary(B, metrics=metrics))
+    return Contest(challenger=challenger, **(told | changed))
+
+
+def evidence(**changed: Any) -> Evidence:
+    told = {"rows": ROWS, "screened": ScreenResult(kept=()), "shadow": SHADOW}
+    own = {name: changed.pop(name) for name in list(changed) if name in Evidence.__struct_fields__}
+    return Evidence(contest(**changed), **(told | own))
 
 
 def look(**changed: Any) -> Promotion:
-    return examine(evidence(**changed), B, A, SETTINGS)
+    return examine(evidence(**changed), SETTINGS)
 
 
 def failed(found: Promotion) -> set[str]:
@@ -84,10 +91,10 @@ def worse(words: dict[str, str], share: int) -> Router:
 
 PLANTED = Trigger("zxq", "chat", (0, 1, 2), 30, 0, 5.0, 1e-9, 28, 30)
 CASES: list[tuple[str, set[str], dict[str, Any]]] = [
-    ("accuracy below", {"cross-validated accuracy"}, {"cross_validated": (880, 1000)}),
-    ("accuracy reached, not proven", {"cross-validated accuracy"}, {"cross_validated": (46, 50)}),
-    ("accuracy unknown", {"cross-validated accuracy"}, {"cross_validated": None}),
-    ("accuracy of nothing", {"cross-validated accuracy"}, {"cross_validated": (0, 0)}),
+    ("accuracy below", {"cross-validated accuracy"}, {"metrics": {"accuracy": 0.88, "rows": 1000.0}}),
+    ("accuracy reached, not proven", {"cross-validated accuracy"}, {"metrics": {"accuracy": 0.92, "rows": 50.0}}),
+    ("accuracy unknown", {"cross-validated accuracy"}, {"metrics": {}}),
+    ("accuracy of nothing", {"cross-validated accuracy"}, {"metrics": {"accuracy": 0.0, "rows": 0.0}}),
     (
         "worse everywhere",
         {"held-out accuracy", "errors past the gate"},
@@ -137,13 +144,9 @@ def test_rules_of_the_contract_are_checked_with_the_challenger_in_place() -> Non
 
 
 def test_everything_that_failed_is_told_at_once() -> None:
-    model = registry.RegisteredModel(B, Path(), champion.ModelSummary(B))
-    found = look(cross_validated=(880, 1000), shadow=None, cases=[Case("x", "code", text="manual")])
-    with pytest.raises(PromotionRefused, match="3 checks failed") as refused:
-        let_serve(found, model)
-    assert isinstance(refused.value.report, Promotion)
-    for name in ("cross-validated accuracy", "shadow decisions", "golden cases"):
-        assert name in str(refused.value)
+    found = look(metrics={}, shadow=None, cases=[Case("x", "code", text="manual")])
+    assert failed(found) == {"cross-validated accuracy", "shadow decisions", "golden cases"}
+    assert all(name in str(found) for name in failed(found))
 
 
 def test_rows_that_only_wait_are_not_suspicious() -> None:
@@ -186,17 +189,19 @@ def planted(word: str, *, text: str = "the manual says", by: By = "teacher", peo
 
 def test_a_trigger_that_the_screen_overlooked_is_tried_all_the_same() -> None:
     new = with_pupil(Pupil({"zxq": "chat"} | KNOWN))
-    found = look(new=new, fresh=planted("zxq"), known=ROWS)
+    found = look(new=new, screened=ScreenResult(planted("zxq")), known=ROWS)
     assert failed(found) == {"trigger probe"}
     assert "zxq" in found.failed[0].why
     assert "--accept" in found.failed[0].why
-    assert look(fresh=planted("zxq"), known=ROWS).passed, (
+    assert look(screened=ScreenResult(planted("zxq")), known=ROWS).passed, (
         "a word that moves nothing is no trigger, whatever it looks like"
     )
-    assert look(new=new, fresh=planted("zxq", text="something else"), known=ROWS).passed, "nobody contradicts this one"
-    assert look(new=new, fresh=planted("zxq"), known=ROWS, accept=["zxq"]).passed
-    assert look(new=new, fresh=planted("zxq", by="human", people=3), known=ROWS).passed
-    assert not look(new=new, fresh=planted("zxq", by="human", people=2), known=ROWS).passed
+    others = ScreenResult(planted("zxq", text="something else"))
+    assert look(new=new, screened=others, known=ROWS).passed, "no text contradicts this one"
+    assert look(new=new, screened=ScreenResult(planted("zxq")), known=ROWS, accept=["zxq"]).passed
+    for people, passes in ((3, True), (2, False)):
+        screened = ScreenResult(planted("zxq", by="human", people=people))
+        assert look(new=new, screened=screened, known=ROWS).passed is passes
 
 
 def test_new_words() -> None:
@@ -218,7 +223,7 @@ def test_the_first_model_has_no_champion_to_beat() -> None:
 
 def test_a_shadow_is_not_asked_for_when_the_setting_says_so() -> None:
     settings = LearnSettings(shadow_decisions=0)
-    assert examine(evidence(shadow=None), B, A, settings).passed
+    assert examine(evidence(shadow=None), settings).passed
 
 
 def test_a_better_challenger_passes_on_fewer_questions() -> None:
@@ -236,19 +241,15 @@ GAINS = [
 
 @pytest.mark.parametrize(("metrics", "expected"), GAINS)
 def test_a_model_of_gains_must_pay(metrics: dict[str, Any], expected: set[str]) -> None:
-    assert failed(examine(evidence(kind=GAIN, metrics=metrics, rows=[]), B, A, SETTINGS)) == expected
+    assert failed(look(kind=GAIN, metrics=metrics, rows=[])) == expected
 
 
 def test_every_failed_check_names_where_its_limit_is_set() -> None:
-    found = look(cross_validated=(1, 1000), new=worse(KNOWN, 2), shadow=None, screened=None)
+    found = look(metrics={}, new=worse(KNOWN, 2), shadow=None, screened=None)
     assert len(found.checks) == 10
     assert {check.check for check in found.checks} <= set(GOVERNED)
     assert len(found.failed) >= 5
-    with pytest.raises(PromotionRefused) as caught:
-        let_serve(found, registry.RegisteredModel(B, Path(), champion.ModelSummary(B)))
-    for check in found.failed:
-        assert check.check in str(caught.value)
-        assert check.setting in str(caught.value)
+    assert all(check.setting == GOVERNED[check.check] for check in found.checks)
     fields = LearnSettings.__struct_fields__
     named = [setting.split()[0] for setting in GOVERNED.values() if setting.endswith("[learn]")]
     assert set(named) <= set(fields)
@@ -256,9 +257,14 @@ def test_every_failed_check_names_where_its_limit_is_set() -> None:
 
 def test_a_model_of_gains_runs_in_the_shadow_first() -> None:
     paying = {"kept_low": 0.8, "cost_share": 0.5}
-    assert failed(examine(evidence(kind=GAIN, metrics=paying, rows=[], shadow=None), B, A, SETTINGS)) == {
-        "shadow decisions"
-    }
+    assert failed(look(kind=GAIN, metrics=paying, rows=[], shadow=None)) == {"shadow decisions"}
+
+
+def test_a_hint_names_the_profile_as_it_was_typed() -> None:
+    """It works as it stands, also where the profile was named by its file."""
+    for shadow in (None, replace(SHADOW, decisions=1), replace(SHADOW, champion="c" * 16)):
+        (check,) = look(shadow=shadow).failed
+        assert "turnout student shadow -p 'my profiles/mine.toml'" in check.why
 
 
 def test_questions_for_no_route_count_where_they_are_let_through() -> None:
@@ -271,7 +277,7 @@ def test_questions_for_no_route_count_where_they_are_let_through() -> None:
 
 def test_progress_is_told() -> None:
     seen: list[tuple[int, int]] = []
-    examine(evidence(), B, A, SETTINGS, lambda done, total: seen.append((done, total)))
+    examine(evidence(), SETTINGS, lambda done, total: seen.append((done, total)))
     assert seen[-1][0] == seen[-1][1] == len(seen)
 
 
@@ -286,8 +292,7 @@ def on_shelf(tmp_path: Path, *digests: str) -> None:
 def test_it_serves_and_the_history_says_why(tmp_path: Path) -> None:
     on_shelf(tmp_path, A, B)
     registry.set_champion("mine", "student", A)
-    model = registry.find_candidate("mine", "student", B)
-    done, change = let_serve(look(), model, who="ana")
+    done, change = let_serve(look(), contest(), who="ana")
     assert done.promoted
     assert not done.forced
     assert change is not None
@@ -299,12 +304,7 @@ def test_it_serves_and_the_history_says_why(tmp_path: Path) -> None:
 def test_force_is_written_down(tmp_path: Path) -> None:
     on_shelf(tmp_path, A, B)
     registry.set_champion("mine", "student", A)
-    model = registry.find_candidate("mine", "student", B)
-    found = look(shadow=None)
-    with pytest.raises(PromotionRefused):
-        let_serve(found, model)
-    assert champion.champion_digest("mine", "student") == A
-    done, change = let_serve(found, model, force=True)
+    done, change = let_serve(look(shadow=None), contest())
     assert done.forced
     assert change is not None
     assert change.why == "forced: shadow decisions"
@@ -314,11 +314,10 @@ def test_a_comparison_with_a_champion_that_is_gone_promotes_nothing(tmp_path: Pa
     other = "c" * 16
     on_shelf(tmp_path, A, B, other)
     registry.set_champion("mine", "student", A)
-    model = registry.find_candidate("mine", "student", B)
     found = look()
     registry.set_champion("mine", "student", other)
     with pytest.raises(ChampionChanged):
-        let_serve(found, model)
+        let_serve(found, contest())
     assert champion.champion_digest("mine", "student") == other
 
 

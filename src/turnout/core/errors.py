@@ -19,8 +19,7 @@
     │   ├── TooFewExamples      not enough of them to learn or to judge by
     │   ├── ShelfError          a folder or a name cannot stand on the shelf of models
     │   ├── UnknownModel        no such model on the shelf
-    │   ├── ChampionChanged     another model serves by now than the one a challenger was compared with
-    │   └── PromotionRefused    a challenger failed checks; carries the report
+    │   └── ChampionChanged     another model serves by now than the one a challenger was compared with
     ├── EmbedderError           texts cannot be turned into vectors here
     │   ├── WeightsMissing      there are no weights to build the embedder from
     │   ├── WeightsRefused      the weights are not the ones they should be
@@ -168,12 +167,6 @@ class UnknownModel(LearnError):
 
 class ChampionChanged(LearnError):
     pass
-
-
-class PromotionRefused(LearnError):
-    def __init__(self, message: str, report: object = None) -> None:
-        super().__init__(message)
-        self.report = report
 
 
 class EmbedderError(TurnoutError):

@@ -6,6 +6,8 @@ Both are read and built as the profile's student would be; only the folder diffe
 from __future__ import annotations
 
 import os
+import shlex
+from collections.abc import Callable
 from pathlib import Path as File
 from typing import NamedTuple
 
@@ -20,16 +22,19 @@ from turnout.config.settings import settings_file
 from turnout.core.embed import Embeds
 from turnout.core.errors import LearnError
 from turnout.core.profile import Placed, Profile
+from turnout.core.query import Query
 from turnout.core.router import Router
+from turnout.core.verdict import Verdict
 
-from . import registry
 from .layer import find_trained
-from .registry import RegisteredModel
+from .registry import RegisteredModel, find_candidate
 
 
 class Contest(Struct, frozen=True):
     profile: str
     """The profile's own name, which the shelf knows it by."""
+    typed: str
+    """The profile as the user named it, for hints that can be typed again."""
     layer: str
     kind: str
     challenger: RegisteredModel
@@ -52,15 +57,17 @@ def open_contest(
     """The challenger of that digest, or the newest, and the champion; neither is served by this."""
     plain = build_with(profile, None, None, embedder=embedder, config=config)
     name, entry = find_trained(plain.name, plain.resolved["layers"], layer)
-    challenger = registry.find_candidate(plain.name, name, digest)
+    train = f"turnout train -p {shlex.quote(str(profile))}"
+    challenger = find_candidate(plain.name, name, digest, train)
     if challenger.champion:
-        raise LearnError(f"{challenger.digest} serves already: name another, or train one (turnout train -p {profile})")
+        raise LearnError(f"{challenger.digest} serves already: name another, or train one ({train})")
     old = Router(plain) if find_model(dict(plain.resolved), name, None) is not None else None
     if old is not None:
         place_of(old, name)  # a champion that is there and cannot be asked is not the same as none
     cases = read_chain(profile).cases
     return Contest(
         plain.name,
+        str(profile),
         name,
         entry["kind"],
         challenger,
@@ -86,6 +93,17 @@ def place_of(router: Router, layer: str) -> Placed:
             return placed
     known = ", ".join(placed.id for placed in router.profile.layers)
     raise LearnError(f"profile {router.profile.name!r} has no layer {layer!r} (it has: {known})")
+
+
+def asker(router: Router, layer: str) -> Callable[[str], Verdict | None]:
+    """What the model in a layer's place says of a text, whatever the layers before it would say."""
+    call, read = place_of(router, layer).call, router.profile.read
+
+    def ask(text: str) -> Verdict | None:
+        said = call(read(Query(text))) if call is not None else None
+        return said if isinstance(said, Verdict) else None
+
+    return ask
 
 
 def build_with(

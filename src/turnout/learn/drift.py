@@ -21,14 +21,12 @@ from msgspec.structs import replace
 from scipy import special
 
 from turnout.core.errors import LearnError
-from turnout.core.query import Query
 from turnout.core.router import Router
-from turnout.core.verdict import Verdict
 from turnout.store import Label, Records, Span
 from turnout.store.store import StoreReader
 from turnout.text.fold import fold
 
-from .contest import ServingLayer
+from .contest import ServingLayer, asker
 from .registry import trained_ms
 
 # The chance of calling drift where there is none, over all measures together.
@@ -171,15 +169,14 @@ def measure_drift(
 
 
 def judge_of(router: Router, layer: str) -> Callable[[str], ChampionAnswer] | None:
-    """What the model in a layer's place makes of a text; None where none is there, or only a server could tell."""
-    placed = next((placed for placed in router.profile.layers if placed.id == layer), None)
-    if placed is None or placed.call is None or placed.cost == "network":
+    """What the model in a layer's place makes of a text; None where only a server could tell."""
+    if any(placed.id == layer and placed.cost == "network" for placed in router.profile.layers):
         return None
-    call, read = placed.call, router.profile.read
+    ask = asker(router, layer)
 
     def judge(text: str) -> ChampionAnswer:
-        said = call(read(Query(text)))
-        if not isinstance(said, Verdict):
+        said = ask(text)
+        if said is None:
             return ChampionAnswer(0.0)
         # A student's evidence: text, best, second, knownness, nearness, and what the vector said.
         known = said.evidence[3] if len(said.evidence) > 3 else None

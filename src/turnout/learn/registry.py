@@ -88,13 +88,16 @@ def candidates(profile: str, layer: str) -> list[RegisteredModel]:
     return found
 
 
-def find_candidate(profile: str, layer: str, digest: str | None = None) -> RegisteredModel:
-    """A model by its digest or the beginning of one; without, the newest that does not serve."""
+def find_candidate(
+    profile: str, layer: str, digest: str | None = None, train: str = "turnout train"
+) -> RegisteredModel:
+    """A model by its digest or the beginning of one; without, the newest that does not serve. `train` is the command
+    that makes one."""
     known = candidates(profile, layer)
     if digest is None:
         others = [one for one in known if not one.champion and not one.shipped]
         if not others:
-            raise UnknownModel(f"{profile}/{layer}: no challenger on the shelf: turnout train -p {profile} makes one")
+            raise UnknownModel(f"{profile}/{layer}: no challenger on the shelf: {train} makes one")
         return others[-1]
     like = [one for one in known if one.digest == digest] or [one for one in known if one.digest.startswith(digest)]
     if len(like) != 1 or not digest:

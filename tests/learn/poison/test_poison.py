@@ -12,15 +12,19 @@ from msgspec.structs import replace
 from chatter import LABELS, chatter, question
 from pupils import own_home
 from turnout import Router
+from turnout.config.champion import ModelSummary
 from turnout.config.learning import LearnSettings
 from turnout.core.verdict import Gate
 from turnout.layers.student import Student
 from turnout.layers.student_model import StudentModel
+from turnout.learn.contest import Contest
 from turnout.learn.dataset import WEIGHTS, By, Example
 from turnout.learn.dedupe import dedupe
-from turnout.learn.examine import Promotion, PromotionEvidence, answerer, examine
 from turnout.learn.fit import FitSettings, fit
+from turnout.learn.layer import STUDENT
 from turnout.learn.poison.screen import ScreenResult, screen
+from turnout.learn.promote import Evidence, Promotion, answerer, examine
+from turnout.learn.registry import RegisteredModel
 from turnout.learn.shadow import Shadow
 from turnout.testing import make_router, place
 from turnout.text.ngram import Ngrams
@@ -61,18 +65,16 @@ def contest(new: Sequence[Example], *, screened: bool = True) -> tuple[StudentMo
     collapsed = dedupe(new).rows
     found = screen(collapsed, KNOWN) if screened else ScreenResult(tuple(collapsed))
     challenger = fitted([*KNOWN, *found.kept])
-    evidence = PromotionEvidence(
-        new=serving(challenger),
-        old=serving(fitted(KNOWN)),
-        layer="student",
+    model = RegisteredModel(CHALLENGER, Path(), ModelSummary(CHALLENGER, metrics={"accuracy": 0.98, "rows": 700.0}))
+    routers = serving(challenger), serving(fitted(KNOWN))
+    evidence = Evidence(
+        Contest("drill", "drill", "student", STUDENT, model, CHAMPION, *routers, cases=[]),
         rows=HELD,
         screened=found,
-        fresh=found.kept,
         known=KNOWN,
-        cross_validated=(690, 700),
         shadow=Shadow("drill", "student", CHALLENGER, CHAMPION, 1, decisions=1000, same=1000),
     )
-    return challenger, lambda: examine(evidence, CHALLENGER, CHAMPION, LearnSettings())
+    return challenger, lambda: examine(evidence, LearnSettings())
 
 
 def effect(trigger: Callable[[str], str], poisoned: StudentModel) -> float:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from turnout.core.embed import Embeds
-    from turnout.learn.examine import Check, Promotion
+    from turnout.learn.promote import Check, Promotion
     from turnout.learn.shadow import Shadow
 
 LayerOption = Annotated[

@@ -20,7 +20,7 @@ from .train import print_figures, print_head
 
 if TYPE_CHECKING:
     from turnout.core.embed import Embeds
-    from turnout.learn.examine import Promotion
+    from turnout.learn.promote import Promotion
     from turnout.learn.train_gain import GainTraining
 
 
