@@ -1,6 +1,7 @@
 """Drift: beyond chance and large enough, and neither alone."""
 
 import random
+from math import comb
 from pathlib import Path
 
 import pytest
@@ -9,11 +10,9 @@ from pupils import KNOWN, Pupil, log, own_home, with_pupil
 from turnout.learn.drift import (
     LEAST,
     ChampionAnswer,
+    Measure,
     TrafficRow,
-    chi_square,
     compare,
-    fisher,
-    kolmogorov_smirnov,
     psi,
     window,
 )
@@ -143,13 +142,19 @@ def test_a_window_of_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_the_tests_are_the_textbooks() -> None:
-    # Fisher 1935, the lady tasting tea: 3 of 4 by chance is 17 in 70.
-    assert fisher(3, 4, 1, 4) == pytest.approx(17 / 70)
-    assert fisher(0, 5, 0, 5) == 1.0
-    assert fisher(5, 5, 0, 5) == pytest.approx(1 / 252)
-    # chi-square of 3.841 with one degree of freedom is the 5 % point.
-    assert chi_square([50, 50], [60, 40]) == pytest.approx(0.1556, abs=1e-3)
-    assert chi_square([10, 0], [7, 0]) == 1.0
-    # The largest distance of two uniform samples that do not overlap is everything.
-    assert kolmogorov_smirnov([0.1] * 50, [0.9] * 50)[0] == 1.0
-    assert kolmogorov_smirnov([0.1, 0.2, 0.3], [0.1, 0.2, 0.3]) == (0.0, 1.0)
+    def rows(route: str, count: int, corrected: bool | None = None, sure: float = 0.9) -> list[TrafficRow]:
+        return [TrafficRow(None, route, "student", sure, corrected)] * count
+
+    def measure(before: list[TrafficRow], recent: list[TrafficRow], name: str) -> Measure:
+        return next(one for one in compare(before, recent, alpha=1.0).measures if one.name == name)
+
+    # chi-square of 2.02 with one degree of freedom, times the four measures that could be tested.
+    mix = measure(rows("docs", 50) + rows("code", 50), rows("docs", 60) + rows("code", 40), "route mix")
+    assert mix.p == pytest.approx(3 * 0.1556, abs=3e-3)
+    # Fisher: of 100 corrections, all 50 of the recent ones by chance.
+    told = measure(rows("docs", 50, False), rows("docs", 50, True), "corrections")
+    assert told.p == pytest.approx(4 / comb(100, 50))
+    # The largest distance of two samples that do not overlap is everything.
+    assert measure(rows("docs", 50, sure=0.1), rows("docs", 50, sure=0.9), "confidence").effect == 1.0
+    same = measure(rows("docs", 50), rows("docs", 50), "confidence")
+    assert (same.effect, same.p) == (0.0, 1.0)

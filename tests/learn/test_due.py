@@ -10,7 +10,7 @@ from pupils import KNOWN, Pupil, log, made, own_home, with_pupil
 from turnout.config.learning import LearnSettings, learn_settings
 from turnout.core.errors import ConfigError
 from turnout.learn import registry
-from turnout.learn.due import is_due
+from turnout.learn.drift import is_due
 from turnout.learn.registry import made_ms, trained_ms
 from turnout.store import Store, open_store
 
@@ -95,19 +95,20 @@ def test_text_that_was_not_kept_is_said(tmp_path: Path) -> None:
         assert "[store]" in str(found)
 
 
-def test_drift_is_asked_about_only_if_nothing_else_is_due(store: Store) -> None:
+def test_drift_is_asked_about_only_if_nothing_else_is_due(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
     def drifted(*_: object) -> tuple[str, ...]:
         asked.append(True)
         return ("route mix",)
 
-    found = is_due(store, "mine", FEW, drifted=drifted)
+    monkeypatch.setattr("turnout.learn.drift.find_drift", drifted)
+    found = is_due(store, "mine", FEW)
     assert found.due
     assert found.drifted == ("route mix",)
     assert "route mix" in str(found)
     talk(store, *"abcde")
-    is_due(store, "mine", FEW, drifted=drifted)
+    is_due(store, "mine", FEW)
     assert len(asked) == 1
 
 

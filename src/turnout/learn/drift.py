@@ -1,4 +1,4 @@
-"""Has the traffic changed since the champion learnt from it?
+"""Has the traffic changed since the champion learnt from it, and is it time to train again?
 
 Two windows of the log are compared: the one the champion comes from and the recent one. A measure has drifted when the
 difference is both beyond chance (a test, corrected for how many there are) and large enough to matter (a limit on its
@@ -12,14 +12,14 @@ import math
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
-import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
-from scipy import special
 
+from turnout.config.learning import LearnSettings
 from turnout.core.errors import LearnError
 from turnout.core.router import Router
 from turnout.store import Label, Records, Span
@@ -47,6 +47,8 @@ MOST = 5_000
 NEVER = 1e-4
 # What is recent by default, where no model says when it learnt: a month.
 RECENT_MS = 30 * 24 * 3_600_000
+# Rows looked at before the answer is given as it stands: a look must stay a look, and this many are due in any case.
+MOST_ROWS = 500_000
 _WORD = re.compile(r"\w+")
 
 
@@ -58,7 +60,7 @@ class TrafficRow(NamedTuple):
     by: str
     confidence: float
     corrected: bool | None = None
-    """Whether a person said it was wrong; None where nobody said anything."""
+    """As `is_corrected` says."""
 
 
 class ChampionAnswer(NamedTuple):
@@ -85,10 +87,6 @@ class Measure(Struct, frozen=True):
     recent: Mapping[str, float] = {}
     drifted: bool = False
 
-    @property
-    def is_large(self) -> bool:
-        return self.effect is not None and self.effect >= self.limit
-
 
 class Drift(Struct, frozen=True):
     before: int
@@ -108,14 +106,17 @@ class Drift(Struct, frozen=True):
 
 def window(records: Records, profile: str, span: Span, *, most: int = MOST) -> list[TrafficRow]:
     """Decisions of a span; of more than `most`, every n-th."""
-    found = [_seen(label) for label in records.labels(span=span, profile=profile)]
+    found = [
+        TrafficRow(one.text if one.kept == "full" else None, one.route, one.by, one.confidence, is_corrected(one))
+        for one in records.labels(span=span, profile=profile)
+    ]
     every = -(-len(found) // most)
     return found[:: max(every, 1)]
 
 
-def _seen(label: Label) -> TrafficRow:
-    corrected = None if label.human_by is None else label.human != label.route
-    return TrafficRow(label.text if label.kept == "full" else None, label.route, label.by, label.confidence, corrected)
+def is_corrected(label: Label) -> bool | None:
+    """Whether a person said the decision was wrong; None where no one said anything."""
+    return None if label.human_by is None else label.human != label.route
 
 
 def compare(
@@ -134,7 +135,11 @@ def compare(
         _mix("layer shares", [one.by for one in before], [one.by for one in recent]),
         *_model(before, recent, judge),
         _words(before, recent),
-        _corrections(before, recent),
+        _share(
+            "corrections",
+            "of the decisions people looked at were wrong",
+            *([one.corrected for one in side if one.corrected is not None] for side in (before, recent)),
+        ),
     ]
     return Drift(len(before), len(recent), tuple(_correct(found, alpha)), judged_by)
 
@@ -185,31 +190,29 @@ def judge_of(router: Router, layer: str) -> Callable[[str], ChampionAnswer] | No
     return judge
 
 
-def _correct(found: Sequence[Measure], alpha: float) -> list[Measure]:
+def _correct(found: Sequence[Measure], alpha: float) -> Iterator[Measure]:
     """Holm's correction: the smallest p-value counts for all of them, the next for all but one, and so on."""
-    tested = sorted((one for one in found if one.p is not None), key=lambda one: one.p or 0.0)
-    corrected: dict[str, float] = {}
-    largest = 0.0
-    for place, one in enumerate(tested):
-        largest = max(largest, min(1.0, (one.p or 0.0) * (len(tested) - place)))
-        corrected[one.name] = largest
-    return [
-        replace(one, p=p, drifted=p is not None and p <= alpha and one.is_large)
-        for one in found
-        for p in (corrected.get(one.name),)
-    ]
+    tested = sorted(one.p for one in found if one.p is not None)
+    steps = accumulate((min(1.0, p * (len(tested) - place)) for place, p in enumerate(tested)), max)
+    corrected = dict(zip(tested, steps, strict=True))
+    for one in found:
+        p = corrected[one.p] if one.p is not None else None
+        is_large = one.effect is not None and one.effect >= one.limit
+        yield replace(one, p=p, drifted=is_large and p is not None and p <= alpha)
 
 
 def _mix(name: str, before: Sequence[str], recent: Sequence[str]) -> Measure:
-    """Shares of a few kinds: a chi-square test, and the population stability index for the size."""
+    """Shares of a few kinds: Pearson's chi-square test, and the population stability index for the size."""
+    from scipy.stats import chi2_contingency
+
     old, new = Counter(before), Counter(recent)
     kinds = sorted(old.keys() | new.keys())
     shares = [{kind: counts[kind] / counts.total() for kind in kinds} for counts in (old, new)]
     size = psi(shares[0].values(), shares[1].values())
-    p = chi_square([old[kind] for kind in kinds], [new[kind] for kind in kinds])
+    p = chi2_contingency([[side[kind] for kind in kinds] for side in (old, new)], correction=False).pvalue
     most = max(kinds, key=lambda kind: abs(shares[0][kind] - shares[1][kind]))
     said = f"{most} {shares[0][most]:.1%} before, {shares[1][most]:.1%} now"
-    return Measure(name, "PSI", size, PSI_LIMIT, p, said, shares[0], shares[1])
+    return Measure(name, "PSI", size, PSI_LIMIT, float(p), said, shares[0], shares[1])
 
 
 def psi(before: Iterable[float], recent: Iterable[float]) -> float:
@@ -224,89 +227,112 @@ def _model(
     """How sure the champion is, and how much of what is asked it does not know."""
     if judge is None:
         return [_spread("confidence", [one.confidence for one in before], [one.confidence for one in recent])]
-    old, new = ([judge(one.text) for one in side if one.text is not None] for side in (before, recent))
-    found = [_spread("confidence", [one.confidence for one in old], [one.confidence for one in new])]
-    known = [[one.knownness for one in side if one.knownness is not None] for side in (old, new)]
+    judged = [[judge(one.text) for one in side if one.text is not None] for side in (before, recent)]
+    found = [_spread("confidence", *([one.confidence for one in side] for side in judged))]
+    known = [[one.knownness for one in side if one.knownness is not None] for side in judged]
     if min(map(len, known)) < LEAST:
         return found
     cut = sorted(known[0])[int(len(known[0]) * UNKNOWN_SHARE)]
-    flags = [[value < cut for value in side] for side in known]
-    return [*found, _share("unknown questions", flags[0], flags[1], "questions the champion hardly knows")]
+    flags = ([value < cut for value in side] for side in known)
+    return [*found, _share("unknown questions", "questions the champion hardly knows", *flags)]
 
 
 def _spread(name: str, before: Sequence[float], recent: Sequence[float]) -> Measure:
     """Two distributions: the test of Kolmogorov and Smirnov, whose statistic is the size."""
     if min(len(before), len(recent)) < LEAST:
         return Measure(name, "KS", None, KS_LIMIT, None, "too few questions with their text")
-    size, p = kolmogorov_smirnov(before, recent)
-    middle = [sorted(side)[len(side) // 2] for side in (before, recent)]
-    said = f"median {middle[0]:.2f} before, {middle[1]:.2f} now"
-    sides = [{"median": one, "mean": sum(side) / len(side)} for one, side in zip(middle, (before, recent), strict=True)]
-    return Measure(name, "KS", size, KS_LIMIT, p, said, sides[0], sides[1])
+    from scipy.stats import ks_2samp
+
+    found = ks_2samp(before, recent, method="asymp")
+    old, new = ({"median": sorted(side)[len(side) // 2], "mean": sum(side) / len(side)} for side in (before, recent))
+    said = f"median {old['median']:.2f} before, {new['median']:.2f} now"
+    return Measure(name, "KS", float(found.statistic), KS_LIMIT, float(found.pvalue), said, old, new)
 
 
 def _words(before: Sequence[TrafficRow], recent: Sequence[TrafficRow]) -> Measure:
     """Questions with a word nobody used before. How many there are of those anyway is told by the window before
     itself: every second question of it, against the words of the others."""
-    old = [_used(one.text) for one in before if one.text is not None]
-    new = [_used(one.text) for one in recent if one.text is not None]
+    old, new = (
+        [frozenset(_WORD.findall(fold(one.text).text)) for one in side if one.text is not None]
+        for side in (before, recent)
+    )
     if min(len(old) // 2, len(new)) < LEAST:
         return Measure("unseen words", "share", None, SHARE_LIMIT, None, "too few questions with their text")
     used: frozenset[str] = frozenset().union(*old[::2])
     flags = [[not words <= used for words in side] for side in (old[1::2], new)]
-    return _share("unseen words", flags[0], flags[1], "questions with a word not used before")
+    return _share("unseen words", "questions with a word not used before", *flags)
 
 
-def _used(text: str) -> frozenset[str]:
-    return frozenset(_WORD.findall(fold(text).text))
-
-
-def _corrections(before: Sequence[TrafficRow], recent: Sequence[TrafficRow]) -> Measure:
-    old, new = ([one.corrected for one in side if one.corrected is not None] for side in (before, recent))
-    return _share("corrections", old, new, "of the decisions people looked at were wrong")
-
-
-def _share(name: str, before: Sequence[bool], recent: Sequence[bool], what: str) -> Measure:
+def _share(name: str, what: str, before: Sequence[bool], recent: Sequence[bool]) -> Measure:
     """A yes or no: Fisher's exact test. Only more of it is drift: all of these are bad news when they rise."""
     if not before or not recent:
         return Measure(name, "share", None, SHARE_LIMIT, None, "nothing to compare")
-    p = fisher(sum(recent), len(recent), sum(before), len(before))
+    from scipy.stats import fisher_exact
+
+    counts = [[sum(side), len(side) - sum(side)] for side in (recent, before)]
+    p = float(fisher_exact(counts, alternative="greater").pvalue)
     old, new = sum(before) / len(before), sum(recent) / len(recent)
     said = f"{old:.1%} before, {new:.1%} now: {what}"
     return Measure(name, "rise", new - old, SHARE_LIMIT, p, said, {"share": old}, {"share": new})
 
 
-# --- tests
+# --- when to train again
 
 
-def chi_square(before: Sequence[int], recent: Sequence[int]) -> float:
-    """How likely two lists of counts are so far apart by chance: Pearson's test of homogeneity."""
-    found = np.array([before, recent], np.float64)
-    found = found[:, found.sum(axis=0) > 0]
-    if found.shape[1] < 2 or not found.sum(axis=1).all():
-        return 1.0
-    expected = np.outer(found.sum(axis=1), found.sum(axis=0)) / found.sum()
-    return float(special.chdtrc(found.shape[1] - 1, ((found - expected) ** 2 / expected).sum()))
+class Due(Struct, frozen=True):
+    """Whether training is due, and why."""
+
+    due: bool
+    why: tuple[str, ...]
+    """Each reason there is; where none is, what is missing."""
+    sessions: int
+    sessions_needed: int
+    corrections: int
+    corrections_needed: int
+    unread: int
+    """Rows whose text was not kept, which cannot be learnt from."""
+    since_ms: int
+    """When the newest model was trained; 0 where there is none."""
+    drifted: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return self.due
+
+    def __str__(self) -> str:
+        return "; ".join(self.why)
 
 
-def kolmogorov_smirnov(before: Sequence[float], recent: Sequence[float]) -> tuple[float, float]:
-    """The largest distance between two distributions, and how likely it is by chance (asymptotically)."""
-    values = np.concatenate([before, recent])
-    shares = [np.searchsorted(np.sort(side), values, side="right") / len(side) for side in (before, recent)]
-    largest = float(np.abs(shares[0] - shares[1]).max())
-    size = len(before) * len(recent) / (len(before) + len(recent))
-    return largest, float(special.kolmogorov(largest * math.sqrt(size)))
+def is_due(store: StoreReader, profile: str, settings: LearnSettings, *, layer: str = "student") -> Due:
+    """Look whether training is due: enough new conversations, enough corrections, or traffic that has changed.
 
-
-def fisher(recent: int, of_recent: int, before: int, of_before: int) -> float:
-    """How likely at least so many of the recent ones are, if the share is the same: Fisher's exact test."""
-    hits, total = recent + before, of_recent + of_before
-
-    def ways(count: int, out_of: int) -> float:
-        return math.lgamma(out_of + 1) - math.lgamma(count + 1) - math.lgamma(out_of - count + 1)
-
-    chance = sum(
-        math.exp(ways(k, of_recent) + ways(hits - k, of_before) - ways(hits, total))
-        for k in range(max(recent, hits - of_before), min(hits, of_recent) + 1)
-    )
-    return min(1.0, chance)
+    Counted from the moment the newest model was trained, so that a training that was not promoted does not come again
+    with every look. Only rows whose text was kept whole count: from the others nothing can be learnt.
+    """
+    since = trained_ms(profile, layer)
+    sessions: set[tuple[str, str]] = set()
+    corrections = unread = rows = 0
+    for tenant in store.tenants():
+        for label in store.records(tenant).labels(span=Span(since), profile=profile):
+            rows += 1
+            if rows > MOST_ROWS:
+                break
+            if label.text is None or label.kept != "full":
+                unread += 1
+                continue
+            # A question that belongs to no session is a conversation of its own.
+            sessions.add((tenant, label.session or label.id))
+            corrections += is_corrected(label) or False
+    why = []
+    if len(sessions) >= settings.retrain_sessions:
+        why.append(f"{len(sessions):,} new sessions, {settings.retrain_sessions:,} make a training due")
+    if settings.retrain_corrections and corrections >= settings.retrain_corrections:
+        why.append(f"{corrections:,} corrections by people, {settings.retrain_corrections:,} make a training due")
+    moved = find_drift(store, profile, layer) if not why else ()
+    if moved:
+        why.append(f"the traffic has changed: {', '.join(moved)}")
+    due, needed = bool(why), (settings.retrain_sessions, settings.retrain_corrections)
+    if not due:
+        why.append(f"{len(sessions):,} of {needed[0]:,} new sessions, {corrections:,} of {needed[1]:,} corrections")
+        if unread:
+            why.append(f'{unread:,} rows were logged without their text: text = "full" in [store] keeps it')
+    return Due(due, tuple(why), len(sessions), needed[0], corrections, needed[1], unread, since, moved)

@@ -20,7 +20,6 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from datetime import UTC, datetime
 from pathlib import Path as File
 from typing import Any, Literal
 
@@ -126,24 +125,9 @@ def trained_ms(profile: str, layer: str) -> int:
 
 
 def made_ms(model: RegisteredModel) -> int:
-    """When a model was trained, by its manifest, or trained once more with the same result, by its folder."""
-    said = _moment(model.summary.created)
-    now = time.time_ns() // 1_000_000
+    """When a model was put on the shelf, or put there once more."""
     # A date in the future would keep training from ever being due.
-    return min(now, max(said if said <= now else 0, model.folder.stat().st_mtime_ns // 1_000_000))
-
-
-def _moment(said: Any) -> int:
-    if isinstance(said, str):
-        try:
-            when = datetime.fromisoformat(said)
-        except ValueError:
-            return 0
-        return int((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp() * 1000)
-    if isinstance(said, int | float) and not isinstance(said, bool):
-        # Seconds until the year 5138, milliseconds since 1973.
-        return int(said * 1000 if said < 1e11 else said)
-    return 0
+    return min(time.time_ns(), model.folder.stat().st_mtime_ns) // 1_000_000
 
 
 # --- changing

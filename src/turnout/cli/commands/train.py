@@ -205,7 +205,7 @@ def train(
 
 def _is_due(profile: Profile, layer: str, json: bool, db: str | None, config: str | None) -> bool:
     """Whether training is due, which is said either way."""
-    from turnout.learn.due import is_due
+    from turnout.learn.drift import is_due
 
     with reading_log(db, config) as store:
         found = is_due(store, profile.name, learn_settings(config), layer=layer)
