@@ -17,8 +17,8 @@ from turnout.core.profile import Profile
 from turnout.layers.student_model import read_student
 from turnout.learn import registry
 from turnout.learn.dataset import Example, Examples, row_key
+from turnout.learn.fit import HeldOutAnswer
 from turnout.learn.train import NOTE, hash_without_models, measure, read_record, train
-from turnout.learn.train import HeldOutAnswers as Answers
 
 PROFILE = """
 name = "desk"
@@ -153,12 +153,12 @@ def test_nothing_to_learn_from(desk: Profile) -> None:
 
 
 def test_figures_count_questions_outside_every_label() -> None:
-    answers = Answers(("a", "a", "b", "oos"), ("a", "b", "b", "a"), (0.9, 0.4, 0.8, 0.3), (1.0, 0.5, 0.9, -1.0))
-    figures = measure(answers)
+    answers = (("a", "a", 0.9, 1.0), ("a", "b", 0.4, 0.5), ("b", "b", 0.8, 0.9), ("oos", "a", 0.3, -1.0))
+    figures = measure([HeldOutAnswer(0, *answer) for answer in answers])
     assert figures["accuracy"] == pytest.approx(2 / 3)
     assert figures["coverage_at_98"] == 0.5
     assert figures["oos_auroc"] == 1.0
-    assert measure(Answers((), (), (), ())) == {"rows": 0.0}
+    assert measure([]) == {"rows": 0.0}
 
 
 def test_the_report_is_plain_values(desk: Profile) -> None:

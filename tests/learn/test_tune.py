@@ -12,9 +12,8 @@ import turnout
 from toml_router import router_of
 from turnout.core.errors import ConfigError, LearnError, TooFewExamples
 from turnout.core.query import Query
-from turnout.learn.tune import describe, find_signals, look, shape_of, tune
-from turnout.learn.tune_band import BandNumbers
-from turnout.learn.tune_write import hash_labels, write_profile
+from turnout.learn.tune import describe, find_signals, hash_labels, look, shape_of, tune, write_profile
+from turnout.learn.tune_shape import BandNumbers
 
 WORDS = {"alpha": 1.0, "beta": 1.0, "gamma": -1.0, "delta": 1.0, "noise": 1.0}
 BANDS = """

@@ -8,7 +8,7 @@ the student, so that the next training knows what is new and a promotion can be 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path as File
 
 import msgspec
@@ -31,7 +31,7 @@ from .card import Card, identify, render_card
 from .dataset import OUT_OF_SCOPE, Example, Examples, hash_examples, row_key
 from .dedupe import dedupe
 from .feature import Say
-from .fit import FitSettings, StudentFit, fit
+from .fit import FitSettings, HeldOutAnswer, StudentFit, fit
 from .layer import STUDENT, find_layer
 from .metric import accuracy, auroc, brier, coverage_at, ece, or_none, score_labels
 from .poison.screen import ScreenResult, SenderLimits, screen
@@ -142,7 +142,7 @@ def train(
     figures = measure(judged)
     noted = TrainingRecord(tuple(sorted(map(row_key, learn))), tuple(held), screened, seed)
     remarks = (*examples.remarks, *collapsed.remarks, *screened.remarks, *split.remarks, *fitted.remarks)
-    scored = _score(fitted, judged, learn, profile.routes)
+    scored = _score(judged, Examples(tuple(learn)).counts(), profile.routes)
     say("writing", 0.0)
     draft = replace(
         fitted.draft,
@@ -180,7 +180,7 @@ def train(
         learnt=len(learn),
         held=len(held),
         by=Examples(tuple(rows)).by(),
-        labels=scored,
+        labels=tuple(scored),
         cross_validated=fitted.draft.metrics,
         held_out=figures,
         data_hash=manifest.data_hash,
@@ -244,70 +244,57 @@ def _read_shipped(profile: str, layer: str) -> TrainingRecord | None:
 # --- judging
 
 
-class HeldOutAnswers(Struct, frozen=True):
-    """What a student says of rows it has not seen."""
-
-    true: tuple[str, ...]
-    said: tuple[str, ...]
-    confidence: tuple[float, ...]
-    knownness: tuple[float, ...]
-
-    @property
-    def right(self) -> list[bool]:
-        return [true == said for true, said in zip(self.true, self.said, strict=True)]
-
-
-def judge(student: StudentModel, profile: Profile, rows: Sequence[Example], embedder: Embeds | None) -> HeldOutAnswers:
-    """Read each text as the profile reads it when it serves."""
+def judge(
+    student: StudentModel, profile: Profile, rows: Sequence[Example], embedder: Embeds | None
+) -> list[HeldOutAnswer]:
+    """What a student says of rows it has not seen, each text read as the profile reads it when it serves."""
     folded = [profile.read(Query(row.text)).folded[: student.ngrams.characters] for row in rows]
     vectors = embedder.embed(folded) if embedder is not None and folded else [None] * len(folded)
     found = [student.judge(text, vector) for text, vector in zip(folded, vectors, strict=True)]
-    return HeldOutAnswers(
-        tuple(row.label for row in rows),
-        tuple(one.label for one in found),
-        tuple(float(one.confidence) for one in found),
-        tuple(float(one.knownness) for one in found),
-    )
+    return [
+        HeldOutAnswer(at, row.label, one.label, float(one.confidence), float(one.knownness))
+        for at, (row, one) in enumerate(zip(rows, found, strict=True))
+    ]
 
 
-def measure(judged: HeldOutAnswers) -> dict[str, float]:
+def measure(judged: Sequence[HeldOutAnswer]) -> dict[str, float]:
     """Accuracy over the labels; calibration and coverage over everything, questions outside every label included."""
-    if not judged.true:
+    if not judged:
         return {"rows": 0.0}
-    right, inside = judged.right, [label != OUT_OF_SCOPE for label in judged.true]
+    right, inside = [one.label == one.said for one in judged], [one.label != OUT_OF_SCOPE for one in judged]
+    sure = [one.confidence for one in judged]
     figures = {
         "rows": float(len(right)),
         "accuracy": accuracy([one for one, within in zip(right, inside, strict=True) if within]),
-        "ece": ece(right, judged.confidence),
-        "brier": brier(right, judged.confidence),
-        "coverage_at_98": coverage_at(right, judged.confidence, precision=PRECISION)[0],
+        "ece": ece(right, sure),
+        "brier": brier(right, sure),
+        "coverage_at_98": coverage_at(right, sure, precision=PRECISION)[0],
     }
     if not all(inside) and any(inside):
-        figures["oos_auroc"] = auroc(inside, judged.knownness)
+        figures["oos_auroc"] = auroc(inside, [one.knownness for one in judged])
     return {name: float(value) for name, value in figures.items() if not math.isnan(value)}
 
 
-def _score(
-    fitted: StudentFit, judged: HeldOutAnswers, learn: Sequence[Example], routes: Sequence[str]
-) -> tuple[LabelFigures, ...]:
-    counts = Examples(tuple(learn)).counts()
-    names = [route for route in routes if counts.get(route) or route in judged.true]
-    scores = score_labels(judged.true, judged.said, names)
-    rows = [
-        LabelFigures(one.label, counts.get(one.label, 0), one.support, or_none(one.precision), or_none(one.recall))
-        for one in scores
-    ]
-    if fitted.draft.oos_rows:
-        rows.append(LabelFigures(OUT_OF_SCOPE, fitted.draft.oos_rows, judged.true.count(OUT_OF_SCOPE), None, None))
-    return tuple(rows)
+def _score(judged: Sequence[HeldOutAnswer], learnt: Mapping[str, int], routes: Sequence[str]) -> Iterator[LabelFigures]:
+    true = [str(one.label) for one in judged]
+    names = [route for route in routes if learnt.get(route) or route in true]
+    for one in score_labels(true, [one.said for one in judged], names):
+        figures = or_none(one.precision), or_none(one.recall)
+        yield LabelFigures(one.label, learnt.get(one.label, 0), one.support, *figures)
+    if learnt.get(OUT_OF_SCOPE):
+        yield LabelFigures(OUT_OF_SCOPE, learnt[OUT_OF_SCOPE], true.count(OUT_OF_SCOPE), None, None)
 
 
 def draw_card(
-    profile: Profile, manifest: StudentManifest, fitted: StudentFit, judged: HeldOutAnswers, by: Mapping[str, int]
+    profile: Profile,
+    manifest: StudentManifest,
+    fitted: StudentFit,
+    judged: Sequence[HeldOutAnswer],
+    by: Mapping[str, int],
 ) -> str:
     """The student's card, judged by what was held out; by cross-validation where too little was."""
-    fair = len(judged.true) >= FEWEST_HELD
-    held = [one for one in fitted.held if one.label is not None]
+    fair = len(judged) >= FEWEST_HELD
+    shown = judged if fair else [one for one in fitted.held if one.label is not None]
     placed = next((placed for placed in profile.layers if placed.id == manifest.layer), None)
     entry = next(entry for entry in profile.resolved["layers"] if layer_id(entry) == manifest.layer)
     gate = placed.gate.confidence if placed is not None else entry.get("accept", {}).get("confidence")
@@ -323,9 +310,9 @@ def draw_card(
         Card(
             title=f"{profile.name} / {manifest.layer}",
             what=f"Chooses one of {len(manifest.labels)} routes of {profile.name!r}: {profile.description}.",
-            true=judged.true if fair else [str(one.label) for one in held],
-            said=judged.said if fair else [one.said for one in held],
-            confidence=judged.confidence if fair else [one.confidence for one in held],
+            true=[str(one.label) for one in shown],
+            said=[one.said for one in shown],
+            confidence=[one.confidence for one in shown],
             labels=manifest.labels,
             judged_on="questions that were held out" if fair else "cross-validation: too few were held out to judge by",
             facts=identify(manifest),

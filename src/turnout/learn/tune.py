@@ -3,34 +3,41 @@
 What a person wrote stays in charge: which signals there are, the sign of each weight, which weights are nothing, the
 overrides. Only the numbers move, and no further from where they were than unseen questions reward: how far is chosen by
 cross-validation, and the accuracy that is reported comes from folds that chose nothing and fitted nothing.
+
+The numbers are written as a profile that extends the one they were tuned from. The file says where they come from:
+which labels, how many, which seed, and what they were worth on questions they had not seen. It is loaded before it
+takes its place.
 """
 
 from __future__ import annotations
 
+import datetime
+import hashlib
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path as File
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from turnout.config.check import own_keys
+from turnout.config.load import read_chain
+from turnout.config.write import toml_comment, toml_text
 from turnout.core.errors import LearnError, TooFewExamples
 from turnout.core.profile import Placed, Profile
 from turnout.core.query import Query
 from turnout.layers.signals import BandSignals, RankSignals, Signals
 from turnout.layers.signals_config import SignalsConfig
+from turnout.text.control import escape_json
 
 from .bound import PairedComparison, clopper_pearson, compare_paired
+from .dataset import read_examples
 from .gain import assign_folds, hash_texts
+from .heir import write_heir
 from .layer import SIGNALS, find_layer
-from .tune_band import BandShape
-from .tune_rank import RankShape
-
-Floats = npt.NDArray[np.float64]
-Places = npt.NDArray[np.intp]
+from .tune_shape import BandShape, Floats, Places, RankShape, Shape
 
 FOLDS = 5
 # How strongly the weights are held where they were, from hardly to nearly not moving.
@@ -41,25 +48,8 @@ LEAST_ROWS = 50
 MOST_ROWS = 20_000
 # The chance of claiming an improvement that is none.
 DELTA = 0.05
-
-
-class Shape(Protocol):
-    """One way of reading signals: what can be fitted, and what it then says."""
-
-    routes: tuple[str, ...]
-
-    def original(self) -> Any: ...
-    def fit(self, levels: Floats, labels: Places, strength: float, seed: int) -> Any:
-        """The numbers that suit these rows, held at the original ones by so much."""
-        ...
-
-    def decide(self, numbers: Any, levels: Floats) -> Places:
-        """Which route each row gets."""
-        ...
-
-    def rounded(self, numbers: Any) -> Any:
-        """As they are written in a file."""
-        ...
+# Measured cases written beside the profile: enough to see a change, short enough to read.
+CASES = 200
 
 
 class SignalRows(NamedTuple):
@@ -72,8 +62,11 @@ class SignalRows(NamedTuple):
     decided: Places
     """The route an override decides on, -1 where none does."""
     folds: Places
-    silent: int
+    silent: int = 0
     """Questions in which nothing speaks: the layer leaves them to others, so they are not counted."""
+
+    def some(self, rows: Any) -> SignalRows:
+        return SignalRows(self.levels[rows], self.labels[rows], self.decided[rows], self.folds[rows])
 
 
 class TuneReport(NamedTuple):
@@ -180,9 +173,9 @@ def tune(
     for done, fold in enumerate(folds):
         progress(done, len(folds) + 1)
         held = seen.folds == fold
-        strength = _choose(shape, _some(seen, ~held), seed)
-        numbers = shape.rounded(_fit(shape, _some(seen, ~held), strength, seed))
-        after[held] = _decide(shape, numbers, _some(seen, held))
+        strength = _choose(shape, seen.some(~held), seed)
+        numbers = shape.rounded(_fit(shape, seen.some(~held), strength, seed))
+        after[held] = _decide(shape, numbers, seen.some(held))
     strength = _choose(shape, seen, seed)
     numbers = shape.rounded(_fit(shape, seen, strength, seed))
     progress(len(folds) + 1, len(folds) + 1)
@@ -201,10 +194,6 @@ def tune(
         signals=tuple(signal.id for signal in config.signals),
         seed=seed,
     )
-
-
-def _some(seen: SignalRows, rows: Any) -> SignalRows:
-    return SignalRows(seen.levels[rows], seen.labels[rows], seen.decided[rows], seen.folds[rows], 0)
 
 
 def _decide(shape: Shape, numbers: Any, seen: SignalRows) -> Places:
@@ -227,14 +216,114 @@ def _choose(shape: Shape, seen: SignalRows, seed: int) -> float:
             held = seen.folds == fold
             if held.all():
                 continue
-            numbers = _fit(shape, _some(seen, ~held), strength, seed)
-            test = _some(seen, held)
+            numbers = _fit(shape, seen.some(~held), strength, seed)
+            test = seen.some(held)
             right[strength] += int((_decide(shape, numbers, test) == test.labels).sum())
     return max(right, key=right.__getitem__)
 
 
 def describe(report: TuneReport, config: SignalsConfig) -> Mapping[str, tuple[float, float]]:
     """What moved: for each number its old and its new value, the largest change first."""
-    old, new = report.shape.rounded(report.shape.original()).named(config), report.numbers.named(config)
+    original: Any = report.shape.original()
+    old, new = report.shape.rounded(original).named(config), report.numbers.named(config)
     moved = {name: (old[name], new[name]) for name in old if old[name] != new[name]}
     return dict(sorted(moved.items(), key=lambda item: -abs(item[1][1] - item[1][0])))
+
+
+# --- the file
+
+
+class Tuning(NamedTuple):
+    """What came of it."""
+
+    layer: str
+    report: TuneReport
+    moved: Mapping[str, tuple[float, float]]
+    """Each number that moved, its old and its new value."""
+    data_hash: str
+    written: File | None
+
+
+def tune_file(
+    profile: Profile,
+    base: str,
+    source: str,
+    *,
+    layer: str | None = None,
+    seed: int = 0,
+    out: File | None = None,
+    force: bool = False,
+    progress: Callable[[int, int], None] = lambda *_: None,
+) -> Tuning:
+    """Fit a signals layer of a profile to a file of labelled questions; with `out`, write a profile that extends `base`
+    if that is shown to be better, or `force` says so."""
+    place, config = find_signals(profile, layer)
+    examples = read_examples(source, routes=profile.routes, profile=profile.name)
+    rows = list(dict.fromkeys((example.text, example.label) for example in examples.rows))
+    report = tune(profile, rows, layer=place.id, seed=seed, progress=progress)
+    written = out is not None and (report.is_better or force)
+    if out is not None and written:
+        write_profile(out, base, place.id, report, rows, source=source)
+    return Tuning(place.id, report, describe(report, config), hash_labels(rows), out if written else None)
+
+
+def hash_labels(rows: Iterable[tuple[str, str]]) -> str:
+    """What the labels say, whatever order they come in."""
+    each = sorted(hashlib.sha256(msgspec.json.encode(row)).digest() for row in rows)
+    return hashlib.sha256(b"".join(each)).hexdigest()
+
+
+def write_profile(
+    out: File, base: str, layer: str, report: TuneReport, rows: Sequence[tuple[str, str]], *, source: str
+) -> tuple[File, File]:
+    """The new profile and its cases. What would not load is not left behind."""
+    layers = read_chain(base).document.tree.get("layers", ())
+    unnamed = [entry for entry in layers if not isinstance(entry.get("id"), str)]
+    if unnamed:
+        raise LearnError(f"a layer of {base} ({unnamed[0].get('kind')}) has no id: give every layer one, to extend it")
+    cases = out.with_name(f"{out.stem}.cases.jsonl")
+    write_heir(
+        out,
+        base,
+        lambda beside: compose(out.stem, beside, layer, report, rows, source=source, cases=cases.name),
+        lambda _: cases.write_bytes(_cases(out.stem, rows)),
+    )
+    return out, cases
+
+
+def compose(
+    name: str, base: str, layer: str, report: TuneReport, rows: Sequence[tuple[str, str]], *, source: str, cases: str
+) -> str:
+    """The file's text."""
+    low, high = report.after_bounds
+    notes = [
+        f"The numbers of layer {layer!r} of {base}, fitted by turnout tune on {datetime.date.today().isoformat()}.",
+        f"labels: {File(source).name}, {len(rows):,} rows, sha256 {hash_labels(rows)[:16]}; {report.rows:,} of them",
+        f"have a signal. Seed {report.seed}, held at the old numbers with strength {report.strength:g}.",
+        f"accuracy of the layer on those, cross-validated: {report.before:.1%} before, {report.after:.1%} after",
+        f"(95 % interval {low:.1%} to {high:.1%}; {report.paired.wins} won, {report.paired.losses} lost, better by at"
+        f" least {report.paired.floor:+.1%}).",
+    ]
+    lines = [
+        *map(toml_comment, notes),
+        f"extends = {toml_text(base)}",
+        f"name = {toml_text(name)}",
+        f"description = {toml_text(f'{File(base).stem} with weights fitted to {File(source).name}')}",
+        f"cases = {toml_text(cases)}",
+        "",
+        "[[layers]]",
+        f"id = {toml_text(layer)}",
+        'kind = "signals.v1"',
+        *report.numbers.toml(report.signals),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _cases(name: str, rows: Sequence[tuple[str, str]]) -> bytes:
+    """Some of the labels as measured cases: the old profile's own hold its old numbers."""
+    some = min(len(rows), CASES)
+    chosen = [rows[at * len(rows) // some] for at in range(some)]
+    told = [
+        {"id": f"{name}-{at}", "text": text, "route": label, "must": False} for at, (text, label) in enumerate(chosen)
+    ]
+    return b"".join(escape_json(msgspec.json.encode(case)) + b"\n" for case in told)

@@ -17,7 +17,7 @@ from ..stream import progressing
 from .promote import needing_learn
 
 if TYPE_CHECKING:
-    from turnout.learn.tune_write import Tuning
+    from turnout.learn.tune import Tuning
 
 # Numbers that moved, listed on the screen; all of them are in the file.
 LISTED = 12
@@ -55,7 +55,7 @@ def tune(
     if out is not None and File(out).exists() and not force:
         raise QueryError(f"{out} would be overwritten: choose another name, or say --force")
     with needing_learn():
-        from turnout.learn.tune_write import tune_file
+        from turnout.learn.tune import tune_file
     target = File(out) if out is not None else None
     with progressing("folds") as progress:
         found = tune_file(loaded, profile, source, layer=layer, seed=seed, out=target, force=force, progress=progress)
