@@ -42,9 +42,9 @@ from turnout.core.embed import Embeds
 from turnout.core.query import Query, Reading
 from turnout.layers.student import Student
 from turnout.layers.student_model import StudentModel
-from turnout.learn.artefact import pack
 from turnout.learn.fit import StudentFit, fit
 from turnout.learn.metric import auroc, coverage_at, ece
+from turnout.learn.registry import pack
 from turnout.models.embed import TOKENS, MiniLM, find_embedder
 from turnout.text.fold import fold
 

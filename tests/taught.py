@@ -11,8 +11,8 @@ import numpy as np
 from msgspec.structs import replace
 
 from turnout.layers.student_model import StudentManifest
-from turnout.learn.artefact import write_artefact
 from turnout.learn.fit import StudentFit, fit
+from turnout.learn.registry import write_artefact
 
 LABELS = ("first", "second", "third")
 """The routes of `turnout.testing`."""

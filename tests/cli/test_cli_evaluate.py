@@ -12,9 +12,9 @@ import pytest
 from msgspec.structs import replace
 
 from cli_toy import toy_kind, write_world
-from turnout.learn.artefact import write_artefact
 from turnout.learn.dataset import read_examples, row_key
 from turnout.learn.fit import fit
+from turnout.learn.registry import write_artefact
 
 Run = Callable[..., Any]
 
@@ -154,7 +154,7 @@ def test_two_students_on_the_same_questions(run: Run, monkeypatch: pytest.Monkey
     # What a model has learnt by heart is no question to judge it by.
     rows = read_examples("judge.jsonl").rows
     noted = SimpleNamespace(learnt=tuple(map(row_key, rows[:50])), held=rows[:20])
-    monkeypatch.setattr("turnout.learn.labelled.read_record", lambda *_: noted)
+    monkeypatch.setattr("turnout.learn.trial.read_record", lambda *_: noted)
     left = run("evaluate", "judge.jsonl", "-p", "pets.toml", "--model", "new")
     assert "150 questions" in left.out
     assert "50 questions left out: the profile's model has learnt from them" in left.out

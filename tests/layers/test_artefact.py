@@ -18,7 +18,7 @@ from turnout.core.errors import ArtefactUnreadable, ConfigError
 from turnout.layers import student_model
 from turnout.layers.artefact import MANIFEST, WEIGHTS, digest_of, read_manifest
 from turnout.layers.student_model import StudentManifest, read_student
-from turnout.learn.artefact import pack
+from turnout.learn.registry import pack
 
 EMBEDDER = Words()
 FITTED = teach(EMBEDDER)

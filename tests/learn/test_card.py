@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from page import check
-from turnout.learn.card import Card, render_card
-from turnout.learn.card_plot import safe
+from turnout.learn.card import Card, render_card, safe
 
 HOSTILE = (
     "<script>alert(1)</script>",

@@ -3,7 +3,7 @@
 import pytest
 
 from turnout.core.errors import LearnError
-from turnout.learn.layer import STUDENT, TRAINED, find_layer
+from turnout.learn.contest import STUDENT, TRAINED, find_layer
 
 ONE = {"id": "small", "kind": "student.v1"}
 OTHER = {"id": "large", "kind": "student.v1"}

@@ -17,9 +17,8 @@ from turnout.core.errors import ChampionChanged, LearnError
 from turnout.core.query import Reading
 from turnout.core.verdict import Gate
 from turnout.learn import registry
-from turnout.learn.contest import Contest, place_of
+from turnout.learn.contest import GAIN, STUDENT, Contest, place_of
 from turnout.learn.dataset import By, Example
-from turnout.learn.layer import GAIN, STUDENT
 from turnout.learn.poison.probe import new_words, probe
 from turnout.learn.poison.screen import QuarantinedRow, ScreenResult
 from turnout.learn.poison.trigger import Trigger

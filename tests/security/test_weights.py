@@ -30,7 +30,7 @@ from turnout.layers import npz
 from turnout.layers.artefact import MANIFEST, MOST_MANIFEST_BYTES, WEIGHTS, Embedder
 from turnout.layers.gain_model import ConfidenceCurve, GainManifest, Setting, read_gains
 from turnout.layers.student_model import read_student
-from turnout.learn.artefact import pack
+from turnout.learn.registry import pack
 from turnout.text.ngram import Ngrams
 from turnout.text.shape import NAMES
 

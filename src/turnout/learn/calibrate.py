@@ -22,8 +22,7 @@ from turnout.core.profile import Profile
 from .dataset import hash_examples
 from .gate import CLOSED, Count, GateChoice, choose_gates, count_tested
 from .heir import check_out, write_heir
-from .labelled import ask_layers, load_serving, models_of, read_labelled, remarks_of
-from .trial import Trial
+from .trial import Trial, ask_layers, load_serving, models_of, read_labelled, remarks_of
 
 # More than any layer's margin: how a gate that nothing passes is written, for a confidence may well be 1.
 NEVER = 1_000_000.0

@@ -1,26 +1,59 @@
 """A model's card: one HTML file that says what a model is, what it was made from, how good it is and where it is not.
 
-It stands alone: no script, nothing fetched, pictures drawn in place, readable by day and by night and as XML.
+It stands alone: no script, nothing fetched, pictures drawn in place as SVG, readable by day and by night and as XML.
 Labels and texts are strangers' words: every one of them is escaped, and none can reverse or hide what is read.
 """
 
 from __future__ import annotations
 
+import html
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+import numpy as np
 from msgspec import Struct
 
 from turnout.layers.artefact import Manifest
+from turnout.text.control import BIDI
 
-from .card_plot import draw_confusion, draw_coverage, draw_reliability, listed_confusions, percent, safe
-from .metric import accuracy, bin_reliability, brier, confuse, coverage_at, curve, ece, score_labels
+from .frontier import FrontierPoint
+from .metric import (
+    Bin,
+    Confusion,
+    Curve,
+    accuracy,
+    bin_reliability,
+    brier,
+    confuse,
+    coverage_at,
+    curve,
+    ece,
+    score_labels,
+)
 
 # Precision that a gate is usually asked for.
 PRECISIONS = (0.95, 0.98, 0.99)
 # Labels listed one by one; of more, the weakest.
 MOST_LABELS = 40
+# Half the width of a card, so that text in the picture has the size it says.
+WIDTH, HEIGHT = 440, 330
+LEFT, RIGHT, TOP, BOTTOM = 44, 14, 28, 34
+# Room of the histogram under the reliability diagram.
+COUNTS = 54
+# Cells of a confusion matrix that hold their number; more are a picture only.
+NUMBERED = 14
+# Labels whose names stand beside a confusion matrix, and how much of a name.
+NAMED, NAME_CHARACTERS = 60, 24
+# Confusions listed in words, the most frequent first.
+LISTED = 8
+# A share of fewer answers than this jumps about; the curve begins where there are so many.
+STEADY = 20
+QUARTERS = (0.0, 0.25, 0.5, 0.75, 1.0)
+
+# What XML cannot hold, and what would turn the reading direction around.
+_unfit = re.compile(f"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f{BIDI}\ud800-\udfff\ufffe\uffff]")
 
 
 class Picture(NamedTuple):
@@ -74,22 +107,31 @@ def identify(manifest: Manifest) -> list[tuple[str, str]]:
     ]
 
 
+def safe(text: str) -> str:
+    """A stranger's words, as they may stand in the page: shown, never obeyed."""
+    return html.escape(_unfit.sub("\ufffd", text))
+
+
+def percent(share: float) -> str:
+    return "–" if math.isnan(share) else f"{100 * share:.1f} %"
+
+
 def render_card(card: Card) -> str:
     """The file's text."""
     right = [one == other for one, other in zip(card.true, card.said, strict=True)]
     body = [
         f"<header><p class='kicker'>model card</p><h1>{safe(card.title)}</h1><p class='what'>{safe(card.what)}</p>",
-        _tiles(card, right),
+        _tiles(card, right) if right else "",
         "</header>",
-    ]
-    if right:
-        body.append(_plots(card, right))
-    body += [_figure(*picture) for picture in card.pictures]
-    body += [_section("What it is", _pairs(card.facts)), _made_from(card), _section("Fitted", _pairs(card.fitted))]
-    body += [_section("Figures", _figures(card, right)), _section("Labels", _label_table(card) if right else "")]
-    body += [
+        _plots(card, right) if right else "",
+        *(_figure(*picture) for picture in card.pictures),
+        _section("What it is", _table(card.facts)),
+        _section("Made from", _made_from(card)),
+        _section("Fitted", _table(card.fitted)),
+        _section("Figures", _table(_figures(card, right), " class='n'", " class='dim'")),
+        _section("Labels", _label_table(card) if right else ""),
         _section("Known limits", "".join(f"<li>{safe(limit)}</li>" for limit in card.limits), "ul"),
-        _section("How to repeat", _commands(card.repeat)),
+        _section("How to repeat", f"<pre>{safe(chr(10).join(card.repeat))}</pre>" if card.repeat else ""),
     ]
     return (
         "<!DOCTYPE html>\n<html lang='en' xmlns='http://www.w3.org/1999/xhtml'><head><meta charset='utf-8'/>"
@@ -100,126 +142,269 @@ def render_card(card: Card) -> str:
 
 
 def _tiles(card: Card, right: Sequence[bool]) -> str:
-    if not right:
-        return ""
     covered, gate = coverage_at(right, card.confidence, precision=0.98)
-    at_gate = f"gate {gate:.2f}" if covered else "no gate gives it"
     tiles = [
         (percent(accuracy(right)), "right", f"of {len(right):,} questions"),
-        (percent(covered), "decided at 98 % precision", at_gate),
+        (percent(covered), "decided at 98 % precision", f"gate {gate:.2f}" if covered else "no gate gives it"),
         (percent(ece(right, card.confidence)), "calibration error", "15 bins of equal mass"),
     ]
     if card.counts:
         tiles.append((f"{sum(card.counts.values()):,}", "questions learnt from", f"{len(card.counts):,} labels"))
-    cells = "".join(
-        f"<div class='tile'><b>{value}</b><span>{safe(name)}</span><small>{safe(note)}</small></div>"
-        for value, name, note in tiles
+    cells = (
+        f"<div class='tile'><b>{value}</b><span>{name}</span><small>{note}</small></div>" for value, name, note in tiles
     )
-    return f"<div class='tiles'>{cells}</div>"
+    return f"<div class='tiles'>{''.join(cells)}</div>"
 
 
 def _plots(card: Card, right: Sequence[bool]) -> str:
     confusion = confuse(card.true, card.said, card.labels)
-    pairs = listed_confusions(confusion)
-    return "".join(
-        (
-            "<div class='plots'>",
-            _figure(
-                "Does its confidence hold?",
-                draw_reliability(bin_reliability(right, card.confidence), card.confidence),
-                "Each dot is a fifteenth of the questions, with its 95 % interval. On the line, 0.9 means right nine "
-                "times in ten. The bars below count questions.",
-            ),
-            _figure(
-                "How much can it decide?",
-                draw_coverage(curve(right, card.confidence), card.gate),
-                "From the surest questions on the left to all of them: so many decided, that share of them right.",
-            ),
-            "</div>",
-            _figure(
-                "Who is taken for whom?",
-                draw_confusion(confusion),
-                "A row for each true label, a column for each answer; the diagonal is right." + pairs,
-                kind=" class='wide'",
-            ),
-        )
+    reliability = _figure(
+        "Does its confidence hold?",
+        draw_reliability(bin_reliability(right, card.confidence), card.confidence),
+        "Each dot is a fifteenth of the questions, with its 95 % interval. On the line, 0.9 means right nine times in "
+        "ten. The bars below count questions.",
     )
+    coverage = _figure(
+        "How much can it decide?",
+        draw_coverage(curve(right, card.confidence), card.gate),
+        "From the surest questions on the left to all of them: so many decided, that share of them right.",
+    )
+    said = "A row for each true label, a column for each answer; the diagonal is right." + list_confusions(confusion)
+    mistakes = _figure("Which label is taken for which?", draw_confusion(confusion), said, kind=" class='wide'")
+    return f"<div class='plots'>{reliability}{coverage}</div>{mistakes}"
 
 
 def _figure(title: str, picture: str, caption: str, *, kind: str = "") -> str:
     return f"<figure{kind}><h2>{title}</h2>{picture}<figcaption>{caption}</figcaption></figure>"
 
 
+def _section(title: str, content: str, tag: str = "div") -> str:
+    return f"<section><h2>{title}</h2><{tag}>{content}</{tag}></section>" if content else ""
+
+
+def _table(rows: Iterable[Sequence[str]], *kinds: str, head: str = "") -> str:
+    """A name and its values in each row; `kinds` are the classes of the columns behind the name."""
+    lines = [
+        f"<tr><th>{safe(name)}</th>"
+        + "".join(f"<td{kind}>{safe(cell)}</td>" for kind, cell in zip(kinds or [""], cells, strict=True))
+        for name, *cells in rows
+    ]
+    return f"<table>{head}{'</tr>'.join([*lines, ''])}</table>" if lines else ""
+
+
 def _made_from(card: Card) -> str:
     rows = [("content, sha256", card.data_hash)] if card.data_hash else []
     if card.sources:
         rows.append(("labelled by", ", ".join(f"{who} {count:,}" for who, count in card.sources.items())))
-    parts = _pairs(rows)
-    if card.counts:
-        most = max(card.counts.values(), default=0) or 1
-        shown = sorted(card.counts.items(), key=lambda item: (-item[1], item[0]))
-        lines = "".join(
-            f"<tr><th>{safe(label)}</th><td class='n'>{count:,}</td>"
-            f"<td class='bar'><i style='width:{100 * count / most:.1f}%'></i></td></tr>"
-            for label, count in shown[:MOST_LABELS]
-        )
-        parts += f"<table class='bars'>{lines}</table>" + _more(len(shown))
-    return _section("Made from", parts)
+    if not card.counts:
+        return _table(rows)
+    shown = sorted(card.counts.items(), key=lambda item: (-item[1], item[0]))
+    lines = "".join(
+        f"<tr><th>{safe(label)}</th><td class='n'>{count:,}</td>"
+        f"<td class='bar'><i style='width:{100 * count / (shown[0][1] or 1):.1f}%'></i></td></tr>"
+        for label, count in shown[:MOST_LABELS]
+    )
+    return f"{_table(rows)}<table class='bars'>{lines}</table>{_more(len(shown), 'largest')}"
 
 
-def _figures(card: Card, right: Sequence[bool]) -> str:
-    rows: list[tuple[str, str, str]] = []
+def _figures(card: Card, right: Sequence[bool]) -> Iterable[tuple[str, str, str]]:
     if right:
         sure = card.confidence
-        rows += [
-            ("accuracy", percent(accuracy(right)), f"of {len(right):,}: {card.judged_on}"),
-            ("ECE, equal mass", percent(ece(right, sure)), "mean distance of confidence from the share that is right"),
-            ("ECE, equal width", percent(ece(right, sure, cut="width")), "the same with bins of one width"),
-            ("Brier score", f"{brier(right, sure):.4f}", "mean squared distance; lower is better"),
-        ]
+        yield "accuracy", percent(accuracy(right)), f"of {len(right):,}: {card.judged_on}"
+        yield "ECE, equal mass", percent(ece(right, sure)), "mean distance of confidence from the share that is right"
+        yield "ECE, equal width", percent(ece(right, sure, cut="width")), "the same with bins of one width"
+        yield "Brier score", f"{brier(right, sure):.4f}", "mean squared distance; lower is better"
         for precision in PRECISIONS:
             covered, gate = coverage_at(right, sure, precision=precision)
             told = f"with hindsight, at gate {gate:.3f}" if covered else "no gate gives it"
-            rows.append((f"decided at {precision:.0%} precision", percent(covered), told))
-    rows += card.metrics
-    lines = "".join(
-        f"<tr><th>{safe(name)}</th><td class='n'>{safe(value)}</td><td class='dim'>{safe(note)}</td></tr>"
-        for name, value, note in rows
-    )
-    return f"<table>{lines}</table>" if lines else ""
+            yield f"decided at {precision:.0%} precision", percent(covered), told
+    yield from card.metrics
 
 
 def _label_table(card: Card) -> str:
     labels = list(dict.fromkeys((*card.labels, *sorted({*card.true, *card.said}))))
     scores = score_labels(card.true, card.said, labels)
-    shown = scores
-    if len(scores) > MOST_LABELS:
-        shown = sorted(scores, key=lambda one: (one.f1 if not math.isnan(one.f1) else 2.0, one.label))[:MOST_LABELS]
-    lines = "".join(
-        f"<tr><th>{safe(one.label)}</th><td class='n'>{percent(one.precision)}</td>"
-        f"<td class='n'>{percent(one.recall)}</td><td class='n'>{percent(one.f1)}</td>"
-        f"<td class='n'>{one.support:,}</td></tr>"
-        for one in shown
-    )
+    if len(labels) > MOST_LABELS:
+        scores = sorted(scores, key=lambda one: (one.f1 if not math.isnan(one.f1) else 2.0, one.label))[:MOST_LABELS]
+    rows = [(one.label, *map(percent, (one.precision, one.recall, one.f1)), f"{one.support:,}") for one in scores]
     head = "<tr class='head'><th></th><td>precision</td><td>recall</td><td>F1</td><td>questions</td></tr>"
-    return f"<table>{head}{lines}</table>" + _more(len(scores), "the weakest are shown")
+    return _table(rows, *[" class='n'"] * 4, head=head) + _more(len(labels), "weakest")
 
 
-def _more(count: int, which: str = "the largest are shown") -> str:
-    return f"<p class='dim'>{which} of {count:,}</p>" if count > MOST_LABELS else ""
+def _more(count: int, which: str) -> str:
+    return f"<p class='dim'>the {which} are shown of {count:,}</p>" if count > MOST_LABELS else ""
 
 
-def _pairs(rows: Iterable[tuple[str, str]]) -> str:
-    lines = "".join(f"<tr><th>{safe(name)}</th><td>{safe(value)}</td></tr>" for name, value in rows)
-    return f"<table>{lines}</table>" if lines else ""
+# --- pictures
 
 
-def _commands(lines: Sequence[str]) -> str:
-    return f"<pre>{safe(chr(10).join(lines))}</pre>" if lines else ""
+class _Plot:
+    """A picture in the units of what it shows."""
+
+    def __init__(self, across: tuple[float, float], up: tuple[float, float], bottom: float = HEIGHT - BOTTOM) -> None:
+        self.across, self.up, self.bottom = across, up, bottom
+        self.parts: list[str] = []
+
+    def x(self, value: float) -> float:
+        low, high = self.across
+        return LEFT + (value - low) / (high - low or 1.0) * (WIDTH - LEFT - RIGHT)
+
+    def y(self, value: float) -> float:
+        low, high = self.up
+        return self.bottom - (value - low) / (high - low or 1.0) * (self.bottom - TOP)
+
+    def line(self, kind: str, start: tuple[float, float], end: tuple[float, float]) -> None:
+        (x1, y1), (x2, y2) = ((self.x(across), self.y(up)) for across, up in (start, end))
+        self.parts.append(f"<line class='{kind}' x1='{x1:.1f}' y1='{y1:.1f}' x2='{x2:.1f}' y2='{y2:.1f}'/>")
+
+    def text(self, x: float, y: float, said: str, anchor: str = "start", kind: str = "tick") -> None:
+        """At a place of the picture."""
+        self.parts.append(f"<text class='{kind}' x='{x:.1f}' y='{y:.1f}' text-anchor='{anchor}'>{said}</text>")
+
+    def curve(self, points: Iterable[tuple[float, float]], kind: str = "mark") -> str:
+        listed = " ".join(f"{self.x(across):.1f},{self.y(up):.1f}" for across, up in points)
+        self.parts.append(f"<polyline class='{kind}' points='{listed}'/>")
+        return listed
+
+    def dot(self, across: float, up: float, title: str = "") -> None:
+        told = f"<title>{title}</title>" if title else ""
+        self.parts.append(f"<circle class='dot' cx='{self.x(across):.1f}' cy='{self.y(up):.1f}' r='4'>{told}</circle>")
+
+    def ticks(self, across: Sequence[float], up: Sequence[float], form: str = "{:g}", scale: float = 100) -> None:
+        for value in up:
+            self.line("grid", (self.across[0], value), (self.across[1], value))
+            self.text(LEFT - 6, self.y(value) + 4, form.format(scale * value), "end")
+        for value in across:
+            self.text(self.x(value), HEIGHT - BOTTOM + 14, form.format(scale * value), "middle")
+
+    def svg(self, name: str, across: str, up: str) -> str:
+        self.text(WIDTH - RIGHT, HEIGHT - 4, across, "end", "ink")
+        self.text(LEFT - 26, TOP - 14, up, kind="ink")
+        return _svg(HEIGHT, name, self.parts)
 
 
-def _section(title: str, content: str, tag: str = "div") -> str:
-    return f"<section><h2>{title}</h2><{tag}>{content}</{tag}></section>" if content else ""
+def _svg(height: float, name: str, parts: Sequence[str], width: float = WIDTH) -> str:
+    return (
+        f"<svg viewBox='0 0 {width:.0f} {height:.0f}' role='img' aria-label='{name}' "
+        f"xmlns='http://www.w3.org/2000/svg'>{''.join(parts)}</svg>"
+    )
+
+
+def draw_reliability(bins: Sequence[Bin], confidence: Sequence[float]) -> str:
+    plot = _Plot((0, 1), (0, 1), HEIGHT - BOTTOM - COUNTS)
+    plot.ticks(QUARTERS, QUARTERS)
+    plot.line("ideal", (0, 0), (1, 1))
+    counts, edges = np.histogram(np.asarray(confidence, np.float64), bins=20, range=(0.0, 1.0))
+    for count, low, high in zip(counts, edges[:-1], edges[1:], strict=True):
+        tall = (COUNTS - 12) * count / max(int(counts.max(initial=0)), 1)
+        plot.parts.append(
+            f"<rect class='count' x='{plot.x(low) + 1:.1f}' y='{HEIGHT - BOTTOM - tall:.1f}' "
+            f"width='{plot.x(high) - plot.x(low) - 2:.1f}' height='{tall:.1f}'>"
+            f"<title>{low:.2f} to {high:.2f}: {count:,}</title></rect>"
+        )
+    for one in bins:
+        plot.line("span", (one.confidence, one.floor), (one.confidence, one.ceiling))
+    plot.curve((one.confidence, one.accuracy) for one in bins)
+    for one in bins:
+        said = f"says {one.confidence:.3f}, is right {one.accuracy:.3f} of {one.count:,}"
+        plot.dot(one.confidence, one.accuracy, said)
+    return plot.svg("Reliability diagram", "confidence, %", "right, %")
+
+
+def draw_coverage(found: Curve, gate: float | None) -> str:
+    # How many answers a curve is of, as far as it tells: its smallest step is one of them, or a few alike.
+    rows = 1 / float(np.diff(found.coverage, prepend=0.0).min(initial=1.0))
+    steady = found.coverage * rows >= min(STEADY, rows / 2)
+    found = Curve(found.gate[steady], found.coverage[steady], found.accuracy[steady])
+    lowest = float(found.accuracy.min(initial=1.0))
+    # The scale begins at a round number below the curve, so that the part that matters is not a line at the top.
+    floor = next((low for low in (0.95, 0.9, 0.8, 0.6, 0.4, 0.2) if lowest >= low), 0.0)
+    plot = _Plot((0, 1), (floor, 1))
+    plot.ticks(QUARTERS, [floor + (1 - floor) * step / 5 for step in range(6)])
+    # As many points as there are pixels: a curve of a million questions is no larger a file.
+    keep = np.unique(np.linspace(0, len(found.coverage) - 1, min(len(found.coverage), WIDTH)).astype(np.int64))
+    if len(keep):
+        line = plot.curve(zip(found.coverage[keep], found.accuracy[keep], strict=True))
+        first, last = (plot.x(found.coverage[keep[at]]) for at in (0, -1))
+        plot.parts.append(f"<polygon class='area' points='{first:.1f},{plot.bottom} {line} {last:.1f},{plot.bottom}'/>")
+    for precision in (0.99, 0.98):
+        good = np.flatnonzero(found.accuracy >= precision - 1e-12)
+        if good.size:
+            share, height = float(found.coverage[good[-1]]), float(found.accuracy[good[-1]])
+            anchor, shift = ("end", -8) if plot.x(share) > WIDTH * 0.6 else ("start", 8)
+            plot.dot(share, height)
+            plot.text(plot.x(share) + shift, plot.y(height) + 15, f"{share:.0%} at {precision:.0%}", anchor, "ink")
+    if gate is not None and (passing := np.flatnonzero(found.gate >= gate)).size:
+        share = float(found.coverage[passing[-1]])
+        anchor, shift = ("end", -5) if share > 0.5 else ("start", 5)
+        plot.line("gate", (share, floor), (share, 1))
+        plot.text(plot.x(share) + shift, plot.bottom - 8, f"gate {gate:.2f}: {share:.0%} decided", anchor)
+    return plot.svg("Coverage against accuracy", "decided, %", "right of those, %")
+
+
+def draw_frontier(curves: Sequence[tuple[Sequence[FrontierPoint], FrontierPoint]]) -> str:
+    """Quality over cost, with the chosen point of each curve; the first is solid. Dotted: tiers drawn by lot."""
+    every = [point for points, _ in curves for point in points]
+    costs, qualities = [point.cost for point in every], [point.quality for point in every]
+    plot = _Plot((min(costs), max(costs)), (min(qualities), max(qualities)))
+    plot.ticks(plot.across, plot.up, "{:.4g}", 1)
+    for number, (points, chosen) in enumerate(curves):
+        plot.curve(sorted((point.cost, point.quality) for point in points), f"mark{' dashed' if number else ''}")
+        plot.dot(chosen.cost, chosen.quality)
+    ends = [(point.cost, point.quality) for point in (curves[0][0][0], curves[0][0][-1])]
+    plot.line("ideal", *ends)
+    return plot.svg("Cost and quality", "cost of an answer", "quality")
+
+
+def draw_confusion(found: Confusion) -> str:
+    size = len(found.labels)
+    named, numbered = size <= NAMED, size <= NUMBERED
+    wide, beside, above = WIDTH + 110, 150 if named else 4, 110 if named else 4
+    cell = min((wide - beside - 30) / max(size, 1), 64.0)
+    tile = cell - min(1.5, cell / 10)
+    totals = np.maximum(found.counts.sum(axis=1), 1)
+    parts: list[str] = []
+    for row, column in np.ndindex(size, size):
+        count = int(found.counts[row, column])
+        if not count and not numbered:
+            continue
+        left, top = beside + column * cell, above + row * cell
+        # A handful of mistakes must be seen beside hundreds of right answers: the square root lifts them.
+        strength = 0.04 if not count else 0.08 + 0.87 * math.sqrt(count / totals[row])
+        parts.append(
+            f"<rect class='{'good' if row == column else 'bad'}' x='{left:.1f}' y='{top:.1f}' width='{tile:.1f}' "
+            f"height='{tile:.1f}' rx='{min(cell / 12, 4):.1f}' fill-opacity='{strength:.3f}'>"
+            f"<title>{safe(found.labels[row])} taken for {safe(found.labels[column])}: {count:,}</title></rect>"
+        )
+        if numbered and count:
+            parts.append(
+                f"<text class='{'on' if strength > 0.6 else 'ink'}' x='{left + tile / 2:.1f}' "
+                f"y='{top + tile / 2 + 4:.1f}' text-anchor='middle'>{count:,}</text>"
+            )
+    font = min(11.0, max(cell * 0.8, 5.0))
+    for place, label in enumerate(found.labels if named else ()):
+        name = safe(label if len(label) <= NAME_CHARACTERS else f"{label[: NAME_CHARACTERS - 1]}…")
+        middle = place * cell + cell / 2 + font / 3
+        places = (
+            f"x='{beside - 8}' y='{above + middle:.1f}' text-anchor='end'",
+            f"transform='translate({beside + middle:.1f} {above - 8}) rotate(-45)'",
+        )
+        parts += [f"<text {where} style='font-size:{font:.1f}px'>{name}</text>" for where in places]
+    return _svg(above + cell * size + 8, "Confusion matrix", parts, width=wide)
+
+
+def list_confusions(found: Confusion) -> str:
+    """The most frequent mistakes, in words."""
+    off = found.counts.copy()
+    np.fill_diagonal(off, 0)
+    order = np.argsort(-off, axis=None, kind="stable")[:LISTED]
+    lines = "".join(
+        f"<li>{safe(found.labels[row])} taken for {safe(found.labels[column])}: {off[row, column]:,} of "
+        f"{found.counts[row].sum():,}</li>"
+        for row, column in zip(*np.unravel_index(order, off.shape), strict=True)
+        if off[row, column]
+    )
+    return f"<ol>{lines}</ol>" if lines else ""
 
 
 _STYLE = """

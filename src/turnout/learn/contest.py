@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path as File
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 
@@ -20,13 +20,12 @@ from turnout.config.load import apply_settings, read_chain
 from turnout.config.resolve import build
 from turnout.config.settings import settings_file
 from turnout.core.embed import Embeds
-from turnout.core.errors import LearnError
+from turnout.core.errors import LearnError, suggest
 from turnout.core.profile import Placed, Profile
 from turnout.core.query import Query
 from turnout.core.router import Router
 from turnout.core.verdict import Verdict
 
-from .layer import find_trained
 from .registry import RegisteredModel, find_candidate
 
 
@@ -153,3 +152,32 @@ def open_serving(
     name, _ = find_trained(built.name, built.resolved["layers"], layer)
     served = any(placed.id == name and placed.call is not None for placed in built.layers)
     return ServingLayer(Router(built), name, champion_digest(built.name, name) if served else None)
+
+
+STUDENT, GAIN, SIGNALS = "student.v1", "gain.v1", "signals.v1"
+TRAINED = (STUDENT, GAIN)
+"""Kinds of layers that serve a model of the registry."""
+
+
+def find_layer(
+    profile: str, entries: Iterable[Mapping[str, Any]], kinds: tuple[str, ...], name: str | None = None, hint: str = ""
+) -> tuple[str, Mapping[str, Any]]:
+    """The id and the table of the layer of these kinds; `hint` is what to do where there is none."""
+    found = {layer_id(entry): entry for entry in entries if entry.get("kind") in kinds}
+    what = f"{' or '.join(kinds)} layer"
+    if name is not None and name not in found:
+        known = suggest(name, found) or (f" (it has: {', '.join(found)})" if found else "")
+        raise LearnError(f"profile {profile!r} has no {what} {name!r}{known}")
+    if not found:
+        raise LearnError(f"profile {profile!r} has no {what}{hint}")
+    if name is None and len(found) > 1:
+        raise LearnError(f"profile {profile!r} has several of {what}: --layer {' or --layer '.join(found)}")
+    chosen = name or next(iter(found))
+    return chosen, found[chosen]
+
+
+def find_trained(
+    profile: str, entries: Iterable[Mapping[str, Any]], name: str | None = None
+) -> tuple[str, Mapping[str, Any]]:
+    """The layer that serves a model of the registry."""
+    return find_layer(profile, entries, TRAINED, name, ": nothing in it is trained")

@@ -14,12 +14,10 @@ from turnout.core.query import Query
 from turnout.core.router import Router
 
 from .bound import PairedComparison, clopper_pearson, compare_paired
-from .card import Card, render_card
-from .card_plot import percent
+from .card import Card, percent, render_card
 from .dataset import Examples, hash_examples
-from .labelled import ask_layers, load_serving, models_of, read_labelled
 from .metric import auroc, brier, coverage_at, ece, or_none
-from .trial import LayerTrial, Trial, decide_local
+from .trial import LayerTrial, Trial, ask_layers, decide_local, load_serving, models_of, read_labelled
 
 # What a gate is usually asked for.
 PRECISION = 0.98

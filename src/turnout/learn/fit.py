@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
@@ -24,11 +24,10 @@ from turnout.layers.student_model import StudentManifest, StudentModel, nearness
 from turnout.text.fold import fold
 from turnout.text.ngram import Ngrams
 
-from .artefact import now
 from .confidence import LIKELIEST, NEAR_WEIGHT_NGRAMS, Truth, fit_alone, fit_mix, say_of_each, serve
 from .dataset import Example
-from .feature import Floats, Say, count_ngrams, embed_texts
 from .metric import auroc, ece
+from .registry import now
 from .split import k_fold
 
 OOS_LABELS = (None, "", "oos", "out_of_scope")
@@ -387,3 +386,42 @@ class _Fitting(NamedTuple):
             }
         say("fitting", 1.0)
         return arrays
+
+
+Floats = npt.NDArray[Any]
+Say = Callable[[str, float], None]
+"""Hears what is being done, and how much of it is done, from 0 to 1."""
+
+# Enough texts at once that asking costs little beside the work, few enough that progress is seen.
+AT_ONCE = 256
+
+
+def count_ngrams(folded: Sequence[str], ngrams: Ngrams, dtype: Any = np.float64) -> Any:
+    """A sparse matrix, a row for each text and a column for each bucket."""
+    from scipy.sparse import csr_matrix
+
+    ends, buckets, values = [0], [], []
+    for text in folded:
+        fell, how_much = ngrams.of(text)
+        buckets += fell
+        values += how_much
+        ends.append(len(buckets))
+    parts = (np.array(values, dtype), np.array(buckets, np.int32), np.array(ends, np.int32))
+    counted = csr_matrix(parts, shape=(len(folded), ngrams.buckets))
+    counted.sort_indices()
+    return counted
+
+
+def embed_texts(folded: Sequence[str], embedder: Embeds, say: Say | None = None) -> Floats:
+    """A vector for each text."""
+    found: list[Floats] = []
+    for start in range(0, len(folded), AT_ONCE):
+        asked = list(folded[start : start + AT_ONCE])
+        part = np.asarray(embedder.embed(asked), np.float32)
+        # An embedder elsewhere knows its width once it has answered.
+        if part.shape != (len(asked), embedder.width) or not np.isfinite(part).all():
+            raise LearnError(f"{embedder.name} gave vectors of shape {part.shape}, or such as are not finite")
+        found.append(part)
+        if say is not None:
+            say("embedding", min(1.0, (start + AT_ONCE) / len(folded)))
+    return np.concatenate(found)

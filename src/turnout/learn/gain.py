@@ -27,11 +27,11 @@ from turnout.layers.gain_model import EMBEDDED_CHARACTERS, ConfidenceCurve, Gain
 from turnout.text.ngram import Ngrams
 from turnout.text.shape import shape_of
 
-from .artefact import now
-from .feature import Say, count_ngrams, embed_texts
+from .fit import Say, count_ngrams, embed_texts
 from .frontier import Aim, FrontierPoint, apgr, centre, choose, find_point, measure_kept, trace
 from .metric import ece, or_none
 from .outcome import Outcomes
+from .registry import now
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]

@@ -29,9 +29,8 @@ from turnout.store.contract import check_decision, decided_rules
 from turnout.store.flip import Question, measure
 
 from .bound import compare_paired, floor_of, mcnemar
-from .contest import Contest, asker, open_contest, place_of
+from .contest import GAIN, Contest, asker, open_contest, place_of
 from .dataset import OUT_OF_SCOPE, Example, read_seeds, row_key
-from .layer import GAIN
 from .poison.probe import MOST_WORDS, doubtful, new_words, probe
 from .poison.screen import ScreenResult
 from .registry import ChampionChange, discard, set_champion

@@ -14,17 +14,24 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import os
 import secrets
 import shutil
 import tempfile
 import time
+import zipfile
 from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from io import BytesIO
+from pathlib import Path
 from pathlib import Path as File
 from typing import Any, Literal
 
 import msgspec
+import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from turnout.config.champion import (
     SHIPPED,
@@ -37,8 +44,8 @@ from turnout.config.champion import (
     shelf_of,
     shipped_model,
 )
-from turnout.core.errors import ChampionChanged, ConfigError, Problem, QueryError, ShelfError, UnknownModel
-from turnout.layers.artefact import MANIFEST, M
+from turnout.core.errors import ChampionChanged, ConfigError, LearnError, Problem, QueryError, ShelfError, UnknownModel
+from turnout.layers.artefact import CARD, MANIFEST, WEIGHTS, M, check_arrays, digest_of, read_artefact
 from turnout.text.file import reason_of, sync_folder, write_bytes
 
 HISTORY = "history.jsonl"
@@ -363,3 +370,40 @@ def _append(file: File, line: bytes) -> None:
         written.flush()
         os.fsync(written.fileno())
     sync_folder(file.parent)
+
+
+# The first moment a ZIP file can name: a real one would make every writing differ.
+MOMENT = (1980, 1, 1, 0, 0, 0)
+
+
+def now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def write_artefact(folder: Path, draft: M, arrays: Mapping[str, Any], card: Callable[[M], str] | None = None) -> M:
+    """Write a model; its manifest, with the hash of its weights and its own digest. `card` draws the card of it."""
+    for problem in check_arrays(draft, arrays):
+        raise LearnError(f"this model cannot be kept: {problem}")
+    packed = pack(arrays)
+    manifest = replace(draft, files={WEIGHTS: hashlib.sha256(packed).hexdigest()})
+    manifest = replace(manifest, digest=digest_of(manifest))
+    folder.mkdir(parents=True, exist_ok=True)
+    write_bytes(folder / WEIGHTS, packed)
+    if card is not None:
+        write_bytes(folder / CARD, card(manifest).encode())
+    write_bytes(folder / MANIFEST, msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n")
+    read_artefact(folder, type(manifest))
+    return manifest
+
+
+def pack(arrays: Mapping[str, Any]) -> bytes:
+    """The arrays as an .npz file that depends on them alone."""
+    packed = BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as file:
+        for name in sorted(arrays):
+            raw = BytesIO()
+            np.lib.format.write_array(raw, np.ascontiguousarray(arrays[name]), allow_pickle=False)
+            entry = zipfile.ZipInfo(f"{name}.npy", MOMENT)
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            file.writestr(entry, raw.getvalue())
+    return packed.getvalue()

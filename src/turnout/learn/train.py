@@ -26,15 +26,14 @@ from turnout.layers.student_model import StudentManifest, StudentModel
 from turnout.text.file import write_bytes
 
 from . import registry
-from .artefact import write_artefact
 from .card import Card, identify, render_card
+from .contest import STUDENT, find_layer
 from .dataset import OUT_OF_SCOPE, Example, Examples, hash_examples, row_key
 from .dedupe import dedupe
-from .feature import Say
-from .fit import FitSettings, HeldOutAnswer, StudentFit, fit
-from .layer import STUDENT, find_layer
+from .fit import FitSettings, HeldOutAnswer, Say, StudentFit, fit
 from .metric import accuracy, auroc, brier, coverage_at, ece, or_none, score_labels
 from .poison.screen import ScreenResult, SenderLimits, screen
+from .registry import write_artefact
 from .split import SHARE, hold_out
 
 NOTE = "training"

@@ -18,15 +18,13 @@ from turnout.layers.artefact import Embedder
 from turnout.layers.gain import GainConfig
 from turnout.layers.gain_model import GainManifest
 
-from .artefact import write_artefact
-from .card import Card, Picture, identify, render_card
-from .card_plot import draw_frontier, percent
-from .feature import Say
+from .card import Card, Picture, draw_frontier, identify, percent, render_card
+from .contest import GAIN, find_layer
+from .fit import Say
 from .frontier import Aim
 from .gain import GainFit, fit_gains, read_inputs
-from .layer import GAIN, find_layer
 from .outcome import read_outcomes
-from .registry import check_new, keep_model
+from .registry import check_new, keep_model, write_artefact
 
 
 class GainTraining(NamedTuple):

@@ -33,10 +33,10 @@ from turnout.layers.signals_config import SignalsConfig
 from turnout.text.control import escape_json
 
 from .bound import PairedComparison, clopper_pearson, compare_paired
+from .contest import SIGNALS, find_layer
 from .dataset import read_examples
 from .gain import assign_folds, hash_texts
 from .heir import write_heir
-from .layer import SIGNALS, find_layer
 from .tune_shape import BandShape, Floats, Places, RankShape, Shape
 
 FOLDS = 5

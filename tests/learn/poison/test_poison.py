@@ -17,11 +17,10 @@ from turnout.config.learning import LearnSettings
 from turnout.core.verdict import Gate
 from turnout.layers.student import Student
 from turnout.layers.student_model import StudentModel
-from turnout.learn.contest import Contest
+from turnout.learn.contest import STUDENT, Contest
 from turnout.learn.dataset import WEIGHTS, By, Example
 from turnout.learn.dedupe import dedupe
 from turnout.learn.fit import FitSettings, fit
-from turnout.learn.layer import STUDENT
 from turnout.learn.poison.screen import ScreenResult, screen
 from turnout.learn.promote import Evidence, Promotion, answerer, examine
 from turnout.learn.registry import RegisteredModel

@@ -86,8 +86,8 @@ def evaluate(
 
 
 def _form(trial: Trial, found: Evaluation) -> dict[str, Any]:
-    from turnout.learn.labelled import models_of
     from turnout.learn.metric import confuse, score_labels
+    from turnout.learn.trial import models_of
 
     profile = trial.profile
     said = [answer or GOES_ON for answer in found.said]
@@ -116,7 +116,7 @@ GOES_ON = "(goes on)"
 def _print(screen: Console, trial: Trial, found: Evaluation, examples: Examples) -> None:
     from rich.text import Text
 
-    from turnout.learn.labelled import models_of, remarks_of
+    from turnout.learn.trial import models_of, remarks_of
 
     profile = trial.profile
     glyphs, width = glyphs_for(screen), width_of(screen)

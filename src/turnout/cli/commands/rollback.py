@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from turnout.config.champion import SHIPPED, champion_digest, shipped_model
 from turnout.config.load import read_chain
 from turnout.learn import registry
-from turnout.learn.layer import find_trained
+from turnout.learn.contest import find_trained
 
 from ..draw.screen import console, glyphs_for, visible, write_json
 from ..option import DEFAULT_PROFILE, ConfigOption, JsonOption, ProfileOption

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from ..dataset import Example, folded
-from .word import FEWEST, find_new, is_piece
+from .trigger import FEWEST, find_new, is_piece
 
 Says = Callable[[str], str | None]
 """The label a model gives a text; None where it says nothing."""
