@@ -276,7 +276,7 @@ def test_a_line_that_was_written_and_did_not_come_to_pass_is_no_history(
     stand(home, A, B)
     registry.set_champion("mine", "student", A)
     with monkeypatch.context() as patched:
-        crash_at(patched, "replace", 1)
+        crash_at(patched, "replace", 2)
         with pytest.raises(Crashed):
             registry.set_champion("mine", "student", B)
     history = champion.shelf_of("mine", "student") / "history.jsonl"

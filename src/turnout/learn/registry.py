@@ -22,14 +22,11 @@ import tempfile
 import time
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
-from datetime import UTC, datetime
 from io import BytesIO
-from pathlib import Path
 from pathlib import Path as File
 from typing import Any, Literal
 
 import msgspec
-import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -87,11 +84,21 @@ def candidates(profile: str, layer: str) -> list[RegisteredModel]:
     if shipped is not None and (summary := read_summary(shipped)) is not None:
         found.append(RegisteredModel(summary.digest, shipped, summary, serving == SHIPPED, shipped=True))
     shelf = shelf_of(profile, layer)
-    for folder in _models_of(shelf):
-        summary = read_summary(folder)
-        if summary is not None and summary.digest == folder.name:
-            found.append(RegisteredModel(folder.name, folder, summary, serving == folder.name))
-    return found
+    try:
+        folders = [shelf / name for name in os.listdir(shelf) if is_digest(name)]
+    except (FileNotFoundError, NotADirectoryError):
+        return found
+    except OSError as error:
+        raise ConfigError([Problem(str(shelf), f"cannot be read: {reason_of(error)}")]) from None
+    dated = []
+    for folder in folders:
+        # One that goes while we look was none.
+        with contextlib.suppress(OSError):
+            summary = read_summary(folder)
+            if summary is not None and summary.digest == folder.name:
+                model = RegisteredModel(folder.name, folder, summary, serving == folder.name)
+                dated.append((folder.stat().st_mtime_ns, folder.name, model))
+    return found + [model for *_, model in sorted(dated)]
 
 
 def find_candidate(
@@ -174,7 +181,7 @@ def put(folder: File, profile: str, layer: str) -> File:
             # A link would leave the shelf pointing at what somebody else may change.
             if not entry.is_file(follow_symlinks=False):
                 raise ShelfError(f"{entry.path}: a model is a folder of plain files")
-            _copy(File(entry.path), aside / entry.name)
+            write_bytes(aside / entry.name, File(entry.path).read_bytes())
         sync_folder(aside)
         try:
             os.rename(aside, target)
@@ -211,7 +218,7 @@ def set_champion(
                 f"{profile}/{layer}: {digest} was compared with {instead_of}, but {serving} serves by now: "
                 "compare it with that one"
             )
-        change = ChampionChange(_now(), "promote", serving, digest, who[:200], why[:2000], metrics or {})
+        change = ChampionChange(now(), "promote", serving, digest, who[:200], why[:2000], metrics or {})
         return _record(profile, layer, change)
 
 
@@ -219,9 +226,12 @@ def rollback(profile: str, layer: str, *, who: str = "", why: str = "") -> Champ
     """Let the champion before this one serve again; of several, one step back each time, down to the shipped one."""
     with _locked(profile, layer):
         serving = _serving(profile, layer)
-        before = _before(profile, layer, serving)
-        change = _record(profile, layer, ChampionChange(_now(), "rollback", serving, before, who[:200], why[:2000]))
-        if change is None:
+        stack, shelf = _stack(profile, layer), shelf_of(profile, layer)
+        standing = [one for one in stack if one == SHIPPED or read_summary(shelf / one) is not None]
+        while standing[1:] and standing[-1] == serving:
+            standing.pop()
+        change = ChampionChange(now(), "rollback", serving, standing[-1], who[:200], why[:2000])
+        if _record(profile, layer, change) is None:
             raise UnknownModel(f"{profile}/{layer}: {serving} is the first champion there was: nothing to go back to")
         return change
 
@@ -257,21 +267,6 @@ def note_file(profile: str, layer: str, digest: str, what: str) -> File:
 
 
 # --- below
-
-
-def _models_of(shelf: File) -> list[File]:
-    """The folders of a shelf that may be models, the oldest first; one that goes while we look was none."""
-    dated: list[tuple[int, str, File]] = []
-    try:
-        names = [name for name in os.listdir(shelf) if is_digest(name)]
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-    except OSError as error:
-        raise ConfigError([Problem(str(shelf), f"cannot be read: {reason_of(error)}")]) from None
-    for name in names:
-        with contextlib.suppress(OSError):
-            dated.append((os.stat(shelf / name).st_mtime_ns, name, shelf / name))
-    return [folder for _, _, folder in sorted(dated)]
 
 
 def _told(profile: str, layer: str) -> list[ChampionChange]:
@@ -316,31 +311,16 @@ def _stack(profile: str, layer: str) -> list[str]:
     return stack
 
 
-def _before(profile: str, layer: str, serving: str) -> str:
-    """Who served before, among those that still stand."""
-    stack = _stack(profile, layer)
-    shelf = shelf_of(profile, layer)
-
-    def is_gone(digest: str) -> bool:
-        return digest != SHIPPED and read_summary(shelf / digest) is None
-
-    while len(stack) > 1 and (stack[-1] == serving or is_gone(stack[-1])):
-        stack.pop()
-    return stack[-1]
-
-
 def _record(profile: str, layer: str, change: ChampionChange) -> ChampionChange | None:
     """Write a change down and make it; None where it changes nothing."""
     file = champion_file(profile, layer)
     if change.was == change.to and (not file.exists() or file.read_bytes().strip() == change.to.encode()):
         return None
-    _append(shelf_of(profile, layer) / HISTORY, msgspec.json.encode(change))
+    history = shelf_of(profile, layer) / HISTORY
+    told = history.read_bytes().splitlines() if history.exists() else []
+    write_bytes(history, b"\n".join([*told, msgspec.json.encode(change), b""]))
     write_bytes(file, change.to.encode() + b"\n")
     return change
-
-
-def _now() -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
 @contextlib.contextmanager
@@ -352,36 +332,22 @@ def _locked(profile: str, layer: str) -> Iterator[None]:
         yield  # closing the file lets go of it, and so does the end of the process
 
 
-def _copy(source: File, target: File) -> None:
-    with source.open("rb") as read, target.open("xb") as written:
-        shutil.copyfileobj(read, written)
-        written.flush()
-        os.fsync(written.fileno())
-
-
-def _append(file: File, line: bytes) -> None:
-    with file.open("ab+") as written:
-        end = written.seek(0, os.SEEK_END)
-        torn = False
-        if end:
-            written.seek(end - 1)
-            torn = written.read(1) != b"\n"
-        written.write((b"\n" if torn else b"") + line + b"\n")
-        written.flush()
-        os.fsync(written.fileno())
-    sync_folder(file.parent)
-
+# --- writing a model
 
 # The first moment a ZIP file can name: a real one would make every writing differ.
 MOMENT = (1980, 1, 1, 0, 0, 0)
 
 
 def now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
-def write_artefact(folder: Path, draft: M, arrays: Mapping[str, Any], card: Callable[[M], str] | None = None) -> M:
-    """Write a model; its manifest, with the hash of its weights and its own digest. `card` draws the card of it."""
+def write_artefact(folder: File, draft: M, arrays: Mapping[str, Any], card: Callable[[M], str] | None = None) -> M:
+    """Write a model, of the same model the same bytes; its manifest, with the hash of its weights and its own digest.
+
+    The manifest is written last, in one step: a folder without one is no artefact. What was written is read back, so
+    that what is there can be served. `card` draws the card of it.
+    """
     for problem in check_arrays(draft, arrays):
         raise LearnError(f"this model cannot be kept: {problem}")
     packed = pack(arrays)
@@ -398,6 +364,8 @@ def write_artefact(folder: Path, draft: M, arrays: Mapping[str, Any], card: Call
 
 def pack(arrays: Mapping[str, Any]) -> bytes:
     """The arrays as an .npz file that depends on them alone."""
+    import numpy as np
+
     packed = BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as file:
         for name in sorted(arrays):
