@@ -5,8 +5,10 @@ from pathlib import Path
 import pytest
 
 from pupils import KNOWN, Pupil, log, made, own_home, with_pupil
-from turnout import Query, Turn, Verdict
+from turnout import Query, Router, Turn, Verdict
+from turnout.config.champion import ModelSummary
 from turnout.learn import registry
+from turnout.learn.contest import STUDENT, Contest
 from turnout.learn.shadow import PASSED_ON, LoggedQuestion, RouteChange, keep, kept, logged, shadow
 from turnout.store import Span, open_store
 from turnout.testing import ScriptedLayer, make_router, place
@@ -20,7 +22,12 @@ def _home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def run(old: Pupil, new: Pupil, *asked: LoggedQuestion):  # type: ignore[no-untyped-def]
-    return shadow(with_pupil(old), with_pupil(new), asked, layer="student", digests=(A, B))
+    return shadow(beside(with_pupil(old), with_pupil(new)), asked)
+
+
+def beside(old: Router, new: Router) -> Contest:
+    model = registry.RegisteredModel(B, Path(), ModelSummary(B))
+    return Contest("mine", "mine", "student", STUDENT, model, A, new, old, [])
 
 
 def test_what_both_say_is_counted_pair_by_pair() -> None:
@@ -69,7 +76,7 @@ def test_what_never_reaches_the_model_does_not_count() -> None:
         return make_router([place(first, "rules"), place(pupil, "student", who="E")], ("docs", "code", "chat"))
 
     asked = [LoggedQuestion(Query("rule one")), LoggedQuestion(Query("rule two")), LoggedQuestion(Query("a function"))]
-    found, _ = shadow(build(Pupil(KNOWN)), build(Pupil(KNOWN)), asked, layer="student", digests=(A, B))
+    found, _ = shadow(beside(build(Pupil(KNOWN)), build(Pupil(KNOWN))), asked)
     assert (found.decisions, found.elsewhere) == (1, 2)
 
 

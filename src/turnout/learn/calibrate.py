@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path as File
 from typing import NamedTuple
-
-import msgspec
 
 from turnout.config.write import toml_comment, toml_key, toml_text, toml_value
 from turnout.core.embed import Embeds
@@ -34,9 +32,19 @@ class Calibration(NamedTuple):
     profile: Profile
     trial: Trial
     choice: GateChoice
-    provenance: Provenance
+    source: str
+    data_hash: str
+    command: str
+    """What would repeat it."""
+    before: Count
+    """The old gates on the rows the new ones were tested on."""
     remarks: list[str]
-    written: File | None
+    written: File | None = None
+
+    @property
+    def foreign(self) -> int:
+        """Questions outside every route."""
+        return sum(self.trial.foreign.values())
 
 
 def calibrate(
@@ -62,34 +70,14 @@ def calibrate(
     trial = ask_layers(profile, examples, progress)
     said = trial.said()
     choice = choose_gates(said, max_error=max_error, delta=1 - confidence, seed=seed)
-    provenance = Provenance(
-        source=source,
-        rows=len(trial.labels),
-        foreign=sum(trial.foreign.values()),
-        data_hash=hash_examples(examples.rows),
-        command=command,
-        before=count_tested(said, trial.gates(), seed),
-        models=models_of(profile),
+    before = count_tested(said, trial.gates(), seed)
+    found = Calibration(
+        profile, trial, choice, source, hash_examples(examples.rows), command, before, remarks_of(trial, examples)
     )
-    proven = out is not None and choice.gates is not None
-    if out is not None and proven:
-        write_gates(out, name, profile, choice, provenance)
-    return Calibration(profile, trial, choice, provenance, remarks_of(trial, examples), out if proven else None)
-
-
-class Provenance(msgspec.Struct, frozen=True):
-    """What the numbers rest on."""
-
-    source: str
-    rows: int
-    foreign: int
-    """Questions outside every route."""
-    data_hash: str
-    command: str
-    before: Count
-    """The old gates on the rows the new ones were tested on."""
-    models: Mapping[str, str] = {}
-    """The trained model each layer had, by its digest."""
+    if out is None or choice.gates is None:
+        return found
+    write_gates(out, name, found)
+    return found._replace(written=out)
 
 
 def changed_gates(profile: Profile, choice: GateChoice) -> dict[str, tuple[float, float]]:
@@ -101,47 +89,44 @@ def changed_gates(profile: Profile, choice: GateChoice) -> dict[str, tuple[float
     return {name: (old[name], gate) for name, gate in chosen if name in choice.gated}
 
 
-def write_gates(out: File, base: str, profile: Profile, choice: GateChoice, provenance: Provenance) -> None:
+def write_gates(out: File, base: str, found: Calibration) -> None:
     """Write the profile; what would not load, or not with these gates, is not left behind."""
 
     def check(written: Profile) -> None:
         gates = {place.id: place.gate.confidence for place in written.layers}
-        for name, (_, gate) in changed_gates(profile, choice).items():
+        for name, (_, gate) in changed_gates(found.profile, found.choice).items():
             if gates.get(name) != min(gate, 1.0):
                 raise LearnError(f"layer {name!r} has no id in {base}: give every layer one, then its gate can be set")
 
-    write_heir(out, base, lambda beside: compose(beside, profile, choice, provenance), check)
+    write_heir(out, base, lambda beside: compose(beside, found), check)
 
 
-def compose(base: str, profile: Profile, choice: GateChoice, provenance: Provenance) -> str:
+def compose(base: str, found: Calibration) -> str:
     """The file's text."""
+    profile, choice, before = found.profile, found.choice, found.before
     tested, sure = choice.tested, 1 - choice.delta
-    foreign = f", {provenance.foreign:,} of them outside every route" if provenance.foreign else ""
+    foreign = f", {found.foreign:,} of them outside every route" if found.foreign else ""
+    was = f"{before.decided:,} decided, {before.wrong:,} wrong ({before.error:.2%})" if before.decided else ""
     notes = [
         f"Gates chosen by turnout calibrate on {datetime.date.today().isoformat()}, all of them together.",
-        f"questions  {File(provenance.source).name}: {provenance.rows:,}{foreign}; sha256 {provenance.data_hash[:16]}",
+        f"questions  {File(found.source).name}: {len(found.trial.labels):,}{foreign}; sha256 {found.data_hash[:16]}",
         f"promise    of what local layers decide at most {100 * choice.max_error:.6g}% is wrong, "
         f"at {100 * sure:.6g}% confidence",
         f"proof      {tested.rows:,} questions that had no say in the gates: {tested.decided:,} decided, "
         f"{tested.wrong:,} wrong, so at most {choice.ceiling:.2%}",
-        f"before     {profile.name} {profile.hash}: {_count(provenance.before)}",
+        f"before     {profile.name} {profile.hash}: {was or 'nothing decided'}",
         *(
             f"model      layer {layer} served {digest}: calibrate again for another"
-            for layer, digest in provenance.models.items()
+            for layer, digest in models_of(profile).items()
         ),
-        f"repeat     {provenance.command}",
+        f"repeat     {found.command}",
     ]
     lines = [*map(toml_comment, notes), f"extends = {toml_text(base)}"]
-    for name, (was, gate) in changed_gates(profile, choice).items():
-        lines += ["", "[[layers]]", f"id = {toml_text(name)}", f"# was {was:g}", f"accept = {spell_gate(gate)}"]
+    for name, (old, gate) in changed_gates(profile, choice).items():
+        # The margin's gate stays as it is, but for a gate that is to let nothing pass.
+        accept = {"confidence": 1.0, "margin": NEVER} if gate == CLOSED else {"confidence": gate}
+        lines += ["", "[[layers]]", f"id = {toml_text(name)}", f"# was {old:g}", f"accept = {toml_value(accept)}"]
     return "\n".join(lines) + "\n"
-
-
-def spell_gate(gate: float) -> str:
-    """A gate in TOML. The margin's stays as it is, but for a gate that is to let nothing pass."""
-    if gate == CLOSED:
-        return toml_value({"confidence": 1.0, "margin": NEVER})
-    return toml_value({"confidence": gate})
 
 
 def spell_settings(profile: Profile, choice: GateChoice) -> list[str]:
@@ -160,9 +145,3 @@ def overriding(profile: Profile, names: Sequence[str]) -> list[str]:
     """Remarks of the loader that say the user's settings set one of these gates: they go before any profile."""
     places = [f"sets layers.{name}.accept.confidence" for name in names]
     return [remark for remark in profile.remarks if any(remark.endswith(place) for place in places)]
-
-
-def _count(count: Count) -> str:
-    if not count.decided:
-        return "nothing decided"
-    return f"{count.decided:,} decided, {count.wrong:,} wrong ({count.error:.2%})"

@@ -166,28 +166,14 @@ def compare_trials(old: Trial, new: Trial, layer: str) -> tuple[PairedComparison
     return compare_paired(one, other, DELTA), compare_paired(cascades[0], cascades[1], DELTA)
 
 
-def main_layer(trial: Trial) -> LayerTrial | None:
-    """The layer a card is about: the one that serves a trained model, else the one that answers most by a score."""
-    scored = [tried for tried in trial.layers if tried.answered.any() and not tried.decisive.all()]
-    return max(scored, key=lambda tried: (tried.calibrated, int(tried.answered.sum())), default=None)
-
-
-def answers_of(trial: Trial, tried: LayerTrial) -> tuple[Sequence[str], Sequence[str], Sequence[float]]:
-    """True labels, answers and confidence, where the layer has one."""
-    rows = np.flatnonzero(tried.answered)
-    return (
-        [trial.labels[row] for row in rows],
-        [tried.routes[row] or "" for row in rows],
-        tried.confidence[rows].tolist(),
-    )
-
-
 def draw_evaluation(trial: Trial, found: Evaluation, examples: Examples, source: str | None) -> str:
     """The card of the layer that was trained, judged on these questions."""
-    tried = main_layer(trial)
+    # The layer that serves a trained model, else the one that answers most by a score.
+    scored = [tried for tried in trial.layers if tried.answered.any() and not tried.decisive.all()]
+    tried = max(scored, key=lambda tried: (tried.calibrated, int(tried.answered.sum())), default=None)
     if tried is None:
         raise LearnError("--card: no layer answers by a score here, so there is nothing to draw")
-    true, said, sure = answers_of(trial, tried)
+    rows = np.flatnonzero(tried.answered)
     profile, cascade = trial.profile, found.cascade
     digest = models_of(profile).get(tried.place.id)
     facts = [("profile", f"{profile.name} {profile.hash}, layer {tried.place.id}"), ("kind", tried.place.kind)]
@@ -204,9 +190,9 @@ def draw_evaluation(trial: Trial, found: Evaluation, examples: Examples, source:
         Card(
             title=f"{profile.name} · {tried.place.id}",
             what=profile.description or "what a profile's layer decides",
-            true=true,
-            said=said,
-            confidence=sure,
+            true=[trial.labels[row] for row in rows],
+            said=[tried.routes[row] or "" for row in rows],
+            confidence=tried.confidence[rows].tolist(),
             labels=profile.routes,
             judged_on=source or "held out from training",
             facts=facts,

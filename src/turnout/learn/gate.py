@@ -254,9 +254,12 @@ def _best_step(
         waiting = np.flatnonzero(free & ~layer.decisive & (layer.confidence < gates[place]))
         if waiting.size and place in opened:
             waiting = waiting[np.argsort(-layer.confidence[waiting], kind="stable")]
-            later_decided, later_wrong = decide(layers[place + 1 :], gates[place + 1 :], waiting)
-            decided = np.cumsum(~later_decided)
-            wrong = np.cumsum((~layer.right[waiting]).astype(np.int64) - later_wrong.astype(np.int64))
+            later = [other.take(waiting) for other in layers[place + 1 :]]
+            by = decide_by(later, gates[place + 1 :]) if later else np.full(len(waiting), -1)
+            wrong = (~layer.right[waiting]).astype(np.int64)
+            for at, other in enumerate(later):
+                wrong -= (by == at) & ~other.right
+            decided, wrong = np.cumsum(by < 0), np.cumsum(wrong)
             sure = layer.confidence[waiting]
             # Equals pass or stay together.
             ends = np.flatnonzero(np.append(sure[1:] != sure[:-1], True))
@@ -276,21 +279,11 @@ def _best_step(
     return None if best is None else (best[1], best[2])
 
 
-def decide(layers: Sequence[LayerAnswers], gates: Sequence[float], rows: npt.NDArray[np.int64]) -> tuple[Flags, Flags]:
-    """For these rows: whether some layer decides, and whether wrongly."""
-    decided, wrong = np.zeros(len(rows), bool), np.zeros(len(rows), bool)
-    for layer, gate in zip(layers, gates, strict=True):
-        mine = ~decided & layer.admits(gate)[rows]
-        decided |= mine
-        wrong |= mine & ~layer.right[rows]
-    return decided, wrong
-
-
 def count(layers: Sequence[LayerAnswers], gates: Sequence[float]) -> Count:
     """What these gates do on all rows."""
+    shares = share(layers, gates)
     rows = len(layers[0].right) if layers else 0
-    decided, wrong = decide(layers, gates, np.arange(rows))
-    return Count(rows, int(decided.sum()), int(wrong.sum()))
+    return Count(rows, sum(one.decided for one in shares), sum(one.wrong for one in shares))
 
 
 def decide_by(layers: Sequence[LayerAnswers], gates: Sequence[float]) -> npt.NDArray[np.intp]:

@@ -11,16 +11,15 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import msgspec
 from msgspec import Struct
 
-from turnout.core.decision import Decision, Step
+from turnout.core.decision import Decision
 from turnout.core.errors import LearnError, QueryError
 from turnout.core.query import Query
-from turnout.core.router import Router
 from turnout.store import Records, Span
 from turnout.store.encode import asked_text
 from turnout.store.stats import ALWAYS
@@ -132,41 +131,29 @@ def shadow_log(
             f"no question of {contest.profile!r} to decide again: {why} "
             '(text = "full" in [store] keeps it; --since, --tenant and --db choose others)'
         )
-    found = shadow(
-        contest.old,
-        contest.new,
-        asked.questions,
-        layer=contest.layer,
-        digests=(contest.champion, contest.challenger.digest),
-        unread=asked.unread,
-        progress=lambda done, _: progress(done, len(asked.questions)),
-    )
+    found = shadow(contest, asked.questions, unread=asked.unread, progress=progress)
     keep(found.shadow)
     return found
 
 
 def shadow(
-    champion: Router | None,
-    challenger: Router,
-    questions: Iterable[LoggedQuestion],
+    contest: Contest,
+    questions: Sequence[LoggedQuestion],
     *,
-    layer: str,
-    digests: tuple[str, str],
     unread: int = 0,
     progress: Callable[[int, int], None] = lambda *_: None,
 ) -> ShadowRun:
-    """Decide every question with both. `digests` are the champion's and the challenger's.
-
-    Where nothing serves yet, what would reach the challenger is passed on.
-    """
+    """Decide every question with both. Where nothing serves yet, what would reach the challenger is passed on."""
+    layer, old_router = contest.layer, contest.old
     moved: Counter[tuple[str, str]] = Counter()
     sides = (Counter[str](), Counter[str]())
     found: Counter[str] = Counter()
     differences: list[Difference] = []
     for number, asked in enumerate(questions, 1):
+        progress(number, len(questions))
         try:
-            new = challenger.route_sync(asked.query)
-            old = champion.route_sync(asked.query) if champion is not None else None
+            new = contest.new.route_sync(asked.query)
+            old = old_router.route_sync(asked.query) if old_router is not None else None
         except QueryError:
             found["refused"] += 1
             continue
@@ -184,12 +171,11 @@ def shadow(
             found["flips"] += PASSED_ON not in (was, now)
             if len(differences) < QUOTED:
                 differences.append(Difference(asked_text(asked.query), was, now, asked.human))
-        progress(number, 0)
     made = Shadow(
-        profile=challenger.profile.name,
+        profile=contest.profile,
         layer=layer,
-        champion=digests[0],
-        challenger=digests[1],
+        champion=contest.champion,
+        challenger=contest.challenger.digest,
         at_ms=time.time_ns() // 1_000_000,
         moved=tuple(RouteChange(was, now, count) for (was, now), count in moved.most_common()),
         old=ShadowSide(**sides[0]),
@@ -218,18 +204,9 @@ def routed(decision: Decision) -> str:
     return " + ".join(decision.routes) if sure else PASSED_ON
 
 
-def steps_of(decision: Decision, layer: str) -> Iterator[Step]:
-    """What one layer did about a question and its parts."""
-    for step in decision.steps:
-        if step.place.id == layer:
-            yield step
-    for part in decision.parts:
-        yield from steps_of(part, layer)
-
-
 def reached(decision: Decision, layer: str) -> bool:
-    """Whether the question came as far as that layer."""
-    return any(True for _ in steps_of(decision, layer))
+    """Whether the question, or a part of it, came as far as that layer."""
+    return any(step.place.id == layer for step in decision.steps) or any(reached(one, layer) for one in decision.parts)
 
 
 class LogSample(NamedTuple):

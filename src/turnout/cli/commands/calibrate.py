@@ -131,14 +131,14 @@ def cost_of(profile: Profile, trial: Trial, config: str | None) -> Cost | None:
 def _form(found: Calibration, cost: Cost | None) -> Any:
     from turnout.learn.calibrate import changed_gates, spell_settings
 
-    profile, choice, provenance = found.profile, found.choice, found.provenance
+    profile, choice = found.profile, found.choice
     rest = 1 - choice.tested.coverage
     return {
         "profile": profile.name,
         "profile_hash": profile.hash,
-        "rows": provenance.rows,
-        "out_of_scope": provenance.foreign,
-        "data_hash": provenance.data_hash,
+        "rows": len(found.trial.labels),
+        "out_of_scope": found.foreign,
+        "data_hash": found.data_hash,
         "max_error": choice.max_error,
         "confidence": 1 - choice.delta,
         "seed": choice.seed,
@@ -149,7 +149,7 @@ def _form(found: Calibration, cost: Cost | None) -> Any:
         },
         "tested": _counted(choice.tested),
         "error_at_most": choice.ceiling,
-        "before": _counted(provenance.before),
+        "before": _counted(found.before),
         "layers": choice.shares,
         "curve": [
             {
@@ -189,15 +189,15 @@ def _print(found: Calibration, cost: Cost | None, *, asked: str | None) -> None:
 
     from turnout.learn.calibrate import changed_gates, overriding, spell_settings
 
-    profile, choice, provenance = found.profile, found.choice, found.provenance
+    profile, choice = found.profile, found.choice
     screen = console()
     glyphs, width = glyphs_for(screen), width_of(screen)
-    outside = f", {provenance.foreign:,} out of scope" if provenance.foreign else ""
-    head = f"  {counted(provenance.rows, 'question')}{outside}"
+    outside = f", {found.foreign:,} out of scope" if found.foreign else ""
+    head = f"  {counted(len(found.trial.labels), 'question')}{outside}"
     screen.print(Text.assemble((visible(profile.name), "bold"), (f" {profile.hash}", "dim"), head))
     for remark in found.remarks:
         screen.print(Rail(Text(visible(remark), "yellow"), "  "), width=width)
-    screen.print(Rail(_curve(choice, provenance.before, glyphs), "  "), width=width)
+    screen.print(Rail(_curve(choice, found.before, glyphs), "  "), width=width)
     tested = choice.tested
     if choice.gates is None:
         _apologise(screen, choice)
@@ -208,7 +208,7 @@ def _print(found: Calibration, cost: Cost | None, *, asked: str | None) -> None:
     )
     screen.print(Text(said, "bold green"))
     screen.print(Rail(_layers(profile, choice, glyphs), "  "), width=width)
-    for line in _rest(1 - tested.coverage, 1 - provenance.before.coverage, cost):
+    for line in _rest(1 - tested.coverage, 1 - found.before.coverage, cost):
         screen.print(line, soft_wrap=True)
     names = list(changed_gates(profile, choice))
     lines = spell_settings(profile, choice)
