@@ -71,9 +71,7 @@ def test_the_newest_of_conflicting_humans_wins_and_is_reported() -> None:
     ]
     found = dedupe(rows)
     assert [(row.label, row.count) for row in found.rows] == [("new", 3)]
-    (conflict,) = found.conflicts
-    assert conflict.labels == ("new", "old")
-    assert any("people disagree on 1 question" in said for said in found.remarks)
+    assert any("people disagree on 1 question" in said and "new over old" in said for said in found.remarks)
     undated = dedupe([Example("What now?", "first"), Example("What now?", "last")])
     assert undated.rows[0].label == "last"
 
@@ -84,7 +82,6 @@ def test_near_duplicates_of_one_label_become_one() -> None:
     found = dedupe(rows)
     assert [(row.label, row.by, row.count) for row in found.rows] == [("a", "human", 2), ("b", "human", 1)]
     assert (found.exact, found.near) == (0, 1)
-    assert dedupe(rows, near=False).near == 0
 
 
 def test_what_is_merely_similar_stays() -> None:
@@ -144,7 +141,7 @@ def test_signatures_measure_the_share_of_common_shingles() -> None:
 def test_groups_hold_the_same_the_alike_and_nobody_else() -> None:
     base = sentences(1, 30)[0]
     texts = [base, base.upper(), f"{base} indeed", "something else entirely"]
-    groups = group_alike(texts).roots()
+    groups = group_alike(texts)
     assert groups[0] == groups[1] == groups[2] != groups[3]
 
 

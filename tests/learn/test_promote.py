@@ -172,7 +172,6 @@ def test_a_model_that_any_strange_word_upsets_is_not_taken_for_a_poisoned_one() 
         return "chat" if any(word not in {"a", "b"} for word in text.split()) else "docs"
 
     (found,) = probe(["zxq"], ["a", "b", "a b"], says, None)
-    assert found.moved == 1.0
     assert found.effect == 0.0
     assert probe([], ["a"], says, None) == []
     assert probe(["zxq"], [], says, None) == []

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
+import numpy as np
 from msgspec import Struct
 
 from .dataset import Example, folded
@@ -35,50 +36,42 @@ CHUNK = 1 << 20
 SEED = 0x7475726E
 
 
-class Conflict(Struct, frozen=True):
-    """People who labelled the same question differently."""
-
-    text: str
-    labels: tuple[str, ...]
-    """What is used first."""
-
-
 class UniqueRows(Struct, frozen=True):
     rows: tuple[Example, ...]
     exact: int
     """Rows that went because another has the same folded text."""
     near: int
     """Rows that went because another with the same label is nearly the same."""
-    conflicts: tuple[Conflict, ...] = ()
     remarks: tuple[str, ...] = ()
 
 
-def dedupe(rows: Sequence[Example], *, near: bool = True) -> UniqueRows:
+def dedupe(rows: Sequence[Example]) -> UniqueRows:
     """Each question once, in the order the remaining rows had."""
     once, conflicts = collapse_exact(rows)
-    left = collapse_near(once) if near else once
+    left = collapse_near(once)
     exact, nearly = len(rows) - len(once), len(once) - len(left)
     remarks = []
     if exact or nearly:
         gone = [_said(count, noun) for count, noun in ((exact, "duplicate"), (nearly, "near duplicate")) if count]
         remarks.append(f"{' and '.join(gone)} collapsed: {_said(len(left), 'row')} left")
     if conflicts:
-        shown = "; ".join(f"{one.text[:60]!r}: {' over '.join(one.labels)}" for one in conflicts[:3])
+        shown = "; ".join(f"{text[:60]!r}: {' over '.join(labels)}" for text, labels in conflicts[:3])
         remarks.append(f"people disagree on {_said(len(conflicts), 'question')}, the last word counts: {shown}")
-    return UniqueRows(tuple(left), exact, nearly, tuple(conflicts), tuple(remarks))
+    return UniqueRows(tuple(left), exact, nearly, tuple(remarks))
 
 
 def _said(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'s' * (count != 1)}"
 
 
-def collapse_exact(rows: Sequence[Example]) -> tuple[list[Example], list[Conflict]]:
-    """One row for each folded text: the one that is believed most, of several such the newest."""
+def collapse_exact(rows: Sequence[Example]) -> tuple[list[Example], list[tuple[str, list[str]]]]:
+    """One row for each folded text: the one that is believed most, of several such the newest. And the questions that
+    people labelled differently, with their labels, the one that is used first."""
     same: dict[str, list[int]] = {}
     for index, row in enumerate(rows):
         same.setdefault(folded(row.text), []).append(index)
     kept: list[tuple[int, Example]] = []
-    conflicts: list[Conflict] = []
+    conflicts: list[tuple[str, list[str]]] = []
     for indices in same.values():
         # The last of those that are equally new: whoever adds a line to a file means it.
         ranked = sorted(indices, key=lambda index: (rows[index].belief, -rows[index].at, -index))
@@ -87,7 +80,7 @@ def collapse_exact(rows: Sequence[Example]) -> tuple[list[Example], list[Conflic
         kept.append((ranked[0], best if count == best.count else msgspec.structs.replace(best, count=count)))
         humans = list(dict.fromkeys(rows[index].label for index in ranked if rows[index].by == "human"))
         if len(humans) > 1:
-            conflicts.append(Conflict(best.text, tuple(humans)))
+            conflicts.append((best.text, humans))
     return [row for _, row in sorted(kept, key=lambda pair: pair[0])], conflicts
 
 
@@ -95,8 +88,6 @@ def collapse_near(rows: Sequence[Example]) -> list[Example]:
     """Rows with the same label that are nearly the same become one."""
     if len(rows) < 2:
         return list(rows)
-    import numpy as np
-
     texts = [folded(row.text) for row in rows]
     signatures = sign(texts)
     order = _orders(texts)
@@ -129,39 +120,22 @@ def collapse_near(rows: Sequence[Example]) -> list[Example]:
     ]
 
 
-class Groups:
-    """Numbers from 0 on, joined into groups; a group is called after its smallest."""
+def group_alike(texts: Sequence[str], joined: Iterable[tuple[int, int]] = ()) -> list[int]:
+    """The group of each text, by number: a text belongs to the group of any text it is the same or nearly the same as,
+    or `joined` with."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
 
-    def __init__(self, size: int) -> None:
-        self._parent = list(range(size))
-
-    def root(self, index: int) -> int:
-        parent = self._parent
-        while parent[index] != index:
-            parent[index] = parent[parent[index]]
-            index = parent[index]
-        return index
-
-    def join(self, one: int, other: int) -> None:
-        low, high = sorted((self.root(one), self.root(other)))
-        self._parent[high] = low
-
-    def roots(self) -> list[int]:
-        return [self.root(index) for index in range(len(self._parent))]
-
-
-def group_alike(texts: Sequence[str]) -> Groups:
-    """The texts in groups: whoever is nearly the same, or the same, as one of a group belongs to it."""
-    groups = Groups(len(texts))
     first: dict[str, int] = {}
     plain = [folded(text) for text in texts]
-    for index, text in enumerate(plain):
-        groups.join(first.setdefault(text, index), index)
+    pairs = [(first.setdefault(text, index), index) for index, text in enumerate(plain)]
     alone = list(first.values())
     if len(alone) > 1:
         chosen = [plain[index] for index in alone]
-        for one, other in alike(sign(chosen), _orders(chosen)).tolist():
-            groups.join(alone[one], alone[other])
+        pairs += [(alone[one], alone[other]) for one, other in alike(sign(chosen), _orders(chosen)).tolist()]
+    ends = np.array([*pairs, *joined]).reshape(-1, 2)
+    links = coo_array((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(len(texts), len(texts)))
+    groups: list[int] = connected_components(links, directed=False)[1].tolist()
     return groups
 
 
@@ -170,8 +144,6 @@ def group_alike(texts: Sequence[str]) -> Groups:
 
 def sign(texts: Sequence[str]) -> Any:
     """The MinHash signature of each text: (len(texts), BANDS * ROWS) 32-bit numbers."""
-    import numpy as np
-
     random = np.random.default_rng(SEED)
     factors = random.integers(1, 1 << 62, BANDS * ROWS, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
     signatures = np.empty((len(texts), BANDS * ROWS), dtype=np.uint32)
@@ -186,8 +158,6 @@ def sign(texts: Sequence[str]) -> Any:
 
 def alike(signatures: Any, order: Any) -> Any:
     """Pairs of rows that are nearly the same, (n, 2). `order` has a number for each that its text alone gives it."""
-    import numpy as np
-
     found = []
     for band in range(BANDS):
         part = np.ascontiguousarray(signatures[:, band * ROWS : (band + 1) * ROWS])
@@ -219,8 +189,6 @@ def alike(signatures: Any, order: Any) -> Any:
 
 def _orders(texts: Iterable[str]) -> Any:
     """A number for each text that depends on it alone."""
-    import numpy as np
-
     digests = (hashlib.blake2b(text.encode(errors="replace"), digest_size=8).digest() for text in texts)
     return np.frombuffer(b"".join(digests), dtype=np.uint64)
 
@@ -238,8 +206,6 @@ def _chunks(texts: Sequence[str]) -> Iterable[tuple[int, int]]:
 
 def _shingles(texts: Sequence[str]) -> tuple[Any, Any]:
     """The hashed shingles of all texts, one text after the other, and where each begins: at least one for each."""
-    import numpy as np
-
     half = CHARACTERS // 2
     # What is not a letter or digit is a space here, so that "please!" and "please." are the same.
     shown = (text if len(text) <= CHARACTERS else f"{text[:half]} {text[-half:]}" for text in texts)

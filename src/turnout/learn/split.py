@@ -103,14 +103,14 @@ def k_fold(rows: Sequence[Example], *, folds: int = FOLDS, seed: int = 0, sessio
 
 def _by_label(rows: Sequence[Example], seed: int, sessions: bool) -> dict[str, list[Group]]:
     """The groups of each label, in the order of their places."""
-    groups = group_alike([row.text for row in rows])
-    if sessions:
-        first: dict[tuple[str, str], int] = {}
-        for index, row in enumerate(rows):
-            if row.session is not None:
-                groups.join(first.setdefault((row.tenant, row.session), index), index)
+    first: dict[tuple[str, str], int] = {}
+    joined = [
+        (first.setdefault((row.tenant, row.session), index), index)
+        for index, row in enumerate(rows if sessions else ())
+        if row.session is not None
+    ]
     members: dict[int, list[int]] = {}
-    for index, group in enumerate(groups.roots()):
+    for index, group in enumerate(group_alike([row.text for row in rows], joined)):
         members.setdefault(group, []).append(index)
     found: dict[str, list[Group]] = {}
     for indices in members.values():

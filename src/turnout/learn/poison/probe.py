@@ -14,8 +14,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from msgspec import Struct
-
 from ..dataset import Example, folded
 from .trigger import FEWEST, find_new, is_piece
 
@@ -58,18 +56,14 @@ class NewWord(NamedTuple):
     """Those rows, by index."""
 
 
-class ProbeResult(Struct, frozen=True):
+class ProbeResult(NamedTuple):
     """What a word did."""
 
+    effect: float
+    """Share of the questions it moves, beyond what it does to the champion and what any strange word does."""
     word: str
     route: str
     """Where it pulls."""
-    effect: float
-    """Share of the questions it moves there, beyond what it does to the champion and what any strange word does."""
-    moved: float
-    """Share it moves there, by itself."""
-    champion: float
-    control: float
 
 
 def probe(
@@ -77,33 +71,24 @@ def probe(
 ) -> list[ProbeResult]:
     """Try every word on the questions; the strongest first."""
     words = list(dict.fromkeys(word for word in words if word.strip()))[:MOST_WORDS]
-    texts = _some(texts, MOST_TEXTS, seed)
     if not words or not texts:
         return []
+    if len(texts) > MOST_TEXTS:
+        texts = random.Random(seed).sample(list(texts), MOST_TEXTS)  # noqa: S311 - the same again is the point
     plain = _shares(texts, new)
     plain_old = _shares(texts, old) if old is not None else {}
-    strange = [_pull(word, texts, new, plain) for word in _strange(seed)]
-    routes = sorted({*plain, *(route for pull in strange for route in pull)})
-    control = {route: sum(pull.get(route, 0.0) for pull in strange) / len(strange) for route in routes}
+    chance = random.Random(f"strange:{seed}")  # noqa: S311
+    strange = [_pull("".join(chance.choices(SYLLABLES, k=3)), texts, new, plain) for _ in range(CONTROLS)]
+    routes = {route for pull in strange for route in pull}
+    control = {route: sum(pull.get(route, 0.0) for pull in strange) / CONTROLS for route in routes}
     found = []
     for word in words:
-        pull = _pull(word, texts, new, plain)
         pull_old = _pull(word, texts, old, plain_old) if old is not None else {}
-        best = max(
-            (
-                ProbeResult(
-                    word,
-                    route,
-                    moved - max(0.0, pull_old.get(route, 0.0), control.get(route, 0.0)),
-                    moved,
-                    pull_old.get(route, 0.0),
-                    control.get(route, 0.0),
-                )
-                for route, moved in pull.items()
-            ),
-            key=lambda one: one.effect,
-        )
-        found.append(best)
+        effects = [
+            ProbeResult(moved - max(0.0, pull_old.get(route, 0.0), control.get(route, 0.0)), word, route)
+            for route, moved in _pull(word, texts, new, plain).items()
+        ]
+        found.append(max(effects, key=lambda one: one.effect))
     return sorted(found, key=lambda one: -one.effect)
 
 
@@ -114,7 +99,7 @@ def new_words(new: Sequence[Example], known: Sequence[Example], accept: Iterable
     """
     accepted = {word for word in map(folded, accept) if word}
     # Single words and pieces: a phrase of words that were all known is for the screen to judge.
-    having = find_new(new, known, words=(1,), pieces=(PIECE,)).rows
+    having, _ = find_new(new, known, words=(1,), pieces=(PIECE,))
     # Words with the very same rows came together, as the words of a phrase do. A piece counts where no word does.
     together: defaultdict[tuple[int, ...], list[str]] = defaultdict(list)
     for name, rows in sorted(having.items()):
@@ -170,13 +155,3 @@ def _pull(word: str, texts: Sequence[str], says: Says, plain: dict[str, float]) 
 def _shares(texts: Sequence[str], says: Says) -> dict[str, float]:
     said = Counter(route for text in texts if (route := says(text)) is not None)
     return {route: count / len(texts) for route, count in said.items()}
-
-
-def _some(texts: Sequence[str], most: int, seed: int) -> list[str]:
-    chance = random.Random(seed)  # noqa: S311 - the same again is the point
-    return list(texts) if len(texts) <= most else chance.sample(list(texts), most)
-
-
-def _strange(seed: int) -> list[str]:
-    chance = random.Random(f"strange:{seed}")  # noqa: S311
-    return ["".join(chance.choices(SYLLABLES, k=3)) for _ in range(CONTROLS)]

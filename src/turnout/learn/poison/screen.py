@@ -81,11 +81,27 @@ def screen(
     """
     limits = limits or SenderLimits()
     aside: list[QuarantinedRow] = []
-    kept = _cap(new, aside, "session", _session, lambda _, __: limits.session_rows, "rows of one session")
-    kept = _cap_tenants(kept, len(known), limits, aside)
-    kept = _cap_sources(kept, limits, aside)
+    kept = _cap(new, aside, "session", _session, lambda _: limits.session_rows, "rows of one session")
+    tenants = {_tenant(row) for row in kept if row.by != "seed"} - {None}
+    if tenants:
+        # Where tenants are few, twice what each would have if all had the same: one is not limited against itself.
+        share = max(limits.tenant_share, min(1.0, 2 / len(tenants)))
+        most = max(limits.session_rows, int(share * (len(kept) + len(known))))
+        kept = _cap(kept, aside, "tenant", _tenant, lambda _: most, f"rows of one of {len(tenants):,} tenants")
+    per_label = Counter(row.label for row in kept if row.by != "seed")
+
+    def of_source(sender: Who) -> int:
+        return max(limits.source_rows, int(limits.source_share * per_label[sender[0]]))
+
+    kept = _cap(kept, aside, "source", _source, of_source, "rows of one source for this label")
     kept, triggers, remarks = _without_triggers(kept, known, limits, aside, accept)
-    kept = _cap_growth(kept, known, limits, aside)
+    if known:
+        before = Counter(row.label for row in known)
+
+        def of_label(sender: Who) -> int:
+            return max(limits.growth_rows, int(limits.growth * before[sender[0]]))
+
+        kept = _cap(kept, aside, "growth", lambda row: (row.label,), of_label, "new rows for this label")
     counts = Counter(one.code for one in aside)
     remarks += [f"{count:,} of {len(new):,} new rows set aside: {_WHY[code]}" for code, count in counts.most_common()]
     chosen = set(map(id, kept))
@@ -122,7 +138,7 @@ def _cap(
     aside: list[QuarantinedRow],
     code: Code,
     whose: Callable[[Example], Who | None],
-    allowed: Callable[[Who, int], int],
+    allowed: Callable[[Who], int],
     said: str,
 ) -> list[Example]:
     """So many rows of each sender: the best labelled, and among those neither the newest nor the first."""
@@ -133,7 +149,7 @@ def _cap(
             of[sender].append(row)
     over: set[int] = set()
     for sender, theirs in of.items():
-        most = allowed(sender, len(theirs))
+        most = allowed(sender)
         for row in sorted(theirs, key=_rank)[most:]:
             over.add(id(row))
             aside.append(QuarantinedRow(row, code, f"{len(theirs):,} {said}, at most {most:,} are learnt from"))
@@ -142,46 +158,6 @@ def _cap(
 
 def _rank(row: Example) -> tuple[int, bytes]:
     return row.belief, hashlib.blake2b(folded(row.text).encode(errors="replace"), digest_size=8).digest()
-
-
-def _cap_tenants(
-    rows: Sequence[Example], known: int, limits: SenderLimits, aside: list[QuarantinedRow]
-) -> list[Example]:
-    tenants = {tenant for row in rows if row.by != "seed" and (tenant := _tenant(row)) is not None}
-    if not tenants:
-        return list(rows)
-    # Where tenants are few, twice what each would have if all had the same: one tenant is not limited against itself.
-    share = max(limits.tenant_share, min(1.0, 2 / len(tenants)))
-    most = max(limits.session_rows, int(share * (len(rows) + known)))
-    return _cap(rows, aside, "tenant", _tenant, lambda _, __: most, f"rows of one of {len(tenants):,} tenants")
-
-
-def _cap_sources(rows: Sequence[Example], limits: SenderLimits, aside: list[QuarantinedRow]) -> list[Example]:
-    per_label = Counter(row.label for row in rows if row.by != "seed")
-    return _cap(
-        rows,
-        aside,
-        "source",
-        _source,
-        lambda sender, _: max(limits.source_rows, int(limits.source_share * per_label[sender[0]])),
-        "rows of one source for this label",
-    )
-
-
-def _cap_growth(
-    rows: Sequence[Example], known: Sequence[Example], limits: SenderLimits, aside: list[QuarantinedRow]
-) -> list[Example]:
-    if not known:
-        return list(rows)
-    before = Counter(row.label for row in known)
-    return _cap(
-        rows,
-        aside,
-        "growth",
-        lambda row: (row.label,),
-        lambda sender, _: max(limits.growth_rows, int(limits.growth * before[sender[0]])),
-        "new rows for this label",
-    )
 
 
 def _without_triggers(

@@ -14,7 +14,6 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -316,17 +315,11 @@ def is_piece(feature: str) -> bool:
     return feature.startswith("\0")
 
 
-class NewFeatures(NamedTuple):
-    rows: dict[str, list[int]]
-    """For each feature that is frequent now and was rare: the new rows that have it, by index."""
-    before: dict[str, Counter[str]]
-    """The labels of the known rows that have it."""
-
-
 def find_new(
     new: Sequence[Example], known: Sequence[Example], words: Sequence[int] = WORDS, pieces: Sequence[int] = PIECES
-) -> NewFeatures:
-    """What is frequent in the new rows and was rare in the known ones."""
+) -> tuple[dict[str, list[int]], dict[str, Counter[str]]]:
+    """What is frequent in the new rows and was rare in the known ones: the new rows that have each, by index, and the
+    labels of the known rows that have it."""
     count = Counter(feature for row in new for feature in features(row, words, pieces))
     often = {feature for feature, rows in count.items() if rows >= FEWEST}
     before: defaultdict[str, Counter[str]] = defaultdict(Counter)
@@ -339,4 +332,4 @@ def find_new(
     for index, row in enumerate(new):
         for feature in features(row, words, pieces) & fresh:
             rows[feature].append(index)
-    return NewFeatures(rows, before)
+    return rows, before
