@@ -95,14 +95,14 @@ def test_reliability_by_hand() -> None:
     # |0.5 - 0.1| * 2/6 + |0.75 - 0.7625| * 4/6
     assert ece(right, sure, bins=2, cut="width") == pytest.approx((0.4 * 2 + 0.0125 * 4) / 6)
     mass = bin_reliability(right, sure, bins=3)
-    assert [(one.count, one.low, one.high) for one in mass] == [(2, 0.1, 0.1), (2, 0.55, 0.55), (2, 0.95, 1.0)]
+    assert [(one.count, one.confidence) for one in mass] == [(2, 0.1), (2, 0.55), (2, 0.975)]
     assert ece(right, sure, bins=3) == pytest.approx((0.4 + 0.45 + abs(0.5 - 0.975)) / 3)
     assert brier(right, sure) == pytest.approx(theirs.brier_score_loss(right, sure))
 
 
 def test_equals_stay_in_one_bin_and_edges_belong_upwards() -> None:
     assert len(bin_reliability([True, False] * 50, [0.7] * 100)) == 1
-    assert [one.low for one in bin_reliability([True, True], [0.5, 1.0], bins=2, cut="width")] == [0.5]
+    assert [one.count for one in bin_reliability([True, True], [0.5, 1.0], bins=2, cut="width")] == [2]
     assert bin_reliability([], []) == []
     assert math.isnan(ece([], []))
 
@@ -157,7 +157,7 @@ def test_curve_and_coverage_by_hand() -> None:
         (lambda: ece([True], [math.nan]), "between 0 and 1"),
         (lambda: ece([True, False], [0.5]), "one length"),
         (lambda: auroc([True, False], [math.nan, 0.1]), "NaN"),
-        (lambda: confuse(["a"], []), "one length"),
+        (lambda: confuse(["a"], []), "shorter"),
         (lambda: bin_reliability([True], [0.5], bins=0), "at least 1"),
     ],
 )

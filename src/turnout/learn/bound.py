@@ -64,12 +64,6 @@ def p_of_many(hits: int, count: int, rate: float) -> float:
     return float(special.bdtrc(hits - 1, count, rate)) if hits > 0 else 1.0
 
 
-def p_of_few_each(hits: npt.NDArray[np.int64], count: npt.NDArray[np.int64], rate: float) -> npt.NDArray[np.float64]:
-    """The same for arrays."""
-    found = special.bdtr(hits.astype(np.float64), np.maximum(count, 1), rate)
-    return np.where(count > 0, found, 1.0)
-
-
 def least_count(errors: int, limit: float, delta: float) -> int:
     """The fewest answers that prove an error of at most `limit` when so many of them are wrong."""
     low, high = errors, max(errors, 1)

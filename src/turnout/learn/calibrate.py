@@ -20,7 +20,7 @@ from turnout.core.profile import Profile
 from .dataset import hash_examples
 from .gate import CLOSED, Count, GateChoice, choose_gates, count_tested
 from .heir import check_out, write_heir
-from .trial import Trial, ask_layers, load_serving, models_of, read_labelled, remarks_of
+from .trial import Trial, load_serving, models_of, read_labelled, remarks_of, try_layers
 
 # More than any layer's margin: how a gate that nothing passes is written, for a confidence may well be 1.
 NEVER = 1_000_000.0
@@ -67,7 +67,7 @@ def calibrate(
         check_out(out, name)
     profile = load_serving(name, model=model, embedder=embedder, config=config)
     examples = read_labelled(source, [profile])
-    trial = ask_layers(profile, examples, progress)
+    trial = try_layers(profile, examples.texts, examples.labels, progress)
     said = trial.said()
     choice = choose_gates(said, max_error=max_error, delta=1 - confidence, seed=seed)
     before = count_tested(said, trial.gates(), seed)

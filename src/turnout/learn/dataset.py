@@ -18,7 +18,7 @@ from typing import Any, Literal, get_args
 
 from msgspec import Struct
 
-from turnout.core.errors import BadExamples, Problem, suggest
+from turnout.core.errors import BadExamples, suggest
 from turnout.core.profile import Profile
 from turnout.core.query import MAX_CHARACTERS
 from turnout.store import Records, Span
@@ -27,7 +27,7 @@ from turnout.store.stats import ALWAYS
 from turnout.store.store import StoreReader
 from turnout.text.fold import fold
 
-from .rows import QUOTED, BadRow, quote, read_rows
+from .rows import QUOTED, BadRow, quote, read_file
 
 By = Literal["human", "seed", "teacher", "outcome"]
 """Who says so, the most believed first. A seed is written by people, but for nobody's own traffic."""
@@ -132,18 +132,14 @@ def read_examples(
     """
     files = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     taken = _Collector(routes, profile, by)
-    for path in map(File, files):
-        before = taken.seen, len(taken.problems)
-        try:
-            for where, row in read_rows(path, ("text", "label"), (*_TEXTS, "id")):
-                taken.take(where, row)
-        except OSError as error:
-            taken.problems.append(Problem(str(path), f"cannot be read: {error.strerror or error}"))
-            continue
-        if (taken.seen, len(taken.problems)) == before:
-            taken.problems.append(Problem(str(path), 'no rows in it: one a line, {"text": "…", "label": "…"}'))
-    if taken.problems:
-        raise BadExamples(taken.problems, SHOWN)
+    form = '{"text": "…", "label": "…"}'
+    problems = [
+        problem
+        for path in map(File, files)
+        for problem in read_file(path, ("text", "label"), taken.take, form, (*_TEXTS, "id"))
+    ]
+    if problems:
+        raise BadExamples(problems, SHOWN)
     return taken.examples()
 
 
@@ -215,30 +211,22 @@ class _Collector:
     def __init__(self, routes: Sequence[str] | None, profile: str | None, by: By) -> None:
         self.routes, self.profile, self.by = routes, profile, by
         self.rows: list[Example] = []
-        self.problems: list[Problem] = []
         self.skipped: Counter[str] = Counter()
         self.seen = 0
         self.both = self.agreed = 0
 
-    def take(self, where: str, row: Mapping[str, Any] | BadRow) -> None:
+    def take(self, where: str, row: Mapping[str, Any]) -> None:
         self.seen += 1
-        try:
-            if isinstance(row, BadRow):
-                raise row
-            self.keep(where, row, _moment(row.get("created_at")))
-        except BadRow as wrong:
-            self.problems.append(Problem(where, str(wrong)))
+        self.keep(where, row, _moment(row.get("created_at")))
 
     def keep(self, where: str, row: Mapping[str, Any], at: int) -> None:
         for name in _TEXTS:
             if not isinstance(value := row.get(name), str | None):
                 raise BadRow(f"{name!r} must be text, found {type(value).__name__} {quote(value)}")
-        if "text" not in row:
-            near = suggest("text", row) or f" (it has: {', '.join(map(str, list(row)[:8])) or 'none'})"
-            raise BadRow(f"no field 'text'{near}")
-        if "label" not in row:
-            near = suggest("label", row) or f" (it has: {', '.join(map(str, list(row)[:8]))})"
-            raise BadRow(f"no field 'label'{near}")
+        for name in ("text", "label"):
+            if name not in row:
+                near = suggest(name, row) or f" (it has: {', '.join(map(str, list(row)[:8])) or 'none'})"
+                raise BadRow(f"no field {name!r}{near}")
         if self.profile is not None and row.get("profile") not in (None, "", self.profile):
             self.skipped["of another profile"] += 1
             return

@@ -17,7 +17,7 @@ from .bound import PairedComparison, clopper_pearson, compare_paired
 from .card import Card, percent, render_card
 from .dataset import Examples, hash_examples
 from .metric import auroc, brier, coverage_at, ece, or_none
-from .trial import LayerTrial, Trial, ask_layers, decide_local, load_serving, models_of, read_labelled
+from .trial import LayerTrial, Trial, decide_local, load_serving, models_of, read_labelled, try_layers
 
 # What a gate is usually asked for.
 PRECISION = 0.98
@@ -140,7 +140,7 @@ def evaluate_models(
     """Judge a profile as it serves, or with the models of these folders, by questions none of them has learnt from."""
     profiles = [load_serving(name, model=model, embedder=embedder, config=config) for model in models or (None,)]
     examples = read_labelled(source, profiles)
-    trials = [ask_layers(profile, examples, progress) for profile in profiles]
+    trials = [try_layers(profile, examples.texts, examples.labels, progress) for profile in profiles]
     paired = None
     if len(trials) > 1:
         layer = next(iter(models_of(profiles[-1])), None)

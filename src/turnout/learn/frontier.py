@@ -184,8 +184,7 @@ def apgr(score: Floats, weak: Floats, strong: Floats, bins: int = BINS) -> float
 def trace_calls(score: Floats, weak: Floats, strong: Floats, bins: int = BINS) -> tuple[Floats, Floats]:
     """The share of strong calls and the mean quality at each edge, the fewest calls first."""
     edges = np.unique(np.quantile(score, np.linspace(0.0, 1.0, bins + 1)))
-    picked = [score >= edge for edge in edges[:-1]] + [score > edges[-1]]
-    if len(edges) == 1:  # one score for all: all of them or none
-        picked = [score >= edges[0], score > edges[0]]
+    # One score for all is all of them or none.
+    picked = [score >= edge for edge in (edges[:-1] if len(edges) > 1 else edges)] + [score > edges[-1]]
     found = sorted((float(pick.mean()), float(np.where(pick, strong, weak).mean())) for pick in picked)
     return np.array([share for share, _ in found]), np.array([mean for _, mean in found])

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from .bound import ceiling_of, count_needed, least_count, p_of_few_each, prove_in_sequence
+from .bound import ceiling_of, count_needed, least_count, p_of_few, prove_in_sequence
 from .metric import Flags, Floats
 
 # Of the labelled rows, the part that lays the path. In trials on CLINC150 (60 draws of 600 to 3,000 rows, one and two
@@ -146,9 +146,7 @@ def choose_gates(
     before = [count(laid, gates) for gates in path]
     start = _find_start(before, len(testing_rows), max_error, delta)
     after = [count(tested, gates) for gates in path]
-    p_values = p_of_few_each(
-        np.array([one.wrong for one in after]), np.array([one.decided for one in after]), max_error
-    ).tolist()
+    p_values = [p_of_few(one.wrong, one.decided, max_error) for one in after]
     proven = prove_in_sequence(p_values[start:], delta)
 
     points = tuple(

@@ -53,8 +53,6 @@ class Confusion(NamedTuple):
 class Bin(Struct, frozen=True):
     """Answers of about the same confidence."""
 
-    low: float
-    high: float
     count: int
     confidence: float
     """Their mean confidence."""
@@ -86,7 +84,6 @@ def accuracy(right: Sequence[bool] | Flags) -> float:
 
 def score_labels(true: Sequence[str], said: Sequence[str], labels: Iterable[str] | None = None) -> list[LabelScore]:
     """Each label's precision, recall and F1; `labels` says which and in what order."""
-    _demand_same_length(true, said)
     names = list(labels) if labels is not None else sorted({*true, *said})
     support, predicted = Counter(true), Counter(said)
     hits = Counter(one for one, other in zip(true, said, strict=True) if one == other)
@@ -101,12 +98,12 @@ def score_labels(true: Sequence[str], said: Sequence[str], labels: Iterable[str]
 
 
 def confuse(true: Sequence[str], said: Sequence[str], labels: Iterable[str] | None = None) -> Confusion:
-    """Who is taken for whom. Labels that `labels` leaves out are added behind it: no question is lost."""
-    _demand_same_length(true, said)
+    """Which label is taken for which. Labels that `labels` leaves out are added behind it: no question is lost."""
     names = tuple(dict.fromkeys((*(labels or ()), *sorted({*true, *said}))))
     place = {name: number for number, name in enumerate(names)}
     counts = np.zeros((len(names), len(names)), np.int64)
-    np.add.at(counts, ([place[name] for name in true], [place[name] for name in said]), 1)
+    for one, other in zip(true, said, strict=True):
+        counts[place[one], place[other]] += 1
     return Confusion(names, counts)
 
 
@@ -138,23 +135,16 @@ def bin_reliability(
         return []
     if cut == "width":
         member = np.minimum((sure * bins).astype(np.int64), bins - 1)
-        edges = [(number / bins, (number + 1) / bins) for number in range(bins)]
     else:
         order = np.sort(sure)
         # Cuts stand before the first answer of a confidence, so that equal ones stay together.
-        starts = {int(np.searchsorted(order, order[number * len(order) // bins])) for number in range(bins)}
-        lows = sorted(starts)
-        member = np.searchsorted(order[lows], sure, side="right") - 1
-        ends = [*lows[1:], len(order)]
-        edges = [(float(order[low]), float(order[high - 1])) for low, high in zip(lows, ends, strict=True)]
+        lows = sorted({int(np.searchsorted(order, order[number * len(order) // bins])) for number in range(bins)})
+        member = np.searchsorted(order[lows], sure, side="right")
     found = []
-    for number, (low, high) in enumerate(edges):
+    for number in np.unique(member):
         inside = member == number
-        count = int(inside.sum())
-        if count:
-            hits = int(flags[inside].sum())
-            floor, ceiling = wilson(hits, count)
-            found.append(Bin(low, high, count, float(sure[inside].mean()), hits / count, floor, ceiling))
+        count, hits = int(inside.sum()), int(flags[inside].sum())
+        found.append(Bin(count, float(sure[inside].mean()), hits / count, *wilson(hits, count)))
     return found
 
 
@@ -188,8 +178,12 @@ def auroc(positive: Sequence[bool] | Flags, score: Numbers) -> float:
 
 def curve(right: Sequence[bool] | Flags, confidence: Numbers) -> Curve:
     """Coverage and accuracy at every gate that makes a difference. NaN confidence is no answer: it is never covered."""
-    gate, answered, hits, total = _cumulate(right, confidence)
-    return Curve(gate, answered / max(total, 1), hits / np.maximum(answered, 1))
+    flags, sure = _read(right, confidence, lacking=True)
+    there = ~np.isnan(sure)
+    order = np.argsort(-sure[there], kind="stable")
+    ordered, hits = sure[there][order], np.cumsum(flags[there][order])
+    last = np.flatnonzero(np.append(ordered[1:] != ordered[:-1], True)) if ordered.size else np.zeros(0, np.int64)
+    return Curve(ordered[last], (last + 1) / max(flags.size, 1), hits[last] / (last + 1))
 
 
 def coverage_at(right: Sequence[bool] | Flags, confidence: Numbers, *, precision: float) -> tuple[float, float]:
@@ -202,16 +196,6 @@ def coverage_at(right: Sequence[bool] | Flags, confidence: Numbers, *, precision
     # Shares of counts: 98 of 100 is 98 %, whatever the last bit of the quotient says.
     good = np.flatnonzero(found.accuracy >= precision - 1e-12)
     return (float(found.coverage[good[-1]]), float(found.gate[good[-1]])) if good.size else (0.0, math.inf)
-
-
-def _cumulate(right: Sequence[bool] | Flags, confidence: Numbers) -> tuple[Floats, Floats, Floats, int]:
-    """At each distinct confidence, from the highest: how many are at least as sure, and how many of those are right."""
-    flags, sure = _read(right, confidence, lacking=True)
-    there = ~np.isnan(sure)
-    order = np.argsort(-sure[there], kind="stable")
-    ordered, hits = sure[there][order], np.cumsum(flags[there][order])
-    last = np.flatnonzero(np.append(ordered[1:] != ordered[:-1], True)) if ordered.size else np.zeros(0, np.int64)
-    return ordered[last], (last + 1).astype(np.float64), hits[last].astype(np.float64), flags.size
 
 
 def _read(right: Sequence[bool] | Flags, confidence: Numbers, *, lacking: bool = False) -> tuple[Flags, Floats]:

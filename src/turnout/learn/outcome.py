@@ -21,11 +21,11 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from turnout.core.errors import BadExamples, Problem, TooFewExamples, suggest
+from turnout.core.errors import BadExamples, TooFewExamples, suggest
 from turnout.core.profile import Profile
 
 from .metric import or_none
-from .rows import BadRow, quote, read_rows
+from .rows import BadRow, quote, read_file
 
 Floats = npt.NDArray[np.float64]
 
@@ -69,22 +69,13 @@ def read_outcomes(path: str | os.PathLike[str], profile: Profile) -> Outcomes:
     """The outcome rows of a JSONL or CSV file; raises BadExamples with every mistake in it."""
     names = name_tiers(profile)
     rows: list[OutcomeRow] = []
-    problems: list[Problem] = []
-    table = File(path).suffix.lower() in (".csv", ".tsv")
-    try:
-        for where, row in read_rows(File(path), ("text",)):
-            try:
-                if isinstance(row, BadRow):
-                    raise row
-                rows.append(_read(_from_cells(row) if table else row, names, profile.routes))
-            except BadRow as wrong:
-                problems.append(Problem(where, str(wrong)))
-    except OSError as error:
-        problems.append(Problem(str(path), f"cannot be read: {error.strerror or error}"))
-    if not rows and not problems:
-        said = 'no rows in it: one a line, {"text": "…", "outcomes": {"' + '": 0, "'.join(profile.routes[:2]) + '": 1}}'
-        problems.append(Problem(str(path), said))
-    if problems:
+    is_table = File(path).suffix.lower() in (".csv", ".tsv")
+
+    def take(_: str, row: Mapping[str, Any]) -> None:
+        rows.append(_read(_from_cells(row) if is_table else row, names, profile.routes))
+
+    form = '{"text": "…", "outcomes": {"' + '": 0, "'.join(profile.routes[:2]) + '": 1}}'
+    if problems := read_file(File(path), ("text",), take, form):
         raise BadExamples(problems, SHOWN)
     return arrange(rows, profile)
 

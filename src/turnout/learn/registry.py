@@ -153,14 +153,13 @@ def check_new(out: File) -> None:
         raise QueryError(f"{out} is there already: name a folder that is new or empty")
 
 
-def keep_model(write: Callable[[File], M], out: File | None = None) -> tuple[File, M]:
-    """Have a model written to `out`, or written aside and put on its shelf; its folder, and what `write` says it is."""
+def keep_model(draft: M, arrays: Mapping[str, Any], card: Callable[[M], str], out: File | None) -> tuple[File, M]:
+    """Write a model to `out`, or put it on its shelf; its folder and its manifest."""
     if out is not None:
-        return out, write(out)
+        return out, write_artefact(out, draft, arrays, card)
     with tempfile.TemporaryDirectory(prefix="turnout-train-") as aside:
-        folder = File(aside) / "model"
-        manifest = write(folder)
-        return put(folder, manifest.profile, manifest.layer), manifest
+        manifest = write_artefact(File(aside), draft, arrays, card)
+        return put(File(aside), manifest.profile, manifest.layer), manifest
 
 
 def put(folder: File, profile: str, layer: str) -> File:

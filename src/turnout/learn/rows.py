@@ -6,13 +6,13 @@ What is no row is a `BadRow` in its place, so that every mistake of a file can b
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path as File
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 import msgspec
 
-from turnout.core.errors import TurnoutError, suggest
+from turnout.core.errors import Problem, TurnoutError, suggest
 from turnout.core.query import MAX_CHARACTERS
 
 # Room for the longest text a decision is promised for, written with escapes.
@@ -27,7 +27,32 @@ class BadRow(Exception):
     """A row that cannot be used, and why."""
 
 
+def read_file(
+    path: File,
+    columns: Sequence[str],
+    take: Take,
+    form: str,
+    known: Sequence[str] = (),
+) -> list[Problem]:
+    """Hand every row to `take`, which may raise BadRow; what is wrong with the file. `form` is what a row is like."""
+    problems: list[Problem] = []
+    seen = 0
+    try:
+        for where, row in read_rows(path, columns, known):
+            seen += 1
+            try:
+                if isinstance(row, BadRow):
+                    raise row
+                take(where, row)
+            except BadRow as wrong:
+                problems.append(Problem(where, str(wrong)))
+    except OSError as error:
+        return [*problems, Problem(str(path), f"cannot be read: {error.strerror or error}")]
+    return problems if seen else [Problem(str(path), f"no rows in it: one a line, {form}")]
+
+
 Located = tuple[str, "Mapping[str, Any] | BadRow"]
+Take = Callable[[str, Mapping[str, Any]], None]
 
 
 def quote(value: object) -> str:
@@ -51,13 +76,8 @@ def read_rows(path: File, columns: Sequence[str], known: Sequence[str] = ()) -> 
             yield from _jsonl(path, file)
 
 
-class _Line(NamedTuple):
-    number: int
-    content: bytes | None
-    """None for one that is too long to take in."""
-
-
-def _lines(file: BinaryIO) -> Iterator[_Line]:
+def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
+    """Every line with its number; None for one that is too long to take in."""
     number = 0
     while line := file.readline(MAX_LINE_BYTES):
         number += 1
@@ -66,9 +86,9 @@ def _lines(file: BinaryIO) -> Iterator[_Line]:
         if len(line) >= MAX_LINE_BYTES and not line.endswith(b"\n"):
             while (rest := file.readline(1 << 20)) and not rest.endswith(b"\n"):
                 pass
-            yield _Line(number, None)
+            yield number, None
         else:
-            yield _Line(number, line)
+            yield number, line
 
 
 _TOO_LONG = f"the line is longer than {MAX_LINE_BYTES:,} bytes"

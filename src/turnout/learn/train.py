@@ -33,7 +33,6 @@ from .dedupe import dedupe
 from .fit import FitSettings, HeldOutAnswer, Say, StudentFit, fit
 from .metric import accuracy, auroc, brier, coverage_at, ece, or_none, score_labels
 from .poison.screen import ScreenResult, SenderLimits, screen
-from .registry import write_artefact
 from .split import SHARE, hold_out
 
 NOTE = "training"
@@ -153,10 +152,7 @@ def train(
     )
     by = Examples(tuple(learn)).by()
     folder, manifest = registry.keep_model(
-        lambda folder: write_artefact(
-            folder, draft, fitted.arrays, lambda made: draw_card(profile, made, fitted, judged, by)
-        ),
-        out,
+        draft, fitted.arrays, lambda made: draw_card(profile, made, fitted, judged, by), out
     )
     if out is None:
         registry.note(profile.name, name, manifest.digest, NOTE, msgspec.json.encode(noted))

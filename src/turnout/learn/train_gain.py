@@ -24,7 +24,7 @@ from .fit import Say
 from .frontier import Aim
 from .gain import GainFit, fit_gains, read_inputs
 from .outcome import read_outcomes
-from .registry import check_new, keep_model, write_artefact
+from .registry import check_new, keep_model
 
 
 class GainTraining(NamedTuple):
@@ -64,9 +64,7 @@ def train_gains(
     known = Embedder(embedder.name, embedder.width) if embedder is not None else None
     fitted = fit_gains(outcomes, inputs, costs=config.costs or None, aim=aim, embedder=known, seed=seed, say=say)
     draft = replace(fitted.draft, profile=profile.name, layer=name, profile_hash=profile.hash)
-    folder, manifest = keep_model(
-        lambda folder: write_artefact(folder, draft, fitted.weights, lambda made: draw_gain_card(made, fitted)), out
-    )
+    folder, manifest = keep_model(draft, fitted.weights, lambda made: draw_gain_card(made, fitted), out)
     return GainTraining(folder, manifest, fitted)
 
 

@@ -137,6 +137,9 @@ def try_layers(
                 given.append(_ask(profile, place, reading))
         if number % 64 == 63:
             progress(number + 1, len(texts))
+    if not kept:
+        why = "; ".join(f"{count:,} {why}" for why, count in skipped.items())
+        raise LearnError(f"no question is left to ask the layers: {why}")
     wanted = [_sorted(labels[number]) for number in kept]
     return Trial(
         profile,
@@ -280,14 +283,6 @@ def _unlearnt(profiles: Sequence[Profile], found: Examples) -> Examples:
         return found
     said = f"{out:,} question{'s' * (out != 1)} left out: the profile's model has learnt from them"
     return replace(found, rows=rows, remarks=(*found.remarks, said))
-
-
-def ask_layers(profile: Profile, examples: Examples, progress: Callable[[int, int], None]) -> Trial:
-    trial = try_layers(profile, examples.texts, examples.labels, progress)
-    if not trial.labels:
-        why = "; ".join(f"{count:,} {why}" for why, count in trial.skipped.items())
-        raise LearnError(f"no question is left to ask the layers: {why}")
-    return trial
 
 
 def remarks_of(trial: Trial, examples: Examples) -> list[str]:
