@@ -32,7 +32,7 @@ from turnout.layers.gain_model import ConfidenceCurve, GainManifest, Setting, re
 from turnout.layers.student_model import read_student
 from turnout.learn.registry import pack
 from turnout.text.ngram import Ngrams
-from turnout.text.shape import NAMES
+from turnout.text.shape import NUMBERS
 
 MOST_SECONDS = 1.0
 MOST_MEMORY = 256 * 1024 * 1024
@@ -66,10 +66,10 @@ def gain_arrays() -> dict[str, Any]:
     return {
         "ngram": np.zeros((1 << 12, count), np.float32),
         "ngram_bias": np.zeros(count, np.float32),
-        "shape": np.zeros((len(NAMES), count), np.float32),
+        "shape": np.zeros((NUMBERS, count), np.float32),
         "shape_bias": np.zeros(count, np.float32),
-        "shape_centre": np.zeros(len(NAMES), np.float32),
-        "shape_scale": np.ones(len(NAMES), np.float32),
+        "shape_centre": np.zeros(NUMBERS, np.float32),
+        "shape_scale": np.ones(NUMBERS, np.float32),
         "vector": np.zeros((16, count), np.float32),
         "vector_bias": np.zeros(count, np.float32),
     }

@@ -16,7 +16,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from msgspec import Meta, Struct
 
-from turnout.text.shape import NAMES, shape_of
+from turnout.text.shape import NUMBERS, shape_of
 
 from .artefact import FORMAT, MOST_LABELS, Expected, Finite, Manifest, read_artefact
 
@@ -86,7 +86,7 @@ class GainManifest(Manifest, frozen=True, kw_only=True):
         return problems
 
     def arrays(self) -> Expected:
-        tiers, shape = len(self.tiers), len(NAMES)
+        tiers, shape = len(self.tiers), NUMBERS
         shapes: dict[str, tuple[int, ...]] = {
             "ngram": (self.ngrams.buckets, tiers),
             "ngram_bias": (tiers,),

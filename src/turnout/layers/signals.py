@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from turnout.core.layer import Layer
 from turnout.core.query import Reading
@@ -59,29 +60,10 @@ class Ladder(NamedTuple):
     rungs: list[Rung | None]
 
 
-class Judgement(NamedTuple):
-    """A verdict without the numbers that differ from text to text."""
-
-    routes: tuple[str, ...]
-    confidence: float
-    margin: float
-    scores: dict[str, float]
-    adds: dict[str, float]
-    decisive: bool = False
-
-
-class Levels(NamedTuple):
-    """What each signal counted, and which of them stand at a level, in their order."""
-
-    counts: Counts
-    rungs: list[tuple[int, Rung]]
-
-
-class Description(NamedTuple):
-    """The reasons, and in which of them `{n}` stands for the number of which measured signal."""
-
-    reasons: tuple[Reason, ...]
-    counted: tuple[tuple[int, int], ...]
+Levels = tuple[Counts, list[tuple[int, Rung]]]
+"""What each signal counted, and which of them stand at a level, in their order."""
+Description = tuple[list[Reason], list[tuple[int, int]]]
+"""The reasons, and in which of them `{n}` stands for the number of which measured signal."""
 
 
 class Signals(Layer):
@@ -127,18 +109,10 @@ class Signals(Layer):
         return self.verdict(reading.hits, standing, units // self.grain, questions)
 
     def find_verdict(self, hits: Hits, standing: Standing, grains: int, questions: int) -> Verdict:
-        judged = self.judged(hits, standing)
-        return Verdict(
-            judged.routes,
-            judged.confidence,
-            judged.margin,
-            judged.scores,
-            evidence=(hits, standing, grains, questions),
-            decisive=judged.decisive,
-            adds=judged.adds,
-        )
+        return replace(self.judged(hits, standing), evidence=(hits, standing, grains, questions))
 
-    def judge(self, hits: Hits, standing: Standing) -> Judgement:
+    def judge(self, hits: Hits, standing: Standing) -> Verdict:
+        """The verdict without its evidence, which differs from text to text."""
         raise NotImplementedError
 
     def explain(self, verdict: Verdict) -> tuple[Reason, ...]:
@@ -175,15 +149,15 @@ class Signals(Layer):
                 silent = False
         if silent:
             reasons.append(_NO_SIGNAL)
-        return Description(tuple(reasons), tuple(counted))
+        return reasons, counted
 
-    def preface(self, counts: Counts, standing: Standing) -> tuple[list[Reason], list[tuple[int, int]]]:
+    def preface(self, counts: Counts, standing: Standing) -> Description:
         """Reasons that come before the signals', as in `Description`."""
         return [], []
 
     def stand(self, hits: Hits, standing: Standing) -> Levels:
         counts = self.counts(hits, standing)
-        return Levels(counts, self.standing_rungs(counts))
+        return counts, self.standing_rungs(counts)
 
     def counts(self, hits: Hits, standing: Standing) -> Counts:
         """Each signal's number: phrases found, or where the level of a measure starts."""
@@ -224,7 +198,7 @@ class BandSignals(Signals):
         index = {signal.id: i for i, signal in enumerate(config.signals)}
         self.overrides = [_Override(override, index) for override in config.overrides]
 
-    def judge(self, hits: Hits, standing: Standing) -> Judgement:
+    def judge(self, hits: Hits, standing: Standing) -> Verdict:
         counts, rungs = self.stood(hits, standing)
         score = 0.0
         adds: dict[str, float] = {}
@@ -243,17 +217,17 @@ class BandSignals(Signals):
         if override is not None:
             lifted = self.sigmoid(score) if override.config.at_least else 0.0
             confidence = max(override.config.confidence, lifted)
-            return Judgement((override.config.route,), confidence, distance, scores, adds, decisive=True)
+            return Verdict((override.config.route,), confidence, distance, scores, adds=adds, decisive=True)
         confidence = self.sigmoid(distance)
         if silent and self.silent_confidence is not None:
             confidence = min(confidence, self.silent_confidence)
-        return Judgement((self.bands.routes[bisect_right(edges, score)],), confidence, distance, scores, adds)
+        return Verdict((self.bands.routes[bisect_right(edges, score)],), confidence, distance, scores, adds=adds)
 
     def sigmoid(self, x: float) -> float:
         # exp overflows from 710 on; long before that the result is 0 to the last bit that is ever shown.
         return 1.0 / (1.0 + math.exp(min(-self.bands.steepness * x, 700.0)))
 
-    def preface(self, counts: Counts, standing: Standing) -> tuple[list[Reason], list[tuple[int, int]]]:
+    def preface(self, counts: Counts, standing: Standing) -> Description:
         override = self.override(counts, standing)
         if override is None:
             return [], []
@@ -301,9 +275,9 @@ class RankSignals(Signals):
         super().__init__(config, supplies)
         self.ranking = ranking
 
-    def judge(self, hits: Hits, standing: Standing) -> Judgement:
+    def judge(self, hits: Hits, standing: Standing) -> Verdict:
         ranking = self.ranking
-        on = {self.signals[index].id for index, _ in self.stood(hits, standing).rungs}
+        on = {self.signals[index].id for index, _ in self.stood(hits, standing)[1]}
         scores = self.score(on, ranking.routes)
         # Python's sort is stable, so a tie goes to the route listed first.
         ranked = sorted(scores, key=scores.__getitem__, reverse=True)
@@ -320,7 +294,7 @@ class RankSignals(Signals):
         winner = {ranked[0]: ranking.routes[ranked[0]]}
         others = {signal: self.score(on - {signal}, winner)[ranked[0]] for signal in sorted(on)}
         adds = {f"signals.{signal}": round(top - less, 9) for signal, less in others.items() if less != top}
-        return Judgement((ranked[0],), confidence, top - second, scores, adds)
+        return Verdict((ranked[0],), confidence, top - second, scores, adds=adds)
 
     def score(self, on: set[str], routes: Mapping[str, tuple[Term, ...]]) -> dict[str, float]:
         """What some routes come to with these signals."""

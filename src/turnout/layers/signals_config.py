@@ -77,12 +77,6 @@ class Override(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tr
     text: str = ""
     """How people read it; `{n}` stands for what the first test counted."""
 
-    def holds(self, counts: Mapping[str, int]) -> bool:
-        def reached(test: Test) -> bool:
-            return sum(counts[name] for name in test.sum) >= test.at_least
-
-        return all(map(reached, self.all)) and (not self.any or any(map(reached, self.any)))
-
 
 class Term(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """One summand of a route's score: `add`, times a named sum (or its excess `above` a level), under conditions."""

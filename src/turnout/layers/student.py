@@ -23,7 +23,7 @@ from turnout.core.registry import Supplies, kind
 from turnout.core.verdict import Reason, Verdict
 
 from .artefact import MANIFEST, read_manifest
-from .student_model import FEW, Judgement, StudentManifest, StudentModel, read_student
+from .student_model import FEW, StudentAnswer, StudentManifest, StudentModel, read_student
 
 if TYPE_CHECKING:
     from .artefact import Array
@@ -73,7 +73,7 @@ class Student(Layer):
             judged = trained.judge_whole(heard, vector)
         return self._verdict(text, judged, vector)
 
-    def _verdict(self, text: str, judged: Judgement, vector: Array | None) -> Verdict:
+    def _verdict(self, text: str, judged: StudentAnswer, vector: Array | None) -> Verdict:
         trained = self.trained
         chances: Any = judged.probabilities
         labels = trained.labels

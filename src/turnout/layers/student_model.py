@@ -148,7 +148,7 @@ class StudentManifest(Manifest, frozen=True, kw_only=True, forbid_unknown_fields
         return problems
 
 
-class Judgement(NamedTuple):
+class StudentAnswer(NamedTuple):
     """What a student says of one text."""
 
     label: str
@@ -221,7 +221,7 @@ class StudentModel:
         most = [float(np.abs(of).max(initial=0)) for of in used if of is not None and of.dtype != np.int8]
         return max(most) if np.isfinite(most).all() else float("inf")
 
-    def judge(self, folded: str, vector: Array | None = None) -> Judgement:
+    def judge(self, folded: str, vector: Array | None = None) -> StudentAnswer:
         """What this student makes of a folded text. One of vectors looks at this vector where words are not enough."""
         heard = self.hear(folded)
         judged = self.judge_alone(heard)
@@ -240,7 +240,7 @@ class StudentModel:
             return NgramScores(given @ self._weights[rows], known)
         return NgramScores((given * self._scales[rows]) @ self._weights[rows].astype(np.float32), known)
 
-    def judge_alone(self, heard: NgramScores) -> Judgement | None:
+    def judge_alone(self, heard: NgramScores) -> StudentAnswer | None:
         """By the words alone; None where that is not sure enough, or this student has no such stage."""
         alone = self.manifest.alone
         if alone is None:
@@ -251,7 +251,7 @@ class StudentModel:
             return None
         return judged._replace(knownness=alone.known.of(judged.knownness), alone=True)
 
-    def judge_whole(self, heard: NgramScores, vector: Array | None) -> Judgement:
+    def judge_whole(self, heard: NgramScores, vector: Array | None) -> StudentAnswer:
         """By all there is."""
         logits, near = heard.part + self._bias, heard.known
         abstention = self.manifest.abstention
@@ -263,7 +263,7 @@ class StudentModel:
             near = nearness(self._bank, self._starts, logits, vector, abstention.labels, abstention.nearest)
         return self._decide(logits, near, abstention, self.manifest.confidence)
 
-    def _decide(self, logits: Array, near: float, abstention: Abstention, confidence: Confidence) -> Judgement:
+    def _decide(self, logits: Array, near: float, abstention: Abstention, confidence: Confidence) -> StudentAnswer:
         weighed = _weigh_few(logits.tolist()) if self._few else _weigh(self._np, logits)
         best, second, logit, probabilities, others = weighed
         # Where the best is so far ahead that the others add up to nothing, a float has no more to say either.
@@ -273,7 +273,9 @@ class StudentModel:
         odds = confidence.bias + confidence.logit * z_logit + confidence.near * z_near + confidence.margin * lead
         if z_near < STRANGE and near < STRANGE_SHARE * abstention.near.mean:
             odds = min(odds, 0.0)
-        return Judgement(self.labels[best], sigmoid(odds), knownness, probabilities, best, second, near, logit, lead)
+        return StudentAnswer(
+            self.labels[best], sigmoid(odds), knownness, probabilities, best, second, near, logit, lead
+        )
 
     def pushes(self, folded: str, best: int, second: int, *, alone: bool = False) -> list[tuple[str, float]]:
         """How much each word, by itself and by the n-grams in and around it, speaks for one label against another."""
@@ -303,28 +305,21 @@ class StudentModel:
         return float(vector @ (self._vector_weights[:, best] - self._vector_weights[:, second]))
 
 
-class _Ranking(NamedTuple):
-    """Logits, made comparable."""
-
-    best: int
-    second: int
-    logit: float
-    """The best one's."""
-    probabilities: Array | list[float]
-    others: float
-    """What all the others are together, where the best is 1."""
+LabelRanking = tuple[int, int, float, "Array | list[float]", float]
+"""Logits made comparable: the best, the second, the best one's logit, the probabilities, and what all the others are
+together where the best is 1."""
 
 
-def _weigh(np: Any, logits: Array) -> _Ranking:
+def _weigh(np: Any, logits: Array) -> LabelRanking:
     best = int(logits.argmax())
     logit = float(logits[best])
     raised = np.exp(logits - logit)
     probabilities = raised / raised.sum()
     raised[best] = 0.0
-    return _Ranking(best, int(raised.argmax()), logit, probabilities, float(raised.sum()))
+    return best, int(raised.argmax()), logit, probabilities, float(raised.sum())
 
 
-def _weigh_few(logits: list[float]) -> _Ranking:
+def _weigh_few(logits: list[float]) -> LabelRanking:
     """The same. To call NumPy takes longer than this."""
     logit = max(logits)
     best = logits.index(logit)
@@ -332,7 +327,7 @@ def _weigh_few(logits: list[float]) -> _Ranking:
     whole = sum(raised)
     probabilities = [one / whole for one in raised]
     raised[best] = 0.0
-    return _Ranking(best, raised.index(max(raised)), logit, probabilities, sum(raised))
+    return best, raised.index(max(raised)), logit, probabilities, sum(raised)
 
 
 def nearness(bank: Array, starts: Sequence[int], logits: Array, vector: Array, labels: int, nearest: int = 5) -> float:

@@ -68,7 +68,7 @@ class Outcomes(NamedTuple):
 def read_outcomes(path: str | os.PathLike[str], profile: Profile) -> Outcomes:
     """The outcome rows of a JSONL or CSV file; raises BadExamples with every mistake in it."""
     names = name_tiers(profile)
-    rows: list[OutcomeRow] = []
+    rows: list[OutcomeExample] = []
     is_table = File(path).suffix.lower() in (".csv", ".tsv")
 
     def take(_: str, row: Mapping[str, Any]) -> None:
@@ -80,13 +80,13 @@ def read_outcomes(path: str | os.PathLike[str], profile: Profile) -> Outcomes:
     return arrange(rows, profile)
 
 
-class OutcomeRow(NamedTuple):
+class OutcomeExample(NamedTuple):
     text: str
     outcomes: dict[str, float]
     costs: dict[str, float]
 
 
-def arrange(rows: Sequence[OutcomeRow], profile: Profile) -> Outcomes:
+def arrange(rows: Sequence[OutcomeExample], profile: Profile) -> Outcomes:
     """The rows as arrays, the tiers from the cheapest to the dearest."""
     tried = {tier for row in rows for tier in row.outcomes}
     priced = {
@@ -130,7 +130,7 @@ def name_tiers(profile: Profile) -> dict[str, str]:
     return {**{slot: found[0] for slot, found in slots.items() if len(found) == 1}, **{r: r for r in profile.routes}}
 
 
-def _read(row: Mapping[str, Any], names: Mapping[str, str], routes: Sequence[str]) -> OutcomeRow:
+def _read(row: Mapping[str, Any], names: Mapping[str, str], routes: Sequence[str]) -> OutcomeExample:
     text = row.get("text")
     if not isinstance(text, str):
         near = suggest("text", row) if "text" not in row else f": must be text, found {quote(text)}"
@@ -147,7 +147,7 @@ def _read(row: Mapping[str, Any], names: Mapping[str, str], routes: Sequence[str
     costs = row.get("costs")
     if not isinstance(costs, dict | None):
         raise BadRow(f"'costs' must be a number for each route, found {quote(costs)}")
-    return OutcomeRow(text, outcomes, _numbers("costs", costs or {}, names, most=math.inf))
+    return OutcomeExample(text, outcomes, _numbers("costs", costs or {}, names, most=math.inf))
 
 
 def _numbers(field: str, said: Mapping[str, Any], names: Mapping[str, str], *, most: float) -> dict[str, float]:

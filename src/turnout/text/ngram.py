@@ -89,24 +89,14 @@ _AMONG_WORDS = 0x77
 
 
 def _runs(words: list[str], size: int, mask: int) -> list[int]:
-    if size == 1:
-        return [_alone(word) & mask for word in words]
-    runs = zip(*(words[start:] for start in range(size)), strict=False)
-    return [crc32(" ".join(run).encode("utf-8", "replace"), _AMONG_WORDS) & mask for run in runs]
-
-
-def _alone(word: str) -> int:
-    return crc32(word.encode("utf-8", "replace"), _AMONG_WORDS)
-
-
-def _parts(padded: str, chars: Span) -> list[str]:
-    low, high = chars
-    return [
-        padded[start : start + size] for size in range(low, high + 1) for start in range(len(padded) - size + 1)
-    ] or [padded]
+    runs = words if size == 1 else map(" ".join, zip(*(words[start:] for start in range(size)), strict=False))
+    return [crc32(run.encode("utf-8", "replace"), _AMONG_WORDS) & mask for run in runs]
 
 
 @functools.lru_cache(maxsize=KEPT_WORDS)
 def _inside(word: str, chars: Span, mask: int) -> tuple[int, ...]:
     """The buckets of the n-grams inside one word, or inside as much of it as is read."""
-    return tuple(crc32(part.encode("utf-8", "replace")) & mask for part in _parts(f" {word} ", chars))
+    padded, (low, high) = f" {word} ", chars
+    starts = [(start, size) for size in range(low, high + 1) for start in range(len(padded) - size + 1)]
+    parts = [padded[start : start + size] for start, size in starts] or [padded]
+    return tuple(crc32(part.encode("utf-8", "replace")) & mask for part in parts)

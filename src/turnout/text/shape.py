@@ -11,23 +11,8 @@ from math import log1p
 # What is beyond only counts as length: the proportions of a long text show in its first pages.
 READ = 4096
 
-NAMES = (
-    "characters",
-    "characters, squared",
-    "words",
-    "word length",
-    "longest word",
-    "different words",
-    "digits",
-    "share of digits",
-    "signs",
-    "share of signs",
-    "lines",
-    "question marks",
-    "full stops",
-    "commas",
-)
-"""What the numbers of `shape_of` are, in their order."""
+# How many numbers `shape_of` gives.
+NUMBERS = 14
 
 _ASCII = bytes(range(128))
 _DIGITS = b"0123456789"
