@@ -220,7 +220,7 @@ def test_an_export_keeps_teacher_and_human_apart(tmp_path: Path) -> None:
     ]
     assert found.rows[0].session == "s1"
     assert found.rows[0].at == 1793521800000
-    assert found.skipped == {"its text was not kept": 1, "nobody has labelled it": 1, "of another profile": 1}
+    assert found.skipped == {"its text was not kept": 1, "it has no label": 1, "of another profile": 1}
     assert "1 of 5 rows skipped: its text was not kept" in found.remarks
     assert any("agree on 0 of 1" in said for said in found.remarks)
     assert found.by() == {"human": 1, "teacher": 1}
@@ -257,7 +257,7 @@ def test_the_log_is_read_without_an_export(log: Store) -> None:
         ("taught one", "second", "teacher", "", "s1"),
         ("corrected", "third", "human", "bob", None),
     ]
-    assert found.skipped == {"nobody has labelled it": 1}
+    assert found.skipped == {"it has no label": 1}
     assert all(row.at > past.ms("2020-01-01") for row in found.rows)
     old = read_log(records, profile=made[0].profile.name, routes=("third",))
     assert [row.label for row in old.rows] == ["third"]

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 import turnout
 from page import check
@@ -18,6 +19,7 @@ from turnout.layers.gain_model import GainModel, read_gains
 from turnout.learn.frontier import Aim, aim_for, apgr, centre, choose, find_point, trace
 from turnout.learn.gain import fit_confidence, fit_gains, mix_heads, price_tiers, read_inputs
 from turnout.learn.outcome import Outcomes, read_outcomes
+from turnout.learn.registry import write_artefact
 from turnout.learn.train_gain import find_gain_layer, train_gains
 
 PROFILE = turnout.load_profile("tiers-learned", config="")
@@ -150,7 +152,7 @@ def test_apgr_of_known_scores() -> None:
     assert apgr(np.zeros(100), weak, strong) == pytest.approx(0.5)
 
 
-def test_prices_sweep_from_cheapest_to_dearest() -> None:
+def test_prices_sweep_from_cheapest_to_most_expensive() -> None:
     rng = np.random.default_rng(0)
     quality = (rng.random((400, 3)) < [0.4, 0.6, 0.8]).astype(float)
     gains = (quality - quality[:, :1]) * 0.3 + rng.normal(0, 0.1, (400, 3)) + [0.0, 0.2, 0.4]
@@ -387,6 +389,17 @@ def test_what_is_written_is_what_was_fitted(trained) -> None:
             assert found == fitted.weigh(text, vector if with_vector else None)
             assert found.with_vector is with_vector
             assert found.chosen == choose(np.array([found.gains]), gains.manifest.costs, tuned.setting.price)[0]
+
+
+def test_a_model_of_the_version_before_is_read_with_todays_names(trained, tmp_path: Path) -> None:
+    """Its digest covers the names its metrics had, so that the file stays as it is."""
+    named = {name.replace("_most_expensive", "_dearest"): value for name, value in trained.manifest.metrics.items()}
+    assert {"quality_dearest", "cost_dearest"} <= set(named)
+    before = write_artefact(tmp_path, replace(trained.manifest, metrics=named), trained.fitted.weights)
+    assert before.digest != trained.manifest.digest
+    found = read_gains(tmp_path).manifest
+    assert found.digest == before.digest
+    assert found.metrics == trained.manifest.metrics
 
 
 def test_the_card_is_one_page_with_its_curve(trained) -> None:

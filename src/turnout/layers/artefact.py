@@ -34,7 +34,7 @@ CARD = "card.html"
 DIGEST_DIGITS = 16
 # A manifest has some lines for each label.
 MOST_MANIFEST_BYTES = 4 * 1024 * 1024
-# More routes than anybody has; weights are sized by it.
+# More routes than any profile has; weights are sized by it.
 MOST_LABELS = 10_000
 # A float32 holds eight powers of ten more, so that no sum over a text is infinite.
 LARGEST = 1e30

@@ -1,7 +1,7 @@
 """`framing.v1`, an adjustment: a topic that "everyone keeps talking about" is looked up as well.
 
-Such a phrase says that the topic is common knowledge to be explained, whoever else answers: the route is added, unless
-it was chosen anyway. The phrases are `turnout.text.framing`'s, which also takes them out of search terms.
+Such a phrase says that the topic is common knowledge to be explained, so the route is added to the others that were
+chosen. The phrases are `turnout.text.framing`'s, which also takes them out of search terms.
 """
 
 from __future__ import annotations

@@ -89,12 +89,12 @@ class Gain(Layer):
             reasons.append(
                 Reason("gain.pays", f"{tiers[chosen]} would gain {_say(gain)} over {tiers[0]}, {_say(need)} pays")
             )
-        dearer = range(chosen + 1, len(tiers))
-        if dearer:
+        above = range(chosen + 1, len(tiers))
+        if above:
             # The one that comes nearest to paying.
             steps = {
                 tier: (found.gains[tier] - found.gains[chosen], found.needed[tier] - found.needed[chosen])
-                for tier in dearer
+                for tier in above
             }
             nearest = min(steps, key=lambda tier: steps[tier][1] - steps[tier][0])
             gain, need = steps[nearest]

@@ -15,6 +15,7 @@ from pathlib import Path as File
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from turnout.text.shape import NUMBERS, shape_of
 
@@ -177,4 +178,7 @@ class GainModel:
 
 def read_gains(folder: File) -> GainModel:
     """What a folder holds, after every check; ArtefactUnreadable says what is wrong with it."""
-    return GainModel(*read_artefact(folder, GainManifest))
+    manifest, weights = read_artefact(folder, GainManifest)
+    # Models of earlier versions called the most expensive tier the dearest.
+    metrics = {name.replace("_dearest", "_most_expensive"): value for name, value in manifest.metrics.items()}
+    return GainModel(replace(manifest, metrics=metrics), weights)

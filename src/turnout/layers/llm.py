@@ -204,7 +204,7 @@ def system_prompt(config: LlmConfig, routes: tuple[str, ...]) -> str:
 
 
 def fenced(text: str, history: tuple[str, ...] = (), *, shown: bool = False) -> str:
-    """The question as data: a fence nobody can guess. Where history is `shown`, the intents of the session before it,
+    """The question as data: a fence that cannot be guessed. Where history is `shown`, the session's intents before it,
     or that there are none."""
     fence = f"===== {secrets.token_hex(6)} ====="
     # An intent is the user's text too: a line of its own and no more.

@@ -57,7 +57,7 @@ STRANGE, STRANGE_SHARE = -6.0, 0.67
 
 
 class Abstention(Struct, frozen=True, forbid_unknown_fields=True):
-    """How a question is told from those nobody taught: by its best logit and by how near known questions are."""
+    """How a question is told from those that were not learnt: by its best logit and by how near known questions are."""
 
     logit: Scale
     near: Scale

@@ -68,7 +68,7 @@ class Card(Struct, frozen=True):
 
     title: str
     what: str
-    """One or two sentences: what it decides, for whom."""
+    """One or two sentences: what it decides, and for which profile."""
     true: Sequence[str] = ()
     said: Sequence[str] = ()
     confidence: Sequence[float] = ()

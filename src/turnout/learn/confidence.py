@@ -84,7 +84,7 @@ def measure_scale(values: Floats) -> Scale:
 
 
 class Measures(NamedTuple):
-    """What is known of each answer before anybody says whether it is right."""
+    """What is known of each answer before it is known whether it is right."""
 
     logit: Floats
     near: Floats
@@ -118,7 +118,7 @@ def fit_confidence(
     measures = scope.stacked()
     weight = weight / weight.sum()
     share = 0.0
-    # Platt's targets: of n rights the chance is (n + 1) / (n + 2) at best, so that no finite set makes anybody certain.
+    # Platt's targets: of n rights the chance is (n + 1) / (n + 2) at best, so that no finite set makes a model certain.
     hits, misses = float(right.sum()), float((~right).sum())
     target = np.where(right, (hits + 1) / (hits + 2), 1 / (misses + 2))
     if outside is not None and len(outside.logit) and oos_share > 0:

@@ -1,7 +1,7 @@
 """Examples to learn from: who says what a question is stays with the label, and no row is lost without a word.
 
 Rows come from files (JSONL, CSV, Parquet, what `turnout export` wrote) and from the decision log itself. A row is used,
-or skipped and counted for a reason the user can do nothing about (nobody labelled it, its text was not kept, it is
+or skipped and counted for a reason the user can do nothing about (it has no label, its text was not kept, it is
 another profile's), or reported as a mistake; all mistakes of all files at once.
 """
 
@@ -30,7 +30,7 @@ from turnout.text.fold import fold
 from .rows import QUOTED, BadRow, quote, read_file
 
 By = Literal["human", "seed", "teacher", "outcome"]
-"""Who says so, the most believed first. A seed is written by people, but for nobody's own traffic."""
+"""Who says so, the most believed first. A seed is written by people, but is not anyone's traffic."""
 BELIEVED: tuple[By, ...] = get_args(By)
 # T-RT-7 of the threat model: a model's label never counts more than half of a person's, nor does a guess from what
 # happened afterwards.
@@ -55,7 +55,7 @@ class Example(Struct, frozen=True):
     who: str = ""
     """The person who labelled it, where that is known."""
     at: int = 0
-    """When it was asked, in milliseconds since 1970; 0 where nobody knows."""
+    """When it was asked, in milliseconds since 1970; 0 where that is unknown."""
     weight: float = 1.0
     id: str = ""
     where: str = ""
@@ -65,7 +65,7 @@ class Example(Struct, frozen=True):
 
     @property
     def belief(self) -> int:
-        """How far down the list of whom to believe its label is: 0 is the best."""
+        """The rank of who labelled it: 0 is believed most."""
         return BELIEVED.index(self.by)
 
 
@@ -154,7 +154,7 @@ def read_seeds(profile: str, routes: Sequence[str] | None = None) -> Examples:
 def read_log(
     records: Records, *, profile: str, routes: Sequence[str] | None = None, span: Span = ALWAYS, most: int | None = None
 ) -> Examples:
-    """The labelled decisions of one tenant's log. What cannot be used is counted: a log is nobody's to correct."""
+    """The labelled decisions of one tenant's log. What cannot be used is counted: no one corrects a log."""
     taken = _Collector(routes, profile, "teacher")
     for label in records.labels(span=span, profile=profile):
         row: dict[str, Any] = {name: getattr(label, name) for name in ("text", "human", "human_by", "teacher")}
@@ -232,10 +232,10 @@ class _Collector:
             return
         label, human, teacher = (row.get(name) or None for name in ("label", "human", "teacher"))
         if label is None:
-            # In an export a row may have no label; in a file somebody wrote that is a gap.
+            # In an export a row may have no label; in a file written by hand that is a gap.
             if not row.keys() & {"label_by", "human", "teacher"}:
                 raise BadRow("the label is empty: name a route, or take the row out")
-            self.skipped["nobody has labelled it"] += 1
+            self.skipped["it has no label"] += 1
             return
         by = _said_by(row, label, self.by)
         if row["text"] is None:

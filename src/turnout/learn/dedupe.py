@@ -73,7 +73,7 @@ def collapse_exact(rows: Sequence[Example]) -> tuple[list[Example], list[tuple[s
     kept: list[tuple[int, Example]] = []
     conflicts: list[tuple[str, list[str]]] = []
     for indices in same.values():
-        # The last of those that are equally new: whoever adds a line to a file means it.
+        # The last of those that are equally new: a line that was added to a file is meant.
         ranked = sorted(indices, key=lambda index: (rows[index].belief, -rows[index].at, -index))
         best = rows[ranked[0]]
         count = sum(rows[index].count for index in indices)
@@ -106,7 +106,7 @@ def collapse_near(rows: Sequence[Example]) -> list[Example]:
         better = np.where(rank[pairs[:, 0]] < rank[pairs[:, 1]], pairs[:, 0], pairs[:, 1])
         worse = pairs.sum(axis=1) - better
         into: dict[int, int] = {}
-        # From the best row on: whoever is left by then takes in those like it.
+        # From the best row on: each row that is left by then takes in those like it.
         for index in np.lexsort((rank[worse], rank[better])).tolist():
             keeper, other = int(better[index]), int(worse[index])
             if keeper not in into and other not in into:

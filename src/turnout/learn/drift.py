@@ -250,7 +250,7 @@ def _spread(name: str, before: Sequence[float], recent: Sequence[float]) -> Meas
 
 
 def _words(before: Sequence[TrafficRow], recent: Sequence[TrafficRow]) -> Measure:
-    """Questions with a word nobody used before. How many there are of those anyway is told by the window before
+    """Questions with a word that was not used before. How many there are of those anyway is told by the window before
     itself: every second question of it, against the words of the others."""
     old, new = (
         [frozenset(_WORD.findall(fold(one.text).text)) for one in side if one.text is not None]

@@ -182,7 +182,7 @@ def draw_evaluation(trial: Trial, found: Evaluation, examples: Examples, source:
     facts.append(("judged on", f"{len(trial.labels):,} questions, sha256 {hash_examples(examples.rows)[:16]}"))
     meaning = "its confidence is fitted" if tried.calibrated else "its confidence is a score, no probability"
     limits = [
-        f"{count:,} questions are outside every route ({label}): whoever answers them is wrong"
+        f"{count:,} questions are outside every route ({label}): any answer to them is wrong"
         for label, count in trial.foreign.items()
     ]
     limits.append("Figures hold for questions like these, and for this model alone.")

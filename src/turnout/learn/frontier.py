@@ -119,11 +119,11 @@ def _measure(price: float, chosen: Any, quality: Floats, costs: Floats, paid: Fl
 
 def find_point(curve: Sequence[FrontierPoint], aim: Aim) -> tuple[FrontierPoint, str]:
     """The point that serves the aim, and a remark where it cannot be served as asked."""
-    cheapest, dearest = curve[0], curve[-1]
+    cheapest, costliest = curve[0], curve[-1]
     paying = [point for point in curve if point.price >= 0.0]
     if aim.by == "keep_quality":
-        if not dearest.quality > cheapest.quality:
-            said = f"{dearest.quality:.3f} against {cheapest.quality:.3f}"
+        if not costliest.quality > cheapest.quality:
+            said = f"{costliest.quality:.3f} against {cheapest.quality:.3f}"
             return cheapest, f"the most expensive tier answers no better than the cheapest ({said}): no gain pays"
         # The most expensive tier keeps all of it, so some point does; one of a price below zero only if no other does.
         enough = [point for point in paying if point.kept >= aim.value] or [
@@ -132,7 +132,7 @@ def find_point(curve: Sequence[FrontierPoint], aim: Aim) -> tuple[FrontierPoint,
         return min(enough, key=lambda point: (point.cost, -point.quality)), ""
     most = aim.value
     if aim.by == "budget":
-        most = cheapest.cost + aim.value * (dearest.cost - cheapest.cost)
+        most = cheapest.cost + aim.value * (costliest.cost - cheapest.cost)
     affordable = [point for point in paying if point.cost <= most + 1e-12]
     if not affordable:
         return cheapest, f"even the cheapest tier costs {cheapest.cost:.6g}, more than {most:.6g}"
@@ -154,11 +154,11 @@ def measure_kept(
     """Between which shares of the gap the kept one lies, by resampling the rows."""
     rng = np.random.default_rng(seed)
     got = quality[np.arange(len(chosen)), chosen]
-    cheapest, dearest = find_ends(costs)
+    cheapest, costliest = find_ends(costs)
     found = []
     for _ in range(rounds):
         rows = rng.integers(0, len(chosen), len(chosen))
-        low, high = quality[rows, cheapest].mean(), quality[rows, dearest].mean()
+        low, high = quality[rows, cheapest].mean(), quality[rows, costliest].mean()
         if high > low:
             found.append((got[rows].mean() - low) / (high - low))
     if not found:

@@ -1,7 +1,7 @@
 """How much better would a more expensive tier answer? Fitted on outcomes, every choice made by cross-validation.
 
 What pays for a more expensive model is not that the cheap one fails but that it would not: the expected *gain*, the
-chance that the cheap one is wrong and the dear one right less the chance of the opposite. A ridge regression of each
+chance that the cheap one is wrong and the expensive one right less that of the opposite. A ridge regression of each
 tier's quality gives it, since the difference of two is the regression of the difference; so rows in which some tiers
 were not tried teach as well.
 
@@ -184,7 +184,7 @@ def price_tiers(outcomes: Outcomes, costs: Mapping[str, float] | None) -> tuple[
     if costs is not None and all(tier in costs for tier in outcomes.tiers):
         return tuple(float(costs[tier]) for tier in outcomes.tiers), "costs are the profile's: the rows say none"
     steps = tuple(map(float, np.linspace(0.0, 1.0, len(outcomes.tiers))))
-    return steps, "nobody says what an answer costs: each tier counts as one step more expensive than the one before"
+    return steps, "what an answer costs is unknown: each tier counts as one step more expensive than the one before"
 
 
 def hash_texts(folded: Sequence[str]) -> npt.NDArray[np.int64]:
@@ -328,17 +328,17 @@ def _tune(
         held = folds == fold
         fitted = [fit_confidence(known[~held], real[~held], tier) for tier in tiers]
         sure[held] = [fitted[tier].at(float(gap)) for tier, gap in zip(chosen[held], regret[held], strict=True)]
-    cheapest, dearest = curve[0], curve[-1]
-    spread = dearest.cost - cheapest.cost
+    cheapest, costliest = curve[0], curve[-1]
+    spread = costliest.cost - cheapest.cost
     metrics: dict[str, Any] = {
         "rows": len(chosen),
         "quality": point.quality,
         "quality_cheapest": cheapest.quality,
-        "quality_dearest": dearest.quality,
+        "quality_most_expensive": costliest.quality,
         "quality_best": float(best.mean()),
         "cost": point.cost,
         "cost_cheapest": cheapest.cost,
-        "cost_dearest": dearest.cost,
+        "cost_most_expensive": costliest.cost,
         "cost_share": (point.cost - cheapest.cost) / spread if spread else 0.0,
         "kept": point.kept,
         "kept_low": low,

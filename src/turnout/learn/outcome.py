@@ -44,7 +44,7 @@ class Outcomes(NamedTuple):
     quality: Floats
     """A row for each text, a column for each tier; NaN where it was not tried."""
     costs: Floats
-    """The same shape; NaN where nobody knows."""
+    """The same shape; NaN where it is unknown."""
     remarks: tuple[str, ...] = ()
 
     @property
@@ -87,7 +87,7 @@ class OutcomeExample(NamedTuple):
 
 
 def arrange(rows: Sequence[OutcomeExample], profile: Profile) -> Outcomes:
-    """The rows as arrays, the tiers from the cheapest to the dearest."""
+    """The rows as arrays, the tiers from the cheapest to the most expensive."""
     tried = {tier for row in rows for tier in row.outcomes}
     priced = {
         tier: float(np.mean(found))
@@ -104,11 +104,9 @@ def arrange(rows: Sequence[OutcomeExample], profile: Profile) -> Outcomes:
                 f"{unpriced} cost: add costs to the rows"
             )
         tiers = tuple(sorted(tiers, key=lambda tier: (priced[tier], tiers.index(tier))))
-    for cheaper, dearer in itertools.pairwise(tiers):
-        if cheaper in priced and dearer in priced and priced[dearer] < priced[cheaper]:
-            remarks.append(
-                f"{dearer} cost {priced[dearer]:.4g} on average, less than {cheaper} with {priced[cheaper]:.4g}"
-            )
+    for lower, upper in itertools.pairwise(tiers):
+        if lower in priced and upper in priced and priced[upper] < priced[lower]:
+            remarks.append(f"{upper} cost {priced[upper]:.4g} on average, less than {lower} with {priced[lower]:.4g}")
 
     def table(of: Sequence[Mapping[str, float]]) -> Floats:
         return np.array([[row.get(tier, math.nan) for tier in tiers] for row in of], dtype=np.float64)

@@ -4,10 +4,10 @@
         <digest>/        a model, as it was trained; never changed once it stands here
         champion         one line: the digest of the model that serves, or `shipped`
         history.jsonl    every change of champion: when, who, why, from which to which
-        .lock            held by whoever changes one of the two files
+        .lock            held while one of the two files is changed
 
-Whoever looks sees the old champion or the new one, never neither and never half a model: a model is copied aside and
-renamed, the champion is one small file that is replaced, and both are on the disk before anybody is told so.
+A reader sees the old champion or the new one, never neither and never half a model: a model is copied aside and
+renamed, the champion is one small file that is replaced, and both are on the disk before the change is reported.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def trained_ms(profile: str, layer: str) -> int:
     """When the newest model of the shelf was trained, in milliseconds since 1970; 0 where there is none.
 
     The newest, not only the champion: a challenger that waits for its promotion has seen those rows already. The model
-    that came with Turnout has seen nobody's traffic.
+    that came with Turnout has seen no one's traffic.
     """
     try:
         known = [one for one in candidates(profile, layer) if not one.shipped]
@@ -177,7 +177,7 @@ def put(folder: File, profile: str, layer: str) -> File:
     try:
         aside.mkdir()
         for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
-            # A link would leave the shelf pointing at what somebody else may change.
+            # A link would leave the shelf pointing at something that may change.
             if not entry.is_file(follow_symlinks=False):
                 raise ShelfError(f"{entry.path}: a model is a folder of plain files")
             write_bytes(aside / entry.name, File(entry.path).read_bytes())
@@ -185,7 +185,7 @@ def put(folder: File, profile: str, layer: str) -> File:
         try:
             os.rename(aside, target)
         except OSError:
-            # Somebody else stood the same model there in the meantime.
+            # Another process put the same model there in the meantime.
             if read_summary(target) is None:
                 raise
         sync_folder(shelf)
@@ -288,7 +288,7 @@ def _came_to_pass(told: list[ChampionChange], serving: str) -> list[ChampionChan
 
 
 def _serving(profile: str, layer: str) -> str:
-    """The champion, for whoever is about to change it: a file nobody can read must not keep one from mending it."""
+    """The champion that is about to be replaced: a file that cannot be read must not keep it from being replaced."""
     try:
         return champion_digest(profile, layer)
     except ConfigError:

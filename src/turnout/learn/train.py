@@ -2,7 +2,7 @@
 
 The rows a student is judged by are never learnt from, neither now nor by the next student trained with the same seed:
 what is held out depends on a question's text. What was learnt, what was held out and what was set aside is noted beside
-the student, so that the next training knows what is new and a promotion can be decided on rows nobody has learnt.
+the student, so that the next training knows what is new and a promotion can be decided on rows no model has learnt.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ def find_student(profile: Profile, name: str | None = None) -> str:
 
 
 def hash_without_models(profile: Profile) -> str:
-    """The profile's hash, were no student serving: the same rows make the same student whoever serves meanwhile."""
+    """The profile's hash without the student that serves: the same rows make the same student, whichever serves."""
     layers = [{key: value for key, value in entry.items() if key != FIELD} for entry in profile.resolved["layers"]]
     return hash_tree({**profile.resolved, "layers": layers})
 
@@ -199,8 +199,8 @@ def hash_without_models(profile: Profile) -> str:
 def divide(rows: Sequence[Example], profile: str, layer: str) -> tuple[list[Example], list[Example], str | None]:
     """What is believed already, what is to be screened, and the champion.
 
-    Seeds are nobody's traffic, and what the champion learnt or was judged by is nothing new. Where nothing serves yet,
-    files that people labelled are what the rest is compared with: whoever trains the first student vouches for them.
+    Seeds are no one's traffic, and what the champion learnt or was judged by is nothing new. Where nothing serves yet,
+    files that people labelled are what the rest is compared with: who trains the first student vouches for them.
     """
     folder = find_champion(profile, layer)
     serving = None if folder is None else champion_digest(profile, layer)

@@ -83,7 +83,11 @@ def draw_gain_card(manifest: GainManifest, fitted: GainFit) -> str:
     figures = [
         (f"always {first}", f"{metrics['quality_cheapest']:.3f}", f"mean cost {metrics['cost_cheapest']:.4g}"),
         ("this model", f"{metrics['quality']:.3f}", f"mean cost {metrics['cost']:.4g}"),
-        (f"always {last}", f"{metrics['quality_dearest']:.3f}", f"mean cost {metrics['cost_dearest']:.4g}"),
+        (
+            f"always {last}",
+            f"{metrics['quality_most_expensive']:.3f}",
+            f"mean cost {metrics['cost_most_expensive']:.4g}",
+        ),
         ("always the best, known beforehand", f"{metrics['quality_best']:.3f}", "what no router can beat"),
         ("calibration error", f"{metrics['ece']:.3f}", "of the chance that no other tier would have done better"),
     ]

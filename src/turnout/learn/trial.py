@@ -1,7 +1,7 @@
 """What every local layer of a profile says about labelled questions, also where an earlier one would have decided.
 
 A layer counts as local up to the first one that asks a network: what stands behind that is reached only when a model
-was not sure. A label that is no route (`oos`, say) is out of scope: whoever decides such a question is wrong. A
+was not sure. A label that is no route (`oos`, say) is out of scope: any decision of such a question is wrong. A
 question that the profile takes apart has no single label, and one it answers without asking any layer is not the
 layers' doing; both are left out and counted.
 """
@@ -286,7 +286,7 @@ def _unlearnt(profiles: Sequence[Profile], found: Examples) -> Examples:
 
 
 def remarks_of(trial: Trial, examples: Examples) -> list[str]:
-    """What whoever reads the figures should know of the questions and the layers."""
+    """What a reader of the figures should know of the questions and the layers."""
     said = [*examples.remarks, *(f"{count:,} questions left out: {why}" for why, count in trial.skipped.items())]
     if trial.foreign:
         told = ", ".join(f"{label} {count:,}" for label, count in list(trial.foreign.items())[:NAMED])

@@ -1,11 +1,11 @@
 """What a stretch of words does: it asks, commands, wishes, states something, or merely names it.
 
 Invariant: the answer depends on the words of the stretch alone and costs time linear in them. A clause *asks* when
-somebody could answer it: a question, a command or a wish. It *leans* when it cannot be understood without the clause
+it could be answered: a question, a command or a wish. It *leans* when it cannot be understood without the clause
 before: it points back ("and tell him"), hangs on ("and when it arrives") or says nothing itself ("and why is that").
 
-Words are folded, with the punctuation around them gone. English and Spanish are read together, so that nobody has to
-guess the language of five words.
+Words are folded, with the punctuation around them gone. English and Spanish are read together, so that the
+language of five words need not be guessed.
 """
 
 from __future__ import annotations

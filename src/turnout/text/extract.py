@@ -2,11 +2,11 @@
 
 Invariant: a cut is made whole or not at all, and never takes the last word. Words are blank only when the message was
 blank, or when it is packed chat history without a current message; then the caller decides, because the history is
-somebody else's words. Where client and user cannot be told apart, noise is left in rather than words taken out: an
+another person's words. Where client and user cannot be told apart, noise is left in rather than words taken out: an
 opening marker without its close stays, and so does a block that lies wholly inside a code fence, because a fence is
 how people show a block. Time is linear in the text.
 
-Order matters. History goes first: whoever wrote it could forge any later marker. A repeated system prompt goes before
+Order matters. History goes first: its author could forge any later marker. A repeated system prompt goes before
 the wrappers, while it is still letter for letter what was sent. Wrappers go before the tail, because they often come
 last. The tail, a guess, is taken only when nothing marked the words.
 """

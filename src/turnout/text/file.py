@@ -1,8 +1,8 @@
 """One way to read a file that others wrote, and one to write what others read; every way to fail is an OSError.
 
 Opening a pipe waits for a writer that may never come, a device such as /dev/zero has no end, a name may hold a NUL.
-Code that reads a file in this way has one kind of error to expect, whose `strerror` is a few words for people. Whoever
-looks at a file that is written in this way sees all of it or none; after a power cut, too.
+Code that reads a file in this way has one kind of error to expect, whose `strerror` is a few words for people. A reader
+of a file that is written in this way sees all of it or none; after a power cut, too.
 """
 
 from __future__ import annotations

@@ -208,7 +208,7 @@ def _unify(text: str) -> str:
 
 @functools.cache
 def _long_run_of_marks() -> re.Pattern[str]:
-    """Matches more combining marks in a row than anybody writes. Built when first needed: it asks Unicode's tables."""
+    """Matches more combining marks in a row than are ever written. Built when first needed: that takes a while."""
     # The marks of the higher planes end before the emoji.
     marks = [chr(code) for code in (*range(0x300, 0xD800), *range(0xFB00, 0x1F000)) if unicodedata.combining(chr(code))]
     one = f"[{''.join(marks)}]"

@@ -230,7 +230,7 @@ def _find_pointer(question: _Question) -> Reference | None:
     words = question.words
     for at, word in enumerate(words):
         if word in EN.pronoun:
-            # What "it" is may follow ("fix it: ..."); whom "he" is hardly ever does.
+            # What "it" is may follow ("fix it: ..."); who "he" is hardly ever does.
             if question.brings and word in ("it", "its", "them"):
                 continue
             if not (word == "it" and _is_expletive(words, at)) and not _has_antecedent(question, at):
@@ -488,7 +488,7 @@ _LONGEST_NOUN: Final = 2
 
 
 def _find_past(question: _Question) -> Reference | None:
-    """Was the album a success; who won: a past in which nobody is named."""
+    """Was the album a success; who won: a past in which no one is named."""
     words = question.words
     personal = not EN.personal.isdisjoint(words) and not ("tell" in words or "find" in words)
     if question.names or personal:

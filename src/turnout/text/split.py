@@ -27,7 +27,7 @@ from .words import Words, match_phrase
 Hits = Callable[[str], bool]
 """Whether a stretch of the question, as the user wrote it, holds a trigger phrase."""
 
-# Parts run at the same time and each may cost an LLM call; nobody asks more at once.
+# Parts run at the same time and each may cost an LLM call; more are not asked at once.
 MOST: Final = 16
 # Several times the longest question in the public sets this was measured on; what is longer is a document.
 WINDOW: Final = 4_096
@@ -39,7 +39,7 @@ _PLAIN: Final = (frozenset({"and"}), frozenset({"y"}))
 _ALSO: Final = frozenset({"also"})
 _COMMA: Final = frozenset({","})
 
-# `\s` without the four controls that nobody sees, which `fold` drops.
+# `\s` without the four controls that are invisible, which `fold` drops.
 _GAP: Final = r" \t\n\v\f\r\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 find_words: Final = re.compile(rf"[^{_GAP}]+").finditer
 # A comma between digits belongs to the number.
@@ -295,7 +295,7 @@ def _are_names(left: _Clause, right: _Clause) -> bool:
     if before.seen.isupper() and after.seen.isupper():
         # Capitals throughout are shouting.
         return False
-    # Nobody is called "Find me" or "Is it", but somebody is called Will Smith and something Google.
+    # "Find me" and "Is it" are no names, but Will Smith and Google are.
     following = right.tokens[1] if len(right.tokens) > 1 else None
     if after.word in LISTS.hollow:
         return following is not None and _is_capital(following) and following.word not in LISTS.hollow

@@ -112,7 +112,9 @@ def figures(tiers: Sequence[str], metrics: Mapping[str, Any]) -> Iterator[tuple[
         return "unknown" if value is None else f"{value:.1%}"
 
     yield "questions", f"{metrics['rows']:,}", "with an outcome for every tier, judged by heads that had not seen them"
-    ends = f"the cheapest tier alone {said('quality_cheapest')}, the most expensive alone {said('quality_dearest')}"
+    ends = (
+        f"the cheapest tier alone {said('quality_cheapest')}, the most expensive alone {said('quality_most_expensive')}"
+    )
     yield "quality", said("quality"), ends
     yield "kept", said("kept"), f"of that gap; 95 % interval {said('kept_low')} to {said('kept_high')}"
     yield "for", said("cost_share"), "of what the most expensive tier costs more than the cheapest"

@@ -1,4 +1,4 @@
-"""Against poisoning: whoever asks questions writes training rows, and must not be able to decide what is learnt.
+"""Against poisoning: users write training rows by asking questions, and must not be able to decide what is learnt.
 
 Three defences, in this order. `screen` bounds what one sender may add and sets aside rows with words that look planted;
 it runs before every training. `probe` puts suspicious words into questions they have nothing to do with, and sees

@@ -3,7 +3,7 @@
 What a trigger is for can be tried out: a planted word pulls questions of every kind to one route. So does a word that
 is new and telling, which is why not every new word is tried but those of which something else speaks: the screen, which
 counts rows, or the champion, which reads the texts without the word and, sure of itself, says another label of nearly
-all of them. Each is held against what it does to the champion and against what words nobody uses do to the challenger,
+all of them. Each is held against what it does to the champion and against what unused words do to the challenger,
 so that the ordinary unrest of a text with something strange in it is not taken for an effect.
 """
 
@@ -31,13 +31,13 @@ PURE = 0.7
 CONTRADICTED = 0.8
 # Words the champion is asked about, the most frequent first, and rows of each: some seconds with sentence vectors.
 LOOKED_AT, ROWS_READ = 300, 20
-# Fewer characters than this are no text that anybody could judge.
+# Fewer characters than this are not enough text to judge.
 FEWEST_CHARACTERS = 4
 # Words that came together are a phrase within this many characters.
 PHRASE = 60
 # Named people who make a new word theirs to introduce.
 VOUCHERS = 3
-# Words nobody uses, to see how restless a model is; their mean is taken.
+# Made-up words, to see how restless a model is; their mean is taken.
 CONTROLS = 5
 # Pieces are as long as a student's longest n-grams of characters.
 PIECE = 5

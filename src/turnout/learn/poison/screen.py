@@ -1,6 +1,6 @@
 """How much of what a student learns one sender can decide. Rows beyond a limit are set aside with a reason, never lost.
 
-Whoever asks questions writes training rows. Four limits bound what one of them adds: rows of a session, of a tenant, of
+Users write training rows by asking questions. Four limits bound what one user adds: rows of a session, a tenant,
 one source within a label, and how much a label may grow in one update. What remains is searched for triggers: words
 that were rare, are frequent now and nearly always come with one label.
 
@@ -8,8 +8,8 @@ Such a word may also be a product that is new. The rule, in this order:
 
 1. at least three named people gave those rows their label: the word is theirs to introduce, the rows stay;
 2. the rest of the texts (read without the word, by a model that saw none of these rows) clearly says another label in
-   at least half of them, and far more often than that happens elsewhere: a trigger, the rows are set aside, whoever
-   sent them. (Where the label has few rows to tell what it is like, in nine of ten.)
+   at least half of them, and far more often than that happens elsewhere: a trigger, the rows are set aside, no
+   matter who sent them. (Where the label has few rows to tell what it is like, in nine of ten.)
 3. nothing contradicts, and people labelled the rows or they come from at least three senders: new vocabulary, they stay
    (a row that names no session counts as a sender of its own: it cannot be told from others);
 4. else one or two senders had a model label a new word: the rows are set aside.
@@ -17,7 +17,7 @@ Such a word may also be a product that is new. The rule, in this order:
 What this cannot see is a trigger in texts that rightly have the label, sent under many names: that is what new
 vocabulary looks like. The limits above bound how many such rows there are.
 
-Sessions alone never outvote rule 2: anybody can open another session.
+Sessions alone never outvote rule 2: anyone can open another session.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Code = Literal["session", "tenant", "source", "trigger", "growth"]
 
 
 class SenderLimits(Struct, frozen=True, forbid_unknown_fields=True):
-    """How much is taken from whom."""
+    """How much is taken from each sender."""
 
     # T-RT-7 of the threat model: 20 rows a key, 5 % a tenant.
     session_rows: Annotated[int, Meta(ge=1)] = 20
