@@ -17,10 +17,17 @@ from turnout.core.errors import ArtefactUnreadable, BadExamples, LearnError, Too
 from turnout.layers.artefact import Embedder
 from turnout.layers.gain_model import GainModel, read_gains
 from turnout.learn.frontier import Aim, aim_for, apgr, centre, choose, find_point, trace
-from turnout.learn.gain import fit_confidence, fit_gains, mix_heads, price_tiers, read_inputs
+from turnout.learn.gain import (
+    find_gain_layer,
+    fit_confidence,
+    fit_gains,
+    mix_heads,
+    price_tiers,
+    read_inputs,
+    train_gains,
+)
 from turnout.learn.outcome import Outcomes, read_outcomes
 from turnout.learn.registry import write_artefact
-from turnout.learn.train_gain import find_gain_layer, train_gains
 
 PROFILE = turnout.load_profile("tiers-learned", config="")
 HARD = ("integral", "theorem", "eigenvalue", "topology")

@@ -12,7 +12,8 @@ import turnout
 from toml_router import router_of
 from turnout.core.errors import ConfigError, LearnError, TooFewExamples
 from turnout.core.query import Query
-from turnout.learn.tune import describe, find_signals, hash_labels, look, shape_of, tune, write_profile
+from turnout.learn.dataset import Example, hash_examples
+from turnout.learn.tune import describe, find_signals, look, shape_of, tune, write_profile
 from turnout.learn.tune_shape import BandNumbers
 
 WORDS = {"alpha": 1.0, "beta": 1.0, "gamma": -1.0, "delta": 1.0, "noise": 1.0}
@@ -226,7 +227,8 @@ def test_the_file_loads_and_decides_by_the_new_numbers(tmp_path: Path) -> None:
     assert [layer["id"] for layer in router.profile.resolved["layers"]] == ["signals"]
     assert len(cases.read_text(encoding="utf-8").splitlines()) == 200
     said = out.read_text(encoding="utf-8")
-    for told in (hash_labels(rows)[:16], "300 rows", "Seed 0", f"{report.after:.1%} after"):
+    data_hash = hash_examples([Example(*row) for row in rows])
+    for told in (data_hash[:16], "300 rows", "Seed 0", f"{report.after:.1%} after"):
         assert told in said
 
 

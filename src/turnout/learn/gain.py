@@ -12,26 +12,36 @@ it has not seen. The curve, the thresholds and the confidence all come from such
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path as File
 from typing import Any, NamedTuple
 from zlib import crc32
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 import turnout
+from turnout.config.check import own_keys
 from turnout.core.embed import Embeds
 from turnout.core.errors import TooFewExamples
+from turnout.core.profile import Profile
+from turnout.core.query import Query
 from turnout.layers.artefact import Embedder
+from turnout.layers.gain import GainConfig
 from turnout.layers.gain_model import EMBEDDED_CHARACTERS, ConfidenceCurve, GainManifest, Head, Setting
 from turnout.text.ngram import Ngrams
 from turnout.text.shape import shape_of
 
+from .card import Card, Picture, draw_frontier, identify, percent, render_card
+from .contest import GAIN, find_layer
 from .fit import Say, count_ngrams, embed_texts
 from .frontier import Aim, FrontierPoint, apgr, centre, choose, find_point, measure_kept, trace
 from .metric import ece, or_none
-from .outcome import Outcomes
-from .registry import now
+from .outcome import Outcomes, read_outcomes
+from .registry import check_new, keep_model, now
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
@@ -49,13 +59,6 @@ PENALTIES: Mapping[Head, tuple[float, ...]] = {
 }
 # How near the solver comes to the minimum: below this the order of the predictions no longer changes.
 TOLERANCE = 1e-3
-
-
-class HeadFit(NamedTuple):
-    """A head's weights for every tier."""
-
-    weights: Floats
-    bias: Floats
 
 
 class TunedSetting(NamedTuple):
@@ -139,10 +142,9 @@ def fit_gains(
         say("fitting", done / (len(shown) + 1))
         penalty = choose_penalty(rows, targets, folds, PENALTIES[head], seed)
         unseen[head] = predict_unseen(rows, targets, folds, penalty)
-        whole = fit_ridge(rows, targets, penalty)
         penalties[head] = penalty
-        weights[head] = whole.weights.astype(np.float32)
-        weights[f"{head}_bias"] = whole.bias.astype(np.float32)
+        for name, found in zip((head, f"{head}_bias"), fit_ridge(rows, targets, penalty), strict=True):
+            weights[name] = found.astype(np.float32)
     paid = np.where(np.isnan(outcomes.costs), np.array(priced), outcomes.costs)[complete] if not remark else None
 
     def tune(heads: Sequence[Head]) -> TunedSetting:
@@ -200,8 +202,8 @@ def assign_folds(keys: npt.NDArray[np.int64], seed: int) -> npt.NDArray[np.intp]
 # --- one head
 
 
-def fit_ridge(rows: Any, targets: Floats, penalty: float) -> HeadFit:
-    """Ridge regression of every column on the rows that have a number in it."""
+def fit_ridge(rows: Any, targets: Floats, penalty: float) -> tuple[Floats, Floats]:
+    """Ridge regression of every column on the rows that have a number in it: weights and bias of every tier."""
     from sklearn.linear_model import Ridge
 
     solver = "cholesky" if isinstance(rows, np.ndarray) else "sparse_cg"
@@ -215,7 +217,7 @@ def fit_ridge(rows: Any, targets: Floats, penalty: float) -> HeadFit:
             weights[:, column], bias[column] = fitted.coef_, fitted.intercept_
         elif wanted.size:
             bias[column] = wanted[0]
-    return HeadFit(weights, bias)
+    return weights, bias
 
 
 def predict_unseen(rows: Any, targets: Floats, folds: npt.NDArray[np.intp], penalty: float) -> Floats:
@@ -223,8 +225,8 @@ def predict_unseen(rows: Any, targets: Floats, folds: npt.NDArray[np.intp], pena
     found = np.zeros(targets.shape)
     for fold in np.unique(folds):
         held = folds == fold
-        fitted = fit_ridge(rows[~held], targets[~held], penalty)
-        found[held] = rows[held] @ fitted.weights + fitted.bias
+        weights, bias = fit_ridge(rows[~held], targets[~held], penalty)
+        found[held] = rows[held] @ weights + bias
     return found
 
 
@@ -382,3 +384,109 @@ def fit_confidence(gains: Floats, quality: Floats, tier: int) -> ConfidenceCurve
     slope, bias = float(fitted.coef_[0, 0]), float(fitted.intercept_[0])
     # More to gain elsewhere never makes a tier more likely to be as good.
     return ConfidenceCurve(bias, slope) if slope <= 0.0 else flat
+
+
+class GainTraining(NamedTuple):
+    """What came of training: the artefact's folder, what it says of itself, and the fit."""
+
+    folder: File
+    manifest: GainManifest
+    fitted: GainFit
+
+
+def find_gain_layer(profile: Profile, name: str | None = None) -> tuple[str, GainConfig]:
+    """The id and the configuration of the layer a profile has for gains."""
+    hint = ": outcomes train such a layer, as tiers-learned has"
+    layer, entry = find_layer(profile.name, profile.resolved["layers"], (GAIN,), name, hint)
+    return layer, msgspec.convert(own_keys(entry), GainConfig)
+
+
+def train_gains(
+    profile: Profile,
+    path: str | os.PathLike[str],
+    *,
+    layer: str | None = None,
+    aim: Aim | None = None,
+    embedder: Embeds | None = None,
+    seed: int = 0,
+    out: File | None = None,
+    say: Say = lambda _what, _done: None,
+) -> GainTraining:
+    """Train a profile's gain layer on a file of outcomes and put it on the shelf, as a candidate; or write it to `out`,
+    a folder that is new."""
+    name, config = find_gain_layer(profile, layer)
+    if out is not None:
+        check_new(out)
+    outcomes = read_outcomes(path, profile)
+    folded = [profile.read(Query(text)).folded for text in outcomes.texts]
+    inputs = read_inputs(folded, embedder=embedder, say=say)
+    known = Embedder(embedder.name, embedder.width) if embedder is not None else None
+    fitted = fit_gains(outcomes, inputs, costs=config.costs or None, aim=aim, embedder=known, seed=seed, say=say)
+    draft = replace(fitted.draft, profile=profile.name, layer=name, profile_hash=profile.hash)
+    folder, manifest = keep_model(draft, fitted.weights, lambda made: draw_gain_card(made, fitted), out)
+    return GainTraining(folder, manifest, fitted)
+
+
+def draw_gain_card(manifest: GainManifest, fitted: GainFit) -> str:
+    """The card: what it saves, on the curve its threshold is on. All figures are of questions that were held out."""
+    best, metrics = fitted.vector or fitted.text, manifest.metrics
+
+    def share(name: str) -> str:
+        value = metrics.get(name)
+        return percent(math.nan if value is None else value)
+
+    curves = [fitted.vector] if fitted.vector is not None else []
+    curves.append(fitted.text)
+    dashed = "Solid: with vectors, dashed: without; dotted" if fitted.vector is not None else "Dotted"
+    first, last = manifest.tiers[0], manifest.tiers[-1]
+    figures = [
+        (f"always {first}", f"{metrics['quality_cheapest']:.3f}", f"mean cost {metrics['cost_cheapest']:.4g}"),
+        ("this model", f"{metrics['quality']:.3f}", f"mean cost {metrics['cost']:.4g}"),
+        (
+            f"always {last}",
+            f"{metrics['quality_most_expensive']:.3f}",
+            f"mean cost {metrics['cost_most_expensive']:.4g}",
+        ),
+        ("always the best, known beforehand", f"{metrics['quality_best']:.3f}", "what no router can beat"),
+        ("calibration error", f"{metrics['ece']:.3f}", "of the chance that no other tier would have done better"),
+    ]
+    if metrics.get("apgr") is not None:
+        figures.append(("APGR", f"{metrics['apgr']:.3f}", "average performance gap recovered; random is about .5"))
+    figures += [
+        (f"answered by {tier}", percent(part), "of the questions")
+        for tier, part in zip(manifest.tiers, metrics["shares"], strict=True)
+    ]
+    what = (
+        f"Keeps {share('kept')} of the quality gap (95 % interval {share('kept_low')} to {share('kept_high')}) for "
+        f"{share('cost_share')} of the most expensive tier's extra cost, on {metrics['rows']:,} questions held out."
+    )
+    return render_card(
+        Card(
+            title=f"{manifest.profile} / {manifest.layer}",
+            what=what,
+            pictures=[
+                Picture(
+                    "What does quality cost?",
+                    draw_frontier([(tuned.curve, tuned.point) for tuned in curves]),
+                    f"{dashed}: tiers drawn by lot. The dot is the chosen setting.",
+                )
+            ],
+            facts=identify(manifest),
+            data_hash=manifest.data_hash,
+            counts=manifest.counts,
+            fitted=[
+                ("tiers, cheapest first", ", ".join(manifest.tiers)),
+                ("costs", ", ".join(f"{cost:.6g}" for cost in manifest.costs)),
+                ("aim", manifest.aim),
+                ("the price", f"a step up must gain {best.setting.price:.4g} for each unit of cost"),
+                ("embedder", manifest.embedder.name if manifest.embedder else "none"),
+                ("seed", str(manifest.seed)),
+            ],
+            metrics=figures,
+            limits=[
+                *fitted.remarks,
+                "What words tell about gains does not carry over from one kind of question to another: train on "
+                "outcomes of your own traffic, and train again when it changes.",
+            ],
+        )
+    )

@@ -124,14 +124,14 @@ def shadow_log(
     progress: Callable[[int, int], None] = lambda *_: None,
 ) -> ShadowRun:
     """Decide the newest logged questions with a challenger and with the champion, and keep what was found."""
-    asked = logged(store.records(tenant), contest.profile, span=span, most=most)
-    if not asked.questions:
-        why = f"{asked.unread:,} were logged without their text" if asked.unread else "none is logged in that span"
+    questions, unread = logged(store.records(tenant), contest.profile, span=span, most=most)
+    if not questions:
+        why = f"{unread:,} were logged without their text" if unread else "none is logged in that span"
         raise LearnError(
             f"no question of {contest.profile!r} to decide again: {why} "
             '(text = "full" in [store] keeps it; --since, --tenant and --db choose others)'
         )
-    found = shadow(contest, asked.questions, unread=asked.unread, progress=progress)
+    found = shadow(contest, questions, unread=unread, progress=progress)
     keep(found.shadow)
     return found
 
@@ -209,13 +209,11 @@ def reached(decision: Decision, layer: str) -> bool:
     return any(step.place.id == layer for step in decision.steps) or any(reached(one, layer) for one in decision.parts)
 
 
-class LogSample(NamedTuple):
-    questions: list[LoggedQuestion]
-    unread: int
-
-
-def logged(records: Records, profile: str, *, span: Span = ALWAYS, most: int = MOST) -> LogSample:
-    """The newest questions of the log whose text was kept whole, with what people and models say they are."""
+def logged(
+    records: Records, profile: str, *, span: Span = ALWAYS, most: int = MOST
+) -> tuple[list[LoggedQuestion], int]:
+    """The newest questions of the log whose text was kept whole, with what people and models say they are; and how many
+    there are whose text was not kept."""
     said = {one.id: (one.human, one.teacher) for one in records.labels(span=span, profile=profile)}
     questions: list[LoggedQuestion] = []
     unread = 0
@@ -227,7 +225,7 @@ def logged(records: Records, profile: str, *, span: Span = ALWAYS, most: int = M
             unread += 1
             continue
         questions.append(LoggedQuestion(query, *said.get(row.id, (None, None))))
-    return LogSample(questions, unread)
+    return questions, unread
 
 
 def keep(found: Shadow) -> None:

@@ -12,10 +12,10 @@ takes its place.
 from __future__ import annotations
 
 import datetime
-import hashlib
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import starmap
 from pathlib import Path as File
 from typing import Any, NamedTuple
 
@@ -34,7 +34,7 @@ from turnout.text.control import escape_json
 
 from .bound import PairedComparison, clopper_pearson, compare_paired
 from .contest import SIGNALS, find_layer
-from .dataset import read_examples
+from .dataset import Example, hash_examples, read_examples
 from .gain import assign_folds, hash_texts
 from .heir import write_heir
 from .tune_shape import BandShape, Floats, Places, RankShape, Shape
@@ -264,13 +264,8 @@ def tune_file(
     written = out is not None and (report.is_better or force)
     if out is not None and written:
         write_profile(out, base, place.id, report, rows, source=source)
-    return Tuning(place.id, report, describe(report, config), hash_labels(rows), out if written else None)
-
-
-def hash_labels(rows: Iterable[tuple[str, str]]) -> str:
-    """What the labels say, whatever order they come in."""
-    each = sorted(hashlib.sha256(msgspec.json.encode(row)).digest() for row in rows)
-    return hashlib.sha256(b"".join(each)).hexdigest()
+    data_hash = hash_examples(starmap(Example, rows))
+    return Tuning(place.id, report, describe(report, config), data_hash, out if written else None)
 
 
 def write_profile(
@@ -296,9 +291,10 @@ def compose(
 ) -> str:
     """The file's text."""
     low, high = report.after_bounds
+    data_hash = hash_examples(starmap(Example, rows))[:16]
     notes = [
         f"The numbers of layer {layer!r} of {base}, fitted by turnout tune on {datetime.date.today().isoformat()}.",
-        f"labels: {File(source).name}, {len(rows):,} rows, sha256 {hash_labels(rows)[:16]}; {report.rows:,} of them",
+        f"labels: {File(source).name}, {len(rows):,} rows, sha256 {data_hash}; {report.rows:,} of them",
         f"have a signal. Seed {report.seed}, held at the old numbers with strength {report.strength:g}.",
         f"accuracy of the layer on those, cross-validated: {report.before:.1%} before, {report.after:.1%} after",
         f"(95 % interval {low:.1%} to {high:.1%}; {report.paired.wins} won, {report.paired.losses} lost, better by at"

@@ -20,8 +20,8 @@ from .train import print_figures, print_head
 
 if TYPE_CHECKING:
     from turnout.core.embed import Embeds
+    from turnout.learn.gain import GainTraining
     from turnout.learn.promote import Promotion
-    from turnout.learn.train_gain import GainTraining
 
 
 class Aimed(NamedTuple):
@@ -50,7 +50,7 @@ def train_from_outcomes(
     is the profile as it stands on the command line."""
     with needing_learn():
         from turnout.learn.frontier import aim_for
-        from turnout.learn.train_gain import train_gains
+        from turnout.learn.gain import train_gains
     said = {name: text for name, text in aimed._asdict().items() if text is not None}
     aim = aim_for(**{name: read_number(text, f"--{name.replace('_', '-')}") for name, text in said.items()})
     with phases() as say:

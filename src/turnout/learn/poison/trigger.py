@@ -131,17 +131,18 @@ def name_word(feature: str, rows: Sequence[Example]) -> str:
     """What to call it: of a piece, the words it is in as long as most rows have the same."""
     if not is_piece(feature):
         return feature
-    said = Counter(_whole(folded(row.text), feature[1:]) for row in rows)
+    piece = feature[1:]
+    said = Counter(max(_touched(folded(row.text), piece), default=(0, piece))[1] for row in rows)
     word, count = said.most_common(1)[0]
     return word if 2 * count >= len(rows) else feature[1:].strip()
 
 
-def _whole(text: str, piece: str) -> str:
-    """The word that most of a piece is in."""
+def _touched(text: str, piece: str) -> list[tuple[int, str]]:
+    """The words a piece of the text reaches into, and how many of its characters each has."""
     start = text.find(piece)
     end = start + len(piece)
     reached = [(min(end, one.end()) - max(start, one.start()), one[0]) for one in TOKEN.finditer(text)]
-    return max((share, word) for share, word in reached)[1] if reached else piece
+    return [(share, word) for share, word in reached if share > 0]
 
 
 def find_suspects(new: Sequence[Example], known: Sequence[Example]) -> list[Trigger]:
@@ -243,7 +244,9 @@ class Rest:
 
     def _remaining(self, row: int, feature: str) -> Iterator[str]:
         words = self._words[row]
-        dropped = _touched(self._texts[row], feature[1:]) if is_piece(feature) else set(feature.split(" "))
+        dropped = {*feature.split(" ")}
+        if is_piece(feature):
+            dropped = {word for _, word in _touched(self._texts[row], feature[1:])}
         # A gap, not a seam: words on both sides of what is left out are no pair.
         stretch: list[str] = []
         for word in (*words, None):
@@ -275,13 +278,6 @@ class Rest:
         for name in scores:
             scores[name] -= known * math.log(self._totals[name] - less[name] + PRIOR * len(self._counts))
         return scores.pop(label) - max(scores.values())
-
-
-def _touched(text: str, piece: str) -> set[str]:
-    """The words a piece of the text reaches into."""
-    start = text.find(piece)
-    end = start + len(piece)
-    return {found[0] for found in TOKEN.finditer(text) if found.start() < end and found.end() > start}
 
 
 def _grams(words: Sequence[str]) -> Iterator[str]:
