@@ -117,7 +117,9 @@ class Budget:
 
     @property
     def left_usd(self) -> float | None:
-        """What may still be spent: the least that any of the limits leaves."""
+        """What may still be spent: the least that any of the limits leaves; None without one."""
+        if not self.is_limited:
+            return None
         now = self._clock()
         found = [left for period in PERIODS if (left := self._left(period, now)) is not None]
         return min(found, default=None)
@@ -128,6 +130,8 @@ class Budget:
 
     def check(self) -> None:
         """Refused where nothing is left: even deciding may cost something."""
+        if not self.is_limited:
+            return
         now = self._clock()
         for period in PERIODS:
             if self._left(period, now) == 0:
@@ -163,9 +167,10 @@ class Budget:
         reserved_usd = min(max(0.0, reserved_usd), self.reserved_usd) if math.isfinite(reserved_usd) else 0.0
         spent_usd = max(0.0, spent_usd) if math.isfinite(spent_usd) else reserved_usd
         self.reserved_usd -= reserved_usd
-        now = self._clock()
-        for tally in self._spent.values():
-            tally.add(spent_usd, now)
+        if spent_usd:
+            now = self._clock()
+            for tally in self._spent.values():
+                tally.add(spent_usd, now)
 
     def renew(self, limits: Limits, spent: Mapping[Period, float], at_s: float) -> None:
         """Take what the store says of a key: its limits, and what all processes together had spent at that moment in

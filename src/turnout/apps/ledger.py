@@ -269,9 +269,13 @@ def worst_usd(place: Placed, query: Query, slots: Slots) -> float | None:
 def spent_usd(decision: Decision, slots: Slots) -> float | None:
     """What it cost to decide: what the models said, and of one that did not say, the most it can have been. None if no
     model with a known price was asked."""
-    asked = [(whole.query, step) for whole in (decision, *decision.parts) for step in whole.steps]
-    costs = [_step_usd(step, query, slots) for query, step in asked if step.place.cost == "network"]
-    known = [cost for cost in costs if cost is not None]
+    asked = [
+        (whole.query, step)
+        for whole in (decision, *decision.parts)
+        for step in whole.steps
+        if step.place.cost == "network"
+    ]
+    known = [cost for query, step in asked if (cost := _step_usd(step, query, slots)) is not None]
     return sum(known) if known else None
 
 
