@@ -99,16 +99,16 @@ class Budget:
         month_usd: float | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self.limits = Limits(total_usd, day_usd, month_usd)
+        self._limit(Limits(total_usd, day_usd, month_usd))
         self.reserved_usd = 0.0
         self._clock = clock
         now = clock()
         self._spent = {period: PeriodTotal(period, now) for period in PERIODS}
         self._spent[Period.TOTAL].add(spent_usd, now)
 
-    @property
-    def is_limited(self) -> bool:
-        return self.limits != UNLIMITED
+    def _limit(self, limits: Limits) -> None:
+        self.limits = limits
+        self.is_limited = limits != UNLIMITED
 
     @property
     def spent_usd(self) -> float:
@@ -175,7 +175,7 @@ class Budget:
     def renew(self, limits: Limits, spent: Mapping[Period, float], at_s: float) -> None:
         """Take what the store says of a key: its limits, and what all processes together had spent at that moment in
         each period. What this one has booked and the store has not yet counts all the same."""
-        self.limits = limits
+        self._limit(limits)
         for period, amount in spent.items():
             self._spent[period].raise_to(amount, at_s)
 

@@ -94,8 +94,7 @@ class Completion:
         self.first = b""
         """Without streaming, all of it; else what came up to the first delta."""
         self.usage = Usage()
-        self.written = 0
-        """Tokens of the model's own words so far, as we count them."""
+        self._written = 0
         self.id = ""
         """What a later request may call this answer by, instead of repeating it."""
         self.chunks: AsyncIterator[bytes] | None = None
@@ -106,6 +105,11 @@ class Completion:
         """Of a stream."""
         self._form = form
         self._hides_usage = hides_usage
+
+    @property
+    def written(self) -> int:
+        """Tokens of the model's own words so far, as we count them; without streaming, of all that came."""
+        return self._written if self.events is not None else most_tokens((self.first,))
 
     def take(self, chunk: bytes) -> tuple[bytes, State]:
         """What the client is sent of a chunk, and how far the stream is then: whole events, but for a usage that only
@@ -118,7 +122,7 @@ class Completion:
                 self.state = "half"
                 break
             self.usage = delta.usage
-            self.written += delta.tokens
+            self._written += delta.tokens
             self.id = self.id or delta.id
             if not (self._hides_usage and delta.is_usage):
                 out += event.raw
@@ -322,7 +326,6 @@ class Generation:
         upstream.close()
         completion.first, completion.id, completion.state = raw, response.id, "end"
         completion.usage = response.usage or Usage()
-        completion.written = most_tokens((raw,))
         return completion
 
     async def _read_start(self, completion: Completion, started: float, deadline: Deadline) -> Completion | Refusal:

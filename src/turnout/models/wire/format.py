@@ -277,8 +277,8 @@ def count_at(told: Mapping[str, Any], *names: str) -> int:
     """A number of tokens in a usage, wherever it stands."""
     value: Any = told
     for name in names:
-        value = value.get(name) if isinstance(value, Mapping) else None
-    return token_count(value)
+        value = value.get(name) if isinstance(value, dict) else None
+    return value if type(value) is int and 0 <= value <= MOST_TOKENS else token_count(value)
 
 
 def token_count(value: object) -> int:
