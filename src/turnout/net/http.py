@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+from collections.abc import Mapping
 from contextvars import ContextVar
 from functools import lru_cache, partial
 from io import BytesIO
@@ -134,13 +135,9 @@ class _Exchange:
 
     def __init__(self, response: aiohttp.ClientResponse) -> None:
         self.status = response.status
-        self.headers: dict[str, str] = {}
-        self.size = 0
+        self.headers: Mapping[str, str] = response.headers
+        self.size = sum([len(name) + len(value) + 4 for name, value in response.raw_headers])
         """Of its headers."""
-        for name, value in response.headers.items():
-            key = name.lower()
-            self.headers[key] = f"{self.headers[key]}, {value}" if key in self.headers else value
-            self.size += len(name) + len(value) + 4
         self._response = response
         self._where = response.url.raw_host
         protocol = response.connection.protocol if response.connection is not None else None
