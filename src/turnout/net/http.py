@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-from collections.abc import Mapping
 from contextvars import ContextVar
 from functools import lru_cache, partial
 from io import BytesIO
@@ -135,9 +134,13 @@ class _Exchange:
 
     def __init__(self, response: aiohttp.ClientResponse) -> None:
         self.status = response.status
-        self.headers: Mapping[str, str] = response.headers
-        self.size = sum([len(name) + len(value) + 4 for name, value in response.raw_headers])
+        self.headers: dict[str, str] = {}
+        self.size = 0
         """Of its headers."""
+        for name, value in response.headers.items():
+            key = name.lower()
+            self.headers[key] = f"{self.headers[key]}, {value}" if key in self.headers else value
+            self.size += len(name) + len(value) + 4
         self._response = response
         self._where = response.url.raw_host
         protocol = response.connection.protocol if response.connection is not None else None
@@ -160,8 +163,8 @@ class _Exchange:
         content = self._response.content
         if self._closed is not None:
             self._closed.remove_done_callback(self._end)
-        if content.at_eof():
-            return  # and its connection is free for the next
+        if content.at_eof() and self._response.connection is None:
+            return  # all of it was read, and its connection is free for the next
         if content.exception() is None:
             # Left to itself aiohttp raises one error object for all answers, which then keeps every frame it saw.
             content.set_exception(aiohttp.ClientConnectionError("closed by us"))
