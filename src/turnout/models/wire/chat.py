@@ -156,7 +156,8 @@ class ChatFormat(OpenAIFormat):
             return Delta("other", so_far)
         chunk = _chunk.decode(event.data)
         choices = chunk.choices or []
-        values = [value for choice in choices if choice.delta is not None for value in astuple(choice.delta)]
+        deltas = [choice.delta for choice in choices if choice.delta is not None]
+        values = [value for delta in deltas for value in astuple(delta) if value is not None]
         stop = next((choice.finish_reason for choice in choices if choice.finish_reason), None)
         tokens = sum(map(words_of, values))
         told = self.read_usage(chunk.usage, so_far) if b'"usage"' in event.data else None
