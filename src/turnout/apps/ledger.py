@@ -78,9 +78,12 @@ class Account(Money):
         """What attempts without an answer may have cost."""
         self._recorded = False
         """The decision is written down."""
+        self.is_open = True
+        self._kept_open = False
 
     def __enter__(self) -> Account:
-        self.caller.budget.settle(0.0, self._deciding_usd or 0.0)
+        if self._deciding_usd:
+            self.caller.budget.settle(0.0, self._deciding_usd)
         return self
 
     def __exit__(
@@ -88,8 +91,20 @@ class Account(Money):
     ) -> None:
         if isinstance(error, Refused):
             self.ended = "refused"
-        self._close(self.ended or (self.generation.ended if self.generation is not None else "cancelled"))
-        self.generation = None  # which refers to its account in turn: a circle would stay until garbage is collected
+        if not self._kept_open:
+            self.close()
+
+    def keep_open(self) -> Account:
+        """Not to be closed with its context, but by `close`, when its stream has ended."""
+        self._kept_open = True
+        return self
+
+    def close(self) -> None:
+        """Write down how it ended; once, however often it is called."""
+        if self.is_open:
+            self.is_open = False
+            self._close(self.ended or (self.generation.ended if self.generation is not None else "cancelled"))
+            self.generation = None  # which refers to its account in turn: a circle would wait for the collector
 
     async def record(self) -> None:
         """Write the decision down before anybody is asked; else it is written with its outcome, at the end."""
@@ -246,7 +261,8 @@ async def decide(router: Router, query: Query, caller: Caller, slots: Slots, sto
             store.spend(new_id(), caller.key_id, held_usd)
         raise
     finally:
-        budget.settle(held_usd, 0.0)
+        if held_usd:
+            budget.settle(held_usd, 0.0)
 
 
 def worst_usd(place: Placed, query: Query, slots: Slots) -> float | None:
