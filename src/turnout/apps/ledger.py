@@ -61,7 +61,7 @@ class Account(Money):
         self.caller = caller
         self.generation: Generation | None = None
         self.ended: Ended | None = None
-        """How it ends; unless somebody says so, as its generation does."""
+        """How it ends; None: as its generation does."""
         self.remembered_tokens: int | None = None
         """Of the answer that the request follows, if it was given here."""
         self.fallback: str | None = None
@@ -107,7 +107,7 @@ class Account(Money):
             self.generation = None  # which refers to its account in turn: a circle would wait for the collector
 
     async def record(self) -> None:
-        """Write the decision down before anybody is asked; else it is written with its outcome, at the end."""
+        """Write the decision down before a model is asked; else it is written with its outcome, at the end."""
         if self.ledger.store is not None:
             self._recorded = True
             await record(self.ledger.store, self.decision, key_id=self.caller.key_id)
@@ -173,7 +173,7 @@ class Account(Money):
         extra: dict[str, object] = {"attempts": attempts, **self.extra}
         extra |= {"estimated_tokens": True} if estimated else {}
         extra |= {"lost_usd": self._lost_usd} if self._lost_usd else {}
-        # In `strict` nobody waits for this one: the decision is committed, and what is lost is counted.
+        # In `strict` this one is not waited for: the decision is committed, and what is lost is counted.
         self.ledger.store.close_account(
             self.decision,
             Outcome(

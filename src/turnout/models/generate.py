@@ -169,7 +169,7 @@ class Generation:
 
     async def start(self, slots: Sequence[Slot]) -> Completion | Refusal | None:
         """The first candidate that answers; None if none does. What a provider says of a request that is wrong,
-        whoever is asked, ends the search. Refused if the budget affords none of them."""
+        whichever model is asked, ends the search. Refused if the budget affords none of them."""
         with self.models.retries:
             found = await self._first(slots)
         if isinstance(found, Completion):

@@ -127,7 +127,7 @@ class Gateway:
             raise Refused(403, "permission_error", said)
         choice = choose(profile, self.slots, request, decision.route, caller, provider=bound)
         if bound is not None and pin is not None and not choice.candidates:
-            # Nobody in the chain can read what the conversation carries; whoever wrote it can.
+            # No slot in the chain can read what the conversation carries; the one that wrote it can.
             choice = self._first(choice, pin, request, caller, "bound")
         elif decision.outcome[0] != "D" and pin is not None:
             choice = self._pinned(profile, decision.route, choice, request, caller, pin)
@@ -304,7 +304,7 @@ def _made(
 
 
 def _forces(router: Router, model: str) -> bool:
-    """Whether the client names a tier: looked up without asking anybody."""
+    """Whether the client names a tier: looked up without asking a model."""
     if model.strip().casefold() in router.profile.undeclared:
         return False
     return router.route_sync(Query(declared=model)).outcome[0] == "D"

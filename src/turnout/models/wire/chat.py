@@ -27,7 +27,7 @@ from .format import (
     text_at,
     words_of,
 )
-from .sse import Event
+from .sse import SseEvent
 from .value import Delta, Message, MessagePart, ModelRequest, ModelResponse, PartKind, StopReason
 
 # What a `service_tier` may be without costing more than the list says.
@@ -149,7 +149,7 @@ class ChatFormat(OpenAIFormat):
         written = max(count_at(told, "completion_tokens"), count_at(told, "total_tokens") - read)
         return Usage(read, written, count_at(told, "prompt_tokens_details", "cached_tokens"), final=True)
 
-    def read_event(self, event: Event, so_far: Usage) -> Delta:
+    def read_event(self, event: SseEvent, so_far: Usage) -> Delta:
         if event.data == b"[DONE]":
             return Delta("end", so_far)
         if not event.data:

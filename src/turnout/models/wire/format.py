@@ -19,7 +19,7 @@ from turnout.models.price import MOST_TOKENS, Usage
 from turnout.models.provider import Wire
 from turnout.models.refusal import Refusal
 
-from .sse import Event
+from .sse import SseEvent
 from .value import Delta, Message, MessagePart, ModelRequest, ModelResponse, StopReason, Tool
 
 MESSAGES = 5000
@@ -167,7 +167,7 @@ class Format:
     def count(self, told: Mapping[str, Any], so_far: Usage) -> Usage:
         raise NotImplementedError
 
-    def read_event(self, event: Event, so_far: Usage) -> Delta:
+    def read_event(self, event: SseEvent, so_far: Usage) -> Delta:
         """An event of a stream, `so_far` the usage before it; raises one of UNREADABLE for half an event."""
         raise NotImplementedError
 
