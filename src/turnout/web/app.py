@@ -17,13 +17,12 @@ from starlette.routing import compile_path
 
 from turnout.apps.app import Answer, Call, Route, refusal
 from turnout.apps.caller import Caller
-from turnout.core.aside import aside
 from turnout.core.errors import Refused
 from turnout.models.wire import FORMATS
 
-from .auth import header_map
+from .guard import header_map
 from .server import Server
-from .structure import check_structure
+from .structure import VALUES, check_structure
 from .wire import Gone, Receive, Scope, Send, WhileConnected, read_body, send_answer
 
 log = logging.getLogger("turnout.web")
@@ -58,7 +57,7 @@ class Application:
                 self.server.requests.discard(here)
 
     async def _respond(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a request, and say what went wrong. What nobody expected is a sentence for the client; the rest of it
+        """Serve a request, and say what went wrong. An unexpected error is a sentence for the client; the rest of it
         is for the log."""
         began, started, path = time.monotonic(), False, ""
         answer: Answer | None = None
@@ -80,7 +79,7 @@ class Application:
         except Gone:
             pass
         except Exception:
-            log.exception("a request failed in a way nobody foresaw")
+            log.exception("a request failed unexpectedly")
             said = "something failed here; the log says what"
             answer = self._refuse(scope, Refused(500, "api_error", said))
         # An answer that has begun is left as it is: the server ends it.
@@ -114,13 +113,14 @@ class Application:
         server.guard.check(headers)
         if not route.scope:
             return await route.handler(Call(server.runtime, _ANYBODY, b"", headers, params))
-        # Whoever looks after the server gets in all the same.
+        # The administrator is always let in.
         async with nullcontext() if self.admin else server.admission:
             caller = await server.auth.caller(scope["headers"], admin=self.admin)
             caller.must(route.scope)
             with server.admission.batch() if route.is_batch else nullcontext():
                 body = await read_body(receive, server.settings.body_bytes, headers.get("content-length"))
-                await aside(len(body), check_structure, body)
+                if len(body) > VALUES:  # a byte is at most one value
+                    await asyncio.to_thread(check_structure, body)
                 call = Call(server.runtime, caller, body, headers, params)
                 if not route.asks:
                     return await route.handler(call)
@@ -141,7 +141,7 @@ class Application:
                 asking.discard(here)
                 await send_answer(send, answer)
         except asyncio.CancelledError:
-            # Only a server that stops takes somebody off the list who has no answer.
+            # Only a server that stops takes a request off the list that has no answer.
             if here in asking or answered or here.uncancel():
                 raise
             said = "the server stopped before a model answered: try another"

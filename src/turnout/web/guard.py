@@ -1,12 +1,12 @@
 """Whom the server lets speak at all: requests that name it rightly, and that no foreign web page has sent.
 
-On loopback nobody needs a key, so this is what stands between a page in the user's browser and the user's models.
+On loopback no key is needed, so this is what stands between a page in the user's browser and the user's models.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Mapping, MutableMapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -22,12 +22,12 @@ class Guard:
         self.hosts = LOCAL | {name.casefold() for name in settings.hosts}
         if settings.host not in ("0.0.0.0", "::"):  # noqa: S104 - the names for "everywhere", not a place to listen
             self.hosts |= {settings.host.casefold()}
-        self.hosts -= {""}  # what is no name at all is nobody's
+        self.hosts -= {""}  # an empty name is no host's
         self.origins = frozenset(origin.casefold().rstrip("/") for origin in settings.origins)
 
     def check_form(self, scope: MutableMapping[str, Any]) -> None:
         """Refuse a request that two readers could read in two ways: with two hosts, or a path that is not one."""
-        if sum(name == b"host" for name, _ in scope["headers"]) > 1:
+        if [name for name, _ in scope["headers"]].count(b"host") > 1:
             raise _unclear("more than one Host header: send exactly one")
         path: bytes = scope.get("raw_path") or scope["path"].encode()
         if not path.startswith(b"/"):
@@ -55,6 +55,11 @@ class Guard:
         site = headers.get("sec-fetch-site", "").strip().casefold()
         if site == "cross-site" and (origin is None or origin.casefold() not in self.origins):
             raise Refused(403, "permission_error", "a page of another site may not call this server")
+
+
+def header_map(headers: Sequence[tuple[bytes, bytes]]) -> Mapping[str, str]:
+    """Headers by name. Of a repeated one the first counts: nothing decided by them may appear twice anyway."""
+    return {name.decode("latin-1"): value.decode("latin-1") for name, value in reversed(headers)}
 
 
 MODELS = b"/v1/models/"
