@@ -129,14 +129,9 @@ def _object(text: str, names: Mapping[str, str]) -> dict[str, Any] | None:
         except (msgspec.DecodeError, UnicodeError, RecursionError):
             continue
         if isinstance(form, dict):
-            doubted = _DOUBTS.search(around) or _names_one(around, names)
+            doubted = _DOUBTS.search(around) or any(_has_word(around.casefold(), name) for name in names)
             return None if doubted or _says_twice(candidate) else form
     return None
-
-
-def _names_one(text: str, names: Mapping[str, str]) -> bool:
-    lowered = text.casefold()
-    return any(_has_word(lowered, name) for name in names)
 
 
 def _says_twice(text: str) -> bool:
@@ -146,31 +141,14 @@ def _says_twice(text: str) -> bool:
 
 
 def _first_span(text: str) -> str:
-    """From the first brace to the one that closes it, braces in strings aside."""
+    """The object that begins with the first brace, as far as it is one."""
     start = text.find("{")
-    depth, quoted, escaped = 0, False, False
-    for place in range(start, len(text)) if start >= 0 else ():
-        character = text[place]
-        if quoted:
-            quoted, escaped = escaped or character != '"', character == "\\" and not escaped
-        elif character == '"':
-            quoted = True
-        elif character in "{}":
-            depth += 1 if character == "{" else -1
-            if not depth:
-                return text[start : place + 1]
-    return ""
+    try:
+        _, end = json.JSONDecoder(parse_int=str).raw_decode(text, max(start, 0))
+    except (ValueError, RecursionError):
+        return ""
+    return text[start:end] if start >= 0 else ""
 
 
 def _has_word(text: str, name: str) -> bool:
-    place = text.find(name)
-    while place >= 0:
-        before, after = text[place - 1 : place], text[place + len(name) : place + len(name) + 1]
-        if not (_is_word(before) or _is_word(after)):
-            return True
-        place = text.find(name, place + 1)
-    return False
-
-
-def _is_word(character: str) -> bool:
-    return bool(character) and (character.isalnum() or character == "_")
+    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None

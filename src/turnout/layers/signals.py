@@ -15,7 +15,6 @@ import functools
 import math
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -53,13 +52,8 @@ class Rung(Struct, frozen=True):
     show: int
 
 
-class Ladder(NamedTuple):
-    """A signal's levels: `rungs[bisect_right(starts, number)]` is the one a number stands at, if any."""
-
-    starts: list[int]
-    rungs: list[Rung | None]
-
-
+Ladder = tuple[list[int], list[Rung | None]]
+"""A signal's levels: `rungs[bisect_right(starts, number)]` is the one a number stands at, if any."""
 Levels = tuple[Counts, list[tuple[int, Rung]]]
 """What each signal counted, and which of them stand at a level, in their order."""
 Description = tuple[list[Reason], list[tuple[int, int]]]
@@ -95,12 +89,12 @@ class Signals(Layer):
         self.described = functools.lru_cache(maxsize=KEPT)(self.describe)
 
     def _shows_number(self, index: int) -> bool:
-        return any(rung is not None and "{n}" in rung.reason.text for rung in self.ladders[index].rungs)
+        return any(rung is not None and "{n}" in rung.reason.text for rung in self.ladders[index][1])
 
     def _marks(self, quantity: str) -> list[int]:
         """The numbers of a quantity at which some signal changes its level."""
         measured = [(index, scale) for index, (of, scale) in self.measured.items() if of == quantity]
-        return sorted({start * scale for index, scale in measured for start in self.ladders[index].starts})
+        return sorted({start * scale for index, scale in measured for start in self.ladders[index][0]})
 
     def __call__(self, reading: Reading) -> Verdict:
         units = reading.units
@@ -332,7 +326,7 @@ def _ladder(signal: Signal) -> Ladder:
         else:
             reason = Reason(f"signals.{signal.id}", level.label or signal.label or signal.id)
             rungs.append(Rung(level.score * (signal.weight or 0.0), reason, level.show))
-    return Ladder(starts, rungs)
+    return starts, rungs
 
 
 @kind("signals.v1", cost="free", who="S")

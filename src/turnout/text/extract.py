@@ -17,7 +17,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from functools import cache, lru_cache
 from importlib.resources import files
-from typing import Literal, NamedTuple, NotRequired, TypedDict
+from typing import Literal, NamedTuple
 
 import re2
 
@@ -53,18 +53,9 @@ class OwnWords(NamedTuple):
     notes: tuple[str, ...]
 
 
-class _Row(TypedDict):
+class _Wrapper(NamedTuple):
     """One row of `wrappers.toml`, which explains the fields."""
 
-    id: str
-    client: str
-    open: str | list[str]
-    close: str
-    keep: _Keep
-    where: NotRequired[_Where]
-
-
-class _Wrapper(NamedTuple):
     client: str
     tag: str  # "<name" when the block begins with its own tag: more of that tag inside needs closes of its own
     opens: tuple[str, ...]  # literal opening markers; none when the bare tag opens the block
@@ -263,10 +254,16 @@ def _unfenced(text: str, blocks: list[_Block]) -> list[_Block]:
 def _wrappers(keep: _Keep) -> dict[str, list[_Wrapper]]:
     """By closing tag, so that one look at the tags of a text leaves out nearly all; under "" those without a tag."""
     found: dict[str, list[_Wrapper]] = {"": []}
-    for row in _rows():
-        if row["keep"] == keep:
-            wrapper = _wrapper(row)
-            found.setdefault(wrapper.close if wrapper.tag else "", []).append(wrapper)
+    for row in tomllib.loads(files("turnout.text").joinpath("wrappers.toml").read_text("utf-8"))["wrapper"]:
+        if row["keep"] != keep:
+            continue
+        opens = (row["open"],) if isinstance(row["open"], str) else tuple(row["open"])
+        close: str = row["close"]
+        tag = close.replace("</", "<")[:-1] if _CLOSE_TAG.fullmatch(close) else ""
+        own = tag if tag and all(one.startswith(tag) for one in opens) else ""
+        literals = () if opens == (f"{tag}>",) else opens
+        wrapper = _Wrapper(row["client"], own, literals, close, keep, row.get("where", "anywhere"))
+        found.setdefault(close if own else "", []).append(wrapper)
     return found
 
 
@@ -284,21 +281,3 @@ def _marks() -> Search:
     keeps: tuple[_Keep, _Keep] = ("outside", "inside")
     literals = (literal for keep in keeps for wrapper in _wrappers(keep)[""] for literal in wrapper.opens)
     return search_set([r"</[\pL\pM\pN_-]+>", *map(re2.escape, literals)])
-
-
-def _rows() -> list[_Row]:
-    rows: list[_Row] = tomllib.loads(files("turnout.text").joinpath("wrappers.toml").read_text("utf-8"))["wrapper"]
-    return rows
-
-
-def _wrapper(row: _Row) -> _Wrapper:
-    opens = (row["open"],) if isinstance(row["open"], str) else tuple(row["open"])
-    tag = row["close"].replace("</", "<")[:-1] if _CLOSE_TAG.fullmatch(row["close"]) else ""
-    return _Wrapper(
-        client=row["client"],
-        tag=tag if tag and all(one.startswith(tag) for one in opens) else "",
-        opens=() if opens == (f"{tag}>",) else opens,
-        close=row["close"],
-        keep=row["keep"],
-        where=row.get("where", "anywhere"),
-    )
