@@ -43,7 +43,7 @@ def split(reading: Reading) -> tuple[Part, ...]:
 def router(monkeypatch: pytest.MonkeyPatch) -> Router:
     policies = {"weather": Policy(sources=("forecast", "radar")), "news": Policy(sources=("wire", "radar"))}
     toy = make_router([judge], ROUTES, name="toy", split=split, policies=policies)
-    monkeypatch.setattr("turnout.cli.question.load", lambda *_, **__: toy)
+    monkeypatch.setattr("turnout.cli.question.load_profile", lambda *_, **__: toy.profile)
     return toy
 
 

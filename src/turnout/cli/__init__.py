@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 
 BUG, INTERRUPTED, PIPE_CLOSED = 70, 130, 141
@@ -27,13 +28,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def guarded(action: Callable[[], int]) -> int:
     """The action's exit code; whatever it raises is said in a sentence on stderr, never in a traceback."""
+    from turnout.config.champion import IdleModelWarning
     from turnout.core.errors import TurnoutError
 
     from .draw.screen import abandon_stdout, complain, make_printable
 
     make_printable()
     try:
-        code = action()
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", IdleModelWarning)
+            warnings.showwarning = lambda message, *_: complain(str(message))
+            code = action()
         sys.stdout.flush()
     except BrokenPipeError:
         abandon_stdout()

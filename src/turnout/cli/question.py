@@ -13,11 +13,11 @@ import msgspec
 from cyclopts import Parameter
 from msgspec.structs import replace
 
-from turnout.config.load import load
 from turnout.core.decision import Decision
 from turnout.core.errors import QueryError
 from turnout.core.query import MAX_CHARACTERS, Query, Turn
 from turnout.core.router import Router
+from turnout.runtime.load import load_profile, open_models
 
 from .option import (
     DEFAULT_PROFILE,
@@ -31,7 +31,6 @@ from .option import (
 )
 
 if TYPE_CHECKING:
-    from turnout.core.embed import Embeds
     from turnout.models.ask import Models
 
 STDIN = "\0-"
@@ -74,9 +73,8 @@ class Ask:
 
     def decide(self, text: str | None, tenant: str | None = None) -> Decision:
         """The decision on a question, which a session then remembers."""
-        models = None if self.local else configured_models(self.config)
-        embedder = _embedder(self.config, local=self.local)
-        router = load(self.profile, config=self.config, models=models, embedder=embedder)
+        models = None if self.local else open_models(self.config)
+        router = Router(load_profile(self.profile, config=self.config, models=models, local=self.local))
         query = self._query(text, tenant)
         decision = decide(router, query, local=self.local, models=models)
         if self.session is not None:
@@ -105,37 +103,6 @@ class Ask:
 def session_name(path: str) -> str:
     """What a session that is kept in a file is called in the decision log."""
     return clean(os.path.abspath(path))
-
-
-def _embedder(config: str | None, *, local: bool) -> Embeds | None:
-    """Who makes vectors: the server the settings name, if one may be asked; else what is installed here."""
-    from turnout.models.embed import find_embedder
-
-    if local:
-        return find_embedder()
-    try:
-        from turnout.models.remote import choose_embedder
-    except ImportError:
-        return find_embedder()
-    from turnout.models.slot import load_slots
-
-    return choose_embedder(load_slots(config))
-
-
-def configured_models(config: str | None) -> Models | None:
-    """Who asks models, where one can be asked to classify and what that takes is installed; else None."""
-    from turnout.models.slot import load_slots
-
-    slots = load_slots(config)
-    if slots.classifier is None:
-        return None
-    try:
-        from turnout.models.ask import Models
-        from turnout.net.client import Client
-    except ImportError:
-        return None
-
-    return Models(slots, Client(slots.egress))
 
 
 def decide(router: Router, query: Query, *, local: bool, models: Models | None = None) -> Decision:

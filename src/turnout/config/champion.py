@@ -23,6 +23,7 @@ import msgspec
 from msgspec import Struct
 
 from turnout.core.errors import ConfigError, Problem, ShelfError
+from turnout.core.profile import Profile
 from turnout.core.registry import kinds
 from turnout.layers.artefact import MANIFEST, MOST_MANIFEST_BYTES
 from turnout.text.file import read_bytes, reason_of
@@ -41,6 +42,10 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _DIGEST = re.compile(r"[0-9a-f]{8,64}")
 # The file that names the champion is one line.
 CHAMPION_BYTES = 4096
+
+
+class IdleModelWarning(UserWarning):
+    """A trained model was chosen to serve and cannot run."""
 
 
 class ModelSummary(Struct, frozen=True):
@@ -197,18 +202,41 @@ def _folder(tree: Tree, layer: str, entry: Mapping[str, Any], beside: File | Non
     return find_model(tree, layer, pinned if isinstance(pinned, str) else None)
 
 
+def absent_models(profile: Profile) -> dict[str, str]:
+    """The layers of a profile whose trained model does not serve, and why."""
+    absent = {place.id: place.absent for place in profile.layers if place.call is None}
+    return {layer: absent[layer] for layer, _ in _takers(profile.resolved) if layer in absent}
+
+
+def idle_models(profile: Profile) -> list[str]:
+    """A sentence on every trained model that was chosen to serve this profile, by a promotion or by the profile
+    itself, and cannot run. One that came with Turnout was not chosen: without it, the other layers decide."""
+    absent, tree = absent_models(profile), profile.resolved
+    whose = f"profile {profile.name!r}: the trained model of layer"
+    return [
+        f"{whose} {layer!r} cannot run, so the layer passes: {absent[layer]}"
+        for layer, entry in _takers(tree)
+        if layer in absent and (entry.get("model") or entry.get(FIELD) or _is_promoted(tree, layer))
+    ]
+
+
+def _is_promoted(tree: Mapping[str, Any], layer: str) -> bool:
+    names = [name for name in _names(tree) if is_name(name) and is_name(layer)]
+    return any(champion_digest(name, layer) != SHIPPED for name in names)
+
+
 def takes_model(entry: Mapping[str, Any]) -> bool:
     """Whether the kind of a layer's table serves a trained model."""
     kind = kinds().get(str(entry.get("kind")))
     return kind is not None and FIELD in kind.config.__struct_fields__
 
 
-def _takers(tree: Tree) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _takers(tree: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     entries = tree.get("layers")
     for entry in entries if isinstance(entries, list) else ():
         if isinstance(entry, dict) and takes_model(entry):
             yield layer_id(entry), entry
 
 
-def _names(tree: Tree) -> list[str]:
+def _names(tree: Mapping[str, Any]) -> list[str]:
     return [name for name in (tree.get("name"), tree.get("extends")) if isinstance(name, str)]

@@ -15,6 +15,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from turnout.config.champion import idle_models
 from turnout.config.load import shipped
 from turnout.config.reload import LiveRouter
 from turnout.config.settings import settings_file
@@ -72,6 +73,8 @@ class Runtime:
         learn(slots)
         self.models = Models(slots, Client(slots.egress))
         self.profile = self._default(self.models)
+        self._idle: dict[str, list[str]] = {}
+        """What was last said of each profile's trained models that cannot run."""
         self._live = {self.profile: self._load(self.profile, self.models)}
         """What follows the files of each profile in use."""
         self._routers = _routers(self._live)
@@ -90,7 +93,12 @@ class Runtime:
 
     def _load(self, name: str, models: Models) -> LiveRouter:
         embedder = choose_embedder(models.slots, models.client)
-        return LiveRouter(name, config=self.config, models=models, embedder=embedder)
+        live = LiveRouter(name, config=self.config, models=models, embedder=embedder)
+        idle = idle_models(live.router.profile)
+        if idle and idle != self._idle.get(name):
+            log.warning("%s", "; ".join(idle))
+        self._idle[name] = idle
+        return live
 
     @property
     def router(self) -> Router:

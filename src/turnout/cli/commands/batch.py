@@ -10,8 +10,8 @@ from typing import Annotated
 from cyclopts import Parameter
 from rich.text import Text
 
-from turnout.config.load import load_profile
 from turnout.core.errors import QueryError
+from turnout.runtime.load import load_profile
 
 from ..draw.outcome import spell, style_of
 from ..draw.screen import console, counted, glyphs_for, visible
@@ -47,7 +47,7 @@ def batch(
     count = workers_for(workers)
     if STDIN not in (source, out) and _is_same(source, out):
         raise QueryError(f"{out} is the input itself: name another file with -o")
-    load_profile(profile, config=config)  # a mistake in it is reported once, here, not by every worker
+    load_profile(profile, config=config, local=True)  # a mistake in it is reported once, here, not by every worker
     started = time.perf_counter()
     tally = EMPTY
     with reading(source) as (rows, size), writing(out) as file:

@@ -13,11 +13,12 @@ from rich.table import Table
 from rich.text import Text
 
 from turnout.config.cases import Case, Result, read_cases, run_cases
-from turnout.config.load import find, load_profile, read_chain
+from turnout.config.load import find, read_chain
 from turnout.core.errors import ConfigError, QueryError, UnknownProfile
 from turnout.core.profile import Profile
 from turnout.core.router import Router
 from turnout.explain.explanation import codes_of
+from turnout.runtime.load import load_profile
 
 from ..draw.screen import console, counted, glyphs_for, visible
 from ..draw.shape import Rail, columns
@@ -44,14 +45,12 @@ def check(
     ] = False,
     config: ConfigOption = None,
 ) -> int:
-    from turnout.models.embed import find_embedder
-
     screen = console()
     path = find(profile)
     if not path.is_file():
         raise QueryError(f"{path}: there is no such file")
     try:
-        loaded = load_profile(profile, config=config, embedder=find_embedder())
+        loaded = load_profile(profile, config=config, local=True)
         rows = _cases(profile, cases[0] if cases else None) if cases is not None else None
     except UnknownProfile:
         raise

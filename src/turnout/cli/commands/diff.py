@@ -8,9 +8,9 @@ from typing import Annotated, Any
 import msgspec
 from cyclopts import Parameter
 
-from turnout.config.load import load_profile
 from turnout.core.errors import QueryError
 from turnout.core.profile import Profile
+from turnout.runtime.load import load_profile
 
 from ..compare import Comparison, ComparisonJob, compare_chunk, logged_lines
 from ..draw.compare import draw_comparison
@@ -58,17 +58,14 @@ def diff(
     workers: WorkersOption = None,
     where: TenantOptions = TenantOptions(),
 ) -> int:
-    from turnout.models.embed import find_embedder
-
     count, config = workers_for(workers), where.config
     if limit < 0:
         raise QueryError(f"--limit {limit}: at least 0 is needed")
     old, new, source = _sort_out(what, profile, from_log=from_log)
     span = span_of(since, until)
     # Mistakes in either profile are reported once, here, not by every worker.
-    embedder = find_embedder()
-    before = None if old is None else load_profile(old, config=config, embedder=embedder)
-    after = load_profile(new, config=config, embedder=embedder)
+    before = None if old is None else load_profile(old, config=config, local=True)
+    after = load_profile(new, config=config, local=True)
     found = Comparison(limit)
     job = ComparisonJob(old, new, config, field, limit)
     empty = ""

@@ -15,21 +15,23 @@ from typing import Literal, NamedTuple
 from rich.text import Text
 
 from turnout import __version__
+from turnout.config.champion import idle_models
 from turnout.config.document import read
 from turnout.config.learning import learn_settings
 from turnout.config.load import load_profile, shipped
 from turnout.config.reload import LiveRouter
 from turnout.config.settings import settings_file, store_settings
 from turnout.core.errors import ConfigError, EmbedderError, NoLogYet, StoreError
+from turnout.core.profile import Profile
 from turnout.core.registry import GROUP, kinds
 from turnout.models.slot import load_slots
+from turnout.runtime.load import open_embedder, open_models
 from turnout.web.key import pepper_file, read_pepper
 from turnout.web.settings import server_settings
 
 from ..draw.finding import BAD, draw_findings
 from ..draw.screen import console, counted
 from ..option import ConfigOption
-from ..question import configured_models
 from ..stored import reading_log
 
 # Of the name of a user's own profile.
@@ -146,13 +148,11 @@ def _problems_of_settings(path: File) -> Iterator[str]:
 
 
 def _profiles(config: str | None) -> Iterator[Diagnosis]:
-    from turnout.models.embed import find_embedder
-
     missing: dict[str, list[str]] = {}
-    models = None if config == "" else configured_models(config)
+    models = None if config == "" else open_models(config)
     embedder = None
     try:
-        embedder = find_embedder()
+        embedder = open_embedder(config)
     except EmbedderError as error:
         yield Diagnosis("broken", "embedder", str(error), "turnout-build-minilm")
     for name in shipped():
@@ -165,6 +165,7 @@ def _profiles(config: str | None) -> Iterator[Diagnosis]:
             continue
         fine = f"{counted(len(profile.routes), 'route')}, {counted(len(profile.layers), 'layer')}, {profile.hash}"
         yield Diagnosis("ok", name, "\n".join([fine, *profile.remarks]))
+        yield from _idle(profile)
         for place in profile.layers:
             if place.call is None:
                 missing.setdefault(place.kind, []).append(name)
@@ -187,17 +188,29 @@ def _profiles(config: str | None) -> Iterator[Diagnosis]:
 
 def _own_profiles(config: str | None) -> Iterator[Diagnosis]:
     """The profiles that [server] names, as a server would serve them: with their golden cases."""
+    embedder = None
+    with contextlib.suppress(EmbedderError):  # it was said already
+        embedder = open_embedder(config)
     settings = server_settings(config)
     for name in dict.fromkeys((*((settings.profile,) if settings.profile else ()), *settings.profiles)):
         if name in shipped():
             continue
         subject = os.path.basename(name)[:SUBJECT_CHARACTERS]  # a whole path would leave no room for what is said of it
         try:
-            profile = LiveRouter(name, config=config, models=configured_models(config)).router.profile
+            live = LiveRouter(name, config=config, models=open_models(config), embedder=embedder)
         except ConfigError as error:
             yield Diagnosis("broken", subject, str(error), "correct what it says, or take it out of [server]")
         else:
+            profile = live.router.profile
             yield Diagnosis("ok", subject, "\n".join([f"as [server] says, {profile.hash}", *profile.remarks]))
+            yield from _idle(profile)
+
+
+def _idle(profile: Profile) -> Iterator[Diagnosis]:
+    """The trained models that should serve and cannot run."""
+    for said in idle_models(profile):
+        advice = f"do what it says, or turnout student rollback -p {profile.name}"
+        yield Diagnosis("broken", "student", said, advice)
 
 
 def _secrets() -> Iterator[Diagnosis]:

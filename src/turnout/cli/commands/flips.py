@@ -9,10 +9,11 @@ import msgspec
 from cyclopts import Parameter
 
 from turnout.config.cases import read_cases
-from turnout.config.load import load, read_chain
+from turnout.config.load import read_chain
 from turnout.core.errors import NoLogYet, QueryError
 from turnout.core.query import Query
 from turnout.core.router import Router
+from turnout.runtime.load import load_profile
 from turnout.store.flip import HISTORIES, Flip, FlipCount, FlipRate, Question, logged_questions, measure, note_flips
 
 from ..draw.screen import Glyphs, console, counted, glyphs_for, visible, write_json
@@ -66,9 +67,7 @@ def flips(
     for option, number in (("--histories", histories), ("--questions", most)):
         if number < 1:
             raise QueryError(f"{option} {number}: at least 1 is needed")
-    from turnout.models.embed import find_embedder
-
-    router = load(profile, config=config, embedder=find_embedder())
+    router = Router(load_profile(profile, config=config, local=True))
     span = span_of(since, until)
     golden = _golden(profile)
     with contextlib.ExitStack() as opened:

@@ -7,7 +7,8 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from turnout.config.load import find, load_profile, read_chain, shipped
+from turnout.config.load import find, read_chain, shipped
+from turnout.runtime.load import load_profile
 
 from ..draw.profile_page import page
 from ..draw.screen import console, glyphs_for, width_of, write_json
@@ -64,9 +65,7 @@ def show(
 
     With --json: {"name", "hash", "file", "remarks", "profile"}, the last being everything it says.
     """
-    from turnout.models.embed import find_embedder
-
-    profile = load_profile(name, config=config, embedder=find_embedder())
+    profile = load_profile(name, config=config, local=True)
     if json:
         whole = {"name": profile.name, "hash": profile.hash, "file": str(find(name)), "remarks": profile.remarks}
         write_json({**whole, "profile": profile.resolved})
