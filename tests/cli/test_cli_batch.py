@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import turnout
-from turnout.cli import rows
 from turnout.cli.commands import batch
-from turnout.cli.rows import BatchJob, LineChunk, chunks, decide_chunk, spread
+from turnout.runtime import rows
+from turnout.runtime.rows import BatchJob, LineChunk, chunks, decide_chunk, spread
 
 Run = Callable[..., Any]
 JOB = BatchJob("tiers", "", "text")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import turnout
-from turnout.cli.rows import read_row, text_of
+from turnout.runtime.rows import read_row, text_of
 from turnout.store import open_store
 
 Run = Callable[..., Any]

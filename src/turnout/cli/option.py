@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import os
 import shlex
 from contextlib import AbstractContextManager
@@ -13,7 +14,7 @@ from cyclopts import Parameter
 from .draw.screen import visible
 
 if TYPE_CHECKING:
-    from turnout.store import Records, Span
+    from turnout.store import Records, Span, Store
     from turnout.store.store import StoreReader
 
 # It takes any text and answers what most people ask of a router first: which model.
@@ -147,11 +148,17 @@ class StoreOptions:
     db: DbOption = None
     config: ConfigOption = None
 
-    def open(self, *, create: bool = False) -> AbstractContextManager[StoreReader]:
-        """The log, open. Raises NoLogYet where there is none and none is to be made."""
-        from .stored import reading_log, writing_log
+    def open(self) -> AbstractContextManager[StoreReader]:
+        """The log, open to be read. Raises NoLogYet where there is none."""
+        from turnout.runtime.log import reading_log
 
-        return writing_log(self.db, self.config, create=True) if create else reading_log(self.db, self.config)
+        return reading_log(self.db, self.config, start=self.hint("route", "a question"))
+
+    def open_to_write(self, *, create: bool) -> AbstractContextManager[Store]:
+        """The log, open to be written, too. Raises NoLogYet where there is none and none is to be made."""
+        from turnout.runtime.log import writing_log
+
+        return writing_log(self.db, self.config, create=create, start=self.hint("route", "a question"))
 
     def hint(self, *words: str) -> str:
         """A command about this log, as it can be typed here."""
@@ -202,3 +209,11 @@ class SpanOptions:
 def hint(*words: str) -> str:
     """A command as it can be typed: what the shell would take apart is quoted."""
     return visible(shlex.join(("turnout", *words)))
+
+
+def user_name() -> str:
+    """Who runs the command, as feedback and history name them."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):  # a container without a name for its user
+        return f"uid {os.getuid()}"

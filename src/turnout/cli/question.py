@@ -18,6 +18,7 @@ from turnout.core.errors import QueryError
 from turnout.core.query import MAX_CHARACTERS, Query, Turn
 from turnout.core.router import Router
 from turnout.runtime.load import load_profile, open_models
+from turnout.text.json import UNREADABLE
 
 from .option import (
     DEFAULT_PROFILE,
@@ -36,26 +37,11 @@ if TYPE_CHECKING:
 STDIN = "\0-"
 """How a lone `-` travels through the parser, which would take it for an option. No real argument can hold a NUL."""
 
-UNREADABLE = (msgspec.DecodeError, UnicodeError, RecursionError)
-"""What reading a stranger's JSON may raise: not JSON or not the right shape, not UTF-8, nested too deeply."""
-
 # UTF-8 needs at most four bytes a character; one more byte tells too long from just long enough.
 _MAX_BYTES = 4 * MAX_CHARACTERS + 1
 # What Python makes of bytes on the command line that are not UTF-8; such characters can be neither matched nor stored.
 _LONE = re.compile("[\ud800-\udfff]")
-# Every escape of a JSON text, one after the other, so that a backslash that is itself escaped begins none.
-_escapes = re.compile(
-    rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})|\\.", re.DOTALL
-)
 _encode_line = msgspec.json.Encoder().encode
-
-
-def why_unreadable(error: Exception, data: bytes | msgspec.Raw) -> str:
-    """What is wrong with a stranger's JSON; half a surrogate pair is named, which the decoder calls truncated."""
-    lone = next((found[1] for found in _escapes.finditer(bytes(data)) if found[1]), None)
-    if lone is None:
-        return str(error)
-    return f"it has the lone surrogate {lone.decode()}, half of a character: write both halves or none"
 
 
 @Parameter(name="*")

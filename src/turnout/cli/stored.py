@@ -5,58 +5,25 @@ A command that reads does not create: where there is no log yet it says so, and 
 
 from __future__ import annotations
 
-import logging
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
 
-from turnout.config.settings import store_settings, store_url
-from turnout.core.errors import NoLogYet, TurnoutError, UnknownDecision, suggest
-from turnout.store import Logged, Records, Span, Store, open_store
+from turnout.core.errors import TurnoutError, UnknownDecision, suggest
+from turnout.store import Logged, Records, Span
 from turnout.store.records import AllRecords
-from turnout.store.sqlite import Sqlite
 from turnout.store.stats import FOREVER_MS
-from turnout.store.store import StoreReader, connect, open_reader
+from turnout.store.store import StoreReader
+from turnout.text.count import counted
 
-from .draw.screen import counted, visible
+from .draw.screen import visible
 from .option import OperatorOptions, StoreOptions
 
 _AGO = re.compile(r"(\d{1,6})\s*([smhdw])")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-
-
-@contextmanager
-def reading_log(db: str | None, config: str | None = None) -> Iterator[StoreReader]:
-    """The decision log, open to be read. Raises NoLogYet where there is none."""
-    quiet()
-    require_log(db, config)
-    with open_reader(db, config=config) as store:
-        yield store
-
-
-@contextmanager
-def writing_log(db: str | None, config: str | None = None, *, create: bool = False) -> Iterator[Store]:
-    """The decision log, open to be written too. Raises NoLogYet where there is none and none is to be made."""
-    quiet()
-    if not create:
-        require_log(db, config)
-    with open_store(db, config=config) as store:
-        yield store
-
-
-def require_log(db: str | None, config: str | None) -> None:
-    backend, spool = connect(store_url(db, store_settings(config)))
-    if isinstance(backend, Sqlite) and not backend.path.exists() and not any(spool.glob("*.spool")):
-        raise NoLogYet(visible(backend.where), StoreOptions(db, config).hint("route", "a question"))
-
-
-def quiet() -> None:
-    """What the journal tells a log file, a command says itself, once."""
-    logging.getLogger("turnout.store").addHandler(logging.NullHandler())
 
 
 def span_of(since: str | None, until: str | None) -> Span:

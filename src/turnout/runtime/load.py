@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 import warnings
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from turnout.config import load as files
 from turnout.config.champion import IdleModelWarning, absent_models, idle_models
 from turnout.core.embed import Embeds
+from turnout.core.errors import LearnError
 from turnout.core.model import Asks
 from turnout.core.profile import Profile
 from turnout.models.embed import find_embedder
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from turnout.models.ask import Models
 
 EMBEDDER_SLOT = "embedder"
+EmbedderChoice = Literal["auto", "none", "minilm", "remote"]
 
 
 def load_profile(
@@ -68,3 +70,22 @@ def open_models(config: str | os.PathLike[str] | None) -> Models | None:
     except ImportError:  # the packages of the extra `serve` are not installed
         return None
     return Models(slots, Client(slots.egress))
+
+
+def choose_embedder(choice: EmbedderChoice, config: str | None) -> Embeds | None:
+    """The embedder to train with."""
+    if choice == "none":
+        return None
+    if choice != "remote":
+        installed = find_embedder()
+        if installed is None and choice == "minilm":
+            raise LearnError("no embedder is installed here: turnout-build-minilm, or --embedder none")
+        return installed
+    try:
+        from turnout.models.remote import remote_embedder
+    except ImportError as error:
+        raise LearnError(f"asking a server for vectors needs {error.name}: pip install 'turnout[serve]'") from None
+    remote = remote_embedder(load_slots(config))
+    if remote is None:
+        raise LearnError("no server makes vectors: turnout models set embedder PROVIDER/MODEL, or --embedder minilm")
+    return remote

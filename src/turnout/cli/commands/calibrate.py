@@ -12,8 +12,9 @@ from cyclopts import Parameter
 
 from turnout.core.errors import QueryError
 from turnout.core.profile import Profile
+from turnout.text.count import counted
 
-from ..draw.screen import Glyphs, console, counted, glyphs_for, visible, width_of, write_json
+from ..draw.screen import Glyphs, console, glyphs_for, visible, width_of, write_json
 from ..draw.shape import Rail, bar
 from ..labelled import ModelOption, read_share, told
 from ..option import DEFAULT_PROFILE, ConfigOption, JsonOption, ProfileOption, hint
@@ -27,19 +28,11 @@ if TYPE_CHECKING:
 
     from turnout.learn.calibrate import Calibration
     from turnout.learn.gate import Count, GateChoice, GatePoint
-    from turnout.learn.trial import Trial
+    from turnout.runtime.estimate import QuestionCost
 
 # Points of the curve on the screen; --json has all of them.
 SHOWN = 10
 BAR = 24
-
-
-class Cost(msgspec.Struct, frozen=True):
-    """What a question that goes on costs, as far as anybody knows."""
-
-    layer: str
-    usd: float | None
-    deadline_ms: float
 
 
 def calibrate(
@@ -79,6 +72,7 @@ def calibrate(
         raise QueryError("labelled questions are read from a file: write what you pipe in into one, and name that")
     with needing_learn():
         from turnout.learn.calibrate import calibrate as choose
+        from turnout.runtime.estimate import cost_of_rest
     options = ["-p", profile, "--max-error", max_error, "--confidence", confidence, "--seed", str(seed)]
     options += ["--model", model] if model is not None else []
     with progressing("questions") as progress:
@@ -95,7 +89,7 @@ def calibrate(
             config=config,
             progress=progress,
         )
-    cost = cost_of(found.profile, found.trial, config)
+    cost = cost_of_rest(found.profile, found.trial.texts, config)
     if json:
         write_json(msgspec.json.encode(_form(found, cost)))
     else:
@@ -103,32 +97,7 @@ def calibrate(
     return 0 if found.choice.gates is not None else 1
 
 
-def cost_of(profile: Profile, trial: Trial, config: str | None) -> Cost | None:
-    """The layer that takes what local layers do not decide, and its price; None where the fallback does."""
-    from turnout.config.check import layer_id, own_keys
-    from turnout.layers.llm import LlmConfig, system_prompt
-    from turnout.learn.trial import is_network
-    from turnout.models.price import Usage, cost_usd
-    from turnout.models.slot import load_slots
-    from turnout.text.tokens import estimate
-
-    place = next((place for place in profile.layers if is_network(place)), None)
-    if place is None:
-        return None
-    usd = None
-    if place.kind == "llm.v1":
-        entry = next(entry for entry in profile.resolved["layers"] if layer_id(entry) == place.id)
-        asked = msgspec.convert(own_keys(entry), LlmConfig)
-        slots = load_slots(config)
-        slot = slots.by_id(asked.model) if asked.model else slots.find(asked.slot)
-        if slot is not None and slot.usable and slot.provider != "demo":
-            longest = sorted(min(len(text), asked.characters) for text in trial.texts)
-            units = len(system_prompt(asked, profile.routes)) + longest[len(longest) // 2]
-            usd = cost_usd(slot, Usage(estimate(units), asked.max_tokens))
-    return Cost(place.id, usd, place.deadline_ms)
-
-
-def _form(found: Calibration, cost: Cost | None) -> Any:
+def _form(found: Calibration, cost: QuestionCost | None) -> Any:
     from turnout.learn.calibrate import changed_gates, spell_settings
 
     profile, choice, provenance = found.profile, found.choice, found.provenance
@@ -184,7 +153,7 @@ def _counted(count: Count) -> dict[str, Any]:
 # --- on the screen
 
 
-def _print(found: Calibration, cost: Cost | None, *, asked: str | None) -> None:
+def _print(found: Calibration, cost: QuestionCost | None, *, asked: str | None) -> None:
     from rich.text import Text
 
     from turnout.learn.calibrate import changed_gates, overriding, spell_settings
@@ -328,7 +297,7 @@ def _layers(profile: Profile, choice: GateChoice, glyphs: Glyphs) -> Table:
     return grid
 
 
-def _rest(share: float, before: float, cost: Cost | None) -> list[str]:
+def _rest(share: float, before: float, cost: QuestionCost | None) -> list[str]:
     if cost is None:
         return [f"{share:.1%} go to the fallback (before: {before:.1%})"]
     lines = [

@@ -19,8 +19,9 @@ from turnout.core.profile import Profile
 from turnout.core.router import Router
 from turnout.explain.explanation import codes_of
 from turnout.runtime.load import load_profile
+from turnout.text.count import counted
 
-from ..draw.screen import console, counted, glyphs_for, visible
+from ..draw.screen import console, glyphs_for, visible
 from ..draw.shape import Rail, columns
 from ..option import DEFAULT_PROFILE, ConfigOption, ProfileArgument
 

@@ -15,8 +15,9 @@ from rich.text import Text
 from turnout.config.load import shipped
 from turnout.store.report import RuleReport
 from turnout.store.report import report as rule_reports
+from turnout.text.count import counted
 
-from ..draw.screen import Glyphs, console, counted, glyphs_for, quoted, visible, write_json
+from ..draw.screen import Glyphs, console, glyphs_for, quoted, visible, write_json
 from ..draw.shape import Rail
 from ..option import JsonOption, SpanOptions, TenantOptions, hint
 from ..stored import clock, nothing_there

@@ -12,17 +12,18 @@ from rich.text import Text
 
 from turnout.config.settings import StoreSettings, store_settings, store_url
 from turnout.core.errors import NoLogYet, QueryError
+from turnout.runtime.log import quiet
 from turnout.store import copy, retention, verify
 from turnout.store.backend import Backend
 from turnout.store.migrate import Migration
 from turnout.store.sqlite import Sqlite
 from turnout.store.store import bring_up, connect
+from turnout.text.count import counted
 
 from ..draw.finding import BAD, draw_findings
-from ..draw.screen import console, counted, visible, write_json
+from ..draw.screen import console, visible, write_json
 from ..draw.shape import Rail, columns
 from ..option import JsonOption, StoreOptions, hint
-from ..stored import quiet
 from ..stream import progressing
 from ..table import examples_of
 

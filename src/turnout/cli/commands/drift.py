@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 from cyclopts import Parameter
 
-from ..draw.screen import console, counted, glyphs_for, visible, write_json
-from ..option import DEFAULT_PROFILE, ConfigOption, DbOption, JsonOption, ProfileOption, SinceOption, TenantOption, hint
-from ..stored import moment, reading_log
+from turnout.text.count import counted
+
+from ..draw.screen import console, glyphs_for, visible, write_json
+from ..option import DEFAULT_PROFILE, JsonOption, ProfileOption, SinceOption, TenantOptions, hint
+from ..stored import moment
 from .promote import LayerOption, embedder_here, needing_learn
 
 if TYPE_CHECKING:
@@ -31,20 +33,18 @@ def drift(
             metavar="WHEN",
         ),
     ] = None,
-    tenant: TenantOption = "",
     json: JsonOption = False,
-    db: DbOption = None,
-    config: ConfigOption = None,
+    where: TenantOptions = TenantOptions(),
 ) -> int:
     with needing_learn():
         from turnout.learn.contest import open_serving
         from turnout.learn.drift import LEAST, measure_drift
-    serving = open_serving(profile, layer=layer, embedder=embedder_here(), config=config)
-    with reading_log(db, config) as store:
+    serving = open_serving(profile, layer=layer, embedder=embedder_here(), config=where.config)
+    with where.open() as store:
         found, begin = measure_drift(
             serving,
             store,
-            tenant=tenant,
+            tenant=where.tenant,
             since_ms=moment(since, "--since") if since is not None else None,
             against_ms=moment(against, "--against") if against is not None else 0,
         )

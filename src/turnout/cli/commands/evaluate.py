@@ -9,8 +9,9 @@ import msgspec
 from cyclopts import Parameter
 
 from turnout.core.errors import QueryError
+from turnout.text.count import counted
 
-from ..draw.screen import Glyphs, console, counted, glyphs_for, visible, width_of, write_json
+from ..draw.screen import Glyphs, console, glyphs_for, visible, width_of, write_json
 from ..draw.shape import Rail
 from ..option import DEFAULT_PROFILE, ConfigOption, JsonOption, ProfileOption
 from ..question import STDIN

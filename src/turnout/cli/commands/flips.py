@@ -14,22 +14,21 @@ from turnout.core.errors import NoLogYet, QueryError
 from turnout.core.query import Query
 from turnout.core.router import Router
 from turnout.runtime.load import load_profile
+from turnout.runtime.rows import chunks, read_row, text_of
 from turnout.store.flip import HISTORIES, Flip, FlipCount, FlipRate, Question, logged_questions, measure, note_flips
+from turnout.text.count import counted
 
-from ..draw.screen import Glyphs, console, counted, glyphs_for, visible, write_json
+from ..draw.screen import Glyphs, console, glyphs_for, visible, write_json
 from ..option import (
     DEFAULT_PROFILE,
-    ConfigOption,
-    DbOption,
     FieldOption,
     JsonOption,
     ProfileOption,
     SinceOption,
-    TenantOption,
+    TenantOptions,
     UntilOption,
 )
-from ..rows import chunks, read_row, text_of
-from ..stored import span_of, writing_log
+from ..stored import span_of
 from ..stream import progressing, reading
 from .contract import quote
 
@@ -59,30 +58,28 @@ def flips(
     seed: Annotated[int, Parameter(name="--seed", help="The same seed makes the same histories.", metavar="N")] = 0,
     since: SinceOption = None,
     until: UntilOption = None,
-    tenant: TenantOption = "",
     json: JsonOption = False,
-    db: DbOption = None,
-    config: ConfigOption = None,
+    where: TenantOptions = TenantOptions(),
 ) -> int:
     for option, number in (("--histories", histories), ("--questions", most)):
         if number < 1:
             raise QueryError(f"{option} {number}: at least 1 is needed")
-    router = Router(load_profile(profile, config=config, local=True))
+    router = Router(load_profile(profile, config=where.config, local=True))
     span = span_of(since, until)
     golden = _golden(profile)
     with contextlib.ExitStack() as opened:
-        store = None
+        store, tenant = None, where.tenant
         questions: list[Question] = []
-        where = "its golden cases"
+        origin = "its golden cases"
         if source is not None:
-            questions, where = _read(source, field), "a file"
+            questions, origin = _read(source, field), "a file"
         else:
             with contextlib.suppress(NoLogYet):
-                store = opened.enter_context(writing_log(db, config))
-                records = store.records(tenant)
+                store = opened.enter_context(where.open_to_write(create=False))
+                records = store.records(where.tenant)
                 tenant = records.tenant
                 questions = logged_questions(records, router.profile.name, span=span, most=most)
-                where = "the log" if questions else where
+                origin = "the log" if questions else origin
             questions = questions or golden
         if not questions:
             raise QueryError(f"{profile}: no question to measure with, in the log or as golden cases: add --from FILE")
@@ -90,10 +87,10 @@ def flips(
             found = measure(router, questions, quoted=golden, histories=histories, seed=seed, progress=progress)
         noted = note_flips(store.journal, router.profile, tenant, questions, found.found) if store is not None else 0
     if json:
-        head = {"profile": router.profile.name, "profile_hash": router.profile.hash, "source": where, "seed": seed}
+        head = {"profile": router.profile.name, "profile_hash": router.profile.hash, "source": origin, "seed": seed}
         write_json(msgspec.json.encode({**head, **_form(found), "noted": noted}))
     else:
-        _print_flips(console(), router, found, where, histories, noted)
+        _print_flips(console(), router, found, origin, histories, noted)
     return 1 if found.alone.flips else 0
 
 

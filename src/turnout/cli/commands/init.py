@@ -15,12 +15,13 @@ from turnout.config.load import shipped
 from turnout.config.propose import Example
 from turnout.config.starter import DEMONSTRATION, MissedExample, Starter, make_starter
 from turnout.core.errors import QueryError
+from turnout.runtime.rows import chunks, read_row, text_of
+from turnout.text.count import counted
 
-from ..draw.screen import Glyphs, console, counted, glyphs_for, quoted, visible, width_of
+from ..draw.screen import Glyphs, console, glyphs_for, quoted, visible, width_of
 from ..draw.shape import Rail, columns
 from ..option import hint
 from ..question import STDIN, clean
-from ..rows import chunks, read_row, text_of
 from ..stream import reading
 
 _name = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*").fullmatch

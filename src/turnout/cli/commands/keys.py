@@ -15,8 +15,9 @@ from rich.table import Table
 
 from turnout.core.errors import NoLogYet, TurnoutError, suggest
 from turnout.store.keys import Key
+from turnout.text.count import counted
 
-from ..draw.screen import console, counted, visible, width_of, write_json
+from ..draw.screen import console, visible, width_of, write_json
 from ..draw.shape import Rail
 from ..option import DEFAULT_PROFILE, JsonOption, StoreOptions
 from ..stored import dollars
@@ -126,7 +127,7 @@ def create(
         created_ms=now,
         **_fields(rights.given(now)),
     )
-    with where.open(create=True) as store:
+    with where.open_to_write(create=True) as store:
         first = not store.keys.any()
         store.keys.add(key)
     if json:

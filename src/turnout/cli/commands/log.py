@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 import time
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from itertools import islice
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 from cyclopts import Parameter
 
-from turnout.core.errors import NoLogYet, QueryError, StoreUnavailable, UnknownDecision
-from turnout.store import Logged, Records, Span
-from turnout.store.records import FIRST, PAGE
+from turnout.core.errors import NoLogYet, QueryError
+from turnout.store import Logged
+from turnout.store.follow import Follower, LogFilter
 
 from ..draw.log import DecisionLines
 from ..draw.outcome import HOW, WHO
@@ -25,28 +24,10 @@ from ..stored import left_out, nothing_there, row_form
 LATEST = 20
 # How often a follower looks.
 LOOK_S = 0.5
-# Processes commit in groups, so a decision may become visible after one with a later id; hardly ever this much after.
-OVERLAP_S = 2.0
 
 FollowOption = Annotated[
     bool, Parameter(name=("--follow", "-f"), negative=(), show_default=False, help="Go on, as decisions come in.")
 ]
-
-
-class LogFilter(NamedTuple):
-    """What the options ask for."""
-
-    span: Span
-    profile: str | None
-    by: str | None
-    route: str | None
-    outcome: str | None
-    session: str | None
-    contains: str | None
-    key: str | None = None
-
-    def read(self, records: Records, *, above: str = FIRST, oldest_first: bool = False) -> Iterator[Logged]:
-        return records.decisions(**self._asdict(), above=above, oldest_first=oldest_first)
 
 
 def log(
@@ -73,9 +54,9 @@ def log(
     names = (by, route, _letters(outcome), _session(session), text, where.key)
     wanted = LogFilter(which.span(), which.profile, *names)
     try:
-        with where.open(create=follow) as store:
+        with where.open_to_write(create=True) if follow else where.open() as store:
             records = where.records(store)
-            follower = Follower(records, wanted) if follow else None
+            follower = Follower(records, wanted, complain) if follow else None
             rows = list(islice(wanted.read(records), limit))[::-1]
             write = _writer(rows, json=json, tenants=where.all_tenants)
             if limit and not rows and follower is None and not json:
@@ -107,53 +88,6 @@ def _letters(outcome: str | None) -> str | None:
 
 def _session(name: str | None) -> str | None:
     return session_name(name) if name is not None and os.path.isfile(name) else name
-
-
-class Follower:
-    """Sees every decision that is committed from now on, once each.
-
-    It asks for whatever is above the id that was the newest a while ago, so a decision that becomes visible late is not
-    missed; what it has seen before it does not see again.
-    """
-
-    def __init__(self, records: Records, wanted: LogFilter, now: Callable[[], float] = time.monotonic) -> None:
-        self.records = records
-        self.wanted = wanted
-        self.now = now
-        page = list(islice(records.decisions(), PAGE))
-        edge = page[0].created_ms - OVERLAP_S * 1000 if page else 0
-        older = (row.id for row in page if row.created_ms < edge)
-        self.above = next(older, FIRST if len(page) < PAGE else page[-1].id)
-        self.seen = {row.id for row in page}
-        self._newest: deque[tuple[float, str]] = deque()
-        self._troubled = False
-
-    def poll(self) -> list[Logged]:
-        """What is new, in order."""
-        try:
-            newest = self._last()
-            rows = list(self.wanted.read(self.records, above=self.above, oldest_first=True))
-        except StoreUnavailable as error:
-            # It may be back the next time; whoever watches is told once.
-            if not self._troubled:
-                complain(f"{error}; still trying")
-            self._troubled = True
-            return []
-        self._troubled = False
-        rows = [row for row in rows if row.id not in self.seen]
-        self.seen.update(row.id for row in rows)
-        now = self.now()
-        self._newest.append((now, newest))
-        while self._newest[0][0] <= now - OVERLAP_S:
-            self.above = max(self.above, self._newest.popleft()[1])
-        self.seen = {ident for ident in self.seen if ident > self.above}
-        return rows
-
-    def _last(self) -> str:
-        try:
-            return self.records.get("last").id
-        except UnknownDecision:
-            return FIRST
 
 
 def _writer(rows: list[Logged], *, json: bool, tenants: bool) -> Callable[[Iterable[Logged]], None]:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import getpass
-import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,9 +11,10 @@ from cyclopts import Parameter
 
 from turnout.config.champion import SHIPPED, shipped_model
 from turnout.core.errors import LearnError
+from turnout.text.count import counted
 
-from ..draw.screen import console, counted, glyphs_for, visible, write_json
-from ..option import DEFAULT_PROFILE, ConfigOption, JsonOption, ProfileOption, hint
+from ..draw.screen import console, glyphs_for, visible, write_json
+from ..option import DEFAULT_PROFILE, ConfigOption, JsonOption, ProfileOption, hint, user_name
 from ..stream import progressing
 
 if TYPE_CHECKING:
@@ -93,7 +92,7 @@ def hold(
             config=config,
             check=check,
             force=force,
-            who=who_is_it(),
+            who=user_name(),
             why=why,
             progress=progress,
         )
@@ -113,14 +112,6 @@ def embedder_here() -> Embeds | None:
     from turnout.models.embed import find_embedder
 
     return find_embedder()
-
-
-def who_is_it() -> str:
-    """Whoever runs the command, as the history names them."""
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError, ImportError):
-        return str(os.getuid()) if hasattr(os, "getuid") else ""
 
 
 def champion_name(found: Promotion | Shadow) -> str:

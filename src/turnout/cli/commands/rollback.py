@@ -13,8 +13,8 @@ from turnout.learn import registry
 from turnout.learn.layer import find_trained
 
 from ..draw.screen import console, glyphs_for, visible, write_json
-from ..option import DEFAULT_PROFILE, ConfigOption, JsonOption, ProfileOption
-from .promote import LayerOption, who_is_it
+from ..option import DEFAULT_PROFILE, ConfigOption, JsonOption, ProfileOption, user_name
+from .promote import LayerOption
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -36,7 +36,7 @@ def rollback(
     config: ConfigOption = None,
 ) -> int:
     name, own = _place(profile, layer)
-    change = None if history else registry.rollback(name, own, who=who_is_it(), why=why)
+    change = None if history else registry.rollback(name, own, who=user_name(), why=why)
     changes = registry.read_history(name, own)
     serving = champion_digest(name, own)
     if json:

@@ -52,9 +52,8 @@ def write_down(decision: Decision, db: str | None, config: str | None) -> None:
     try:
         if not store_settings(config).log_commands:
             return
+        from turnout.runtime.log import quiet
         from turnout.store import open_store
-
-        from ..stored import quiet
 
         quiet()
         with open_store(db, durability="batched", config=config) as store:

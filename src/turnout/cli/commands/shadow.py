@@ -8,20 +8,19 @@ import msgspec
 from cyclopts import Parameter
 
 from turnout.core.errors import QueryError
+from turnout.text.count import counted
 
-from ..draw.screen import console, counted, glyphs_for, visible, write_json
+from ..draw.screen import console, glyphs_for, visible, write_json
 from ..option import (
     DEFAULT_PROFILE,
-    ConfigOption,
-    DbOption,
     JsonOption,
     ProfileOption,
     SinceOption,
-    TenantOption,
+    TenantOptions,
     UntilOption,
     hint,
 )
-from ..stored import reading_log, span_of
+from ..stored import span_of
 from ..stream import progressing
 from .promote import LayerOption, champion_name, embedder_here, needing_learn
 
@@ -49,10 +48,8 @@ def shadow(
     ] = 10_000,
     since: SinceOption = None,
     until: UntilOption = None,
-    tenant: TenantOption = "",
     json: JsonOption = False,
-    db: DbOption = None,
-    config: ConfigOption = None,
+    where: TenantOptions = TenantOptions(),
 ) -> int:
     if limit < 1:
         raise QueryError(f"--limit {limit}: at least 1 is needed")
@@ -60,11 +57,11 @@ def shadow(
         from turnout.config.learning import learn_settings
         from turnout.learn.contest import open_contest
         from turnout.learn.shadow import shadow_log
-    contest = open_contest(profile, layer=layer, digest=model, embedder=embedder_here(), config=config)
+    contest = open_contest(profile, layer=layer, digest=model, embedder=embedder_here(), config=where.config)
     span = span_of(since, until)
-    with reading_log(db, config) as store, progressing("questions") as progress:
-        found, differences = shadow_log(contest, store, tenant=tenant, span=span, most=limit, progress=progress)
-    needed = learn_settings(config).shadow_decisions
+    with where.open() as store, progressing("questions") as progress:
+        found, differences = shadow_log(contest, store, tenant=where.tenant, span=span, most=limit, progress=progress)
+    needed = learn_settings(where.config).shadow_decisions
     if json:
         shares = {"agreement": found.agreement, "old_accuracy": found.old.accuracy, "new_accuracy": found.new.accuracy}
         write_json(msgspec.json.encode({**msgspec.to_builtins(found), **shares, "needed": needed}))

@@ -12,12 +12,13 @@ from rich.text import Text
 from turnout.explain.explanation import Explanation
 from turnout.explain.logged import explain_logged
 from turnout.store import BreachRow, Feedback, Logged, Outcome, Records
+from turnout.text.count import counted
 
 from ..draw.render import fact_table, picture
-from ..draw.screen import Glyphs, console, counted, glyphs_for, visible, width_of, write_json
+from ..draw.screen import Glyphs, console, glyphs_for, visible, width_of, write_json
 from ..draw.shape import Rail
-from ..option import AllTenantsOption, ConfigOption, DbOption, DecisionArgument, JsonOption, TenantOption
-from ..stored import clock, dollars, reading_log, records_with, row_form, unread
+from ..option import AllTenantsOption, DecisionArgument, JsonOption, TenantOptions
+from ..stored import clock, dollars, records_with, row_form, unread
 
 
 class Story(NamedTuple):
@@ -45,13 +46,11 @@ def show(
     /,
     *,
     json: JsonOption = False,
-    tenant: TenantOption = "",
     all_tenants: AllTenantsOption = False,
-    db: DbOption = None,
-    config: ConfigOption = None,
+    where: TenantOptions = TenantOptions(),
 ) -> int:
-    with reading_log(db, config) as store:
-        story = tell(records_with(store, tenant, ident, all_tenants=all_tenants), ident)
+    with where.open() as store:
+        story = tell(records_with(store, where.tenant, ident, all_tenants=all_tenants), ident)
     if json:
         write_json(msgspec.json.encode(story.form()))
         return 0

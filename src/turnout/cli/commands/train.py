@@ -5,33 +5,33 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path as File
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 from cyclopts import Parameter
 
 from turnout.config.learning import learn_settings
 from turnout.config.load import load_profile
-from turnout.core.errors import LearnError, QueryError
+from turnout.core.errors import QueryError
 from turnout.core.profile import Profile
+from turnout.runtime.load import EmbedderChoice, choose_embedder
 from turnout.text.control import escape_json
+from turnout.text.count import counted
 
-from ..draw.screen import console, counted, glyphs_for, visible, write_json
+from ..draw.screen import console, glyphs_for, visible, write_json
 from ..labelled import read_share
-from ..option import DEFAULT_PROFILE, ConfigOption, DbOption, JsonOption, ProfileOption, SinceOption, UntilOption, hint
+from ..option import DEFAULT_PROFILE, JsonOption, ProfileOption, SinceOption, StoreOptions, UntilOption, hint
 from ..question import STDIN
-from ..stored import reading_log, span_of
+from ..stored import span_of
 from ..stream import phases, writing
 from .promote import AcceptOption, LayerOption, needing_learn
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from turnout.core.embed import Embeds
     from turnout.learn.poison.screen import QuarantinedRow
     from turnout.learn.train import Training, TrainingReport
 
-Embedder = Literal["auto", "none", "minilm", "remote"]
 # Less than a hundredth says nothing; more than half is missed in learning.
 LEAST_HELD, MOST_HELD = 0.01, 0.5
 # Rows that were set aside, listed on the screen; --quarantine writes all of them.
@@ -80,7 +80,7 @@ def train(
         Parameter(name="--max-cost", metavar="AMOUNT", help="With --outcomes: the best for this mean cost an answer."),
     ] = None,
     embedder: Annotated[
-        Embedder,
+        EmbedderChoice,
         Parameter(
             name="--embedder",
             help="Sentence vectors beside n-grams: where installed, never, of MiniLM, or of the slot embedder.",
@@ -124,15 +124,15 @@ def train(
         ),
     ] = False,
     json: JsonOption = False,
-    db: DbOption = None,
-    config: ConfigOption = None,
+    where: StoreOptions = StoreOptions(),
 ) -> int:
+    config = where.config
     if promote and out is not None:
         raise QueryError("--promote is for a student on the shelf: leave out --out, or promote it later")
     if STDIN in files:
         raise QueryError("examples are read more than once: write what you pipe in into a file, and name that")
     loaded = load_profile(profile, config=config)
-    vectors = _embedder(embedder, config)
+    vectors = choose_embedder(embedder, config)
     if outcomes is not None:
         if files or from_log:
             raise QueryError("--outcomes trains from that file alone: leave out other files and --from-log")
@@ -149,12 +149,12 @@ def train(
         from turnout.learn.train import find_student
         from turnout.learn.train import train as fit
     own = find_student(loaded, layer)  # before anything is read
-    if if_due and not _is_due(loaded, own, json, db, config):
+    if if_due and not _is_due(loaded, own, where, json=json):
         return 0
     settings = learn_settings(config)
     examples = read_for(loaded, files, seeds=seeds)
     if from_log:
-        with reading_log(db, config) as store:
+        with where.open() as store:
             examples = gather(examples, read_logs(store, loaded, tenant=tenant, span=span_of(since, until)))
     elif since is not None or until is not None or tenant is not None:
         raise QueryError("--since, --until and --tenant choose from the log: say --from-log as well")
@@ -203,43 +203,17 @@ def train(
 # --- whether, and what from
 
 
-def _is_due(profile: Profile, layer: str, json: bool, db: str | None, config: str | None) -> bool:
+def _is_due(profile: Profile, layer: str, where: StoreOptions, *, json: bool) -> bool:
     """Whether training is due, which is said either way."""
     from turnout.learn.due import is_due
 
-    with reading_log(db, config) as store:
-        found = is_due(store, profile.name, learn_settings(config), layer=layer)
+    with where.open() as store:
+        found = is_due(store, profile.name, learn_settings(where.config), layer=layer)
     if json and not found:
         write_json(msgspec.json.encode(found))
     elif not json:
         console().print(f"{'due' if found else 'not due'}: {visible(str(found))}", soft_wrap=True)
     return found.due
-
-
-def _embedder(choice: Embedder, config: str | None) -> Embeds | None:
-    if choice == "none":
-        return None
-    if choice == "remote":
-        return _remote_embedder(config)
-    from turnout.models.embed import find_embedder
-
-    found = find_embedder()
-    if found is None and choice == "minilm":
-        raise LearnError("no embedder is installed here: turnout-build-minilm, or --embedder none")
-    return found
-
-
-def _remote_embedder(config: str | None) -> Embeds:
-    try:
-        from turnout.models.remote import remote_embedder
-    except ImportError as error:
-        raise LearnError(f"asking a server for vectors needs {error.name}: pip install 'turnout[serve]'") from None
-    from turnout.models.slot import load_slots
-
-    found = remote_embedder(load_slots(config))
-    if found is None:
-        raise LearnError("no server makes vectors: turnout models set embedder PROVIDER/MODEL, or --embedder minilm")
-    return found
 
 
 def _kept_back(said: str) -> float:

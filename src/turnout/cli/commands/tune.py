@@ -10,8 +10,9 @@ from cyclopts import Parameter
 
 from turnout.config.load import load_profile
 from turnout.core.errors import QueryError
+from turnout.text.count import counted
 
-from ..draw.screen import console, counted, glyphs_for, visible, write_json
+from ..draw.screen import console, glyphs_for, visible, write_json
 from ..option import DEFAULT_PROFILE, ConfigOption, JsonOption, ProfileOption, hint
 from ..stream import progressing
 from .promote import needing_learn

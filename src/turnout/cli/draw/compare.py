@@ -12,10 +12,11 @@ from rich.table import Table
 from rich.text import Text
 
 from turnout.core.profile import Profile
+from turnout.runtime.diff import Diff, DiffRow, Pair, ranked
+from turnout.text.count import counted
 
-from ..compare import Comparison, Pair, RouteChange, ranked
 from .outcome import spell, style_of
-from .screen import Glyphs, counted, glyphs_for, quoted, say, visible, width_of
+from .screen import Glyphs, glyphs_for, quoted, say, visible, width_of
 from .shape import Rail, bar, columns
 
 # How much of a long question is quoted.
@@ -24,11 +25,11 @@ QUOTED = 160
 BAR = 20
 
 
-def draw_comparison(
+def draw_diff(
     screen: Console,
     old: Profile | None,
     new: Profile,
-    found: Comparison,
+    found: Diff,
     policies: Mapping[str, Mapping[str, tuple[Any, Any]]],
 ) -> None:
     """Of two profiles; without an old one, of what was recorded and what is decided now."""
@@ -58,7 +59,7 @@ def draw_comparison(
         screen.print(Text.assemble(("policy ", "dim"), (visible(route), "bold"), f"  {told}"))
 
 
-def _draw_replay(screen: Console, found: Comparison) -> None:
+def _draw_replay(screen: Console, found: Diff) -> None:
     """Decisions of this very profile, which must come out the same again; then whose the others are."""
     if found.replayed:
         same = f"{counted(found.replayed, 'decision')} of this profile, all the same again"
@@ -71,7 +72,7 @@ def _draw_replay(screen: Console, found: Comparison) -> None:
         screen.print(Text("no decisions to compare with", "yellow"))
 
 
-def list_changes(screen: Console, changes: list[RouteChange], total: int) -> None:
+def list_changes(screen: Console, changes: list[DiffRow], total: int) -> None:
     """The questions with both decisions, and how many are not listed."""
     glyphs, width = glyphs_for(screen), width_of(screen)
     for change in changes:
@@ -86,7 +87,7 @@ def _moved(pairs: Counter[Pair]) -> list[tuple[Pair, int]]:
     return [(pair, count) for pair, count in ranked(pairs) if pair[0] != pair[1]]
 
 
-def _counts(found: Comparison, glyphs: Glyphs) -> Table:
+def _counts(found: Diff, glyphs: Glyphs) -> Table:
     grid = columns("", "", "right", "right", "wrap")
     for title, pairs in (("routes", found.routes), ("outcomes", found.outcomes)):
         for number, (pair, count) in enumerate(_moved(pairs)):
@@ -101,12 +102,12 @@ def _counts(found: Comparison, glyphs: Glyphs) -> Table:
     return grid
 
 
-def _question(change: RouteChange, glyphs: Glyphs) -> Text:
+def _question(change: DiffRow, glyphs: Glyphs) -> Text:
     ident = "" if change.id is None else f"  {visible(str(msgspec.json.decode(change.id)))}"
     return Text.assemble((f"row {change.row:,}{ident}  ", "dim"), quoted(change.text.strip(), QUOTED, glyphs))
 
 
-def _sides(change: RouteChange) -> Table:
+def _sides(change: DiffRow) -> Table:
     """What each of the two chose, by whom, and what fired."""
     grid = columns("", "", "", "", "fold")
     for label, side in (("old", change.old), ("new", change.new)):

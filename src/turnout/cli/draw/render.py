@@ -18,10 +18,11 @@ from turnout.core.decision import Decision
 from turnout.core.policy import Policy
 from turnout.explain.explanation import Explanation, LayerExplanation
 from turnout.explain.question import Question
+from turnout.text.count import counted
 
 from .layer import details, verdict_style
 from .outcome import spell, style_of
-from .screen import Glyphs, counted, say, visible
+from .screen import Glyphs, say, visible
 from .shape import Rail, columns
 
 # Cells that a layer's sign and the track take before its name.

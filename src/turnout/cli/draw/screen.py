@@ -37,11 +37,6 @@ def visible(text: str) -> str:
     return text if text.isascii() and text.isprintable() else text.translate(_SHOWN)
 
 
-def counted(count: int, noun: str) -> str:
-    """`1 row`, `2,000 rows`"""
-    return f"{count:,} {noun}{'s' * (count != 1)}"
-
-
 def make_printable() -> None:
     """Let stdout and stderr write a stand-in for what their encoding lacks.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 from rich import box
 from rich.console import Group, RenderableType
@@ -15,17 +14,16 @@ from rich.text import Text
 
 from turnout.config.champion import SHIPPED
 from turnout.learn.registry import ChampionChange
+from turnout.runtime.traffic import STRETCHES, Backlog, Stretch
 from turnout.store import Bucket, Spent, Stats
 from turnout.store.keys import KeyUse
+from turnout.text.count import counted
 
 from ..stored import dollars
 from .outcome import WHO, spell, style_of
 from .render import elapsed
-from .screen import Glyphs, counted, visible
+from .screen import Glyphs, visible
 from .shape import Rail, bar, columns
-
-if TYPE_CHECKING:
-    from ..commands.stats import Backlog, Stretch
 
 # Rows of the picture; what is older is in the sums below it.
 SHOWN = 31
@@ -164,8 +162,6 @@ def _changed(change: ChampionChange) -> str:
 
 def _every(buckets: tuple[Bucket, ...], stretch: Stretch) -> list[Bucket]:
     """The buckets with those between them in which nothing was decided."""
-    from ..commands.stats import STRETCHES
-
     rows: list[Bucket] = []
     for bucket in buckets:
         # A long silence is not drawn hour by hour.

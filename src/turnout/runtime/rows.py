@@ -23,9 +23,9 @@ from turnout.config.load import load
 from turnout.core.errors import QueryError, TurnoutError, suggest
 from turnout.core.query import Query
 from turnout.core.router import Router
+from turnout.models.embed import find_embedder
 from turnout.text.control import escape_json
-
-from .question import UNREADABLE, why_unreadable
+from turnout.text.json import UNREADABLE, why_unreadable
 
 # A row takes some 15 microseconds: a chunk is then tens of milliseconds of work, against one or two to hand it over.
 CHUNK_ROWS = 1024
@@ -196,8 +196,7 @@ def decide_chunk(job: BatchJob, chunk: LineChunk) -> DecidedRows:
 
 @functools.cache
 def router_of(profile: str, config: str | None) -> Router:
-    from turnout.models.embed import find_embedder
-
+    """Without a word on models that cannot run: the process that began the work has said it."""
     return load(profile, config=config, embedder=find_embedder())
 
 
