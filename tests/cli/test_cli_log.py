@@ -205,7 +205,7 @@ FILTERS = [
 @pytest.mark.parametrize("case", FILTERS, ids=lambda case: case.id)
 def test_filters(case: Filter, some: Store, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     if any("w" in word and word[:-1].isdigit() for word in case.argv):
-        monkeypatch.setattr("turnout.cli.stored.datetime", _At("2026-11-05T00:00"))
+        monkeypatch.setattr("turnout.cli.option.datetime", _At("2026-11-05T00:00"))
     assert [row["question"] for row in logged(run, *case.argv)] == case.found
 
 

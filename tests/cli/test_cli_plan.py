@@ -15,7 +15,7 @@ from turnout.core.profile import Part
 from turnout.core.query import Query, Reading
 from turnout.core.router import Router
 from turnout.core.verdict import Reason, Verdict
-from turnout.explain.live import explain
+from turnout.explain.explanation import explain
 from turnout.testing import make_router
 
 Run = Callable[..., Any]

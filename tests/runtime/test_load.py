@@ -41,7 +41,7 @@ def profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def install(monkeypatch: pytest.MonkeyPatch, embedder: Words | None) -> None:
-    monkeypatch.setattr("turnout.runtime.load.find_embedder", lambda: embedder)
+    monkeypatch.setattr("turnout.models.embed.find_embedder", lambda: embedder)
 
 
 def test_the_installed_embedder_is_found(profile: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,20 +1,75 @@
-"""From what was typed to the command that runs. Its module is imported only then, so that help is quick."""
+"""From what was typed to the command that runs, and from anything that goes wrong to a sentence.
+
+A command's module is imported only when it runs, so that help is quick.
+
+Exit codes: 0 done; 1 the command found something wrong (a failed check, rows without a decision); 2 it could not be
+done as asked (usage, configuration, query, file); 70 a bug; 130 interrupted; 141 the reader of the output went away.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import errno
+import os
+import sys
+import warnings
+from collections.abc import Callable, Sequence
 
 from cyclopts import App, CycloptsError, Group, UnknownOptionError, UnusedCliTokensError
 
 from turnout import __version__
 from turnout.apps.app import MakesApp, installed_apps
-from turnout.core.errors import suggest
+from turnout.config.champion import IdleModelWarning
+from turnout.core.errors import TurnoutError, suggest
 
-from .draw.screen import complain
-from .question import STDIN, clean
-from .table import COMMANDS, RENAMED, SUBCOMMANDS, Command, examples
+from .draw.screen import abandon_stdout, complain, make_printable
+from .option import STDIN, clean
+from .table import COMMANDS, RENAMED, SUBCOMMANDS, Command
 
 HELP = "Decides what happens next with every question that reaches an LLM application, and says why."
+
+
+BUG, INTERRUPTED, PIPE_CLOSED = 70, 130, 141
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; its exit code."""
+    return guarded(lambda: run_command(sys.argv[1:] if argv is None else argv))
+
+
+def guarded(action: Callable[[], int]) -> int:
+    """The action's exit code; whatever it raises is said in a sentence on stderr, never in a traceback."""
+    make_printable()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", IdleModelWarning)
+            warnings.showwarning = lambda message, *_: complain(str(message))
+            code = action()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        abandon_stdout()
+        return PIPE_CLOSED
+    except SystemExit as ending:  # what Rich, which draws our screens and Cyclopts' help, makes of a closed pipe
+        if not isinstance(ending.__context__, BrokenPipeError):
+            raise
+        abandon_stdout()
+        return PIPE_CLOSED
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except TurnoutError as error:
+        complain(str(error))
+        return 2
+    except OSError as error:
+        if error.filename is None:  # no file of the user's: the output itself cannot be written
+            abandon_stdout()
+        said = "stdout is closed" if error.errno == errno.EBADF else error.strerror or error
+        complain(f"{error.filename or 'output'}: {said}")
+        return 2
+    except Exception as error:  # a bug of ours must not look like a mistake of the user's
+        if os.environ.get("TURNOUT_DEBUG"):
+            raise
+        complain(f"this is a bug in Turnout: {type(error).__name__}: {error} (TURNOUT_DEBUG=1 shows where)")
+        return BUG
+    return code
 
 
 def build(apps: Sequence[MakesApp] = ()) -> App:
@@ -53,6 +108,17 @@ def register(app: App, command: Command, order: int, group: Group | None = None)
             sort_key=order,
             group=group,
         )
+
+
+def examples(*commands: Command) -> str:
+    """How the help ends: all examples of one command, the first of each of several."""
+    lines = commands[0].examples if len(commands) == 1 else [command.examples[0] for command in commands]
+    return "\n".join(("Examples:", *(f"  {line}" for line in lines)))
+
+
+def examples_of(name: str) -> str:
+    """The examples of the command of that name."""
+    return examples(*(command for commands in COMMANDS.values() for command in commands if command.name == name))
 
 
 def run_command(argv: Sequence[str]) -> int:

@@ -4,18 +4,30 @@ from __future__ import annotations
 
 import getpass
 import os
+import re
 import shlex
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from turnout.core.errors import TurnoutError, suggest
+
 from .draw.screen import visible
 
 if TYPE_CHECKING:
-    from turnout.store import Records, Span, Store
+    from turnout.store import Records, Span
     from turnout.store.store import StoreReader
+
+STDIN = "\0-"
+"""How a lone `-` travels through the parser, which would take it for an option. No real argument can hold a NUL."""
+
+# What Python makes of bytes on the command line that are not UTF-8; such characters can be neither matched nor stored.
+_LONE = re.compile("[\ud800-\udfff]")
+
+_AGO = re.compile(r"(\d{1,6})\s*([smhdw])")
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 # It takes any text and answers what most people ask of a router first: which model.
 DEFAULT_PROFILE = "tiers"
@@ -148,18 +160,6 @@ class StoreOptions:
     db: DbOption = None
     config: ConfigOption = None
 
-    def open(self) -> AbstractContextManager[StoreReader]:
-        """The log, open to be read. Raises NoLogYet where there is none."""
-        from turnout.runtime.log import reading_log
-
-        return reading_log(self.db, self.config, start=self.hint("route", "a question"))
-
-    def open_to_write(self, *, create: bool) -> AbstractContextManager[Store]:
-        """The log, open to be written, too. Raises NoLogYet where there is none and none is to be made."""
-        from turnout.runtime.log import writing_log
-
-        return writing_log(self.db, self.config, create=create, start=self.hint("route", "a question"))
-
     def hint(self, *words: str) -> str:
         """A command about this log, as it can be typed here."""
         named = self.db if self.db != os.environ.get("TURNOUT_DB") else None
@@ -186,9 +186,25 @@ class OperatorOptions(TenantOptions):
     key: KeyOption = None
 
     def records(self, store: StoreReader) -> Records:
-        from .stored import records_of
-
-        return records_of(store, self)
+        """What the options name. A key's rows are its tenant's, so a key is enough; one that was deleted is known by
+        what it left in the log."""
+        tenant, key = self.tenant, self.key
+        if self.all_tenants:
+            if tenant or key is not None:
+                other = "--tenant" if tenant else "--key"
+                raise TurnoutError(f"--all-tenants leaves nothing to choose: leave out {other}")
+            return store.all_records()
+        if key is None:
+            return store.records(tenant)
+        row = store.keys.find(key)
+        whose = {row.tenant} if row is not None else {use.tenant for use in store.keys.use(key=key)} if key else set()
+        if not whose:
+            known = [one.id for one in store.keys.all()]
+            see = f"(see {self.hint('keys', 'list')})"
+            raise TurnoutError(f"--key {key[:80]!r}: there is no such key{suggest(key, known)} {see}")
+        if tenant and tenant not in whose:
+            raise TurnoutError(f"--key {key} is of tenant {whose.pop()!r}, not {tenant[:80]!r}: leave out --tenant")
+        return store.records(whose.pop())
 
 
 @Parameter(name="*")
@@ -201,9 +217,37 @@ class SpanOptions:
     until: UntilOption = None
 
     def span(self) -> Span:
-        from .stored import span_of
-
         return span_of(self.since, self.until)
+
+
+def span_of(since: str | None, until: str | None) -> Span:
+    """The time span that two options name."""
+    from turnout.store import Span
+    from turnout.store.stats import FOREVER_MS
+
+    span = Span(
+        0 if since is None else moment(since, "--since"),
+        FOREVER_MS if until is None else moment(until, "--until"),
+    )
+    if span.since_ms >= span.until_ms:
+        raise TurnoutError(f"--since {since} is not before --until {until}: nothing lies between them")
+    return span
+
+
+def moment(said: str, option: str) -> int:
+    """`2h` and `3d` are ago; a date or a time is local unless it says otherwise. Milliseconds since 1970."""
+    ago = _AGO.fullmatch(said.strip().lower())
+    try:
+        if ago is not None:
+            when = datetime.now().astimezone() - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
+        else:
+            when = datetime.fromisoformat(said.strip())
+        return int(when.timestamp() * 1000)
+    except (ValueError, OverflowError):
+        raise TurnoutError(
+            f"{option} {said[:40]!r} is no time: write how long ago (90s, 30m, 2h, 3d, 1w) or when "
+            "(2026-11-01, 2026-11-01T08:30)"
+        ) from None
 
 
 def hint(*words: str) -> str:
@@ -217,3 +261,8 @@ def user_name() -> str:
         return getpass.getuser()
     except (KeyError, OSError, ImportError):  # a container without a name for its user
         return f"uid {os.getuid()}"
+
+
+def clean(argument: str) -> str:
+    """What stands on the command line, with U+FFFD for bytes that are not UTF-8."""
+    return _LONE.sub("\ufffd", argument)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path as File
@@ -22,6 +21,7 @@ from turnout.text.json import UNREADABLE
 
 from .option import (
     DEFAULT_PROFILE,
+    STDIN,
     CeilingOption,
     ConfigOption,
     DeclareOption,
@@ -29,18 +29,14 @@ from .option import (
     ProfileOption,
     SessionOption,
     TurnsOption,
+    clean,
 )
 
 if TYPE_CHECKING:
     from turnout.models.ask import Models
 
-STDIN = "\0-"
-"""How a lone `-` travels through the parser, which would take it for an option. No real argument can hold a NUL."""
-
 # UTF-8 needs at most four bytes a character; one more byte tells too long from just long enough.
 _MAX_BYTES = 4 * MAX_CHARACTERS + 1
-# What Python makes of bytes on the command line that are not UTF-8; such characters can be neither matched nor stored.
-_LONE = re.compile("[\ud800-\udfff]")
 _encode_line = msgspec.json.Encoder().encode
 
 
@@ -105,11 +101,6 @@ def decide(router: Router, query: Query, *, local: bool, models: Models | None =
                 await models.client.close()
 
     return asyncio.run(asking())
-
-
-def clean(argument: str) -> str:
-    """What stands on the command line, with U+FFFD for bytes that are not UTF-8."""
-    return _LONE.sub("\ufffd", argument)
 
 
 def read_text(text: str | None) -> str:

@@ -12,7 +12,7 @@ from typing import BinaryIO, Protocol, TypeVar
 from turnout.core.errors import QueryError
 
 from .draw.screen import console
-from .question import STDIN
+from .option import STDIN
 
 
 class FilePart(Protocol):

@@ -1,7 +1,8 @@
 """Profiles as this machine can run them: with the models and the embedder that the settings name or that are installed.
 
 The command line and programs that decide in their own process load profiles here. A trained model that was chosen to
-serve and cannot run is never left out in silence: the warning says why, and what to do.
+serve and cannot run is never left out in silence: the warning says why, and what to do. Models and embedders are
+imported only when one is needed: most profiles decide without.
 """
 
 from __future__ import annotations
@@ -16,8 +17,6 @@ from turnout.core.embed import Embeds
 from turnout.core.errors import LearnError
 from turnout.core.model import Asks
 from turnout.core.profile import Profile
-from turnout.models.embed import find_embedder
-from turnout.models.slot import load_slots
 
 if TYPE_CHECKING:
     from turnout.models.ask import Models
@@ -49,6 +48,9 @@ def load_profile(
 
 def open_embedder(config: str | os.PathLike[str] | None, *, local: bool = False) -> Embeds | None:
     """The embedder that the settings name, if it can be used; else the one that is installed here, if there is one."""
+    from turnout.models.embed import find_embedder
+    from turnout.models.slot import load_slots
+
     slots = None if local else load_slots(config)
     if slots is not None and slots.find(EMBEDDER_SLOT) is not None:
         try:
@@ -61,6 +63,8 @@ def open_embedder(config: str | os.PathLike[str] | None, *, local: bool = False)
 
 def open_models(config: str | os.PathLike[str] | None) -> Models | None:
     """The client of the configured models, if one can classify and its packages are installed; else None."""
+    from turnout.models.slot import load_slots
+
     slots = load_slots(config)
     if slots.classifier is None:
         return None
@@ -74,6 +78,9 @@ def open_models(config: str | os.PathLike[str] | None) -> Models | None:
 
 def choose_embedder(choice: EmbedderChoice, config: str | None) -> Embeds | None:
     """The embedder to train with."""
+    from turnout.models.embed import find_embedder
+    from turnout.models.slot import load_slots
+
     if choice == "none":
         return None
     if choice != "remote":

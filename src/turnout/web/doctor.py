@@ -20,12 +20,13 @@ from turnout.config.learning import learn_settings
 from turnout.config.load import load_profile, shipped
 from turnout.config.reload import LiveRouter
 from turnout.config.settings import settings_file, store_settings
-from turnout.core.errors import ConfigError, EmbedderError, NoLogYet, StoreError
+from turnout.core.errors import ConfigError, EmbedderError, StoreError
 from turnout.core.profile import Profile
 from turnout.core.registry import GROUP, kinds
 from turnout.models.slot import load_slots
 from turnout.runtime.load import open_embedder, open_models
-from turnout.runtime.log import reading_log
+from turnout.runtime.log import missing_log, quiet
+from turnout.store.store import open_reader
 from turnout.text.count import counted
 
 from .key import pepper_file, read_pepper
@@ -236,10 +237,12 @@ def _keys(config: str | None) -> Diagnosis:
     import time
 
     try:
-        with reading_log(None, config) as store:
-            found = store.keys.all()
-    except NoLogYet:
-        found = []
+        quiet()
+        if missing_log(None, config) is not None:
+            found = []
+        else:
+            with open_reader(config=config) as store:
+                found = store.keys.all()
     except (StoreError, ConfigError) as error:
         return Diagnosis("broken", "log", str(error), "turnout db verify says more")
     now = time.time_ns() // 1_000_000

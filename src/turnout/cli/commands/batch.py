@@ -11,15 +11,14 @@ from cyclopts import Parameter
 from rich.text import Text
 
 from turnout.core.errors import QueryError
+from turnout.explain.explanation import spell
 from turnout.runtime.load import load_profile
 from turnout.runtime.rows import EMPTY, BatchJob, RowCounts, chunks, decide_chunk, spread
 from turnout.text.count import counted
 
-from ..draw.outcome import spell, style_of
 from ..draw.screen import console, glyphs_for, visible
-from ..draw.shape import Rail, bar, columns
-from ..option import DEFAULT_PROFILE, ConfigOption, FieldOption, ProfileOption, WorkersOption
-from ..question import STDIN
+from ..draw.shape import Rail, bar, columns, style_of
+from ..option import DEFAULT_PROFILE, STDIN, ConfigOption, FieldOption, ProfileOption, WorkersOption
 from ..stream import reading, watched, workers_for, writing
 
 

@@ -17,8 +17,7 @@ from turnout.text.count import counted
 from ..draw.screen import Glyphs, console, glyphs_for, visible, width_of, write_json
 from ..draw.shape import Rail, bar
 from ..labelled import ModelOption, read_share, told
-from ..option import DEFAULT_PROFILE, ConfigOption, JsonOption, ProfileOption, hint
-from ..question import STDIN
+from ..option import DEFAULT_PROFILE, STDIN, ConfigOption, JsonOption, ProfileOption, hint
 from ..stream import progressing
 from .promote import embedder_here, needing_learn
 

@@ -12,12 +12,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from turnout.config.cases import Case, Result, read_cases, run_cases
+from turnout.config.cases import Case, Result, codes_of, read_cases, run_cases
 from turnout.config.load import find, read_chain
 from turnout.core.errors import ConfigError, QueryError, UnknownProfile
 from turnout.core.profile import Profile
 from turnout.core.router import Router
-from turnout.explain.explanation import codes_of
 from turnout.runtime.load import load_profile
 from turnout.text.count import counted
 

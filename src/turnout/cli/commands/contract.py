@@ -13,15 +13,15 @@ from rich.table import Table
 from rich.text import Text
 
 from turnout.config.load import shipped
+from turnout.runtime.log import nothing_there, reading_log
 from turnout.store.report import RuleReport
 from turnout.store.report import report as rule_reports
 from turnout.text.count import counted
 
-from ..draw.screen import Glyphs, console, glyphs_for, quoted, visible, write_json
+from ..app import examples_of
+from ..draw.screen import Glyphs, clock, console, glyphs_for, quoted, visible, write_json
 from ..draw.shape import Rail
 from ..option import JsonOption, SpanOptions, TenantOptions, hint
-from ..stored import clock, nothing_there
-from ..table import examples_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -54,7 +54,7 @@ def report(
     where: TenantOptions = TenantOptions(),
 ) -> int:
     span = which.span()
-    with where.open() as store:
+    with reading_log(where) as store:
         records = store.records(where.tenant)
         found = rule_reports(records, span=span, profile=which.profile)
         checked = sum(one.decisions for one in records.checked(span=span, profile=which.profile))
@@ -63,7 +63,7 @@ def report(
     if json:
         write_json({"decisions": checked, "violations": broken, "rules": found})
     elif empty:
-        print(empty)
+        print(visible(empty))
     else:
         _print_rules(console(), found, checked, broken)
     return 1 if broken else 0

@@ -20,12 +20,12 @@ from turnout.store.sqlite import Sqlite
 from turnout.store.store import bring_up, connect
 from turnout.text.count import counted
 
+from ..app import examples_of
 from ..draw.finding import BAD, draw_findings
 from ..draw.screen import console, visible, write_json
 from ..draw.shape import Rail, columns
 from ..option import JsonOption, StoreOptions, hint
 from ..stream import progressing
-from ..table import examples_of
 
 app = App(name="db", help_epilogue=examples_of("db"))
 

@@ -6,7 +6,7 @@ import sys
 
 from turnout.config.load import load, shipped
 
-from .. import guarded
+from ..app import guarded
 
 # One question a profile, chosen so that the picture has something to show.
 QUESTIONS = {
@@ -25,9 +25,9 @@ ANY = "What is the difference between entropy and information, in short?"
 def run() -> int:
     from rich.text import Text
 
-    from turnout.explain.live import explain
+    from turnout.explain.explanation import explain
 
-    from ..draw.render import picture
+    from ..draw.picture import picture
     from ..draw.screen import console, glyphs_for, width_of
 
     screen = console()

@@ -10,11 +10,12 @@ from cyclopts import Parameter
 from turnout.core.errors import QueryError
 from turnout.runtime.diff import Diff, DiffJob, compare_chunk, logged_lines, policy_changes
 from turnout.runtime.load import load_profile
+from turnout.runtime.log import nothing_there, reading_log
 from turnout.runtime.rows import chunks, pack, spread
 from turnout.text.count import counted
 
 from ..draw.compare import draw_diff
-from ..draw.screen import console, write_json
+from ..draw.screen import console, visible, write_json
 from ..option import (
     DEFAULT_PROFILE,
     FieldOption,
@@ -26,8 +27,8 @@ from ..option import (
     UntilOption,
     WorkersOption,
     no_folder,
+    span_of,
 )
-from ..stored import nothing_there, span_of
 from ..stream import reading, watched, workers_for
 
 LISTED = 20
@@ -73,7 +74,7 @@ def diff(
             file, size = opened.enter_context(reading(source))
             parts = chunks(file)
         else:
-            store, size = opened.enter_context(where.open()), None
+            store, size = opened.enter_context(reading_log(where)), None
             records = store.records(where.tenant)
             rows = records.decisions(span=span, profile=(before or after).name, oldest_first=True)
             parts = pack(logged_lines(rows, found.skipped, recorded=before is None))
@@ -83,7 +84,7 @@ def diff(
     if json:
         write_json(found.form(before, after))
     elif empty and not found.rows and not found.skipped:
-        print(empty)
+        print(visible(empty))
     else:
         draw_diff(console(), before, after, found, policy_changes(before, after) if before else {})
     return 1 if found.differing or found.errors else 0

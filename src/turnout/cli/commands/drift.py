@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 from cyclopts import Parameter
 
+from turnout.runtime.log import reading_log
 from turnout.text.count import counted
 
 from ..draw.screen import console, glyphs_for, visible, write_json
-from ..option import DEFAULT_PROFILE, JsonOption, ProfileOption, SinceOption, TenantOptions, hint
-from ..stored import moment
+from ..option import DEFAULT_PROFILE, JsonOption, ProfileOption, SinceOption, TenantOptions, hint, moment
 from .promote import LayerOption, embedder_here, needing_learn
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def drift(
         from turnout.learn.contest import open_serving
         from turnout.learn.drift import LEAST, measure_drift
     serving = open_serving(profile, layer=layer, embedder=embedder_here(), config=where.config)
-    with where.open() as store:
+    with reading_log(where) as store:
         found, begin = measure_drift(
             serving,
             store,
@@ -60,8 +60,8 @@ def _print(screen: Console, profile: str, found: Drift, begin: int, least: int, 
     from rich.text import Text
 
     from ..draw.checks import CheckRow, draw_checks
+    from ..draw.screen import clock
     from ..draw.shape import Rail
-    from ..stored import clock
 
     glyphs = glyphs_for(screen)
     head = Text.assemble((visible(profile), "bold"), f"  {counted(found.recent, 'decision')} since {clock(begin)}")

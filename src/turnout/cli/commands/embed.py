@@ -12,11 +12,11 @@ from rich.text import Text
 
 from turnout.core.errors import EmbedderError, QueryError
 
+from ..app import examples_of
 from ..draw.screen import console, visible, write_json
 from ..draw.shape import Rail, columns
-from ..option import JsonOption, TextArgument
-from ..question import clean, read_text
-from ..table import examples_of
+from ..option import JsonOption, TextArgument, clean
+from ..question import read_text
 
 if TYPE_CHECKING:
     from turnout.models.embed import MiniLM

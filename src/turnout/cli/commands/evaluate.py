@@ -13,8 +13,7 @@ from turnout.text.count import counted
 
 from ..draw.screen import Glyphs, console, glyphs_for, visible, width_of, write_json
 from ..draw.shape import Rail
-from ..option import DEFAULT_PROFILE, ConfigOption, JsonOption, ProfileOption
-from ..question import STDIN
+from ..option import DEFAULT_PROFILE, STDIN, ConfigOption, JsonOption, ProfileOption
 from ..stream import progressing, writing
 from .promote import embedder_here, needing_learn
 

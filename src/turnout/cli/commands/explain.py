@@ -19,10 +19,10 @@ def explain(
     if json:
         write_json(decision.json())
         return 0
-    from turnout.explain.live import explain as explain_decision
+    from turnout.explain.explanation import explain as explain_decision
 
+    from ..draw.picture import picture
     from ..draw.plan import tree
-    from ..draw.render import picture
 
     screen = console()
     glyphs, width = glyphs_for(screen), width_of(screen)

@@ -8,13 +8,12 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from turnout.core.errors import QueryError
+from turnout.runtime.log import left_out, nothing_there, reading_log
 from turnout.store.export import Kind, kind_of, label_by, need_pyarrow, open_rows
 from turnout.text.count import counted
 
 from ..draw.screen import complain, console
-from ..option import SpanOptions, TenantOptions
-from ..question import STDIN
-from ..stored import left_out, nothing_there
+from ..option import STDIN, SpanOptions, TenantOptions
 from ..stream import progressing, writing
 
 
@@ -47,7 +46,7 @@ def export(
             raise QueryError("Parquet is not for a terminal: name a file, or pipe it on")
     span, profile = which.span(), which.profile
     seen: Counter[str] = Counter()
-    with where.open() as store, progressing("rows") as progress:
+    with reading_log(where) as store, progressing("rows") as progress:
         records = store.records(where.tenant)
         total = min(sum(one.decisions for one in records.checked(span=span, profile=profile)), limit or 1 << 62)
         with writing(out) as file, open_rows(form, file) as write:

@@ -7,12 +7,12 @@ from typing import Annotated
 from cyclopts import Parameter
 from rich.text import Text
 
+from turnout.runtime.log import reading_log, records_with
 from turnout.store import Feedback, Logged
 from turnout.store.judge import RIGHT, WRONG, judge, routes_of
 
 from ..draw.screen import console, glyphs_for, visible, write_json
 from ..option import DecisionArgument, JsonOption, TenantOptions, user_name
-from ..stored import records_with
 
 
 def feedback(
@@ -28,8 +28,8 @@ def feedback(
     where: TenantOptions = TenantOptions(),
 ) -> int:
 
-    with where.open() as store:
-        records = records_with(store, where.tenant, ident)
+    with reading_log(where) as store:
+        records = records_with(store, ident, where.tenant)
         found = records.get(ident)
         routes = routes_of(records, found)
         said = judge(records, found, word, routes, by=by or user_name(), note=note)

@@ -14,6 +14,7 @@ from turnout.core.errors import NoLogYet, QueryError
 from turnout.core.query import Query
 from turnout.core.router import Router
 from turnout.runtime.load import load_profile
+from turnout.runtime.log import writing_log
 from turnout.runtime.rows import chunks, read_row, text_of
 from turnout.store.flip import HISTORIES, Flip, FlipCount, FlipRate, Question, logged_questions, measure, note_flips
 from turnout.text.count import counted
@@ -27,8 +28,8 @@ from ..option import (
     SinceOption,
     TenantOptions,
     UntilOption,
+    span_of,
 )
-from ..stored import span_of
 from ..stream import progressing, reading
 from .contract import quote
 
@@ -75,7 +76,7 @@ def flips(
             questions, origin = _read(source, field), "a file"
         else:
             with contextlib.suppress(NoLogYet):
-                store = opened.enter_context(where.open_to_write(create=False))
+                store = opened.enter_context(writing_log(where, create=False))
                 records = store.records(where.tenant)
                 tenant = records.tenant
                 questions = logged_questions(records, router.profile.name, span=span, most=most)

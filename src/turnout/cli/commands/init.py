@@ -20,8 +20,7 @@ from turnout.text.count import counted
 
 from ..draw.screen import Glyphs, console, glyphs_for, quoted, visible, width_of
 from ..draw.shape import Rail, columns
-from ..option import hint
-from ..question import STDIN, clean
+from ..option import STDIN, clean, hint
 from ..stream import reading
 
 _name = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*").fullmatch

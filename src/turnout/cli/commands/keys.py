@@ -14,14 +14,14 @@ from rich import box
 from rich.table import Table
 
 from turnout.core.errors import NoLogYet, TurnoutError, suggest
+from turnout.runtime.log import reading_log, writing_log
 from turnout.store.keys import Key
 from turnout.text.count import counted
 
-from ..draw.screen import console, visible, width_of, write_json
+from ..app import examples_of
+from ..draw.screen import console, dollars, visible, width_of, write_json
 from ..draw.shape import Rail
 from ..option import DEFAULT_PROFILE, JsonOption, StoreOptions
-from ..stored import dollars
-from ..table import examples_of
 
 if TYPE_CHECKING:
     from turnout.store.keys import Keys
@@ -127,7 +127,7 @@ def create(
         created_ms=now,
         **_fields(rights.given(now)),
     )
-    with where.open_to_write(create=True) as store:
+    with writing_log(where, create=True) as store:
         first = not store.keys.any()
         store.keys.add(key)
     if json:
@@ -186,7 +186,7 @@ def update(
     _check_name(name)
     rights.check()
     try:
-        with where.open() as store:
+        with reading_log(where) as store:
             key = _named(store.keys.all(), ident, where)
             changed = msgspec.structs.replace(key, **_fields(changes))
             if {"ceiling", "profile"} & changes.keys():
@@ -262,7 +262,7 @@ def list_keys(*, json: JsonOption = False, where: StoreOptions = StoreOptions())
     """List the keys, what each may do and what it has spent."""
 
     try:
-        with where.open() as store:
+        with reading_log(where) as store:
             found = [(key, _spent(store.keys, key.id)) for key in store.keys.all()]
     except NoLogYet:
         found = []
@@ -343,7 +343,7 @@ def revoke(ident: KeyArgument, /, *, where: StoreOptions = StoreOptions()) -> in
     whole = read_credential(ident)
     named = whole.key_id if whole is not None else ident
     try:
-        with where.open() as store:
+        with reading_log(where) as store:
             known = [key.id for key in store.keys.all() if key.revoked_ms is None]
             revoked = store.keys.revoke(named)
             valid = _valid(store.keys.all())
@@ -377,7 +377,7 @@ def open_up(*, where: StoreOptions = StoreOptions()) -> int:
 
     screen = console()
     try:
-        with where.open() as store:
+        with reading_log(where) as store:
             deleted = store.keys.delete_all()
             valid = _valid(store.keys.all())
     except NoLogYet:

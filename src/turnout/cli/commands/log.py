@@ -11,15 +11,15 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from turnout.core.errors import NoLogYet, QueryError
+from turnout.explain.explanation import HOW, WHO
+from turnout.runtime.log import left_out, nothing_there, reading_log, row_form, writing_log
 from turnout.store import Logged
 from turnout.store.follow import Follower, LogFilter
 
 from ..draw.log import DecisionLines
-from ..draw.outcome import HOW, WHO
-from ..draw.screen import complain, console, glyphs_for, write_json
+from ..draw.screen import complain, console, glyphs_for, visible, write_json
 from ..option import JsonOption, OperatorOptions, SpanOptions
 from ..question import session_name
-from ..stored import left_out, nothing_there, row_form
 
 LATEST = 20
 # How often a follower looks.
@@ -54,13 +54,13 @@ def log(
     names = (by, route, _letters(outcome), _session(session), text, where.key)
     wanted = LogFilter(which.span(), which.profile, *names)
     try:
-        with where.open_to_write(create=True) if follow else where.open() as store:
+        with writing_log(where, create=True) if follow else reading_log(where) as store:
             records = where.records(store)
             follower = Follower(records, wanted, complain) if follow else None
             rows = list(islice(wanted.read(records), limit))[::-1]
             write = _writer(rows, json=json, tenants=where.all_tenants)
             if limit and not rows and follower is None and not json:
-                print(nothing_there(store, records, where))
+                print(visible(nothing_there(store, records, where)))
             write(rows)
             if rows and not json and (said := left_out(store, records, where.key)):
                 console().print(said, style="dim")
@@ -71,7 +71,7 @@ def log(
                     write(follower.poll())
     except NoLogYet as nothing:
         if not json:
-            print(nothing)
+            print(visible(str(nothing)))
     return 0
 
 

@@ -14,10 +14,10 @@ from rich.text import Text
 
 from turnout.core.errors import TurnoutError, suggest
 
+from ..app import examples_of
 from ..draw.screen import console, visible, width_of, write_json
 from ..draw.shape import Rail
 from ..option import ConfigOption, JsonOption
-from ..table import examples_of
 
 if TYPE_CHECKING:
     from turnout.models.ask import Models

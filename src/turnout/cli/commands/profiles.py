@@ -10,11 +10,11 @@ from rich.text import Text
 from turnout.config.load import find, read_chain, shipped
 from turnout.runtime.load import load_profile
 
+from ..app import examples_of
 from ..draw.profile_page import page
 from ..draw.screen import console, glyphs_for, width_of, write_json
 from ..draw.shape import Rail
 from ..option import DEFAULT_PROFILE, ConfigOption, JsonOption, ProfileArgument
-from ..table import examples_of
 
 app = App(name="profiles", help_epilogue=examples_of("profiles"))
 

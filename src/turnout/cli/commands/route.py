@@ -36,7 +36,7 @@ def _print(decision: Decision, *, json: bool) -> None:
     if json:
         write_json(decision.json())
     else:
-        from ..draw.render import summary
+        from ..draw.picture import summary
 
         screen = console()
         for line in summary(decision, glyphs_for(screen)):

@@ -12,7 +12,7 @@ from turnout.config.schema import profile_schema
 from turnout.text.control import escape_json
 
 from ..draw.screen import console, visible, write_json
-from ..question import STDIN
+from ..option import STDIN
 
 
 def schema(

@@ -8,6 +8,7 @@ import msgspec
 from cyclopts import Parameter
 
 from turnout.core.errors import QueryError
+from turnout.runtime.log import reading_log
 from turnout.text.count import counted
 
 from ..draw.screen import console, glyphs_for, visible, write_json
@@ -19,8 +20,8 @@ from ..option import (
     TenantOptions,
     UntilOption,
     hint,
+    span_of,
 )
-from ..stored import span_of
 from ..stream import progressing
 from .promote import LayerOption, champion_name, embedder_here, needing_learn
 
@@ -59,7 +60,7 @@ def shadow(
         from turnout.learn.shadow import shadow_log
     contest = open_contest(profile, layer=layer, digest=model, embedder=embedder_here(), config=where.config)
     span = span_of(since, until)
-    with where.open() as store, progressing("questions") as progress:
+    with reading_log(where) as store, progressing("questions") as progress:
         found, differences = shadow_log(contest, store, tenant=where.tenant, span=span, most=limit, progress=progress)
     needed = learn_settings(where.config).shadow_decisions
     if json:

@@ -9,16 +9,15 @@ import msgspec
 from rich.table import Table
 from rich.text import Text
 
-from turnout.explain.explanation import Explanation
-from turnout.explain.logged import explain_logged
+from turnout.explain.explanation import Explanation, explain_logged
+from turnout.runtime.log import reading_log, records_with, row_form
 from turnout.store import BreachRow, Feedback, Logged, Outcome, Records
 from turnout.text.count import counted
 
-from ..draw.render import fact_table, picture
-from ..draw.screen import Glyphs, console, glyphs_for, visible, width_of, write_json
+from ..draw.picture import fact_table, picture
+from ..draw.screen import Glyphs, clock, console, dollars, glyphs_for, unread, visible, width_of, write_json
 from ..draw.shape import Rail
 from ..option import AllTenantsOption, DecisionArgument, JsonOption, TenantOptions
-from ..stored import clock, dollars, records_with, row_form, unread
 
 
 class Story(NamedTuple):
@@ -49,8 +48,8 @@ def show(
     all_tenants: AllTenantsOption = False,
     where: TenantOptions = TenantOptions(),
 ) -> int:
-    with where.open() as store:
-        story = tell(records_with(store, where.tenant, ident, all_tenants=all_tenants), ident)
+    with reading_log(where) as store:
+        story = tell(records_with(store, ident, where.tenant, all_tenants=all_tenants), ident)
     if json:
         write_json(msgspec.json.encode(story.form()))
         return 0

@@ -12,13 +12,13 @@ import msgspec
 from cyclopts import Parameter
 
 from turnout.core.errors import NoLogYet
+from turnout.runtime.log import left_out, nothing_there, reading_log
 from turnout.runtime.traffic import STRETCHES, Backlog, Stretch, backlog_of, changes_of, fitting, shift_of
 from turnout.store import Stats
 from turnout.store.keys import KeyUse
 
-from ..draw.screen import console, glyphs_for, width_of, write_json
+from ..draw.screen import console, glyphs_for, visible, width_of, write_json
 from ..option import JsonOption, OperatorOptions, SpanOptions
-from ..stored import left_out, nothing_there
 
 
 def stats(
@@ -33,7 +33,7 @@ def stats(
 ) -> int:
     span, profile, key = which.span(), which.profile, where.key
     try:
-        with where.open() as store:
+        with reading_log(where) as store:
             records = where.records(store)
             if by == "key":
                 used = store.keys.use(span=span, profile=profile, tenant=where.tenant or None, key=key)
@@ -48,12 +48,12 @@ def stats(
     except NoLogYet as nothing:
         if json:
             raise
-        print(nothing)
+        print(visible(str(nothing)))
         return 0
     if json:
         write_json(form(found, stretch, waiting))
     elif empty:
-        print(empty)
+        print(visible(empty))
     else:
         from ..draw.traffic import report
 
@@ -70,7 +70,7 @@ def _by_key(used: list[KeyUse], empty: str, *, json: bool) -> int:
     if json:
         write_json({"by": "key", "keys": used})
     elif empty:
-        print(empty)
+        print(visible(empty))
     else:
         from ..draw.traffic import by_key
 

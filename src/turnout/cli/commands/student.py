@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from cyclopts import App
 
-from ..app import register
-from ..table import Command, examples_of
+from ..app import examples_of, register
+from ..table import Command
 
 COMMANDS = (
     Command(

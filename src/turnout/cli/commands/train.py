@@ -15,14 +15,23 @@ from turnout.config.load import load_profile
 from turnout.core.errors import QueryError
 from turnout.core.profile import Profile
 from turnout.runtime.load import EmbedderChoice, choose_embedder
+from turnout.runtime.log import reading_log
 from turnout.text.control import escape_json
 from turnout.text.count import counted
 
 from ..draw.screen import console, glyphs_for, visible, write_json
 from ..labelled import read_share
-from ..option import DEFAULT_PROFILE, JsonOption, ProfileOption, SinceOption, StoreOptions, UntilOption, hint
-from ..question import STDIN
-from ..stored import span_of
+from ..option import (
+    DEFAULT_PROFILE,
+    STDIN,
+    JsonOption,
+    ProfileOption,
+    SinceOption,
+    StoreOptions,
+    UntilOption,
+    hint,
+    span_of,
+)
 from ..stream import phases, writing
 from .promote import AcceptOption, LayerOption, needing_learn
 
@@ -154,7 +163,7 @@ def train(
     settings = learn_settings(config)
     examples = read_for(loaded, files, seeds=seeds)
     if from_log:
-        with where.open() as store:
+        with reading_log(where) as store:
             examples = gather(examples, read_logs(store, loaded, tenant=tenant, span=span_of(since, until)))
     elif since is not None or until is not None or tenant is not None:
         raise QueryError("--since, --until and --tenant choose from the log: say --from-log as well")
@@ -207,7 +216,7 @@ def _is_due(profile: Profile, layer: str, where: StoreOptions, *, json: bool) ->
     """Whether training is due, which is said either way."""
     from turnout.learn.due import is_due
 
-    with where.open() as store:
+    with reading_log(where) as store:
         found = is_due(store, profile.name, learn_settings(where.config), layer=layer)
     if json and not found:
         write_json(msgspec.json.encode(found))

@@ -12,12 +12,12 @@ from rich.table import Table
 from rich.text import Text
 
 from turnout.core.profile import Profile
+from turnout.explain.explanation import spell
 from turnout.runtime.diff import Diff, DiffRow, Pair, ranked
 from turnout.text.count import counted
 
-from .outcome import spell, style_of
 from .screen import Glyphs, glyphs_for, quoted, say, visible, width_of
-from .shape import Rail, bar, columns
+from .shape import Rail, bar, columns, style_of
 
 # How much of a long question is quoted.
 QUOTED = 160

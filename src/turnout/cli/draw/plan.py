@@ -11,12 +11,11 @@ from collections.abc import Iterator
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from turnout.explain.explanation import Explanation
+from turnout.explain.explanation import Explanation, spell
 
-from .outcome import spell, style_of
-from .render import heading, sureness
+from .picture import heading, sureness
 from .screen import Glyphs, visible
-from .shape import Rail
+from .shape import Rail, style_of
 
 # A part is quoted by its beginning: the tree is an overview, and `explain` shows all of it.
 QUOTED = 240

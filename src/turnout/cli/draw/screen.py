@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -17,6 +18,8 @@ from turnout.text.control import BIDI, SEPARATORS, escape_json
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from turnout.store import Logged
 
 # Wider than this, lines of prose and bars are harder to follow, not easier.
 MAX_WIDTH = 100
@@ -167,3 +170,24 @@ def say(value: object, glyphs: Glyphs) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return visible(f" {glyphs.arrow} ".join(map(str, value)) if isinstance(value, list | tuple) else str(value))
+
+
+def clock(created_ms: int) -> str:
+    """When, in full, on the clock of whoever reads."""
+    return datetime.fromtimestamp(created_ms / 1000).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def unread(row: Logged, dots: str) -> str:
+    """What stands for a text that was not kept; empty for one that was."""
+    if row.question is not None:
+        return ""
+    return f"(hash {row.digest[:8]}{dots})" if row.digest else "(not kept)"
+
+
+def dollars(amount: float | None) -> str:
+    """An amount as people read it: cents, and below a cent as many digits as it takes. Unknown is not zero."""
+    if amount is None:
+        return "unknown"
+    if amount == 0 or abs(amount) >= 0.01:
+        return f"{'-' * (amount < 0)}${abs(amount):,.2f}"
+    return f"{'-' * (amount < 0)}${abs(amount):.2g}" if abs(amount) >= 1e-4 else f"${amount:.1e}"

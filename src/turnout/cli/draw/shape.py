@@ -62,6 +62,11 @@ def columns(*described: str) -> Table:
     return table
 
 
+def style_of(outcome: str) -> str:
+    """Green for clean, red where a layer broke, yellow for anything between."""
+    return "bold green" if outcome[1] == "-" else "bold red" if outcome[1] in "teix" else "bold yellow"
+
+
 def bar(share: float, width: int, glyphs: Glyphs, style: str) -> Text:
     """A bar from the left, to half a cell."""
     halves = round(max(0.0, min(share, 1.0)) * width * 2)

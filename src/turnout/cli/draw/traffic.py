@@ -13,17 +13,16 @@ from rich.table import Table
 from rich.text import Text
 
 from turnout.config.champion import SHIPPED
+from turnout.explain.explanation import WHO, spell
 from turnout.learn.registry import ChampionChange
 from turnout.runtime.traffic import STRETCHES, Backlog, Stretch
 from turnout.store import Bucket, Spent, Stats
 from turnout.store.keys import KeyUse
 from turnout.text.count import counted
 
-from ..stored import dollars
-from .outcome import WHO, spell, style_of
-from .render import elapsed
-from .screen import Glyphs, visible
-from .shape import Rail, bar, columns
+from .picture import elapsed
+from .screen import Glyphs, dollars, visible
+from .shape import Rail, bar, columns, style_of
 
 # Rows of the picture; what is older is in the sums below it.
 SHOWN = 31
