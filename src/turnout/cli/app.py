@@ -14,7 +14,7 @@ import sys
 import warnings
 from collections.abc import Callable, Sequence
 
-from cyclopts import App, CycloptsError, Group, UnknownOptionError, UnusedCliTokensError
+from cyclopts import App, CycloptsError, Group, Parameter, UnknownOptionError, UnusedCliTokensError
 
 from turnout import __version__
 from turnout.apps.app import MakesApp, installed_apps
@@ -76,11 +76,13 @@ def build(apps: Sequence[MakesApp] = ()) -> App:
     app = App(
         name="turnout",
         help=HELP,
-        help_epilogue=examples(*(commands[0] for commands in COMMANDS.values())),
+        help_epilogue=examples(*(commands[0].examples[0] for commands in COMMANDS.values())),
         help_format="plaintext",
         version=f"turnout {__version__}",
         result_action="return_value",
         suppress_keyboard_interrupt=False,
+        # What has no default worth showing is the rule; so are flags without their opposite.
+        default_parameter=Parameter(negative=(), show_default=False),
     )
     app["--help"].group = app["--version"].group = Group("Options", sort_key=len(COMMANDS) + 1)
     for place, (title, commands) in enumerate(COMMANDS.items()):
@@ -94,7 +96,7 @@ def build(apps: Sequence[MakesApp] = ()) -> App:
     return app
 
 
-def register(app: App, command: Command, order: int, group: Group | None = None) -> None:
+def register(app: App, command: Command, order: int, group: Group) -> None:
     """Add a command that is imported when it runs. One with commands of its own is an App, which has its examples."""
     place = f"turnout.cli.commands.{command.name}"
     if command.name in SUBCOMMANDS:
@@ -104,21 +106,22 @@ def register(app: App, command: Command, order: int, group: Group | None = None)
             f"{place}:{command.name}",
             name=command.name,
             help=command.help,
-            help_epilogue=examples(command),
+            help_epilogue=examples(*command.examples),
             sort_key=order,
             group=group,
         )
 
 
-def examples(*commands: Command) -> str:
-    """How the help ends: all examples of one command, the first of each of several."""
-    lines = commands[0].examples if len(commands) == 1 else [command.examples[0] for command in commands]
+def examples(*lines: str) -> str:
+    """How the help ends."""
     return "\n".join(("Examples:", *(f"  {line}" for line in lines)))
 
 
 def examples_of(name: str) -> str:
     """The examples of the command of that name."""
-    return examples(*(command for commands in COMMANDS.values() for command in commands if command.name == name))
+    return examples(
+        *(line for group in COMMANDS.values() for one in group if one.name == name for line in one.examples)
+    )
 
 
 def run_command(argv: Sequence[str]) -> int:

@@ -1,17 +1,54 @@
-"""What several commands about labelled questions take: a model's folder, and shares such as `2%`."""
+"""What the commands that learn share: the extra they need, a model's folder or layer, and shares such as `2%`."""
 
 from __future__ import annotations
 
+import contextlib
+import os
+from collections.abc import Iterator
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from turnout.core.errors import QueryError
+from turnout.config.load import find
+from turnout.core.errors import LearnError, QueryError
+
+from .option import STDIN
 
 ModelOption = Annotated[
     str | None,
     Parameter(name="--model", metavar="FOLDER", help="The trained model in that folder, not the one that serves."),
 ]
+LayerOption = Annotated[
+    str | None,
+    Parameter(name="--layer", help="The student's layer; needed only where a profile has several.", metavar="ID"),
+]
+AcceptOption = Annotated[
+    tuple[str, ...],
+    Parameter(name="--accept", help="A new word you know: it is no trigger. May be repeated.", metavar="WORD"),
+]
+
+HeirOption = Annotated[
+    str | None, Parameter(name=("--out", "-o"), metavar="FILE", help="Write a profile that extends the old one.")
+]
+NOT_WRITTEN = "--out FILE.toml writes them as a profile that extends this one"
+
+
+def check_files(source: str | None, out: str | None = None, *, force: bool = False) -> None:
+    """Labelled questions are read more than once, and nothing is overwritten by mistake."""
+    if source == STDIN:
+        raise QueryError("labelled questions are read from a file: write what you pipe in into one, and name that")
+    if out is not None and os.path.exists(out) and not force:
+        raise QueryError(f"{out} would be overwritten: choose another name, or say --force")
+
+
+@contextlib.contextmanager
+def needing_learn(profile: str) -> Iterator[None]:
+    """What is imported inside needs the packages of the extra `learn`; a wrong profile is the more useful news."""
+    find(profile)
+    try:
+        yield
+    except ImportError as error:
+        raise LearnError(f"this needs {error.name}: pip install 'turnout[learn]'") from None
 
 
 def read_number(text: str, option: str) -> float:

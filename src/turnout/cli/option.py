@@ -49,6 +49,7 @@ ProfileOption = Annotated[
         help="A shipped profile's name, or the path of a TOML file.",
         metavar="NAME",
         validator=no_folder,
+        show_default=True,
     ),
 ]
 ProfileArgument = Annotated[
@@ -58,24 +59,18 @@ ProfileArgument = Annotated[
         env_var="TURNOUT_PROFILE",
         help="A shipped profile's name, or the path of a TOML file.",
         validator=no_folder,
+        show_default=True,
     ),
 ]
 ConfigOption = Annotated[
     str | None,
     Parameter(name="--config", help="Settings file to use instead of your own turnout.toml.", metavar="FILE"),
 ]
-JsonOption = Annotated[bool, Parameter(name="--json", negative=(), show_default=False, help="Print JSON.")]
-LocalOption = Annotated[
-    bool,
-    Parameter(name="--local", negative=(), show_default=False, help="Ask local layers only: no model, no network."),
-]
-PlanOption = Annotated[
-    bool,
-    Parameter(name="--plan", negative=(), show_default=False, help="Draw only the parts of the question, as a tree."),
-]
+JsonOption = Annotated[bool, Parameter(name="--json", help="Print JSON.")]
+LocalOption = Annotated[bool, Parameter(name="--local", help="Ask local layers only: no model, no network.")]
+PlanOption = Annotated[bool, Parameter(name="--plan", help="Draw only the parts of the question, as a tree.")]
 TextArgument = Annotated[
-    str | None,
-    Parameter(help="The question; `-`, or nothing with something piped in, reads stdin.", show_default=False),
+    str | None, Parameter(help="The question; `-`, or nothing with something piped in, reads stdin.")
 ]
 DeclareOption = Annotated[
     str | None, Parameter(name="--declare", help="The route you ask for by name.", metavar="ROUTE")
@@ -85,23 +80,20 @@ CeilingOption = Annotated[
 ]
 SessionOption = Annotated[
     str | None,
-    Parameter(
-        name="--session",
-        help="A JSONL file of earlier turns; the question is added to it.",
-        metavar="FILE",
-    ),
+    Parameter(name="--session", help="A JSONL file of earlier turns; the question is added to it.", metavar="FILE"),
 ]
 TurnsOption = Annotated[
-    str | None,
-    Parameter(name="--turns", help='A conversation: a JSON list of {"role", "text"}.', metavar="FILE"),
+    str | None, Parameter(name="--turns", help='A conversation: a JSON list of {"role", "text"}.', metavar="FILE")
 ]
-FieldOption = Annotated[str, Parameter(name="--field", help="The field that holds the question.", metavar="NAME")]
+FieldOption = Annotated[
+    str, Parameter(name="--field", help="The field that holds the question.", metavar="NAME", show_default=True)
+]
 WorkersOption = Annotated[
-    int | None,
-    Parameter(name="--workers", help="Processes to use; by default, one a core.", show_default=False, metavar="N"),
+    int | None, Parameter(name="--workers", help="Processes to use; by default, one a core.", metavar="N")
 ]
 LimitOption = Annotated[
-    int, Parameter(name="--limit", help="How many of the questions that change are listed.", metavar="N")
+    int,
+    Parameter(name="--limit", help="How many of the questions that change are listed.", metavar="N", show_default=True),
 ]
 
 DbOption = Annotated[
@@ -115,7 +107,7 @@ DbOption = Annotated[
 ]
 DecisionArgument = Annotated[
     str,
-    Parameter(name="ID", help="An id, its beginning or its end as turnout log shows it, or `last`.", metavar="ID"),
+    Parameter(name="ID", help="An id, its beginning or its end as turnout log shows it, or `last`.", show_default=True),
 ]
 TenantOption = Annotated[
     str,
@@ -123,7 +115,6 @@ TenantOption = Annotated[
         name="--tenant",
         help="Whose decisions: a tenant's, or those of a key that has none, by its id; without it, what no key and no "
         "tenant asked for.",
-        show_default=False,
         metavar="NAME",
     ),
 ]
@@ -134,22 +125,15 @@ KeyOption = Annotated[
 AskedByOption = Annotated[
     str | None, Parameter(name="--tenant", help="Whose question it is, for the decision log.", metavar="NAME")
 ]
-NoLogOption = Annotated[
-    bool,
-    Parameter(name="--no-log", negative=(), show_default=False, help="Do not write the decision down."),
-]
+NoLogOption = Annotated[bool, Parameter(name="--no-log", help="Do not write the decision down.")]
 SinceOption = Annotated[
-    str | None,
-    Parameter(name="--since", help="Not before this: 2h, 3d, 2026-11-01, 2026-11-01T08:30.", metavar="WHEN"),
+    str | None, Parameter(name="--since", help="Not before this: 2h, 3d, 2026-11-01, 2026-11-01T08:30.", metavar="WHEN")
 ]
 UntilOption = Annotated[str | None, Parameter(name="--until", help="Before this; the same forms.", metavar="WHEN")]
 OnlyProfileOption = Annotated[
     str | None, Parameter(name=("--profile", "-p"), help="Only decisions of this profile.", metavar="NAME")
 ]
-AllTenantsOption = Annotated[
-    bool,
-    Parameter(name="--all-tenants", negative=(), show_default=False, help="The decisions of every tenant and key."),
-]
+AllTenantsOption = Annotated[bool, Parameter(name="--all-tenants", help="The decisions of every tenant and key.")]
 
 
 @Parameter(name="*")

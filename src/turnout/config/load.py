@@ -79,7 +79,7 @@ def find(profile: str | os.PathLike[str], beside: File | None = None) -> File:
     raise UnknownProfile(name, shipped())
 
 
-class Chain(NamedTuple):
+class ProfileChain(NamedTuple):
     """A profile file and those it extends, merged."""
 
     document: Document
@@ -96,7 +96,7 @@ class Chain(NamedTuple):
         return self.files[0].parent
 
 
-def read_chain(profile: str | os.PathLike[str]) -> Chain:
+def read_chain(profile: str | os.PathLike[str]) -> ProfileChain:
     """Every file of a profile, each read once."""
     chain: list[Document] = []
     files: list[File] = []
@@ -127,14 +127,14 @@ def read_chain(profile: str | os.PathLike[str]) -> Chain:
     while chain:
         merged = extend(merged, chain.pop())
         names.append(str(merged.tree.get("name", "")))
-    return Chain(merged, tuple(names), tuple(files), cases)
+    return ProfileChain(merged, tuple(names), tuple(files), cases)
 
 
 def _meant(name: str) -> str:
     return suggest(name, (name,))
 
 
-def apply_settings(chain: Chain, file: File | None) -> tuple[Document, tuple[str, ...]]:
+def apply_settings(chain: ProfileChain, file: File | None) -> tuple[Document, tuple[str, ...]]:
     """The document with the user's settings for this profile and the ones it extends; and what was applied."""
     document, names = chain.document, chain.names
     if file is None:

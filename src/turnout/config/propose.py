@@ -44,7 +44,7 @@ STOP = frozenset(_STOP.split())
 _words = re.compile(r"[^\W_]+(?:'[^\W_]+)*").finditer
 
 
-class Example(NamedTuple):
+class RouteExample(NamedTuple):
     text: str
     route: str
 
@@ -62,7 +62,7 @@ class Features(NamedTuple):
     """Of stop words only."""
 
 
-def propose(examples: Sequence[Example], routes: Iterable[str]) -> dict[str, Proposal]:
+def propose(examples: Sequence[RouteExample], routes: Iterable[str]) -> dict[str, Proposal]:
     """For each route what to look for; nothing where its examples have no words of their own."""
     seen = [(example.route, read_features(example.text)) for example in examples]
     counts: dict[str, Counter[str]] = {route: Counter() for route in routes}

@@ -29,7 +29,7 @@ from turnout.core.verdict import Fault
 from .cases import Case, read_cases, run_cases
 from .champion import digest_models, followed
 from .document import Document
-from .load import Chain, apply_settings, read_chain
+from .load import ProfileChain, apply_settings, read_chain
 from .resolve import build
 from .settings import settings_file
 
@@ -57,7 +57,7 @@ class Reloaded(Struct, frozen=True):
 class Candidate(NamedTuple):
     """What the files say, read once and not yet judged."""
 
-    chain: Chain
+    chain: ProfileChain
     document: Document
     remarks: tuple[str, ...]
     cases: list[Case]

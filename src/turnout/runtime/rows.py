@@ -226,6 +226,20 @@ def text_of(row: dict[str, msgspec.Raw], field: str) -> str:
         raise QueryError(f"field {field!r} is not text: {why_unreadable(error, row[field])}") from None
 
 
+def read_texts(file: BinaryIO, place: str, *fields: str) -> Iterator[tuple[str, list[str]]]:
+    """Where every row stands, such as `row 7` for the place `row `, and what these fields of it say. Blank lines are
+    left out."""
+    for chunk in chunks(file):
+        for number, line in enumerate(chunk.lines, chunk.first):
+            if line is not None and not line.strip():
+                continue
+            try:
+                row = read_row(line)
+                yield f"{place}{number}", [text_of(row, field) for field in fields]
+            except QueryError as error:
+                raise QueryError(f"{place}{number}: {error}") from None
+
+
 def encode_id(ident: msgspec.Raw) -> bytes:
     """The row's id, encoded anew: whatever it was, what we write is valid."""
     try:

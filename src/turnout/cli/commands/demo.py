@@ -28,10 +28,10 @@ def run() -> int:
     from turnout.explain.explanation import explain
 
     from ..draw.picture import picture
-    from ..draw.screen import console, glyphs_for, width_of
+    from ..draw.screen import console
 
     screen = console()
-    glyphs, width = glyphs_for(screen), width_of(screen)
+    glyphs, width = screen.glyphs, screen.room
     for number, name in enumerate(shipped()):
         router = load(name, config="")
         decision = router.route_sync(QUESTIONS.get(name, ANY))

@@ -44,12 +44,7 @@ def diff(
         ),
     ],
     profile: ProfileOption = DEFAULT_PROFILE,
-    from_log: Annotated[
-        bool,
-        Parameter(
-            name="--from-log", negative=(), show_default=False, help="Take the questions of the decision log, not IN."
-        ),
-    ] = False,
+    from_log: Annotated[bool, Parameter(help="Take the questions of the decision log, not IN.")] = False,
     since: SinceOption = None,
     until: UntilOption = None,
     field: FieldOption = "text",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from rich.text import Text
-
 from turnout.text.count import counted
 from turnout.web.doctor import examine
 
@@ -16,8 +14,8 @@ def doctor(*, config: ConfigOption = None) -> int:
     screen = console()
     found = list(examine(config))
     if broken := draw_findings(screen, found):
-        screen.print(Text(f"{broken} broken", BAD))
+        screen.say((f"{broken} broken", BAD))
         return 1
     notes = sum(finding.state == "note" for finding in found)
-    screen.print("nothing is broken" + (f"; {counted(notes, 'note')}" if notes else ""))
+    screen.say("nothing is broken" + (f"; {counted(notes, 'note')}" if notes else ""))
     return 0

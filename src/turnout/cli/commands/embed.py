@@ -14,7 +14,7 @@ from turnout.core.errors import EmbedderError, QueryError
 
 from ..app import examples_of
 from ..draw.screen import console, visible, write_json
-from ..draw.shape import Rail, columns
+from ..draw.shape import columns
 from ..option import JsonOption, TextArgument, clean
 from ..question import read_text
 
@@ -44,7 +44,7 @@ def list_embedders(*, json: JsonOption = False) -> int:
         if json:
             write_json(b"[]")
         else:
-            console().print(NOTHING, soft_wrap=True)
+            console().say(NOTHING)
         return 0
     from turnout.models.embed import MiniLM
 
@@ -57,7 +57,7 @@ def list_embedders(*, json: JsonOption = False) -> int:
     _draw(embedder, p50_ms)
     if lacking:
         said = f"It cannot run without {', '.join(lacking)}: pip install 'turnout[embed]'"
-        console().print(said, style="yellow", soft_wrap=True)
+        console().say((said, "yellow"))
     return 0
 
 
@@ -92,7 +92,7 @@ def _draw(embedder: MiniLM, p50_ms: float | None) -> None:
     }
     for label, said in rows.items():
         grid.add_row(Text(label, "dim"), Text(visible(said), "bold" if label == "name" else ""))
-    console().print(Rail(grid, ""))
+    console().inset(grid, "")
 
 
 @app.command(name="install")
@@ -103,14 +103,10 @@ def install_embedder(
         Parameter(
             name="--from",
             help="The folder of an embedder that was built, here or on another machine.",
-            show_default=False,
             metavar="FOLDER",
         ),
     ] = None,
-    trust: Annotated[
-        bool,
-        Parameter(negative=(), show_default=False, help="Take one that was not built from the published weights."),
-    ] = False,
+    trust: Annotated[bool, Parameter(help="Take one that was not built from the published weights.")] = False,
     json: JsonOption = False,
 ) -> int:
     """Put an embedder in place that was built before: its files are checked, and copied.
@@ -140,7 +136,7 @@ def install_embedder(
 def embed_text(
     text: TextArgument = None,
     /,
-    *others: Annotated[str, Parameter(help="Texts to compare it with.", show_default=False)],
+    *others: Annotated[str, Parameter(help="Texts to compare it with.")],
     json: JsonOption = False,
 ) -> int:
     """Embed a text, and say how near others are to it: 1 is the same direction, 0 has nothing in common."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..draw.screen import console, glyphs_for, width_of, write_json
+from ..draw.screen import console, write_json
 from ..option import JsonOption, PlanOption, TextArgument
 from ..question import Ask
 
@@ -25,7 +25,7 @@ def explain(
     from ..draw.plan import tree
 
     screen = console()
-    glyphs, width = glyphs_for(screen), width_of(screen)
+    glyphs, width = screen.glyphs, screen.room
     explained = explain_decision(decision)
     screen.print(tree(explained, glyphs) if plan else picture(explained, glyphs, width), width=width)
     return 0

@@ -18,23 +18,15 @@ from ..stream import progressing, writing
 
 
 def export(
-    out: Annotated[
-        str,
-        Parameter(name="FILE", help="A .jsonl or .parquet file; `-`, or nothing, is stdout.", show_default=False),
-    ] = STDIN,
+    out: Annotated[str, Parameter(name="FILE", help="A .jsonl or .parquet file; `-`, or nothing, is stdout.")] = STDIN,
     /,
     *,
     kind: Annotated[
-        Kind | None,
-        Parameter(name="--format", help="What is written, whatever the file is called.", show_default=False),
+        Kind | None, Parameter(name="--format", help="What is written, whatever the file is called.")
     ] = None,
     which: SpanOptions = SpanOptions(),
-    labelled: Annotated[
-        bool, Parameter(name="--labelled", negative=(), show_default=False, help="Only rows that have a label.")
-    ] = False,
-    limit: Annotated[
-        int | None, Parameter(name="--limit", help="At most so many rows.", show_default=False, metavar="N")
-    ] = None,
+    labelled: Annotated[bool, Parameter(help="Only rows that have a label.")] = False,
+    limit: Annotated[int | None, Parameter(help="At most so many rows.", metavar="N")] = None,
     where: TenantOptions = TenantOptions(),
 ) -> int:
     form = kind or ("jsonl" if out == STDIN else kind_of(out))
@@ -73,7 +65,7 @@ def _summarise(seen: Counter[str], empty: str) -> None:
         return
     rows = counted(seen["rows"], "row")
     said = f"{rows}, {seen['by human']:,} labelled by a human, {seen['by teacher']:,} by a teacher"
-    console(stderr=True).print(said, soft_wrap=True)
+    console(stderr=True).say(said)
     keeps = 'text = "full" in [store] of turnout.toml keeps'
     if seen["no text"]:
         have = "has" if seen["no text"] == 1 else "have"

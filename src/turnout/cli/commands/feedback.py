@@ -11,7 +11,7 @@ from turnout.runtime.log import reading_log, records_with
 from turnout.store import Feedback, Logged
 from turnout.store.judge import RIGHT, WRONG, judge, routes_of
 
-from ..draw.screen import console, glyphs_for, visible, write_json
+from ..draw.screen import console, visible, write_json
 from ..option import DecisionArgument, JsonOption, TenantOptions, user_name
 
 
@@ -20,10 +20,8 @@ def feedback(
     word: Annotated[str, Parameter(name="WORD", help="right, wrong, or the route it should have been.")],
     /,
     *,
-    by: Annotated[
-        str | None, Parameter(name="--by", help="Who says so; by default you.", show_default=False, metavar="NAME")
-    ] = None,
-    note: Annotated[str, Parameter(name="--note", help="Why.", metavar="TEXT", show_default=False)] = "",
+    by: Annotated[str | None, Parameter(help="Who says so; by default you.", metavar="NAME")] = None,
+    note: Annotated[str, Parameter(help="Why.", metavar="TEXT")] = "",
     json: JsonOption = False,
     where: TenantOptions = TenantOptions(),
 ) -> int:
@@ -43,7 +41,7 @@ def feedback(
 def _print(found: Logged, said: Feedback, routes: tuple[str, ...], where: TenantOptions) -> None:
 
     screen = console()
-    glyphs = glyphs_for(screen)
+    glyphs = screen.glyphs
     was = visible(" + ".join(found.routes))
     if said.verdict == RIGHT:
         told = Text.assemble((was, "bold green"), " is right")
@@ -54,9 +52,9 @@ def _print(found: Logged, said: Feedback, routes: tuple[str, ...], where: Tenant
     else:
         told = Text.assemble((was, "bold yellow"), " is wrong")
     told.append(f"  {found.id} {glyphs.dot} by {visible(said.by)}", "dim")
-    screen.print(told, soft_wrap=True)
+    screen.say(told)
     if said.verdict == WRONG and said.should_be is None:
         others = ", ".join(route for route in routes if route not in found.routes)
         tenant = ("--tenant", where.tenant) if where.tenant else ()
         again = where.hint("feedback", found.id, "ROUTE", *tenant)
-        screen.print(Text(f"{again} says what it should have been: {visible(others)}", "dim"), soft_wrap=True)
+        screen.say((f"{again} says what it should have been: {visible(others)}", "dim"))

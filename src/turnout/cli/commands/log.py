@@ -17,7 +17,7 @@ from turnout.store import Logged
 from turnout.store.follow import Follower, LogFilter
 
 from ..draw.log import DecisionLines
-from ..draw.screen import complain, console, glyphs_for, visible, write_json
+from ..draw.screen import complain, console, visible, write_json
 from ..option import JsonOption, OperatorOptions, SpanOptions
 from ..question import session_name
 
@@ -25,27 +25,23 @@ LATEST = 20
 # How often a follower looks.
 LOOK_S = 0.5
 
-FollowOption = Annotated[
-    bool, Parameter(name=("--follow", "-f"), negative=(), show_default=False, help="Go on, as decisions come in.")
-]
+FollowOption = Annotated[bool, Parameter(name=("--follow", "-f"), help="Go on, as decisions come in.")]
 
 
 def log(
     *,
-    limit: Annotated[int, Parameter(name=("--limit", "-n"), help="How many, the latest.", metavar="N")] = LATEST,
+    limit: Annotated[
+        int, Parameter(name=("--limit", "-n"), help="How many, the latest.", metavar="N", show_default=True)
+    ] = LATEST,
     follow: FollowOption = False,
     which: SpanOptions = SpanOptions(),
-    route: Annotated[str | None, Parameter(name="--route", help="Only those with this route.", metavar="NAME")] = None,
-    by: Annotated[str | None, Parameter(name="--by", help="Only those this layer decided.", metavar="LAYER")] = None,
+    route: Annotated[str | None, Parameter(help="Only those with this route.", metavar="NAME")] = None,
+    by: Annotated[str | None, Parameter(help="Only those this layer decided.", metavar="LAYER")] = None,
     outcome: Annotated[
-        str | None, Parameter(name="--outcome", help="Only this outcome; `?` is any letter: 'L?'.", metavar="LETTERS")
+        str | None, Parameter(help="Only this outcome; `?` is any letter: 'L?'.", metavar="LETTERS")
     ] = None,
-    text: Annotated[
-        str | None, Parameter(name="--text", help="Only questions with these words in them.", metavar="WORDS")
-    ] = None,
-    session: Annotated[
-        str | None, Parameter(name="--session", help="Only this session: its name, or its file.", metavar="NAME")
-    ] = None,
+    text: Annotated[str | None, Parameter(help="Only questions with these words in them.", metavar="WORDS")] = None,
+    session: Annotated[str | None, Parameter(help="Only this session: its name, or its file.", metavar="NAME")] = None,
     json: JsonOption = False,
     where: OperatorOptions = OperatorOptions(),
 ) -> int:
@@ -63,7 +59,7 @@ def log(
                 print(visible(nothing_there(store, records, where)))
             write(rows)
             if rows and not json and (said := left_out(store, records, where.key)):
-                console().print(said, style="dim")
+                console().say((said, "dim"))
             if follower is not None:
                 follower.seen.update(row.id for row in rows)
                 while True:
@@ -101,7 +97,7 @@ def _writer(rows: list[Logged], *, json: bool, tenants: bool) -> Callable[[Itera
         return write_lines
 
     screen = console()
-    table = DecisionLines(rows, glyphs_for(screen), screen.width if screen.is_terminal else None, tenants=tenants)
+    table = DecisionLines(rows, screen.glyphs, screen.width if screen.is_terminal else None, tenants=tenants)
     begun: list[bool] = []
 
     def write(rows: Iterable[Logged]) -> None:

@@ -7,7 +7,7 @@ import sys
 from turnout.core.decision import Decision
 from turnout.core.errors import TurnoutError
 
-from ..draw.screen import complain, console, glyphs_for, write_json
+from ..draw.screen import complain, console, write_json
 from ..option import AskedByOption, DbOption, JsonOption, NoLogOption, TextArgument
 from ..question import Ask
 
@@ -39,7 +39,7 @@ def _print(decision: Decision, *, json: bool) -> None:
         from ..draw.picture import summary
 
         screen = console()
-        for line in summary(decision, glyphs_for(screen)):
+        for line in summary(decision, screen.glyphs):
             screen.print(line, soft_wrap=not screen.is_terminal)
     # The answer is out before the log is opened: nobody waits for a database.
     sys.stdout.flush()

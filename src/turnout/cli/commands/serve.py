@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 PORT = validators.Number(gte=0, lte=65_535)
 
 HostOption = Annotated[
-    str | None,
-    Parameter(name="--host", help="Where clients connect; by default this machine only.", metavar="ADDRESS"),
+    str | None, Parameter(name="--host", help="Where clients connect; by default this machine only.", metavar="ADDRESS")
 ]
 PortOption = Annotated[
     int | None,
@@ -38,8 +37,7 @@ AdminOption = Annotated[
     ),
 ]
 AutoOption = Annotated[
-    str | None,
-    Parameter(name=("--profile", "-p"), help="The profile that the model `auto` uses.", metavar="NAME"),
+    str | None, Parameter(name=("--profile", "-p"), help="The profile that the model `auto` uses.", metavar="NAME")
 ]
 
 # What these settings are called where they can be changed.
@@ -143,7 +141,7 @@ def _welcome(server: Server, addresses: list[str], where: StoreOptions) -> None:
         *_to_try(server.settings, public, where, keyed=keyed),
     ]
     for line in lines:
-        screen.print(line, soft_wrap=True)
+        screen.say(line)
     # Whoever reads this through a pipe waits for it, and the server says nothing more.
     sys.stdout.flush()
 

@@ -15,8 +15,7 @@ from turnout.store import BreachRow, Feedback, Logged, Outcome, Records
 from turnout.text.count import counted
 
 from ..draw.picture import fact_table, picture
-from ..draw.screen import Glyphs, clock, console, dollars, glyphs_for, unread, visible, width_of, write_json
-from ..draw.shape import Rail
+from ..draw.screen import Glyphs, clock, console, dollars, unread, visible, write_json
 from ..option import AllTenantsOption, DecisionArgument, JsonOption, TenantOptions
 
 
@@ -51,14 +50,14 @@ def show(
     with reading_log(where) as store:
         story = tell(records_with(store, ident, where.tenant, all_tenants=all_tenants), ident)
     if json:
-        write_json(msgspec.json.encode(story.form()))
+        write_json(story.form())
         return 0
     screen = console()
-    glyphs, width = glyphs_for(screen), width_of(screen)
+    glyphs, width = screen.glyphs, screen.room
     screen.print(picture(story.decision, glyphs, width), width=width)
     if not story.decision.parts:  # the picture of parts ends with an empty line
         screen.print()
-    screen.print(Rail(aftermath(story, glyphs), "  "), width=width)
+    screen.inset(aftermath(story, glyphs))
     return 0
 
 

@@ -17,7 +17,8 @@ from turnout.runtime.traffic import STRETCHES, Backlog, Stretch, backlog_of, cha
 from turnout.store import Stats
 from turnout.store.keys import KeyUse
 
-from ..draw.screen import console, glyphs_for, visible, width_of, write_json
+from ..draw.screen import console, visible, write_json
+from ..draw.traffic import by_key, report
 from ..option import JsonOption, OperatorOptions, SpanOptions
 
 
@@ -25,7 +26,7 @@ def stats(
     *,
     by: Annotated[
         Literal["hour", "day", "week", "key"] | None,
-        Parameter(name="--by", help="One row an hour, day or week, by default as it fits; `key`: who spent what."),
+        Parameter(help="One row an hour, day or week, by default as it fits; `key`: who spent what."),
     ] = None,
     which: SpanOptions = SpanOptions(),
     json: JsonOption = False,
@@ -55,13 +56,11 @@ def stats(
     elif empty:
         print(visible(empty))
     else:
-        from ..draw.traffic import report
-
         screen = console()
-        picture = report(found, stretch, waiting, glyphs_for(screen), width_of(screen), changes_of(found))
-        screen.print(picture, width=width_of(screen))
+        picture = report(found, stretch, waiting, screen.glyphs, screen.room, changes_of(found))
+        screen.print(picture, width=screen.room)
         if without:
-            screen.print(without, style="dim")
+            screen.say((without, "dim"))
     return 0
 
 
@@ -72,10 +71,8 @@ def _by_key(used: list[KeyUse], empty: str, *, json: bool) -> int:
     elif empty:
         print(visible(empty))
     else:
-        from ..draw.traffic import by_key
-
         screen = console()
-        screen.print(by_key(used), width=width_of(screen))
+        screen.print(by_key(used), width=screen.room)
     return 0
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 from cyclopts import Parameter
+from rich.text import Text
 
 from turnout.config.learning import learn_settings
 from turnout.config.load import load_profile
@@ -19,8 +20,9 @@ from turnout.runtime.log import reading_log
 from turnout.text.control import escape_json
 from turnout.text.count import counted
 
-from ..draw.screen import console, glyphs_for, visible, write_json
-from ..labelled import read_share
+from ..draw.screen import console, visible, write_json
+from ..draw.shape import Screen, columns
+from ..labelled import AcceptOption, LayerOption, needing_learn, read_share
 from ..option import (
     DEFAULT_PROFILE,
     STDIN,
@@ -33,11 +35,9 @@ from ..option import (
     span_of,
 )
 from ..stream import phases, writing
-from .promote import AcceptOption, LayerOption, needing_learn
+from .student import let_serve, print_promotion, promotion_form
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from turnout.learn.poison.screen import QuarantinedRow
     from turnout.learn.train import Training, TrainingReport
 
@@ -49,88 +49,62 @@ LISTED = 5
 
 def train(
     *files: Annotated[
-        str,
-        Parameter(name="FILE", help="Labelled questions: JSONL, CSV or Parquet, or what turnout export wrote."),
+        str, Parameter(name="FILE", help="Labelled questions: JSONL, CSV or Parquet, or what turnout export wrote.")
     ],
     profile: ProfileOption = DEFAULT_PROFILE,
     layer: LayerOption = None,
-    from_log: Annotated[
-        bool,
-        Parameter(name="--from-log", negative=(), show_default=False, help="Learn from the decision log as well."),
-    ] = False,
+    from_log: Annotated[bool, Parameter(help="Learn from the decision log as well.")] = False,
     since: SinceOption = None,
     until: UntilOption = None,
-    tenant: Annotated[
-        str | None,
-        Parameter(name="--tenant", metavar="NAME", help="Only this tenant's log; by default all."),
-    ] = None,
+    tenant: Annotated[str | None, Parameter(metavar="NAME", help="Only this tenant's log; by default all.")] = None,
     seeds: Annotated[
         bool,
         Parameter(
-            name="--seeds", negative="--no-seeds", help="Learn from the examples that come with the profile as well."
+            negative="--no-seeds", help="Learn from the examples that come with the profile as well.", show_default=True
         ),
     ] = True,
     outcomes: Annotated[
-        str | None,
-        Parameter(name="--outcomes", metavar="FILE", help="Which model answered right: trains a gain layer instead."),
+        str | None, Parameter(metavar="FILE", help="Which model answered right: trains a gain layer instead.")
     ] = None,
     keep_quality: Annotated[
-        str | None,
-        Parameter(
-            name="--keep-quality", metavar="SHARE", help="With --outcomes: the cheapest that keeps this much (95%)."
-        ),
+        str | None, Parameter(metavar="SHARE", help="With --outcomes: the cheapest that keeps this much (95%).")
     ] = None,
     budget: Annotated[
-        str | None,
-        Parameter(name="--budget", metavar="SHARE", help="With --outcomes: the best for this share of the extra cost."),
+        str | None, Parameter(metavar="SHARE", help="With --outcomes: the best for this share of the extra cost.")
     ] = None,
     max_cost: Annotated[
-        str | None,
-        Parameter(name="--max-cost", metavar="AMOUNT", help="With --outcomes: the best for this mean cost an answer."),
+        str | None, Parameter(metavar="AMOUNT", help="With --outcomes: the best for this mean cost an answer.")
     ] = None,
     embedder: Annotated[
         EmbedderChoice,
         Parameter(
-            name="--embedder",
             help="Sentence vectors beside n-grams: where installed, never, of MiniLM, or of the slot embedder.",
+            show_default=True,
         ),
     ] = "auto",
     seed: Annotated[
-        int, Parameter(name="--seed", metavar="N", help="Divides the rows; keep it from one training to the next.")
+        int, Parameter(metavar="N", help="Divides the rows; keep it from one training to the next.", show_default=True)
     ] = 0,
     held_out: Annotated[
-        str, Parameter(name="--hold-out", metavar="SHARE", help="How much is kept back to judge by.")
+        str, Parameter(name="--hold-out", metavar="SHARE", help="How much is kept back to judge by.", show_default=True)
     ] = "20%",
     by_session: Annotated[
-        bool,
-        Parameter(
-            name="--by-session",
-            negative=(),
-            show_default=False,
-            help="Keep the rows of a session together: all learnt, or all held out.",
-        ),
+        bool, Parameter(help="Keep the rows of a session together: all learnt, or all held out.")
     ] = False,
     accept: AcceptOption = (),
     quarantine: Annotated[
-        str | None,
-        Parameter(name="--quarantine", metavar="FILE", help="Write the rows that were set aside, and why."),
+        str | None, Parameter(metavar="FILE", help="Write the rows that were set aside, and why.")
     ] = None,
     out: Annotated[
-        str | None,
-        Parameter(name=("--out", "-o"), metavar="FOLDER", help="Write it there instead of onto the shelf."),
+        str | None, Parameter(name=("--out", "-o"), metavar="FOLDER", help="Write it there instead of onto the shelf.")
     ] = None,
     promote: Annotated[
         bool,
-        Parameter(name="--promote", help="Let it serve at once, if it passes every check of turnout student promote."),
+        Parameter(help="Let it serve at once, if it passes every check of turnout student promote."),
     ] = False,
     if_due: Annotated[
         bool,
-        Parameter(
-            name="--if-due",
-            negative=(),
-            show_default=False,
-            help="Only if the log has enough that is new since the last training, or its traffic has drifted.",
-        ),
+        Parameter(help="Only if the log has enough that is new since the last training, or its traffic has drifted."),
     ] = False,
     json: JsonOption = False,
     where: StoreOptions = StoreOptions(),
@@ -153,7 +127,7 @@ def train(
         )
     if keep_quality is not None or budget is not None or max_cost is not None:
         raise QueryError("--keep-quality, --budget and --max-cost are aims of --outcomes FILE: name one")
-    with needing_learn():
+    with needing_learn(profile):
         from turnout.learn.dataset import gather, read_for, read_logs
         from turnout.learn.train import find_student
         from turnout.learn.train import train as fit
@@ -192,21 +166,15 @@ def train(
     by_itself = settings.auto_promote and out is None
     if not promote and not by_itself:
         return 0
-    from .promote import promote as let_serve
-
-    if not json:
+    why = "turnout train --promote" if promote else "auto_promote"
+    held = let_serve(profile, training.manifest.digest, training.report.layer, config, accept=accept, why=why)
+    if json:
+        write_json(promotion_form(held))
+    else:
         console().print()
-    code = let_serve(
-        training.manifest.digest,
-        profile=profile,
-        layer=training.report.layer,
-        accept=accept,
-        why="turnout train --promote" if promote else "auto_promote",
-        json=json,
-        config=config,
-    )
-    # Nobody asked for it to serve: that it does not is no failure of the training.
-    return code if promote else 0
+        print_promotion(held, profile, asked=True)
+    # It was not asked to serve: that it does not is no failure of the training.
+    return 0 if held.promoted or not promote else 1
 
 
 # --- whether, and what from
@@ -219,9 +187,9 @@ def _is_due(profile: Profile, layer: str, where: StoreOptions, *, json: bool) ->
     with reading_log(where) as store:
         found = is_due(store, profile.name, learn_settings(where.config), layer=layer)
     if json and not found:
-        write_json(msgspec.json.encode(found))
+        write_json(found)
     elif not json:
-        console().print(f"{'due' if found else 'not due'}: {visible(str(found))}", soft_wrap=True)
+        console().say(f"{('due' if found else 'not due')}: {visible(str(found))}")
     return found.due
 
 
@@ -238,61 +206,46 @@ def _kept_back(said: str) -> float:
 def _write_quarantine(out: str, aside: Sequence[QuarantinedRow]) -> None:
     with writing(out) as file:
         for one in aside:
-            row = {
-                "text": one.row.text,
-                "label": one.row.label,
-                "label_by": one.row.by,
-                "human_by": one.row.who or None,
-            }
-            row |= {"session": one.row.session, "tenant": one.row.tenant or None, "code": one.code}
-            line = msgspec.json.encode(row | {"reason": one.reason, "from": one.row.where})
+            row = one.row
+            form = {"text": row.text, "label": row.label, "label_by": row.by, "human_by": row.who or None}
+            form |= {"session": row.session, "tenant": row.tenant or None, "code": one.code}
+            line = msgspec.json.encode(form | {"reason": one.reason, "from": row.where})
             file.write(escape_json(line) + b"\n")
 
 
-def _form(training: Training) -> bytes:
-    form = msgspec.to_builtins(training.report)
+def _form(training: Training) -> dict[str, object]:
+    form: dict[str, object] = msgspec.to_builtins(training.report)
     form["triggers"] = [msgspec.to_builtins(one) | {"rows": len(one.rows)} for one in training.noted.screened.triggers]
     form["set_aside"] = Counter(one.code for one in training.noted.screened.quarantined)
-    return msgspec.json.encode(form)
+    return form
 
 
-def print_head(screen: Console, profile: str, layer: str, embedder: str | None, said: str) -> None:
+def print_head(screen: Screen, profile: str, layer: str, embedder: str | None, said: str) -> None:
     """What was trained, with what, and one line more."""
-    from rich.text import Text
-
     heads = f"n-grams and {embedder}" if embedder else "n-grams"
-    head = Text.assemble((visible(profile), "bold"), f" {glyphs_for(screen).dot} {visible(layer)}  {heads}")
-    screen.print(head, soft_wrap=True)
-    screen.print(said, soft_wrap=True)
+    screen.say((visible(profile), "bold"), f" {screen.glyphs.dot} {visible(layer)}  {heads}")
+    screen.say(said)
 
 
-def print_figures(screen: Console, rows: Iterable[tuple[str, str, str]]) -> None:
+def print_figures(screen: Screen, rows: Iterable[tuple[str, str, str]]) -> None:
     """What each figure is called, what it is and what it means."""
-    from rich.table import Table
-
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="dim")
-    grid.add_column(justify="right")
-    grid.add_column(style="dim")
+    grid = columns("dim", "right", "dim wrap")
     for row in rows:
         grid.add_row(*map(visible, row))
     screen.print(grid)
 
 
 def _print(report: TrainingReport, aside: Sequence[QuarantinedRow], quarantine: str | None) -> None:
-    from rich.table import Table
 
     screen = console()
     who = ", ".join(f"{count:,} by {name}" for name, count in report.by.items())
     said = f"{counted(report.learnt, 'row')} learnt, {report.held:,} held out ({who})"
     print_head(screen, report.profile, report.layer, report.embedder, said)
     for remark in report.remarks:
-        screen.print(f"  {visible(remark)}", style="dim", soft_wrap=True)
+        screen.say((f"  {visible(remark)}", "dim"))
     screen.print()
-    table = Table(box=None, padding=(0, 2), pad_edge=False)
-    table.add_column("label")
-    for head in ("learnt", "held out", "precision", "recall"):
-        table.add_column(head, justify="right")
+    table = columns("fold", "right", "right", "right", "right")
+    table.add_row(*(Text(head, "bold") for head in ("label", "learnt", "held out", "precision", "recall")))
     for row in report.labels:
         shares = (_share(row.precision), _share(row.recall))
         table.add_row(visible(row.label), f"{row.learnt:,}", f"{row.held:,}", *shares)
@@ -302,7 +255,7 @@ def _print(report: TrainingReport, aside: Sequence[QuarantinedRow], quarantine: 
     if aside:
         _print_aside(screen, aside, quarantine)
     screen.print()
-    screen.print(f"{report.digest} in {visible(report.folder)}", soft_wrap=True)
+    screen.say(f"{report.digest} in {visible(report.folder)}")
 
 
 def _share(value: float | None) -> str:
@@ -322,16 +275,16 @@ def _figures(report: TrainingReport) -> Iterator[tuple[str, str, str]]:
             yield name, f"{value:.1%}", meaning
 
 
-def _print_aside(screen: Console, aside: Sequence[QuarantinedRow], quarantine: str | None) -> None:
+def _print_aside(screen: Screen, aside: Sequence[QuarantinedRow], quarantine: str | None) -> None:
     screen.print()
-    screen.print(f"{counted(len(aside), 'row')} set aside, not learnt from:", style="yellow")
+    screen.say((f"{counted(len(aside), 'row')} set aside, not learnt from:", "yellow"))
     for reason, count in Counter(one.reason for one in aside).most_common(LISTED):
-        screen.print(f"  {count:,}: {visible(reason)}", soft_wrap=True)
+        screen.say(f"  {count:,}: {visible(reason)}")
     more = len({one.reason for one in aside}) - LISTED
     if more > 0:
-        screen.print(f"  and {counted(more, 'reason')} more", style="dim")
+        screen.say((f"  and {counted(more, 'reason')} more", "dim"))
     where = f"They are in {visible(quarantine)}" if quarantine else "--quarantine FILE writes them"
-    screen.print(f"{where}; --accept WORD lets in a word you know.", style="dim", soft_wrap=True)
+    screen.say((f"{where}; --accept WORD lets in a word you know.", "dim"))
 
 
 def _print_next(report: TrainingReport, profile: str, *, on_shelf: bool) -> None:
@@ -342,7 +295,6 @@ def _print_next(report: TrainingReport, profile: str, *, on_shelf: bool) -> None
     elif report.champion is None:
         said = f"No student serves yet: {promote} checks this one and lets it serve."
     else:
-        compare = f"{promote} compares the two and lets the better one serve"
-        said = f"{report.champion} still serves: {compare}."
-    screen.print(said, soft_wrap=True)
-    screen.print(f"{hint('evaluate', 'FILE', '-p', profile)} judges by other questions.", style="dim", soft_wrap=True)
+        said = f"{report.champion} still serves: {promote} compares the two and lets the better one serve."
+    screen.say(said)
+    screen.say((f"{hint('evaluate', 'FILE', '-p', profile)} judges by other questions.", "dim"))

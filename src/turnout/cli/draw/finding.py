@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from rich.console import Console
 from rich.text import Text
 
-from .screen import glyphs_for, visible
-from .shape import Rail, columns
+from .screen import visible
+from .shape import Screen, columns
 
 _STYLES = {"ok": "green", "note": "yellow"}
 BAD = "bold red"
@@ -28,15 +27,15 @@ class FindingRow(Protocol):
     def advice(self) -> str: ...
 
 
-def draw_findings(screen: Console, found: Sequence[FindingRow]) -> int:
+def draw_findings(screen: Screen, found: Sequence[FindingRow]) -> int:
     """Print them; how many are bad."""
     grid = columns("", "", "fold")
     for finding in found:
         style = _STYLES.get(finding.state, BAD)
         text = Text("\n".join(map(visible, finding.text.split("\n"))))
         if finding.advice:
-            text.append(f"\n{glyphs_for(screen).arrow} {visible(finding.advice)}", style)
+            text.append(f"\n{screen.glyphs.arrow} {visible(finding.advice)}", style)
         grid.add_row(Text(finding.state, style), Text(finding.subject, "bold"), text)
-    screen.print(Rail(grid, ""))
+    screen.inset(grid, "")
     screen.print()
     return sum(finding.state not in _STYLES for finding in found)

@@ -17,14 +17,9 @@ import msgspec
 from turnout.text.control import BIDI, SEPARATORS, escape_json
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from turnout.store import Logged
 
-# Wider than this, lines of prose and bars are harder to follow, not easier.
-MAX_WIDTH = 100
-# Below this nothing can be aligned; the terminal wraps what it must.
-MIN_WIDTH = 40
+    from .shape import Screen
 
 _SHOWN: dict[int, int | str] = {
     **{code: 0x2400 + code for code in range(0x20)},
@@ -80,15 +75,10 @@ def write_json(value: object) -> None:
     sys.stdout.buffer.flush()
 
 
-def console(*, stderr: bool = False) -> Console:
-    """Nothing is highlighted or marked up by guesswork: colour means what a renderer says it means."""
-    from rich.console import Console
+def console(*, stderr: bool = False) -> Screen:
+    from .shape import Screen
 
-    return Console(stderr=stderr, highlight=False, markup=False, emoji=False)
-
-
-def width_of(target: Console) -> int:
-    return max(MIN_WIDTH, min(target.width, MAX_WIDTH))
+    return Screen(stderr=stderr)
 
 
 class Glyphs(NamedTuple):
@@ -152,11 +142,6 @@ PLAIN = Glyphs(
     branch="|-",
     corner="`-",
 )
-
-
-def glyphs_for(target: Console) -> Glyphs:
-    """Line drawing where the output's encoding has it, ASCII elsewhere."""
-    return PLAIN if target.options.ascii_only else Glyphs()
 
 
 def quoted(text: str, most: int, glyphs: Glyphs) -> str:

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
-from rich import box
 from rich.console import Group, RenderableType
 from rich.rule import Rule
 from rich.table import Table
@@ -22,7 +21,7 @@ from turnout.text.count import counted
 
 from .picture import elapsed
 from .screen import Glyphs, dollars, visible
-from .shape import Rail, bar, columns, style_of
+from .shape import Rail, bar, columns, headed, style_of
 
 # Rows of the picture; what is older is in the sums below it.
 SHOWN = 31
@@ -265,17 +264,13 @@ def _by_model(spent: tuple[Spent, ...], glyphs: Glyphs) -> Table:
 
 def by_key(used: Sequence[KeyUse]) -> RenderableType:
     """A row for each key: how often it asked, for how much, and when last."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim", show_edge=False)
-    table.add_column("key", no_wrap=True)
-    for title in ("name", "tenant"):
-        table.add_column(title, overflow="fold")
-    for title in ("decisions", "spent", "last"):
-        table.add_column(title, justify="right", no_wrap=True)
+    titles = {"key": "", "name": "fold", "tenant": "fold", "decisions": "right", "spent": "right", "last": "right"}
+    table = headed(titles)
     for use in used:
-        own = "(its own)" if use.id == use.tenant else visible(use.tenant)
+        tenant = "(its own)" if use.id and use.id == use.tenant else visible(use.tenant)
         when = datetime.fromtimestamp(use.last_ms / 1000).strftime("%Y-%m-%d %H:%M")
-        row = (use.id or "(none)", visible(use.name), own if use.id else visible(use.tenant))
-        table.add_row(*row, f"{use.decisions:,}", dollars(use.spent_usd), when)
+        numbers = (f"{use.decisions:,}", dollars(use.spent_usd), when)
+        table.add_row(use.id or "(none)", visible(use.name), tenant, *numbers)
     return Rail(table, "")
 
 
