@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
+import shlex
 from collections.abc import Iterator
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from turnout.config.load import find
+from turnout.config.load import find, read_chain
 from turnout.core.errors import LearnError, QueryError
 
 from .option import STDIN
@@ -43,12 +45,21 @@ def check_files(source: str | None, out: str | None = None, *, force: bool = Fal
 
 @contextlib.contextmanager
 def needing_learn(profile: str) -> Iterator[None]:
-    """What is imported inside needs the packages of the extra `learn`; a wrong profile is the more useful news."""
+    """What is done inside needs the packages of the extra `learn`; a wrong profile is the more useful news."""
     find(profile)
     try:
         yield
     except ImportError as error:
         raise LearnError(f"this needs {error.name}: pip install 'turnout[learn]'") from None
+    except LearnError as error:
+        error.args = (as_typed(str(error), profile),)
+        raise
+
+
+def as_typed(hint: str, profile: str) -> str:
+    """A hint with the profile as it was typed: one in a file is not found by the name the shelf knows it by."""
+    name = str(read_chain(profile).document.tree.get("name", ""))
+    return re.sub(rf"-p {re.escape(name)}(?![\w.-])", lambda _: f"-p {shlex.quote(profile)}", hint)
 
 
 def read_number(text: str, option: str) -> float:

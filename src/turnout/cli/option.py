@@ -6,6 +6,8 @@ import getpass
 import os
 import re
 import shlex
+import shutil
+import sys
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated
@@ -236,7 +238,14 @@ def moment(said: str, option: str) -> int:
 
 def hint(*words: str) -> str:
     """A command as it can be typed: what the shell would take apart is quoted."""
-    return visible(shlex.join(("turnout", *words)))
+    return visible(shlex.join((program(), *words)))
+
+
+def program() -> str:
+    """How this program is started: by its name where the shell finds it, else as it was started."""
+    started = sys.argv[0]
+    found = os.path.basename(started) != "turnout" or shutil.which("turnout") is not None
+    return "turnout" if found else started
 
 
 def user_name() -> str:

@@ -12,7 +12,7 @@ from cyclopts import Parameter, validators
 
 from turnout.core.errors import TurnoutError
 
-from ..option import ConfigOption, DbOption, StoreOptions
+from ..option import ConfigOption, DbOption, StoreOptions, hint
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -153,6 +153,7 @@ def _to_try(settings: ServerSettings, public: str, where: StoreOptions, *, keyed
     here = public.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
     key = "" if not keyed else " -H 'authorization: Bearer tno_…'"
     follow = where.hint("log", "--follow", *(("--all-tenants",) if keyed else ()))
+    any_key = f"a key from {hint('keys')}" if keyed else "any key"
     body = '{"model": "auto", "messages": [{"role": "user", "content": "What is 2+2?"}]}'
     lines = [
         "",
@@ -160,18 +161,14 @@ def _to_try(settings: ServerSettings, public: str, where: StoreOptions, *, keyed
         f"  curl -s {here}/v1/chat/completions{key} -H 'content-type: application/json' -d '{body}'",
         f'  curl -s {here}/v1/route{key} -d \'{{"text": "Prove it step by step"}}\'',
         f"  {follow}      every decision as it is made, in another terminal",
-        f"  OPENAI_BASE_URL={here}/v1   ANTHROPIC_BASE_URL={here}   any client, {_any_key(keyed)}, model `auto`",
+        f"  OPENAI_BASE_URL={here}/v1   ANTHROPIC_BASE_URL={here}   any client, {any_key}, model `auto`",
     ]
     if here != public and not settings.hosts:
         lines += ["", "Only requests to this machine's own names are taken: list others as hosts in [server]."]
     return [Text(line) for line in [*lines, "", "Ctrl+C stops it when what is running has ended; twice, at once."]]
 
 
-def _any_key(keyed: bool) -> str:
-    return "a key from turnout keys" if keyed else "any key"
-
-
 def _models(slots: Slots) -> str:
     if slots.demo:
-        return "the built-in demonstration model: no provider's key is set (see turnout models)"
+        return f"the built-in demonstration model: no provider's key is set (see {hint('models')})"
     return ", ".join(f"{name} {slot.id}" + ("" if slot.usable else " (no key)") for name, slot in slots.slots.items())

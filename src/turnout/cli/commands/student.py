@@ -22,7 +22,7 @@ from ..app import examples, examples_of
 from ..draw.checks import CheckRow, draw_checks
 from ..draw.screen import clock, console, quoted, visible, write_json
 from ..draw.shape import columns
-from ..labelled import AcceptOption, LayerOption, needing_learn
+from ..labelled import AcceptOption, LayerOption, as_typed, needing_learn
 from ..option import (
     DEFAULT_PROFILE,
     ConfigOption,
@@ -98,8 +98,9 @@ def shadow(
         from turnout.config.learning import learn_settings
         from turnout.learn.contest import open_contest
         from turnout.learn.shadow import shadow_log
-    embedder = open_embedder(where.config, local=True)
-    contest = open_contest(which.profile, layer=which.layer, digest=model, embedder=embedder, config=where.config)
+
+        embedder = open_embedder(where.config, local=True)
+        contest = open_contest(which.profile, layer=which.layer, digest=model, embedder=embedder, config=where.config)
     span = span_of(since, until)
     with reading_log(where) as store, progressing("questions") as progress:
         found, differences = shadow_log(contest, store, tenant=where.tenant, span=span, most=limit, progress=progress)
@@ -209,9 +210,9 @@ def let_serve(
     why: str = "",
 ) -> Promotion:
     """The one way to let a model serve: held against the champion by every check that applies to it."""
-    with needing_learn(profile):
+    with needing_learn(profile), progressing("checks") as progress:
         from turnout.learn.promote import promote as contest
-    with progressing("checks") as progress:
+
         return contest(
             profile,
             layer=layer,
@@ -235,7 +236,7 @@ def print_promotion(found: Promotion, profile: str, *, asked: bool) -> None:
     """The report; `profile` is what it is called here, `asked` says whether it was to serve, or only looked at."""
     screen = console()
     _print_head(found, "against")
-    rows = [CheckRow(one.check, one.value, one.limit, one.passed, _why(one)) for one in found.checks]
+    rows = [CheckRow(one.check, one.value, one.limit, one.passed, _why(one, profile)) for one in found.checks]
     screen.inset(draw_checks(rows, screen.glyphs))
     failed = len(found.failed)
     if found.promoted:
@@ -249,9 +250,9 @@ def print_promotion(found: Promotion, profile: str, *, asked: bool) -> None:
         screen.say((f"not promoted: {told}" if asked else f"it may not serve: {told}", "bold red"))
 
 
-def _why(check: Check) -> str:
+def _why(check: Check, profile: str) -> str:
     """What a check means; where it failed, also where its limit is set."""
-    return check.why if check.passed else f"{check.why} ({check.setting})"
+    return check.why if check.passed else f"{as_typed(check.why, profile)} ({check.setting})"
 
 
 # --- rollback
@@ -331,8 +332,9 @@ def drift(
     with needing_learn(which.profile):
         from turnout.learn.contest import open_serving
         from turnout.learn.drift import measure_drift
-    embedder = open_embedder(where.config, local=True)
-    serving = open_serving(which.profile, layer=which.layer, embedder=embedder, config=where.config)
+
+        embedder = open_embedder(where.config, local=True)
+        serving = open_serving(which.profile, layer=which.layer, embedder=embedder, config=where.config)
     with reading_log(where) as store:
         found, begin = measure_drift(
             serving,
