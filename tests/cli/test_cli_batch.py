@@ -60,7 +60,7 @@ def test_row(case: Case) -> None:
     assert row.get("id") == case.ident
     assert case.error in row.get("error", "")
     assert ("decision" in row) == (not case.error)
-    assert (done.tally.rows, done.tally.errors) == (1, bool(case.error))
+    assert (done.rows, done.errors) == (1, bool(case.error))
 
 
 def test_a_file_of_everything(run: Run, tmp_path: Path) -> None:

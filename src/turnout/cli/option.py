@@ -69,33 +69,14 @@ ConfigOption = Annotated[
     Parameter(name="--config", help="Settings file to use instead of your own turnout.toml.", metavar="FILE"),
 ]
 JsonOption = Annotated[bool, Parameter(name="--json", help="Print JSON.")]
-LocalOption = Annotated[bool, Parameter(name="--local", help="Ask local layers only: no model, no network.")]
-PlanOption = Annotated[bool, Parameter(name="--plan", help="Draw only the parts of the question, as a tree.")]
 TextArgument = Annotated[
     str | None, Parameter(help="The question; `-`, or nothing with something piped in, reads stdin.")
-]
-DeclareOption = Annotated[
-    str | None, Parameter(name="--declare", help="The route you ask for by name.", metavar="ROUTE")
-]
-CeilingOption = Annotated[
-    str | None, Parameter(name="--ceiling", help="The most expensive route you may have.", metavar="ROUTE")
-]
-SessionOption = Annotated[
-    str | None,
-    Parameter(name="--session", help="A JSONL file of earlier turns; the question is added to it.", metavar="FILE"),
-]
-TurnsOption = Annotated[
-    str | None, Parameter(name="--turns", help='A conversation: a JSON list of {"role", "text"}.', metavar="FILE")
 ]
 FieldOption = Annotated[
     str, Parameter(name="--field", help="The field that holds the question.", metavar="NAME", show_default=True)
 ]
 WorkersOption = Annotated[
     int | None, Parameter(name="--workers", help="Processes to use; by default, one a core.", metavar="N")
-]
-LimitOption = Annotated[
-    int,
-    Parameter(name="--limit", help="How many of the questions that change are listed.", metavar="N", show_default=True),
 ]
 
 DbOption = Annotated[
@@ -120,21 +101,10 @@ TenantOption = Annotated[
         metavar="NAME",
     ),
 ]
-KeyOption = Annotated[
-    str | None,
-    Parameter(name="--key", help="Only what this key asked for: its id, as turnout keys list shows it.", metavar="ID"),
-]
-AskedByOption = Annotated[
-    str | None, Parameter(name="--tenant", help="Whose question it is, for the decision log.", metavar="NAME")
-]
-NoLogOption = Annotated[bool, Parameter(name="--no-log", help="Do not write the decision down.")]
 SinceOption = Annotated[
     str | None, Parameter(name="--since", help="Not before this: 2h, 3d, 2026-11-01, 2026-11-01T08:30.", metavar="WHEN")
 ]
 UntilOption = Annotated[str | None, Parameter(name="--until", help="Before this; the same forms.", metavar="WHEN")]
-OnlyProfileOption = Annotated[
-    str | None, Parameter(name=("--profile", "-p"), help="Only decisions of this profile.", metavar="NAME")
-]
 AllTenantsOption = Annotated[bool, Parameter(name="--all-tenants", help="The decisions of every tenant and key.")]
 
 
@@ -169,7 +139,9 @@ class OperatorOptions(TenantOptions):
     """The same for whoever may look at all tenants."""
 
     all_tenants: AllTenantsOption = False
-    key: KeyOption = None
+    key: Annotated[
+        str | None, Parameter(help="Only what this key asked for: its id, as turnout keys list shows it.", metavar="ID")
+    ] = None
 
     def records(self, store: StoreReader) -> Records:
         """What the options name. A key's rows are its tenant's, so a key is enough; one that was deleted is known by
@@ -198,7 +170,9 @@ class OperatorOptions(TenantOptions):
 class SpanOptions:
     """Which decisions: of one profile, from when to when."""
 
-    profile: OnlyProfileOption = None
+    profile: Annotated[
+        str | None, Parameter(name=("--profile", "-p"), help="Only decisions of this profile.", metavar="NAME")
+    ] = None
     since: SinceOption = None
     until: UntilOption = None
 

@@ -6,7 +6,7 @@ import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path as File
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 from cyclopts import Parameter
@@ -19,18 +19,7 @@ from turnout.core.router import Router
 from turnout.runtime.load import load_profile, open_models
 from turnout.text.json import UNREADABLE
 
-from .option import (
-    DEFAULT_PROFILE,
-    STDIN,
-    CeilingOption,
-    ConfigOption,
-    DeclareOption,
-    LocalOption,
-    ProfileOption,
-    SessionOption,
-    TurnsOption,
-    clean,
-)
+from .option import DEFAULT_PROFILE, STDIN, ConfigOption, ProfileOption, clean
 
 if TYPE_CHECKING:
     from turnout.models.ask import Models
@@ -46,11 +35,15 @@ class Ask:
     """How a question is asked: the options of `route` and `explain`."""
 
     profile: ProfileOption = DEFAULT_PROFILE
-    declare: DeclareOption = None
-    ceiling: CeilingOption = None
-    session: SessionOption = None
-    turns: TurnsOption = None
-    local: LocalOption = False
+    declare: Annotated[str | None, Parameter(help="The route you ask for by name.", metavar="ROUTE")] = None
+    ceiling: Annotated[str | None, Parameter(help="The most expensive route you may have.", metavar="ROUTE")] = None
+    session: Annotated[
+        str | None, Parameter(help="A JSONL file of earlier turns; the question is added to it.", metavar="FILE")
+    ] = None
+    turns: Annotated[str | None, Parameter(help='A conversation: a JSON list of {"role", "text"}.', metavar="FILE")] = (
+        None
+    )
+    local: Annotated[bool, Parameter(help="Ask local layers only: no model, no network.")] = False
     config: ConfigOption = None
 
     def decide(self, text: str | None, tenant: str | None = None) -> Decision:

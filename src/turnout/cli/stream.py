@@ -7,26 +7,18 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path as File
-from typing import BinaryIO, Protocol, TypeVar
+from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
 from turnout.core.errors import QueryError
 
 from .draw.screen import console
 from .option import STDIN
 
-
-class FilePart(Protocol):
-    """Work done on a part of a file."""
-
-    @property
-    def rows(self) -> int: ...
-    @property
-    def size(self) -> int:
-        """Bytes read for it."""
-        ...
+if TYPE_CHECKING:
+    from turnout.runtime.rows import RowTally
 
 
-M = TypeVar("M", bound=FilePart)
+M = TypeVar("M", bound="RowTally")
 
 
 def workers_for(asked: int | None) -> int:

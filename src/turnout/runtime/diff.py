@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple, Self, get_args
 
 import msgspec
 from msgspec import Struct, field
@@ -22,7 +22,7 @@ from turnout.core.verdict import How, Reason, Who
 from turnout.store import Logged
 from turnout.text.json import UNREADABLE
 
-from .rows import KEPT_ERRORS, LineChunk, encode_id, read_row, router_of, text_of
+from .rows import LineChunk, RowTally, encode_id, read_row, router_of, text_of
 
 Pair = tuple[str, str]
 
@@ -91,20 +91,13 @@ class DiffRow(Struct, frozen=True, omit_defaults=True):
     id: msgspec.Raw | None = None
 
 
-class Diff(Struct):
-    """What came of some rows, in growing numbers."""
+class Diff(RowTally):
+    """What came of some rows: pairs of routes and of outcomes, old and new."""
 
-    limit: int
+    limit: int = 0
     """How many changes are kept."""
-    rows: int = 0
-    size: int = 0
-    """Bytes read."""
-    errors: int = 0
-    messages: list[str] = field(default_factory=list)
     skipped: Counter[str] = field(default_factory=Counter)
     """Rows that cannot be compared, by the reason."""
-    routes: Counter[Pair] = field(default_factory=Counter)
-    outcomes: Counter[Pair] = field(default_factory=Counter)
     changes: list[DiffRow] = field(default_factory=list)
     hashes: Counter[str] = field(default_factory=Counter)
     """The other profiles that made recorded decisions, and how many each."""
@@ -113,14 +106,13 @@ class Diff(Struct):
     differing: int = 0
     differences: list[DiffRow] = field(default_factory=list)
 
-    def add(self, other: Diff) -> None:
-        for name in ("rows", "size", "errors", "replayed", "differing"):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-        for name in ("skipped", "routes", "outcomes", "hashes"):
-            getattr(self, name).update(getattr(other, name))
-        for name, most in (("messages", KEPT_ERRORS), ("changes", self.limit), ("differences", self.limit)):
-            kept = getattr(self, name)
-            kept += getattr(other, name)[: most - len(kept)]
+    def add(self, other: Self) -> None:
+        super().add(other)
+        self.replayed, self.differing = self.replayed + other.replayed, self.differing + other.differing
+        self.skipped.update(other.skipped)
+        self.hashes.update(other.hashes)
+        self.changes += other.changes[: self.limit - len(self.changes)]
+        self.differences += other.differences[: self.limit - len(self.differences)]
 
     def note(self, change: DiffRow) -> None:
         """Count both decisions on a question."""
@@ -213,7 +205,7 @@ def compare_chunk(job: DiffJob, chunk: LineChunk) -> Diff:
     """Both decisions on every row of a chunk."""
     old = None if job.old is None else router_of(job.old, job.config)
     new = router_of(job.new, job.config)
-    found = Diff(job.limit, len(chunk.lines), chunk.size)
+    found = Diff(len(chunk.lines), chunk.size, limit=job.limit)
     for number, line in enumerate(chunk.lines, chunk.first):
         try:
             row = read_row(line)
@@ -227,8 +219,7 @@ def compare_chunk(job: DiffJob, chunk: LineChunk) -> Diff:
             ident = msgspec.Raw(encode_id(row["id"])) if "id" in row else None
             change = DiffRow(number, query.text, was, now, ident)
         except QueryError as error:
-            found.errors += 1
-            found.messages.append(f"row {number}: {error}")
+            found.fail(number, error)
             continue
         if before is not None and before.profile_hash == new.profile.hash:
             found.note_replay(change)

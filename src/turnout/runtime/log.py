@@ -10,9 +10,8 @@ from typing import Any, Protocol
 import msgspec
 
 from turnout.config.settings import store_settings, store_url
-from turnout.core.errors import NoLogYet, TurnoutError, UnknownDecision
+from turnout.core.errors import NoLogYet, UnknownDecision
 from turnout.store import Logged, Records, Store, open_store
-from turnout.store.records import AllRecords
 from turnout.store.sqlite import Sqlite
 from turnout.store.store import StoreReader, connect, open_reader
 from turnout.text.count import counted
@@ -66,12 +65,8 @@ def quiet() -> None:
     logging.getLogger("turnout.store").addHandler(logging.NullHandler())
 
 
-def records_with(store: StoreReader, ident: str, tenant: str, *, all_tenants: bool = False) -> Records:
+def records_with(store: StoreReader, ident: str, tenant: str) -> Records:
     """Where one decision is: with the tenant named; where none is, perhaps with a key that is its own tenant."""
-    if all_tenants:
-        if tenant:
-            raise TurnoutError("--all-tenants leaves nothing to choose: leave out --tenant")
-        return store.records(store.all_records().get(ident).tenant)
     if not tenant and ident != "last":
         for whose in ("", *store.keys.own_tenants()):
             with suppress(UnknownDecision):
@@ -87,10 +82,10 @@ def row_form(row: Logged) -> dict[str, Any]:
     return form
 
 
-def nothing_there(store: StoreReader, records: Records, where: LogPlace) -> str:
+def nothing_there(store: StoreReader, records: Records, where: LogPlace, *, all_tenants: bool = False) -> str:
     """Why a list is empty, and what to do about it."""
     tenants = store.tenants()
-    mine = sum(tenants.values()) if isinstance(records, AllRecords) else tenants.pop(records.tenant, 0)
+    mine = sum(tenants.values()) if all_tenants else tenants.pop(records.tenant, 0)
     if mine:
         return f"none of {counted(mine, 'decision')} is like that: leave out a filter"
     if not tenants:
@@ -103,8 +98,7 @@ def nothing_there(store: StoreReader, records: Records, where: LogPlace) -> str:
 def left_out(store: StoreReader, records: Records, key: str | None = None, *, all_tenants: bool = True) -> str:
     """What a list without a tenant does not show, and how to see it; empty if that is nothing. `all_tenants` says
     whether the command has that option."""
-    partial = not records.tenant and key is None and not isinstance(records, AllRecords)
-    own = store.keys.own_tenants() if partial else []
+    own = store.keys.own_tenants() if not records.tenant and key is None else []
     if not own:
         return ""
     ids = ", ".join(own[:3]) + ", …" * (len(own) > 3)

@@ -29,7 +29,7 @@ class LogFilter(NamedTuple):
     contains: str | None
     key: str | None = None
 
-    def read(self, records: Records, *, above: str = FIRST, oldest_first: bool = False) -> Iterator[Logged]:
+    def select(self, records: Records, *, above: str = FIRST, oldest_first: bool = False) -> Iterator[Logged]:
         return records.decisions(**self._asdict(), above=above, oldest_first=oldest_first)
 
 
@@ -64,7 +64,7 @@ class Follower:
         """What is new, in order."""
         try:
             newest = self._last()
-            rows = list(self.wanted.read(self.records, above=self.above, oldest_first=True))
+            rows = list(self.wanted.select(self.records, above=self.above, oldest_first=True))
         except StoreUnavailable as error:
             if not self._unavailable:
                 self.complain(f"{error}; still trying")

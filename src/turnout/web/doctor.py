@@ -134,42 +134,44 @@ def _problems_of_settings(path: File) -> Iterator[str]:
 
 
 def _profiles(config: str | None) -> Iterator[Diagnosis]:
-    missing: dict[str, list[str]] = {}
     models = None if config == "" else open_models(config)
     embedder = None
     try:
         embedder = open_embedder(config)
     except EmbedderError as error:
         yield Diagnosis("broken", "embedder", str(error), "turnout-build-minilm")
+    missing: dict[str, list[str]] = {}
     for name in shipped():
         try:
             profile = load_profile(name, config=config, models=models, embedder=embedder)
         except ConfigError as error:
-            yield Diagnosis(
-                "broken", name, str(error), "correct what it says; if you changed nothing, install Turnout anew"
-            )
+            advice = "correct what it says; if you changed nothing, install Turnout anew"
+            yield Diagnosis("broken", name, str(error), advice)
             continue
         fine = f"{counted(len(profile.routes), 'route')}, {counted(len(profile.layers), 'layer')}, {profile.hash}"
-        yield Diagnosis("ok", name, "\n".join([fine, *profile.remarks]))
-        yield from _idle(profile)
+        yield from _found(name, profile, fine)
         for place in profile.layers:
             if place.call is None:
                 missing.setdefault(place.kind, []).append(name)
     for kind, names in missing.items():
-        if kind in kinds() and kinds()[kind].cost != "network":
-            said = f"nothing trained serves; its layer passes in {', '.join(names)}"
-            yield Diagnosis("note", kind, said, f"turnout train -p {names[0]}; the other layers decide until then")
-            continue
-        if kind in kinds():
-            said = f"no model to ask; its layer passes in {', '.join(names)}"
-            yield Diagnosis(
-                "note", kind, said, "turnout models says which slots there are; decisions stay local until then"
-            )
-            continue
-        said = f"not installed; its layer passes in {', '.join(names)}"
-        yield Diagnosis(
-            "note", kind, said, f"install the package that provides {kind}, or leave it: decisions stay local"
-        )
+        if kind not in kinds():
+            why = "not installed"
+            advice = f"install the package that provides {kind}, or leave it: decisions stay local"
+        elif kinds()[kind].cost == "network":
+            why = "no model to ask"
+            advice = "turnout models says which slots there are; decisions stay local until then"
+        else:
+            why = "nothing trained serves"
+            advice = f"turnout train -p {names[0]}; the other layers decide until then"
+        yield Diagnosis("note", kind, f"{why}; its layer passes in {', '.join(names)}", advice)
+
+
+def _found(subject: str, profile: Profile, fine: str) -> Iterator[Diagnosis]:
+    """A profile that can be built; and the trained models that should serve it and cannot run."""
+    yield Diagnosis("ok", subject, "\n".join([fine, *profile.remarks]))
+    for said in idle_models(profile):
+        advice = f"do what it says, or turnout student rollback -p {profile.name}"
+        yield Diagnosis("broken", "student", said, advice)
 
 
 def _own_profiles(config: str | None) -> Iterator[Diagnosis]:
@@ -187,16 +189,7 @@ def _own_profiles(config: str | None) -> Iterator[Diagnosis]:
         except ConfigError as error:
             yield Diagnosis("broken", subject, str(error), "correct what it says, or take it out of [server]")
         else:
-            profile = live.router.profile
-            yield Diagnosis("ok", subject, "\n".join([f"as [server] says, {profile.hash}", *profile.remarks]))
-            yield from _idle(profile)
-
-
-def _idle(profile: Profile) -> Iterator[Diagnosis]:
-    """The trained models that should serve and cannot run."""
-    for said in idle_models(profile):
-        advice = f"do what it says, or turnout student rollback -p {profile.name}"
-        yield Diagnosis("broken", "student", said, advice)
+            yield from _found(subject, live.router.profile, f"as [server] says, {live.router.profile.hash}")
 
 
 def _secrets() -> Iterator[Diagnosis]:

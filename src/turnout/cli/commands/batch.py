@@ -13,7 +13,7 @@ from rich.text import Text
 from turnout.core.errors import QueryError
 from turnout.explain.explanation import spell
 from turnout.runtime.load import load_profile
-from turnout.runtime.rows import EMPTY, BatchJob, RowCounts, chunks, decide_chunk, spread
+from turnout.runtime.rows import BatchJob, RowTally, chunks, decide_chunk, spread
 from turnout.text.count import counted
 
 from ..draw.screen import console, visible
@@ -42,12 +42,12 @@ def batch(
         raise QueryError(f"{out} is the input itself: name another file with -o")
     load_profile(profile, config=config, local=True)  # a mistake in it is reported once, here, not by every worker
     started = time.perf_counter()
-    tally = EMPTY
+    tally = RowTally()
     with reading(source) as (rows, size), writing(out) as file:
         decided = spread(decide_chunk, BatchJob(profile, config, field, with_text), chunks(rows), count)
         for done in watched(decided, size):
             file.write(done.output)
-            tally = tally.plus(done.tally)
+            tally.add(done)
     _summarise(tally, time.perf_counter() - started)
     return 1 if tally.errors else 0
 
@@ -58,7 +58,7 @@ def _is_same(one: str, other: str) -> bool:
     return False
 
 
-def _summarise(tally: RowCounts, seconds: float) -> None:
+def _summarise(tally: RowTally, seconds: float) -> None:
 
     screen = console(stderr=True)
     glyphs = screen.glyphs

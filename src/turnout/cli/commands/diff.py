@@ -20,7 +20,6 @@ from ..option import (
     DEFAULT_PROFILE,
     FieldOption,
     JsonOption,
-    LimitOption,
     ProfileOption,
     SinceOption,
     TenantOptions,
@@ -49,7 +48,9 @@ def diff(
     until: UntilOption = None,
     field: FieldOption = "text",
     json: JsonOption = False,
-    limit: LimitOption = LISTED,
+    limit: Annotated[
+        int, Parameter(help="How many of the questions that change are listed.", metavar="N", show_default=True)
+    ] = LISTED,
     workers: WorkersOption = None,
     where: TenantOptions = TenantOptions(),
 ) -> int:
@@ -61,7 +62,7 @@ def diff(
     # Mistakes in either profile are reported once, here, not by every worker.
     before = None if old is None else load_profile(old, config=config, local=True)
     after = load_profile(new, config=config, local=True)
-    found = Diff(limit)
+    found = Diff(limit=limit)
     job = DiffJob(old, new, config, field, limit)
     empty = ""
     with ExitStack() as opened:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from cyclopts import Parameter
+
 from ..draw.screen import console, write_json
-from ..option import JsonOption, PlanOption, TextArgument
+from ..option import JsonOption, TextArgument
 from ..question import Ask
 
 
@@ -12,7 +16,7 @@ def explain(
     /,
     *,
     ask: Ask = Ask(),
-    plan: PlanOption = False,
+    plan: Annotated[bool, Parameter(help="Draw only the parts of the question, as a tree.")] = False,
     json: JsonOption = False,
 ) -> int:
     decision = ask.decide(text)

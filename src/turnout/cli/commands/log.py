@@ -25,15 +25,13 @@ LATEST = 20
 # How often a follower looks.
 LOOK_S = 0.5
 
-FollowOption = Annotated[bool, Parameter(name=("--follow", "-f"), help="Go on, as decisions come in.")]
-
 
 def log(
     *,
     limit: Annotated[
         int, Parameter(name=("--limit", "-n"), help="How many, the latest.", metavar="N", show_default=True)
     ] = LATEST,
-    follow: FollowOption = False,
+    follow: Annotated[bool, Parameter(name=("--follow", "-f"), help="Go on, as decisions come in.")] = False,
     which: SpanOptions = SpanOptions(),
     route: Annotated[str | None, Parameter(help="Only those with this route.", metavar="NAME")] = None,
     by: Annotated[str | None, Parameter(help="Only those this layer decided.", metavar="LAYER")] = None,
@@ -53,12 +51,12 @@ def log(
         with writing_log(where, create=True) if follow else reading_log(where) as store:
             records = where.records(store)
             follower = Follower(records, wanted, complain) if follow else None
-            rows = list(islice(wanted.read(records), limit))[::-1]
+            rows = list(islice(wanted.select(records), limit))[::-1]
             write = _writer(rows, json=json, tenants=where.all_tenants)
             if limit and not rows and follower is None and not json:
-                print(visible(nothing_there(store, records, where)))
+                print(visible(nothing_there(store, records, where, all_tenants=where.all_tenants)))
             write(rows)
-            if rows and not json and (said := left_out(store, records, where.key)):
+            if rows and not json and not where.all_tenants and (said := left_out(store, records, where.key)):
                 console().say((said, "dim"))
             if follower is not None:
                 follower.seen.update(row.id for row in rows)
@@ -88,23 +86,17 @@ def _session(name: str | None) -> str | None:
 
 def _writer(rows: list[Logged], *, json: bool, tenants: bool) -> Callable[[Iterable[Logged]], None]:
     """What writes rows: as JSON, or as lines of a table that begins with these."""
-    if json:
-
-        def write_lines(rows: Iterable[Logged]) -> None:
-            for row in rows:
-                write_json(row_form(row))
-
-        return write_lines
-
     screen = console()
     table = DecisionLines(rows, screen.glyphs, screen.width if screen.is_terminal else None, tenants=tenants)
-    begun: list[bool] = []
+    head = [table.head()]
 
     def write(rows: Iterable[Logged]) -> None:
         for row in rows:
-            if not begun:
-                screen.print(table.head(), soft_wrap=True)
-                begun.append(True)
-            screen.print(table.line(row), soft_wrap=True)
+            if json:
+                write_json(row_form(row))
+                continue
+            while head:
+                screen.say(head.pop())
+            screen.say(table.line(row))
 
     return write

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sys
+from typing import Annotated
+
+from cyclopts import Parameter
 
 from turnout.core.decision import Decision
 from turnout.core.errors import TurnoutError
 
 from ..draw.screen import complain, console, write_json
-from ..option import AskedByOption, DbOption, JsonOption, NoLogOption, TextArgument
+from ..option import DbOption, JsonOption, TextArgument
 from ..question import Ask
 
 
@@ -18,8 +21,8 @@ def route(
     *,
     ask: Ask = Ask(),
     json: JsonOption = False,
-    tenant: AskedByOption = None,
-    no_log: NoLogOption = False,
+    tenant: Annotated[str | None, Parameter(help="Whose question it is, for the decision log.", metavar="NAME")] = None,
+    no_log: Annotated[bool, Parameter(help="Do not write the decision down.")] = False,
     db: DbOption = None,
 ) -> int:
     decision = ask.decide(text, tenant)

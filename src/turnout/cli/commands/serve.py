@@ -23,33 +23,24 @@ if TYPE_CHECKING:
 
 PORT = validators.Number(gte=0, lte=65_535)
 
-HostOption = Annotated[
-    str | None, Parameter(name="--host", help="Where clients connect; by default this machine only.", metavar="ADDRESS")
-]
-PortOption = Annotated[
-    int | None,
-    Parameter(name="--port", help="The port clients connect to; by default 8401.", metavar="N", validator=PORT),
-]
-AdminOption = Annotated[
-    int | None,
-    Parameter(
-        name="--admin-port", help="The port of health and metrics; by default 8402.", metavar="N", validator=PORT
-    ),
-]
-AutoOption = Annotated[
-    str | None, Parameter(name=("--profile", "-p"), help="The profile that the model `auto` uses.", metavar="NAME")
-]
-
 # What these settings are called where they can be changed.
 _OPTIONS = {"port": "--port", "admin_port": "--admin-port"}
 
 
 def serve(
     *,
-    host: HostOption = None,
-    port: PortOption = None,
-    admin_port: AdminOption = None,
-    profile: AutoOption = None,
+    host: Annotated[
+        str | None, Parameter(help="Where clients connect; by default this machine only.", metavar="ADDRESS")
+    ] = None,
+    port: Annotated[
+        int | None, Parameter(help="The port clients connect to; by default 8401.", metavar="N", validator=PORT)
+    ] = None,
+    admin_port: Annotated[
+        int | None, Parameter(help="The port of health and metrics; by default 8402.", metavar="N", validator=PORT)
+    ] = None,
+    profile: Annotated[
+        str | None, Parameter(name=("--profile", "-p"), help="The profile that the model `auto` uses.", metavar="NAME")
+    ] = None,
     db: DbOption = None,
     config: ConfigOption = None,
 ) -> int:

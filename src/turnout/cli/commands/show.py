@@ -9,6 +9,7 @@ import msgspec
 from rich.table import Table
 from rich.text import Text
 
+from turnout.core.errors import TurnoutError
 from turnout.explain.explanation import Explanation, explain_logged
 from turnout.runtime.log import reading_log, records_with, row_form
 from turnout.store import BreachRow, Feedback, Logged, Outcome, Records
@@ -48,7 +49,10 @@ def show(
     where: TenantOptions = TenantOptions(),
 ) -> int:
     with reading_log(where) as store:
-        story = tell(records_with(store, ident, where.tenant, all_tenants=all_tenants), ident)
+        if all_tenants and where.tenant:
+            raise TurnoutError("--all-tenants leaves nothing to choose: leave out --tenant")
+        tenant = store.all_records().get(ident).tenant if all_tenants else where.tenant
+        story = tell(records_with(store, ident, tenant), ident)
     if json:
         write_json(story.form())
         return 0

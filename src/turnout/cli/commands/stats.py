@@ -38,14 +38,18 @@ def stats(
             records = where.records(store)
             if by == "key":
                 used = store.keys.use(span=span, profile=profile, tenant=where.tenant or None, key=key)
-                return _by_key(used, nothing_there(store, records, where) if not used else "", json=json)
+                return _by_key(
+                    used,
+                    nothing_there(store, records, where, all_tenants=where.all_tenants) if not used else "",
+                    json=json,
+                )
             stretch = by or fitting(records, span, profile)
             shift = shift_of(stretch)
             bucket = STRETCHES[stretch]
             found = records.stats(span=span, profile=profile, key=key, bucket_ms=bucket, shift_ms=shift)
             waiting = backlog_of(store)
-            empty = "" if found.decisions else nothing_there(store, records, where)
-            without = left_out(store, records, key)
+            empty = "" if found.decisions else nothing_there(store, records, where, all_tenants=where.all_tenants)
+            without = "" if where.all_tenants else left_out(store, records, key)
     except NoLogYet as nothing:
         if json:
             raise
