@@ -104,7 +104,6 @@ TenantOption = Annotated[
 SinceOption = Annotated[
     str | None, Parameter(name="--since", help="Not before this: 2h, 3d, 2026-11-01, 2026-11-01T08:30.", metavar="WHEN")
 ]
-UntilOption = Annotated[str | None, Parameter(name="--until", help="Before this; the same forms.", metavar="WHEN")]
 AllTenantsOption = Annotated[bool, Parameter(name="--all-tenants", help="The decisions of every tenant and key.")]
 
 
@@ -167,31 +166,31 @@ class OperatorOptions(TenantOptions):
 
 @Parameter(name="*")
 @dataclass(frozen=True)
-class SpanOptions:
+class TimeOptions:
+    """From when to when."""
+
+    since: SinceOption = None
+    until: Annotated[str | None, Parameter(help="Before this; the same forms.", metavar="WHEN")] = None
+
+    def span(self) -> Span:
+        from turnout.store import Span
+        from turnout.store.stats import FOREVER_MS
+
+        since = 0 if self.since is None else moment(self.since, "--since")
+        until = FOREVER_MS if self.until is None else moment(self.until, "--until")
+        if since >= until:
+            raise TurnoutError(f"--since {self.since} is not before --until {self.until}: nothing lies between them")
+        return Span(since, until)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class SpanOptions(TimeOptions):
     """Which decisions: of one profile, from when to when."""
 
     profile: Annotated[
         str | None, Parameter(name=("--profile", "-p"), help="Only decisions of this profile.", metavar="NAME")
     ] = None
-    since: SinceOption = None
-    until: UntilOption = None
-
-    def span(self) -> Span:
-        return span_of(self.since, self.until)
-
-
-def span_of(since: str | None, until: str | None) -> Span:
-    """The time span that two options name."""
-    from turnout.store import Span
-    from turnout.store.stats import FOREVER_MS
-
-    span = Span(
-        0 if since is None else moment(since, "--since"),
-        FOREVER_MS if until is None else moment(until, "--until"),
-    )
-    if span.since_ms >= span.until_ms:
-        raise TurnoutError(f"--since {since} is not before --until {until}: nothing lies between them")
-    return span
 
 
 def moment(said: str, option: str) -> int:

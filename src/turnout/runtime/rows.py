@@ -20,7 +20,7 @@ from typing import Any, BinaryIO, NamedTuple, Self, TypeVar
 import msgspec
 from msgspec import Struct, field
 
-from turnout.config.load import load
+from turnout.config.load import load_profile
 from turnout.core.errors import QueryError, TurnoutError, suggest
 from turnout.core.query import Query
 from turnout.core.router import Router
@@ -197,7 +197,7 @@ def decide_chunk(job: BatchJob, chunk: LineChunk) -> DecidedRows:
 @functools.cache
 def router_of(profile: str, config: str | None) -> Router:
     """Without a word on models that cannot run: the process that began the work has said it."""
-    return load(profile, config=config, embedder=find_embedder())
+    return Router(load_profile(profile, config=config, embedder=find_embedder()))
 
 
 _row = msgspec.json.Decoder(dict[str, msgspec.Raw])

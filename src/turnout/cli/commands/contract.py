@@ -34,12 +34,10 @@ from ..option import (
     FieldOption,
     JsonOption,
     ProfileOption,
-    SinceOption,
     SpanOptions,
     TenantOptions,
-    UntilOption,
+    TimeOptions,
     hint,
-    span_of,
 )
 from ..stream import progressing, reading
 
@@ -148,8 +146,7 @@ def flips(
         ),
     ] = MOST,
     seed: Annotated[int, Parameter(help="The same seed makes the same histories.", metavar="N", show_default=True)] = 0,
-    since: SinceOption = None,
-    until: UntilOption = None,
+    when: TimeOptions = TimeOptions(),
     json: JsonOption = False,
     where: TenantOptions = TenantOptions(),
 ) -> int:
@@ -164,7 +161,7 @@ def flips(
         if number < 1:
             raise QueryError(f"{option} {number}: at least 1 is needed")
     router = Router(load_profile(profile, config=where.config, local=True))
-    span = span_of(since, until)
+    span = when.span()
     golden = _golden(profile)
     with contextlib.ExitStack() as opened:
         store, tenant = None, where.tenant

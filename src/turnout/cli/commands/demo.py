@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from turnout.config.load import load, shipped
+from turnout import load
+from turnout.config.load import shipped
 
 from ..app import guarded
 

@@ -21,12 +21,10 @@ from ..option import (
     FieldOption,
     JsonOption,
     ProfileOption,
-    SinceOption,
     TenantOptions,
-    UntilOption,
+    TimeOptions,
     WorkersOption,
     no_folder,
-    span_of,
 )
 from ..stream import reading, watched, workers_for
 
@@ -44,8 +42,7 @@ def diff(
     ],
     profile: ProfileOption = DEFAULT_PROFILE,
     from_log: Annotated[bool, Parameter(help="Take the questions of the decision log, not IN.")] = False,
-    since: SinceOption = None,
-    until: UntilOption = None,
+    when: TimeOptions = TimeOptions(),
     field: FieldOption = "text",
     json: JsonOption = False,
     limit: Annotated[
@@ -58,7 +55,7 @@ def diff(
     if limit < 0:
         raise QueryError(f"--limit {limit}: at least 0 is needed")
     old, new, source = _sort_out(what, profile, from_log=from_log)
-    span = span_of(since, until)
+    span = when.span()
     # Mistakes in either profile are reported once, here, not by every worker.
     before = None if old is None else load_profile(old, config=config, local=True)
     after = load_profile(new, config=config, local=True)

@@ -30,10 +30,9 @@ from ..option import (
     ProfileOption,
     SinceOption,
     TenantOptions,
-    UntilOption,
+    TimeOptions,
     hint,
     moment,
-    span_of,
     user_name,
 )
 from ..stream import progressing
@@ -83,8 +82,7 @@ def shadow(
     limit: Annotated[
         int, Parameter(help="At most so many questions, the newest.", metavar="N", show_default=True)
     ] = 10_000,
-    since: SinceOption = None,
-    until: UntilOption = None,
+    when: TimeOptions = TimeOptions(),
     where: TenantOptions = TenantOptions(),
 ) -> int:
     """Let a trained student decide logged questions beside the one that serves.
@@ -101,7 +99,7 @@ def shadow(
 
         embedder = open_embedder(where.config, local=True)
         contest = open_contest(which.profile, layer=which.layer, digest=model, embedder=embedder, config=where.config)
-    span = span_of(since, until)
+    span = when.span()
     with reading_log(where) as store, progressing("questions") as progress:
         found, differences = shadow_log(contest, store, tenant=where.tenant, span=span, most=limit, progress=progress)
     needed = learn_settings(where.config).shadow_decisions

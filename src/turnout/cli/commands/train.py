@@ -28,11 +28,9 @@ from ..option import (
     STDIN,
     JsonOption,
     ProfileOption,
-    SinceOption,
     StoreOptions,
-    UntilOption,
+    TimeOptions,
     hint,
-    span_of,
 )
 from ..stream import phases, writing
 from .student import let_serve, print_promotion, promotion_form
@@ -54,8 +52,7 @@ def train(
     profile: ProfileOption = DEFAULT_PROFILE,
     layer: LayerOption = None,
     from_log: Annotated[bool, Parameter(help="Learn from the decision log as well.")] = False,
-    since: SinceOption = None,
-    until: UntilOption = None,
+    when: TimeOptions = TimeOptions(),
     tenant: Annotated[str | None, Parameter(metavar="NAME", help="Only this tenant's log; by default all.")] = None,
     seeds: Annotated[
         bool,
@@ -138,8 +135,8 @@ def train(
     examples = read_for(loaded, files, seeds=seeds)
     if from_log:
         with reading_log(where) as store:
-            examples = gather(examples, read_logs(store, loaded, tenant=tenant, span=span_of(since, until)))
-    elif since is not None or until is not None or tenant is not None:
+            examples = gather(examples, read_logs(store, loaded, tenant=tenant, span=when.span()))
+    elif when != TimeOptions() or tenant is not None:
         raise QueryError("--since, --until and --tenant choose from the log: say --from-log as well")
     with phases() as say:
         training = fit(
