@@ -109,7 +109,7 @@ def _rule(one: RuleReport, glyphs: Glyphs) -> Table:
     grid.add_row(Text(visible(one.rule), "bold"), Text(visible(one.says)))
     grid.add_row("", kept.append(_seen(one)))
     for example in one.examples:
-        asked = "(text not kept)" if example.question is None else quoted(example.question, QUOTED, glyphs)
+        asked = "(text not kept)" if example.question is None else quoted(example.question, glyphs, QUOTED)
         evidence = f"{example.fact} = {msgspec.json.encode(example.found).decode()}: {example.explanation}"
         grid.add_row("", Text.assemble((example.decision_id, "dim"), " ", asked))
         grid.add_row("", Text(f"  {visible(evidence)}"))
@@ -232,4 +232,4 @@ def _print_flips(router: Router, found: FlipRate, origin: str, noted: int) -> No
 def _flip(flip: Flip, glyphs: Glyphs) -> Text:
     was, became = " + ".join(flip.was), " + ".join(flip.became)
     change = Text.assemble(visible(was), f" {glyphs.arrow} ", (visible(became), "bold red"), f" after {flip.history}  ")
-    return change.append(quoted(flip.text, QUOTED, glyphs))
+    return change.append(quoted(flip.text, glyphs, QUOTED))

@@ -8,6 +8,7 @@ from pathlib import Path as File
 from typing import Annotated, Any, NamedTuple
 
 from cyclopts import App, Parameter
+from rich.filesize import decimal
 from rich.text import Text
 
 from turnout.config.settings import StoreSettings, store_settings, store_url
@@ -110,7 +111,7 @@ def backup(
         bring_up(backend, migrate=False)
         with progressing("pages" if isinstance(backend, Sqlite) else "rows") as progress:
             copy.backup(backend, target, progress)
-    said = f"{visible(file)} is written, {_size(target.stat().st_size)}: {hint('db', 'restore', file)} puts it back"
+    said = f"{visible(file)} is written, {decimal(target.stat().st_size)}: {hint('db', 'restore', file)} puts it back"
     console().say(said)
     return 0
 
@@ -155,8 +156,7 @@ def prune(
         keep = settings.keep_days if keep_days is None else keep_days
         text = settings.text_days if text_days is None else text_days
         if not keep and not text:
-            said = "nothing is deleted: set keep_days or text_days in [store] of turnout.toml, or the options"
-            screen.say(said)
+            screen.say("nothing is deleted: set keep_days or text_days in [store] of turnout.toml, or the options")
             return 0
         with progressing("rows") as progress:
             done = retention.prune(backend, keep_days=keep, text_days=text, progress=lambda so: progress(sum(so), 0))
@@ -175,28 +175,20 @@ def info(*, json: JsonOption = False, where: StoreOptions = StoreOptions()) -> i
     """Show where the store is, what it holds, and how it is kept."""
     with _opened(where) as (backend, spool, settings):
         found = verify.describe(backend, spool)
-    kept = {
-        "durability": settings.durability,
-        "text": settings.text or "full",
-        "keep_days": settings.keep_days,
-        "text_days": settings.text_days,
-    }
+    kept = {name: getattr(settings, name) for name in ("durability", "text", "keep_days", "text_days")}
+    kept["text"] = kept["text"] or "full"
     if json:
         write_json({**found, "settings": kept})
         return 0
 
-    screen = console()
-    grid = columns("dim", "fold")
-    for name, text in _told(found, kept, where):
-        grid.add_row(name, Text(visible(text)))
-    screen.inset(grid, "")
+    console().facts(_told(found, kept, where))
     return 0
 
 
 def _told(found: dict[str, Any], kept: dict[str, Any], where: StoreOptions) -> Iterator[tuple[str, str]]:
     kind = {"sqlite": "SQLite", "postgres": "PostgreSQL"}[found["kind"]]
     yield "store", f"{found['where']}"
-    yield "database", f"{kind} {found['version']}, {_size(found['size_bytes'])}"
+    yield "database", f"{kind} {found['version']}, {decimal(found['size_bytes'])}"
     if "vector" in found:
         yield "vectors", f"pgvector {found['vector']}" if found["vector"] else "no: the extension is not there"
     steps = ", ".join(map(str, found["pending"]))
@@ -207,7 +199,7 @@ def _told(found: dict[str, Any], kept: dict[str, Any], where: StoreOptions) -> I
     yield "kept", f"{', '.join(days) or 'everything, for good'}; text = {kept['text']}"
     yield "durability", kept["durability"]
     spool = found["spool"]
-    waits = [f"{_size(spool[name])} {what}" for name, what in _WAITS if spool[name]]
+    waits = [f"{decimal(spool[name])} {what}" for name, what in _WAITS if spool[name]]
     yield "spool", f"{', '.join(waits) or 'nothing waits'} in {spool['folder']}"
     if spool["rejected_rows"]:
         yield "refused", f"{counted(spool['rejected_rows'], 'row')}: see {where.hint('db', 'verify')}"
@@ -215,13 +207,3 @@ def _told(found: dict[str, Any], kept: dict[str, Any], where: StoreOptions) -> I
 
 _KEPT = (("keep_days", "decisions"), ("text_days", "their text"))
 _WAITS = (("held_bytes", "of running programs"), ("left_bytes", "of programs that are gone"))
-
-
-def _size(count: int) -> str:
-    """`512 bytes`, `3.4 MB`"""
-    amount = float(count)
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if amount < 1000 or unit == "GB":
-            break
-        amount /= 1000
-    return f"{amount:,.0f} {unit}" if unit == "bytes" else f"{amount:,.1f} {unit}"

@@ -129,6 +129,6 @@ def _apologies(missed: Sequence[MissedExample], glyphs: Glyphs) -> Iterator[str]
         return
     yield f"{len(missed)} of the examples cannot be told apart by these phrases, so they are measured (must: false):"
     for example, decided in missed[:LISTED]:
-        yield f"  {quoted(example.text, 70, glyphs)} is {visible(example.route)}, decided as {visible(decided)}"
+        yield f"  {quoted(example.text, glyphs, 70)} is {visible(example.route)}, decided as {visible(decided)}"
     if len(missed) > LISTED:
         yield f"  and {len(missed) - LISTED:,} more: the cases with a `why`"

@@ -15,7 +15,7 @@ from turnout.core.errors import TurnoutError, suggest
 from ..app import examples_of
 from ..draw.screen import console, visible, write_json
 from ..draw.shape import headed
-from ..option import ConfigOption, JsonOption
+from ..option import ConfigOption, JsonOption, hint
 
 if TYPE_CHECKING:
     from turnout.models.ask import Models
@@ -74,24 +74,19 @@ def _draw(slots: Slots) -> None:
         where = (visible(f"{slot.origin or 'here'}{slot.path}"),) if placed else ()
         table.add_row(Text(visible(name), "bold"), visible(slot.id), *where, speaks, cost, state)
     screen.inset(table, "")
-    lacking = {slot.needs_key: None for slot in slots.slots.values() if not slot.usable}
-    if lacking:
-        screen.print()
-        screen.print(Text(f"Keys that are missing: {', '.join(lacking)}", "yellow"), width=screen.room)
-    standing = [
-        f"{name} ({found.name})"
-        for name in STAND_INS
-        if name not in slots.slots and (found := slots.find(name)) is not None
-    ]
-    if standing:
-        screen.print()
-        screen.print(Text(f"Others stand in for: {', '.join(standing)}", "dim"), width=screen.room)
-    if slots.demo:
-        screen.print()
-        said = (
-            "No provider's key is set, so a built-in demonstration model answers. Set one, such as ANTHROPIC_API_KEY, "
-        )
-        screen.print(said + "or name a model: turnout models set simple ollama/llama3.2", width=screen.room)
+    lacking = dict.fromkeys(slot.needs_key for slot in slots.slots.values() if not slot.usable)
+    others = {name: slots.find(name) for name in STAND_INS if name not in slots.slots}
+    standing = [f"{name} ({found.name})" for name, found in others.items() if found is not None]
+    demo = "No provider's key is set, so a built-in demonstration model answers. Set one, such as ANTHROPIC_API_KEY, "
+    demo += f"or name a model: {hint('models', 'set', 'simple', 'ollama/llama3.2')}"
+    for told, said, style in (
+        (lacking, f"Keys that are missing: {', '.join(lacking)}", "yellow"),
+        (standing, f"Others stand in for: {', '.join(standing)}", "dim"),
+        (slots.demo, demo, ""),
+    ):
+        if told:
+            screen.print()
+            screen.print(Text(said, style), width=screen.room)
 
 
 @app.command(name="test")

@@ -16,7 +16,7 @@ from turnout.store import BreachRow, Feedback, Logged, Outcome, Records
 from turnout.text.count import counted
 
 from ..draw.picture import fact_table, picture
-from ..draw.screen import Glyphs, clock, console, dollars, unread, visible, write_json
+from ..draw.screen import Glyphs, clock, console, dollars, quoted, unread, visible, write_json
 from ..option import AllTenantsOption, DecisionArgument, JsonOption, TenantOptions
 
 
@@ -138,8 +138,7 @@ def _said(word: Feedback, glyphs: Glyphs) -> Text:
     verdict = f"should be {visible(word.should_be)}" if word.should_be is not None else word.verdict
     text = Text.assemble((verdict, "bold green" if word.verdict == "right" else "bold yellow"))
     if word.note:
-        opening, closing = glyphs.quotes
-        text.append(f"  {opening}{visible(word.note)}{closing}")
+        text.append(f"  {quoted(word.note, glyphs)}")
     text.append(f"  by {visible(word.by)}, {clock(word.created_ms)}", "dim")
     return text
 

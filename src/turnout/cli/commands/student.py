@@ -130,7 +130,7 @@ def _print_shadow(found: Shadow, differences: list[Difference], needed: int, pro
         now = (visible(moved.now), "bold")
         screen.inset(Text.assemble(visible(moved.was), arrow, now, (f"  {moved.count:,}", "dim")))
     for one in differences[:LISTED]:
-        text = (f"{quoted(one.text, QUOTED, screen.glyphs)} ", "dim")
+        text = (f"{quoted(one.text, screen.glyphs, QUOTED)} ", "dim")
         screen.inset(Text.assemble(text, visible(one.was), arrow, visible(one.now)), "    ")
     for count, said in (
         (found.elsewhere, "were decided before they reached it"),

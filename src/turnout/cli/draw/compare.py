@@ -104,7 +104,7 @@ def _counts(found: Diff, glyphs: Glyphs) -> Table:
 
 def _question(change: DiffRow, glyphs: Glyphs) -> Text:
     ident = "" if change.id is None else f"  {visible(str(msgspec.json.decode(change.id)))}"
-    return Text.assemble((f"row {change.row:,}{ident}  ", "dim"), quoted(change.text.strip(), QUOTED, glyphs))
+    return Text.assemble((f"row {change.row:,}{ident}  ", "dim"), quoted(change.text.strip(), glyphs, QUOTED))
 
 
 def _sides(change: DiffRow) -> Table:

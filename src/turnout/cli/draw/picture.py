@@ -20,7 +20,7 @@ from turnout.core.verdict import Reason, Verdict
 from turnout.explain.explanation import Explanation, LayerExplanation, Question, spell
 from turnout.text.count import counted
 
-from .screen import Glyphs, say, visible
+from .screen import Glyphs, quoted, say, visible
 from .shape import Rail, bar, columns, gauge, ruler, signed_bar, style_of
 
 # Cells that a layer's sign and the track take before its name.
@@ -84,8 +84,7 @@ def picture(decision: Explanation, glyphs: Glyphs, width: int) -> RenderableType
 def _story(decision: Explanation, glyphs: Glyphs, width: int) -> Iterator[RenderableType]:
     yield _question(decision.question, glyphs)
     if decision.then:
-        opening, closing = glyphs.quotes
-        yield Text.assemble(("then ", "dim"), f"{opening}{visible(decision.then)}{closing}")
+        yield Text.assemble(("then ", "dim"), quoted(decision.then, glyphs))
     yield ""
     yield _answer(decision, glyphs)
     yield ""
@@ -199,7 +198,7 @@ def _details(step: LayerExplanation, question: Question, glyphs: Glyphs, width: 
 
 def _signals(step: LayerExplanation, verdict: Verdict, question: Question, glyphs: Glyphs, *, side: int) -> Table:
     weights = {reason.code: verdict.adds[reason.code] for reason in step.fired if reason.code in verdict.adds}
-    grid = _bar_table(len("+0.000"))
+    grid = columns("fold", "right", "")
     largest = max(map(abs, weights.values()), default=1.0)
     left = side if min(weights.values(), default=0.0) < 0 else 0
     if weights:
@@ -217,28 +216,17 @@ def _signals(step: LayerExplanation, verdict: Verdict, question: Question, glyph
     return grid
 
 
-def _bar_table(number_width: int) -> Table:
-    """What, how much, and a bar."""
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(overflow="fold")
-    grid.add_column(justify="right", no_wrap=True, min_width=number_width)
-    grid.add_column(no_wrap=True)
-    return grid
-
-
 def _said(reason: Reason, question: Question, glyphs: Glyphs) -> Text:
     """The reason; with the words that matched, where it does not name them itself."""
     text = Text(visible(reason.text))
     if not reason.text.endswith(")") and (words := question.matched(reason.code)):
-        opening, closing = glyphs.quotes
-        shown = words if len(words) <= QUOTED else f"{words[: QUOTED - 1]}{glyphs.dots}"
-        text.append(f" {opening}{visible(shown)}{closing}", "dim")
+        text.append(f" {quoted(words, glyphs, QUOTED)}", "dim")
     return text
 
 
 def _scores(step: LayerExplanation, verdict: Verdict, glyphs: Glyphs, *, length: int) -> Table:
     """The winner and the losers, best first."""
-    grid = _bar_table(len("0.000"))
+    grid = columns("fold", "right", "")
     ranked = sorted(verdict.scores.items(), key=lambda item: -item[1])
     scale = max(1.0, ranked[0][1])
     for route, score in ranked[:SHOWN_SCORES]:
@@ -313,8 +301,7 @@ def policy_lines(policy: Policy, glyphs: Glyphs) -> list[Text]:
     ]
     lines = [Text(f" {glyphs.dot} ").join(short)] if short else []
     if sentence is not None:
-        opening, closing = glyphs.quotes
-        lines.append(Text(f"{opening}{visible(sentence)}{closing}"))
+        lines.append(Text(quoted(sentence, glyphs)))
     return lines or [Text("nothing is prescribed", "dim")]
 
 

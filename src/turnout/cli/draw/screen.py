@@ -144,10 +144,11 @@ PLAIN = Glyphs(
 )
 
 
-def quoted(text: str, most: int, glyphs: Glyphs) -> str:
-    """The text in quotes; a long one by its beginning."""
+def quoted(text: str, glyphs: Glyphs, most: int | None = None) -> str:
+    """The text in quotes; one longer than `most` by its beginning."""
     opening, closing = glyphs.quotes
-    return f"{opening}{visible(text if len(text) <= most else text[: most - 1] + glyphs.dots)}{closing}"
+    shown = text if most is None or len(text) <= most else f"{text[: most - 1]}{glyphs.dots}"
+    return f"{opening}{visible(shown)}{closing}"
 
 
 def say(value: object, glyphs: Glyphs) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from rich import box
 from rich.cells import cell_len, set_cell_size
@@ -11,7 +11,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from .screen import PLAIN, Glyphs
+from .screen import PLAIN, Glyphs, visible
 
 # Wider than this, lines of prose and bars are harder to follow, not easier.
 MAX_WIDTH = 100
@@ -32,6 +32,13 @@ class Screen(Console):
     def say(self, *parts: str | tuple[str, str] | Text) -> None:
         """A line of text, parts of it with a style. It is not broken, so that a command in it can be copied."""
         self.print(Text.assemble(*parts), soft_wrap=True)
+
+    def facts(self, known: Iterable[tuple[str, str]]) -> None:
+        """What each thing is called, and what it is."""
+        grid = columns("dim", "fold")
+        for name, said in known:
+            grid.add_row(name, Text(visible(said)))
+        self.inset(grid, "")
 
     def inset(self, body: RenderableType, by: str = "  ") -> None:
         """Something drawn, moved to the right."""
