@@ -124,6 +124,14 @@ def examples_of(name: str) -> str:
     )
 
 
+def show_paragraphs(app: App) -> None:
+    """Have the help of an app's commands show the paragraphs of their docstrings, not the lines of the source."""
+    for name in app:
+        if not name.startswith("-"):
+            paragraphs = app[name].help.split("\n\n")
+            app[name].help = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+
+
 def run_command(argv: Sequence[str]) -> int:
     arguments = [STDIN if argument == "-" else argument for argument in argv]
     if arguments and arguments[0] in RENAMED:

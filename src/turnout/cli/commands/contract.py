@@ -26,7 +26,7 @@ from turnout.store.report import RuleReport
 from turnout.store.report import report as rule_reports
 from turnout.text.count import counted
 
-from ..app import examples_of
+from ..app import examples_of, show_paragraphs
 from ..draw.screen import Glyphs, clock, console, quoted, visible, write_json
 from ..draw.shape import columns
 from ..option import (
@@ -233,3 +233,6 @@ def _flip(flip: Flip, glyphs: Glyphs) -> Text:
     was, became = " + ".join(flip.was), " + ".join(flip.became)
     change = Text.assemble(visible(was), f" {glyphs.arrow} ", (visible(became), "bold red"), f" after {flip.history}  ")
     return change.append(quoted(flip.text, glyphs, QUOTED))
+
+
+show_paragraphs(app)

@@ -21,7 +21,7 @@ from turnout.store.sqlite import Sqlite
 from turnout.store.store import bring_up, connect
 from turnout.text.count import counted
 
-from ..app import examples_of
+from ..app import examples_of, show_paragraphs
 from ..draw.finding import BAD, draw_findings
 from ..draw.screen import console, visible, write_json
 from ..draw.shape import columns
@@ -207,3 +207,6 @@ def _told(found: dict[str, Any], kept: dict[str, Any], where: StoreOptions) -> I
 
 _KEPT = (("keep_days", "decisions"), ("text_days", "their text"))
 _WAITS = (("held_bytes", "of running programs"), ("left_bytes", "of programs that are gone"))
+
+
+show_paragraphs(app)

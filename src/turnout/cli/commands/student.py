@@ -18,7 +18,7 @@ from turnout.runtime.load import open_embedder
 from turnout.runtime.log import reading_log
 from turnout.text.count import counted
 
-from ..app import examples, examples_of
+from ..app import examples, examples_of, show_paragraphs
 from ..draw.checks import CheckRow, draw_checks
 from ..draw.screen import clock, console, quoted, visible, write_json
 from ..draw.shape import columns
@@ -69,9 +69,10 @@ WhyOption = Annotated[str, Parameter(name="--why", help="A word for the history.
 
 
 @app.command(
+    sort_key=0,
     help_epilogue=examples(
         "turnout student shadow -p assist", "turnout student shadow -p assist --since 7d --model 3f2a91"
-    )
+    ),
 )
 def shadow(
     *,
@@ -160,11 +161,12 @@ def _shipped_name(profile: str, layer: str) -> str:
 
 
 @app.command(
+    sort_key=1,
     help_epilogue=examples(
         "turnout student promote -p assist",
         "turnout student promote 3f2a91 -p assist --check",
         'turnout student promote 3f2a91 -p assist --force --why "the champion answers nothing in Spanish"',
-    )
+    ),
 )
 def promote(
     digest: Annotated[
@@ -257,7 +259,8 @@ def _why(check: Check, profile: str) -> str:
 
 
 @app.command(
-    help_epilogue=examples("turnout student rollback -p assist", "turnout student rollback -p assist --history")
+    sort_key=2,
+    help_epilogue=examples("turnout student rollback -p assist", "turnout student rollback -p assist --history"),
 )
 def rollback(
     *,
@@ -305,9 +308,10 @@ def rollback(
 
 
 @app.command(
+    sort_key=3,
     help_epilogue=examples(
         "turnout student drift -p assist", "turnout student drift -p assist --since 7d --against 37d"
-    )
+    ),
 )
 def drift(
     *,
@@ -369,3 +373,6 @@ def _print_drift(name: str, found: Drift, begin: int, profile: str) -> None:
         screen.say((f"drift in {', '.join(found.drifted)}: {train}", "bold red"))
     else:
         screen.say(("no drift", "bold green"))
+
+
+show_paragraphs(app)
