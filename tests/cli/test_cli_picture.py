@@ -124,7 +124,7 @@ CASES = [
             "standalone_definition 0.50  without",
         ),
     ),
-    Case("blank", BLANK, ("(a blank question)", "N nobody was asked", "·   signals   not asked", "╰─▶ default")),
+    Case("blank", BLANK, ("(a blank question)", "N no layer was asked", "·   signals   not asked", "╰─▶ default")),
     Case(
         "failed",
         FAILED,

@@ -138,7 +138,7 @@ def run_command(argv: Sequence[str]) -> int:
         old, new = arguments[0], RENAMED[arguments[0]]
         complain(f"turnout {old} is now turnout {' '.join(new)}; the old name goes in the next version")
         arguments[:1] = new
-    # Looked for only where they matter: whoever names a command of our own does not wait for it.
+    # Looked for only where they matter: a command of our own does not wait for it.
     ours = {command.name for commands in COMMANDS.values() for command in commands}
     apps = () if arguments and arguments[0] in ours else installed_apps()
     try:

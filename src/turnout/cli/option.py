@@ -135,7 +135,7 @@ class TenantOptions(StoreOptions):
 @Parameter(name="*")
 @dataclass(frozen=True)
 class OperatorOptions(TenantOptions):
-    """The same for whoever may look at all tenants."""
+    """The same for the operator, who may see all tenants."""
 
     all_tenants: AllTenantsOption = False
     key: Annotated[

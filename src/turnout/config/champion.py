@@ -49,7 +49,7 @@ class IdleModelWarning(UserWarning):
 
 
 class ModelSummary(Struct, frozen=True):
-    """What is read of a manifest to list models; the rest is for whoever serves one."""
+    """What is read of a manifest to list models; the rest is for the layer that serves one."""
 
     digest: str
     created: Any = None
@@ -93,7 +93,7 @@ def champion_digest(profile: str, layer: str) -> str:
 
 
 def champion_file(profile: str, layer: str) -> File:
-    """The file that says which model serves: whoever follows a champion looks at this one."""
+    """The file that says which model serves: to follow a champion, look at this one."""
     return shelf_of(profile, layer) / CHAMPION
 
 
@@ -163,7 +163,7 @@ def _find_digest(profile: str, layer: str, digest: str) -> File | None:
 
 
 def followed(tree: Tree, beside: File | None) -> tuple[File, ...]:
-    """The files that say which models serve: whoever looks at them sees when another does."""
+    """The files that say which models serve: a change of them is a change of models."""
     found: list[File] = []
     for layer, entry in _takers(tree):
         if entry.get("model") is None and is_name(layer):

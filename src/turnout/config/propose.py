@@ -20,7 +20,7 @@ from turnout.text.fold import fold
 
 # Telling phrases each example should have where it can: one may be chance, three are its wording learnt by heart.
 PER_EXAMPLE = 2
-# A second phrase for each example is sought up to this many for a route: more nobody reads through.
+# A second phrase for each example is sought up to this many for a route: more are not read through.
 MOST_TELLING, MOST_LEANING = 24, 6
 # And a first one up to this many: a route that needs more is better learnt than listed.
 MOST_COVERING = 200

@@ -1,6 +1,6 @@
 """A router that follows its profile on disk, with the golden cases as the gate.
 
-`LiveRouter.router` is one reference, and a profile never changes: whoever takes the router once for a question gets one
+`LiveRouter.router` is one reference, and a profile never changes: taking the router once for a question gives one
 profile for all of it. The reference is replaced only by a profile that was read whole, has no mistake and keeps every
 golden case that must hold; whatever else is on the disk, the one before it stays.
 """

@@ -49,7 +49,7 @@ def build(
 ) -> Profile:
     """The profile, or a ConfigError with every mistake in it.
 
-    `models` is who asks language models and `embedder` who makes vectors, if anybody does. Relative paths in the
+    `models` asks language models and `embedder` makes vectors; without them such layers pass. Relative paths in the
     profile start from the folder `beside`.
     """
     with _one_at_a_time:

@@ -162,7 +162,7 @@ accept = {{ confidence = {CONFIDENCE}, margin = {MARGIN} }}
     for route in routes:
         terms = f"{{ add = 1.0, of = {toml_text(ids[route])} }}" if sums[route] else ""
         yield f"{toml_key(route)} = [{terms}]"
-    yield "\n# What each route means to whoever acts on the decision. A key that is left out is not governed."
+    yield "\n# What each route means to the program that acts on the decision. A key that is left out is not governed."
     for number, route in enumerate(routes):
         yield f"[policy.{toml_key(route)}]"
         yield from _OPTIONS if number == 0 else ()

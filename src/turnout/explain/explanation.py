@@ -44,7 +44,7 @@ WHO: dict[str, str] = {
     "A": "an agent",
     "C": "the cache",
     "F": "the fallback",
-    "N": "nobody was asked",
+    "N": "no layer was asked",
 }
 
 HOW: dict[str, str] = {

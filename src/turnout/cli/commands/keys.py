@@ -94,7 +94,7 @@ def create(
 ) -> int:
     """Make a key. It is shown once: the store keeps only a digest of it.
 
-    The first key changes things: from then on a server that uses this store asks everybody for one.
+    The first key changes things: from then on a server that uses this store wants one with every request.
     """
     from turnout.web.key import digest, new_credential, read_pepper, spell
 
@@ -123,7 +123,7 @@ def create(
     screen.print(spell(credential), soft_wrap=True)
     screen.say(("Keep it now: it is not shown again. Send it as Authorization: Bearer, or as x-api-key.", "dim"))
     if first:
-        said = "It is the first: within half a minute a server that uses this store wants a key from everybody."
+        said = "It is the first: within half a minute a server that uses this store wants a key with every request."
         screen.say((said, "dim"))
     return 0
 
@@ -313,7 +313,7 @@ def _state(key: Key, now_ms: int) -> str:
 def revoke(ident: KeyArgument, /, *, where: StoreOptions = StoreOptions()) -> int:
     """Make a key invalid; running servers notice within half a minute.
 
-    After the last one servers still ask for a key, and refuse everybody: turnout keys open changes that.
+    After the last one servers still ask for a key, and refuse every request: turnout keys open changes that.
     """
     from turnout.web.key import read_credential
 
@@ -330,7 +330,7 @@ def revoke(ident: KeyArgument, /, *, where: StoreOptions = StoreOptions()) -> in
     screen.say(f"{named} is revoked; running servers take it for half a minute more, or until they are reloaded.")
     if not valid:
         screen.say(
-            "It was the last valid key: servers that use this store now refuse everybody. "
+            "It was the last valid key: servers that use this store now refuse every request. "
             f"{_new(where)} makes another; {where.hint('keys', 'open')} lets this machine ask without one again."
         )
     return 0
@@ -345,7 +345,7 @@ def _valid(keys: Sequence[Key]) -> list[str]:
 def open_up(*, where: StoreOptions = StoreOptions()) -> int:
     """Delete the keys when none is valid any more, so that this machine needs none.
 
-    A server on loopback then takes requests from everybody on this machine; what the keys asked for stays in the log.
+    A server on loopback then takes any request from this machine; what the keys asked for stays in the log.
     """
 
     with _open_keys(where) as keys:
@@ -362,7 +362,7 @@ def open_up(*, where: StoreOptions = StoreOptions()) -> int:
     else:
         console().say(
             f"{counted(deleted, 'key')} deleted, none of them valid. Within half a minute a server on loopback takes "
-            "requests from everybody on this machine, without a key; one that other machines can reach takes none "
+            "any request from this machine, without a key; one that other machines can reach takes none "
             f"until {_new(where)}."
         )
     return 0

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 app = App(name="models", help_epilogue=examples_of("models"))
 
-# A model that has not said one word by then is not ready for anybody.
+# A model that has not said one word by then is not ready for use.
 PATIENCE_MS = 20_000
 
 

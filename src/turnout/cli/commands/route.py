@@ -29,7 +29,7 @@ def route(
     try:
         _print(decision, json=json)
     finally:
-        # Whoever reads the answer may have read enough of it: the decision was made all the same.
+        # A reader may close the pipe early: the decision was made all the same.
         if not no_log:
             write_down(decision, db, ask.config)
     return 0
@@ -44,7 +44,7 @@ def _print(decision: Decision, *, json: bool) -> None:
         screen = console()
         for line in summary(decision, screen.glyphs):
             screen.print(line, soft_wrap=not screen.is_terminal)
-    # The answer is out before the log is opened: nobody waits for a database.
+    # The answer is out before the log is opened: no one waits for a database.
     sys.stdout.flush()
 
 

@@ -65,7 +65,7 @@ def serve(
         runtime = Runtime(store, profile=settings.profile, profiles=settings.profiles, config=config)
         server = Server(settings, runtime)
         _run(_try_ports(settings))
-        # What greeting takes is imported now: while it greets, a server answers nobody.
+        # What the greeting needs is imported now: while it is printed, the server answers no request.
         import rich.text  # noqa: F401
 
         from ..draw.screen import console
@@ -86,7 +86,7 @@ def _run(work: Coroutine[Any, Any, None]) -> None:
 
 
 async def _try_ports(settings: ServerSettings) -> None:
-    """Find out whether somebody else has a port while there is still somebody to be told in a sentence."""
+    """Find out whether a port is in use while this can still be said in a sentence."""
     loop = asyncio.get_running_loop()
     places = (("port", settings.host, settings.port), ("admin_port", settings.admin_host, settings.admin_port))
     for name, host, port in places:
@@ -133,7 +133,7 @@ def _welcome(server: Server, addresses: list[str], where: StoreOptions) -> None:
     ]
     for line in lines:
         screen.say(line)
-    # Whoever reads this through a pipe waits for it, and the server says nothing more.
+    # A reader at the other end of a pipe waits for it, and the server says nothing more.
     sys.stdout.flush()
 
 

@@ -51,7 +51,7 @@ def make_printable() -> None:
 
 
 def abandon_stdout() -> None:
-    """Nobody takes the output any more; the interpreter still flushes once on its way out and must be able to."""
+    """The output is no longer read; the interpreter still flushes once when it exits, and must be able to."""
     try:
         stdout = sys.stdout.fileno()
     except (OSError, ValueError):  # not a file of the system's
@@ -159,7 +159,7 @@ def say(value: object, glyphs: Glyphs) -> str:
 
 
 def clock(created_ms: int) -> str:
-    """When, in full, on the clock of whoever reads."""
+    """When, in full, in local time."""
     return datetime.fromtimestamp(created_ms / 1000).astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
