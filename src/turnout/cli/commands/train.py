@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path as File
 from typing import TYPE_CHECKING, Annotated
 
@@ -45,6 +46,22 @@ LEAST_HELD, MOST_HELD = 0.01, 0.5
 LISTED = 5
 
 
+@Parameter(name="*")
+@dataclass(frozen=True)
+class AimOptions:
+    """What the thresholds of a gain layer are to serve, as it stands on the command line."""
+
+    keep_quality: Annotated[
+        str | None, Parameter(metavar="SHARE", help="With --outcomes: the cheapest that keeps this much (95%).")
+    ] = None
+    budget: Annotated[
+        str | None, Parameter(metavar="SHARE", help="With --outcomes: the best for this share of the extra cost.")
+    ] = None
+    max_cost: Annotated[
+        str | None, Parameter(metavar="AMOUNT", help="With --outcomes: the best for this mean cost an answer.")
+    ] = None
+
+
 def train(
     *files: Annotated[
         str, Parameter(name="FILE", help="Labelled questions: JSONL, CSV or Parquet, or what turnout export wrote.")
@@ -63,15 +80,7 @@ def train(
     outcomes: Annotated[
         str | None, Parameter(metavar="FILE", help="Which model answered right: trains a gain layer instead.")
     ] = None,
-    keep_quality: Annotated[
-        str | None, Parameter(metavar="SHARE", help="With --outcomes: the cheapest that keeps this much (95%).")
-    ] = None,
-    budget: Annotated[
-        str | None, Parameter(metavar="SHARE", help="With --outcomes: the best for this share of the extra cost.")
-    ] = None,
-    max_cost: Annotated[
-        str | None, Parameter(metavar="AMOUNT", help="With --outcomes: the best for this mean cost an answer.")
-    ] = None,
+    aim: AimOptions = AimOptions(),
     embedder: Annotated[
         EmbedderChoice,
         Parameter(
@@ -116,13 +125,12 @@ def train(
     if outcomes is not None:
         if files or from_log:
             raise QueryError("--outcomes trains from that file alone: leave out other files and --from-log")
-        from .train_outcome import Aimed, train_from_outcomes
+        from .train_outcome import train_from_outcomes
 
-        aimed = Aimed(keep_quality, budget, max_cost)
         return train_from_outcomes(
-            loaded, profile, outcomes, layer, vectors, seed, out, aimed, promote=promote, json=json, config=config
+            loaded, profile, outcomes, layer, vectors, seed, out, aim, promote=promote, json=json, config=config
         )
-    if keep_quality is not None or budget is not None or max_cost is not None:
+    if aim != AimOptions():
         raise QueryError("--keep-quality, --budget and --max-cost are aims of --outcomes FILE: name one")
     with needing_learn(profile):
         from turnout.learn.dataset import gather, read_for, read_logs

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path as File
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -15,20 +16,12 @@ from ..labelled import needing_learn, read_number
 from ..option import hint
 from ..stream import phases
 from .student import let_serve, print_promotion, promotion_form
-from .train import print_figures, print_head
+from .train import AimOptions, print_figures, print_head
 
 if TYPE_CHECKING:
     from turnout.core.embed import Embeds
     from turnout.learn.examine import Promotion
     from turnout.learn.train_gain import GainTraining
-
-
-class Aimed(NamedTuple):
-    """What the thresholds are to serve, as it stands on the command line."""
-
-    keep_quality: str | None = None
-    budget: str | None = None
-    max_cost: str | None = None
 
 
 def train_from_outcomes(
@@ -39,7 +32,7 @@ def train_from_outcomes(
     embedder: Embeds | None,
     seed: int,
     out: str | None,
-    aimed: Aimed,
+    options: AimOptions,
     *,
     promote: bool,
     json: bool,
@@ -50,7 +43,7 @@ def train_from_outcomes(
     with needing_learn(name):
         from turnout.learn.frontier import aim_for
         from turnout.learn.train_gain import train_gains
-    said = {name: text for name, text in aimed._asdict().items() if text is not None}
+    said = {name: text for name, text in asdict(options).items() if text is not None}
     aim = aim_for(**{name: read_number(text, f"--{name.replace('_', '-')}") for name, text in said.items()})
     with phases() as say:
         found = train_gains(
