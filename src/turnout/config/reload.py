@@ -165,11 +165,13 @@ class LiveRouter:
         self._settled = before == self._stamps and time.time() - newest / 1e9 > SETTLED_S
 
     def _look(self) -> tuple[Stamp, ...]:
-        settings = settings_file(self._config)
-        return tuple(map(_stamp, (*self._files, *((settings,) if settings is not None else ()))))
+        return (*map(stamp, self._files), stamp(settings_file(self._config)))
 
 
-def _stamp(file: File) -> Stamp:
+def stamp(file: File | None) -> Stamp:
+    """Tells whether a file has changed, is gone or has come."""
+    if file is None:
+        return "", 0, -1, 0
     try:
         found = file.stat()
     except (OSError, ValueError):
