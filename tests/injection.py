@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
-from turnout.config.load import load
+from turnout import load
 from turnout.core.decision import Decision
 from turnout.core.model import Prompt, Reply
 from turnout.core.query import Query, Turn

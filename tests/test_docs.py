@@ -48,7 +48,6 @@ from serving import route_table, serving
 from turnout.apps.gateway.gateway import method
 from turnout.cli import main
 from turnout.cli.app import build
-from turnout.cli.draw.outcome import HOW, WHO
 from turnout.config.cases import Case, read_cases
 from turnout.config.load import shipped, shipped_file
 from turnout.config.model import AdjustHead, LayerHead, ProfileFile
@@ -56,6 +55,7 @@ from turnout.config.settings import StoreSettings
 from turnout.core import registry
 from turnout.core.decision import DecisionForm, Ended, StepForm
 from turnout.core.verdict import Fault, Gate, How, Reason, VerdictForm, Who
+from turnout.explain.explanation import HOW, WHO
 from turnout.models.provider import PROVIDERS
 from turnout.models.slot import DEFAULT_TIERS, STAND_INS, Prices, SlotFile
 from turnout.net.breaker import BreakerSettings

@@ -8,11 +8,13 @@
 
 from __future__ import annotations
 
-from .config.load import load, load_profile
+import os as _os
+
 from .config.load import shipped as profile_names
 from .config.reload import LiveRouter, Reloaded
 from .core.contract import Violation
 from .core.decision import Decision, Step
+from .core.embed import Embeds as _Embeds
 from .core.errors import (
     ConfigError,
     Problem,
@@ -24,6 +26,7 @@ from .core.errors import (
     UnknownRoute,
 )
 from .core.layer import Layer
+from .core.model import Asks as _Asks
 from .core.policy import Policy
 from .core.profile import Profile
 from .core.query import Query, Reading, Turn
@@ -32,6 +35,38 @@ from .core.router import Counterfactual, Router
 from .core.verdict import Gate, Reason, Verdict
 
 __version__ = "0.1.0"
+
+
+def load(
+    profile: str | _os.PathLike[str],
+    *,
+    config: str | _os.PathLike[str] | None = None,
+    models: _Asks | None = None,
+    embedder: _Embeds | None = None,
+) -> Router:
+    """The router of a profile: a shipped name (`study`) or the path of a TOML file.
+
+    `config` is the settings file to use instead of the user's own; an empty string uses none. `models` asks language
+    models; without it, layers that would ask one pass. `embedder` turns texts into vectors; without it, the one that
+    the settings name or that is installed is used. A warning tells when a trained model that should serve cannot run.
+    """
+    from .runtime import load as runtime
+
+    return Router(runtime.load_profile(profile, config=config, models=models, embedder=embedder))
+
+
+def load_profile(
+    profile: str | _os.PathLike[str],
+    *,
+    config: str | _os.PathLike[str] | None = None,
+    models: _Asks | None = None,
+    embedder: _Embeds | None = None,
+) -> Profile:
+    """The profile that `load` makes a router of."""
+    from .runtime import load as runtime
+
+    return runtime.load_profile(profile, config=config, models=models, embedder=embedder)
+
 
 __all__ = [
     "ConfigError",

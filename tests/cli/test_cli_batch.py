@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import turnout
-from turnout.cli import rows
 from turnout.cli.commands import batch
-from turnout.cli.rows import BatchJob, LineChunk, chunks, decide_chunk, spread
+from turnout.runtime import rows
+from turnout.runtime.rows import BatchJob, LineChunk, chunks, decide_chunk, spread
 
 Run = Callable[..., Any]
 JOB = BatchJob("tiers", "", "text")
@@ -60,7 +60,7 @@ def test_row(case: Case) -> None:
     assert row.get("id") == case.ident
     assert case.error in row.get("error", "")
     assert ("decision" in row) == (not case.error)
-    assert (done.tally.rows, done.tally.errors) == (1, bool(case.error))
+    assert (done.rows, done.errors) == (1, bool(case.error))
 
 
 def test_a_file_of_everything(run: Run, tmp_path: Path) -> None:

@@ -226,7 +226,7 @@ def test_interrupt_is_quiet(capsys: pytest.CaptureFixture[str], monkeypatch: pyt
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("turnout.cli.question.load", interrupted)
+    monkeypatch.setattr("turnout.cli.question.load_profile", interrupted)
     assert main(["route", "x"]) == 130
     assert capsys.readouterr() == ("", "")
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import turnout
-from turnout.cli import rows
+from turnout.runtime import rows
 
 Run = Callable[..., Any]
 

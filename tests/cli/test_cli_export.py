@@ -16,8 +16,7 @@ import pytest
 from full_store import COMPOUND
 from past import backdate, ms
 from stored import ask, taught
-from turnout.cli.commands import export
-from turnout.store import Outcome, Store, open_store
+from turnout.store import Outcome, Store, export, open_store
 
 Run = Callable[..., Any]
 COLUMNS = [

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from turnout.cli.commands.feedback import user
+from turnout.cli.option import user_name
 
 Run = Callable[..., Any]
 
@@ -155,4 +155,4 @@ def test_somebody_without_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
         raise KeyError("getpwuid(): uid not found: 4711")
 
     monkeypatch.setattr(getpass, "getuser", nobody)
-    assert user().startswith("uid ")
+    assert user_name().startswith("uid ")

@@ -118,3 +118,11 @@ def test_every_command_that_is_named_exists() -> None:
             assert set(options) <= takes, (where, words)
         seen.add(first)
     assert len(seen) > 10
+
+
+def test_a_program_the_shell_does_not_find_is_named_as_it_was_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", [".venv/bin/turnout", "serve"])
+    monkeypatch.setenv("PATH", "")
+    assert hint("log") == ".venv/bin/turnout log"
+    monkeypatch.setattr("sys.argv", ["/somewhere/pytest"])
+    assert hint("log") == "turnout log"

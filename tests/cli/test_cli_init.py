@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import turnout
 from turnout.config.cases import read_cases, run_cases
-from turnout.config.propose import Example, log_odds, propose, read_features
+from turnout.config.propose import RouteExample, log_odds, propose, read_features
 from turnout.config.starter import DEMONSTRATION, make_starter, slugs
 
 Run = Callable[..., Any]
@@ -170,12 +170,12 @@ def test_odds_and_order() -> None:
     assert log_odds(2, 2, 0, 4) > log_odds(1, 2, 0, 4) > 0 > log_odds(0, 2, 1, 4)
     assert log_odds(1, 2, 2, 4) == pytest.approx(0)
     examples = [
-        Example("red train north", "a"),
-        Example("red train station", "a"),
-        Example("red train", "a"),
-        Example("blue train", "b"),
-        Example("blue boat", "b"),
-        Example("blue ship", "b"),
+        RouteExample("red train north", "a"),
+        RouteExample("red train station", "a"),
+        RouteExample("red train", "a"),
+        RouteExample("blue train", "b"),
+        RouteExample("blue boat", "b"),
+        RouteExample("blue ship", "b"),
     ]
     found = propose(examples, ("a", "b"))
     assert found["a"].telling[0] == "red"
@@ -189,8 +189,8 @@ ROUTES = st.sampled_from(("x", "y", "z z", "x.hint"))
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.builds(Example, TEXTS.map(str.strip), ROUTES), min_size=1, max_size=8, unique=True))
-def test_every_case_that_must_hold_does(examples: list[Example]) -> None:
+@given(st.lists(st.builds(RouteExample, TEXTS.map(str.strip), ROUTES), min_size=1, max_size=8, unique=True))
+def test_every_case_that_must_hold_does(examples: list[RouteExample]) -> None:
     import tempfile
 
     with tempfile.TemporaryDirectory() as name:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import turnout
-from turnout.cli.rows import read_row, text_of
+from turnout.runtime.rows import read_row, text_of
 from turnout.store import open_store
 
 Run = Callable[..., Any]
@@ -92,12 +92,12 @@ COMMANDS: dict[str, tuple[tuple[str, ...], bool]] = {
     "db:info": (("db", "info", "--json"), False),
     "embed:list_embedders": (("embed", "list", "--json"), False),
     "evaluate:evaluate": (("evaluate", "{rows}", "-p", "{odd}", "--json"), False),
-    "flips:flips": (("contract", "flips", "-p", "{odd}", "--from", "{rows}", "--json"), False),
-    "rollback:rollback": (("student", "rollback", "-p", "assist", "--history", "--json"), False),
+    "contract:flips": (("contract", "flips", "-p", "{odd}", "--from", "{rows}", "--json"), False),
+    "student:rollback": (("student", "rollback", "-p", "assist", "--history", "--json"), False),
 }
 # These take a trained model or minutes; that they print by the one function is the other test's.
 NOT_RUN = {
-    *("tune:tune", "calibrate:calibrate", "drift:drift", "shadow:shadow", "promote:promote", "train:train"),
+    *("tune:tune", "calibrate:calibrate", "student:drift", "student:shadow", "student:promote", "train:train"),
     *("embed:install_embedder", "embed:embed_text"),
 }
 
@@ -109,7 +109,7 @@ def printers() -> set[str]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.FunctionDef):
                 told = [one.annotation for one in node.args.kwonlyargs]
-                if any(isinstance(one, ast.Name) and one.id == "JsonOption" for one in told):
+                if any(isinstance(one, ast.Name) and one.id in ("JsonOption", "StudentOptions") for one in told):
                     found.add(f"{path.stem}:{node.name}")
     return found
 

@@ -277,7 +277,7 @@ def test_giving_the_keys_up(run: Run, database: Path) -> None:
     assert f"1 key is still valid ({two['id']}), so servers go on asking for one" in ran.err
     assert f"turnout keys revoke {two['id']} first" in ran.err
     out = " ".join(run("keys", "revoke", two["id"]).out.split())
-    assert "It was the last valid key: servers that use this store now refuse everybody." in out
+    assert "It was the last valid key: servers that use this store now refuse every request." in out
     assert "turnout keys open lets this machine ask without one again" in out
     assert "turnout keys open" in run("doctor").out
     ran = run("keys", "open")

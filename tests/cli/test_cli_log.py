@@ -20,11 +20,11 @@ import turnout
 from child import running
 from past import backdate, ms
 from turnout import Query
-from turnout.cli.commands.log import OVERLAP_S, Follower, LogFilter
 from turnout.cli.draw.log import SHORT_ID, DecisionLines
 from turnout.cli.draw.screen import PLAIN, Glyphs
 from turnout.config.settings import data_folder
 from turnout.store import Span, Store, open_store
+from turnout.store.follow import OVERLAP_S, Follower, LogFilter
 
 Run = Callable[..., Any]
 
@@ -205,7 +205,7 @@ FILTERS = [
 @pytest.mark.parametrize("case", FILTERS, ids=lambda case: case.id)
 def test_filters(case: Filter, some: Store, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     if any("w" in word and word[:-1].isdigit() for word in case.argv):
-        monkeypatch.setattr("turnout.cli.stored.datetime", _At("2026-11-05T00:00"))
+        monkeypatch.setattr("turnout.cli.option.datetime", _At("2026-11-05T00:00"))
     assert [row["question"] for row in logged(run, *case.argv)] == case.found
 
 
@@ -362,7 +362,7 @@ class Clock:
 def test_a_follower_sees_each_decision_once(store: Store) -> None:
     clock = Clock()
     store.record(TIERS.route_sync("before"))
-    follower = Follower(store.records(), WANTED, clock)
+    follower = Follower(store.records(), WANTED, print, clock)
     assert follower.poll() == []
     for number in range(5):
         store.record(TIERS.route_sync(f"question {number}"))
@@ -373,7 +373,7 @@ def test_a_follower_sees_each_decision_once(store: Store) -> None:
 
 def test_a_follower_sees_what_is_committed_out_of_order(store: Store) -> None:
     clock = Clock()
-    follower = Follower(store.records(), WANTED, clock)
+    follower = Follower(store.records(), WANTED, print, clock)
     early, later, too_late = (TIERS.route_sync(text) for text in ("early", "later", "far too late"))
     assert early.id < later.id
     store.record(later)
@@ -396,7 +396,7 @@ def test_a_follower_sees_what_is_committed_out_of_order(store: Store) -> None:
 def test_a_follower_of_few_does_not_read_the_many(store: Store) -> None:
     clock = Clock()
     wanted = WANTED._replace(route="REASONING")
-    follower = Follower(store.records(), wanted, clock)
+    follower = Follower(store.records(), wanted, print, clock)
     for _ in range(3):
         store.record(TIERS.route_sync("hello"))
         clock.time += OVERLAP_S
@@ -414,14 +414,14 @@ def test_a_follower_outlasts_a_log_that_is_away(
 ) -> None:
     monkeypatch.setattr("turnout.store.sqlite.BUSY_S", 0.05)
     store.record(TIERS.route_sync("hello"))
-    follower = Follower(store.records(), WANTED)
+    follower = Follower(store.records(), WANTED, print)
     file = Path(os.environ["TURNOUT_DB"])
     store.flush()
     store.backend.close()
     away = file.rename(file.with_suffix(".away"))
     assert follower.poll() == follower.poll() == []
-    err = capsys.readouterr().err
-    assert err.count("still trying") == 1
+    said = capsys.readouterr().out
+    assert said.count("still trying") == 1
     away.rename(file)
     store.record(TIERS.route_sync("again"))
     assert [row.question for row in follower.poll()] == ["again"]

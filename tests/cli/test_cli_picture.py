@@ -14,13 +14,13 @@ from rich.console import Console
 
 import turnout
 from turnout import Decision, Query, Reason, Step
-from turnout.cli.draw.outcome import HOW, WHO, spell, style_of
-from turnout.cli.draw.render import elapsed, picture, summary
+from turnout.cli.draw.picture import elapsed, picture, summary
 from turnout.cli.draw.screen import PLAIN, Glyphs, visible
+from turnout.cli.draw.shape import style_of
 from turnout.config.load import shipped
 from turnout.core.profile import Part
 from turnout.core.verdict import Fault, How, Who
-from turnout.explain.live import explain
+from turnout.explain.explanation import HOW, WHO, explain, spell
 
 ROUTERS = {name: turnout.load(name, config="") for name in shipped()}
 TIERS, STUDY = ROUTERS["tiers"], ROUTERS["study"]
@@ -124,7 +124,7 @@ CASES = [
             "standalone_definition 0.50  without",
         ),
     ),
-    Case("blank", BLANK, ("(a blank question)", "N nobody was asked", "·   signals   not asked", "╰─▶ default")),
+    Case("blank", BLANK, ("(a blank question)", "N no layer was asked", "·   signals   not asked", "╰─▶ default")),
     Case(
         "failed",
         FAILED,

@@ -15,7 +15,7 @@ from turnout.core.profile import Part
 from turnout.core.query import Query, Reading
 from turnout.core.router import Router
 from turnout.core.verdict import Reason, Verdict
-from turnout.explain.live import explain
+from turnout.explain.explanation import explain
 from turnout.testing import make_router
 
 Run = Callable[..., Any]
@@ -43,7 +43,7 @@ def split(reading: Reading) -> tuple[Part, ...]:
 def router(monkeypatch: pytest.MonkeyPatch) -> Router:
     policies = {"weather": Policy(sources=("forecast", "radar")), "news": Policy(sources=("wire", "radar"))}
     toy = make_router([judge], ROUTES, name="toy", split=split, policies=policies)
-    monkeypatch.setattr("turnout.cli.question.load", lambda *_, **__: toy)
+    monkeypatch.setattr("turnout.cli.question.load_profile", lambda *_, **__: toy.profile)
     return toy
 
 

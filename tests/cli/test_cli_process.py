@@ -174,7 +174,7 @@ def test_help_imports_no_command() -> None:
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, timeout=30)
     assert b"turnout.cli.app" in ran.stderr
     assert not any(f"turnout.cli.commands.{name}'".encode() in ran.stderr for name in ("route", "batch", "check"))
-    assert b"turnout.cli.draw.render" not in ran.stderr
+    assert b"turnout.cli.draw.picture" not in ran.stderr
 
 
 def test_demo_draws_every_profile() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -107,8 +108,7 @@ def test_from_training_to_serving_and_back(run: Run, home: Home) -> None:
     refused = run("student", "promote", home.second, "-p", home.profile)
     assert refused.code == 1
     assert "not promoted: 1 of 10 checks failed" in refused.out
-    told = "".join(refused.out.split())
-    assert f"turnoutstudentshadow-p{home.profile}" in told, "a hint that works for a profile named by its file"
+    assert f"turnoutstudentshadow-p{home.profile}" in "".join(refused.out.split())
     assert serving() == home.first
 
     shadowed = run("student", "shadow", "-p", home.profile, "--model", home.second)
@@ -209,6 +209,20 @@ def test_a_profile_without_a_trained_layer(run: Run, command: str) -> None:
     found = run("student", command, "-p", "tiers-local")
     assert found.code == 2
     assert "trained" in found.err
+
+
+def test_hints_name_the_profile_as_it_was_typed(run: Run, home: Home) -> None:
+    """By its own name, `mine`, a profile in a file is not found."""
+    found = run("student", "promote", home.first, "-p", home.profile)
+    assert f"studentshadow-p{home.profile}" in "".join(found.out.split())
+    shutil.rmtree(champion.shelf_of("mine", "student"))
+    assert f"turnout train -p {home.profile} makes one" in run("student", "promote", "-p", home.profile).err
+
+
+def test_a_wrong_profile_is_said_before_a_missing_extra(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "turnout.learn.promote", None)
+    assert "'asist': no such profile, did you mean 'assist'?" in run("student", "promote", "-p", "asist").err
+    assert "pip install 'turnout[learn]'" in run("student", "promote", "-p", "assist").err
 
 
 def test_the_champion_cannot_challenge_itself(run: Run, home: Home) -> None:

@@ -17,12 +17,10 @@ from rich.console import Console
 import turnout
 from past import backdate, ms
 from turnout import Query
-from turnout.cli.draw.render import picture
+from turnout.cli.draw.picture import picture
 from turnout.cli.draw.screen import PLAIN, Glyphs
 from turnout.config.load import shipped
-from turnout.explain.explanation import Explanation
-from turnout.explain.live import explain
-from turnout.explain.logged import explain_logged
+from turnout.explain.explanation import Explanation, explain, explain_logged
 from turnout.store import Outcome, Store, open_store
 
 Run = Callable[..., Any]

@@ -15,9 +15,9 @@ from rich.cells import cell_len
 import turnout
 from past import backdate, ms
 from turnout import Query
-from turnout.cli.commands.stats import fitting, shift_of
+from turnout.cli.draw.screen import dollars
 from turnout.cli.draw.traffic import SHOWN, percent
-from turnout.cli.stored import dollars
+from turnout.runtime.traffic import fitting, shift_of
 from turnout.store import Outcome, Span, Store, open_store
 
 Run = Callable[..., Any]

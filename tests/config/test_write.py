@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import turnout
-from turnout.config.propose import Example
+from turnout.config.propose import RouteExample
 from turnout.config.starter import make_starter
 from turnout.config.write import Value, toml_comment, toml_key, toml_text, toml_value
 from turnout.core.errors import ConfigError
@@ -72,7 +72,7 @@ def test_an_edit_leaves_other_strings_whole(ending: str) -> None:
 
 
 def test_a_starter_of_any_words() -> None:
-    examples = [Example("red\x7fone\x85", "a\x7fb"), Example("blue\x7ftwo", "c\x85d")]
+    examples = [RouteExample("red\x7fone\x85", "a\x7fb"), RouteExample("blue\x7ftwo", "c\x85d")]
     found = tomllib.loads(make_starter("any", examples, "any\x7f.cases.jsonl").profile)
     assert found["cases"] == "any\x7f.cases.jsonl"
     assert found["routes"] == ["a\x7fb", "c\x85d"]

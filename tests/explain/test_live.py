@@ -9,10 +9,10 @@ import pytest
 
 import turnout
 from turnout import Query, Reason, Verdict
+from turnout.config.cases import codes_of
 from turnout.config.load import shipped
 from turnout.core.query import Reading
-from turnout.explain.explanation import codes_of
-from turnout.explain.live import explain
+from turnout.explain.explanation import explain
 from turnout.testing import make_router
 from wild_text import router
 

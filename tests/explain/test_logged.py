@@ -23,9 +23,7 @@ from turnout.core import registry
 from turnout.core.errors import StoreError
 from turnout.core.profile import Layer
 from turnout.core.query import Reading
-from turnout.explain.explanation import Explanation
-from turnout.explain.live import explain
-from turnout.explain.logged import explain_logged
+from turnout.explain.explanation import Explanation, explain, explain_logged
 from turnout.store import Logged, Store, open_store
 from turnout.store.redact import LEVELS
 from wild_text import router, texts

@@ -8,8 +8,7 @@ import pytest
 
 import turnout
 from toml_router import router_of
-from turnout.explain.live import explain
-from turnout.explain.question import DOTS, HEAD, TAIL, question_of
+from turnout.explain.explanation import DOTS, HEAD, TAIL, explain, question_of
 
 TIERS = turnout.load("tiers", config="")
 

@@ -391,7 +391,8 @@ def test_a_damaged_champion_is_an_error_when_loading(profile: Path, kept: Path) 
 def test_an_embedder_is_handed_in(profile: Path, tmp_path: Path) -> None:
     keep(tmp_path / "kept", MIXED)
     write(tmp_path, 'model = "kept"')
-    assert load_profile(profile, config="").layers[0].absent
+    with pytest.warns(UserWarning, match="trained with the embedder"):
+        assert load_profile(profile, config="").layers[0].absent
     assert load(profile, config="", embedder=EMBEDDER).route_sync("where is my parcel").by == "student"
     assert LiveRouter(profile, config="", embedder=EMBEDDER).router.route_sync("where is my parcel").by == "student"
 

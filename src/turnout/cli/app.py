@@ -1,31 +1,88 @@
-"""From what was typed to the command that runs. Its module is imported only then, so that help is quick."""
+"""From what was typed to the command that runs, and from anything that goes wrong to a sentence.
+
+A command's module is imported only when it runs, so that help is quick.
+
+Exit codes: 0 done; 1 the command found something wrong (a failed check, rows without a decision); 2 it could not be
+done as asked (usage, configuration, query, file); 70 a bug; 130 interrupted; 141 the reader of the output went away.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import errno
+import os
+import sys
+import warnings
+from collections.abc import Callable, Sequence
 
-from cyclopts import App, CycloptsError, Group, UnknownOptionError, UnusedCliTokensError
+from cyclopts import App, CycloptsError, Group, Parameter, UnknownOptionError, UnusedCliTokensError
 
 from turnout import __version__
 from turnout.apps.app import MakesApp, installed_apps
-from turnout.core.errors import suggest
+from turnout.config.champion import IdleModelWarning
+from turnout.core.errors import TurnoutError, suggest
 
-from .draw.screen import complain
-from .question import STDIN, clean
-from .table import COMMANDS, RENAMED, SUBCOMMANDS, Command, examples
+from .draw.screen import abandon_stdout, complain, make_printable
+from .option import STDIN, clean
+from .table import COMMANDS, RENAMED, SUBCOMMANDS, Command
 
 HELP = "Decides what happens next with every question that reaches an LLM application, and says why."
+
+
+BUG, INTERRUPTED, PIPE_CLOSED = 70, 130, 141
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; its exit code."""
+    return guarded(lambda: run_command(sys.argv[1:] if argv is None else argv))
+
+
+def guarded(action: Callable[[], int]) -> int:
+    """The action's exit code; whatever it raises is said in a sentence on stderr, never in a traceback."""
+    make_printable()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", IdleModelWarning)
+            warnings.showwarning = lambda message, *_: complain(str(message))
+            code = action()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        abandon_stdout()
+        return PIPE_CLOSED
+    except SystemExit as ending:  # what Rich, which draws our screens and Cyclopts' help, makes of a closed pipe
+        if not isinstance(ending.__context__, BrokenPipeError):
+            raise
+        abandon_stdout()
+        return PIPE_CLOSED
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except TurnoutError as error:
+        complain(str(error))
+        return 2
+    except OSError as error:
+        if error.filename is None:  # no file of the user's: the output itself cannot be written
+            abandon_stdout()
+        said = "stdout is closed" if error.errno == errno.EBADF else error.strerror or error
+        complain(f"{error.filename or 'output'}: {said}")
+        return 2
+    except Exception as error:  # a bug of ours must not look like a mistake of the user's
+        if os.environ.get("TURNOUT_DEBUG"):
+            raise
+        complain(f"this is a bug in Turnout: {type(error).__name__}: {error} (TURNOUT_DEBUG=1 shows where)")
+        return BUG
+    return code
 
 
 def build(apps: Sequence[MakesApp] = ()) -> App:
     app = App(
         name="turnout",
         help=HELP,
-        help_epilogue=examples(*(commands[0] for commands in COMMANDS.values())),
+        help_epilogue=examples(*(commands[0].examples[0] for commands in COMMANDS.values())),
         help_format="plaintext",
         version=f"turnout {__version__}",
         result_action="return_value",
         suppress_keyboard_interrupt=False,
+        # What has no default worth showing is the rule; so are flags without their opposite.
+        default_parameter=Parameter(negative=(), show_default=False),
     )
     app["--help"].group = app["--version"].group = Group("Options", sort_key=len(COMMANDS) + 1)
     for place, (title, commands) in enumerate(COMMANDS.items()):
@@ -39,7 +96,7 @@ def build(apps: Sequence[MakesApp] = ()) -> App:
     return app
 
 
-def register(app: App, command: Command, order: int, group: Group | None = None) -> None:
+def register(app: App, command: Command, order: int, group: Group) -> None:
     """Add a command that is imported when it runs. One with commands of its own is an App, which has its examples."""
     place = f"turnout.cli.commands.{command.name}"
     if command.name in SUBCOMMANDS:
@@ -49,10 +106,30 @@ def register(app: App, command: Command, order: int, group: Group | None = None)
             f"{place}:{command.name}",
             name=command.name,
             help=command.help,
-            help_epilogue=examples(command),
+            help_epilogue=examples(*command.examples),
             sort_key=order,
             group=group,
         )
+
+
+def examples(*lines: str) -> str:
+    """How the help ends."""
+    return "\n".join(("Examples:", *(f"  {line}" for line in lines)))
+
+
+def examples_of(name: str) -> str:
+    """The examples of the command of that name."""
+    return examples(
+        *(line for group in COMMANDS.values() for one in group if one.name == name for line in one.examples)
+    )
+
+
+def show_paragraphs(app: App) -> None:
+    """Have the help of an app's commands show the paragraphs of their docstrings, not the lines of the source."""
+    for name in app:
+        if not name.startswith("-"):
+            paragraphs = app[name].help.split("\n\n")
+            app[name].help = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
 
 
 def run_command(argv: Sequence[str]) -> int:
@@ -61,7 +138,7 @@ def run_command(argv: Sequence[str]) -> int:
         old, new = arguments[0], RENAMED[arguments[0]]
         complain(f"turnout {old} is now turnout {' '.join(new)}; the old name goes in the next version")
         arguments[:1] = new
-    # Looked for only where they matter: whoever names a command of our own does not wait for it.
+    # Looked for only where they matter: a command of our own does not wait for it.
     ours = {command.name for commands in COMMANDS.values() for command in commands}
     apps = () if arguments and arguments[0] in ours else installed_apps()
     try:

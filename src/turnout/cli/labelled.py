@@ -1,17 +1,65 @@
-"""What several commands about labelled questions take: a model's folder, and shares such as `2%`."""
+"""What the commands that learn share: the extra they need, a model's folder or layer, and shares such as `2%`."""
 
 from __future__ import annotations
 
+import contextlib
+import os
+import re
+import shlex
+from collections.abc import Iterator
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from turnout.core.errors import QueryError
+from turnout.config.load import find, read_chain
+from turnout.core.errors import LearnError, QueryError
+
+from .option import STDIN
 
 ModelOption = Annotated[
     str | None,
     Parameter(name="--model", metavar="FOLDER", help="The trained model in that folder, not the one that serves."),
 ]
+LayerOption = Annotated[
+    str | None,
+    Parameter(name="--layer", help="The student's layer; needed only where a profile has several.", metavar="ID"),
+]
+AcceptOption = Annotated[
+    tuple[str, ...],
+    Parameter(name="--accept", help="A new word you know: it is no trigger. May be repeated.", metavar="WORD"),
+]
+
+HeirOption = Annotated[
+    str | None, Parameter(name=("--out", "-o"), metavar="FILE", help="Write a profile that extends the old one.")
+]
+NOT_WRITTEN = "--out FILE.toml writes them as a profile that extends this one"
+
+
+def check_files(source: str | None, out: str | None = None, *, force: bool = False) -> None:
+    """Labelled questions are read more than once, and nothing is overwritten by mistake."""
+    if source == STDIN:
+        raise QueryError("labelled questions are read from a file: write what you pipe in into one, and name that")
+    if out is not None and os.path.exists(out) and not force:
+        raise QueryError(f"{out} would be overwritten: choose another name, or say --force")
+
+
+@contextlib.contextmanager
+def needing_learn(profile: str) -> Iterator[None]:
+    """What is done inside needs the packages of the extra `learn`; a wrong profile is the more useful news."""
+    find(profile)
+    try:
+        yield
+    except ImportError as error:
+        raise LearnError(f"this needs {error.name}: pip install 'turnout[learn]'") from None
+    except LearnError as error:
+        error.args = (as_typed(str(error), profile),)
+        raise
+
+
+def as_typed(hint: str, profile: str) -> str:
+    """A hint with the profile as it was typed: one in a file is not found by the name the shelf knows it by."""
+    name = str(read_chain(profile).document.tree.get("name", ""))
+    return re.sub(rf"-p {re.escape(name)}(?![\w.-])", lambda _: f"-p {shlex.quote(profile)}", hint)
 
 
 def read_number(text: str, option: str) -> float:

@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
+import getpass
 import os
+import re
 import shlex
-from contextlib import AbstractContextManager
+import shutil
+import sys
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
+
+from turnout.core.errors import TurnoutError, suggest
 
 from .draw.screen import visible
 
 if TYPE_CHECKING:
     from turnout.store import Records, Span
     from turnout.store.store import StoreReader
+
+STDIN = "\0-"
+"""How a lone `-` travels through the parser, which would take it for an option. No real argument can hold a NUL."""
+
+# What Python makes of bytes on the command line that are not UTF-8; such characters can be neither matched nor stored.
+_LONE = re.compile("[\ud800-\udfff]")
+
+_AGO = re.compile(r"(\d{1,6})\s*([smhdw])")
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 # It takes any text and answers what most people ask of a router first: which model.
 DEFAULT_PROFILE = "tiers"
@@ -36,6 +51,7 @@ ProfileOption = Annotated[
         help="A shipped profile's name, or the path of a TOML file.",
         metavar="NAME",
         validator=no_folder,
+        show_default=True,
     ),
 ]
 ProfileArgument = Annotated[
@@ -45,50 +61,22 @@ ProfileArgument = Annotated[
         env_var="TURNOUT_PROFILE",
         help="A shipped profile's name, or the path of a TOML file.",
         validator=no_folder,
+        show_default=True,
     ),
 ]
 ConfigOption = Annotated[
     str | None,
     Parameter(name="--config", help="Settings file to use instead of your own turnout.toml.", metavar="FILE"),
 ]
-JsonOption = Annotated[bool, Parameter(name="--json", negative=(), show_default=False, help="Print JSON.")]
-LocalOption = Annotated[
-    bool,
-    Parameter(name="--local", negative=(), show_default=False, help="Ask local layers only: no model, no network."),
-]
-PlanOption = Annotated[
-    bool,
-    Parameter(name="--plan", negative=(), show_default=False, help="Draw only the parts of the question, as a tree."),
-]
+JsonOption = Annotated[bool, Parameter(name="--json", help="Print JSON.")]
 TextArgument = Annotated[
-    str | None,
-    Parameter(help="The question; `-`, or nothing with something piped in, reads stdin.", show_default=False),
+    str | None, Parameter(help="The question; `-`, or nothing with something piped in, reads stdin.")
 ]
-DeclareOption = Annotated[
-    str | None, Parameter(name="--declare", help="The route you ask for by name.", metavar="ROUTE")
+FieldOption = Annotated[
+    str, Parameter(name="--field", help="The field that holds the question.", metavar="NAME", show_default=True)
 ]
-CeilingOption = Annotated[
-    str | None, Parameter(name="--ceiling", help="The most expensive route you may have.", metavar="ROUTE")
-]
-SessionOption = Annotated[
-    str | None,
-    Parameter(
-        name="--session",
-        help="A JSONL file of earlier turns; the question is added to it.",
-        metavar="FILE",
-    ),
-]
-TurnsOption = Annotated[
-    str | None,
-    Parameter(name="--turns", help='A conversation: a JSON list of {"role", "text"}.', metavar="FILE"),
-]
-FieldOption = Annotated[str, Parameter(name="--field", help="The field that holds the question.", metavar="NAME")]
 WorkersOption = Annotated[
-    int | None,
-    Parameter(name="--workers", help="Processes to use; by default, one a core.", show_default=False, metavar="N"),
-]
-LimitOption = Annotated[
-    int, Parameter(name="--limit", help="How many of the questions that change are listed.", metavar="N")
+    int | None, Parameter(name="--workers", help="Processes to use; by default, one a core.", metavar="N")
 ]
 
 DbOption = Annotated[
@@ -102,7 +90,7 @@ DbOption = Annotated[
 ]
 DecisionArgument = Annotated[
     str,
-    Parameter(name="ID", help="An id, its beginning or its end as turnout log shows it, or `last`.", metavar="ID"),
+    Parameter(name="ID", help="An id, its beginning or its end as turnout log shows it, or `last`.", show_default=True),
 ]
 TenantOption = Annotated[
     str,
@@ -110,33 +98,13 @@ TenantOption = Annotated[
         name="--tenant",
         help="Whose decisions: a tenant's, or those of a key that has none, by its id; without it, what no key and no "
         "tenant asked for.",
-        show_default=False,
         metavar="NAME",
     ),
 ]
-KeyOption = Annotated[
-    str | None,
-    Parameter(name="--key", help="Only what this key asked for: its id, as turnout keys list shows it.", metavar="ID"),
-]
-AskedByOption = Annotated[
-    str | None, Parameter(name="--tenant", help="Whose question it is, for the decision log.", metavar="NAME")
-]
-NoLogOption = Annotated[
-    bool,
-    Parameter(name="--no-log", negative=(), show_default=False, help="Do not write the decision down."),
-]
 SinceOption = Annotated[
-    str | None,
-    Parameter(name="--since", help="Not before this: 2h, 3d, 2026-11-01, 2026-11-01T08:30.", metavar="WHEN"),
+    str | None, Parameter(name="--since", help="Not before this: 2h, 3d, 2026-11-01, 2026-11-01T08:30.", metavar="WHEN")
 ]
-UntilOption = Annotated[str | None, Parameter(name="--until", help="Before this; the same forms.", metavar="WHEN")]
-OnlyProfileOption = Annotated[
-    str | None, Parameter(name=("--profile", "-p"), help="Only decisions of this profile.", metavar="NAME")
-]
-AllTenantsOption = Annotated[
-    bool,
-    Parameter(name="--all-tenants", negative=(), show_default=False, help="The decisions of every tenant and key."),
-]
+AllTenantsOption = Annotated[bool, Parameter(name="--all-tenants", help="The decisions of every tenant and key.")]
 
 
 @Parameter(name="*")
@@ -146,12 +114,6 @@ class StoreOptions:
 
     db: DbOption = None
     config: ConfigOption = None
-
-    def open(self, *, create: bool = False) -> AbstractContextManager[StoreReader]:
-        """The log, open. Raises NoLogYet where there is none and none is to be made."""
-        from .stored import reading_log, writing_log
-
-        return writing_log(self.db, self.config, create=True) if create else reading_log(self.db, self.config)
 
     def hint(self, *words: str) -> str:
         """A command about this log, as it can be typed here."""
@@ -173,32 +135,100 @@ class TenantOptions(StoreOptions):
 @Parameter(name="*")
 @dataclass(frozen=True)
 class OperatorOptions(TenantOptions):
-    """The same for whoever may look at all tenants."""
+    """The same for the operator, who may see all tenants."""
 
     all_tenants: AllTenantsOption = False
-    key: KeyOption = None
+    key: Annotated[
+        str | None, Parameter(help="Only what this key asked for: its id, as turnout keys list shows it.", metavar="ID")
+    ] = None
 
     def records(self, store: StoreReader) -> Records:
-        from .stored import records_of
-
-        return records_of(store, self)
+        """What the options name. A key's rows are its tenant's, so a key is enough; one that was deleted is known by
+        what it left in the log."""
+        tenant, key = self.tenant, self.key
+        if self.all_tenants:
+            if tenant or key is not None:
+                other = "--tenant" if tenant else "--key"
+                raise TurnoutError(f"--all-tenants leaves nothing to choose: leave out {other}")
+            return store.all_records()
+        if key is None:
+            return store.records(tenant)
+        row = store.keys.find(key)
+        whose = {row.tenant} if row is not None else {use.tenant for use in store.keys.use(key=key)} if key else set()
+        if not whose:
+            known = [one.id for one in store.keys.all()]
+            see = f"(see {self.hint('keys', 'list')})"
+            raise TurnoutError(f"--key {key[:80]!r}: there is no such key{suggest(key, known)} {see}")
+        if tenant and tenant not in whose:
+            raise TurnoutError(f"--key {key} is of tenant {whose.pop()!r}, not {tenant[:80]!r}: leave out --tenant")
+        return store.records(whose.pop())
 
 
 @Parameter(name="*")
 @dataclass(frozen=True)
-class SpanOptions:
-    """Which decisions: of one profile, from when to when."""
+class TimeOptions:
+    """From when to when."""
 
-    profile: OnlyProfileOption = None
     since: SinceOption = None
-    until: UntilOption = None
+    until: Annotated[str | None, Parameter(help="Before this; the same forms.", metavar="WHEN")] = None
 
     def span(self) -> Span:
-        from .stored import span_of
+        from turnout.store import Span
+        from turnout.store.stats import FOREVER_MS
 
-        return span_of(self.since, self.until)
+        since = 0 if self.since is None else moment(self.since, "--since")
+        until = FOREVER_MS if self.until is None else moment(self.until, "--until")
+        if since >= until:
+            raise TurnoutError(f"--since {self.since} is not before --until {self.until}: nothing lies between them")
+        return Span(since, until)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class SpanOptions(TimeOptions):
+    """Which decisions: of one profile, from when to when."""
+
+    profile: Annotated[
+        str | None, Parameter(name=("--profile", "-p"), help="Only decisions of this profile.", metavar="NAME")
+    ] = None
+
+
+def moment(said: str, option: str) -> int:
+    """`2h` and `3d` are ago; a date or a time is local unless it says otherwise. Milliseconds since 1970."""
+    ago = _AGO.fullmatch(said.strip().lower())
+    try:
+        if ago is not None:
+            when = datetime.now().astimezone() - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
+        else:
+            when = datetime.fromisoformat(said.strip())
+        return int(when.timestamp() * 1000)
+    except (ValueError, OverflowError):
+        raise TurnoutError(
+            f"{option} {said[:40]!r} is no time: write how long ago (90s, 30m, 2h, 3d, 1w) or when "
+            "(2026-11-01, 2026-11-01T08:30)"
+        ) from None
 
 
 def hint(*words: str) -> str:
     """A command as it can be typed: what the shell would take apart is quoted."""
-    return visible(shlex.join(("turnout", *words)))
+    return visible(shlex.join((program(), *words)))
+
+
+def program() -> str:
+    """How this program is started: by its name where the shell finds it, else as it was started."""
+    started = sys.argv[0]
+    found = os.path.basename(started) != "turnout" or shutil.which("turnout") is not None
+    return "turnout" if found else started
+
+
+def user_name() -> str:
+    """Who runs the command, as feedback and history name them."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):  # a container without a name for its user
+        return f"uid {os.getuid()}"
+
+
+def clean(argument: str) -> str:
+    """What stands on the command line, with U+FFFD for bytes that are not UTF-8."""
+    return _LONE.sub("\ufffd", argument)

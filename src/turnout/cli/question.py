@@ -3,60 +3,30 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path as File
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 from cyclopts import Parameter
 from msgspec.structs import replace
 
-from turnout.config.load import load
 from turnout.core.decision import Decision
 from turnout.core.errors import QueryError
 from turnout.core.query import MAX_CHARACTERS, Query, Turn
 from turnout.core.router import Router
+from turnout.runtime.load import load_profile, open_models
+from turnout.text.json import UNREADABLE
 
-from .option import (
-    DEFAULT_PROFILE,
-    CeilingOption,
-    ConfigOption,
-    DeclareOption,
-    LocalOption,
-    ProfileOption,
-    SessionOption,
-    TurnsOption,
-)
+from .option import DEFAULT_PROFILE, STDIN, ConfigOption, ProfileOption, clean
 
 if TYPE_CHECKING:
-    from turnout.core.embed import Embeds
     from turnout.models.ask import Models
-
-STDIN = "\0-"
-"""How a lone `-` travels through the parser, which would take it for an option. No real argument can hold a NUL."""
-
-UNREADABLE = (msgspec.DecodeError, UnicodeError, RecursionError)
-"""What reading a stranger's JSON may raise: not JSON or not the right shape, not UTF-8, nested too deeply."""
 
 # UTF-8 needs at most four bytes a character; one more byte tells too long from just long enough.
 _MAX_BYTES = 4 * MAX_CHARACTERS + 1
-# What Python makes of bytes on the command line that are not UTF-8; such characters can be neither matched nor stored.
-_LONE = re.compile("[\ud800-\udfff]")
-# Every escape of a JSON text, one after the other, so that a backslash that is itself escaped begins none.
-_escapes = re.compile(
-    rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})|\\.", re.DOTALL
-)
 _encode_line = msgspec.json.Encoder().encode
-
-
-def why_unreadable(error: Exception, data: bytes | msgspec.Raw) -> str:
-    """What is wrong with a stranger's JSON; half a surrogate pair is named, which the decoder calls truncated."""
-    lone = next((found[1] for found in _escapes.finditer(bytes(data)) if found[1]), None)
-    if lone is None:
-        return str(error)
-    return f"it has the lone surrogate {lone.decode()}, half of a character: write both halves or none"
 
 
 @Parameter(name="*")
@@ -65,18 +35,21 @@ class Ask:
     """How a question is asked: the options of `route` and `explain`."""
 
     profile: ProfileOption = DEFAULT_PROFILE
-    declare: DeclareOption = None
-    ceiling: CeilingOption = None
-    session: SessionOption = None
-    turns: TurnsOption = None
-    local: LocalOption = False
+    declare: Annotated[str | None, Parameter(help="The route you ask for by name.", metavar="ROUTE")] = None
+    ceiling: Annotated[str | None, Parameter(help="The most expensive route you may have.", metavar="ROUTE")] = None
+    session: Annotated[
+        str | None, Parameter(help="A JSONL file of earlier turns; the question is added to it.", metavar="FILE")
+    ] = None
+    turns: Annotated[str | None, Parameter(help='A conversation: a JSON list of {"role", "text"}.', metavar="FILE")] = (
+        None
+    )
+    local: Annotated[bool, Parameter(help="Ask local layers only: no model, no network.")] = False
     config: ConfigOption = None
 
     def decide(self, text: str | None, tenant: str | None = None) -> Decision:
         """The decision on a question, which a session then remembers."""
-        models = None if self.local else configured_models(self.config)
-        embedder = _embedder(self.config, local=self.local)
-        router = load(self.profile, config=self.config, models=models, embedder=embedder)
+        models = None if self.local else open_models(self.config)
+        router = Router(load_profile(self.profile, config=self.config, models=models, local=self.local))
         query = self._query(text, tenant)
         decision = decide(router, query, local=self.local, models=models)
         if self.session is not None:
@@ -107,37 +80,6 @@ def session_name(path: str) -> str:
     return clean(os.path.abspath(path))
 
 
-def _embedder(config: str | None, *, local: bool) -> Embeds | None:
-    """Who makes vectors: the server the settings name, if one may be asked; else what is installed here."""
-    from turnout.models.embed import find_embedder
-
-    if local:
-        return find_embedder()
-    try:
-        from turnout.models.remote import choose_embedder
-    except ImportError:
-        return find_embedder()
-    from turnout.models.slot import load_slots
-
-    return choose_embedder(load_slots(config))
-
-
-def configured_models(config: str | None) -> Models | None:
-    """Who asks models, where one can be asked to classify and what that takes is installed; else None."""
-    from turnout.models.slot import load_slots
-
-    slots = load_slots(config)
-    if slots.classifier is None:
-        return None
-    try:
-        from turnout.models.ask import Models
-        from turnout.net.client import Client
-    except ImportError:
-        return None
-
-    return Models(slots, Client(slots.egress))
-
-
 def decide(router: Router, query: Query, *, local: bool, models: Models | None = None) -> Decision:
     """The decision; an event loop is started only where some layer needs one."""
     if local or all(place.cost != "network" for place in router.profile.layers):
@@ -152,11 +94,6 @@ def decide(router: Router, query: Query, *, local: bool, models: Models | None =
                 await models.client.close()
 
     return asyncio.run(asking())
-
-
-def clean(argument: str) -> str:
-    """What stands on the command line, with U+FFFD for bytes that are not UTF-8."""
-    return _LONE.sub("\ufffd", argument)
 
 
 def read_text(text: str | None) -> str:

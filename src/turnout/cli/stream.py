@@ -1,4 +1,4 @@
-"""Files too big to hold: read as they come, on all cores, with a progress bar where somebody is watching."""
+"""Files too big to hold: read as they come, on all cores, with a progress bar on a terminal."""
 
 from __future__ import annotations
 
@@ -7,26 +7,18 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path as File
-from typing import BinaryIO, Protocol, TypeVar
+from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
 from turnout.core.errors import QueryError
 
 from .draw.screen import console
-from .question import STDIN
+from .option import STDIN
+
+if TYPE_CHECKING:
+    from turnout.runtime.rows import RowTally
 
 
-class FilePart(Protocol):
-    """Work done on a part of a file."""
-
-    @property
-    def rows(self) -> int: ...
-    @property
-    def size(self) -> int:
-        """Bytes read for it."""
-        ...
-
-
-M = TypeVar("M", bound=FilePart)
+M = TypeVar("M", bound="RowTally")
 
 
 def workers_for(asked: int | None) -> int:
@@ -48,7 +40,7 @@ def reading(source: str) -> Iterator[tuple[BinaryIO, int | None]]:
 
 @contextlib.contextmanager
 def writing(out: str) -> Iterator[BinaryIO]:
-    """Whoever looks at the output file sees all of it or none: it is written aside and renamed."""
+    """The output file is there as a whole or not at all: it is written under another name and renamed."""
     if out == STDIN:
         sys.stdout.flush()
         yield sys.stdout.buffer
@@ -76,7 +68,7 @@ def writing(out: str) -> Iterator[BinaryIO]:
 
 
 def watched(done: Iterator[M], size: int | None) -> Iterator[M]:
-    """The same, with a progress bar on stderr where somebody is watching."""
+    """The same, with a progress bar on stderr, if that is a terminal."""
     rows = read = 0
     with _bar("{task.fields[noun]} rows") as update:
         for part in done:
@@ -87,7 +79,7 @@ def watched(done: Iterator[M], size: int | None) -> Iterator[M]:
 
 @contextlib.contextmanager
 def progressing(noun: str) -> Iterator[Callable[[int, int], None]]:
-    """A progress bar, where somebody is watching, for work that says how far it is: so many of so many."""
+    """A progress bar, on a terminal, for work that says how far it is: so many of so many."""
     with _bar("{task.completed:,.0f} {task.fields[noun]}") as update:
         yield lambda done, total: update(done, total or None, noun)
 
@@ -108,7 +100,7 @@ def _bar(told: str) -> Iterator[Callable[[int, int | None, str], None]]:
 
 @contextlib.contextmanager
 def phases() -> Iterator[Callable[[str, float], None]]:
-    """A bar for each thing that takes time, one below the other, where somebody is watching."""
+    """A bar for each thing that takes time, one below the other, on a terminal."""
     screen = console(stderr=True)
     if not screen.is_terminal:
         yield lambda *_: None

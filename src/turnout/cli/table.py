@@ -303,14 +303,3 @@ RENAMED: dict[str, tuple[str, ...]] = {
     "drift": ("student", "drift"),
 }
 """What commands were called before, and are called now. The old names work in this version, and no longer."""
-
-
-def examples(*commands: Command) -> str:
-    """How the help ends: all examples of one command, the first of each of several."""
-    lines = commands[0].examples if len(commands) == 1 else [command.examples[0] for command in commands]
-    return "\n".join(("Examples:", *(f"  {line}" for line in lines)))
-
-
-def examples_of(name: str) -> str:
-    """The examples of the command of that name."""
-    return examples(*(command for commands in COMMANDS.values() for command in commands if command.name == name))

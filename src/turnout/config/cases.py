@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from turnout.core.decision import Decision
 from turnout.core.errors import ConfigError, Problem
+from turnout.core.profile import Profile
 from turnout.core.query import Query, Turn
 from turnout.core.router import Router
 from turnout.text.file import read_bytes, reason_of
@@ -113,6 +114,19 @@ def run_cases(router: Router, cases: Iterable[Case]) -> Iterator[Result]:
             routers[case.without] = Router(replace(router.profile, layers=layers))
         decision = routers[case.without].route_sync(case.query())
         yield Result(case, decision, tuple(_misses(case, decision)))
+
+
+def codes_of(profile: Profile) -> list[str]:
+    """The reason code of every signal, rule and override of a profile, whether it looks for words or measures."""
+    named = (("signals", "signals"), ("rules", "rule"), ("overrides", "override"))
+    codes = [
+        f"{prefix}.{entry['id']}"
+        for layer in profile.resolved.get("layers", ())
+        for key, prefix in named
+        for entry in layer.get(key, ())
+        if isinstance(entry, dict) and "id" in entry
+    ]
+    return list(dict.fromkeys((*codes, *(pattern.code for pattern in profile.patterns))))
 
 
 def _misses(case: Case, decision: Decision) -> Iterator[str]:

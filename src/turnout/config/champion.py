@@ -23,6 +23,7 @@ import msgspec
 from msgspec import Struct
 
 from turnout.core.errors import ConfigError, Problem, ShelfError
+from turnout.core.profile import Profile
 from turnout.core.registry import kinds
 from turnout.layers.artefact import MANIFEST, MOST_MANIFEST_BYTES
 from turnout.text.file import read_bytes, reason_of
@@ -43,8 +44,12 @@ _DIGEST = re.compile(r"[0-9a-f]{8,64}")
 CHAMPION_BYTES = 4096
 
 
+class IdleModelWarning(UserWarning):
+    """A trained model was chosen to serve and cannot run."""
+
+
 class ModelSummary(Struct, frozen=True):
-    """What is read of a manifest to list models; the rest is for whoever serves one."""
+    """What is read of a manifest to list models; the rest is for the layer that serves one."""
 
     digest: str
     created: Any = None
@@ -88,7 +93,7 @@ def champion_digest(profile: str, layer: str) -> str:
 
 
 def champion_file(profile: str, layer: str) -> File:
-    """The file that says which model serves: whoever follows a champion looks at this one."""
+    """The file that says which model serves: to follow a champion, look at this one."""
     return shelf_of(profile, layer) / CHAMPION
 
 
@@ -158,7 +163,7 @@ def _find_digest(profile: str, layer: str, digest: str) -> File | None:
 
 
 def followed(tree: Tree, beside: File | None) -> tuple[File, ...]:
-    """The files that say which models serve: whoever looks at them sees when another does."""
+    """The files that say which models serve: a change of them is a change of models."""
     found: list[File] = []
     for layer, entry in _takers(tree):
         if entry.get("model") is None and is_name(layer):
@@ -197,18 +202,41 @@ def _folder(tree: Tree, layer: str, entry: Mapping[str, Any], beside: File | Non
     return find_model(tree, layer, pinned if isinstance(pinned, str) else None)
 
 
+def absent_models(profile: Profile) -> dict[str, str]:
+    """The layers of a profile whose trained model does not serve, and why."""
+    absent = {place.id: place.absent for place in profile.layers if place.call is None}
+    return {layer: absent[layer] for layer, _ in _takers(profile.resolved) if layer in absent}
+
+
+def idle_models(profile: Profile) -> list[str]:
+    """A sentence on every trained model that was chosen to serve this profile, by a promotion or by the profile
+    itself, and cannot run. One that came with Turnout was not chosen: without it, the other layers decide."""
+    absent, tree = absent_models(profile), profile.resolved
+    whose = f"profile {profile.name!r}: the trained model of layer"
+    return [
+        f"{whose} {layer!r} cannot run, so the layer passes: {absent[layer]}"
+        for layer, entry in _takers(tree)
+        if layer in absent and (entry.get("model") or entry.get(FIELD) or _is_promoted(tree, layer))
+    ]
+
+
+def _is_promoted(tree: Mapping[str, Any], layer: str) -> bool:
+    names = [name for name in _names(tree) if is_name(name) and is_name(layer)]
+    return any(champion_digest(name, layer) != SHIPPED for name in names)
+
+
 def takes_model(entry: Mapping[str, Any]) -> bool:
     """Whether the kind of a layer's table serves a trained model."""
     kind = kinds().get(str(entry.get("kind")))
     return kind is not None and FIELD in kind.config.__struct_fields__
 
 
-def _takers(tree: Tree) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _takers(tree: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     entries = tree.get("layers")
     for entry in entries if isinstance(entries, list) else ():
         if isinstance(entry, dict) and takes_model(entry):
             yield layer_id(entry), entry
 
 
-def _names(tree: Tree) -> list[str]:
+def _names(tree: Mapping[str, Any]) -> list[str]:
     return [name for name in (tree.get("name"), tree.get("extends")) if isinstance(name, str)]

@@ -16,7 +16,6 @@ from turnout.core.embed import Embeds
 from turnout.core.errors import ConfigError, Problem, UnknownProfile, suggest
 from turnout.core.model import Asks
 from turnout.core.profile import Profile
-from turnout.core.router import Router
 
 from .document import Document, extend, read, set_value
 from .resolve import build
@@ -26,22 +25,6 @@ from .settings import settings_file
 OTHER_TABLES = ("store", "learn", "models", "net", "server")
 
 
-def load(
-    profile: str | os.PathLike[str],
-    *,
-    config: str | os.PathLike[str] | None = None,
-    models: Asks | None = None,
-    embedder: Embeds | None = None,
-) -> Router:
-    """The router of a profile: a shipped name (`study`) or the path of a TOML file.
-
-    `config` is the settings file to use instead of the user's own; an empty string uses none. `models` is who asks
-    language models; without it, layers that would ask one pass. `embedder` is who turns texts into vectors; without
-    it, a student that was trained with vectors passes.
-    """
-    return Router(load_profile(profile, config=config, models=models, embedder=embedder))
-
-
 def load_profile(
     profile: str | os.PathLike[str],
     *,
@@ -49,6 +32,12 @@ def load_profile(
     models: Asks | None = None,
     embedder: Embeds | None = None,
 ) -> Profile:
+    """A profile: a shipped name (`study`) or the path of a TOML file. Nothing is looked for but what is handed in.
+
+    `config` is the settings file to use instead of the user's own; an empty string uses none. `models` asks language
+    models; without it, layers that would ask one pass. `embedder` turns texts into vectors; without it, a student that
+    was trained with vectors passes.
+    """
     chain = read_chain(profile)
     document, remarks = apply_settings(chain, settings_file(config))
     return build(document, remarks, models, embedder, chain.beside)
@@ -79,7 +68,7 @@ def find(profile: str | os.PathLike[str], beside: File | None = None) -> File:
     raise UnknownProfile(name, shipped())
 
 
-class Chain(NamedTuple):
+class ProfileChain(NamedTuple):
     """A profile file and those it extends, merged."""
 
     document: Document
@@ -96,7 +85,7 @@ class Chain(NamedTuple):
         return self.files[0].parent
 
 
-def read_chain(profile: str | os.PathLike[str]) -> Chain:
+def read_chain(profile: str | os.PathLike[str]) -> ProfileChain:
     """Every file of a profile, each read once."""
     chain: list[Document] = []
     files: list[File] = []
@@ -127,14 +116,14 @@ def read_chain(profile: str | os.PathLike[str]) -> Chain:
     while chain:
         merged = extend(merged, chain.pop())
         names.append(str(merged.tree.get("name", "")))
-    return Chain(merged, tuple(names), tuple(files), cases)
+    return ProfileChain(merged, tuple(names), tuple(files), cases)
 
 
 def _meant(name: str) -> str:
     return suggest(name, (name,))
 
 
-def apply_settings(chain: Chain, file: File | None) -> tuple[Document, tuple[str, ...]]:
+def apply_settings(chain: ProfileChain, file: File | None) -> tuple[Document, tuple[str, ...]]:
     """The document with the user's settings for this profile and the ones it extends; and what was applied."""
     document, names = chain.document, chain.names
     if file is None:

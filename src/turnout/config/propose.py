@@ -20,7 +20,7 @@ from turnout.text.fold import fold
 
 # Telling phrases each example should have where it can: one may be chance, three are its wording learnt by heart.
 PER_EXAMPLE = 2
-# A second phrase for each example is sought up to this many for a route: more nobody reads through.
+# A second phrase for each example is sought up to this many for a route: more are not read through.
 MOST_TELLING, MOST_LEANING = 24, 6
 # And a first one up to this many: a route that needs more is better learnt than listed.
 MOST_COVERING = 200
@@ -44,7 +44,7 @@ STOP = frozenset(_STOP.split())
 _words = re.compile(r"[^\W_]+(?:'[^\W_]+)*").finditer
 
 
-class Example(NamedTuple):
+class RouteExample(NamedTuple):
     text: str
     route: str
 
@@ -62,7 +62,7 @@ class Features(NamedTuple):
     """Of stop words only."""
 
 
-def propose(examples: Sequence[Example], routes: Iterable[str]) -> dict[str, Proposal]:
+def propose(examples: Sequence[RouteExample], routes: Iterable[str]) -> dict[str, Proposal]:
     """For each route what to look for; nothing where its examples have no words of their own."""
     seen = [(example.route, read_features(example.text)) for example in examples]
     counts: dict[str, Counter[str]] = {route: Counter() for route in routes}

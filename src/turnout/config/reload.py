@@ -1,6 +1,6 @@
 """A router that follows its profile on disk, with the golden cases as the gate.
 
-`LiveRouter.router` is one reference, and a profile never changes: whoever takes the router once for a question gets one
+`LiveRouter.router` is one reference, and a profile never changes: taking the router once for a question gives one
 profile for all of it. The reference is replaced only by a profile that was read whole, has no mistake and keeps every
 golden case that must hold; whatever else is on the disk, the one before it stays.
 """
@@ -29,7 +29,7 @@ from turnout.core.verdict import Fault
 from .cases import Case, read_cases, run_cases
 from .champion import digest_models, followed
 from .document import Document
-from .load import Chain, apply_settings, read_chain
+from .load import ProfileChain, apply_settings, read_chain
 from .resolve import build
 from .settings import settings_file
 
@@ -57,7 +57,7 @@ class Reloaded(Struct, frozen=True):
 class Candidate(NamedTuple):
     """What the files say, read once and not yet judged."""
 
-    chain: Chain
+    chain: ProfileChain
     document: Document
     remarks: tuple[str, ...]
     cases: list[Case]
@@ -165,11 +165,13 @@ class LiveRouter:
         self._settled = before == self._stamps and time.time() - newest / 1e9 > SETTLED_S
 
     def _look(self) -> tuple[Stamp, ...]:
-        settings = settings_file(self._config)
-        return tuple(map(_stamp, (*self._files, *((settings,) if settings is not None else ()))))
+        return (*map(stamp, self._files), stamp(settings_file(self._config)))
 
 
-def _stamp(file: File) -> Stamp:
+def stamp(file: File | None) -> Stamp:
+    """Tells whether a file has changed, is gone or has come."""
+    if file is None:
+        return "", 0, -1, 0
     try:
         found = file.stat()
     except (OSError, ValueError):

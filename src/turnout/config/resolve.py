@@ -49,7 +49,7 @@ def build(
 ) -> Profile:
     """The profile, or a ConfigError with every mistake in it.
 
-    `models` is who asks language models and `embedder` who makes vectors, if anybody does. Relative paths in the
+    `models` asks language models and `embedder` makes vectors; without them such layers pass. Relative paths in the
     profile start from the folder `beside`.
     """
     with _one_at_a_time:
@@ -140,13 +140,10 @@ def _place(entry: Any, supplies: Supplies) -> Placed:
     gate = Gate(head.accept.confidence, head.accept.margin)
     kind = kinds().get(head.kind)
     deadline_ms = head.deadline_ms if head.deadline_ms is not None else NETWORK_DEADLINE_MS
-    if kind is None:
-        return Placed(layer_id(entry), head.kind, "free", "R", gate, deadline_ms, None, needs="install")
-    layer: Layer = _construct(entry, replace(supplies, deadline_ms=deadline_ms))
-    if layer.absent:
-        return Placed(
-            layer_id(entry), head.kind, "free", "R", gate, deadline_ms, None, absent=layer.absent, needs="install"
-        )
+    layer: Layer | None = None if kind is None else _construct(entry, replace(supplies, deadline_ms=deadline_ms))
+    if kind is None or layer is None or layer.absent:
+        absent = layer.absent if layer is not None else ""
+        return Placed(layer_id(entry), head.kind, "free", "R", gate, deadline_ms, None, absent=absent, needs="install")
     return Placed(
         id=layer_id(entry),
         kind=head.kind,

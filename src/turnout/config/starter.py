@@ -18,7 +18,7 @@ from turnout.text.control import escape_json
 
 from .cases import Case
 from .document import from_source
-from .propose import Example, Proposal, propose
+from .propose import Proposal, RouteExample, propose
 from .resolve import build
 from .write import toml_key, toml_text, toml_value
 
@@ -28,14 +28,14 @@ TELLING, LEANING = 0.6, 0.3
 CONFIDENCE, MARGIN = 0.65, 0.25
 
 DEMONSTRATION = (
-    Example("What are your opening hours?", "general"),
-    Example("Do you have an office in Lisbon?", "general"),
-    Example("I was charged twice this month", "billing"),
-    Example("Where can I download my invoice?", "billing"),
-    Example("I would like a refund for my last invoice", "billing"),
-    Example("The app crashes when I open a photo", "technical"),
-    Example("I get an error message at every login", "technical"),
-    Example("The login page shows an error", "technical"),
+    RouteExample("What are your opening hours?", "general"),
+    RouteExample("Do you have an office in Lisbon?", "general"),
+    RouteExample("I was charged twice this month", "billing"),
+    RouteExample("Where can I download my invoice?", "billing"),
+    RouteExample("I would like a refund for my last invoice", "billing"),
+    RouteExample("The app crashes when I open a photo", "technical"),
+    RouteExample("I get an error message at every login", "technical"),
+    RouteExample("The login page shows an error", "technical"),
 )
 """What a profile without examples of its own is made from: a small help desk."""
 
@@ -43,7 +43,7 @@ DEMONSTRATION = (
 class MissedExample(NamedTuple):
     """An example whose words do not lead to its route."""
 
-    example: Example
+    example: RouteExample
     decided: str
 
 
@@ -55,7 +55,7 @@ class Starter(NamedTuple):
     missed: tuple[MissedExample, ...]
 
 
-def make_starter(name: str, examples: Sequence[Example], cases_file: str) -> Starter:
+def make_starter(name: str, examples: Sequence[RouteExample], cases_file: str) -> Starter:
     """A profile of this name that tells these examples apart as far as their words allow."""
     routes = tuple(dict.fromkeys(example.route for example in examples))
     fallback = routes[0]
@@ -162,7 +162,7 @@ accept = {{ confidence = {CONFIDENCE}, margin = {MARGIN} }}
     for route in routes:
         terms = f"{{ add = 1.0, of = {toml_text(ids[route])} }}" if sums[route] else ""
         yield f"{toml_key(route)} = [{terms}]"
-    yield "\n# What each route means to whoever acts on the decision. A key that is left out is not governed."
+    yield "\n# What each route means to the program that acts on the decision. A key that is left out is not governed."
     for number, route in enumerate(routes):
         yield f"[policy.{toml_key(route)}]"
         yield from _OPTIONS if number == 0 else ()

@@ -15,8 +15,9 @@ from typing import Literal
 
 from msgspec import Struct
 
+from turnout.config.champion import idle_models
 from turnout.config.load import shipped
-from turnout.config.reload import LiveRouter
+from turnout.config.reload import LiveRouter, stamp
 from turnout.config.settings import settings_file
 from turnout.core.contain import readable
 from turnout.core.errors import ConfigError, EmbedderError, Problem, UnknownProfile
@@ -72,13 +73,15 @@ class Runtime:
         learn(slots)
         self.models = Models(slots, Client(slots.egress))
         self.profile = self._default(self.models)
+        self._idle: dict[str, list[str]] = {}
+        """What was last said of each profile's trained models that cannot run."""
         self._live = {self.profile: self._load(self.profile, self.models)}
         """What follows the files of each profile in use."""
         self._routers = _routers(self._live)
         """What is used: a profile that has changed waits until everything else is sound, too."""
         self._unusable: dict[str, str] = {}
         """What was last said of profiles that were asked for and cannot be used."""
-        self._stamp = _stamp(config)
+        self._stamp = stamp(settings_file(config))
         self._narrowing: asyncio.TimerHandle | None = None
         self._reloading = asyncio.Lock()
         self.on_reload: list[Callable[[], None]] = []
@@ -90,7 +93,12 @@ class Runtime:
 
     def _load(self, name: str, models: Models) -> LiveRouter:
         embedder = choose_embedder(models.slots, models.client)
-        return LiveRouter(name, config=self.config, models=models, embedder=embedder)
+        live = LiveRouter(name, config=self.config, models=models, embedder=embedder)
+        idle = idle_models(live.router.profile)
+        if idle and idle != self._idle.get(name):
+            log.warning("%s", "; ".join(idle))
+        self._idle[name] = idle
+        return live
 
     @property
     def router(self) -> Router:
@@ -131,13 +139,13 @@ class Runtime:
         while True:
             await asyncio.sleep(pause_s)
             began = time.monotonic()
-            changed = self._stamp != (stamp := _stamp(self.config))
+            changed = self._stamp != (looked := stamp(settings_file(self.config)))
             for live in list(self._live.values()):
                 done = await asyncio.to_thread(live.poll)
                 changed = changed or (done is not None and done.status == "swapped")
             # What is wrong may be in any file that the settings name: once they were refused, they are tried again.
             if changed or wrong:
-                self._stamp = stamp
+                self._stamp = looked
                 wrong = (await self._reload()).problems
             found = {*wrong, *(readable(str(problem)) for live in self._live.values() for problem in live.problems)}
             if fresh := sorted(found - said):
@@ -171,7 +179,7 @@ class Runtime:
     async def _read_again(self) -> tuple[Models, dict[str, LiveRouter]]:
         """Slots and profiles from one and the same state of the settings file, which is read for each of them."""
         while True:
-            stamp = _stamp(self.config)
+            before = stamp(settings_file(self.config))
             try:
                 slots = await asyncio.to_thread(load_slots, self.config)
                 _check_models(self.models.slots, slots)
@@ -181,10 +189,10 @@ class Runtime:
                 names = {*self._live, self._default(models)}
                 live = {name: await asyncio.to_thread(self._load, name, models) for name in names}
             except ConfigError:
-                if stamp == _stamp(self.config):
+                if before == stamp(settings_file(self.config)):
                     raise
                 continue
-            if stamp == _stamp(self.config):
+            if before == stamp(settings_file(self.config)):
                 return models, live
 
     def _allow(self, slots: Slots) -> None:
@@ -229,13 +237,3 @@ def _check_keys(old: Slots, new: Slots) -> None:
 def _warn(problems: list[str], what: str = "the settings cannot be used, the old ones stay") -> None:
     more = f"; and {len(problems) - SAID:,} more" if len(problems) > SAID else ""
     log.warning("%s: %s%s", what, "; ".join(problems[:SAID]), more)
-
-
-def _stamp(config: str | os.PathLike[str] | None) -> tuple[int, int, int]:
-    """Tells whether the settings file has changed."""
-    file = settings_file(config)
-    try:
-        found = os.stat(file) if file is not None else None
-    except (OSError, ValueError):
-        found = None
-    return (found.st_mtime_ns, found.st_size, found.st_ino) if found is not None else (0, -1, 0)

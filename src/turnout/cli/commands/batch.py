@@ -10,15 +10,15 @@ from typing import Annotated
 from cyclopts import Parameter
 from rich.text import Text
 
-from turnout.config.load import load_profile
 from turnout.core.errors import QueryError
+from turnout.explain.explanation import spell
+from turnout.runtime.load import load_profile
+from turnout.runtime.rows import BatchJob, RowTally, chunks, decide_chunk, spread
+from turnout.text.count import counted
 
-from ..draw.outcome import spell, style_of
-from ..draw.screen import console, counted, glyphs_for, visible
-from ..draw.shape import Rail, bar, columns
-from ..option import DEFAULT_PROFILE, ConfigOption, FieldOption, ProfileOption, WorkersOption
-from ..question import STDIN
-from ..rows import EMPTY, BatchJob, RowCounts, chunks, decide_chunk, spread
+from ..draw.screen import console, visible
+from ..draw.shape import bar, columns, style_of
+from ..option import DEFAULT_PROFILE, STDIN, ConfigOption, FieldOption, ProfileOption, WorkersOption
 from ..stream import reading, watched, workers_for, writing
 
 
@@ -28,18 +28,11 @@ def batch(
     *,
     profile: ProfileOption = DEFAULT_PROFILE,
     out: Annotated[
-        str,
-        Parameter(name=("--out", "-o"), help="Where decisions go; `-` is stdout.", show_default=False, metavar="FILE"),
+        str, Parameter(name=("--out", "-o"), help="Where decisions go; `-` is stdout.", metavar="FILE")
     ] = STDIN,
     field: FieldOption = "text",
     with_text: Annotated[
-        bool,
-        Parameter(
-            name="--with-text",
-            negative=(),
-            show_default=False,
-            help="Write each question into its row, so that turnout diff can decide it again.",
-        ),
+        bool, Parameter(help="Write each question into its row, so that turnout diff can decide it again.")
     ] = False,
     workers: WorkersOption = None,
     config: ConfigOption = None,
@@ -47,14 +40,14 @@ def batch(
     count = workers_for(workers)
     if STDIN not in (source, out) and _is_same(source, out):
         raise QueryError(f"{out} is the input itself: name another file with -o")
-    load_profile(profile, config=config)  # a mistake in it is reported once, here, not by every worker
+    load_profile(profile, config=config, local=True)  # a mistake in it is reported once, here, not by every worker
     started = time.perf_counter()
-    tally = EMPTY
+    tally = RowTally()
     with reading(source) as (rows, size), writing(out) as file:
         decided = spread(decide_chunk, BatchJob(profile, config, field, with_text), chunks(rows), count)
         for done in watched(decided, size):
             file.write(done.output)
-            tally = tally.plus(done.tally)
+            tally.add(done)
     _summarise(tally, time.perf_counter() - started)
     return 1 if tally.errors else 0
 
@@ -65,10 +58,10 @@ def _is_same(one: str, other: str) -> bool:
     return False
 
 
-def _summarise(tally: RowCounts, seconds: float) -> None:
+def _summarise(tally: RowTally, seconds: float) -> None:
 
     screen = console(stderr=True)
-    glyphs = glyphs_for(screen)
+    glyphs = screen.glyphs
     grid = columns("", "", "right", "right", "wrap")
     for title, counts in (("routes", tally.routes), ("outcomes", tally.outcomes)):
         for number, (name, count) in enumerate(counts.most_common()):
@@ -76,10 +69,10 @@ def _summarise(tally: RowCounts, seconds: float) -> None:
             style = style_of(name) if title == "outcomes" else "bold"
             last = Text(", ".join(spell(name)), "dim") if title == "outcomes" else bar(share, 24, glyphs, "cyan")
             grid.add_row("" if number else Text(title, "dim"), Text(name, style), f"{count:,}", f"{share:.1%}", last)
-    screen.print(f"{counted(tally.rows, 'row')} in {seconds:.2f} s, {tally.rows / max(seconds, 1e-9):,.0f} rows/s")
-    screen.print(Rail(grid, "  "))
+    screen.say(f"{counted(tally.rows, 'row')} in {seconds:.2f} s, {tally.rows / max(seconds, 1e-09):,.0f} rows/s")
+    screen.inset(grid)
     if tally.errors:
         have = "has" if tally.errors == 1 else "have"
-        screen.print(Text(f"{counted(tally.errors, 'row')} {have} an error instead of a decision, such as", "bold red"))
+        screen.say((f"{counted(tally.errors, 'row')} {have} an error instead of a decision, such as", "bold red"))
         for message in tally.messages:
-            screen.print(Rail(Text(visible(message)), "  "))
+            screen.inset(Text(visible(message)))

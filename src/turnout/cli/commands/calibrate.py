@@ -4,42 +4,32 @@ from __future__ import annotations
 
 import math
 import shlex
+from collections.abc import Mapping
 from pathlib import Path as File
 from typing import TYPE_CHECKING, Annotated, Any
 
-import msgspec
 from cyclopts import Parameter
+from rich.table import Table
+from rich.text import Text
 
 from turnout.core.errors import QueryError
-from turnout.core.profile import Profile
+from turnout.runtime.load import open_embedder
+from turnout.text.count import counted
 
-from ..draw.screen import Glyphs, console, counted, glyphs_for, visible, width_of, write_json
-from ..draw.shape import Rail, bar
-from ..labelled import ModelOption, read_share, told
+from ..draw.screen import Glyphs, console, visible, write_json
+from ..draw.shape import Screen, bar, columns
+from ..labelled import NOT_WRITTEN, HeirOption, ModelOption, check_files, needing_learn, read_share, told
 from ..option import DEFAULT_PROFILE, ConfigOption, JsonOption, ProfileOption, hint
-from ..question import STDIN
 from ..stream import progressing
-from .promote import embedder_here, needing_learn
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
-
     from turnout.learn.calibrate import Calibration
     from turnout.learn.gate import Count, GateChoice, GatePoint
-    from turnout.learn.trial import Trial
+    from turnout.runtime.estimate import QuestionCost
 
 # Points of the curve on the screen; --json has all of them.
 SHOWN = 10
 BAR = 24
-
-
-class Cost(msgspec.Struct, frozen=True):
-    """What a question that goes on costs, as far as anybody knows."""
-
-    layer: str
-    usd: float | None
-    deadline_ms: float
 
 
 def calibrate(
@@ -53,32 +43,25 @@ def calibrate(
     *,
     profile: ProfileOption = DEFAULT_PROFILE,
     max_error: Annotated[
-        str, Parameter(name="--max-error", metavar="SHARE", help="Of what local layers decide, so much may be wrong.")
+        str, Parameter(metavar="SHARE", help="Of what local layers decide, so much may be wrong.", show_default=True)
     ] = "2%",
-    confidence: Annotated[str, Parameter(name="--confidence", metavar="SHARE", help="How sure that must be.")] = "95%",
+    confidence: Annotated[str, Parameter(metavar="SHARE", help="How sure that must be.", show_default=True)] = "95%",
     seed: Annotated[
-        int, Parameter(name="--seed", metavar="N", help="Draws the questions that choose from those that test.")
+        int, Parameter(metavar="N", help="Draws the questions that choose from those that test.", show_default=True)
     ] = 0,
     model: ModelOption = None,
-    out: Annotated[
-        str | None,
-        Parameter(name=("--out", "-o"), metavar="FILE", help="Write a profile that extends the old one."),
-    ] = None,
-    force: Annotated[
-        bool, Parameter(name="--force", negative=(), show_default=False, help="Overwrite a file that is there.")
-    ] = False,
+    out: HeirOption = None,
+    force: Annotated[bool, Parameter(help="Overwrite a file that is there.")] = False,
     json: JsonOption = False,
     config: ConfigOption = None,
 ) -> int:
     limit, sure = read_share(max_error, "--max-error"), read_share(confidence, "--confidence")
     if seed < 0:
         raise QueryError(f"--seed {seed}: at least 0 is needed")
-    if out is not None and File(out).exists() and not force:
-        raise QueryError(f"{out} would be overwritten: choose another name, or say --force")
-    if source == STDIN:
-        raise QueryError("labelled questions are read from a file: write what you pipe in into one, and name that")
-    with needing_learn():
+    check_files(source, out, force=force)
+    with needing_learn(profile):
         from turnout.learn.calibrate import calibrate as choose
+        from turnout.runtime.estimate import cost_of_rest
     options = ["-p", profile, "--max-error", max_error, "--confidence", confidence, "--seed", str(seed)]
     options += ["--model", model] if model is not None else []
     with progressing("questions") as progress:
@@ -91,48 +74,30 @@ def calibrate(
             model=model,
             out=File(out) if out is not None else None,
             command=shlex.join(["turnout", "calibrate", source, *options]),
-            embedder=embedder_here(),
+            embedder=open_embedder(config, local=True),
             config=config,
             progress=progress,
         )
-    cost = cost_of(found.profile, found.trial, config)
+    cost = cost_of_rest(found.profile, found.trial.texts, config)
     if json:
-        write_json(msgspec.json.encode(_form(found, cost)))
+        write_json(_form(found, cost))
     else:
         _print(found, cost, asked=out)
     return 0 if found.choice.gates is not None else 1
 
 
-def cost_of(profile: Profile, trial: Trial, config: str | None) -> Cost | None:
-    """The layer that takes what local layers do not decide, and its price; None where the fallback does."""
-    from turnout.config.check import layer_id, own_keys
-    from turnout.layers.llm import LlmConfig, system_prompt
-    from turnout.learn.trial import is_network
-    from turnout.models.price import Usage, cost_usd
-    from turnout.models.slot import load_slots
-    from turnout.text.tokens import estimate
-
-    place = next((place for place in profile.layers if is_network(place)), None)
-    if place is None:
-        return None
-    usd = None
-    if place.kind == "llm.v1":
-        entry = next(entry for entry in profile.resolved["layers"] if layer_id(entry) == place.id)
-        asked = msgspec.convert(own_keys(entry), LlmConfig)
-        slots = load_slots(config)
-        slot = slots.by_id(asked.model) if asked.model else slots.find(asked.slot)
-        if slot is not None and slot.usable and slot.provider != "demo":
-            longest = sorted(min(len(text), asked.characters) for text in trial.texts)
-            units = len(system_prompt(asked, profile.routes)) + longest[len(longest) // 2]
-            usd = cost_usd(slot, Usage(estimate(units), asked.max_tokens))
-    return Cost(place.id, usd, place.deadline_ms)
-
-
-def _form(found: Calibration, cost: Cost | None) -> Any:
+def _form(found: Calibration, cost: QuestionCost | None) -> dict[str, Any]:
     from turnout.learn.calibrate import changed_gates, spell_settings
 
     profile, choice = found.profile, found.choice
     rest = 1 - choice.tested.coverage
+    gates = {name: {"old": old, "new": _open(new)} for name, (old, new) in changed_gates(profile, choice).items()}
+    curve = [
+        {"gates": list(map(_open, point.gates))}
+        | _count_form(point.tested)
+        | {"p_value": point.p_value, "proven": point.proven}
+        for point in choice.path
+    ]
     return {
         "profile": profile.name,
         "profile_hash": profile.hash,
@@ -143,23 +108,12 @@ def _form(found: Calibration, cost: Cost | None) -> Any:
         "confidence": 1 - choice.delta,
         "seed": choice.seed,
         "proven": choice.gates is not None,
-        "gates": {
-            name: {"old": old, "new": None if new > 1 else new}
-            for name, (old, new) in changed_gates(profile, choice).items()
-        },
-        "tested": _counted(choice.tested),
+        "gates": gates,
+        "tested": _count_form(choice.tested),
         "error_at_most": choice.ceiling,
-        "before": _counted(found.before),
+        "before": _count_form(found.before),
         "layers": choice.shares,
-        "curve": [
-            {
-                "gates": [None if gate > 1 else gate for gate in point.gates],
-                **_counted(point.tested),
-                "p_value": point.p_value,
-                "proven": point.proven,
-            }
-            for point in choice.path
-        ],
+        "curve": curve,
         "goes_on": {
             "share": rest,
             "to": cost.layer if cost is not None else "fallback",
@@ -171,33 +125,30 @@ def _form(found: Calibration, cost: Cost | None) -> Any:
     }
 
 
-def _counted(count: Count) -> dict[str, Any]:
-    return {
-        "rows": count.rows,
-        "decided": count.decided,
-        "wrong": count.wrong,
-        "coverage": count.coverage,
-        "error": count.error if count.decided else None,
-    }
+def _open(gate: float) -> float | None:
+    """A gate that nothing passes has no number."""
+    return None if gate > 1 else gate
+
+
+def _count_form(count: Count) -> dict[str, Any]:
+    numbers = {name: getattr(count, name) for name in ("rows", "decided", "wrong", "coverage")}
+    return numbers | {"error": count.error if count.decided else None}
 
 
 # --- on the screen
 
 
-def _print(found: Calibration, cost: Cost | None, *, asked: str | None) -> None:
-    from rich.text import Text
-
+def _print(found: Calibration, cost: QuestionCost | None, *, asked: str | None) -> None:
     from turnout.learn.calibrate import changed_gates, overriding, spell_settings
 
     profile, choice = found.profile, found.choice
     screen = console()
-    glyphs, width = glyphs_for(screen), width_of(screen)
     outside = f", {found.foreign:,} out of scope" if found.foreign else ""
     head = f"  {counted(len(found.trial.labels), 'question')}{outside}"
-    screen.print(Text.assemble((visible(profile.name), "bold"), (f" {profile.hash}", "dim"), head))
+    screen.say((visible(profile.name), "bold"), (f" {profile.hash}", "dim"), head)
     for remark in found.remarks:
-        screen.print(Rail(Text(visible(remark), "yellow"), "  "), width=width)
-    screen.print(Rail(_curve(choice, found.before, glyphs), "  "), width=width)
+        screen.inset(Text(visible(remark), "yellow"))
+    screen.inset(_curve(choice, found.before, screen.glyphs))
     tested = choice.tested
     if choice.gates is None:
         _apologise(screen, choice)
@@ -206,87 +157,61 @@ def _print(found: Calibration, cost: Cost | None, *, asked: str | None) -> None:
         f"{tested.coverage:.1%} decided here; {tested.wrong:,} of {tested.decided:,} wrong ({tested.error:.2%}), "
         f"at {told(1 - choice.delta)} confidence at most {choice.ceiling:.2%}"
     )
-    screen.print(Text(said, "bold green"))
-    screen.print(Rail(_layers(profile, choice, glyphs), "  "), width=width)
+    screen.say((said, "bold green"))
+    changed = changed_gates(profile, choice)
+    screen.inset(_layers(choice, changed, screen.glyphs))
     for line in _rest(1 - tested.coverage, 1 - found.before.coverage, cost):
-        screen.print(line, soft_wrap=True)
-    names = list(changed_gates(profile, choice))
+        screen.say(line)
     lines = spell_settings(profile, choice)
     if found.written is not None:
-        screen.print(Text(f"next: {hint('check', str(found.written), '--cases')}", "dim"), soft_wrap=True)
-        for remark in overriding(profile, names):
-            warning = f"{remark}: it goes before {found.written}, so change it there as well"
-            screen.print(Text(visible(warning), "yellow"), soft_wrap=True)
+        screen.say((f"next: {hint('check', str(found.written), '--cases')}", "dim"))
+        for remark in overriding(profile, list(changed)):
+            screen.say((visible(f"{remark}: it goes before {found.written}, so change it there as well"), "yellow"))
     elif lines:
-        screen.print(Text("for your turnout.toml (or --out FILE.toml writes a profile):", "dim"))
+        screen.say(("for your turnout.toml (or --out FILE.toml writes a profile):", "dim"))
         for line in lines:
-            screen.print(Text(f"  {visible(line)}"), soft_wrap=True)
-    elif names:
-        screen.print(Text("--out FILE.toml writes them as a profile that extends this one", "dim"))
-    if asked is not None and not names:
-        screen.print(Text("no layer has a gate to choose: the profile stays as it is", "yellow"))
+            screen.say(f"  {visible(line)}")
+    elif changed:
+        screen.say((NOT_WRITTEN, "dim"))
+    if asked is not None and not changed:
+        screen.say(("no layer has a gate to choose: the profile stays as it is", "yellow"))
 
 
-def _apologise(screen: Console, choice: GateChoice) -> None:
-    from rich.text import Text
-
+def _apologise(screen: Screen, choice: GateChoice) -> None:
     tested = choice.tested
-    limit, sure = told(choice.max_error), told(1 - choice.delta)
     if math.isnan(choice.least_error):
-        said = "no local layer decides any of these questions"
+        screen.say(("no local layer decides any of these questions", "bold yellow"))
     else:
         said = (
-            f"an error of at most {limit} cannot be shown at {sure} confidence: of {tested.rows:,} questions that "
-            f"test, the most promising gates decide {tested.decided:,}, {tested.wrong:,} of them wrong"
+            f"an error of at most {told(choice.max_error)} cannot be shown at {told(1 - choice.delta)} confidence: of "
+            f"{tested.rows:,} questions that test, the most promising gates decide {tested.decided:,}, "
+            f"{tested.wrong:,} of them wrong"
         )
-    screen.print(Text(said, "bold yellow"), soft_wrap=True)
+        screen.say((said, "bold yellow"))
     if choice.rows_needed is not None:
-        screen.print(f"about {choice.rows_needed:,} labelled questions like these would show it", soft_wrap=True)
+        screen.say(f"about {choice.rows_needed:,} labelled questions like these would show it")
     elif not math.isnan(choice.least_error):
-        screen.print(
-            f"more questions would not help: at best {choice.least_error:.2%} of what is decided is wrong. Train the "
-            "layer, mend the rules, or allow more errors",
-            soft_wrap=True,
-        )
+        best = f"more questions would not help: at best {choice.least_error:.2%} of what is decided is wrong."
+        screen.say(f"{best} Train the layer, mend the rules, or allow more errors")
 
 
 def _curve(choice: GateChoice, before: Count, glyphs: Glyphs) -> Table:
     """What may be decided at which price in errors, on the questions that test."""
-    from rich.table import Table
-    from rich.text import Text
-
-    grid = Table.grid(padding=(0, 2))
-    for justify in ("left", "right", "left", "right", "right"):
-        grid.add_column(justify=justify, no_wrap=True)
-    grid.add_row(*(Text(name, "dim") for name in ("", "decided", "", "wrong", "at most")))
-    chosen = None
-    if choice.gates is not None:
-        chosen = next(point for point in choice.path if point.gates == choice.gates)
-    for point in pick_points(choice, chosen):
-        mine = point is chosen
-        style = "green" if point.proven else "dim"
-        _row(
-            grid,
-            f"{glyphs.arrow} chosen" if mine else "",
-            point.tested,
-            choice.delta,
-            glyphs,
-            f"bold {style}" if mine else style,
-        )
-    _row(grid, "now", before, choice.delta, glyphs, "cyan")
-    return grid
-
-
-def _row(grid: Table, name: str, count: Count, delta: float, glyphs: Glyphs, style: str) -> None:
-    from rich.text import Text
-
     from turnout.learn.bound import ceiling_of
 
-    error = f"{count.error:.2%}" if count.decided else "none"
-    most = f"{ceiling_of(count.wrong, count.decided, delta):.2%}"
-    grid.add_row(
-        Text(name, style), Text(f"{count.coverage:.1%}", style), bar(count.coverage, BAR, glyphs, style), error, most
-    )
+    grid = columns("", "right", "", "right", "right")
+    grid.add_row(*(Text(name, "dim") for name in ("", "decided", "", "wrong", "at most")))
+    chosen = next((point for point in choice.path if point.gates == choice.gates), None)
+    rows = []
+    for point in pick_points(choice, chosen):
+        name, bold = (f"{glyphs.arrow} chosen", "bold ") if point is chosen else ("", "")
+        rows.append((name, point.tested, f"{bold}{'green' if point.proven else 'dim'}"))
+    for name, count, style in (*rows, ("now", before, "cyan")):
+        error = f"{count.error:.2%}" if count.decided else "none"
+        most = f"{ceiling_of(count.wrong, count.decided, choice.delta):.2%}"
+        share = Text(f"{count.coverage:.1%}", style)
+        grid.add_row(Text(name, style), share, bar(count.coverage, BAR, glyphs, style), error, most)
+    return grid
 
 
 def pick_points(choice: GateChoice, chosen: GatePoint | None) -> list[GatePoint]:
@@ -307,28 +232,19 @@ def pick_points(choice: GateChoice, chosen: GatePoint | None) -> list[GatePoint]
     return sorted(picked, key=lambda point: point.tested.coverage)
 
 
-def _layers(profile: Profile, choice: GateChoice, glyphs: Glyphs) -> Table:
-    from rich.table import Table
-    from rich.text import Text
-
-    from turnout.learn.calibrate import changed_gates
-
-    grid = Table.grid(padding=(0, 2))
-    for justify in ("left", "left", "right", "right"):
-        grid.add_column(justify=justify, no_wrap=True)
-    changed = changed_gates(profile, choice)
+def _layers(choice: GateChoice, changed: Mapping[str, tuple[float, float]], glyphs: Glyphs) -> Table:
+    grid = columns("bold", "cyan", "right", "right dim")
     for share in choice.shares:
         gate = "no gate"
         if share.id in changed:
             was, now = changed[share.id]
             gate = f"gate {was:g} {glyphs.arrow} {'closed' if now > 1 else f'{now:g}'}"
         wrong = f"{share.wrong:,} of {share.decided:,} wrong" if share.decided else "decides nothing"
-        part = share.decided / choice.tested.rows
-        grid.add_row(Text(visible(share.id), "bold"), Text(gate, "cyan"), f"{part:.1%}", Text(wrong, "dim"))
+        grid.add_row(visible(share.id), gate, f"{share.decided / choice.tested.rows:.1%}", wrong)
     return grid
 
 
-def _rest(share: float, before: float, cost: Cost | None) -> list[str]:
+def _rest(share: float, before: float, cost: QuestionCost | None) -> list[str]:
     if cost is None:
         return [f"{share:.1%} go to the fallback (before: {before:.1%})"]
     lines = [

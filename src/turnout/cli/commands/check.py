@@ -8,19 +8,19 @@ from pathlib import Path as File
 from typing import Annotated
 
 from cyclopts import Parameter
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from turnout.config.cases import Case, Result, read_cases, run_cases
-from turnout.config.load import find, load_profile, read_chain
+from turnout.config.cases import Case, Result, codes_of, read_cases, run_cases
+from turnout.config.load import find, read_chain
 from turnout.core.errors import ConfigError, QueryError, UnknownProfile
 from turnout.core.profile import Profile
 from turnout.core.router import Router
-from turnout.explain.explanation import codes_of
+from turnout.runtime.load import load_profile
+from turnout.text.count import counted
 
-from ..draw.screen import console, counted, glyphs_for, visible
-from ..draw.shape import Rail, columns
+from ..draw.screen import console, visible
+from ..draw.shape import Screen, columns
 from ..option import DEFAULT_PROFILE, ConfigOption, ProfileArgument
 
 
@@ -31,27 +31,18 @@ def check(
     cases: Annotated[
         list[str] | None,
         Parameter(
-            name="--cases",
-            consume_multiple=(0, 1),
-            negative=(),
-            metavar="[FILE]",
-            help="Run golden cases: those of FILE, else the profile's own.",
+            consume_multiple=(0, 1), metavar="[FILE]", help="Run golden cases: those of FILE, else the profile's own."
         ),
     ] = None,
-    every: Annotated[
-        bool,
-        Parameter(name="--all", negative=(), show_default=False, help="List measured cases that are wrong, too."),
-    ] = False,
+    every: Annotated[bool, Parameter(name="--all", help="List measured cases that are wrong, too.")] = False,
     config: ConfigOption = None,
 ) -> int:
-    from turnout.models.embed import find_embedder
-
     screen = console()
     path = find(profile)
     if not path.is_file():
         raise QueryError(f"{path}: there is no such file")
     try:
-        loaded = load_profile(profile, config=config, embedder=find_embedder())
+        loaded = load_profile(profile, config=config, local=True)
         rows = _cases(profile, cases[0] if cases else None) if cases is not None else None
     except UnknownProfile:
         raise
@@ -59,16 +50,16 @@ def check(
         return _print_problems(screen, error)
     failed = 0 if rows is None else _run(screen, loaded, rows, every=every)
     said = f" has {counted(failed, 'case')} that must hold and {'does' if failed == 1 else 'do'} not" * bool(failed)
-    screen.print(Text.assemble((loaded.name, "bold"), said or " is fine", (f"  {path.name} {loaded.hash}", "dim")))
-    screen.print(Rail(_overview(loaded, glyphs_for(screen).arrow, _note_on_cases(profile)), "  "))
+    screen.say((loaded.name, "bold"), said or " is fine", (f"  {path.name} {loaded.hash}", "dim"))
+    screen.inset(_overview(loaded, screen.glyphs.arrow, _note_on_cases(profile)))
     return 1 if failed else 0
 
 
-def _print_problems(screen: Console, error: ConfigError) -> int:
+def _print_problems(screen: Screen, error: ConfigError) -> int:
     for problem in error.problems:
         line = Text.assemble((visible(problem.where), "bold"), f": {visible(problem.message)}")
-        screen.print(line, soft_wrap=True)
-    screen.print(Text(counted(len(error.problems), "problem"), "bold red"))
+        screen.say(line)
+    screen.say((counted(len(error.problems), "problem"), "bold red"))
     return 1
 
 
@@ -107,10 +98,10 @@ def _cases(profile: str, named: str | None) -> list[Case]:
         raise
 
 
-def _run(screen: Console, profile: Profile, cases: Iterable[Case], *, every: bool) -> int:
+def _run(screen: Screen, profile: Profile, cases: Iterable[Case], *, every: bool) -> int:
     """Print what does not hold, the counts, and what no case ever fired; how many cases that must hold do not."""
     router = Router(profile)
-    arrow = glyphs_for(screen).arrow
+    arrow = screen.glyphs.arrow
     kept = {True: 0, False: 0}
     total = {True: 0, False: 0}
     wrong: Counter[str] = Counter()
@@ -140,7 +131,7 @@ def _run(screen: Console, profile: Profile, cases: Iterable[Case], *, every: boo
     grid.add_row("coverage", f"{len(codes) - len(never)} of {len(codes)} signals and rules fired")
     if never:
         grid.add_row("never", Text(", ".join(never), "yellow"))
-    screen.print(Rail(grid, "  "))
+    screen.inset(grid)
     return failed
 
 
@@ -151,14 +142,12 @@ def _codes(result: Result) -> set[str]:
     return {reason.code for reasons in seen for reason in reasons}
 
 
-def _print_miss(screen: Console, case: Case, misses: Iterable[str]) -> None:
+def _print_miss(screen: Screen, case: Case, misses: Iterable[str]) -> None:
     label, style = ("FAILED", "bold red") if case.must else ("missed", "yellow")
     text = case.text or next((turn.text for turn in reversed(case.turns) if turn.role == "user"), "")
-    shown = text if len(text) <= 70 else f"{text[:67]}{glyphs_for(screen).dots}"
-    screen.print(
-        Text.assemble(("  " + label, style), f"  {visible(case.id)}  ", (visible(shown), "dim")), soft_wrap=True
-    )
+    shown = text if len(text) <= 70 else f"{text[:67]}{screen.glyphs.dots}"
+    screen.say(("  " + label, style), f"  {visible(case.id)}  ", (visible(shown), "dim"))
     for miss in misses:
-        screen.print(f"          {visible(miss)}", soft_wrap=True)
+        screen.say(f"          {visible(miss)}")
     if case.why:
-        screen.print(Text(f"          ({visible(case.why)})", "dim"), soft_wrap=True)
+        screen.say((f"          ({visible(case.why)})", "dim"))

@@ -1,59 +1,70 @@
-"""`turnout contract`: whether the rules of a profile were kept.
+"""`turnout contract`: whether the rules of a profile were kept, and whether history changes what it must not.
 
 A guard for a build: the exit code is 1 as soon as one rule was broken, or one question flipped.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import contextlib
+from typing import Annotated, Any
 
 import msgspec
-from cyclopts import App
+from cyclopts import App, Parameter
 from rich.table import Table
 from rich.text import Text
 
-from turnout.config.load import shipped
+from turnout.config.cases import read_cases
+from turnout.config.load import read_chain, shipped
+from turnout.core.errors import NoLogYet, QueryError
+from turnout.core.query import Query
+from turnout.core.router import Router
+from turnout.runtime.load import load_profile
+from turnout.runtime.log import nothing_there, reading_log, writing_log
+from turnout.runtime.rows import read_texts
+from turnout.store.flip import HISTORIES, Flip, FlipCount, FlipRate, Question, logged_questions, measure, note_flips
 from turnout.store.report import RuleReport
 from turnout.store.report import report as rule_reports
+from turnout.text.count import counted
 
-from ..draw.screen import Glyphs, console, counted, glyphs_for, quoted, visible, write_json
-from ..draw.shape import Rail
-from ..option import JsonOption, SpanOptions, TenantOptions, hint
-from ..stored import clock, nothing_there
-from ..table import examples_of
-
-if TYPE_CHECKING:
-    from rich.console import Console
+from ..app import examples_of, show_paragraphs
+from ..draw.screen import Glyphs, clock, console, quoted, visible, write_json
+from ..draw.shape import columns
+from ..option import (
+    DEFAULT_PROFILE,
+    FieldOption,
+    JsonOption,
+    ProfileOption,
+    SpanOptions,
+    TenantOptions,
+    TimeOptions,
+    hint,
+)
+from ..stream import progressing, reading
 
 # How much of a question is quoted.
 QUOTED = 160
+# Questions of the log that are measured, the newest: each takes a fraction of a millisecond.
+MOST = 1000
+# Flips that are listed; with --json, all are.
+LISTED = 20
 
 app = App(name="contract", help_epilogue=examples_of("contract"))
-app.command(
-    "turnout.cli.commands.flips:flips",
-    name="flips",
-    help="Measure whether what was said before changes what a question is.\n\n"
-    "Each question is decided with no history and with many: other questions in any order, one route's most typical "
-    "question six times, and histories that name another route or order it. Where a question points to nothing "
-    "outside itself, any difference is a flip. Questions come from the log, else from the profile's golden cases. "
-    "Local layers only. Flips of logged decisions are noted as broken rules. The exit code is 1 if there are flips.",
-)
 
 
-@app.command(
-    name="report",
-    help="Say of every rule how much was checked and how often it was broken.\n\n"
-    "With up to three examples of each broken rule, which turnout show draws. Rules that were never broken are "
-    "listed, too. The exit code is 1 if any rule was broken in the span.",
-)
+@app.command
 def report(
     *,
     which: SpanOptions = SpanOptions(),
     json: JsonOption = False,
     where: TenantOptions = TenantOptions(),
 ) -> int:
+    """Say of every rule how much was checked and how often it was broken.
+
+    With up to three examples of each broken rule, which turnout show draws. Rules that were never broken are listed,
+    too. The exit code is 1 if any rule was broken in the span.
+    """
     span = which.span()
-    with where.open() as store:
+    with reading_log(where) as store:
         records = store.records(where.tenant)
         found = rule_reports(records, span=span, profile=which.profile)
         checked = sum(one.decisions for one in records.checked(span=span, profile=which.profile))
@@ -62,31 +73,29 @@ def report(
     if json:
         write_json({"decisions": checked, "violations": broken, "rules": found})
     elif empty:
-        print(empty)
+        print(visible(empty))
     else:
-        _print_rules(console(), found, checked, broken)
+        _print_rules(found, checked, broken)
     return 1 if broken else 0
 
 
-def _print_rules(screen: Console, found: list[RuleReport], checked: int, broken: int) -> None:
-
-    glyphs = glyphs_for(screen)
+def _print_rules(found: list[RuleReport], checked: int, broken: int) -> None:
+    screen = console()
     names = list(dict.fromkeys(one.profile for one in found))
     for name in names:
-        screen.print(Text(visible(name), "bold"))
+        screen.say((visible(name), "bold"))
         for one in found:
             if one.profile == name:
-                screen.print(Rail(_rule(one, glyphs), "  "))
+                screen.inset(_rule(one, screen.glyphs))
         screen.print()
     if not names:
-        screen.print(f"{counted(checked, 'decision')}, of profiles without a contract")
+        screen.say(f"{counted(checked, 'decision')}, of profiles without a contract")
         return
     said = f"{counted(broken, 'violation')} in {counted(checked, 'decision')}"
-    screen.print(Text(said, "bold red") if broken else said)
+    screen.say((said, "bold red" if broken else ""))
 
 
-def _rule(one: RuleReport, glyphs: Glyphs) -> Any:
-
+def _rule(one: RuleReport, glyphs: Glyphs) -> Table:
     grid = Table.grid(padding=(0, 2))
     grid.add_column(no_wrap=True, min_width=8)
     grid.add_column(ratio=1)
@@ -100,7 +109,7 @@ def _rule(one: RuleReport, glyphs: Glyphs) -> Any:
     grid.add_row(Text(visible(one.rule), "bold"), Text(visible(one.says)))
     grid.add_row("", kept.append(_seen(one)))
     for example in one.examples:
-        asked = "(text not kept)" if example.question is None else quote(example.question, glyphs)
+        asked = "(text not kept)" if example.question is None else quoted(example.question, glyphs, QUOTED)
         evidence = f"{example.fact} = {msgspec.json.encode(example.found).decode()}: {example.explanation}"
         grid.add_row("", Text.assemble((example.decision_id, "dim"), " ", asked))
         grid.add_row("", Text(f"  {visible(evidence)}"))
@@ -109,12 +118,8 @@ def _rule(one: RuleReport, glyphs: Glyphs) -> Any:
 
 def _seen(one: RuleReport) -> str:
     """How much was held against the rule."""
-    parts = []
-    if "decision" in one.phases:
-        parts.append(counted(one.decisions, "decision"))
-    if "outcome" in one.phases:
-        parts.append(counted(one.outcomes, "outcome"))
-    if parts:
+    counts = (("decision", one.decisions), ("outcome", one.outcomes))
+    if parts := [counted(count, noun) for noun, count in counts if noun in one.phases]:
         return f"{' and '.join(parts)} checked"
     if not one.phases:
         return "checked when the profile is loaded"
@@ -123,5 +128,111 @@ def _seen(one: RuleReport) -> str:
     return f"{hint('contract', 'flips', '-p', profile)} measures it"
 
 
-def quote(text: str, glyphs: Glyphs) -> str:
-    return quoted(text, QUOTED, glyphs)
+@app.command
+def flips(
+    *,
+    profile: ProfileOption = DEFAULT_PROFILE,
+    source: Annotated[
+        str | None, Parameter(name="--from", help="Questions to use, JSONL; `-` reads stdin.", metavar="FILE")
+    ] = None,
+    field: FieldOption = "text",
+    histories: Annotated[
+        int, Parameter(help="Histories for each question.", metavar="N", show_default=True)
+    ] = HISTORIES,
+    most: Annotated[
+        int,
+        Parameter(
+            name="--questions", help="How many questions of the log, the newest.", metavar="N", show_default=True
+        ),
+    ] = MOST,
+    seed: Annotated[int, Parameter(help="The same seed makes the same histories.", metavar="N", show_default=True)] = 0,
+    when: TimeOptions = TimeOptions(),
+    json: JsonOption = False,
+    where: TenantOptions = TenantOptions(),
+) -> int:
+    """Measure whether what was said before changes what a question is.
+
+    Each question is decided with no history and with many: other questions in any order, one route's most typical
+    question six times, and histories that name another route or order it. Where a question points to nothing outside
+    itself, any difference is a flip. Questions come from the log, else from the profile's golden cases. Local layers
+    only. Flips of logged decisions are noted as broken rules. The exit code is 1 if there are flips.
+    """
+    for option, number in (("--histories", histories), ("--questions", most)):
+        if number < 1:
+            raise QueryError(f"{option} {number}: at least 1 is needed")
+    router = Router(load_profile(profile, config=where.config, local=True))
+    span = when.span()
+    golden = _golden(profile)
+    with contextlib.ExitStack() as opened:
+        store, tenant = None, where.tenant
+        questions: list[Question] = []
+        origin = "its golden cases"
+        if source is not None:
+            with reading(source) as (file, _):
+                texts = dict.fromkeys(text for _, (text,) in read_texts(file, "row ", field))
+            questions, origin = [Question(Query(text), "") for text in texts], "a file"
+        else:
+            with contextlib.suppress(NoLogYet):
+                store = opened.enter_context(writing_log(where, create=False))
+                records = store.records(where.tenant)
+                tenant = records.tenant
+                questions = logged_questions(records, router.profile.name, span=span, most=most)
+                origin = "the log" if questions else origin
+            questions = questions or golden
+        if not questions:
+            raise QueryError(f"{profile}: no question to measure with, in the log or as golden cases: add --from FILE")
+        with progressing("questions") as progress:
+            found = measure(router, questions, quoted=golden, histories=histories, seed=seed, progress=progress)
+        noted = note_flips(store.journal, router.profile, tenant, questions, found.found) if store is not None else 0
+    if json:
+        head = {"profile": router.profile.name, "profile_hash": router.profile.hash, "source": origin, "seed": seed}
+        write_json({**head, **_flips_form(found), "noted": noted})
+    else:
+        _print_flips(router, found, origin, noted)
+    return 1 if found.alone.flips else 0
+
+
+def _golden(profile: str) -> list[Question]:
+    path = read_chain(profile).cases
+    if path is None or not path.is_file():
+        return []
+    asked = {case.text: Question(Query(case.text), case.route) for case in read_cases(path) if case.text}
+    return list(asked.values())
+
+
+def _flips_form(found: FlipRate) -> dict[str, Any]:
+    def counts(measured: FlipCount) -> dict[str, Any]:
+        return {**msgspec.structs.asdict(measured), "flip_rate": measured.rate}
+
+    rates = {"alone": counts(found.alone), "referring": counts(found.referring)}
+    return {**rates, "unasked": found.unasked, "flips": found.found}
+
+
+def _print_flips(router: Router, found: FlipRate, origin: str, noted: int) -> None:
+    screen = console()
+    screen.say((router.profile.name, "bold"), (f" {router.profile.hash}", "dim"))
+    grid = columns("", "right", "right", "right")
+    grid.add_row(*(Text(head, "dim") for head in (f"from {origin}", "questions", "flips", "flip rate")))
+    for name, measured in (("that stand alone", found.alone), ("with an open reference", found.referring)):
+        style = "bold red" if measured.flips and measured is found.alone else ""
+        flipped = Text(f"{measured.flips:,} of {measured.routings:,}", style)
+        grid.add_row(name, f"{measured.questions:,}", flipped, f"{measured.rate:.2%}")
+    screen.inset(grid)
+    listed = [flip for flip in found.found if not flip.refers]
+    for flip in listed[:LISTED]:
+        screen.inset(_flip(flip, screen.glyphs))
+    if len(listed) > LISTED:
+        screen.say(f"  and {len(listed) - LISTED:,} more (--json lists all)")
+    if found.unasked:
+        screen.say(f"local layers only: {', '.join(found.unasked)} not asked")
+    if noted:
+        screen.say(f"{counted(noted, 'logged decision')} noted as breaking the contract (turnout contract report)")
+
+
+def _flip(flip: Flip, glyphs: Glyphs) -> Text:
+    was, became = " + ".join(flip.was), " + ".join(flip.became)
+    change = Text.assemble(visible(was), f" {glyphs.arrow} ", (visible(became), "bold red"), f" after {flip.history}  ")
+    return change.append(quoted(flip.text, glyphs, QUOTED))
+
+
+show_paragraphs(app)

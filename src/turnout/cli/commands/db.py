@@ -8,27 +8,29 @@ from pathlib import Path as File
 from typing import Annotated, Any, NamedTuple
 
 from cyclopts import App, Parameter
+from rich.filesize import decimal
 from rich.text import Text
 
 from turnout.config.settings import StoreSettings, store_settings, store_url
 from turnout.core.errors import NoLogYet, QueryError
+from turnout.runtime.log import quiet
 from turnout.store import copy, retention, verify
 from turnout.store.backend import Backend
 from turnout.store.migrate import Migration
 from turnout.store.sqlite import Sqlite
 from turnout.store.store import bring_up, connect
+from turnout.text.count import counted
 
+from ..app import examples_of, show_paragraphs
 from ..draw.finding import BAD, draw_findings
-from ..draw.screen import console, counted, visible, write_json
-from ..draw.shape import Rail, columns
+from ..draw.screen import console, visible, write_json
+from ..draw.shape import columns
 from ..option import JsonOption, StoreOptions, hint
-from ..stored import quiet
 from ..stream import progressing
-from ..table import examples_of
 
 app = App(name="db", help_epilogue=examples_of("db"))
 
-Days = Annotated[int | None, Parameter(metavar="N", show_default=False)]
+Days = Annotated[int | None, Parameter(metavar="N")]
 
 
 class OpenDatabase(NamedTuple):
@@ -49,19 +51,16 @@ def _opened(where: StoreOptions, *, create: bool = False) -> Iterator[OpenDataba
         yield OpenDatabase(backend, spool, settings)
 
 
-@app.command(
-    name="migrate",
-    help="Bring the schema up to date, and say which steps that took.\n\n"
-    "With --check nothing is changed, and the exit code is 1 if something is to be done.",
-)
+@app.command(name="migrate")
 def migrate(
     *,
-    check: Annotated[
-        bool,
-        Parameter(name="--check", negative=(), show_default=False, help="Only say what is to be done."),
-    ] = False,
+    check: Annotated[bool, Parameter(help="Only say what is to be done.")] = False,
     where: StoreOptions = StoreOptions(),
 ) -> int:
+    """Bring the schema up to date, and say which steps that took.
+
+    With --check nothing is changed, and the exit code is 1 if something is to be done.
+    """
     with _opened(where, create=True) as (backend, _, _):
         steps = backend.pending() if check else bring_up(backend)
         _print_steps(steps, "to be taken" if check else "taken", backend.where)
@@ -72,22 +71,21 @@ def _print_steps(steps: list[Migration], what: str, where: str) -> None:
 
     screen = console()
     if not steps:
-        screen.print(f"{visible(where)}: nothing to do, the schema is up to date", soft_wrap=True)
+        screen.say(f"{visible(where)}: nothing to do, the schema is up to date")
         return
-    screen.print(f"{visible(where)}: {counted(len(steps), 'step')} {what}", soft_wrap=True)
+    screen.say(f"{visible(where)}: {counted(len(steps), 'step')} {what}")
     grid = columns("right", "bold", "wrap")
     for step in steps:
         grid.add_row(str(step.number), step.name, Text(step.reason))
-    screen.print(Rail(grid, "  "))
+    screen.inset(grid)
 
 
-@app.command(
-    name="verify",
-    help="Check the database, its schema, and every row of it.\n\n"
-    "Nothing is repaired or changed. The exit code is 1 if something is wrong.",
-)
+@app.command(name="verify")
 def verify_store(*, where: StoreOptions = StoreOptions()) -> int:
+    """Check the database, its schema, and every row of it.
 
+    Nothing is repaired or changed. The exit code is 1 if something is wrong.
+    """
     with _opened(where) as (backend, spool, _), progressing("rows") as progress:
         found = list(verify.examine(backend, spool, progress))
     screen = console()
@@ -96,63 +94,59 @@ def verify_store(*, where: StoreOptions = StoreOptions()) -> int:
     return 1 if wrong else 0
 
 
-@app.command(
-    name="backup",
-    help="Copy the store, while it is in use, into one new SQLite file.\n\n"
-    "The copy is of one moment, whatever is written meanwhile. A backup of PostgreSQL is a SQLite file, too: it"
-    " can be verified, and used as a store, like any other.",
-)
+@app.command(name="backup")
 def backup(
     file: Annotated[str, Parameter(name="FILE", help="A new file; one that is there is never replaced.")],
     /,
     *,
     where: StoreOptions = StoreOptions(),
 ) -> int:
+    """Copy the store, while it is in use, into one new SQLite file.
+
+    The copy is of one moment, whatever is written meanwhile. A backup of PostgreSQL is a SQLite file, too: it can
+    be verified, and used as a store, like any other.
+    """
     target = File(file)
     with _opened(where) as (backend, _, _):
         bring_up(backend, migrate=False)
         with progressing("pages" if isinstance(backend, Sqlite) else "rows") as progress:
             copy.backup(backend, target, progress)
-    said = f"{visible(file)} is written, {_size(target.stat().st_size)}: {hint('db', 'restore', file)} puts it back"
-    console().print(said, soft_wrap=True)
+    said = f"{visible(file)} is written, {decimal(target.stat().st_size)}: {hint('db', 'restore', file)} puts it back"
+    console().say(said)
     return 0
 
 
-@app.command(
-    name="restore",
-    help="Put a backup into an empty store, of either kind.\n\n"
-    "This is also the way from SQLite to PostgreSQL. A store that holds something is refused; all of a backup "
-    "is put back, or nothing.",
-)
+@app.command(name="restore")
 def restore(
     file: Annotated[str, Parameter(name="FILE", help="What turnout db backup has written, or any SQLite store.")],
     /,
     *,
     where: StoreOptions = StoreOptions(),
 ) -> int:
+    """Put a backup into an empty store, of either kind.
+
+    This is also the way from SQLite to PostgreSQL. A store that holds something is refused; all of a backup is put
+    back, or nothing.
+    """
     with _opened(where, create=True) as (backend, _, _):
         with progressing("rows") as progress:
             rows = copy.restore(File(file), backend, progress)
-        console().print(f"{visible(backend.where)} has the {counted(rows, 'row')} of {visible(file)}", soft_wrap=True)
+        console().say(f"{visible(backend.where)} has the {counted(rows, 'row')} of {visible(file)}")
     return 0
 
 
-@app.command(
-    name="prune",
-    help="Delete what is older than your settings keep, now.\n\n"
-    "Without options, keep_days and text_days of [store] in turnout.toml hold; a program that has the store "
-    "open does the same by itself every hour. It may be interrupted at any time, and goes on where it stopped.",
-)
+@app.command(name="prune")
 def prune(
     *,
-    keep_days: Annotated[
-        Days, Parameter(name="--keep-days", help="Delete decisions older than this; 0 keeps them.")
-    ] = None,
-    text_days: Annotated[
-        Days, Parameter(name="--text-days", help="Take the text out of decisions older than this; 0 keeps it.")
-    ] = None,
+    keep_days: Annotated[Days, Parameter(help="Delete decisions older than this; 0 keeps them.")] = None,
+    text_days: Annotated[Days, Parameter(help="Take the text out of decisions older than this; 0 keeps it.")] = None,
     where: StoreOptions = StoreOptions(),
 ) -> int:
+    """Delete what is older than your settings keep, now.
+
+    Without options, keep_days and text_days of [store] in turnout.toml hold; a program that has the store open does
+    the same by itself every hour. It may be interrupted at any time, and goes on where it stopped.
+    """
     for option, days in (("--keep-days", keep_days), ("--text-days", text_days)):
         if days is not None and days < 0:
             raise QueryError(f"{option} {days}: at least 0 is needed, which keeps everything")
@@ -162,8 +156,7 @@ def prune(
         keep = settings.keep_days if keep_days is None else keep_days
         text = settings.text_days if text_days is None else text_days
         if not keep and not text:
-            said = "nothing is deleted: set keep_days or text_days in [store] of turnout.toml, or the options"
-            screen.print(said, soft_wrap=True)
+            screen.say("nothing is deleted: set keep_days or text_days in [store] of turnout.toml, or the options")
             return 0
         with progressing("rows") as progress:
             done = retention.prune(backend, keep_days=keep, text_days=text, progress=lambda so: progress(sum(so), 0))
@@ -173,39 +166,29 @@ def prune(
         ):
             if days:
                 older = f"{counted(count, 'decision')} older than {counted(days, 'day')} {what}"
-                screen.print(f"{visible(backend.where)}: {older}", soft_wrap=True)
+                screen.say(f"{visible(backend.where)}: {older}")
     return 0
 
 
-@app.command(
-    name="info",
-    help="Show where the store is, what it holds, and how it is kept.",
-)
+@app.command(name="info")
 def info(*, json: JsonOption = False, where: StoreOptions = StoreOptions()) -> int:
+    """Show where the store is, what it holds, and how it is kept."""
     with _opened(where) as (backend, spool, settings):
         found = verify.describe(backend, spool)
-    kept = {
-        "durability": settings.durability,
-        "text": settings.text or "full",
-        "keep_days": settings.keep_days,
-        "text_days": settings.text_days,
-    }
+    kept = {name: getattr(settings, name) for name in ("durability", "text", "keep_days", "text_days")}
+    kept["text"] = kept["text"] or "full"
     if json:
         write_json({**found, "settings": kept})
         return 0
 
-    screen = console()
-    grid = columns("dim", "fold")
-    for name, text in _told(found, kept, where):
-        grid.add_row(name, Text(visible(text)))
-    screen.print(Rail(grid, ""))
+    console().facts(_told(found, kept, where))
     return 0
 
 
 def _told(found: dict[str, Any], kept: dict[str, Any], where: StoreOptions) -> Iterator[tuple[str, str]]:
     kind = {"sqlite": "SQLite", "postgres": "PostgreSQL"}[found["kind"]]
     yield "store", f"{found['where']}"
-    yield "database", f"{kind} {found['version']}, {_size(found['size_bytes'])}"
+    yield "database", f"{kind} {found['version']}, {decimal(found['size_bytes'])}"
     if "vector" in found:
         yield "vectors", f"pgvector {found['vector']}" if found["vector"] else "no: the extension is not there"
     steps = ", ".join(map(str, found["pending"]))
@@ -216,7 +199,7 @@ def _told(found: dict[str, Any], kept: dict[str, Any], where: StoreOptions) -> I
     yield "kept", f"{', '.join(days) or 'everything, for good'}; text = {kept['text']}"
     yield "durability", kept["durability"]
     spool = found["spool"]
-    waits = [f"{_size(spool[name])} {what}" for name, what in _WAITS if spool[name]]
+    waits = [f"{decimal(spool[name])} {what}" for name, what in _WAITS if spool[name]]
     yield "spool", f"{', '.join(waits) or 'nothing waits'} in {spool['folder']}"
     if spool["rejected_rows"]:
         yield "refused", f"{counted(spool['rejected_rows'], 'row')}: see {where.hint('db', 'verify')}"
@@ -226,11 +209,4 @@ _KEPT = (("keep_days", "decisions"), ("text_days", "their text"))
 _WAITS = (("held_bytes", "of running programs"), ("left_bytes", "of programs that are gone"))
 
 
-def _size(count: int) -> str:
-    """`512 bytes`, `3.4 MB`"""
-    amount = float(count)
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if amount < 1000 or unit == "GB":
-            break
-        amount /= 1000
-    return f"{amount:,.0f} {unit}" if unit == "bytes" else f"{amount:,.1f} {unit}"
+show_paragraphs(app)

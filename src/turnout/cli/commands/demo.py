@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 
-from turnout.config.load import load, shipped
+from turnout import load
+from turnout.config.load import shipped
 
-from .. import guarded
+from ..app import guarded
 
 # One question a profile, chosen so that the picture has something to show.
 QUESTIONS = {
@@ -25,13 +26,13 @@ ANY = "What is the difference between entropy and information, in short?"
 def run() -> int:
     from rich.text import Text
 
-    from turnout.explain.live import explain
+    from turnout.explain.explanation import explain
 
-    from ..draw.render import picture
-    from ..draw.screen import console, glyphs_for, width_of
+    from ..draw.picture import picture
+    from ..draw.screen import console
 
     screen = console()
-    glyphs, width = glyphs_for(screen), width_of(screen)
+    glyphs, width = screen.glyphs, screen.room
     for number, name in enumerate(shipped()):
         router = load(name, config="")
         decision = router.route_sync(QUESTIONS.get(name, ANY))

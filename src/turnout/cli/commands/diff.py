@@ -3,32 +3,29 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from typing import Annotated, Any
+from typing import Annotated
 
-import msgspec
 from cyclopts import Parameter
 
-from turnout.config.load import load_profile
 from turnout.core.errors import QueryError
-from turnout.core.profile import Profile
+from turnout.runtime.diff import Diff, DiffJob, compare_chunk, logged_lines, policy_changes
+from turnout.runtime.load import load_profile
+from turnout.runtime.log import nothing_there, reading_log
+from turnout.runtime.rows import chunks, pack, spread
+from turnout.text.count import counted
 
-from ..compare import Comparison, ComparisonJob, compare_chunk, logged_lines
-from ..draw.compare import draw_comparison
-from ..draw.screen import console, counted, write_json
+from ..draw.compare import draw_diff
+from ..draw.screen import console, visible, write_json
 from ..option import (
     DEFAULT_PROFILE,
     FieldOption,
     JsonOption,
-    LimitOption,
     ProfileOption,
-    SinceOption,
     TenantOptions,
-    UntilOption,
+    TimeOptions,
     WorkersOption,
     no_folder,
 )
-from ..rows import chunks, pack, spread
-from ..stored import nothing_there, span_of
 from ..stream import reading, watched, workers_for
 
 LISTED = 20
@@ -44,40 +41,33 @@ def diff(
         ),
     ],
     profile: ProfileOption = DEFAULT_PROFILE,
-    from_log: Annotated[
-        bool,
-        Parameter(
-            name="--from-log", negative=(), show_default=False, help="Take the questions of the decision log, not IN."
-        ),
-    ] = False,
-    since: SinceOption = None,
-    until: UntilOption = None,
+    from_log: Annotated[bool, Parameter(help="Take the questions of the decision log, not IN.")] = False,
+    when: TimeOptions = TimeOptions(),
     field: FieldOption = "text",
     json: JsonOption = False,
-    limit: LimitOption = LISTED,
+    limit: Annotated[
+        int, Parameter(help="How many of the questions that change are listed.", metavar="N", show_default=True)
+    ] = LISTED,
     workers: WorkersOption = None,
     where: TenantOptions = TenantOptions(),
 ) -> int:
-    from turnout.models.embed import find_embedder
-
     count, config = workers_for(workers), where.config
     if limit < 0:
         raise QueryError(f"--limit {limit}: at least 0 is needed")
     old, new, source = _sort_out(what, profile, from_log=from_log)
-    span = span_of(since, until)
+    span = when.span()
     # Mistakes in either profile are reported once, here, not by every worker.
-    embedder = find_embedder()
-    before = None if old is None else load_profile(old, config=config, embedder=embedder)
-    after = load_profile(new, config=config, embedder=embedder)
-    found = Comparison(limit)
-    job = ComparisonJob(old, new, config, field, limit)
+    before = None if old is None else load_profile(old, config=config, local=True)
+    after = load_profile(new, config=config, local=True)
+    found = Diff(limit=limit)
+    job = DiffJob(old, new, config, field, limit)
     empty = ""
     with ExitStack() as opened:
         if source is not None:
             file, size = opened.enter_context(reading(source))
             parts = chunks(file)
         else:
-            store, size = opened.enter_context(where.open()), None
+            store, size = opened.enter_context(reading_log(where)), None
             records = store.records(where.tenant)
             rows = records.decisions(span=span, profile=(before or after).name, oldest_first=True)
             parts = pack(logged_lines(rows, found.skipped, recorded=before is None))
@@ -85,11 +75,11 @@ def diff(
         for part in watched(spread(compare_chunk, job, parts, count), size):
             found.add(part)
     if json:
-        write_json(_form(before, after, found))
+        write_json(found.form(before, after))
     elif empty and not found.rows and not found.skipped:
-        print(empty)
+        print(visible(empty))
     else:
-        draw_comparison(console(), before, after, found, policy_changes(before, after) if before else {})
+        draw_diff(console(), before, after, found, policy_changes(before, after) if before else {})
     return 1 if found.differing or found.errors else 0
 
 
@@ -110,32 +100,3 @@ def _sort_out(what: tuple[str, ...], profile: str, *, from_log: bool) -> tuple[s
         except ValueError as error:
             raise QueryError(str(error)) from None
     return (profiles[0], profiles[1], source) if profiles else (None, profile, source)
-
-
-def policy_changes(old: Profile, new: Profile) -> dict[str, dict[str, tuple[Any, Any]]]:
-    """For each route both have: the fields of its policy that differ, old and new. No decision shows these."""
-    found = {}
-    for route in old.routes:
-        if route in new.policies:
-            was, now = (msgspec.to_builtins(profile.policies[route]) for profile in (old, new))
-            fields = {name: (was.get(name), now.get(name)) for name in dict.fromkeys((*was, *now))}
-            differing = {name: pair for name, pair in fields.items() if pair[0] != pair[1]}
-            if differing:
-                found[route] = differing
-    return found
-
-
-def _form(old: Profile | None, new: Profile, found: Comparison) -> dict[str, object]:
-    if old is not None:
-        heads = [{"profile": profile.name, "profile_hash": profile.hash} for profile in (old, new)]
-        return {"old": heads[0], "new": heads[1], "policies": policy_changes(old, new), **found.form()}
-    return {
-        "profile": new.name,
-        "profile_hash": new.hash,
-        "replayed": found.replayed,
-        "differing": found.differing,
-        "differences": found.differences,
-        "skipped": found.skipped.total(),
-        "hashes": dict(sorted(found.hashes.items())),
-        **found.form(),
-    }

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from pathlib import Path as File
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 from cyclopts import App, Parameter
-from rich.text import Text
+from rich.filesize import decimal
 
 from turnout.core.errors import EmbedderError, QueryError
 
+from ..app import examples_of
 from ..draw.screen import console, visible, write_json
-from ..draw.shape import Rail, columns
-from ..option import JsonOption, TextArgument
-from ..question import clean, read_text
-from ..table import examples_of
+from ..option import JsonOption, TextArgument, clean
+from ..question import read_text
 
 if TYPE_CHECKING:
     from turnout.models.embed import MiniLM
@@ -35,29 +35,23 @@ NOTHING = "No embedder is installed: turnout-build-minilm"
 @app.command(name="list")
 def list_embedders(*, json: JsonOption = False) -> int:
     """Show what is installed: name, size, hash, and how long a question takes on one thread."""
-    from turnout.models.embed import embedder_folder, missing_packages, read_manifest
+    from turnout.models.embed import MiniLM, embedder_folder, missing_packages, read_manifest
 
     folder = embedder_folder()
     manifest = read_manifest(folder)
     lacking = missing_packages()
     if manifest is None:
-        if json:
-            write_json(b"[]")
-        else:
-            console().print(NOTHING, soft_wrap=True)
+        write_json([]) if json else console().say(NOTHING)
         return 0
-    from turnout.models.embed import MiniLM
-
     embedder = MiniLM(folder, manifest)
     p50_ms = None if lacking else _measure(embedder)
     if json:
         row = msgspec.to_builtins(manifest) | {"folder": str(folder), "missing": lacking, "p50_ms": p50_ms}
         write_json([row])
         return 0
-    _draw(embedder, p50_ms)
+    console().facts(_facts(embedder, p50_ms))
     if lacking:
-        said = f"It cannot run without {', '.join(lacking)}: pip install 'turnout[embed]'"
-        console().print(said, style="yellow", soft_wrap=True)
+        console().say((f"It cannot run without {', '.join(lacking)}: pip install 'turnout[embed]'", "yellow"))
     return 0
 
 
@@ -74,25 +68,18 @@ def _measure(embedder: MiniLM) -> float:
     return round(1000 * median(took), 2)
 
 
-def _draw(embedder: MiniLM, p50_ms: float | None) -> None:
+def _facts(embedder: MiniLM, p50_ms: float | None) -> Iterator[tuple[str, str]]:
     from turnout.models.embed import TOKENS
 
     manifest = embedder.manifest
-    size = manifest.graph.size_bytes + manifest.tokenizer.size_bytes
-    grid = columns("", "fold")
-    rows = {
-        "name": embedder.name,
-        "vectors": f"{embedder.width} numbers, of the first {TOKENS} tokens of a text",
-        "size": f"{size / 1e6:.1f} MB",
-        "sha256": manifest.graph.sha256,
-        "closeness": f"cosine {manifest.lowest_cosine:g} or more to the weights in float32",
-        "made from": f"{manifest.source} ({manifest.weights_sha256[:16]}) on {manifest.built[:10]}",
-        "folder": str(embedder.folder),
-        "a question": "not measured" if p50_ms is None else f"{p50_ms:g} ms (median of {len(TEXTS)})",
-    }
-    for label, said in rows.items():
-        grid.add_row(Text(label, "dim"), Text(visible(said), "bold" if label == "name" else ""))
-    console().print(Rail(grid, ""))
+    yield "name", embedder.name
+    yield "vectors", f"{embedder.width} numbers, of the first {TOKENS} tokens of a text"
+    yield "size", decimal(manifest.graph.size_bytes + manifest.tokenizer.size_bytes)
+    yield "sha256", manifest.graph.sha256
+    yield "closeness", f"cosine {manifest.lowest_cosine:g} or more to the weights in float32"
+    yield "made from", f"{manifest.source} ({manifest.weights_sha256[:16]}) on {manifest.built[:10]}"
+    yield "folder", str(embedder.folder)
+    yield "a question", "not measured" if p50_ms is None else f"{p50_ms:g} ms (median of {len(TEXTS)})"
 
 
 @app.command(name="install")
@@ -103,14 +90,10 @@ def install_embedder(
         Parameter(
             name="--from",
             help="The folder of an embedder that was built, here or on another machine.",
-            show_default=False,
             metavar="FOLDER",
         ),
     ] = None,
-    trust: Annotated[
-        bool,
-        Parameter(negative=(), show_default=False, help="Take one that was not built from the published weights."),
-    ] = False,
+    trust: Annotated[bool, Parameter(help="Take one that was not built from the published weights.")] = False,
     json: JsonOption = False,
 ) -> int:
     """Put an embedder in place that was built before: its files are checked, and copied.
@@ -129,9 +112,9 @@ def install_embedder(
     if json:
         write_json(msgspec.to_builtins(manifest) | {"folder": str(embedder.folder)})
         return 0
-    size = manifest.graph.size_bytes + manifest.tokenizer.size_bytes
+    size = decimal(manifest.graph.size_bytes + manifest.tokenizer.size_bytes)
     say = console().print
-    say(f"{manifest.name} is installed: {size / 1e6:.1f} MB in {visible(str(embedder.folder))}", soft_wrap=True)
+    say(f"{manifest.name} is installed: {size} in {visible(str(embedder.folder))}", soft_wrap=True)
     say(f"Checked: cosine {manifest.lowest_cosine:g} or more to the weights in float32.", soft_wrap=True)
     return 0
 
@@ -140,7 +123,7 @@ def install_embedder(
 def embed_text(
     text: TextArgument = None,
     /,
-    *others: Annotated[str, Parameter(help="Texts to compare it with.", show_default=False)],
+    *others: Annotated[str, Parameter(help="Texts to compare it with.")],
     json: JsonOption = False,
 ) -> int:
     """Embed a text, and say how near others are to it: 1 is the same direction, 0 has nothing in common."""

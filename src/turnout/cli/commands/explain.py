@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from ..draw.screen import console, glyphs_for, width_of, write_json
-from ..option import JsonOption, PlanOption, TextArgument
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from ..draw.screen import console, write_json
+from ..option import JsonOption, TextArgument
 from ..question import Ask
 
 
@@ -12,20 +16,20 @@ def explain(
     /,
     *,
     ask: Ask = Ask(),
-    plan: PlanOption = False,
+    plan: Annotated[bool, Parameter(help="Draw only the parts of the question, as a tree.")] = False,
     json: JsonOption = False,
 ) -> int:
     decision = ask.decide(text)
     if json:
         write_json(decision.json())
         return 0
-    from turnout.explain.live import explain as explain_decision
+    from turnout.explain.explanation import explain as explain_decision
 
+    from ..draw.picture import picture
     from ..draw.plan import tree
-    from ..draw.render import picture
 
     screen = console()
-    glyphs, width = glyphs_for(screen), width_of(screen)
+    glyphs, width = screen.glyphs, screen.room
     explained = explain_decision(decision)
     screen.print(tree(explained, glyphs) if plan else picture(explained, glyphs, width), width=width)
     return 0

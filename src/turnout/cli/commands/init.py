@@ -12,15 +12,15 @@ from cyclopts import Parameter
 from rich.text import Text
 
 from turnout.config.load import shipped
-from turnout.config.propose import Example
+from turnout.config.propose import RouteExample
 from turnout.config.starter import DEMONSTRATION, MissedExample, Starter, make_starter
 from turnout.core.errors import QueryError
+from turnout.runtime.rows import read_texts
+from turnout.text.count import counted
 
-from ..draw.screen import Glyphs, console, counted, glyphs_for, quoted, visible, width_of
-from ..draw.shape import Rail, columns
-from ..option import hint
-from ..question import STDIN, clean
-from ..rows import chunks, read_row, text_of
+from ..draw.screen import Glyphs, console, quoted, visible
+from ..draw.shape import columns
+from ..option import STDIN, clean, hint
 from ..stream import reading
 
 _name = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*").fullmatch
@@ -36,23 +36,14 @@ def init(
     *,
     route: Annotated[
         list[str] | None,
-        Parameter(
-            name="--route",
-            negative=(),
-            metavar="ROUTE=QUESTION",
-            help="An example question of a route; give as many as you like.",
-        ),
+        Parameter(metavar="ROUTE=QUESTION", help="An example question of a route; give as many as you like."),
     ] = None,
     source: Annotated[
         str | None,
         Parameter(name="--from", metavar="FILE", help='Examples as JSONL: {"text", "route"} a row; `-` reads stdin.'),
     ] = None,
-    out: Annotated[
-        str, Parameter(name=("--out", "-o"), metavar="DIR", show_default=False, help="The folder to write to.")
-    ] = ".",
-    force: Annotated[
-        bool, Parameter(name="--force", negative=(), show_default=False, help="Overwrite files that are there.")
-    ] = False,
+    out: Annotated[str, Parameter(name=("--out", "-o"), metavar="DIR", help="The folder to write to.")] = ".",
+    force: Annotated[bool, Parameter(help="Overwrite files that are there.")] = False,
 ) -> int:
     if not _name(name):
         raise QueryError(f"{name!r} is no name: letters, digits, '_' and '-', a letter or digit first")
@@ -87,7 +78,7 @@ def _demand_different(routes: Iterable[str]) -> None:
             raise QueryError(f"routes {other!r} and {route!r} differ only in case: spell them alike")
 
 
-def _given(pairs: Sequence[str]) -> Iterator[Example]:
+def _given(pairs: Sequence[str]) -> Iterator[RouteExample]:
     for pair in pairs:
         route, sign, text = pair.partition("=")
         if not sign:
@@ -95,31 +86,21 @@ def _given(pairs: Sequence[str]) -> Iterator[Example]:
         yield _example(text, route, f"--route {pair!r}")
 
 
-def _read(source: str | None) -> Iterator[Example]:
-
+def _read(source: str | None) -> Iterator[RouteExample]:
     if source is None:
         return
     with reading(source) as (file, _):
-        for chunk in chunks(file):
-            for number, line in enumerate(chunk.lines, chunk.first):
-                if line is not None and not line.strip():
-                    continue
-                where = f"{_told(source)}:{number}"
-                try:
-                    row = read_row(line)
-                    text, route = text_of(row, "text"), text_of(row, "route")
-                except QueryError as error:
-                    raise QueryError(f"{where}: {error}") from None
-                yield _example(text, route, where)
+        for where, (text, route) in read_texts(file, f"{_told(source)}:", "text", "route"):
+            yield _example(text, route, where)
 
 
-def _example(text: str, route: str, where: str) -> Example:
+def _example(text: str, route: str, where: str) -> RouteExample:
     route = clean(route).strip()
     if not route or not route.isprintable():
         raise QueryError(f"{where}: {route!r} is no name for a route")
     if not text.strip():
         raise QueryError(f"{where}: the question is blank")
-    return Example(clean(text).strip(), route)
+    return RouteExample(clean(text).strip(), route)
 
 
 def _print(starter: Starter, profile: str, cases: str, *, demonstration: bool) -> None:
@@ -127,28 +108,20 @@ def _print(starter: Starter, profile: str, cases: str, *, demonstration: bool) -
     screen = console()
     phrases = sum(len(phrases) for proposal in starter.proposals.values() for phrases in proposal)
     total, measured = starter.cases.count("\n"), len(starter.missed)
-    screen.print(
-        Text.assemble(
-            (visible(profile), "bold"), f"  {counted(len(starter.routes), 'route')}, {counted(phrases, 'phrase')}"
-        )
-    )
-    screen.print(
-        Text.assemble(
-            (visible(cases), "bold"), f"  {counted(total, 'golden case')}, {total - measured} of them must hold"
-        )
-    )
+    screen.say((visible(profile), "bold"), f"  {counted(len(starter.routes), 'route')}, {counted(phrases, 'phrase')}")
+    screen.say((visible(cases), "bold"), f"  {counted(total, 'golden case')}, {total - measured} of them must hold")
     grid = columns("", "wrap")
     for route in starter.routes:
         telling = starter.proposals[route].telling
         more = f" and {len(telling) - SHOWN} more" if len(telling) > SHOWN else ""
         shown = ", ".join(telling[:SHOWN]) + more if telling else "no phrase of its own was found"
         grid.add_row(Text(visible(route), "bold cyan"), Text(visible(shown), "" if telling else "yellow"))
-    screen.print(Rail(grid, "  "), width=width_of(screen))
-    for line in _apologies(starter.missed, glyphs_for(screen)):
-        screen.print(line, soft_wrap=True)
+    screen.inset(grid)
+    for line in _apologies(starter.missed, screen.glyphs):
+        screen.say(line)
     if demonstration:
-        screen.print("a demonstration: give it examples of your own with --route or --from")
-    screen.print(Text(f"next: {hint('check', profile, '--cases')}", "dim"), soft_wrap=True)
+        screen.say("a demonstration: give it examples of your own with --route or --from")
+    screen.say((f"next: {hint('check', profile, '--cases')}", "dim"))
 
 
 def _apologies(missed: Sequence[MissedExample], glyphs: Glyphs) -> Iterator[str]:
@@ -156,6 +129,6 @@ def _apologies(missed: Sequence[MissedExample], glyphs: Glyphs) -> Iterator[str]
         return
     yield f"{len(missed)} of the examples cannot be told apart by these phrases, so they are measured (must: false):"
     for example, decided in missed[:LISTED]:
-        yield f"  {quoted(example.text, 70, glyphs)} is {visible(example.route)}, decided as {visible(decided)}"
+        yield f"  {quoted(example.text, glyphs, 70)} is {visible(example.route)}, decided as {visible(decided)}"
     if len(missed) > LISTED:
         yield f"  and {len(missed) - LISTED:,} more: the cases with a `why`"

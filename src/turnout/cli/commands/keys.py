@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import msgspec
 from cyclopts import App, Parameter, validators
-from rich import box
-from rich.table import Table
 
 from turnout.core.errors import NoLogYet, TurnoutError, suggest
+from turnout.runtime.log import reading_log, writing_log
 from turnout.store.keys import Key
+from turnout.text.count import counted
 
-from ..draw.screen import console, counted, visible, width_of, write_json
-from ..draw.shape import Rail
+from ..app import examples_of
+from ..draw.screen import console, dollars, visible, write_json
+from ..draw.shape import headed
 from ..option import DEFAULT_PROFILE, JsonOption, StoreOptions
-from ..stored import dollars
-from ..table import examples_of
 
 if TYPE_CHECKING:
     from turnout.store.keys import Keys
@@ -44,19 +44,10 @@ class Rights:
 
     scope: Annotated[
         tuple[str, ...],
-        Parameter(
-            help="What it may do: ask, route, decisions:read, feedback:write, admin; by default all but admin.",
-            show_default=False,
-            negative=(),
-        ),
+        Parameter(help="What it may do: ask, route, decisions:read, feedback:write, admin; by default all but admin."),
     ] = ()
-    profile: Annotated[
-        tuple[str, ...],
-        Parameter(help="The profiles it may use; by default all.", show_default=False, negative=(), metavar="NAME"),
-    ] = ()
-    ceiling: Annotated[
-        str | None, Parameter(help="The most expensive tier it may have.", metavar="ROUTE", show_default=False)
-    ] = None
+    profile: Annotated[tuple[str, ...], Parameter(help="The profiles it may use; by default all.", metavar="NAME")] = ()
+    ceiling: Annotated[str | None, Parameter(help="The most expensive tier it may have.", metavar="ROUTE")] = None
     budget_usd: Annotated[
         float | None, Parameter(help="What it may spend in all.", metavar="USD", validator=_amount)
     ] = None
@@ -94,21 +85,16 @@ def create(
     /,
     *,
     tenant: Annotated[
-        str,
-        Parameter(
-            help="Whose decisions it makes and sees; by default its own alone.", show_default=False, metavar="NAME"
-        ),
+        str, Parameter(help="Whose decisions it makes and sees; by default its own alone.", metavar="NAME")
     ] = "",
-    no_force: Annotated[
-        bool, Parameter(negative=(), show_default=False, help="It may not choose tiers or models itself.")
-    ] = False,
+    no_force: Annotated[bool, Parameter(help="It may not choose tiers or models itself.")] = False,
     rights: Rights = NONE_GIVEN,
     json: JsonOption = False,
     where: StoreOptions = StoreOptions(),
 ) -> int:
     """Make a key. It is shown once: the store keeps only a digest of it.
 
-    The first key changes things: from then on a server that uses this store asks everybody for one.
+    The first key changes things: from then on a server that uses this store wants one with every request.
     """
     from turnout.web.key import digest, new_credential, read_pepper, spell
 
@@ -126,7 +112,7 @@ def create(
         created_ms=now,
         **_fields(rights.given(now)),
     )
-    with where.open(create=True) as store:
+    with writing_log(where, create=True) as store:
         first = not store.keys.any()
         store.keys.add(key)
     if json:
@@ -135,10 +121,10 @@ def create(
 
     screen = console()
     screen.print(spell(credential), soft_wrap=True)
-    screen.print("Keep it now: it is not shown again. Send it as Authorization: Bearer, or as x-api-key.", style="dim")
+    screen.say(("Keep it now: it is not shown again. Send it as Authorization: Bearer, or as x-api-key.", "dim"))
     if first:
-        said = "It is the first: within half a minute a server that uses this store wants a key from everybody."
-        screen.print(said, style="dim")
+        said = "It is the first: within half a minute a server that uses this store wants a key with every request."
+        screen.say((said, "dim"))
     return 0
 
 
@@ -156,14 +142,13 @@ def update(
     ident: KeyArgument,
     /,
     *,
-    name: Annotated[str | None, Parameter(help="What the key is for.", show_default=False)] = None,
+    name: Annotated[str | None, Parameter(help="What the key is for.")] = None,
     force: Annotated[
-        bool | None, Parameter(show_default=False, help="Whether it may choose tiers or models itself.")
+        bool | None, Parameter(negative="--no-force", help="Whether it may choose tiers or models itself.")
     ] = None,
     rights: Rights = NONE_GIVEN,
     remove: Annotated[
-        tuple[Removable, ...],
-        Parameter(help="Take this limit away; several if given several times.", show_default=False, negative=()),
+        tuple[Removable, ...], Parameter(help="Take this limit away; several if given several times.")
     ] = (),
     json: JsonOption = False,
     where: StoreOptions = StoreOptions(),
@@ -184,19 +169,28 @@ def update(
         raise TurnoutError(f"nothing to change: name at least one of {options}, or --remove")
     _check_name(name)
     rights.check()
-    try:
-        with where.open() as store:
-            key = _named(store.keys.all(), ident, where)
-            changed = msgspec.structs.replace(key, **_fields(changes))
-            if {"ceiling", "profile"} & changes.keys():
-                _check_ceiling(changed.ceiling, changed.profiles or (), where)
-            if not store.keys.update(changed):
-                raise TurnoutError(f"the key {key.id} was revoked meanwhile: {_new(where)} makes another")
-            found = [(changed, _spent(store.keys, changed.id))]
-    except NoLogYet:
-        raise TurnoutError(f"no valid key {ident[:80]!r}: there are none; {_new(where)} makes one") from None
+    with _open_keys(where) as keys:
+        if keys is None:
+            raise TurnoutError(f"no valid key {ident[:80]!r}: there are none; {_new(where)} makes one")
+        key = _named(keys.all(), ident, where)
+        changed = msgspec.structs.replace(key, **_fields(changes))
+        if {"ceiling", "profile"} & changes.keys():
+            _check_ceiling(changed.ceiling, changed.profiles or (), where)
+        if not keys.update(changed):
+            raise TurnoutError(f"the key {key.id} was revoked meanwhile: {_new(where)} makes another")
+        found = [(changed, _spent(keys, changed.id))]
     _print_keys(found, json=json)
     return 0
+
+
+@contextlib.contextmanager
+def _open_keys(where: StoreOptions) -> Iterator[Keys | None]:
+    """The keys of the store; None where there is no store yet."""
+    with contextlib.ExitStack() as opened:
+        store = None
+        with contextlib.suppress(NoLogYet):
+            store = opened.enter_context(reading_log(where))
+        yield store.keys if store is not None else None
 
 
 def _new(where: StoreOptions) -> str:
@@ -259,14 +253,10 @@ def _spent(keys: Keys, key_id: str) -> KeySpending:
 @app.command(name="list")
 def list_keys(*, json: JsonOption = False, where: StoreOptions = StoreOptions()) -> int:
     """List the keys, what each may do and what it has spent."""
-
-    try:
-        with where.open() as store:
-            found = [(key, _spent(store.keys, key.id)) for key in store.keys.all()]
-    except NoLogYet:
-        found = []
+    with _open_keys(where) as keys:
+        found = [(key, _spent(keys, key.id)) for key in keys.all()] if keys is not None else []
     if not found and not json:
-        console().print(f"No keys: on this machine none is needed. {_new(where)} makes one.", soft_wrap=True)
+        console().say(f"No keys: on this machine none is needed. {_new(where)} makes one.")
         return 0
     _print_keys(found, json=json)
     return 0
@@ -276,23 +266,17 @@ def _print_keys(found: Sequence[tuple[Key, KeySpending]], *, json: bool) -> None
     if not json:
         _draw(found)
         return
-
     rows = []
     for key, spent in found:
-        row = msgspec.to_builtins(key) | {f"spent_{name}_usd": amount for name, amount in spent._asdict().items()}
-        row["spent_usd"] = row.pop("spent_total_usd")
+        row = msgspec.to_builtins(key)
         del row["digest"]
-        rows.append(row)
+        rows.append(row | dict(zip(("spent_usd", "spent_month_usd", "spent_day_usd"), spent, strict=True)))
     write_json(rows)
 
 
 def _draw(found: Sequence[tuple[Key, KeySpending]]) -> None:
 
-    screen = console()
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim", show_edge=False)
-    table.add_column("id", no_wrap=True)
-    for title in ("name", "tenant", "may", "spent", "state"):
-        table.add_column(title, overflow="fold")
+    table = headed({"id": "", **dict.fromkeys(("name", "tenant", "may", "spent", "state"), "fold")})
     now = _now_ms()
     for key, spent in found:
         scopes = ["all but admin"] if key.scopes == USUAL else list(key.scopes)
@@ -300,15 +284,10 @@ def _draw(found: Sequence[tuple[Key, KeySpending]]) -> None:
         may += [f"up to {key.ceiling}"] if key.ceiling is not None else []
         may += [] if key.may_force else ["auto only"]
         may += [f"{key.per_minute} a minute"] if key.per_minute is not None else []
-        row = (
-            key.id,
-            visible(key.name),
-            "(its own)" if key.tenant == key.id else visible(key.tenant),
-            "\n".join(map(visible, may)),
-            "\n".join(_money(key, spent)),
-        )
-        table.add_row(*row, _state(key, now))
-    screen.print(Rail(table, ""), width=width_of(screen))
+        tenant = "(its own)" if key.tenant == key.id else visible(key.tenant)
+        lists = ("\n".join(map(visible, may)), "\n".join(_money(key, spent)))
+        table.add_row(key.id, visible(key.name), tenant, *lists, _state(key, now))
+    console().inset(table, "")
 
 
 def _money(key: Key, spent: KeySpending) -> list[str]:
@@ -334,30 +313,25 @@ def _state(key: Key, now_ms: int) -> str:
 def revoke(ident: KeyArgument, /, *, where: StoreOptions = StoreOptions()) -> int:
     """Make a key invalid; running servers notice within half a minute.
 
-    After the last one servers still ask for a key, and refuse everybody: turnout keys open changes that.
+    After the last one servers still ask for a key, and refuse every request: turnout keys open changes that.
     """
     from turnout.web.key import read_credential
 
-    # Whoever has the key at hand rather than its id means the same.
+    # The key itself is taken for its id.
     whole = read_credential(ident)
     named = whole.key_id if whole is not None else ident
-    try:
-        with where.open() as store:
-            known = [key.id for key in store.keys.all() if key.revoked_ms is None]
-            revoked = store.keys.revoke(named)
-            valid = _valid(store.keys.all())
-    except NoLogYet:
-        known, revoked, valid = [], False, []
-    if not revoked:
-        raise TurnoutError(f"no valid key {named[:80]!r}{suggest(named, known)} (see {where.hint('keys', 'list')})")
-
+    with _open_keys(where) as keys:
+        known = [key.id for key in keys.all() if key.revoked_ms is None] if keys is not None else []
+        if keys is None or not keys.revoke(named):
+            near = suggest(named, known)
+            raise TurnoutError(f"no valid key {named[:80]!r}{near} (see {where.hint('keys', 'list')})")
+        valid = _valid(keys.all())
     screen = console()
-    screen.print(f"{named} is revoked; running servers take it for half a minute more, or until they are reloaded.")
+    screen.say(f"{named} is revoked; running servers take it for half a minute more, or until they are reloaded.")
     if not valid:
-        screen.print(
-            "It was the last valid key: servers that use this store now refuse everybody. "
-            f"{_new(where)} makes another; {where.hint('keys', 'open')} lets this machine ask without one again.",
-            soft_wrap=True,
+        screen.say(
+            "It was the last valid key: servers that use this store now refuse every request. "
+            f"{_new(where)} makes another; {where.hint('keys', 'open')} lets this machine ask without one again."
         )
     return 0
 
@@ -371,16 +345,12 @@ def _valid(keys: Sequence[Key]) -> list[str]:
 def open_up(*, where: StoreOptions = StoreOptions()) -> int:
     """Delete the keys when none is valid any more, so that this machine needs none.
 
-    A server on loopback then takes requests from everybody on this machine; what the keys asked for stays in the log.
+    A server on loopback then takes any request from this machine; what the keys asked for stays in the log.
     """
 
-    screen = console()
-    try:
-        with where.open() as store:
-            deleted = store.keys.delete_all()
-            valid = _valid(store.keys.all())
-    except NoLogYet:
-        deleted, valid = 0, []
+    with _open_keys(where) as keys:
+        deleted = keys.delete_all() if keys is not None else 0
+        valid = _valid(keys.all()) if keys is not None else []
     if valid:
         have = "is still valid" if len(valid) == 1 else "are still valid"
         raise TurnoutError(
@@ -388,12 +358,11 @@ def open_up(*, where: StoreOptions = StoreOptions()) -> int:
             f"asking for one: {where.hint('keys', 'revoke', valid[0])} first"
         )
     if not deleted:
-        screen.print("There are no keys: a server on this machine asks for none.")
-        return 0
-    screen.print(
-        f"{counted(deleted, 'key')} deleted, none of them valid. Within half a minute a server on loopback takes "
-        "requests from everybody on this machine, without a key; one that other machines can reach takes none until "
-        f"{_new(where)}.",
-        soft_wrap=True,
-    )
+        console().say("There are no keys: a server on this machine asks for none.")
+    else:
+        console().say(
+            f"{counted(deleted, 'key')} deleted, none of them valid. Within half a minute a server on loopback takes "
+            "any request from this machine, without a key; one that other machines can reach takes none "
+            f"until {_new(where)}."
+        )
     return 0

@@ -8,16 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 from cyclopts import App, Parameter
-from rich import box
-from rich.table import Table
 from rich.text import Text
 
 from turnout.core.errors import TurnoutError, suggest
 
-from ..draw.screen import console, visible, width_of, write_json
-from ..draw.shape import Rail
-from ..option import ConfigOption, JsonOption
-from ..table import examples_of
+from ..app import examples_of
+from ..draw.screen import console, visible, write_json
+from ..draw.shape import headed
+from ..option import ConfigOption, JsonOption, hint
 
 if TYPE_CHECKING:
     from turnout.models.ask import Models
@@ -25,7 +23,7 @@ if TYPE_CHECKING:
 
 app = App(name="models", help_epilogue=examples_of("models"))
 
-# A model that has not said one word by then is not ready for anybody.
+# A model that has not said one word by then is not ready for use.
 PATIENCE_MS = 20_000
 
 
@@ -64,11 +62,10 @@ def _draw(slots: Slots) -> None:
     from turnout.models.slot import STAND_INS
 
     screen = console()
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim", show_edge=False)
     # Where a model is told only where its name does not tell it: two slots have it in two places.
     placed = len({slot.id for slot in slots.slots.values()}) < len({slot.endpoint for slot in slots.slots.values()})
-    for title in ("slot", "model", *(("where",) if placed else ()), "speaks", "$/M in, out", "state"):
-        table.add_column(title, overflow="fold", no_wrap=title in ("slot", "model"))
+    titles = ("slot", "model", *(("where",) if placed else ()), "speaks", "$/M in, out", "state")
+    table = headed({title: "" if title in ("slot", "model") else "fold" for title in titles})
     for name, slot in slots.slots.items():
         prices = prices_of(slot)
         cost = "unknown" if prices is None else f"{prices.input_usd:g}, {prices.output_usd:g}"
@@ -76,30 +73,25 @@ def _draw(slots: Slots) -> None:
         speaks = ", ".join(wire.partition("-")[2] for wire in slot.wires)
         where = (visible(f"{slot.origin or 'here'}{slot.path}"),) if placed else ()
         table.add_row(Text(visible(name), "bold"), visible(slot.id), *where, speaks, cost, state)
-    screen.print(Rail(table, ""), width=width_of(screen))
-    lacking = {slot.needs_key: None for slot in slots.slots.values() if not slot.usable}
-    if lacking:
-        screen.print()
-        screen.print(Text(f"Keys that are missing: {', '.join(lacking)}", "yellow"), width=width_of(screen))
-    standing = [
-        f"{name} ({found.name})"
-        for name in STAND_INS
-        if name not in slots.slots and (found := slots.find(name)) is not None
-    ]
-    if standing:
-        screen.print()
-        screen.print(Text(f"Others stand in for: {', '.join(standing)}", "dim"), width=width_of(screen))
-    if slots.demo:
-        screen.print()
-        said = (
-            "No provider's key is set, so a built-in demonstration model answers. Set one, such as ANTHROPIC_API_KEY, "
-        )
-        screen.print(said + "or name a model: turnout models set simple ollama/llama3.2", width=width_of(screen))
+    screen.inset(table, "")
+    lacking = dict.fromkeys(slot.needs_key for slot in slots.slots.values() if not slot.usable)
+    others = {name: slots.find(name) for name in STAND_INS if name not in slots.slots}
+    standing = [f"{name} ({found.name})" for name, found in others.items() if found is not None]
+    demo = "No provider's key is set, so a built-in demonstration model answers. Set one, such as ANTHROPIC_API_KEY, "
+    demo += f"or name a model: {hint('models', 'set', 'simple', 'ollama/llama3.2')}"
+    for told, said, style in (
+        (lacking, f"Keys that are missing: {', '.join(lacking)}", "yellow"),
+        (standing, f"Others stand in for: {', '.join(standing)}", "dim"),
+        (slots.demo, demo, ""),
+    ):
+        if told:
+            screen.print()
+            screen.print(Text(said, style), width=screen.room)
 
 
 @app.command(name="test")
 def try_models(
-    slot: Annotated[str | None, Parameter(help="One slot; by default all.", show_default=False)] = None,
+    slot: Annotated[str | None, Parameter(help="One slot; by default all.")] = None,
     /,
     *,
     config: ConfigOption = None,
@@ -132,7 +124,7 @@ async def _test(models: Models, names: list[str]) -> int:
             well, said = await _said(models, name)
             bad += not well
             line = Text.assemble((f"{visible(name):<12}", "bold"), (visible(said), "" if well else "red"))
-            screen.print(line, soft_wrap=True)
+            screen.say(line)
     finally:
         await models.client.close()
     return 1 if bad else 0

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from cyclopts import App
-from rich import box
-from rich.table import Table
 from rich.text import Text
 
-from turnout.config.load import find, load_profile, read_chain, shipped
+from turnout.config.load import find, read_chain, shipped
+from turnout.runtime.load import load_profile
 
+from ..app import examples_of
 from ..draw.profile_page import page
-from ..draw.screen import console, glyphs_for, width_of, write_json
-from ..draw.shape import Rail
+from ..draw.screen import console, write_json
+from ..draw.shape import headed
 from ..option import DEFAULT_PROFILE, ConfigOption, JsonOption, ProfileArgument
-from ..table import examples_of
 
 app = App(name="profiles", help_epilogue=examples_of("profiles"))
 
@@ -38,17 +37,13 @@ def list_profiles(*, json: JsonOption = False) -> int:
     from turnout.config.check import layer_id
 
     screen = console()
-    arrow = f" {glyphs_for(screen).arrow} "
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim", show_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("name", style="bold", no_wrap=True)
-    table.add_column("routes", no_wrap=True)
-    table.add_column("layers")
-    table.add_column("description", ratio=1)
+    arrow = f" {screen.glyphs.arrow} "
+    table = headed({"name": "bold", "routes": "", "layers": "wrap", "description": "wrap"})
     for name, tree in trees.items():
         layers = [layer_id(entry) for entry in tree.get("layers", ())]
         routes = "\n".join(tree.get("routes", ()))
         table.add_row(Text(name), routes, arrow.join(layers), str(tree.get("description", "")), end_section=True)
-    screen.print(Rail(table, ""), width=width_of(screen))
+    screen.inset(table, "")
     return 0
 
 
@@ -64,14 +59,12 @@ def show(
 
     With --json: {"name", "hash", "file", "remarks", "profile"}, the last being everything it says.
     """
-    from turnout.models.embed import find_embedder
-
-    profile = load_profile(name, config=config, embedder=find_embedder())
+    profile = load_profile(name, config=config, local=True)
     if json:
         whole = {"name": profile.name, "hash": profile.hash, "file": str(find(name)), "remarks": profile.remarks}
         write_json({**whole, "profile": profile.resolved})
         return 0
 
     screen = console()
-    screen.print(page(profile, glyphs_for(screen)), width=width_of(screen))
+    screen.print(page(profile, screen.glyphs), width=screen.room)
     return 0

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sys
+from typing import Annotated
+
+from cyclopts import Parameter
 
 from turnout.core.decision import Decision
 from turnout.core.errors import TurnoutError
 
-from ..draw.screen import complain, console, glyphs_for, write_json
-from ..option import AskedByOption, DbOption, JsonOption, NoLogOption, TextArgument
+from ..draw.screen import complain, console, write_json
+from ..option import DbOption, JsonOption, TextArgument
 from ..question import Ask
 
 
@@ -18,15 +21,15 @@ def route(
     *,
     ask: Ask = Ask(),
     json: JsonOption = False,
-    tenant: AskedByOption = None,
-    no_log: NoLogOption = False,
+    tenant: Annotated[str | None, Parameter(help="Whose question it is, for the decision log.", metavar="NAME")] = None,
+    no_log: Annotated[bool, Parameter(help="Do not write the decision down.")] = False,
     db: DbOption = None,
 ) -> int:
     decision = ask.decide(text, tenant)
     try:
         _print(decision, json=json)
     finally:
-        # Whoever reads the answer may have read enough of it: the decision was made all the same.
+        # A reader may close the pipe early: the decision was made all the same.
         if not no_log:
             write_down(decision, db, ask.config)
     return 0
@@ -36,12 +39,12 @@ def _print(decision: Decision, *, json: bool) -> None:
     if json:
         write_json(decision.json())
     else:
-        from ..draw.render import summary
+        from ..draw.picture import summary
 
         screen = console()
-        for line in summary(decision, glyphs_for(screen)):
+        for line in summary(decision, screen.glyphs):
             screen.print(line, soft_wrap=not screen.is_terminal)
-    # The answer is out before the log is opened: nobody waits for a database.
+    # The answer is out before the log is opened: no one waits for a database.
     sys.stdout.flush()
 
 
@@ -52,9 +55,8 @@ def write_down(decision: Decision, db: str | None, config: str | None) -> None:
     try:
         if not store_settings(config).log_commands:
             return
+        from turnout.runtime.log import quiet
         from turnout.store import open_store
-
-        from ..stored import quiet
 
         quiet()
         with open_store(db, durability="batched", config=config) as store:

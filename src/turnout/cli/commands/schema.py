@@ -12,15 +12,12 @@ from turnout.config.schema import profile_schema
 from turnout.text.control import escape_json
 
 from ..draw.screen import console, visible, write_json
-from ..question import STDIN
+from ..option import STDIN
 
 
 def schema(
     *,
-    out: Annotated[
-        str,
-        Parameter(name=("--out", "-o"), help="Where it goes; `-` is stdout.", show_default=False, metavar="FILE"),
-    ] = STDIN,
+    out: Annotated[str, Parameter(name=("--out", "-o"), help="Where it goes; `-` is stdout.", metavar="FILE")] = STDIN,
 ) -> int:
     encoded = escape_json(json.dumps(profile_schema(), indent=2, ensure_ascii=False).encode())
     if out == STDIN:
@@ -28,6 +25,6 @@ def schema(
         return 0
     File(out).write_bytes(encoded + b"\n")
     screen = console()
-    screen.print(f"{visible(out)} is written. Make this the first line of a profile beside it:", soft_wrap=True)
-    screen.print(f"#:schema ./{visible(File(out).name)}", soft_wrap=True)
+    screen.say(f"{visible(out)} is written. Make this the first line of a profile beside it:")
+    screen.say(f"#:schema ./{visible(File(out).name)}")
     return 0

@@ -12,7 +12,7 @@ from cyclopts import Parameter, validators
 
 from turnout.core.errors import TurnoutError
 
-from ..option import ConfigOption, DbOption, StoreOptions
+from ..option import ConfigOption, DbOption, StoreOptions, hint
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -23,35 +23,24 @@ if TYPE_CHECKING:
 
 PORT = validators.Number(gte=0, lte=65_535)
 
-HostOption = Annotated[
-    str | None,
-    Parameter(name="--host", help="Where clients connect; by default this machine only.", metavar="ADDRESS"),
-]
-PortOption = Annotated[
-    int | None,
-    Parameter(name="--port", help="The port clients connect to; by default 8401.", metavar="N", validator=PORT),
-]
-AdminOption = Annotated[
-    int | None,
-    Parameter(
-        name="--admin-port", help="The port of health and metrics; by default 8402.", metavar="N", validator=PORT
-    ),
-]
-AutoOption = Annotated[
-    str | None,
-    Parameter(name=("--profile", "-p"), help="The profile that the model `auto` uses.", metavar="NAME"),
-]
-
 # What these settings are called where they can be changed.
 _OPTIONS = {"port": "--port", "admin_port": "--admin-port"}
 
 
 def serve(
     *,
-    host: HostOption = None,
-    port: PortOption = None,
-    admin_port: AdminOption = None,
-    profile: AutoOption = None,
+    host: Annotated[
+        str | None, Parameter(help="Where clients connect; by default this machine only.", metavar="ADDRESS")
+    ] = None,
+    port: Annotated[
+        int | None, Parameter(help="The port clients connect to; by default 8401.", metavar="N", validator=PORT)
+    ] = None,
+    admin_port: Annotated[
+        int | None, Parameter(help="The port of health and metrics; by default 8402.", metavar="N", validator=PORT)
+    ] = None,
+    profile: Annotated[
+        str | None, Parameter(name=("--profile", "-p"), help="The profile that the model `auto` uses.", metavar="NAME")
+    ] = None,
     db: DbOption = None,
     config: ConfigOption = None,
 ) -> int:
@@ -76,7 +65,7 @@ def serve(
         runtime = Runtime(store, profile=settings.profile, profiles=settings.profiles, config=config)
         server = Server(settings, runtime)
         _run(_try_ports(settings))
-        # What greeting takes is imported now: while it greets, a server answers nobody.
+        # What the greeting needs is imported now: while it is printed, the server answers no request.
         import rich.text  # noqa: F401
 
         from ..draw.screen import console
@@ -97,7 +86,7 @@ def _run(work: Coroutine[Any, Any, None]) -> None:
 
 
 async def _try_ports(settings: ServerSettings) -> None:
-    """Find out whether somebody else has a port while there is still somebody to be told in a sentence."""
+    """Find out whether a port is in use while this can still be said in a sentence."""
     loop = asyncio.get_running_loop()
     places = (("port", settings.host, settings.port), ("admin_port", settings.admin_host, settings.admin_port))
     for name, host, port in places:
@@ -143,8 +132,8 @@ def _welcome(server: Server, addresses: list[str], where: StoreOptions) -> None:
         *_to_try(server.settings, public, where, keyed=keyed),
     ]
     for line in lines:
-        screen.print(line, soft_wrap=True)
-    # Whoever reads this through a pipe waits for it, and the server says nothing more.
+        screen.say(line)
+    # A reader at the other end of a pipe waits for it, and the server says nothing more.
     sys.stdout.flush()
 
 
@@ -155,6 +144,7 @@ def _to_try(settings: ServerSettings, public: str, where: StoreOptions, *, keyed
     here = public.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
     key = "" if not keyed else " -H 'authorization: Bearer tno_…'"
     follow = where.hint("log", "--follow", *(("--all-tenants",) if keyed else ()))
+    any_key = f"a key from {hint('keys')}" if keyed else "any key"
     body = '{"model": "auto", "messages": [{"role": "user", "content": "What is 2+2?"}]}'
     lines = [
         "",
@@ -162,18 +152,14 @@ def _to_try(settings: ServerSettings, public: str, where: StoreOptions, *, keyed
         f"  curl -s {here}/v1/chat/completions{key} -H 'content-type: application/json' -d '{body}'",
         f'  curl -s {here}/v1/route{key} -d \'{{"text": "Prove it step by step"}}\'',
         f"  {follow}      every decision as it is made, in another terminal",
-        f"  OPENAI_BASE_URL={here}/v1   ANTHROPIC_BASE_URL={here}   any client, {_any_key(keyed)}, model `auto`",
+        f"  OPENAI_BASE_URL={here}/v1   ANTHROPIC_BASE_URL={here}   any client, {any_key}, model `auto`",
     ]
     if here != public and not settings.hosts:
         lines += ["", "Only requests to this machine's own names are taken: list others as hosts in [server]."]
     return [Text(line) for line in [*lines, "", "Ctrl+C stops it when what is running has ended; twice, at once."]]
 
 
-def _any_key(keyed: bool) -> str:
-    return "a key from turnout keys" if keyed else "any key"
-
-
 def _models(slots: Slots) -> str:
     if slots.demo:
-        return "the built-in demonstration model: no provider's key is set (see turnout models)"
+        return f"the built-in demonstration model: no provider's key is set (see {hint('models')})"
     return ", ".join(f"{name} {slot.id}" + ("" if slot.usable else " (no key)") for name, slot in slots.slots.items())

@@ -9,15 +9,15 @@ import msgspec
 from rich.table import Table
 from rich.text import Text
 
-from turnout.explain.explanation import Explanation
-from turnout.explain.logged import explain_logged
+from turnout.core.errors import TurnoutError
+from turnout.explain.explanation import Explanation, explain_logged
+from turnout.runtime.log import reading_log, records_with, row_form
 from turnout.store import BreachRow, Feedback, Logged, Outcome, Records
+from turnout.text.count import counted
 
-from ..draw.render import fact_table, picture
-from ..draw.screen import Glyphs, console, counted, glyphs_for, visible, width_of, write_json
-from ..draw.shape import Rail
-from ..option import AllTenantsOption, ConfigOption, DbOption, DecisionArgument, JsonOption, TenantOption
-from ..stored import clock, dollars, reading_log, records_with, row_form, unread
+from ..draw.picture import fact_table, picture
+from ..draw.screen import Glyphs, clock, console, dollars, quoted, unread, visible, write_json
+from ..option import AllTenantsOption, DecisionArgument, JsonOption, TenantOptions
 
 
 class Story(NamedTuple):
@@ -45,22 +45,23 @@ def show(
     /,
     *,
     json: JsonOption = False,
-    tenant: TenantOption = "",
     all_tenants: AllTenantsOption = False,
-    db: DbOption = None,
-    config: ConfigOption = None,
+    where: TenantOptions = TenantOptions(),
 ) -> int:
-    with reading_log(db, config) as store:
-        story = tell(records_with(store, tenant, ident, all_tenants=all_tenants), ident)
+    with reading_log(where) as store:
+        if all_tenants and where.tenant:
+            raise TurnoutError("--all-tenants leaves nothing to choose: leave out --tenant")
+        tenant = store.all_records().get(ident).tenant if all_tenants else where.tenant
+        story = tell(records_with(store, ident, tenant), ident)
     if json:
-        write_json(msgspec.json.encode(story.form()))
+        write_json(story.form())
         return 0
     screen = console()
-    glyphs, width = glyphs_for(screen), width_of(screen)
+    glyphs, width = screen.glyphs, screen.room
     screen.print(picture(story.decision, glyphs, width), width=width)
     if not story.decision.parts:  # the picture of parts ends with an empty line
         screen.print()
-    screen.print(Rail(aftermath(story, glyphs), "  "), width=width)
+    screen.inset(aftermath(story, glyphs))
     return 0
 
 
@@ -137,8 +138,7 @@ def _said(word: Feedback, glyphs: Glyphs) -> Text:
     verdict = f"should be {visible(word.should_be)}" if word.should_be is not None else word.verdict
     text = Text.assemble((verdict, "bold green" if word.verdict == "right" else "bold yellow"))
     if word.note:
-        opening, closing = glyphs.quotes
-        text.append(f"  {opening}{visible(word.note)}{closing}")
+        text.append(f"  {quoted(word.note, glyphs)}")
     text.append(f"  by {visible(word.by)}, {clock(word.created_ms)}", "dim")
     return text
 

@@ -4,159 +4,147 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path as File
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 from cyclopts import Parameter
+from rich.text import Text
 
 from turnout.config.learning import learn_settings
 from turnout.config.load import load_profile
-from turnout.core.errors import LearnError, QueryError
+from turnout.core.errors import QueryError
 from turnout.core.profile import Profile
+from turnout.runtime.load import EmbedderChoice, choose_embedder
+from turnout.runtime.log import reading_log
 from turnout.text.control import escape_json
+from turnout.text.count import counted
 
-from ..draw.screen import console, counted, glyphs_for, visible, write_json
-from ..labelled import read_share
-from ..option import DEFAULT_PROFILE, ConfigOption, DbOption, JsonOption, ProfileOption, SinceOption, UntilOption, hint
-from ..question import STDIN
-from ..stored import reading_log, span_of
+from ..draw.screen import console, visible, write_json
+from ..draw.shape import Screen, columns
+from ..labelled import AcceptOption, LayerOption, needing_learn, read_share
+from ..option import (
+    DEFAULT_PROFILE,
+    STDIN,
+    JsonOption,
+    ProfileOption,
+    StoreOptions,
+    TimeOptions,
+    hint,
+)
 from ..stream import phases, writing
-from .promote import AcceptOption, LayerOption, needing_learn
+from .student import let_serve, print_promotion, promotion_form
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
-    from turnout.core.embed import Embeds
     from turnout.learn.poison.screen import QuarantinedRow
     from turnout.learn.train import Training, TrainingReport
 
-Embedder = Literal["auto", "none", "minilm", "remote"]
 # Less than a hundredth says nothing; more than half is missed in learning.
 LEAST_HELD, MOST_HELD = 0.01, 0.5
 # Rows that were set aside, listed on the screen; --quarantine writes all of them.
 LISTED = 5
 
 
+@Parameter(name="*")
+@dataclass(frozen=True)
+class AimOptions:
+    """What the thresholds of a gain layer are to serve, as it stands on the command line."""
+
+    keep_quality: Annotated[
+        str | None, Parameter(metavar="SHARE", help="With --outcomes: the cheapest that keeps this much (95%).")
+    ] = None
+    budget: Annotated[
+        str | None, Parameter(metavar="SHARE", help="With --outcomes: the best for this share of the extra cost.")
+    ] = None
+    max_cost: Annotated[
+        str | None, Parameter(metavar="AMOUNT", help="With --outcomes: the best for this mean cost an answer.")
+    ] = None
+
+
 def train(
     *files: Annotated[
-        str,
-        Parameter(name="FILE", help="Labelled questions: JSONL, CSV or Parquet, or what turnout export wrote."),
+        str, Parameter(name="FILE", help="Labelled questions: JSONL, CSV or Parquet, or what turnout export wrote.")
     ],
     profile: ProfileOption = DEFAULT_PROFILE,
     layer: LayerOption = None,
-    from_log: Annotated[
-        bool,
-        Parameter(name="--from-log", negative=(), show_default=False, help="Learn from the decision log as well."),
-    ] = False,
-    since: SinceOption = None,
-    until: UntilOption = None,
-    tenant: Annotated[
-        str | None,
-        Parameter(name="--tenant", metavar="NAME", help="Only this tenant's log; by default all."),
-    ] = None,
+    from_log: Annotated[bool, Parameter(help="Learn from the decision log as well.")] = False,
+    when: TimeOptions = TimeOptions(),
+    tenant: Annotated[str | None, Parameter(metavar="NAME", help="Only this tenant's log; by default all.")] = None,
     seeds: Annotated[
         bool,
         Parameter(
-            name="--seeds", negative="--no-seeds", help="Learn from the examples that come with the profile as well."
+            negative="--no-seeds", help="Learn from the examples that come with the profile as well.", show_default=True
         ),
     ] = True,
     outcomes: Annotated[
-        str | None,
-        Parameter(name="--outcomes", metavar="FILE", help="Which model answered right: trains a gain layer instead."),
+        str | None, Parameter(metavar="FILE", help="Which model answered right: trains a gain layer instead.")
     ] = None,
-    keep_quality: Annotated[
-        str | None,
-        Parameter(
-            name="--keep-quality", metavar="SHARE", help="With --outcomes: the cheapest that keeps this much (95%)."
-        ),
-    ] = None,
-    budget: Annotated[
-        str | None,
-        Parameter(name="--budget", metavar="SHARE", help="With --outcomes: the best for this share of the extra cost."),
-    ] = None,
-    max_cost: Annotated[
-        str | None,
-        Parameter(name="--max-cost", metavar="AMOUNT", help="With --outcomes: the best for this mean cost an answer."),
-    ] = None,
+    aim: AimOptions = AimOptions(),
     embedder: Annotated[
-        Embedder,
+        EmbedderChoice,
         Parameter(
-            name="--embedder",
             help="Sentence vectors beside n-grams: where installed, never, of MiniLM, or of the slot embedder.",
+            show_default=True,
         ),
     ] = "auto",
     seed: Annotated[
-        int, Parameter(name="--seed", metavar="N", help="Divides the rows; keep it from one training to the next.")
+        int, Parameter(metavar="N", help="Divides the rows; keep it from one training to the next.", show_default=True)
     ] = 0,
     held_out: Annotated[
-        str, Parameter(name="--hold-out", metavar="SHARE", help="How much is kept back to judge by.")
+        str, Parameter(name="--hold-out", metavar="SHARE", help="How much is kept back to judge by.", show_default=True)
     ] = "20%",
     by_session: Annotated[
-        bool,
-        Parameter(
-            name="--by-session",
-            negative=(),
-            show_default=False,
-            help="Keep the rows of a session together: all learnt, or all held out.",
-        ),
+        bool, Parameter(help="Keep the rows of a session together: all learnt, or all held out.")
     ] = False,
     accept: AcceptOption = (),
     quarantine: Annotated[
-        str | None,
-        Parameter(name="--quarantine", metavar="FILE", help="Write the rows that were set aside, and why."),
+        str | None, Parameter(metavar="FILE", help="Write the rows that were set aside, and why.")
     ] = None,
     out: Annotated[
-        str | None,
-        Parameter(name=("--out", "-o"), metavar="FOLDER", help="Write it there instead of onto the shelf."),
+        str | None, Parameter(name=("--out", "-o"), metavar="FOLDER", help="Write it there instead of onto the shelf.")
     ] = None,
     promote: Annotated[
         bool,
-        Parameter(name="--promote", help="Let it serve at once, if it passes every check of turnout student promote."),
+        Parameter(help="Let it serve at once, if it passes every check of turnout student promote."),
     ] = False,
     if_due: Annotated[
         bool,
-        Parameter(
-            name="--if-due",
-            negative=(),
-            show_default=False,
-            help="Only if the log has enough that is new since the last training, or its traffic has drifted.",
-        ),
+        Parameter(help="Only if the log has enough that is new since the last training, or its traffic has drifted."),
     ] = False,
     json: JsonOption = False,
-    db: DbOption = None,
-    config: ConfigOption = None,
+    where: StoreOptions = StoreOptions(),
 ) -> int:
+    config = where.config
     if promote and out is not None:
         raise QueryError("--promote is for a student on the shelf: leave out --out, or promote it later")
     if STDIN in files:
         raise QueryError("examples are read more than once: write what you pipe in into a file, and name that")
     loaded = load_profile(profile, config=config)
-    vectors = _embedder(embedder, config)
+    vectors = choose_embedder(embedder, config)
     if outcomes is not None:
         if files or from_log:
             raise QueryError("--outcomes trains from that file alone: leave out other files and --from-log")
-        from .train_outcome import Aimed, train_from_outcomes
+        from .train_outcome import train_from_outcomes
 
-        aimed = Aimed(keep_quality, budget, max_cost)
         return train_from_outcomes(
-            loaded, profile, outcomes, layer, vectors, seed, out, aimed, promote=promote, json=json, config=config
+            loaded, profile, outcomes, layer, vectors, seed, out, aim, promote=promote, json=json, config=config
         )
-    if keep_quality is not None or budget is not None or max_cost is not None:
+    if aim != AimOptions():
         raise QueryError("--keep-quality, --budget and --max-cost are aims of --outcomes FILE: name one")
-    with needing_learn():
+    with needing_learn(profile):
         from turnout.learn.dataset import gather, read_for, read_logs
         from turnout.learn.train import find_student
         from turnout.learn.train import train as fit
     own = find_student(loaded, layer)  # before anything is read
-    if if_due and not _is_due(loaded, own, json, db, config):
+    if if_due and not _is_due(loaded, own, where, json=json):
         return 0
     settings = learn_settings(config)
     examples = read_for(loaded, files, seeds=seeds)
     if from_log:
-        with reading_log(db, config) as store:
-            examples = gather(examples, read_logs(store, loaded, tenant=tenant, span=span_of(since, until)))
-    elif since is not None or until is not None or tenant is not None:
+        with reading_log(where) as store:
+            examples = gather(examples, read_logs(store, loaded, tenant=tenant, span=when.span()))
+    elif when != TimeOptions() or tenant is not None:
         raise QueryError("--since, --until and --tenant choose from the log: say --from-log as well")
     with phases() as say:
         training = fit(
@@ -183,63 +171,31 @@ def train(
     by_itself = settings.auto_promote and out is None
     if not promote and not by_itself:
         return 0
-    from .promote import promote as let_serve
-
-    if not json:
+    why = "turnout train --promote" if promote else "auto_promote"
+    held = let_serve(profile, training.manifest.digest, training.report.layer, config, accept=accept, why=why)
+    if json:
+        write_json(promotion_form(held))
+    else:
         console().print()
-    code = let_serve(
-        training.manifest.digest,
-        profile=profile,
-        layer=training.report.layer,
-        accept=accept,
-        why="turnout train --promote" if promote else "auto_promote",
-        json=json,
-        config=config,
-    )
-    # Nobody asked for it to serve: that it does not is no failure of the training.
-    return code if promote else 0
+        print_promotion(held, profile, asked=True)
+    # It was not asked to serve: that it does not is no failure of the training.
+    return 0 if held.promoted or not promote else 1
 
 
 # --- whether, and what from
 
 
-def _is_due(profile: Profile, layer: str, json: bool, db: str | None, config: str | None) -> bool:
+def _is_due(profile: Profile, layer: str, where: StoreOptions, *, json: bool) -> bool:
     """Whether training is due, which is said either way."""
     from turnout.learn.drift import is_due
 
-    with reading_log(db, config) as store:
-        found = is_due(store, profile.name, learn_settings(config), layer=layer)
+    with reading_log(where) as store:
+        found = is_due(store, profile.name, learn_settings(where.config), layer=layer)
     if json and not found:
-        write_json(msgspec.json.encode(found))
+        write_json(found)
     elif not json:
-        console().print(f"{'due' if found else 'not due'}: {visible(str(found))}", soft_wrap=True)
+        console().say(f"{('due' if found else 'not due')}: {visible(str(found))}")
     return found.due
-
-
-def _embedder(choice: Embedder, config: str | None) -> Embeds | None:
-    if choice == "none":
-        return None
-    if choice == "remote":
-        return _remote_embedder(config)
-    from turnout.models.embed import find_embedder
-
-    found = find_embedder()
-    if found is None and choice == "minilm":
-        raise LearnError("no embedder is installed here: turnout-build-minilm, or --embedder none")
-    return found
-
-
-def _remote_embedder(config: str | None) -> Embeds:
-    try:
-        from turnout.models.remote import remote_embedder
-    except ImportError as error:
-        raise LearnError(f"asking a server for vectors needs {error.name}: pip install 'turnout[serve]'") from None
-    from turnout.models.slot import load_slots
-
-    found = remote_embedder(load_slots(config))
-    if found is None:
-        raise LearnError("no server makes vectors: turnout models set embedder PROVIDER/MODEL, or --embedder minilm")
-    return found
 
 
 def _kept_back(said: str) -> float:
@@ -255,61 +211,46 @@ def _kept_back(said: str) -> float:
 def _write_quarantine(out: str, aside: Sequence[QuarantinedRow]) -> None:
     with writing(out) as file:
         for one in aside:
-            row = {
-                "text": one.row.text,
-                "label": one.row.label,
-                "label_by": one.row.by,
-                "human_by": one.row.who or None,
-            }
-            row |= {"session": one.row.session, "tenant": one.row.tenant or None, "code": one.code}
-            line = msgspec.json.encode(row | {"reason": one.reason, "from": one.row.where})
+            row = one.row
+            form = {"text": row.text, "label": row.label, "label_by": row.by, "human_by": row.who or None}
+            form |= {"session": row.session, "tenant": row.tenant or None, "code": one.code}
+            line = msgspec.json.encode(form | {"reason": one.reason, "from": row.where})
             file.write(escape_json(line) + b"\n")
 
 
-def _form(training: Training) -> bytes:
-    form = msgspec.to_builtins(training.report)
+def _form(training: Training) -> dict[str, object]:
+    form: dict[str, object] = msgspec.to_builtins(training.report)
     form["triggers"] = [msgspec.to_builtins(one) | {"rows": len(one.rows)} for one in training.noted.screened.triggers]
     form["set_aside"] = Counter(one.code for one in training.noted.screened.quarantined)
-    return msgspec.json.encode(form)
+    return form
 
 
-def print_head(screen: Console, profile: str, layer: str, embedder: str | None, said: str) -> None:
+def print_head(screen: Screen, profile: str, layer: str, embedder: str | None, said: str) -> None:
     """What was trained, with what, and one line more."""
-    from rich.text import Text
-
     heads = f"n-grams and {embedder}" if embedder else "n-grams"
-    head = Text.assemble((visible(profile), "bold"), f" {glyphs_for(screen).dot} {visible(layer)}  {heads}")
-    screen.print(head, soft_wrap=True)
-    screen.print(said, soft_wrap=True)
+    screen.say((visible(profile), "bold"), f" {screen.glyphs.dot} {visible(layer)}  {heads}")
+    screen.say(said)
 
 
-def print_figures(screen: Console, rows: Iterable[tuple[str, str, str]]) -> None:
+def print_figures(screen: Screen, rows: Iterable[tuple[str, str, str]]) -> None:
     """What each figure is called, what it is and what it means."""
-    from rich.table import Table
-
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="dim")
-    grid.add_column(justify="right")
-    grid.add_column(style="dim")
+    grid = columns("dim", "right", "dim wrap")
     for row in rows:
         grid.add_row(*map(visible, row))
     screen.print(grid)
 
 
 def _print(report: TrainingReport, aside: Sequence[QuarantinedRow], quarantine: str | None) -> None:
-    from rich.table import Table
 
     screen = console()
     who = ", ".join(f"{count:,} by {name}" for name, count in report.by.items())
     said = f"{counted(report.learnt, 'row')} learnt, {report.held:,} held out ({who})"
     print_head(screen, report.profile, report.layer, report.embedder, said)
     for remark in report.remarks:
-        screen.print(f"  {visible(remark)}", style="dim", soft_wrap=True)
+        screen.say((f"  {visible(remark)}", "dim"))
     screen.print()
-    table = Table(box=None, padding=(0, 2), pad_edge=False)
-    table.add_column("label")
-    for head in ("learnt", "held out", "precision", "recall"):
-        table.add_column(head, justify="right")
+    table = columns("fold", "right", "right", "right", "right")
+    table.add_row(*(Text(head, "bold") for head in ("label", "learnt", "held out", "precision", "recall")))
     for row in report.labels:
         shares = (_share(row.precision), _share(row.recall))
         table.add_row(visible(row.label), f"{row.learnt:,}", f"{row.held:,}", *shares)
@@ -319,7 +260,7 @@ def _print(report: TrainingReport, aside: Sequence[QuarantinedRow], quarantine: 
     if aside:
         _print_aside(screen, aside, quarantine)
     screen.print()
-    screen.print(f"{report.digest} in {visible(report.folder)}", soft_wrap=True)
+    screen.say(f"{report.digest} in {visible(report.folder)}")
 
 
 def _share(value: float | None) -> str:
@@ -339,16 +280,16 @@ def _figures(report: TrainingReport) -> Iterator[tuple[str, str, str]]:
             yield name, f"{value:.1%}", meaning
 
 
-def _print_aside(screen: Console, aside: Sequence[QuarantinedRow], quarantine: str | None) -> None:
+def _print_aside(screen: Screen, aside: Sequence[QuarantinedRow], quarantine: str | None) -> None:
     screen.print()
-    screen.print(f"{counted(len(aside), 'row')} set aside, not learnt from:", style="yellow")
+    screen.say((f"{counted(len(aside), 'row')} set aside, not learnt from:", "yellow"))
     for reason, count in Counter(one.reason for one in aside).most_common(LISTED):
-        screen.print(f"  {count:,}: {visible(reason)}", soft_wrap=True)
+        screen.say(f"  {count:,}: {visible(reason)}")
     more = len({one.reason for one in aside}) - LISTED
     if more > 0:
-        screen.print(f"  and {counted(more, 'reason')} more", style="dim")
+        screen.say((f"  and {counted(more, 'reason')} more", "dim"))
     where = f"They are in {visible(quarantine)}" if quarantine else "--quarantine FILE writes them"
-    screen.print(f"{where}; --accept WORD lets in a word you know.", style="dim", soft_wrap=True)
+    screen.say((f"{where}; --accept WORD lets in a word you know.", "dim"))
 
 
 def _print_next(report: TrainingReport, profile: str, *, on_shelf: bool) -> None:
@@ -359,7 +300,6 @@ def _print_next(report: TrainingReport, profile: str, *, on_shelf: bool) -> None
     elif report.champion is None:
         said = f"No student serves yet: {promote} checks this one and lets it serve."
     else:
-        compare = f"{promote} compares the two and lets the better one serve"
-        said = f"{report.champion} still serves: {compare}."
-    screen.print(said, soft_wrap=True)
-    screen.print(f"{hint('evaluate', 'FILE', '-p', profile)} judges by other questions.", style="dim", soft_wrap=True)
+        said = f"{report.champion} still serves: {promote} compares the two and lets the better one serve."
+    screen.say(said)
+    screen.say((f"{hint('evaluate', 'FILE', '-p', profile)} judges by other questions.", "dim"))

@@ -3,33 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path as File
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from turnout.core.profile import Profile
 
 from ..draw.screen import console, visible, write_json
-from ..labelled import read_number
+from ..labelled import needing_learn, read_number
 from ..option import hint
 from ..stream import phases
-from .promote import form as promotion_form
-from .promote import hold, needing_learn, print_promotion
-from .train import print_figures, print_head
+from .student import let_serve, print_promotion, promotion_form
+from .train import AimOptions, print_figures, print_head
 
 if TYPE_CHECKING:
     from turnout.core.embed import Embeds
     from turnout.learn.gain import GainTraining
     from turnout.learn.promote import Promotion
-
-
-class Aimed(NamedTuple):
-    """What the thresholds are to serve, as it stands on the command line."""
-
-    keep_quality: str | None = None
-    budget: str | None = None
-    max_cost: str | None = None
 
 
 def train_from_outcomes(
@@ -40,7 +32,7 @@ def train_from_outcomes(
     embedder: Embeds | None,
     seed: int,
     out: str | None,
-    aimed: Aimed,
+    options: AimOptions,
     *,
     promote: bool,
     json: bool,
@@ -48,10 +40,10 @@ def train_from_outcomes(
 ) -> int:
     """Train, and let it serve if that was asked for and every check of `turnout student promote` says it may; `name`
     is the profile as it stands on the command line."""
-    with needing_learn():
+    with needing_learn(name):
         from turnout.learn.frontier import aim_for
         from turnout.learn.gain import train_gains
-    said = {name: text for name, text in aimed._asdict().items() if text is not None}
+    said = {name: text for name, text in asdict(options).items() if text is not None}
     aim = aim_for(**{name: read_number(text, f"--{name.replace('_', '-')}") for name, text in said.items()})
     with phases() as say:
         found = train_gains(
@@ -66,18 +58,18 @@ def train_from_outcomes(
         )
     held: Promotion | None = None
     if promote:
-        layer, why = found.manifest.layer, "turnout train --promote"
-        held = hold(name, found.manifest.digest, layer=layer, config=config, why=why)
+        manifest = found.manifest
+        held = let_serve(name, manifest.digest, manifest.layer, config, why="turnout train --promote")
     serves = held is not None and held.promoted
     if json:
         form = msgspec.to_builtins(found.manifest) | {"folder": str(found.folder), "remarks": found.fitted.remarks}
         report = {"promotion": promotion_form(held)} if held is not None else {}
-        write_json(msgspec.json.encode(form | {"serves": serves} | report))
+        write_json(form | {"serves": serves} | report)
     else:
         _print(found)
         if held is not None:
             console().print()
-            print_promotion(console(), held, name, asked=True)
+            print_promotion(held, name, asked=True)
         else:
             _print_next(found, name, on_shelf=out is None)
     return 0 if serves or not promote else 1
@@ -88,11 +80,11 @@ def _print(found: GainTraining) -> None:
     embedder = manifest.embedder.name if manifest.embedder is not None else None
     print_head(screen, manifest.profile, manifest.layer, embedder, f"Aim: {manifest.aim}")
     for said in found.fitted.remarks:
-        screen.print(f"  {visible(said)}", style="dim", soft_wrap=True)
+        screen.say((f"  {visible(said)}", "dim"))
     screen.print()
     print_figures(screen, figures(manifest.tiers, found.manifest.metrics))
     screen.print()
-    screen.print(f"{manifest.digest} in {visible(str(found.folder))}", soft_wrap=True)
+    screen.say(f"{manifest.digest} in {visible(str(found.folder))}")
 
 
 def _print_next(found: GainTraining, name: str, *, on_shelf: bool) -> None:
@@ -101,7 +93,7 @@ def _print_next(found: GainTraining, name: str, *, on_shelf: bool) -> None:
         said = f"It does not serve yet: {promote} checks it and lets it serve."
     else:
         said = "Nothing serves it: without --out it is a candidate, and --promote lets it serve."
-    console().print(said, soft_wrap=True)
+    console().say(said)
 
 
 def figures(tiers: Sequence[str], metrics: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from pathlib import Path as File
 from typing import TYPE_CHECKING, Annotated
 
-import msgspec
 from cyclopts import Parameter
 
 from turnout.config.load import load_profile
-from turnout.core.errors import QueryError
+from turnout.text.count import counted
 
-from ..draw.screen import console, counted, glyphs_for, visible, write_json
+from ..draw.screen import console, visible, write_json
+from ..draw.shape import columns
+from ..labelled import NOT_WRITTEN, HeirOption, check_files, needing_learn
 from ..option import DEFAULT_PROFILE, ConfigOption, JsonOption, ProfileOption, hint
 from ..stream import progressing
-from .promote import needing_learn
 
 if TYPE_CHECKING:
     from turnout.learn.tune import Tuning
@@ -31,97 +31,72 @@ def tune(
     *,
     profile: ProfileOption = DEFAULT_PROFILE,
     layer: Annotated[
-        str | None,
-        Parameter(name="--layer", metavar="ID", help="The signals layer; needed only where there are several."),
+        str | None, Parameter(metavar="ID", help="The signals layer; needed only where there are several.")
     ] = None,
-    out: Annotated[
-        str | None,
-        Parameter(name=("--out", "-o"), metavar="FILE", help="Write a profile that extends the old one."),
-    ] = None,
-    seed: Annotated[int, Parameter(name="--seed", metavar="N", help="Divides the questions into folds.")] = 0,
+    out: HeirOption = None,
+    seed: Annotated[int, Parameter(metavar="N", help="Divides the questions into folds.", show_default=True)] = 0,
     force: Annotated[
-        bool,
-        Parameter(
-            name="--force",
-            negative=(),
-            show_default=False,
-            help="Write although it is not shown to be better, and over a file that is there.",
-        ),
+        bool, Parameter(help="Write although it is not shown to be better, and over a file that is there.")
     ] = False,
     json: JsonOption = False,
     config: ConfigOption = None,
 ) -> int:
     loaded = load_profile(profile, config=config)
-    if out is not None and File(out).exists() and not force:
-        raise QueryError(f"{out} would be overwritten: choose another name, or say --force")
-    with needing_learn():
+    check_files(None, out, force=force)
+    with needing_learn(profile):
         from turnout.learn.tune import tune_file
     target = File(out) if out is not None else None
     with progressing("folds") as progress:
         found = tune_file(loaded, profile, source, layer=layer, seed=seed, out=target, force=force, progress=progress)
     report = found.report
     if json:
+        same = ("rows", "silent", "before", "before_bounds", "after", "after_bounds", "is_better")
         form = {
             "profile": loaded.name,
             "layer": found.layer,
-            "rows": report.rows,
-            "silent": report.silent,
-            "before": report.before,
-            "before_bounds": report.before_bounds,
-            "after": report.after,
-            "after_bounds": report.after_bounds,
+            **{name: getattr(report, name) for name in same},
             "better_by_at_least": report.paired.floor,
-            "is_better": report.is_better,
             "strength": None if report.strength == float("inf") else report.strength,
             "seed": seed,
             "data_hash": found.data_hash,
             "moved": found.moved,
             "written": str(found.written) if found.written else None,
         }
-        write_json(msgspec.json.encode(form))
+        write_json(form)
     else:
         _print(loaded.name, found, asked=out)
     return 0 if report.is_better or found.written is not None else 1
 
 
 def _print(name: str, found: Tuning, *, asked: str | None) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    report, moved, written = found.report, found.moved, found.written
+    report, moved, paired = found.report, found.moved, found.report.paired
     screen = console()
-    glyphs = glyphs_for(screen)
-    head = f"  {counted(report.rows, 'question')} with a signal, {report.silent:,} without"
-    screen.print(Text.assemble((visible(name), "bold"), f" {glyphs.dot} {visible(found.layer)}{head}"))
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="dim")
-    grid.add_column(justify="right")
-    grid.add_column(style="dim")
+    glyphs = screen.glyphs
+    rows = f"  {counted(report.rows, 'question')} with a signal, {report.silent:,} without"
+    screen.say((visible(name), "bold"), f" {glyphs.dot} {visible(found.layer)}{rows}")
+    grid = columns("dim", "right", "dim")
     for what, share, (low, high) in (
         ("before", report.before, report.before_bounds),
         ("after, on questions it has not seen", report.after, report.after_bounds),
     ):
         grid.add_row(what, f"{share:.1%}", f"95 %: {low:.1%} to {high:.1%}")
-    paired = report.paired
     grid.add_row("difference", f"{paired.difference:+.1%}", f"{paired.wins} won, {paired.losses} lost")
     screen.print(grid)
     if moved:
-        table = Table.grid(padding=(0, 2))
-        table.add_column(no_wrap=True)
-        table.add_column(justify="right")
+        table = columns("cyan", "right")
         for key, (was, now) in list(moved.items())[:LISTED]:
-            table.add_row(Text(visible(key), "cyan"), f"{was:.4g} {glyphs.arrow} {now:.4g}")
+            table.add_row(visible(key), f"{was:.4g} {glyphs.arrow} {now:.4g}")
         screen.print(table)
         if len(moved) > LISTED:
-            screen.print(Text(f"and {len(moved) - LISTED} more", "dim"))
+            screen.say((f"and {len(moved) - LISTED} more", "dim"))
     if report.is_better:
-        screen.print(Text(f"better by at least {paired.floor:.1%}, but for one chance in twenty", "green"))
+        screen.say((f"better by at least {paired.floor:.1%}, but for one chance in twenty", "green"))
     else:
         said = f"not shown to be better (at least {paired.floor:+.1%}): more labels, or --force writes it all the same"
-        screen.print(Text(said, "yellow"))
-    if written is not None:
-        screen.print(Text(f"next: {hint('check', str(written), '--cases')}", "dim"), soft_wrap=True)
+        screen.say((said, "yellow"))
+    if found.written is not None:
+        screen.say((f"next: {hint('check', str(found.written), '--cases')}", "dim"))
     elif asked is not None:
-        screen.print(Text(f"{visible(asked)} was not written", "bold yellow"), soft_wrap=True)
+        screen.say((f"{visible(asked)} was not written", "bold yellow"))
     else:
-        screen.print(Text("--out FILE.toml writes them as a profile that extends this one", "dim"), soft_wrap=True)
+        screen.say((NOT_WRITTEN, "dim"))

@@ -7,16 +7,17 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from turnout.core.profile import Profile
+from turnout.explain.explanation import spell
+from turnout.runtime.diff import Diff, DiffRow, Pair, ranked
+from turnout.text.count import counted
 
-from ..compare import Comparison, Pair, RouteChange, ranked
-from .outcome import spell, style_of
-from .screen import Glyphs, counted, glyphs_for, quoted, say, visible, width_of
-from .shape import Rail, bar, columns
+from .screen import Glyphs, quoted, say, visible
+from .shape import Screen, bar, columns, style_of
 
 # How much of a long question is quoted.
 QUOTED = 160
@@ -24,15 +25,15 @@ QUOTED = 160
 BAR = 20
 
 
-def draw_comparison(
-    screen: Console,
+def draw_diff(
+    screen: Screen,
     old: Profile | None,
     new: Profile,
-    found: Comparison,
+    found: Diff,
     policies: Mapping[str, Mapping[str, tuple[Any, Any]]],
 ) -> None:
     """Of two profiles; without an old one, of what was recorded and what is decided now."""
-    glyphs = glyphs_for(screen)
+    glyphs = screen.glyphs
     heads = [Text.assemble((one.name, "bold"), (f" {one.hash}", "dim")) for one in (old, new) if one is not None]
     screen.print(Text(f" {glyphs.arrow} ").join(heads))
     if old is None:
@@ -41,24 +42,24 @@ def draw_comparison(
     # "0 of 0" would sound as if all were well.
     if (old is not None or found.hashes) and (found.decided or not found.errors):
         said = f"{found.changed:,} of {counted(found.decided, 'question')} get another route{now}, {found.share:.1%}"
-        screen.print(Text(said, "bold yellow" if found.changed else "bold green"))
+        screen.say((said, "bold yellow" if found.changed else "bold green"))
     if _moved(found.routes) or _moved(found.outcomes):
-        screen.print(Rail(_counts(found, glyphs), "  "), width=width_of(screen))
+        screen.inset(_counts(found, glyphs))
     list_changes(screen, found.changes, found.changed)
     for reason, count in found.skipped.items():
-        screen.print(Text(f"{counted(count, 'row')} {reason}", "yellow"))
+        screen.say((f"{counted(count, 'row')} {reason}", "yellow"))
     if found.errors:
-        screen.print(Text(f"{found.errors:,} of {counted(found.rows, 'row')} could not be read, such as", "bold red"))
+        screen.say((f"{found.errors:,} of {counted(found.rows, 'row')} could not be read, such as", "bold red"))
         for message in found.messages:
-            screen.print(Rail(Text(visible(message)), "  "))
+            screen.inset(Text(visible(message)))
     for route, fields in policies.items():
         told = "; ".join(
             f"{name} {_say(was, glyphs)} {glyphs.arrow} {_say(now, glyphs)}" for name, (was, now) in fields.items()
         )
-        screen.print(Text.assemble(("policy ", "dim"), (visible(route), "bold"), f"  {told}"))
+        screen.say(("policy ", "dim"), (visible(route), "bold"), f"  {told}")
 
 
-def _draw_replay(screen: Console, found: Comparison) -> None:
+def _draw_replay(screen: Screen, found: Diff) -> None:
     """Decisions of this very profile, which must come out the same again; then whose the others are."""
     if found.replayed:
         same = f"{counted(found.replayed, 'decision')} of this profile, all the same again"
@@ -66,27 +67,27 @@ def _draw_replay(screen: Console, found: Comparison) -> None:
         screen.print(Text(broken, "bold red") if found.differing else Text(same, "bold green"))
         list_changes(screen, found.differences, found.differing)
     if found.hashes:
-        screen.print(Text(f"decided by another profile: {', '.join(sorted(found.hashes))}", "dim"))
+        screen.say((f"decided by another profile: {', '.join(sorted(found.hashes))}", "dim"))
     elif not found.replayed:
-        screen.print(Text("no decisions to compare with", "yellow"))
+        screen.say(("no decisions to compare with", "yellow"))
 
 
-def list_changes(screen: Console, changes: list[RouteChange], total: int) -> None:
+def list_changes(screen: Screen, changes: list[DiffRow], total: int) -> None:
     """The questions with both decisions, and how many are not listed."""
-    glyphs, width = glyphs_for(screen), width_of(screen)
+    glyphs = screen.glyphs
     for change in changes:
         screen.print()
-        screen.print(Rail(_question(change, glyphs), "  "), width=width)
-        screen.print(Rail(_sides(change), "    "), width=width)
+        screen.inset(_question(change, glyphs))
+        screen.inset(_sides(change), "    ")
     if total > len(changes):
-        screen.print(Text(f"\n  and {total - len(changes):,} more (--limit lists them)", "dim"))
+        screen.say((f"\n  and {total - len(changes):,} more (--limit lists them)", "dim"))
 
 
 def _moved(pairs: Counter[Pair]) -> list[tuple[Pair, int]]:
     return [(pair, count) for pair, count in ranked(pairs) if pair[0] != pair[1]]
 
 
-def _counts(found: Comparison, glyphs: Glyphs) -> Table:
+def _counts(found: Diff, glyphs: Glyphs) -> Table:
     grid = columns("", "", "right", "right", "wrap")
     for title, pairs in (("routes", found.routes), ("outcomes", found.outcomes)):
         for number, (pair, count) in enumerate(_moved(pairs)):
@@ -101,12 +102,12 @@ def _counts(found: Comparison, glyphs: Glyphs) -> Table:
     return grid
 
 
-def _question(change: RouteChange, glyphs: Glyphs) -> Text:
+def _question(change: DiffRow, glyphs: Glyphs) -> Text:
     ident = "" if change.id is None else f"  {visible(str(msgspec.json.decode(change.id)))}"
-    return Text.assemble((f"row {change.row:,}{ident}  ", "dim"), quoted(change.text.strip(), QUOTED, glyphs))
+    return Text.assemble((f"row {change.row:,}{ident}  ", "dim"), quoted(change.text.strip(), glyphs, QUOTED))
 
 
-def _sides(change: RouteChange) -> Table:
+def _sides(change: DiffRow) -> Table:
     """What each of the two chose, by whom, and what fired."""
     grid = columns("", "", "", "", "fold")
     for label, side in (("old", change.old), ("new", change.new)):

@@ -3,40 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
-from rich.console import Console
 from rich.text import Text
 
-from .screen import glyphs_for, visible
-from .shape import Rail, columns
+from .screen import visible
+from .shape import Screen, columns
 
 _STYLES = {"ok": "green", "note": "yellow"}
 BAD = "bold red"
 
 
-class FindingRow(Protocol):
-    """Something that was looked at; what is neither `ok` nor a `note` is bad."""
-
-    @property
-    def state(self) -> str: ...
-    @property
-    def subject(self) -> str: ...
-    @property
-    def text(self) -> str: ...
-    @property
-    def advice(self) -> str: ...
-
-
-def draw_findings(screen: Console, found: Sequence[FindingRow]) -> int:
-    """Print them; how many are bad."""
-    grid = columns("", "", "fold")
-    for finding in found:
-        style = _STYLES.get(finding.state, BAD)
-        text = Text("\n".join(map(visible, finding.text.split("\n"))))
-        if finding.advice:
-            text.append(f"\n{glyphs_for(screen).arrow} {visible(finding.advice)}", style)
-        grid.add_row(Text(finding.state, style), Text(finding.subject, "bold"), text)
-    screen.print(Rail(grid, ""))
+def draw_findings(screen: Screen, found: Sequence[tuple[str, str, str, str]]) -> int:
+    """Print how each is, what was looked at, what was found and what to do about it; how many are bad, which is what
+    is neither `ok` nor a `note`."""
+    grid = columns("", "bold", "fold")
+    for state, subject, said, advice in found:
+        style = _STYLES.get(state, BAD)
+        text = Text("\n".join(map(visible, said.split("\n"))))
+        if advice:
+            text.append(f"\n{screen.glyphs.arrow} {visible(advice)}", style)
+        grid.add_row(Text(state, style), subject, text)
+    screen.inset(grid, "")
     screen.print()
-    return sum(finding.state not in _STYLES for finding in found)
+    return sum(state not in _STYLES for state, *_ in found)

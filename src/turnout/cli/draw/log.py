@@ -10,9 +10,8 @@ from rich.text import Text
 
 from turnout.store import Logged
 
-from ..stored import unread
-from .outcome import style_of
-from .screen import Glyphs, visible
+from .screen import Glyphs, unread, visible
+from .shape import style_of
 
 # The end of an id, which tells decisions apart (its beginning is the time): 40 bits.
 SHORT_ID = 8

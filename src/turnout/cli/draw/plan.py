@@ -11,12 +11,11 @@ from collections.abc import Iterator
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from turnout.explain.explanation import Explanation
+from turnout.explain.explanation import Explanation, spell
 
-from .outcome import spell, style_of
-from .render import heading, sureness
-from .screen import Glyphs, visible
-from .shape import Rail
+from .picture import heading, sureness
+from .screen import Glyphs, quoted, visible
+from .shape import Rail, style_of
 
 # A part is quoted by its beginning: the tree is an overview, and `explain` shows all of it.
 QUOTED = 240
@@ -36,14 +35,14 @@ def _branches(parts: tuple[Explanation, ...], glyphs: Glyphs) -> Iterator[Render
         last = number == len(parts)
         mark = Text(f"{glyphs.corner if last else glyphs.branch} ", "dim")
         rail = Text(" " if last else glyphs.rail, "dim")
-        lines = Group(*_lines(part, glyphs, quoted=len(parts) > 1 or bool(part.role)))
+        lines = Group(*_lines(part, glyphs, alone=len(parts) == 1 and not part.role))
         yield Text(glyphs.rail, "dim")
         yield Rail(Rail(lines, Text(f"{name:<{width}}  ", "bold cyan"), ""), mark, rail, 3)
 
 
-def _lines(part: Explanation, glyphs: Glyphs, *, quoted: bool) -> Iterator[Text]:
+def _lines(part: Explanation, glyphs: Glyphs, *, alone: bool) -> Iterator[Text]:
     """Its words, where it goes and by whom, which sources that means, and what waits for its answer."""
-    if quoted:
+    if not alone:
         yield _quote(part, glyphs)
     dot = f" {glyphs.dot} "
     who, how = spell(part.outcome)
@@ -60,15 +59,9 @@ def _lines(part: Explanation, glyphs: Glyphs, *, quoted: bool) -> Iterator[Text]
     if why:
         yield Text(why, "dim")
     if part.then:
-        yield Text.assemble(("then ", "dim"), _quoted(part.then, glyphs))
+        yield Text.assemble(("then ", "dim"), quoted(part.then, glyphs, QUOTED))
 
 
 def _quote(decision: Explanation, glyphs: Glyphs) -> Text:
     words = decision.question.excerpt
-    return _quoted(words, glyphs) if words else Text("(a blank question)", "dim")
-
-
-def _quoted(words: str, glyphs: Glyphs) -> Text:
-    opening, closing = glyphs.quotes
-    shown = words if len(words) <= QUOTED else f"{words[: QUOTED - 1]}{glyphs.dots}"
-    return Text.assemble((opening, "dim"), visible(shown), (closing, "dim"))
+    return Text(quoted(words, glyphs, QUOTED)) if words else Text("(a blank question)", "dim")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import msgspec
-from rich import box
 from rich.console import Group, RenderableType
 from rich.rule import Rule
 from rich.table import Table
@@ -15,7 +14,7 @@ from turnout.core.profile import Default, Fallback, Profile
 from turnout.core.verdict import Gate
 
 from .screen import Glyphs, say, visible
-from .shape import Rail, columns
+from .shape import Rail, columns, headed
 
 
 def page(profile: Profile, glyphs: Glyphs) -> RenderableType:
@@ -54,11 +53,8 @@ def _otherwise(profile: Profile) -> Iterator[tuple[str, str]]:
         yield "off", f"{say(profile.off)}: the router is switched off, every question gets this"
 
 
-def _table(*columns: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-    for number, column in enumerate(columns):
-        table.add_column(column, style="bold" if number == 0 else "", no_wrap=number == 0, overflow="fold")
-    return table
+def _table(first: str, *others: str) -> Table:
+    return headed({first: "bold", **dict.fromkeys(others, "fold")})
 
 
 def _layers(profile: Profile, glyphs: Glyphs) -> Table:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -16,12 +17,9 @@ import msgspec
 from turnout.text.control import BIDI, SEPARATORS, escape_json
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from turnout.store import Logged
 
-# Wider than this, lines of prose and bars are harder to follow, not easier.
-MAX_WIDTH = 100
-# Below this nothing can be aligned; the terminal wraps what it must.
-MIN_WIDTH = 40
+    from .shape import Screen
 
 _SHOWN: dict[int, int | str] = {
     **{code: 0x2400 + code for code in range(0x20)},
@@ -35,11 +33,6 @@ _SHOWN: dict[int, int | str] = {
 def visible(text: str) -> str:
     """The text with control characters as pictures of themselves, one character for one."""
     return text if text.isascii() and text.isprintable() else text.translate(_SHOWN)
-
-
-def counted(count: int, noun: str) -> str:
-    """`1 row`, `2,000 rows`"""
-    return f"{count:,} {noun}{'s' * (count != 1)}"
 
 
 def make_printable() -> None:
@@ -58,7 +51,7 @@ def make_printable() -> None:
 
 
 def abandon_stdout() -> None:
-    """Nobody takes the output any more; the interpreter still flushes once on its way out and must be able to."""
+    """The output is no longer read; the interpreter still flushes once when it exits, and must be able to."""
     try:
         stdout = sys.stdout.fileno()
     except (OSError, ValueError):  # not a file of the system's
@@ -82,15 +75,10 @@ def write_json(value: object) -> None:
     sys.stdout.buffer.flush()
 
 
-def console(*, stderr: bool = False) -> Console:
-    """Nothing is highlighted or marked up by guesswork: colour means what a renderer says it means."""
-    from rich.console import Console
+def console(*, stderr: bool = False) -> Screen:
+    from .shape import Screen
 
-    return Console(stderr=stderr, highlight=False, markup=False, emoji=False)
-
-
-def width_of(target: Console) -> int:
-    return max(MIN_WIDTH, min(target.width, MAX_WIDTH))
+    return Screen(stderr=stderr)
 
 
 class Glyphs(NamedTuple):
@@ -156,15 +144,11 @@ PLAIN = Glyphs(
 )
 
 
-def glyphs_for(target: Console) -> Glyphs:
-    """Line drawing where the output's encoding has it, ASCII elsewhere."""
-    return PLAIN if target.options.ascii_only else Glyphs()
-
-
-def quoted(text: str, most: int, glyphs: Glyphs) -> str:
-    """The text in quotes; a long one by its beginning."""
+def quoted(text: str, glyphs: Glyphs, most: int | None = None) -> str:
+    """The text in quotes; one longer than `most` by its beginning."""
     opening, closing = glyphs.quotes
-    return f"{opening}{visible(text if len(text) <= most else text[: most - 1] + glyphs.dots)}{closing}"
+    shown = text if most is None or len(text) <= most else f"{text[: most - 1]}{glyphs.dots}"
+    return f"{opening}{visible(shown)}{closing}"
 
 
 def say(value: object, glyphs: Glyphs) -> str:
@@ -172,3 +156,24 @@ def say(value: object, glyphs: Glyphs) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return visible(f" {glyphs.arrow} ".join(map(str, value)) if isinstance(value, list | tuple) else str(value))
+
+
+def clock(created_ms: int) -> str:
+    """When, in full, in local time."""
+    return datetime.fromtimestamp(created_ms / 1000).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def unread(row: Logged, dots: str) -> str:
+    """What stands for a text that was not kept; empty for one that was."""
+    if row.question is not None:
+        return ""
+    return f"(hash {row.digest[:8]}{dots})" if row.digest else "(not kept)"
+
+
+def dollars(amount: float | None) -> str:
+    """An amount as people read it: cents, and below a cent as many digits as it takes. Unknown is not zero."""
+    if amount is None:
+        return "unknown"
+    if amount == 0 or abs(amount) >= 0.01:
+        return f"{'-' * (amount < 0)}${abs(amount):,.2f}"
+    return f"{'-' * (amount < 0)}${abs(amount):.2g}" if abs(amount) >= 1e-4 else f"${amount:.1e}"

@@ -2,15 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
+from rich import box
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from .screen import Glyphs
+from .screen import PLAIN, Glyphs, visible
+
+# Wider than this, lines of prose and bars are harder to follow, not easier.
+MAX_WIDTH = 100
+# Below this nothing can be aligned; the terminal wraps what it must.
+MIN_WIDTH = 40
+
+
+class Screen(Console):
+    """The terminal. Nothing is highlighted or marked up by guesswork: colour means what a renderer says it means."""
+
+    def __init__(self, *, stderr: bool = False) -> None:
+        super().__init__(stderr=stderr, highlight=False, markup=False, emoji=False)
+        self.glyphs = PLAIN if self.options.ascii_only else Glyphs()
+        """Line drawing where the output's encoding has it, ASCII elsewhere."""
+        self.room = max(MIN_WIDTH, min(self.width, MAX_WIDTH))
+        """The width of pictures and tables."""
+
+    def say(self, *parts: str | tuple[str, str] | Text) -> None:
+        """A line of text, parts of it with a style. It is not broken, so that a command in it can be copied."""
+        self.print(Text.assemble(*parts), soft_wrap=True)
+
+    def facts(self, known: Iterable[tuple[str, str]]) -> None:
+        """What each thing is called, and what it is."""
+        grid = columns("dim", "fold")
+        for name, said in known:
+            grid.add_row(name, Text(visible(said)))
+        self.inset(grid, "")
+
+    def inset(self, body: RenderableType, by: str = "  ") -> None:
+        """Something drawn, moved to the right."""
+        self.print(Rail(body, by), width=self.room)
 
 
 class Rail:
@@ -52,14 +84,33 @@ def columns(*described: str) -> Table:
     """Columns side by side, each described in words: its style; `right` for numbers; `wrap` or `fold` (within words,
     too) for what may take several lines, which nothing else does."""
     table = Table.grid(padding=(0, 2))
-    for words in map(str.split, described):
-        table.add_column(
-            style=" ".join(word for word in words if word not in ("right", "wrap", "fold")),
-            justify="right" if "right" in words else "left",
-            overflow="fold" if "fold" in words else "ellipsis",
-            no_wrap="wrap" not in words and "fold" not in words,
-        )
+    for words in described:
+        _add_column(table, "", words)
     return table
+
+
+def headed(described: Mapping[str, str]) -> Table:
+    """Columns with titles, each described as in `columns`."""
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    for title, words in described.items():
+        _add_column(table, title, words)
+    return table
+
+
+def _add_column(table: Table, title: str, words: str) -> None:
+    said = words.split()
+    table.add_column(
+        title,
+        style=" ".join(word for word in said if word not in ("right", "wrap", "fold")),
+        justify="right" if "right" in said else "left",
+        overflow="fold" if "fold" in said else "ellipsis",
+        no_wrap="wrap" not in said and "fold" not in said,
+    )
+
+
+def style_of(outcome: str) -> str:
+    """Green for clean, red where a layer broke, yellow for anything between."""
+    return "bold green" if outcome[1] == "-" else "bold red" if outcome[1] in "teix" else "bold yellow"
 
 
 def bar(share: float, width: int, glyphs: Glyphs, style: str) -> Text:

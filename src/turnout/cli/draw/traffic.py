@@ -5,27 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
-from rich import box
 from rich.console import Group, RenderableType
 from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
 from turnout.config.champion import SHIPPED
+from turnout.explain.explanation import WHO, spell
 from turnout.learn.registry import ChampionChange
+from turnout.runtime.traffic import STRETCHES, Backlog, Stretch
 from turnout.store import Bucket, Spent, Stats
 from turnout.store.keys import KeyUse
+from turnout.text.count import counted
 
-from ..stored import dollars
-from .outcome import WHO, spell, style_of
-from .render import elapsed
-from .screen import Glyphs, counted, visible
-from .shape import Rail, bar, columns
-
-if TYPE_CHECKING:
-    from ..commands.stats import Backlog, Stretch
+from .picture import elapsed
+from .screen import Glyphs, dollars, visible
+from .shape import Rail, bar, columns, headed, style_of
 
 # Rows of the picture; what is older is in the sums below it.
 SHOWN = 31
@@ -164,8 +160,6 @@ def _changed(change: ChampionChange) -> str:
 
 def _every(buckets: tuple[Bucket, ...], stretch: Stretch) -> list[Bucket]:
     """The buckets with those between them in which nothing was decided."""
-    from ..commands.stats import STRETCHES
-
     rows: list[Bucket] = []
     for bucket in buckets:
         # A long silence is not drawn hour by hour.
@@ -270,17 +264,13 @@ def _by_model(spent: tuple[Spent, ...], glyphs: Glyphs) -> Table:
 
 def by_key(used: Sequence[KeyUse]) -> RenderableType:
     """A row for each key: how often it asked, for how much, and when last."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim", show_edge=False)
-    table.add_column("key", no_wrap=True)
-    for title in ("name", "tenant"):
-        table.add_column(title, overflow="fold")
-    for title in ("decisions", "spent", "last"):
-        table.add_column(title, justify="right", no_wrap=True)
+    titles = {"key": "", "name": "fold", "tenant": "fold", "decisions": "right", "spent": "right", "last": "right"}
+    table = headed(titles)
     for use in used:
-        own = "(its own)" if use.id == use.tenant else visible(use.tenant)
+        tenant = "(its own)" if use.id and use.id == use.tenant else visible(use.tenant)
         when = datetime.fromtimestamp(use.last_ms / 1000).strftime("%Y-%m-%d %H:%M")
-        row = (use.id or "(none)", visible(use.name), own if use.id else visible(use.tenant))
-        table.add_row(*row, f"{use.decisions:,}", dollars(use.spent_usd), when)
+        numbers = (f"{use.decisions:,}", dollars(use.spent_usd), when)
+        table.add_row(use.id or "(none)", visible(use.name), tenant, *numbers)
     return Rail(table, "")
 
 

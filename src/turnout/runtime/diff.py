@@ -8,21 +8,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self, get_args
 
 import msgspec
 from msgspec import Struct, field
 
 from turnout.core.decision import Decision
 from turnout.core.errors import QueryError, TurnoutError
+from turnout.core.profile import Profile
 from turnout.core.query import Query
 from turnout.core.registry import kinds
-from turnout.core.verdict import Reason
+from turnout.core.verdict import How, Reason, Who
 from turnout.store import Logged
+from turnout.text.json import UNREADABLE
 
-from .draw.outcome import HOW, WHO
-from .question import UNREADABLE
-from .rows import KEPT_ERRORS, LineChunk, encode_id, read_row, router_of, text_of
+from .rows import LineChunk, RowTally, encode_id, read_row, router_of, text_of
 
 Pair = tuple[str, str]
 
@@ -62,7 +62,7 @@ class PastDecision(Struct):
         )
 
 
-class ComparedDecision(Struct, frozen=True):
+class DiffSide(Struct, frozen=True):
     """One of the two decisions on a question."""
 
     route: str
@@ -73,56 +73,48 @@ class ComparedDecision(Struct, frozen=True):
     """What fired, as people read it."""
 
     @staticmethod
-    def of(decision: Decision | PastDecision) -> ComparedDecision:
+    def of(decision: Decision | PastDecision) -> DiffSide:
         reasons = [*decision.reasons, *(reason for part in decision.parts for reason in part.reasons)]
         told = tuple(reason.text for reason in reasons)
-        return ComparedDecision(" + ".join(decision.routes), decision.confidence, decision.by, decision.outcome, told)
+        return DiffSide(" + ".join(decision.routes), decision.confidence, decision.by, decision.outcome, told)
 
-    def agrees(self, other: ComparedDecision) -> bool:
+    def agrees(self, other: DiffSide) -> bool:
         """Whether both decide alike; the reasons may be put in other words."""
         return msgspec.structs.replace(self, reasons=other.reasons) == other
 
 
-class RouteChange(Struct, frozen=True, omit_defaults=True):
+class DiffRow(Struct, frozen=True, omit_defaults=True):
     row: int
     text: str
-    old: ComparedDecision
-    new: ComparedDecision
+    old: DiffSide
+    new: DiffSide
     id: msgspec.Raw | None = None
 
 
-class Comparison(Struct):
-    """What came of some rows, in growing numbers."""
+class Diff(RowTally):
+    """What came of some rows: pairs of routes and of outcomes, old and new."""
 
-    limit: int
+    limit: int = 0
     """How many changes are kept."""
-    rows: int = 0
-    size: int = 0
-    """Bytes read."""
-    errors: int = 0
-    messages: list[str] = field(default_factory=list)
     skipped: Counter[str] = field(default_factory=Counter)
     """Rows that cannot be compared, by the reason."""
-    routes: Counter[Pair] = field(default_factory=Counter)
-    outcomes: Counter[Pair] = field(default_factory=Counter)
-    changes: list[RouteChange] = field(default_factory=list)
+    changes: list[DiffRow] = field(default_factory=list)
     hashes: Counter[str] = field(default_factory=Counter)
     """The other profiles that made recorded decisions, and how many each."""
     replayed: int = 0
     """Recorded decisions of this very profile: they are counted apart, and must come out the same."""
     differing: int = 0
-    differences: list[RouteChange] = field(default_factory=list)
+    differences: list[DiffRow] = field(default_factory=list)
 
-    def add(self, other: Comparison) -> None:
-        for name in ("rows", "size", "errors", "replayed", "differing"):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-        for name in ("skipped", "routes", "outcomes", "hashes"):
-            getattr(self, name).update(getattr(other, name))
-        for name, most in (("messages", KEPT_ERRORS), ("changes", self.limit), ("differences", self.limit)):
-            kept = getattr(self, name)
-            kept += getattr(other, name)[: most - len(kept)]
+    def add(self, other: Self) -> None:
+        super().add(other)
+        self.replayed, self.differing = self.replayed + other.replayed, self.differing + other.differing
+        self.skipped.update(other.skipped)
+        self.hashes.update(other.hashes)
+        self.changes += other.changes[: self.limit - len(self.changes)]
+        self.differences += other.differences[: self.limit - len(self.differences)]
 
-    def note(self, change: RouteChange) -> None:
+    def note(self, change: DiffRow) -> None:
         """Count both decisions on a question."""
         old, new = change.old, change.new
         self.routes[old.route, new.route] += 1
@@ -130,7 +122,7 @@ class Comparison(Struct):
         if old.route != new.route and len(self.changes) < self.limit:
             self.changes.append(change)
 
-    def note_replay(self, change: RouteChange) -> None:
+    def note_replay(self, change: DiffRow) -> None:
         """Count a decision that this profile has made before."""
         self.replayed += 1
         if not change.old.agrees(change.new):
@@ -150,9 +142,9 @@ class Comparison(Struct):
     def share(self) -> float:
         return self.changed / self.decided if self.decided else 0.0
 
-    def form(self) -> dict[str, Any]:
-        """The JSON form, without the names of what is compared."""
-        return {
+    def form(self, old: Profile | None, new: Profile) -> dict[str, Any]:
+        """The JSON form: of two profiles, or of what was recorded and what is decided now."""
+        counts = {
             "rows": self.rows,
             "errors": self.errors,
             "changed": self.changed,
@@ -160,6 +152,19 @@ class Comparison(Struct):
             "routes": _listed(self.routes),
             "outcomes": _listed(self.outcomes),
             "changes": self.changes,
+        }
+        if old is not None:
+            heads = [{"profile": profile.name, "profile_hash": profile.hash} for profile in (old, new)]
+            return {"old": heads[0], "new": heads[1], "policies": policy_changes(old, new), **counts}
+        return {
+            "profile": new.name,
+            "profile_hash": new.hash,
+            "replayed": self.replayed,
+            "differing": self.differing,
+            "differences": self.differences,
+            "skipped": self.skipped.total(),
+            "hashes": dict(sorted(self.hashes.items())),
+            **counts,
         }
 
 
@@ -172,7 +177,20 @@ def ranked(pairs: Counter[Pair]) -> list[tuple[Pair, int]]:
     return sorted(pairs.items(), key=lambda item: (-item[1], item[0]))
 
 
-class ComparisonJob(NamedTuple):
+def policy_changes(old: Profile, new: Profile) -> dict[str, dict[str, tuple[Any, Any]]]:
+    """For each route both have: the fields of its policy that differ, old and new. No decision shows these."""
+    found = {}
+    for route in old.routes:
+        if route in new.policies:
+            was, now = (msgspec.to_builtins(profile.policies[route]) for profile in (old, new))
+            fields = {name: (was.get(name), now.get(name)) for name in dict.fromkeys((*was, *now))}
+            differing = {name: pair for name, pair in fields.items() if pair[0] != pair[1]}
+            if differing:
+                found[route] = differing
+    return found
+
+
+class DiffJob(NamedTuple):
     """What every chunk is compared with."""
 
     old: str | None
@@ -183,11 +201,11 @@ class ComparisonJob(NamedTuple):
     limit: int
 
 
-def compare_chunk(job: ComparisonJob, chunk: LineChunk) -> Comparison:
+def compare_chunk(job: DiffJob, chunk: LineChunk) -> Diff:
     """Both decisions on every row of a chunk."""
     old = None if job.old is None else router_of(job.old, job.config)
     new = router_of(job.new, job.config)
-    found = Comparison(job.limit, len(chunk.lines), chunk.size)
+    found = Diff(len(chunk.lines), chunk.size, limit=job.limit)
     for number, line in enumerate(chunk.lines, chunk.first):
         try:
             row = read_row(line)
@@ -196,13 +214,12 @@ def compare_chunk(job: ComparisonJob, chunk: LineChunk) -> Comparison:
                 continue
             before = read_recorded(row) if old is None else None
             query = _query(row, job.field, number, recorded=before is not None)
-            was = ComparedDecision.of(before or old.route_sync(query))  # type: ignore[union-attr]
-            now = ComparedDecision.of(new.route_sync(query))
+            was = DiffSide.of(before or old.route_sync(query))  # type: ignore[union-attr]
+            now = DiffSide.of(new.route_sync(query))
             ident = msgspec.Raw(encode_id(row["id"])) if "id" in row else None
-            change = RouteChange(number, query.text, was, now, ident)
+            change = DiffRow(number, query.text, was, now, ident)
         except QueryError as error:
-            found.errors += 1
-            found.messages.append(f"row {number}: {error}")
+            found.fail(number, error)
             continue
         if before is not None and before.profile_hash == new.profile.hash:
             found.note_replay(change)
@@ -229,7 +246,7 @@ def read_recorded(row: dict[str, msgspec.Raw]) -> PastDecision:
     except UNREADABLE as error:
         raise QueryError(f"its decision cannot be read: {error}") from None
     letters = recorded.outcome
-    if not recorded.routes or len(letters) != 2 or letters[0] not in WHO or letters[1] not in HOW:
+    if not recorded.routes or len(letters) != 2 or letters[0] not in get_args(Who) or letters[1] not in get_args(How):
         raise QueryError("its decision cannot be read: no route, or no outcome of two letters")
     return recorded
 

@@ -15,17 +15,18 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
-from typing import BinaryIO, NamedTuple, TypeVar
+from typing import Any, BinaryIO, NamedTuple, Self, TypeVar
 
 import msgspec
+from msgspec import Struct, field
 
-from turnout.config.load import load
+from turnout.config.load import load_profile
 from turnout.core.errors import QueryError, TurnoutError, suggest
 from turnout.core.query import Query
 from turnout.core.router import Router
+from turnout.models.embed import find_embedder
 from turnout.text.control import escape_json
-
-from .question import UNREADABLE, why_unreadable
+from turnout.text.json import UNREADABLE, why_unreadable
 
 # A row takes some 15 microseconds: a chunk is then tens of milliseconds of work, against one or two to hand it over.
 CHUNK_ROWS = 1024
@@ -52,27 +53,35 @@ class LineChunk(NamedTuple):
     """Bytes read for it."""
 
 
-class RowCounts(NamedTuple):
-    rows: int
-    errors: int
-    routes: Counter[str]
-    outcomes: Counter[str]
-    messages: list[str]
+class RowTally(Struct):
+    """What came of some rows, in growing numbers."""
 
-    def plus(self, other: RowCounts) -> RowCounts:
-        messages = (self.messages + other.messages)[:KEPT_ERRORS]
-        rows, errors = self.rows + other.rows, self.errors + other.errors
-        return RowCounts(rows, errors, self.routes + other.routes, self.outcomes + other.outcomes, messages)
+    rows: int = 0
+    size: int = 0
+    """Bytes read."""
+    errors: int = 0
+    messages: list[str] = field(default_factory=list)
+    """Some of the errors, in words."""
+    routes: Counter[Any] = field(default_factory=Counter)
+    outcomes: Counter[Any] = field(default_factory=Counter)
+
+    def fail(self, number: int, error: QueryError) -> None:
+        self.errors += 1
+        if len(self.messages) < KEPT_ERRORS:
+            self.messages.append(f"row {number}: {error}")
+
+    def add(self, other: Self) -> None:
+        """Count what came of other rows, too."""
+        self.rows, self.size, self.errors = self.rows + other.rows, self.size + other.size, self.errors + other.errors
+        self.messages += other.messages[: KEPT_ERRORS - len(self.messages)]
+        self.routes.update(other.routes)
+        self.outcomes.update(other.outcomes)
 
 
-class DecidedRows(NamedTuple):
-    output: bytes
-    tally: RowCounts
-    size: int
+class DecidedRows(RowTally):
+    """Rows that were decided, and what is written for them."""
 
-    @property
-    def rows(self) -> int:
-        return self.tally.rows
+    output: bytes = b""
 
 
 class BatchJob(NamedTuple):
@@ -83,9 +92,6 @@ class BatchJob(NamedTuple):
     field: str
     with_text: bool = False
     """Write the question into its row, too."""
-
-
-EMPTY = RowCounts(0, 0, Counter(), Counter(), [])
 
 
 def chunks(file: BinaryIO) -> Iterator[LineChunk]:
@@ -165,11 +171,8 @@ def _interrupts_held() -> Iterator[None]:
 
 def decide_chunk(job: BatchJob, chunk: LineChunk) -> DecidedRows:
     router = router_of(job.profile, job.config)
+    done = DecidedRows(len(chunk.lines), chunk.size)
     output: list[bytes] = []
-    messages: list[str] = []
-    errors = 0
-    routes: Counter[str] = Counter()
-    outcomes: Counter[str] = Counter()
     for number, line in enumerate(chunk.lines, chunk.first):
         head = b'{"row":%d,' % number
         try:
@@ -179,26 +182,22 @@ def decide_chunk(job: BatchJob, chunk: LineChunk) -> DecidedRows:
             text = text_of(row, job.field)
             decision = router.route_sync(Query(text))
         except QueryError as error:
-            errors += 1
-            if len(messages) < KEPT_ERRORS:
-                messages.append(f"row {number}: {error}")
+            done.fail(number, error)
             output.append(b'%b"error":%b}\n' % (head, msgspec.json.encode(str(error))))
             continue
-        routes[" + ".join(decision.routes)] += 1
-        outcomes[decision.outcome] += 1
+        done.routes[" + ".join(decision.routes)] += 1
+        done.outcomes[decision.outcome] += 1
         if job.with_text:
             head += b'"text":%b,' % msgspec.json.encode(text)
         output.append(b'%b"decision":%b}\n' % (head, decision.json()))
-    return DecidedRows(
-        escape_json(b"".join(output)), RowCounts(len(chunk.lines), errors, routes, outcomes, messages), chunk.size
-    )
+    done.output = escape_json(b"".join(output))
+    return done
 
 
 @functools.cache
 def router_of(profile: str, config: str | None) -> Router:
-    from turnout.models.embed import find_embedder
-
-    return load(profile, config=config, embedder=find_embedder())
+    """Without a word on models that cannot run: the process that began the work has said it."""
+    return Router(load_profile(profile, config=config, embedder=find_embedder()))
 
 
 _row = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -217,14 +216,28 @@ def read_row(line: bytes | None) -> dict[str, msgspec.Raw]:
         raise QueryError(f"not a JSON object: {why_unreadable(error, line)}") from None
 
 
-def text_of(row: dict[str, msgspec.Raw], field: str) -> str:
-    if field not in row:
-        known = suggest(field, row) or f" (it has: {', '.join(list(row)[:8]) or 'none'})"
-        raise QueryError(f"no field {field!r}{known}")
+def text_of(row: dict[str, msgspec.Raw], name: str) -> str:
+    if name not in row:
+        known = suggest(name, row) or f" (it has: {', '.join(list(row)[:8]) or 'none'})"
+        raise QueryError(f"no field {name!r}{known}")
     try:
-        return _string.decode(row[field])
+        return _string.decode(row[name])
     except UNREADABLE as error:
-        raise QueryError(f"field {field!r} is not text: {why_unreadable(error, row[field])}") from None
+        raise QueryError(f"field {name!r} is not text: {why_unreadable(error, row[name])}") from None
+
+
+def read_texts(file: BinaryIO, place: str, *fields: str) -> Iterator[tuple[str, list[str]]]:
+    """Where every row stands, such as `row 7` for the place `row `, and what these fields of it say. Blank lines are
+    left out."""
+    for chunk in chunks(file):
+        for number, line in enumerate(chunk.lines, chunk.first):
+            if line is not None and not line.strip():
+                continue
+            try:
+                row = read_row(line)
+                yield f"{place}{number}", [text_of(row, name) for name in fields]
+            except QueryError as error:
+                raise QueryError(f"{place}{number}: {error}") from None
 
 
 def encode_id(ident: msgspec.Raw) -> bytes:

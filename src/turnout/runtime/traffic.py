@@ -1,0 +1,67 @@
+"""What `turnout stats` shows beside the store's own numbers: time in rows that fit, what waits, who served when."""
+
+from __future__ import annotations
+
+import contextlib
+from datetime import datetime, timedelta
+from typing import Literal
+
+import msgspec
+
+from turnout.config.champion import is_name, shelves
+from turnout.core.errors import ConfigError
+from turnout.learn.registry import ChampionChange, read_history
+from turnout.store import Records, Span, Stats
+from turnout.store.store import StoreReader
+
+HOUR_MS = 3_600_000
+DAY_MS = 24 * HOUR_MS
+Stretch = Literal["hour", "day", "week"]
+STRETCHES: dict[Stretch, int] = {"hour": HOUR_MS, "day": DAY_MS, "week": 7 * DAY_MS}
+# 1970 began on a Thursday; weeks begin on a Monday.
+MONDAY_MS = 3 * DAY_MS
+# By default hours for two days, days for two months, then weeks.
+HOURLY_MS, DAILY_MS = 2 * DAY_MS, 60 * DAY_MS
+
+
+class Backlog(msgspec.Struct, frozen=True):
+    """What the log has not taken in."""
+
+    spool_bytes: int
+    """Rows that wait in a spool: of a process that runs, or of one that ended while the database was away."""
+    rejected: int
+    """Rows no database takes, set aside."""
+    folder: str
+
+
+def fitting(records: Records, span: Span, profile: str | None) -> Stretch:
+    """A stretch of time that makes neither one row of everything nor hundreds."""
+    first = next(records.decisions(span=span, profile=profile, oldest_first=True), None)
+    age = datetime.now().timestamp() * 1000 - first.created_ms if first is not None else 0
+    return "hour" if age <= HOURLY_MS else "day" if age <= DAILY_MS else "week"
+
+
+def shift_of(stretch: Stretch) -> int:
+    """How much earlier than in UTC a day begins here, and a week on a Monday."""
+    offset = datetime.now().astimezone().utcoffset() or timedelta()
+    return int(offset.total_seconds() * 1000) + (MONDAY_MS if stretch == "week" else 0)
+
+
+def backlog_of(store: StoreReader) -> Backlog:
+    sizes = [path.stat().st_size for path in store.folder.glob("*.spool") if path.exists()]
+    rejected = store.folder / "rejected.jsonl"
+    lines = rejected.read_bytes().count(b"\n") if rejected.exists() else 0
+    return Backlog(sum(sizes), lines, str(store.folder))
+
+
+def changes_of(found: Stats) -> list[ChampionChange]:
+    """Promotions and rollbacks of the students of these profiles, oldest first."""
+    changes: list[ChampionChange] = []
+    for profile in found.profiles:
+        shelf = shelves() / profile
+        if is_name(profile) and shelf.is_dir():
+            for layer in sorted(folder.name for folder in shelf.iterdir() if is_name(folder.name)):
+                # A champion that cannot be read is no reason to show no statistics.
+                with contextlib.suppress(ConfigError):
+                    changes += read_history(profile, layer)
+    return sorted(changes, key=lambda change: change.at)
