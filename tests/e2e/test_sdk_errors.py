@@ -124,10 +124,20 @@ CUTS = [
 ]
 
 
+@pytest.fixture(scope="module")
+def unhurried(tmp_path_factory: pytest.TempPathFactory, server: str) -> Iterator[World]:
+    """Nothing but silence within a stream is too late: a first token that is would be the next model's to send."""
+    more = dict.fromkeys(TIERS, "first_token_s = 60.0\nidle_s = 1.0\ntotal_s = 60.0")
+    with world_of(tmp_path_factory.mktemp("unhurried"), more=more, server=server) as world:
+        yield world
+
+
 @pytest.mark.parametrize("api", BOTH)
 @pytest.mark.parametrize("case", CUTS, ids=lambda case: case.id)
-def test_a_stream_that_breaks_raises(world: World, case: Cut, api: Api) -> None:
+def test_a_stream_that_breaks_raises(unhurried: World, case: Cut, api: Api) -> None:
     """What came so far has come; the end is an exception, never as if the answer were complete."""
+    world = unhurried
+    world.reset()
     world.providers["simple"].default = Reply("one two three four", fault=case.fault, chunk_delay_s=0.15)
     library: Any = anthropic if api == "messages" else openai
     with pytest.raises(library.APIError) as told:
