@@ -335,7 +335,7 @@ FORK = """
 import os, sys
 from pathlib import Path
 from turnout.store.journal import Journal
-from turnout.store.encode import RowEncoder
+from turnout.store.row import RowEncoder
 from turnout.store.spool import Spool, line
 
 spool = Spool(Path(sys.argv[1]), 1 << 20)

@@ -13,9 +13,8 @@ from stored import ask
 from turnout import Decision
 from turnout.core.errors import ConfigError, StoreError
 from turnout.store import Outcome, Span, Store, open_store
-from turnout.store.encode import decode_row
 from turnout.store.keys import Key
-from turnout.store.row import SpendRow
+from turnout.store.row import SpendRow, decode_row
 from turnout.store.spool import contents
 from turnout.web.key import Credential, digest, new_credential, read_credential, read_pepper, spell
 

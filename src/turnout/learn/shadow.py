@@ -22,7 +22,7 @@ from turnout.core.errors import LearnError, QueryError
 from turnout.core.query import Query
 from turnout.core.router import Router
 from turnout.store import Records, Span
-from turnout.store.encode import asked_text
+from turnout.store.row import asked_text
 from turnout.store.stats import ALWAYS
 from turnout.store.store import StoreReader
 

@@ -6,13 +6,14 @@ a decision and for its outcome. An unknown fact is absent, and an absent fact br
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Literal
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
 
 from turnout.core.contract import OBSERVED, Fact, Rule, Violation, violations
 from turnout.core.decision import Decision, Step
 
-from .row import Outcome
+if TYPE_CHECKING:
+    from .row import Outcome
 
 # What a decision can say of itself; the rest of a contract speaks of policies, which are checked when a profile is
 # loaded, and of what happens afterwards.
@@ -85,7 +86,4 @@ def check_decision(rules: Sequence[Rule], decision: Decision) -> list[Violation]
 
 
 def check_outcome(rules: Sequence[Rule], routes: Sequence[str], by: str, outcome: Outcome) -> list[Violation]:
-    if not rules:
-        return []
-    facts: Mapping[str, Fact] = outcome_facts(by, outcome)
-    return list(violations(rules, tuple(routes), facts))
+    return list(violations(rules, tuple(routes), outcome_facts(by, outcome)))

@@ -25,10 +25,10 @@ from turnout.core.query import Query, Turn
 from turnout.core.router import Router
 from turnout.text.reference import find_reference
 
-from .encode import asked_text, breaches
 from .journal import Journal
 from .records import Records
 from .redact import SNIPPET_CHARACTERS
+from .row import asked_text, breaches
 from .stats import ALWAYS, Span
 
 HISTORIES = 20

@@ -31,8 +31,7 @@ from turnout.core.decision import Decision
 from turnout.core.errors import NotStored
 
 from .backend import Backend, Unwritable
-from .encode import RowEncoder, decode_row
-from .row import Row
+from .row import Row, RowEncoder, decode_row
 from .spool import CLOSED, Spool, contents, line
 
 Durability = Literal["batched", "strict"]
@@ -88,14 +87,6 @@ class Waiter(NamedTuple):
     start: int
     end: int
     future: Future[None]
-
-
-class BatchResult(NamedTuple):
-    """What became of a batch."""
-
-    committed: int
-    repeated: int
-    refused: list[Refusal]
 
 
 class Journal:
@@ -366,9 +357,17 @@ class Journal:
         start = self.spool.taken
         found = list(contents(lines))
         torn = found.count(None)
-        rows, refused = _decode(content for content in found if content is not None)
-        written = self._write(rows)
-        refused += written.refused
+        rows: list[tuple[bytes, Row]] = []
+        refused: list[Refusal] = []
+        for content in found:
+            if content is not None:
+                try:
+                    rows.append((content, decode_row(content)))
+                except DecodeError as error:
+                    refused.append((content, error))
+        unreadable = len(refused)
+        repeated = self._write(rows, refused)
+        committed = len(rows) - repeated - (len(refused) - unreadable)
         # Only now, when the whole batch has been dealt with: what is tried again is set aside once.
         if refused:
             self._set_aside(refused)
@@ -380,8 +379,8 @@ class Journal:
         with self._counting:
             # Last, and together: whoever sees that a row is taken finds it counted, and the log complete.
             self.spool.release(len(lines))
-            self._counts.committed += written.committed
-            self._counts.repeated += written.repeated
+            self._counts.committed += committed
+            self._counts.repeated += repeated
             self._counts.torn += torn
             self._counts.rejected += len(refused)
             self._refused.extend((start + lines.find(line(content)), error) for content, error in refused)
@@ -392,19 +391,17 @@ class Journal:
         _answer(done, self._refused)
         return True
 
-    def _write(self, rows: Sequence[tuple[bytes, Row]]) -> BatchResult:
-        """Write rows, each given with its encoding. One that is refused does not stop the others."""
-        if not rows:
-            return BatchResult(0, 0, [])
+    def _write(self, rows: Sequence[tuple[bytes, Row]], refused: list[Refusal]) -> int:
+        """Write rows, each given with its encoding; how many were there already. One that is `refused` does not stop
+        the others."""
         try:
-            repeated = self.backend.write([row for _, row in rows])
+            return self.backend.write([row for _, row in rows]) if rows else 0
         except Unwritable as error:
             if len(rows) == 1:
-                return BatchResult(0, 0, [(rows[0][0], error)])
+                refused.append((rows[0][0], error))
+                return 0
             middle = len(rows) // 2
-            one, two = self._write(rows[:middle]), self._write(rows[middle:])
-            return BatchResult(one.committed + two.committed, one.repeated + two.repeated, one.refused + two.refused)
-        return BatchResult(len(rows) - repeated, repeated, [])
+            return self._write(rows[:middle], refused) + self._write(rows[middle:], refused)
 
     def _set_aside(self, refused: Sequence[Refusal]) -> None:
         """Keep what no database takes where a person can look at it."""
@@ -444,18 +441,6 @@ class Journal:
             self._ended = self._ended or last
         for one in waiting:
             one.future.set_exception(NotStored(why))
-
-
-def _decode(contents: Iterable[bytes]) -> tuple[list[tuple[bytes, Row]], list[Refusal]]:
-    """The rows that can be read, each with its encoding, and what cannot be."""
-    rows: list[tuple[bytes, Row]] = []
-    refused: list[Refusal] = []
-    for content in contents:
-        try:
-            rows.append((content, decode_row(content)))
-        except DecodeError as error:
-            refused.append((content, error))
-    return rows, refused
 
 
 def _step_back() -> None:

@@ -22,10 +22,9 @@ from turnout.core.query import Query, Turn
 
 from . import sql
 from .backend import Backend, Record, Value
-from .redact import SNIPPET_CHARACTERS
+from .redact import SNIPPET_CHARACTERS, name, writable
 from .row import BreachRow, Outcome, OutcomeRow
 from .stats import ALWAYS, Span, Stats, gather
-from .storable import name, writable
 
 # RC-06: what a classifier is told of a session.
 INTENTS = 6

@@ -22,17 +22,15 @@ from turnout.core.errors import ConfigError, Problem, StoreError
 
 from . import sql
 from .backend import Backend
-from .encode import RowEncoder, Subject, encode_row
 from .journal import Counts, Durability, Journal
 from .keys import Keys
 from .migrate import Migration
 from .records import AllRecords, Records
-from .redact import Level
+from .redact import Level, name
 from .retention import Retention
-from .row import Outcome, SpendRow
+from .row import Outcome, RowEncoder, SpendRow, Subject, encode_row
 from .spool import CLOSED, Spool
 from .sqlite import Sqlite
-from .storable import name
 
 
 class StoreReader:
