@@ -18,7 +18,7 @@ from turnout import Query
 from turnout.cli.commands.stats import fitting, shift_of
 from turnout.cli.draw.traffic import SHOWN, percent
 from turnout.cli.stored import dollars
-from turnout.store import Outcome, Span, Store, open_store
+from turnout.store import Outcome, Store, TimeSpan, open_store
 
 Run = Callable[..., Any]
 
@@ -141,8 +141,8 @@ class Fit(NamedTuple):
 )
 def test_rows_are_as_long_as_fits(case: Fit, store: Store) -> None:
     backdate(store, TIERS.route_sync("hello"), int((datetime.now() - case.ago).timestamp() * 1000))
-    assert fitting(store.records(), Span(), None) == case.by
-    assert fitting(store.records(), Span(), "sources") == "hour"
+    assert fitting(store.records(), TimeSpan(), None) == case.by
+    assert fitting(store.records(), TimeSpan(), "sources") == "hour"
 
 
 def test_a_week_begins_on_a_monday() -> None:

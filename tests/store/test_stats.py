@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from stored import ask, taught
 from turnout.core.ident import new_id
-from turnout.store import Bucket, Outcome, Span, Spent, Stats, Store
+from turnout.store import Bucket, Outcome, Spent, Stats, Store, TimeSpan
 from turnout.store.row import NOTHING, DecisionRow, OutcomeRow
 
 HOUR_MS = 3_600_000
@@ -74,7 +74,7 @@ def test_traffic(
     tenant = next(_tenants)
     if rows:
         store.backend.write([replace(row, tenant=tenant) for row in rows])
-    span = Span(1_750_000_000_000 + since * HOUR_MS, 1_750_000_000_000 + 15 * HOUR_MS)
+    span = TimeSpan(1_750_000_000_000 + since * HOUR_MS, 1_750_000_000_000 + 15 * HOUR_MS)
     seen = [
         row
         for row in rows

@@ -13,7 +13,7 @@ from cyclopts import Parameter
 from .draw.screen import visible
 
 if TYPE_CHECKING:
-    from turnout.store import Records, Span
+    from turnout.store import Records, TimeSpan
     from turnout.store.store import StoreReader
 
 # It takes any text and answers what most people ask of a router first: which model.
@@ -193,7 +193,7 @@ class SpanOptions:
     since: SinceOption = None
     until: UntilOption = None
 
-    def span(self) -> Span:
+    def span(self) -> TimeSpan:
         from .stored import span_of
 
         return span_of(self.since, self.until)

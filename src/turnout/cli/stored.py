@@ -16,7 +16,7 @@ import msgspec
 
 from turnout.config.settings import store_settings, store_url
 from turnout.core.errors import NoLogYet, TurnoutError, UnknownDecision, suggest
-from turnout.store import Logged, Records, Span, Store, open_store
+from turnout.store import Logged, Records, Store, TimeSpan, open_store
 from turnout.store.records import AllRecords
 from turnout.store.sqlite import Sqlite
 from turnout.store.stats import FOREVER_MS
@@ -59,9 +59,9 @@ def quiet() -> None:
     logging.getLogger("turnout.store").addHandler(logging.NullHandler())
 
 
-def span_of(since: str | None, until: str | None) -> Span:
+def span_of(since: str | None, until: str | None) -> TimeSpan:
     """The time span that two options name."""
-    span = Span(
+    span = TimeSpan(
         0 if since is None else moment(since, "--since"),
         FOREVER_MS if until is None else moment(until, "--until"),
     )

@@ -24,7 +24,7 @@ from . import sql
 from .backend import Backend, Record, Value
 from .redact import SNIPPET_CHARACTERS, name, writable
 from .row import BreachRow, Outcome, OutcomeRow
-from .stats import ALWAYS, Span, Stats, gather
+from .stats import ALWAYS, Stats, TimeSpan, gather
 
 # RC-06: what a classifier is told of a session.
 INTENTS = 6
@@ -214,7 +214,7 @@ class Records:
     def decisions(
         self,
         *,
-        span: Span = ALWAYS,
+        span: TimeSpan = ALWAYS,
         profile: str | None = None,
         by: str | None = None,
         route: str | None = None,
@@ -333,7 +333,7 @@ class Records:
     def breaches(
         self,
         *,
-        span: Span = ALWAYS,
+        span: TimeSpan = ALWAYS,
         profile: str | None = None,
         rule: str | None = None,
         decision: str | None = None,
@@ -346,10 +346,10 @@ class Records:
             rows = self._read(sql.BREACHES, **span.values(), profile=profile, rule=rule, most=max(most, 0))
         return [BreachRow(*row) for row in rows]
 
-    def rule_counts(self, *, span: Span = ALWAYS, profile: str | None = None) -> list[RuleCount]:
+    def rule_counts(self, *, span: TimeSpan = ALWAYS, profile: str | None = None) -> list[RuleCount]:
         return [RuleCount(*row) for row in self._read(sql.BREACH_COUNTS, **span.values(), profile=profile)]
 
-    def checked(self, *, span: Span = ALWAYS, profile: str | None = None) -> list[Checked]:
+    def checked(self, *, span: TimeSpan = ALWAYS, profile: str | None = None) -> list[Checked]:
         return [Checked(*row) for row in self._read(sql.CHECKED_COUNTS, **span.values(), profile=profile)]
 
     # --- over all
@@ -357,7 +357,7 @@ class Records:
     def stats(
         self,
         *,
-        span: Span = ALWAYS,
+        span: TimeSpan = ALWAYS,
         profile: str | None = None,
         key: str | None = None,
         bucket_ms: int = 86_400_000,
@@ -369,7 +369,7 @@ class Records:
         """
         return gather(self._read, span, {"profile": profile, "key_id": key}, bucket_ms, shift_ms)
 
-    def labels(self, *, span: Span = ALWAYS, profile: str | None = None) -> Iterator[Label]:
+    def labels(self, *, span: TimeSpan = ALWAYS, profile: str | None = None) -> Iterator[Label]:
         """Every decision as an example, oldest first; parts of compound questions are examples of their own."""
         for row in self._read_all(sql.LABELS, "above", {**span.values(), "profile": profile, "above": FIRST}):
             # Two columns, a verdict and what it should be, become one: what a human says it is.

@@ -17,7 +17,7 @@ from turnout.core.errors import UnknownDecision
 from .contract import Phase, phases
 from .records import Records, RuleCount
 from .row import BreachRow
-from .stats import ALWAYS, Span
+from .stats import ALWAYS, TimeSpan
 
 EXAMPLES = 3
 
@@ -52,7 +52,7 @@ class RuleReport(Struct, frozen=True):
     examples: tuple[BreachExample, ...]
 
 
-def report(records: Records, *, span: Span = ALWAYS, profile: str | None = None) -> list[RuleReport]:
+def report(records: Records, *, span: TimeSpan = ALWAYS, profile: str | None = None) -> list[RuleReport]:
     """Every rule of every profile that has decided something in the span, profile by profile."""
     rules: dict[tuple[str, str], Rule] = {}
     decisions: defaultdict[tuple[str, str], int] = defaultdict(int)

@@ -23,7 +23,7 @@ ASKED_PAGE = 500
 ASKED_A_MODEL = ("L", "A")
 
 
-class Span(Struct, frozen=True):
+class TimeSpan(Struct, frozen=True):
     """From when, until when; milliseconds since 1970."""
 
     since_ms: int = 0
@@ -33,7 +33,7 @@ class Span(Struct, frozen=True):
         return {"since_ms": self.since_ms, "until_ms": self.until_ms}
 
 
-ALWAYS = Span()
+ALWAYS = TimeSpan()
 
 
 class Bucket(Struct, frozen=True):
@@ -95,7 +95,7 @@ class Stats(Struct, frozen=True):
 
 def gather(
     read: Callable[..., list[Record]],
-    span: Span,
+    span: TimeSpan,
     only: Mapping[str, str | None],
     bucket_ms: int,
     shift_ms: int = 0,

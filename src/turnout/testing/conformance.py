@@ -132,7 +132,7 @@ class _Subject(NamedTuple):
     rebuild: Callable[[], _Subject | None] | None
 
 
-class _Answer(NamedTuple):
+class _LayerAnswer(NamedTuple):
     answer: Any
     fault: Fault | None
     elapsed_ms: float
@@ -213,14 +213,14 @@ class _Examination:
             if _differ(asked[name].answer, answer):
                 self.found.add("mutates", "changed a verdict it had given before", name)
 
-    def _ask(self, subject: _Subject, readings: Mapping[str, Reading]) -> dict[str, _Answer]:
+    def _ask(self, subject: _Subject, readings: Mapping[str, Reading]) -> dict[str, _LayerAnswer]:
         if self.is_local:
             return {name: _keep(_ask_local(subject.place, reading)) for name, reading in readings.items()}
         # A loop of its own in a thread of its own: the caller may be running one already.
         with ThreadPoolExecutor(1) as thread:
             return thread.submit(asyncio.run, _ask_network(subject.place, readings, self.slowest_ms)).result()
 
-    def _judge(self, name: str, asked: _Answer) -> bool:
+    def _judge(self, name: str, asked: _LayerAnswer) -> bool:
         """Whether the answer is one a layer may give; whatever is wrong with it is noted."""
         answer, fault = asked.answer, asked.fault
         if fault is not None:
@@ -270,7 +270,7 @@ class _Examination:
             for message in _mistakes_in(reason):
                 self.found.add("reasons", message, name)
 
-    def _compare(self, sound: Mapping[str, Any], again: Mapping[str, _Answer], message: str) -> None:
+    def _compare(self, sound: Mapping[str, Any], again: Mapping[str, _LayerAnswer], message: str) -> None:
         for name, asked in again.items():
             if asked.fault is not None:
                 self.found.add("raises", asked.fault.detail, name)
@@ -377,19 +377,19 @@ class _CoroutineRecorder(_Recorder):
         self.answer = await self.call(reading)
 
 
-def _attempt(call: Callable[[], Any]) -> _Answer:
+def _attempt(call: Callable[[], Any]) -> _LayerAnswer:
     """What a function returned, or how it failed: the router's driver is the one place that contains such calls."""
     return _ask_local(place(lambda _reading: call()), make_reading())
 
 
-def _ask_local(placed: Placed, reading: Reading) -> _Answer:
+def _ask_local(placed: Placed, reading: Reading) -> _LayerAnswer:
     recorder = _Recorder(placed.call)  # type: ignore[arg-type]
     router = make_router([place(recorder, cost="free")], read=_reads(reading))
     step = router.route_sync(Query()).steps[0]
-    return _Answer(recorder.answer, step.fault, step.elapsed_ns / 1e6)
+    return _LayerAnswer(recorder.answer, step.fault, step.elapsed_ns / 1e6)
 
 
-async def _ask_network(placed: Placed, readings: Mapping[str, Reading], slowest_ms: float) -> dict[str, _Answer]:
+async def _ask_network(placed: Placed, readings: Mapping[str, Reading], slowest_ms: float) -> dict[str, _LayerAnswer]:
     asked = {}
     is_coroutine = place(placed.call).cost == "network"
     for name, reading in readings.items():
@@ -397,11 +397,11 @@ async def _ask_network(placed: Placed, readings: Mapping[str, Reading], slowest_
         recording = place(recorder, cost="network", deadline_ms=slowest_ms)
         router = make_router([recording], read=_reads(reading), deadline_ms=slowest_ms)
         step = (await router.route(Query())).steps[0]
-        asked[name] = _keep(_Answer(recorder.answer, step.fault, step.elapsed_ns / 1e6))
+        asked[name] = _keep(_LayerAnswer(recorder.answer, step.fault, step.elapsed_ns / 1e6))
     return asked
 
 
-def _keep(asked: _Answer) -> _Answer:
+def _keep(asked: _LayerAnswer) -> _LayerAnswer:
     """With a copy of the answer, taken at once: a layer may go on writing to what it gave."""
     if type(asked.answer) is not Verdict:
         return asked._replace(kept=asked.answer)

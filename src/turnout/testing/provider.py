@@ -33,7 +33,7 @@ from typing import Self, cast
 
 from .dialect import compose
 from .fault import Close, Pause, Step, play
-from .reply import Entry, Received, Reply
+from .reply import Entry, Received, ScriptedReply
 
 HOST = "127.0.0.1"
 BACKLOG = 4096
@@ -52,7 +52,7 @@ class ScriptedProvider:
     """A server that answers from a script. Use it with `async with`, or with `with ScriptedProvider.in_thread()`."""
 
     def __init__(self, default: Entry | None = None, *, script: Iterable[Entry] = (), keep: int = KEEP) -> None:
-        self.default: Entry = default or Reply()
+        self.default: Entry = default or ScriptedReply()
         """Answers when the script is empty."""
         self.port = 0
         self.received = 0
@@ -195,12 +195,12 @@ class ScriptedProvider:
 
         asyncio.run_coroutine_threadsafe(there(), self._loop).result(PATIENCE_S)
 
-    def _reply_to(self, request: Received) -> Reply:
+    def _reply_to(self, request: Received) -> ScriptedReply:
         with self._lock:
             self.received += 1
             self._requests.append(request)
             entry = self._script.popleft() if self._script else self.default
-        if isinstance(entry, Reply):
+        if isinstance(entry, ScriptedReply):
             return entry
         done = False
         try:

@@ -13,7 +13,7 @@ from turnout.config.load import load, read_chain
 from turnout.core.errors import NoLogYet, QueryError
 from turnout.core.query import Query
 from turnout.core.router import Router
-from turnout.store.flip import HISTORIES, Flip, FlipCount, FlipRate, Question, logged_questions, measure, note_flips
+from turnout.store.flip import HISTORIES, Flip, FlipCount, FlipQuestion, FlipRate, logged_questions, measure, note_flips
 
 from ..draw.screen import Glyphs, console, counted, glyphs_for, visible, write_json
 from ..option import (
@@ -73,7 +73,7 @@ def flips(
     golden = _golden(profile)
     with contextlib.ExitStack() as opened:
         store = None
-        questions: list[Question] = []
+        questions: list[FlipQuestion] = []
         where = "its golden cases"
         if source is not None:
             questions, where = _read(source, field), "a file"
@@ -98,16 +98,16 @@ def flips(
     return 1 if found.alone.flips else 0
 
 
-def _golden(profile: str) -> list[Question]:
+def _golden(profile: str) -> list[FlipQuestion]:
     path = read_chain(profile).cases
     if path is None or not path.is_file():
         return []
-    asked = {case.text: Question(Query(case.text), case.route) for case in read_cases(path) if case.text}
+    asked = {case.text: FlipQuestion(Query(case.text), case.route) for case in read_cases(path) if case.text}
     return list(asked.values())
 
 
-def _read(source: str, field: str) -> list[Question]:
-    found: dict[str, Question] = {}
+def _read(source: str, field: str) -> list[FlipQuestion]:
+    found: dict[str, FlipQuestion] = {}
     with reading(source) as (file, _):
         for chunk in chunks(file):
             for number, line in enumerate(chunk.lines, chunk.first):
@@ -115,7 +115,7 @@ def _read(source: str, field: str) -> list[Question]:
                     text = text_of(read_row(line), field)
                 except QueryError as error:
                     raise QueryError(f"row {number}: {error}") from None
-                found.setdefault(text, Question(Query(text), ""))
+                found.setdefault(text, FlipQuestion(Query(text), ""))
     return list(found.values())
 
 

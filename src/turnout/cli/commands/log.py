@@ -12,7 +12,7 @@ from typing import Annotated, NamedTuple
 from cyclopts import Parameter
 
 from turnout.core.errors import NoLogYet, QueryError, StoreUnavailable, UnknownDecision
-from turnout.store import Logged, Records, Span
+from turnout.store import Logged, Records, TimeSpan
 from turnout.store.records import FIRST, PAGE
 
 from ..draw.log import DecisionLines
@@ -36,7 +36,7 @@ FollowOption = Annotated[
 class LogFilter(NamedTuple):
     """What the options ask for."""
 
-    span: Span
+    span: TimeSpan
     profile: str | None
     by: str | None
     route: str | None

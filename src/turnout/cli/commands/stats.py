@@ -16,7 +16,7 @@ from cyclopts import Parameter
 from turnout.config.champion import is_name, shelves
 from turnout.core.errors import ConfigError, NoLogYet
 from turnout.learn.registry import ChampionChange, read_history
-from turnout.store import Records, Span, Stats
+from turnout.store import Records, Stats, TimeSpan
 from turnout.store.keys import KeyUse
 from turnout.store.store import StoreReader
 
@@ -104,7 +104,7 @@ def _by_key(used: list[KeyUse], empty: str, *, json: bool) -> int:
     return 0
 
 
-def fitting(records: Records, span: Span, profile: str | None) -> Stretch:
+def fitting(records: Records, span: TimeSpan, profile: str | None) -> Stretch:
     """A stretch of time that makes neither one row of everything nor hundreds."""
     first = next(records.decisions(span=span, profile=profile, oldest_first=True), None)
     age = datetime.now().timestamp() * 1000 - first.created_ms if first is not None else 0

@@ -33,7 +33,7 @@ class RequestFields(Struct):
     max_tokens: int | None = None
 
 
-class Completion(NamedTuple):
+class ScriptedCompletion(NamedTuple):
     """A reply, with everything in it that its script left open."""
 
     number: int
@@ -64,9 +64,9 @@ class Dialect(Protocol):
         """What is wrong with a request; empty if nothing is."""
         ...
 
-    def whole(self, answer: Completion) -> bytes: ...
+    def whole(self, answer: ScriptedCompletion) -> bytes: ...
 
-    def stream(self, answer: Completion) -> Iterator[BodyPart]: ...
+    def stream(self, answer: ScriptedCompletion) -> Iterator[BodyPart]: ...
 
     def error(self, status: int, message: str) -> bytes: ...
 
