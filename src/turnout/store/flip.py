@@ -77,7 +77,7 @@ class Flip(Struct, frozen=True):
 
 
 class FlipCount(Struct, frozen=True):
-    """How some questions fared."""
+    """How many questions were measured, and how many decisions flipped."""
 
     questions: int = 0
     routings: int = 0

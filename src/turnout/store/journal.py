@@ -47,7 +47,7 @@ NICE = 5
 FIRST_PAUSE_S, LAST_PAUSE_S = 0.05, 2.0
 # What a power cut may take in `batched`: while rows wait to be committed the spool is synced this often.
 SYNC_EVERY_S = 0.005
-# A worker that died leaves its spool to whoever looks next.
+# How often the spools of workers that died are looked for.
 ADOPT_EVERY_S = 60.0
 # A spool that has taken rows for this long after it refused one is well again.
 CALM_S = 5.0
@@ -82,7 +82,7 @@ class Counts(Struct):
 
 
 class Waiter(NamedTuple):
-    """Somebody waits until the database has these bytes of the spool."""
+    """A caller that waits until the database has these bytes of the spool."""
 
     start: int
     end: int
@@ -189,7 +189,7 @@ class Journal:
     def _receipt(self, size: int, end: int | OSError) -> Future[None]:
         """Done when the database has everything up to `end`."""
         receipt: Future[None] = Future()
-        # Nobody can cancel it: an asyncio caller that goes away cancels what it waits for, and the writer cannot.
+        # It cannot be cancelled: an asyncio caller that goes away cancels what it waits for, but not the write.
         receipt.set_running_or_notify_cancel()
         if isinstance(end, OSError):
             receipt.set_exception(NotStored(f"{self.backend.where}: {end}"))
@@ -209,7 +209,7 @@ class Journal:
 
     @property
     def closed(self) -> bool:
-        """Whether it is of no use any more: closed, or brought along by a fork."""
+        """Whether it can no longer be used: closed, or copied into a child by a fork."""
         return self._closed
 
     def counts(self) -> Counts:
@@ -258,7 +258,7 @@ class Journal:
             return
         self._thread.join(timeout_s)
         if self._thread.is_alive():
-            # It closes the spool itself when it is done: a file is not closed under whoever reads it.
+            # It closes the spool itself when it is done: a file is never closed under its reader.
             log.warning("%s does not answer; rows wait in the spool for the next start", self.backend.where)
         self._fail_waiting(f"{self.backend.where}: the store was closed")
 
@@ -307,7 +307,7 @@ class Journal:
         self._end()
 
     def _gather(self) -> None:
-        """Let rows come together, unless somebody waits for one or a batch is full. They are safe meanwhile."""
+        """Let rows come together until a caller waits for one or a batch is full. They are safe meanwhile."""
         until = time.monotonic() + GATHER_S
         while not self._hurry.wait(SYNC_EVERY_S):
             spared = self.is_busy() and self.spool.backlog < self.spool.limit_bytes * SPARED
@@ -377,7 +377,7 @@ class Journal:
             self._outage.clear()
             log.warning("%s takes rows again", self.backend.where)
         with self._counting:
-            # Last, and together: whoever sees that a row is taken finds it counted, and the log complete.
+            # Last, and together: a caller that sees that a row is taken finds it counted, and the log complete.
             self.spool.release(len(lines))
             self._counts.committed += committed
             self._counts.repeated += repeated
@@ -408,7 +408,7 @@ class Journal:
         file = self.spool.folder / REJECTED
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         lines = [json.encode({"error": str(why), "row": content.decode(errors="replace")}) for content, why in refused]
-        # What people ask is nobody else's to read.
+        # What people ask must not be readable by other users.
         with open(file, "ab", opener=lambda path, flags: os.open(path, flags, 0o600)) as rejected:
             rejected.write(b"\n".join([*lines, b""]))
             rejected.flush()
@@ -460,7 +460,7 @@ def _say(sentence: str, said: set[str]) -> None:
 
 
 def _answer(done: Sequence[Waiter], refused: Iterable[tuple[int, Exception]]) -> None:
-    """Tell those who wait; `refused` says at which places of the spool there was something no database takes."""
+    """Answer the callers that wait; `refused` says where in the spool there was a row that no database takes."""
     for start, end, receipt in done:
         error = next((error for at, error in refused if start <= at < end), None)
         if error is None:

@@ -28,7 +28,7 @@ from .stats import ALWAYS, Stats, TimeSpan, gather
 
 # RC-06: what a classifier is told of a session.
 INTENTS = 6
-# Rows fetched at a time by whoever reads on and on.
+# Rows fetched at a time when all of them are read.
 PAGE = 500
 # Above every ULID, however a database sorts text, and below.
 LAST, FIRST = "Z" * 27, ""
@@ -73,13 +73,13 @@ class Logged(Struct, frozen=True):
 
 
 class Feedback(Struct, frozen=True):
-    """A human's word on a decision."""
+    """What a person said of a decision."""
 
     id: str
     decision_id: str
     verdict: Judgement
     should_be: str | None
-    """The route it should have been, where somebody said so."""
+    """The route it should have been, if one was given."""
     by: str
     note: str
     created_ms: int
@@ -164,7 +164,7 @@ class Records:
         self._settle = settle
 
     def _read(self, statement: str, **values: Value) -> list[Record]:
-        # Whoever has just recorded something finds it; a database that is stuck is read as it is.
+        # A caller reads its own writes; a database that does not answer in time is read as it is.
         self._settle(1.0)
         safe = {key: writable(value) if isinstance(value, str) else value for key, value in values.items()}
         return self._backend.read(statement, safe | {"tenant": self.tenant})
@@ -262,7 +262,7 @@ class Records:
     # --- what belongs to a decision
 
     def outcome(self, ident: str) -> Outcome | None:
-        """What happened after a decision, if anybody has said."""
+        """What happened after a decision; None if nothing was written down."""
         found = self._read(sql.OUTCOME_OF, id=ident)
         if not found:
             return None
@@ -281,7 +281,7 @@ class Records:
     def judge(
         self, ident: str, verdict: Judgement, *, should_be: str | None = None, by: str, note: str = ""
     ) -> Feedback:
-        """Write down a human's word on a decision: right, wrong, or which route it should have been."""
+        """Write down a person's feedback on a decision: right, wrong, or which route it should have been."""
         found = self.get(ident)
         # A profile built in code is stored without its routes: then whatever is said is taken at its word.
         routes = (self.profile(found.profile_hash) or {}).get("routes", ())

@@ -53,7 +53,7 @@ def keep(text: str, level: Level) -> str | None:
 
 
 def digest(text: str, tenant: str, key: bytes) -> str:
-    """Tells whether two questions of one tenant are the same, and nothing to whoever lacks the key."""
+    """Tells whether two questions of one tenant are the same, and without the key nothing else."""
     hashed = hashlib.blake2b(key=key, digest_size=DIGEST_BYTES)
     hashed.update(tenant.encode("utf-8", "replace") + b"\0")
     hashed.update(text.encode("utf-8", "surrogatepass"))
@@ -181,7 +181,7 @@ _YEAR = re.compile(r"(?:1\d|20)\d\d")
 
 
 def _number(match: Any) -> str:
-    """A run of seven digits or more: a card's, a phone's, or a number that is nobody's."""
+    """A run of seven digits or more: a card's, a phone's, or a number that is neither."""
     whole: str = match.group(0)
     at, end, text = match.start(), match.end(), match.string
     groups = re.findall(r"\d+", whole)

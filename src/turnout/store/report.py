@@ -37,7 +37,7 @@ class BreachExample(Struct, frozen=True):
 
 
 class RuleReport(Struct, frozen=True):
-    """How one rule of a profile has fared."""
+    """How often one rule of a profile was checked and broken."""
 
     profile: str
     rule: str

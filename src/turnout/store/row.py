@@ -199,7 +199,7 @@ Row = SpendRow | DecisionRow | OutcomeRow | ProfileRow | BreachRow | ReplyRow
 
 
 class Outcome(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What happened after a decision. A field nobody can vouch for stays `None`: unknown is not zero."""
+    """What happened after a decision. A field that is not known stays `None`: unknown is not zero."""
 
     ended: Literal["answered", "refused", "failed", "cancelled"] = "answered"
     slot: str | None = None

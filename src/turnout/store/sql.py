@@ -287,7 +287,7 @@ group by o.slot, o.model, o.ended
 order by coalesce(o.slot, ''), coalesce(o.model, ''), o.ended
 """
 
-# The newest word of a human on each decision beside what the teacher said.
+# The newest feedback on each decision beside what the teacher said.
 LABELS = """
 select d.id, d.session, d.profile, d.profile_hash, d.question, d.kept, d.route, d.confidence, d.decided_by, d.outcome,
   d.teacher, f.verdict, f.should_be, f.given_by, o.ended, o.slot, o.model, o.cost_usd, d.created_ms

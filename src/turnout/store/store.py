@@ -34,7 +34,7 @@ from .sqlite import Sqlite
 
 
 class StoreReader:
-    """One open database, to be read; whoever writes decisions opens a `Store`."""
+    """One open database, for reading only; decisions are written through a `Store`."""
 
     def __init__(self, backend: Backend, folder: Path) -> None:
         self.backend = backend
@@ -57,7 +57,7 @@ class StoreReader:
         return Records(self.backend, tenant, self._settled)
 
     def all_records(self) -> AllRecords:
-        """Decisions of every tenant, for the operator of the store and nobody else."""
+        """Decisions of every tenant, for the operator of the store only."""
         return AllRecords(self.backend, self._settled)
 
     def tenants(self) -> dict[str, int]:
@@ -85,7 +85,7 @@ class Store(StoreReader):
 
     @property
     def is_strict(self) -> bool:
-        """Whether what is written is committed before anybody goes on."""
+        """Whether what is written is committed before the caller goes on."""
         return self.journal.durability == "strict"
 
     def record(self, decision: Decision) -> None:
@@ -99,7 +99,7 @@ class Store(StoreReader):
             done.result()
 
     def append(self, decision: Decision, *, key_id: str = "", spent_usd: float = 0.0) -> Future[None] | None:
-        """As `record`, for those who must not block: in `strict`, what to wait for before answering. Which key asked
+        """As `record`, for callers that must not block: in `strict`, what to wait for before answering. Which key asked
         for the decision and what it spent on it go with it."""
         return self.journal.append(decision, _spending(decision, key_id, spent_usd), key_id=key_id)
 
@@ -151,7 +151,7 @@ class Store(StoreReader):
             self.backend.close()
 
     def _settled(self, timeout_s: float) -> bool:
-        """Whoever reads finds what was recorded before. What is closed cannot be read: connections are gone, or, after
+        """A reader finds what was recorded before. What is closed cannot be read: connections are gone, or, after
         a fork, another process's."""
         if self.journal.closed:
             raise ValueError(CLOSED)

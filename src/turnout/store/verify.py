@@ -31,7 +31,7 @@ COUNTED = ("decisions", "parts", "outcomes", "feedback", "breaches", "replies", 
 BETWEEN = (
     (sql.STRAY_PARTS, "parts without the question they are parts of"),
     (sql.STRAY_OUTCOMES, "outcomes without a decision"),
-    (sql.STRAY_FEEDBACK, "words of humans without a decision"),
+    (sql.STRAY_FEEDBACK, "pieces of feedback without a decision"),
     (sql.STRAY_BREACHES, "broken rules without a decision"),
     (sql.UNEXPLAINED, "decisions whose profile is missing"),
 )
@@ -78,7 +78,7 @@ def _pages(backend: Backend) -> Iterator[StoreCheck]:
     for problem in found[:SAID]:
         yield StoreCheck("wrong", "pages", problem, "restore a backup")
     if len(found) > SAID:
-        yield StoreCheck("wrong", "pages", "and more of the kind")
+        yield StoreCheck("wrong", "pages", "and more like these")
     if not found:
         yield StoreCheck("ok", "pages", "the database finds no fault in itself")
 
@@ -103,7 +103,7 @@ def _rows(backend: Backend, progress: Progress) -> Iterator[StoreCheck]:
         for fault in broken:
             yield StoreCheck("wrong", "rows", fault, "restore a backup")
         if more > len(broken):
-            yield StoreCheck("wrong", "rows", f"{table.name}: {more - len(broken):,} more of the kind")
+            yield StoreCheck("wrong", "rows", f"{table.name}: {more - len(broken):,} more like these")
         sound = sound and not more
     if sound:
         yield StoreCheck("ok", "rows", f"{read:,} rows in {len(TABLES)} tables, all readable")
@@ -132,7 +132,7 @@ def _between(backend: Backend) -> Iterator[StoreCheck]:
             yield StoreCheck("wrong", "tables", f"{count:,} {what}", "see whether rows wait in a spool or were refused")
             sound = False
     if sound:
-        yield StoreCheck("ok", "tables", "every part, outcome, breach and word of a human has its decision")
+        yield StoreCheck("ok", "tables", "every part, outcome, breach and piece of feedback has its decision")
 
 
 def _spool(folder: Path) -> Iterator[StoreCheck]:

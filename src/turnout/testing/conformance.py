@@ -285,7 +285,7 @@ def _differ(one: object, other: object) -> bool:
 
 
 def _dispose(answer: object) -> None:
-    """A coroutine nobody awaits warns when it is collected; closing it says that this was on purpose."""
+    """A coroutine that is never awaited warns when it is collected; closing it says that this was on purpose."""
     if inspect.iscoroutine(answer):
         answer.close()
 

@@ -101,7 +101,7 @@ class ScriptedProvider:
 
     @property
     def base_url(self) -> str:
-        """What everybody else does."""
+        """What other clients call their base address."""
         return f"{self.origin}/v1"
 
     @property
@@ -125,7 +125,7 @@ class ScriptedProvider:
         self._on_loop(self._released.set)
 
     def refuse(self) -> None:
-        """Close the port, as if nobody were there, and the connections nothing is said on."""
+        """Close the port, as if no server were there, and all idle connections."""
 
         def close() -> None:
             self._stop_listening()
