@@ -32,18 +32,13 @@ PHASES: tuple[tuple[Phase, frozenset[str]], ...] = (("decision", DECIDED), ("out
 
 def phases(rule: Rule) -> tuple[Phase, ...]:
     """When a rule can be seen to be broken; never, for one that speaks of policies alone and is checked at load."""
-    facts = named(rule)
+    facts = {*rule.forbidden, *rule.must, *rule.at_most}
     return tuple(phase for phase, known in PHASES if facts & known)
 
 
 def decided_rules(rules: Sequence[Rule]) -> tuple[Rule, ...]:
     """The rules that a decision alone can break."""
-    return tuple(rule for rule in rules if named(rule) & DECIDED)
-
-
-def named(rule: Rule) -> set[str]:
-    """The facts a rule speaks of."""
-    return {*rule.forbidden, *rule.must, *rule.at_most}
+    return tuple(rule for rule in rules if "decision" in phases(rule))
 
 
 def was_called(step: Step) -> bool:

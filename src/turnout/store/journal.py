@@ -117,7 +117,8 @@ class Journal:
         self._hurry = threading.Event()
         self._idle = True
         self._stopping = False
-        self._closed = False
+        self.closed = False
+        """Whether it can no longer be used: closed, or copied into a child by a fork."""
         self._ended = False
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
@@ -149,7 +150,7 @@ class Journal:
 
     def post(self, lines: bytes, profile: str | None = None) -> Future[None] | None:
         """As `put`, without waiting; `profile` is the hash of one whose row is among the lines."""
-        if self._closed:
+        if self.closed:
             raise ValueError(CLOSED)
         end: int | OSError
         try:
@@ -207,11 +208,6 @@ class Journal:
         self._hurry.set()
         return receipt
 
-    @property
-    def closed(self) -> bool:
-        """Whether it can no longer be used: closed, or copied into a child by a fork."""
-        return self._closed
-
     def counts(self) -> Counts:
         with self._counting:
             return replace(self._counts, recorded=self.spool.appends, backlog_bytes=self.spool.backlog)
@@ -225,7 +221,7 @@ class Journal:
         self._hurry.set()
         self._wake.set()
         while not self._has(target):
-            if time.monotonic() >= until or self._closed:
+            if time.monotonic() >= until or self.closed:
                 return False
             time.sleep(0.001)
         return True
@@ -233,10 +229,6 @@ class Journal:
     def _has(self, end: int) -> bool:
         with self._counting:
             return self.spool.taken >= end
-
-    def adopt(self) -> int:
-        """Take over what earlier processes have left; how many files that is. After `open`, the thread does it."""
-        return self.spool.adopt()
 
     def open(self) -> None:
         """Begin with what was left, and with the chore if there is one."""
@@ -247,9 +239,9 @@ class Journal:
     def close(self, timeout_s: float = 10.0) -> None:
         """Commit what can be committed; what cannot stays in the spool for the next start."""
         with self._starting:
-            if self._closed:
+            if self.closed:
                 return
-            self._closed = True
+            self.closed = True
         self._stopping = True
         self._hurry.set()
         self._wake.set()
@@ -267,7 +259,7 @@ class Journal:
     def _start(self) -> None:
         if self._thread is None:
             with self._starting:
-                if self._closed:
+                if self.closed:
                     return
                 if self._thread is None:
                     self._thread = threading.Thread(target=self._run, name="turnout-journal", daemon=True)
@@ -475,8 +467,8 @@ def _forget_after_fork(journal: Journal) -> None:
 
     def forget() -> None:
         theirs = reference()
-        if theirs is not None and not theirs._closed:
-            theirs._closed = True
+        if theirs is not None and not theirs.closed:
+            theirs.closed = True
             theirs.spool.forget()
 
     os.register_at_fork(after_in_child=forget)

@@ -22,7 +22,6 @@ from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Lock
-from typing import NamedTuple
 from zlib import crc32
 
 from msgspec import Struct
@@ -291,17 +290,9 @@ class Spool:
             _close(self._segments.popleft().fd)
 
 
-class SpoolSize(NamedTuple):
-    """What lies in a spool's folder, seen from outside."""
-
-    held: int
-    """Bytes in files of processes that run; some of them the database may have already."""
-    left: int
-    """Bytes that processes that are gone have left."""
-
-
-def spool_size(folder: Path) -> SpoolSize:
-    """How much is in a spool, without taking any of it."""
+def spool_size(folder: Path) -> tuple[int, int]:
+    """How much is in a spool, without taking any of it: bytes in files of processes that run, some of which the
+    database may have already, and bytes that processes that are gone have left."""
     held = left = 0
     for path in folder.glob(f"*{SUFFIX}"):
         with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
@@ -311,7 +302,7 @@ def spool_size(folder: Path) -> SpoolSize:
                 left += size
             except BlockingIOError:
                 held += size
-    return SpoolSize(held, left)
+    return held, left
 
 
 def _close(fd: int) -> None:

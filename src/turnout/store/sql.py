@@ -411,30 +411,18 @@ select
   (select count(*) from profiles)
 """
 
-# What must hold between tables: parts have parents, outcomes and breaches have decisions.
-STRAY_PARTS = """
-select count(*) from decisions part
-where part.parent_id is not null
-  and not exists (select 1 from decisions root where root.id = part.parent_id and root.tenant = part.tenant)
-"""
-
-STRAY_OUTCOMES = """
-select count(*) from outcomes o
-where not exists (select 1 from decisions d where d.id = o.decision_id and d.tenant = o.tenant)
-"""
-
-STRAY_BREACHES = """
-select count(*) from breaches b
-where not exists (select 1 from decisions d where d.id = b.decision_id and d.tenant = b.tenant)
-"""
-
-STRAY_FEEDBACK = """
-select count(*) from feedback f
-where not exists (select 1 from decisions d where d.id = f.decision_id and d.tenant = f.tenant)
-"""
-
-UNEXPLAINED = """
-select count(*) from decisions d where not exists (select 1 from profiles p where p.hash = d.profile_hash)
+# What must hold between tables: parts have parents; outcomes, feedback and breaches have decisions, decisions profiles.
+STRAYS = """
+select
+  (select count(*) from decisions part where parent_id is not null and not exists (
+    select 1 from decisions root where root.id = part.parent_id and root.tenant = part.tenant)),
+  (select count(*) from outcomes o where not exists (
+    select 1 from decisions d where d.id = o.decision_id and d.tenant = o.tenant)),
+  (select count(*) from feedback f where not exists (
+    select 1 from decisions d where d.id = f.decision_id and d.tenant = f.tenant)),
+  (select count(*) from breaches b where not exists (
+    select 1 from decisions d where d.id = b.decision_id and d.tenant = b.tenant)),
+  (select count(*) from decisions d where not exists (select 1 from profiles p where p.hash = d.profile_hash))
 """
 
 # --- a store copied whole: every table page by page, its columns in the order of the statement that adds them, which a

@@ -83,7 +83,8 @@ class Sqlite(Backend):
                 self._writer = self._connect_writer()
             connection = self._writer
             try:
-                with _transaction(connection):
+                connection.execute("begin immediate")
+                with connection:
                     yield Transaction(connection)
             except sqlite3.DatabaseError as error:
                 if getattr(error, "sqlite_errorcode", 0) & 0xFF in _RECONNECT:
@@ -262,18 +263,6 @@ def make_single(path: Path) -> None:
     """Let a database be one file that is readable anywhere: write-ahead logging needs a folder to write in."""
     with contextlib.closing(sqlite3.connect(path)) as connection:
         connection.execute("pragma journal_mode = delete")
-
-
-@contextlib.contextmanager
-def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    connection.execute("begin immediate")
-    try:
-        yield
-        connection.execute("commit")
-    finally:
-        if connection.in_transaction:
-            with contextlib.suppress(sqlite3.Error):
-                connection.execute("rollback")
 
 
 def _identity(path: Path) -> Identity | None:

@@ -203,7 +203,7 @@ def open_store(
         )
         opened.callback(journal.close)
         # A process that ended without closing may have been ended by what damages files as well.
-        if journal.adopt():
+        if journal.spool.adopt():
             backend.check()
         journal.open()
         opened.pop_all()

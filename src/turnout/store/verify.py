@@ -28,13 +28,14 @@ SAID = 10
 COUNTED = ("decisions", "parts", "outcomes", "feedback", "breaches", "replies", "profiles")
 """What `sql.COUNTS` counts, in its order."""
 
-BETWEEN = (
-    (sql.STRAY_PARTS, "parts without the question they are parts of"),
-    (sql.STRAY_OUTCOMES, "outcomes without a decision"),
-    (sql.STRAY_FEEDBACK, "pieces of feedback without a decision"),
-    (sql.STRAY_BREACHES, "broken rules without a decision"),
-    (sql.UNEXPLAINED, "decisions whose profile is missing"),
+STRAYS = (
+    "parts without the question they are parts of",
+    "outcomes without a decision",
+    "pieces of feedback without a decision",
+    "broken rules without a decision",
+    "decisions whose profile is missing",
 )
+"""What `sql.STRAYS` counts, in its order."""
 
 
 class StoreCheck(NamedTuple):
@@ -119,19 +120,16 @@ def _faults(row: Record, table: Table) -> Iterator[str]:
 
 
 def _between(backend: Backend) -> Iterator[StoreCheck]:
-    sound = True
-    for statement, what in BETWEEN:
-        try:
-            with backend.snapshot() as moment:
-                count = moment.read(statement, {})[0][0]
-        except StoreError as error:
-            yield StoreCheck("wrong", "tables", f"{what}: cannot be checked: {_short(error)}")
-            sound = False
-            continue
+    try:
+        with backend.snapshot() as moment:
+            counts = moment.read(sql.STRAYS, {})[0]
+    except StoreError as error:
+        yield StoreCheck("wrong", "tables", f"they cannot be checked: {_short(error)}")
+        return
+    for count, what in zip(counts, STRAYS, strict=True):
         if count:
             yield StoreCheck("wrong", "tables", f"{count:,} {what}", "see whether rows wait in a spool or were refused")
-            sound = False
-    if sound:
+    if not any(counts):
         yield StoreCheck("ok", "tables", "every part, outcome, breach and piece of feedback has its decision")
 
 

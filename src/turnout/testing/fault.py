@@ -129,11 +129,8 @@ def halves(body: bytes) -> list[BodyPart]:
 def play(answer: ScriptedResponse, fault: ScriptedFault | None = None, *, chunk_delay_s: float = 0.0) -> Iterator[Step]:
     """What the server does, in order. Nothing follows a `Close`."""
     if fault is None or fault.window != "before_headers":
-        return _message(answer, fault, chunk_delay_s)
-    return _from_the_start(answer, fault, chunk_delay_s)
-
-
-def _from_the_start(answer: ScriptedResponse, fault: ScriptedFault, chunk_delay_s: float) -> Iterator[Step]:
+        yield from _message(answer, fault, chunk_delay_s)
+        return
     match fault.kind:
         case "reset" | "cut":
             yield Close(reset=fault.kind == "reset")

@@ -11,13 +11,17 @@ import msgspec
 from ..fault import ScriptedResponse, halves
 from ..reply import Received, ScriptedReply
 from .chat import ChatDialect
-from .completion import Dialect, RequestFields, ScriptedCompletion
+from .completion import RequestFields, ScriptedCompletion
 from .messages import MessagesDialect
 from .responses import ResponsesDialect
 
 # Characters of English per token, about: a double has no tokenizer.
 TOKEN_CHARACTERS = 4
 FAILURE = "The server had an error while processing your request."
+
+Dialect = ChatDialect | MessagesDialect | ResponsesDialect
+"""One wire format. All methods are pure: what is wrong with a request (`refusal`), an answer as a body (`whole`) or as
+a `stream`, and an `error` as a body or an event."""
 
 _CHAT = ChatDialect()
 DIALECTS: dict[str, Dialect] = {
