@@ -153,7 +153,7 @@ async def ask(client: Client, origin: Origin, *, wait_s: float = 5.0, limit: int
     """A whole exchange."""
     request = Request(origin, fields.pop("path", "/"), **fields)
     async with await client.open(request, wait_s) as response:
-        return await response.read(Deadline.after(wait_s), wait_s, limit)
+        return await response.read(Deadline.after(wait_s), limit)
 
 
 async def polite(talk: Talk) -> None:

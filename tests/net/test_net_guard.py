@@ -137,7 +137,7 @@ class TestNotTalkedInto:
                     async with await client.open(request, 5) as response:
                         assert response.status == status
                         assert response.headers["location"] == f"{other.origin}/x"
-                        assert await response.read(Deadline.after(5), 5) == b"no"
+                        assert await response.read(Deadline.after(5)) == b"no"
                     assert len(server.requests) == 1
                 assert other.connections == 0
 
@@ -386,7 +386,7 @@ class TestOtherRules:
                 async with await client.open(Request(server.origin, "/"), 5) as response:
                     client.egress.allow(frozenset())
                     go.set()
-                    assert await response.read(Deadline.after(5), 5) == b"half"
+                    assert await response.read(Deadline.after(5)) == b"half"
                 with pytest.raises(EgressRefused):
                     await ask(client, server.origin)
 

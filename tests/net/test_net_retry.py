@@ -27,7 +27,7 @@ def test_never_beyond_the_share_or_the_floor(share: float, floor: int, events: l
     for event, which in events:
         if event == "request":
             stack = ExitStack()
-            stack.enter_context(budget.request())
+            stack.enter_context(budget)
             under_way.append(stack)
         elif event == "retry" and under_way:
             before = budget.retrying
@@ -50,7 +50,7 @@ def test_the_numbers() -> None:
         budget = RetryBudget()
         with ExitStack() as stack:
             for _ in range(active):
-                stack.enter_context(budget.request())
+                stack.enter_context(budget)
             granted = sum(stack.enter_context(budget.retry()) for _ in range(active + 5))
         assert granted == most, active
         assert budget.refused == active + 5 - most
@@ -58,7 +58,7 @@ def test_the_numbers() -> None:
 
 def test_a_refusal_counts_nothing() -> None:
     budget = RetryBudget(floor=0)
-    with budget.request(), budget.retry() as allowed:
+    with budget, budget.retry() as allowed:
         assert not allowed
         assert (budget.retrying, budget.refused) == (0, 1)
     assert (budget.active, budget.retrying) == (0, 0)
@@ -68,7 +68,7 @@ def test_a_refusal_counts_nothing() -> None:
 @pytest.mark.parametrize("floor", [0, 3])
 def test_given_back_when_something_is_raised(error: type[BaseException], floor: int) -> None:
     budget = RetryBudget(floor=floor)
-    with pytest.raises(error), budget.request(), budget.retry():
+    with pytest.raises(error), budget, budget.retry():
         raise error
     assert (budget.active, budget.retrying) == (0, 0)
 
@@ -78,7 +78,7 @@ def test_given_back_when_cancelled() -> None:
         budget = RetryBudget()
 
         async def one() -> None:
-            with budget.request(), budget.retry():
+            with budget, budget.retry():
                 await asyncio.sleep(3600)
 
         tasks = [asyncio.create_task(one()) for _ in range(50)]
@@ -102,7 +102,7 @@ def attempts_per_request(workers: int, attempt_s: float, retry_s: float) -> floa
     def caller() -> Iterator[float]:
         nonlocal requests, attempts
         while True:
-            with budget.request():
+            with budget:
                 requests += 1
                 attempts += 1
                 yield attempt_s * rng.uniform(0.5, 1.5)

@@ -115,7 +115,7 @@ class TestClosedByUs:
                     await asyncio.sleep(0.05)
                     response.close()
                     with pytest.raises(Broken, match="closed by us"):
-                        await response.read(Deadline.after(5), 5)
+                        await response.read(Deadline.after(5))
                 assert await ask(client, server.origin) == b"ok"
 
         run(main())
@@ -124,7 +124,7 @@ class TestClosedByUs:
         async def main() -> None:
             async with talking(polite) as (server, client):
                 async with await client.open(Request(server.origin, "/"), 5) as response:
-                    assert await response.read(Deadline.after(5), 5) == b"ok"
+                    assert await response.read(Deadline.after(5)) == b"ok"
                     response.close()
                     response.close()
                 response.close()
@@ -297,7 +297,7 @@ class TestCancelled:
                 request = Request(server.origin, "/", b"x" * (32 << 20))
                 async with await client.open(request, 5) as response:
                     assert response.status == 413
-                    assert await response.read(Deadline.after(5), 5) == b"no"
+                    assert await response.read(Deadline.after(5)) == b"no"
                 await closed_to(server.port)
 
         run(main())

@@ -154,7 +154,7 @@ class TestOtherRules:
                 await asyncio.sleep(0.05)
                 assert len(other._tasks) <= 1
                 go.set()
-                assert await response.read(Deadline.after(5), 5) == b"half"
+                assert await response.read(Deadline.after(5)) == b"half"
 
         run(main())
 
@@ -387,13 +387,13 @@ class TestDouble:
             client = Client(Egress(frozenset((TARGET,))), double)
             request = Request(TARGET, "/v1", b"{}", headers={"Authorization": "mine"}, credential=KEY)
             async with await client.open(request, 5) as response:
-                assert await response.read(Deadline.after(5), 5) == b"whole"
+                assert await response.read(Deadline.after(5)) == b"whole"
             async with await client.open(request, 5) as response:
                 assert (response.status, response.headers["retry-after"]) == (503, "1")
                 assert [chunk async for chunk in response.chunks(5)] == [b"a", b"b"]
             async with await client.open(request, 5) as response:
                 with pytest.raises(Broken, match="broke off"):
-                    await response.read(Deadline.after(5), 5)
+                    await response.read(Deadline.after(5))
             for error in (Unreachable, Broken):
                 with pytest.raises(error):
                     await client.open(request, 5)

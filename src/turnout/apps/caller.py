@@ -99,16 +99,16 @@ class Budget:
         month_usd: float | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self.limits = Limits(total_usd, day_usd, month_usd)
+        self._limit(Limits(total_usd, day_usd, month_usd))
         self.reserved_usd = 0.0
         self._clock = clock
         now = clock()
         self._spent = {period: PeriodTotal(period, now) for period in PERIODS}
         self._spent[Period.TOTAL].add(spent_usd, now)
 
-    @property
-    def is_limited(self) -> bool:
-        return self.limits != UNLIMITED
+    def _limit(self, limits: Limits) -> None:
+        self.limits = limits
+        self.is_limited = limits != UNLIMITED
 
     @property
     def spent_usd(self) -> float:
@@ -117,7 +117,9 @@ class Budget:
 
     @property
     def left_usd(self) -> float | None:
-        """What may still be spent: the least that any of the limits leaves."""
+        """What may still be spent: the least that any of the limits leaves; None without one."""
+        if not self.is_limited:
+            return None
         now = self._clock()
         found = [left for period in PERIODS if (left := self._left(period, now)) is not None]
         return min(found, default=None)
@@ -128,6 +130,8 @@ class Budget:
 
     def check(self) -> None:
         """Refused where nothing is left: even deciding may cost something."""
+        if not self.is_limited:
+            return
         now = self._clock()
         for period in PERIODS:
             if self._left(period, now) == 0:
@@ -163,14 +167,15 @@ class Budget:
         reserved_usd = min(max(0.0, reserved_usd), self.reserved_usd) if math.isfinite(reserved_usd) else 0.0
         spent_usd = max(0.0, spent_usd) if math.isfinite(spent_usd) else reserved_usd
         self.reserved_usd -= reserved_usd
-        now = self._clock()
-        for tally in self._spent.values():
-            tally.add(spent_usd, now)
+        if spent_usd:
+            now = self._clock()
+            for tally in self._spent.values():
+                tally.add(spent_usd, now)
 
     def renew(self, limits: Limits, spent: Mapping[Period, float], at_s: float) -> None:
         """Take what the store says of a key: its limits, and what all processes together had spent at that moment in
         each period. What this one has booked and the store has not yet counts all the same."""
-        self.limits = limits
+        self._limit(limits)
         for period, amount in spent.items():
             self._spent[period].raise_to(amount, at_s)
 

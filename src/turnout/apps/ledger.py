@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping
-from functools import lru_cache
 from types import TracebackType
 from typing import Literal, NamedTuple
 
@@ -202,15 +201,14 @@ class Account(Money):
 
     def _baseline(self, usage: Usage) -> float | None:
         """What the most expensive slot of the profile would have cost."""
-        slots = map(self.ledger.slots.find, _slot_names(self.decision.profile))
-        costs = [cost for slot in slots if slot is not None and (cost := cost_usd(slot, usage)) is not None]
-        return max(costs, default=None)
+        costs = [cost_usd(slot, usage) for slot in _slots_of(self.decision.profile, self.ledger.slots)]
+        return max([cost for cost in costs if cost is not None], default=None)
 
 
-@lru_cache(maxsize=8)
-def _slot_names(profile: Profile) -> tuple[str, ...]:
+def _slots_of(profile: Profile, slots: Slots) -> list[Slot]:
     """The slots a profile's routes name."""
-    return tuple(dict.fromkeys(profile.policies[route].model or route.lower() for route in profile.routes))
+    names = {profile.policies[route].model or route.lower() for route in profile.routes}
+    return [slot for name in names if (slot := slots.find(name)) is not None]
 
 
 async def record(store: Store, decision: Decision, *, key_id: str = "", spent_usd: float = 0.0) -> None:
@@ -269,9 +267,13 @@ def worst_usd(place: Placed, query: Query, slots: Slots) -> float | None:
 def spent_usd(decision: Decision, slots: Slots) -> float | None:
     """What it cost to decide: what the models said, and of one that did not say, the most it can have been. None if no
     model with a known price was asked."""
-    asked = [(whole.query, step) for whole in (decision, *decision.parts) for step in whole.steps]
-    costs = [_step_usd(step, query, slots) for query, step in asked if step.place.cost == "network"]
-    known = [cost for cost in costs if cost is not None]
+    asked = [
+        (whole.query, step)
+        for whole in (decision, *decision.parts)
+        for step in whole.steps
+        if step.place.cost == "network"
+    ]
+    known = [cost for query, step in asked if (cost := _step_usd(step, query, slots)) is not None]
     return sum(known) if known else None
 
 

@@ -40,7 +40,7 @@ class _Source:
 
 def _spell(number: int, pairs: int) -> str:
     """The lowest `10 * pairs` bits, two characters for ten of them."""
-    return "".join(_PAIR[(number >> shift) & 1023] for shift in range(10 * (pairs - 1), -1, -10))
+    return "".join([_PAIR[(number >> shift) & 1023] for shift in range(10 * (pairs - 1), -1, -10)])
 
 
 def first_id(millisecond: int) -> str:

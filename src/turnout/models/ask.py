@@ -82,7 +82,8 @@ class Models:
         fields = read_members(json.encode(FORMATS[wire].write_request(messages, prompt.max_tokens, schema)))
         request = ModelRequest(wire, slot.model, fields, messages)
         generation = Generation(self, request, total_s=prompt.deadline_ms / 1000, limit=REPLY_BYTES)
-        found = await generation.attempt(slot, probe=self.breaker(slot).state != "closed")
+        breaker = self.breaker(slot)
+        found = await generation.attempt(slot, breaker, probe=breaker.state != "closed")
         if isinstance(found, Completion):
             return _reply(FORMATS[wire], slot, found.first)
         if not isinstance(found, NetError):  # there is no budget that could refuse

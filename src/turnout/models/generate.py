@@ -19,6 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from turnout.core.errors import Broken, NetError, Refused, TimedOut, Unreachable
+from turnout.net.breaker import Breaker
 from turnout.net.client import WHOLE_BYTES, Request, Response
 from turnout.net.deadline import Deadline
 from turnout.net.retry import read_retry_after
@@ -93,8 +94,7 @@ class Completion:
         self.first = b""
         """Without streaming, all of it; else what came up to the first delta."""
         self.usage = Usage()
-        self.written = 0
-        """Tokens of the model's own words so far, as we count them."""
+        self._written = 0
         self.id = ""
         """What a later request may call this answer by, instead of repeating it."""
         self.chunks: AsyncIterator[bytes] | None = None
@@ -105,6 +105,11 @@ class Completion:
         """Of a stream."""
         self._form = form
         self._hides_usage = hides_usage
+
+    @property
+    def written(self) -> int:
+        """Tokens of the model's own words so far, as we count them; without streaming, of all that came."""
+        return self._written if self.events is not None else most_tokens((self.first,))
 
     def take(self, chunk: bytes) -> tuple[bytes, State]:
         """What the client is sent of a chunk, and how far the stream is then: whole events, but for a usage that only
@@ -117,7 +122,7 @@ class Completion:
                 self.state = "half"
                 break
             self.usage = delta.usage
-            self.written += delta.tokens
+            self._written += delta.tokens
             self.id = self.id or delta.id
             if not (self._hides_usage and delta.is_usage):
                 out += event.raw
@@ -164,7 +169,7 @@ class Generation:
     async def start(self, slots: Sequence[Slot]) -> Completion | Refusal | None:
         """The first candidate that answers; None if none does. What a provider says of a request that is wrong,
         whoever is asked, ends the search. Refused if the budget affords none of them."""
-        with self.models.retries.request():
+        with self.models.retries:
             found = await self._first(slots)
         if isinstance(found, Completion):
             self.completion = found
@@ -184,13 +189,13 @@ class Generation:
                 self._note(slot, "breaker", time.monotonic(), detail="it has failed too often; skipped for now")
                 self.told.append(f"{slot.id} has failed too often and is skipped for now")
                 continue
-            found = await self.attempt(slot, probe=probe)
+            found = await self.attempt(slot, breaker, probe=probe)
             wait = _retry_after(found) if isinstance(found, NetError) else None
             if wait is not None:
                 with self.models.retries.retry() as allowed:
                     if allowed:
                         await asyncio.sleep(wait)
-                        found = await self.attempt(slot, probe=probe)
+                        found = await self.attempt(slot, breaker, probe=probe)
             if isinstance(found, Refused):
                 refused = found
             elif not isinstance(found, NetError):
@@ -199,9 +204,8 @@ class Generation:
             raise refused
         return None
 
-    async def attempt(self, slot: Slot, *, probe: bool) -> Completion | Refusal | NetError | Refused:
+    async def attempt(self, slot: Slot, breaker: Breaker, *, probe: bool) -> Completion | Refusal | NetError | Refused:
         """Ask one candidate, once. Its breaker hears of it; `probe`: it waits to."""
-        breaker = self.models.breaker(slot)
         started = time.monotonic()
         reported = False
         try:
@@ -281,7 +285,7 @@ class Generation:
         if 400 <= status < 500:
             # A status is known even where its sentence breaks off. A server that fails may never end it.
             with suppress(NetError):
-                raw = await upstream.read(Deadline.after(deadline.within(ERROR_S)), ERROR_S)
+                raw = await upstream.read(Deadline.after(deadline.within(ERROR_S)))
         refusal = read_refusal(status, raw[:ERROR_BYTES])
         verdict = self._judge(slot, refusal)
         if verdict.ends == "here":
@@ -312,7 +316,7 @@ class Generation:
         kind = upstream.headers.get("content-type", "")
         if kind and "json" not in kind:
             raise NoAnswer(f"{slot.id} answered {kind} instead of JSON")
-        raw = await upstream.read(deadline, deadline.left, self.limit)
+        raw = await upstream.read(deadline, self.limit)
         try:
             response = self.form.read_response(raw)
         except UNREADABLE as error:
@@ -322,7 +326,6 @@ class Generation:
         upstream.close()
         completion.first, completion.id, completion.state = raw, response.id, "end"
         completion.usage = response.usage or Usage()
-        completion.written = most_tokens((raw,))
         return completion
 
     async def _read_start(self, completion: Completion, started: float, deadline: Deadline) -> Completion | Refusal:

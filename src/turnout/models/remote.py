@@ -139,7 +139,7 @@ class RemoteEmbeds(Embeds):
         answered, counts = False, True
         try:
             async with await client.open(request, deadline.left) as response:
-                raw = await response.read(deadline, deadline.left or 0.001, ANSWER_BYTES)
+                raw = await response.read(deadline, ANSWER_BYTES)
                 if response.status != 200:
                     counts = judge(read_refusal(response.status, raw), slot.model).counts
                     raise NoAnswer(f"{slot.id} answered {response.status}")

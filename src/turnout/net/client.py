@@ -22,6 +22,7 @@ __all__ = ["Client", "Request", "Response"]
 WHOLE_BYTES = 64 * 1024 * 1024
 # Answers are asked for as they are: what is small on the wire and huge in memory is not inflated at all.
 PLAIN = frozenset(("", "identity"))
+TOO_LONG = "the answer took too long"
 _PATH = re.compile(r"/[\x21\x22\x24-\x7e]*")
 _BROKEN_LINE = re.compile(r"[\x00\r\n]")
 
@@ -49,31 +50,39 @@ class Response:
 
     async def chunks(self, idle_s: float, deadline: Deadline | None = None) -> AsyncIterator[bytes]:
         """The body as it arrives; a silence longer than `idle_s` is an error, and so is no end by the deadline."""
-        while chunk := await self._next(idle_s, deadline):
-            yield chunk
+        chunk = b"more"
+        while chunk:
+            wait_s = idle_s if deadline is None else deadline.within(idle_s)
+            if not wait_s:
+                raise self._late(TOO_LONG)
+            try:
+                async with asyncio.timeout(wait_s):
+                    chunk = await self._exchange.next()
+            except TimeoutError:
+                # Out of time is not the same as silent for too long.
+                raise self._late(f"silent for {idle_s:g} s" if wait_s == idle_s else TOO_LONG) from None
+            if chunk:
+                yield chunk
 
-    async def read(self, deadline: Deadline, idle_s: float, limit: int = WHOLE_BYTES) -> bytes:
+    async def read(self, deadline: Deadline, limit: int = WHOLE_BYTES) -> bytes:
         """The whole body."""
         parts: list[bytes] = []
-        size = 0
-        while chunk := await self._next(idle_s, deadline):
-            size += len(chunk)
-            if size > limit:
-                raise Broken(f"{self._where}: the answer is longer than {limit:,} bytes")
-            parts.append(chunk)
+        size, left_s = 0, deadline.left
+        if not left_s:
+            raise self._late(TOO_LONG)
+        try:
+            async with asyncio.timeout(left_s):
+                while chunk := await self._exchange.next():
+                    size += len(chunk)
+                    if size > limit:
+                        raise Broken(f"{self._where}: the answer is longer than {limit:,} bytes")
+                    parts.append(chunk)
+        except TimeoutError:
+            raise self._late(TOO_LONG) from None
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
-    async def _next(self, idle_s: float, deadline: Deadline | None) -> bytes:
-        wait_s = idle_s if deadline is None else deadline.within(idle_s)
-        if not wait_s:
-            raise TimedOut(f"{self._where}: the answer took too long")
-        try:
-            async with asyncio.timeout(wait_s):
-                return await self._exchange.next()
-        except TimeoutError:
-            # Out of time is not the same as silent for too long.
-            said = f"silent for {idle_s:g} s" if wait_s == idle_s else "the answer took too long"
-            raise TimedOut(f"{self._where}: {said}") from None
+    def _late(self, said: str) -> TimedOut:
+        return TimedOut(f"{self._where}: {said}")
 
 
 class Client:

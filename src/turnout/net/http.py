@@ -163,6 +163,8 @@ class _Exchange:
         content = self._response.content
         if self._closed is not None:
             self._closed.remove_done_callback(self._end)
+        if content.at_eof() and self._response.connection is None:
+            return  # all of it was read, and its connection is free for the next
         if content.exception() is None:
             # Left to itself aiohttp raises one error object for all answers, which then keeps every frame it saw.
             content.set_exception(aiohttp.ClientConnectionError("closed by us"))

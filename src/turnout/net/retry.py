@@ -35,14 +35,12 @@ class RetryBudget:
         self.retrying = 0
         self.refused = 0
 
-    @contextmanager
-    def request(self) -> Iterator[None]:
-        """While it lasts a request is under way. Any number may be."""
+    def __enter__(self) -> None:
+        """While the context lasts a request is under way. Any number may be."""
         self.active += 1
-        try:
-            yield
-        finally:
-            self.active -= 1
+
+    def __exit__(self, *_: object) -> None:
+        self.active -= 1
 
     @contextmanager
     def retry(self) -> Iterator[bool]:

@@ -63,7 +63,10 @@ class Admission:
         return self._refusing > 0
 
     async def __aenter__(self) -> None:
-        await self.enter()
+        if self.active < min(self.room, self.limit) and not self.draining:
+            self.active += 1
+        else:
+            await self.enter()
 
     async def __aexit__(self, *_: object) -> None:
         self.leave()

@@ -17,13 +17,12 @@ from starlette.routing import compile_path
 
 from turnout.apps.app import Answer, Call, Route, refusal
 from turnout.apps.caller import Caller
-from turnout.core.aside import aside
 from turnout.core.errors import Refused
 from turnout.models.wire import FORMATS
 
-from .auth import header_map
+from .guard import header_map
 from .server import Server
-from .structure import check_structure
+from .structure import VALUES, check_structure
 from .wire import Gone, Receive, Scope, Send, WhileConnected, read_body, send_answer
 
 log = logging.getLogger("turnout.web")
@@ -120,7 +119,8 @@ class Application:
             caller.must(route.scope)
             with server.admission.batch() if route.is_batch else nullcontext():
                 body = await read_body(receive, server.settings.body_bytes, headers.get("content-length"))
-                await aside(len(body), check_structure, body)
+                if len(body) > VALUES:  # a byte is at most one value
+                    await asyncio.to_thread(check_structure, body)
                 call = Call(server.runtime, caller, body, headers, params)
                 if not route.asks:
                     return await route.handler(call)

@@ -6,7 +6,7 @@ import asyncio
 import hmac
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
@@ -135,8 +135,3 @@ def _credential(headers: Sequence[tuple[bytes, bytes]]) -> Credential:
     if found is None:
         raise Refused(401, "invalid_api_key", "this is not a Turnout key (tno_…); see turnout keys")
     return found
-
-
-def header_map(headers: Sequence[tuple[bytes, bytes]]) -> Mapping[str, str]:
-    """Headers by name. Of a repeated one the first counts: nothing decided by them may appear twice anyway."""
-    return {name.decode("latin-1"): value.decode("latin-1") for name, value in reversed(headers)}

@@ -6,7 +6,7 @@ On loopback nobody needs a key, so this is what stands between a page in the use
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Mapping, MutableMapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -27,7 +27,7 @@ class Guard:
 
     def check_form(self, scope: MutableMapping[str, Any]) -> None:
         """Refuse a request that two readers could read in two ways: with two hosts, or a path that is not one."""
-        if sum(name == b"host" for name, _ in scope["headers"]) > 1:
+        if [name for name, _ in scope["headers"]].count(b"host") > 1:
             raise _unclear("more than one Host header: send exactly one")
         path: bytes = scope.get("raw_path") or scope["path"].encode()
         if not path.startswith(b"/"):
@@ -55,6 +55,11 @@ class Guard:
         site = headers.get("sec-fetch-site", "").strip().casefold()
         if site == "cross-site" and (origin is None or origin.casefold() not in self.origins):
             raise Refused(403, "permission_error", "a page of another site may not call this server")
+
+
+def header_map(headers: Sequence[tuple[bytes, bytes]]) -> Mapping[str, str]:
+    """Headers by name. Of a repeated one the first counts: nothing decided by them may appear twice anyway."""
+    return {name.decode("latin-1"): value.decode("latin-1") for name, value in reversed(headers)}
 
 
 MODELS = b"/v1/models/"

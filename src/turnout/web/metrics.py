@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -17,9 +18,11 @@ _BREAKER = {"closed": 0, "half-open": 1, "open": 2}
 class Metrics:
     def __init__(self) -> None:
         self.registry = registry = CollectorRegistry()
-        self.ended = Counter("turnout_requests", "Requests by route and status.", ("path", "status"), registry=registry)
+        ended = Counter("turnout_requests", "Requests by route and status.", ("path", "status"), registry=registry)
         said = "From the first byte of a request to the last of its answer."
-        self.took = Histogram("turnout_request_seconds", said, ("path",), registry=registry, buckets=SECONDS)
+        took = Histogram("turnout_request_seconds", said, ("path",), registry=registry, buckets=SECONDS)
+        # Found once: the library works its labels out anew each time.
+        self._of = cache(lambda path, status: (ended.labels(path, status), took.labels(path)))
         self.log = Gauge("turnout_log", "The journal's counters.", ("count",), registry=registry)
         self.lost = Gauge("turnout_decisions_lost", "Decisions the log could not take.", registry=registry)
         self.active = Gauge("turnout_requests_active", "Requests under way.", registry=registry)
@@ -30,8 +33,9 @@ class Metrics:
 
     def note(self, path: str, status: int, seconds: float) -> None:
         """A request has ended."""
-        self.ended.labels(path, status).inc()
-        self.took.labels(path).observe(seconds)
+        ended, took = self._of(path, status)
+        ended.inc()
+        took.observe(seconds)
 
     def render(self, server: Server) -> bytes:
         if server.runtime.store is not None:

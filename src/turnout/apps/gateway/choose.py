@@ -13,7 +13,7 @@ from turnout.apps.caller import Caller
 from turnout.core.profile import Profile
 from turnout.core.verdict import Reason
 from turnout.models.price import context_of
-from turnout.models.slot import Slot, Slots
+from turnout.models.slot import Endpoint, Slot, Slots
 from turnout.models.spend import because, unbounded
 from turnout.models.wire.value import ModelRequest
 
@@ -52,17 +52,19 @@ def choose(
         chain = tuple(name for name in chain if name in allowed)
     candidates: list[ChainSlot] = []
     skipped: list[Reason] = []
+    seen: set[Endpoint] = set()
     for name in chain:
         wanted = profile.policies[name].model or name.lower()
         slot = slots.find(wanted)
         if slot is None:
             skipped.append(Reason("slot.missing", f"{wanted}: no such slot is configured"))
             continue
-        if any(slot.endpoint == one.slot.endpoint for one in candidates):
+        if slot.endpoint in seen:
             continue
         why = unfit(slot, request, caller, provider)
         if why is None:
             candidates.append(ChainSlot(name, slot))
+            seen.add(slot.endpoint)
         else:
             skipped.append(why)
     return Chain(tuple(candidates), tuple(skipped))

@@ -193,7 +193,12 @@ class Gateway:
         form = FORMATS[request.wire]
         with ExitStack() as end:
             account = end.enter_context(Ledger(self.store, self.slots).open(decision, caller))
-            account.extra = _extra(decision, choice, request)
+            how = method(decision)
+            account.extra = {"method": how, "wire": request.wire}
+            if choice.skipped:
+                account.extra["skipped"] = choice.skipped
+            if choice.pinned:
+                account.extra["pinned"] = choice.pinned
             # In `strict`, before a stream begins, and where its text is long, for which there is a thread.
             if request.stream or request.is_long or (self.store is not None and self.store.is_strict):
                 await account.record()
@@ -208,7 +213,7 @@ class Gateway:
             if not isinstance(found, Completion):
                 return refusal(form, _failure(found, generation), decision.id, found)
             end.callback(self._remember, account, choice, generation, found)
-            told = _headers(decision, choice, generation, found)
+            told = _headers(decision, choice, generation, found, how)
             if not request.stream:
                 return Answer(200, told, found.first)
             # From here on the stream closes the account.
@@ -234,7 +239,7 @@ class Gateway:
             self.conversations.keep(account.caller.tenant, name, route, slot, decision.confidence, tokens)
 
 
-def _headers(decision: Decision, choice: Chain, generation: Generation, completion: Completion) -> Headers:
+def _headers(decision: Decision, choice: Chain, generation: Generation, completion: Completion, method: str) -> Headers:
     slot, theirs = completion.slot, completion.upstream.headers
     told = [
         (b"content-type", slot.conceal(theirs.get("content-type", "application/json"))),
@@ -242,7 +247,7 @@ def _headers(decision: Decision, choice: Chain, generation: Generation, completi
         (b"x-turnout-route", decision.route),
         (b"x-turnout-layer", decision.by),
         (b"x-turnout-outcome", decision.outcome),
-        (b"x-turnout-method", method(decision)),
+        (b"x-turnout-method", method),
         (b"x-turnout-confidence", f"{decision.confidence:.3f}"),
         (b"x-turnout-model", slot.id),
         (b"x-turnout-slot", slot.name),
@@ -254,13 +259,6 @@ def _headers(decision: Decision, choice: Chain, generation: Generation, completi
     if generation.request.stream:
         told.append((b"cache-control", "no-cache"))
     return [(name, value.encode("latin-1", "replace")) for name, value in told]
-
-
-def _extra(decision: Decision, choice: Chain, request: ModelRequest) -> dict[str, object]:
-    """What the log keeps of how an answer came about."""
-    extra: dict[str, object] = {"method": method(decision), "wire": request.wire}
-    extra |= {"skipped": choice.skipped} if choice.skipped else {}
-    return extra | ({"pinned": choice.pinned} if choice.pinned else {})
 
 
 def method(decision: Decision) -> str:

@@ -8,7 +8,6 @@ import hashlib
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from itertools import takewhile
 from typing import Annotated, Any
 
 import msgspec
@@ -95,7 +94,7 @@ class Format:
         seen = tuple(fields[name] for name in self.input if name in fields)
         # Nearly all parts are words, of which nothing else is to be known.
         marked = [part for part in parts if part.kind != "text" or part.is_cached]
-        images = tuple(image for part in marked for image in part.images)
+        images = tuple([image for part in marked for image in part.images])
         size = max(0, sum(map(len, seen)) - sum(map(len, images)))
         model = name_in(fields, "model")
         if not model:
@@ -115,10 +114,10 @@ class Format:
             input=seen,
             images=images,
             # Which of several limits counts is the provider's to say.
-            max_tokens=max(read_count(fields, name) or 0 for name in self.limits) or None,
+            max_tokens=most_stated(fields, self.limits),
             has_limit=bool(mentions(fields, self.limits)),
             is_unsized=any(part.is_unsized for part in marked),
-            choices=max((read_count(fields, name) or 1 for name in self.choices), default=1),
+            choices=most_stated(fields, self.choices) or 1,
             caches=any(part.is_cached for part in marked) or any(tool.cache_control is not None for tool in tools),
             thinks=self.thinks(fields),
             hosted=hosted_tool(tools, self.client_tools) or mentions(fields, self.hosted),
@@ -232,22 +231,22 @@ def check_count(name: str, count: int, most: int) -> None:
 
 def check_text(turns: Iterable[Turn], status: int) -> None:
     """Refuse more text than is taken: in bytes, which is what it costs to read it and to write it down."""
-    size = sum(len(turn.text) if turn.text.isascii() else len(turn.text.encode()) for turn in turns)
+    size = sum([len(turn.text) if turn.text.isascii() else len(turn.text.encode()) for turn in turns])
     if size > TEXT_BYTES:
         said = f"the text is {size:,} bytes long in UTF-8; at most {TEXT_BYTES:,} are taken: shorten it"
         raise Refused(status, "invalid_request_error", said)
 
 
-def read_count(fields: Mapping[str, Raw], name: str) -> int | None:
-    """A number of tokens or answers the client states; None if it states none, or none that counts anything: that is
-    the provider's to refuse, and must not make a call look cheap."""
-    value: int | None = decoded(fields, name, Count)
-    return value if value is not None and value > 0 else None
+def most_stated(fields: Mapping[str, Raw], names: Sequence[str]) -> int | None:
+    """The largest number of tokens or answers the client states in these members; None if it states none, or none that
+    counts anything: that is the provider's to refuse, and must not make a call look cheap."""
+    return max([0, *[decoded(fields, name, Count, 0) for name in names if name in fields]]) or None
 
 
-def mentions(fields: Mapping[str, Raw], names: Iterable[str]) -> str:
+def mentions(fields: Mapping[str, Raw], names: Sequence[str]) -> str:
     """The first of these members that is there and says something."""
-    return next((name for name in names if name in fields and bytes(fields[name]) not in _SILENT), "")
+    said = [name for name in names if name in fields and bytes(fields[name]) not in _SILENT]
+    return said[0] if said else ""
 
 
 def hosted_tool(tools: Iterable[Tool], ours: tuple[str, ...]) -> str:
@@ -258,10 +257,15 @@ def hosted_tool(tools: Iterable[Tool], ours: tuple[str, ...]) -> str:
 def _conversation(key: str, turns: Sequence[Turn]) -> str:
     """The same for every turn of a conversation: by the key a client gives it, and by how it begins. Instructions that
     come later are not the beginning, and would make every turn another conversation."""
-    opening = list(takewhile(lambda turn: turn.role != "user", turns))
-    first = turns[len(opening)].text if len(opening) < len(turns) else ""
-    system = "\n".join(turn.text for turn in opening if turn.role == "system")
-    return hashlib.blake2b(f"{key}\0{system}\0{first}".encode("utf-8", "replace"), digest_size=16).hexdigest()
+    system, first = [], ""
+    for turn in turns:
+        if turn.role == "user":
+            first = turn.text
+            break
+        if turn.role == "system":
+            system.append(turn.text)
+    named = "\0".join((key, "\n".join(system), first)).encode("utf-8", "replace")
+    return hashlib.blake2b(named, digest_size=16).hexdigest()
 
 
 def text_at(value: Any) -> str:
@@ -273,8 +277,8 @@ def count_at(told: Mapping[str, Any], *names: str) -> int:
     """A number of tokens in a usage, wherever it stands."""
     value: Any = told
     for name in names:
-        value = value.get(name) if isinstance(value, Mapping) else None
-    return token_count(value)
+        value = value.get(name) if isinstance(value, dict) else None
+    return value if type(value) is int and 0 <= value <= MOST_TOKENS else token_count(value)
 
 
 def token_count(value: object) -> int:
