@@ -35,7 +35,7 @@ Headers = list[tuple[bytes, bytes]]
 
 
 class Body(Protocol):
-    """A response that is sent as it comes. However it ends, whoever has it must `aclose` it."""
+    """A response that is sent as it comes. However it ends, it must be closed."""
 
     def __aiter__(self) -> AsyncIterator[bytes]: ...
 
@@ -68,7 +68,7 @@ def refusal(form: Format, refused: Refused, decision: str = "", error: Refusal |
 
 
 class Call(NamedTuple):
-    """A request of somebody who may make it."""
+    """A request that is allowed."""
 
     runtime: Runtime
     caller: Caller

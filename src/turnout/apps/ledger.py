@@ -61,7 +61,7 @@ class Account(Money):
         self.caller = caller
         self.generation: Generation | None = None
         self.ended: Ended | None = None
-        """How it ends; unless somebody says so, as its generation does."""
+        """How it ends; None: as its generation does."""
         self.remembered_tokens: int | None = None
         """Of the answer that the request follows, if it was given here."""
         self.fallback: str | None = None
@@ -78,9 +78,12 @@ class Account(Money):
         """What attempts without an answer may have cost."""
         self._recorded = False
         """The decision is written down."""
+        self.is_open = True
+        self._kept_open = False
 
     def __enter__(self) -> Account:
-        self.caller.budget.settle(0.0, self._deciding_usd or 0.0)
+        if self._deciding_usd:
+            self.caller.budget.settle(0.0, self._deciding_usd)
         return self
 
     def __exit__(
@@ -88,11 +91,23 @@ class Account(Money):
     ) -> None:
         if isinstance(error, Refused):
             self.ended = "refused"
-        self._close(self.ended or (self.generation.ended if self.generation is not None else "cancelled"))
-        self.generation = None  # which refers to its account in turn: a circle would stay until garbage is collected
+        if not self._kept_open:
+            self.close()
+
+    def keep_open(self) -> Account:
+        """Not to be closed with its context, but by `close`, when its stream has ended."""
+        self._kept_open = True
+        return self
+
+    def close(self) -> None:
+        """Write down how it ended; once, however often it is called."""
+        if self.is_open:
+            self.is_open = False
+            self._close(self.ended or (self.generation.ended if self.generation is not None else "cancelled"))
+            self.generation = None  # which refers to its account in turn: a circle would wait for the collector
 
     async def record(self) -> None:
-        """Write the decision down before anybody is asked; else it is written with its outcome, at the end."""
+        """Write the decision down before a model is asked; else it is written with its outcome, at the end."""
         if self.ledger.store is not None:
             self._recorded = True
             await record(self.ledger.store, self.decision, key_id=self.caller.key_id)
@@ -158,7 +173,7 @@ class Account(Money):
         extra: dict[str, object] = {"attempts": attempts, **self.extra}
         extra |= {"estimated_tokens": True} if estimated else {}
         extra |= {"lost_usd": self._lost_usd} if self._lost_usd else {}
-        # In `strict` nobody waits for this one: the decision is committed, and what is lost is counted.
+        # In `strict` this one is not waited for: the decision is committed, and what is lost is counted.
         self.ledger.store.close_account(
             self.decision,
             Outcome(
@@ -246,7 +261,8 @@ async def decide(router: Router, query: Query, caller: Caller, slots: Slots, sto
             store.spend(new_id(), caller.key_id, held_usd)
         raise
     finally:
-        budget.settle(held_usd, 0.0)
+        if held_usd:
+            budget.settle(held_usd, 0.0)
 
 
 def worst_usd(place: Placed, query: Query, slots: Slots) -> float | None:

@@ -1,6 +1,6 @@
 """Texts about what a user has written, without the credentials in it.
 
-Whoever writes a key into a file by mistake is told so, and a message is read by others: on a screen, in a log, in a
+A key in a file by mistake is reported, and a message is read by others: on a screen, in a log, in a
 ticket. Credentials are known by their looks here; a value that was read as a key is hidden by `models.secret`, exactly.
 """
 

@@ -19,7 +19,7 @@ def contain(call: Callable[..., Any], *arguments: object) -> Any:
     """What the call returns, or the fault that says how it failed."""
     try:
         return call(*arguments)
-    # Called inline, nobody outside can have cancelled it: a CancelledError is the plug-in's own, an error like others.
+    # Called inline, it cannot be cancelled from outside: a CancelledError is the plug-in's own, an error like others.
     except (Exception, asyncio.CancelledError) as error:
         return to_fault(error)
 

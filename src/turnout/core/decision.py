@@ -1,6 +1,6 @@
 """The outcome of routing one query: what was chosen, by whom, why, and what else was considered.
 
-A decision keeps its evidence raw and its profile at hand; reasons, scores and JSON are rendered when somebody asks,
+A decision keeps its evidence raw and its profile at hand; reasons, scores and JSON are rendered on demand,
 so an explained decision costs no more than a few microseconds. Ids and timings are outside its equality.
 """
 

@@ -1,6 +1,6 @@
 """What a layer may ask of an embedder: texts in, unit vectors out. Which model makes them is not its affair.
 
-Vectors of two embedders do not compare, so an embedder has a name that says exactly which one it is, and whoever keeps
+Vectors of two embedders do not compare, so an embedder has a name that says exactly which one it is, and what keeps
 vectors keeps that name beside them.
 """
 

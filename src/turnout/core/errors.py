@@ -7,7 +7,7 @@
     ├── QueryError              the caller's query is refused before any layer sees it
     │   ├── UnknownRoute        a declared route or ceiling the profile does not have
     │   └── QueryTooLarge       more text than a decision is promised for
-    ├── Refused                 a caller may not do what it asks, or asks for what nobody can do
+    ├── Refused                 a caller may not do what it asks, or asks for what cannot be done
     ├── ReplayMismatch          a decision cannot be replayed with this profile
     ├── NetError                something beyond this process did not answer as it should
     │   ├── EgressRefused       a connection to where the configuration does not lead

@@ -1,7 +1,7 @@
 """What a layer is, and all that it may provide: one protocol with defaults.
 
-A plain callable that takes a reading is a layer, too. It is adapted once, where it is made, so that whoever holds a
-layer may use all of the protocol and asks nobody what there is.
+A plain callable that takes a reading is a layer, too. It is adapted once, where it is made, so that the holder of a
+layer may use all of the protocol without asking what there is.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ JudgesBy = Literal["declared", "notes"]
 
 
 class Layer(Protocol):
-    """Judges a reading; `None` means: not mine. Whoever inherits from it gets the defaults."""
+    """Judges a reading; `None` means: not mine. A class that inherits from it gets the defaults."""
 
     cost: Cost | None = None
     """How this one is run, where its kind says otherwise: it may have to wait for a server here and not there."""
@@ -45,11 +45,11 @@ class Layer(Protocol):
         return asyncio.iscoroutinefunction(type(self).__call__)
 
     def explain(self, verdict: Verdict, /) -> tuple[Reason, ...]:
-        """A verdict's evidence as reasons, for the log and whoever asks."""
+        """A verdict's evidence as reasons, for the log and for readers."""
         return ()
 
     def elaborate(self, verdict: Verdict, /) -> tuple[Reason, ...]:
-        """Reasons that take longer to find: whoever looks at a decision waits for them, the log does not."""
+        """Reasons that take longer to find: a reader of a decision waits for them, the log does not."""
         return ()
 
     def demand(self, query: Query, /) -> Demand | None:

@@ -36,7 +36,7 @@ class Reply(Struct, frozen=True):
     text: str
     model: str
     cost_usd: float | None = None
-    """None: nobody knows the model's price."""
+    """None: the model's price is unknown."""
 
 
 class Asks(Protocol):

@@ -1,4 +1,4 @@
-"""What a route means for whoever acts on the decision.
+"""What a route means for the application that acts on the decision.
 
 A field left out of the profile is `None`: the profile does not govern it. Everything a profile says beyond these names
 goes into `extra`, untouched.

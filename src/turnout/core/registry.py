@@ -42,7 +42,7 @@ class Supplies(Struct, frozen=True):
     routes: tuple[str, ...]
     phrases: Phrases
     models: Asks | None = None
-    """Who puts questions to language models; None: nobody does."""
+    """Who puts questions to language models; None: nothing does."""
     deadline_ms: float = 350.0
     """How long the layer being built may take."""
     profile: str = ""
@@ -50,7 +50,7 @@ class Supplies(Struct, frozen=True):
     beside: Path | None = None
     """The folder of the profile's file: where relative paths in it start."""
     embedder: Embeds | None = None
-    """Who turns texts into vectors; None: nobody does."""
+    """Who turns texts into vectors; None: nothing does."""
     find_student: Callable[[str | None], Path | None] | None = None
     """The folder of the trained model this layer is to serve: the one of that digest, or the champion."""
 

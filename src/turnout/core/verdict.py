@@ -34,7 +34,7 @@ class Verdict(Struct, frozen=True, eq=False):
     scores: Mapping[str, float] = {}
     reasons: tuple[Reason, ...] = ()
     evidence: tuple[object, ...] = ()
-    """What the layer saw, raw; its `explain` renders it when somebody asks. Values only: ids, counts, numbers."""
+    """What the layer saw, raw; its `explain` renders it on demand. Values only: ids, counts, numbers."""
     decisive: bool = False
     """Stands whatever the gate asks, as an override or a hard rule does."""
     calibrated: bool = False

@@ -224,7 +224,7 @@ def missing_packages() -> list[str]:
 def put_embedder(
     folder: Path, graph: bytes, tokenizer: bytes, *, weights_sha256: str, source: str, lowest_cosine: float
 ) -> EmbedderManifest:
-    """Put an embedder in place, file by file under names that say their content, the manifest last: whoever looks finds
+    """Put an embedder in place, file by file under names that say their content, the manifest last: a reader finds
     the old embedder or the new one, whole, however many are installing at once."""
     files = []
     try:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
@@ -88,16 +88,17 @@ State = Literal["prelude", "delta", "end", "error", "half"]
 class Completion:
     """The answer of one candidate, from when it has begun."""
 
-    def __init__(self, form: Format, slot: Slot, upstream: Response, *, hides_usage: bool) -> None:
+    def __init__(self, form: Format, slot: Slot, upstream: Response, deadline: Deadline, *, hides_usage: bool) -> None:
         self.slot = slot
         self.upstream = upstream
+        self.deadline = deadline
+        """By when it must have ended."""
         self.first = b""
         """Without streaming, all of it; else what came up to the first delta."""
         self.usage = Usage()
         self._written = 0
         self.id = ""
         """What a later request may call this answer by, instead of repeating it."""
-        self.chunks: AsyncIterator[bytes] | None = None
         self.state: State = "prelude"
         self.error = b""
         """The event that tells of an error."""
@@ -168,7 +169,7 @@ class Generation:
 
     async def start(self, slots: Sequence[Slot]) -> Completion | Refusal | None:
         """The first candidate that answers; None if none does. What a provider says of a request that is wrong,
-        whoever is asked, ends the search. Refused if the budget affords none of them."""
+        whichever model is asked, ends the search. Refused if the budget affords none of them."""
         with self.models.retries:
             found = await self._first(slots)
         if isinstance(found, Completion):
@@ -250,9 +251,11 @@ class Generation:
             if upstream.status != 200:
                 found = await self._read_refusal(slot, upstream, started, deadline)
             else:
-                completion = Completion(self.form, slot, upstream, hides_usage="stream_options" in added)
-                read = self._read_start if request.stream else self._read_whole
-                found = await read(completion, started, deadline)
+                completion = Completion(self.form, slot, upstream, deadline, hides_usage="stream_options" in added)
+                if request.stream:
+                    found = await self._read_start(completion, started + slot.first_token_s)
+                else:
+                    found = await self._read_whole(completion)
             begun = isinstance(found, Completion)
         except NetError as error:
             error.was_sent = not isinstance(error, ProviderRefused)
@@ -311,12 +314,12 @@ class Generation:
             return _concealed(refusal, slot)
         raise ProviderRefused(detail, verdict.counts)
 
-    async def _read_whole(self, completion: Completion, started: float, deadline: Deadline) -> Completion | Refusal:
+    async def _read_whole(self, completion: Completion) -> Completion | Refusal:
         slot, upstream = completion.slot, completion.upstream
         kind = upstream.headers.get("content-type", "")
         if kind and "json" not in kind:
             raise NoAnswer(f"{slot.id} answered {kind} instead of JSON")
-        raw = await upstream.read(deadline, self.limit)
+        raw = await upstream.read(completion.deadline, self.limit)
         try:
             response = self.form.read_response(raw)
         except UNREADABLE as error:
@@ -328,26 +331,24 @@ class Generation:
         completion.usage = response.usage or Usage()
         return completion
 
-    async def _read_start(self, completion: Completion, started: float, deadline: Deadline) -> Completion | Refusal:
+    async def _read_start(self, completion: Completion, until: float) -> Completion | Refusal:
         slot = completion.slot
         kind = completion.upstream.headers.get("content-type", "")
         if "event-stream" not in kind:
             raise NoAnswer(f"{slot.id} answered {kind or 'something without a type'} instead of a stream")
         completion.events = Events()
         held = bytearray()
-        chunks = completion.upstream.chunks(slot.idle_s, deadline)
-        first = Deadline(started + slot.first_token_s)
+        # Each wait is no longer than what is left: a provider that drips comments cannot hold us.
+        first = Deadline(min(until, completion.deadline.at))
         state: State = "prelude"
         while state == "prelude":
-            # Each wait is no longer than what is left: a provider that drips comments cannot hold us.
             try:
-                async with asyncio.timeout(first.left):
-                    chunk = await anext(chunks, None) if first.left else b""
-            except TimeoutError:
-                chunk = b""
-            if chunk == b"":
-                raise TimedOut(f"{slot.id}: no first token within {slot.first_token_s:g} s")
-            if chunk is None:
+                chunk = await completion.upstream.next(slot.idle_s, first)
+            except TimedOut:
+                if first.left:
+                    raise  # it was silent for too long before that
+                raise TimedOut(f"{slot.id}: no first token within {slot.first_token_s:g} s") from None
+            if not chunk:
                 raise NoAnswer(f"{slot.id}: the stream ended before it said anything")
             piece, state = completion.take(chunk)
             held += piece
@@ -358,20 +359,20 @@ class Generation:
                 return self._error_inside(slot, completion.error, f"{slot.id}: the stream began with an error")
             if state == "prelude" and len(held) > HELD_BYTES:
                 raise NoAnswer(f"{slot.id}: {HELD_BYTES:,} bytes and no first token")
-        completion.first, completion.chunks = bytes(held), chunks
+        completion.first = bytes(held)
         return completion
 
     async def stream(self, completion: Completion, decision: str) -> AsyncGenerator[bytes, None]:
         """A stream that has begun, whole events only; `ended` tells how, before the last of it is handed out: a client
         that leaves upon it has had its answer."""
         slot = completion.slot
-        if completion.state == "end" or completion.chunks is None:
+        if completion.state == "end":
             self.ended = "answered"
             yield completion.first
             return
         yield completion.first
         try:
-            async for chunk in completion.chunks:
+            while chunk := await completion.upstream.next(slot.idle_s, completion.deadline):
                 out, state = completion.take(chunk)
                 if state in ("end", "error"):
                     self.ended = "answered" if state == "end" else "failed"

@@ -48,11 +48,11 @@ class _VectorRow(Struct, frozen=True):
     index: int
 
 
-class _Answer(Struct, frozen=True):
+class _Vectors(Struct, frozen=True):
     data: list[_VectorRow]
 
 
-_decoder = msgspec.json.Decoder(_Answer)
+_decoder = msgspec.json.Decoder(_Vectors)
 
 
 class RemoteEmbeds(Embeds):

@@ -16,7 +16,7 @@ from turnout.core.conceal import HIDDEN, looks_secret
 from turnout.core.errors import ConfigError, Problem
 from turnout.text.file import read_bytes, reason_of
 
-# Fewer characters of a secret than this tell nobody anything.
+# Fewer characters of a secret than this give nothing away.
 RUN = 8
 # No server takes a header that is longer.
 MOST_BYTES = 64 * 1024
@@ -40,7 +40,7 @@ class Secret:
         return self._value
 
     def hide(self, text: str) -> str:
-        """A text of somebody's who was told the secret, without it: not even eight characters of it in a row."""
+        """A text from a place that was told the secret, without it: not even eight characters of it in a row."""
         size = min(RUN, len(self._value))
         if not self._runs or not any(text[at : at + size] in self._runs for at in range(len(text) - size + 1)):
             return text

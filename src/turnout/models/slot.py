@@ -35,7 +35,7 @@ DEFAULT_TIERS = {
     "complex": "anthropic/claude-sonnet-4-6",
     "reasoning": "anthropic/claude-opus-4-6",
 }
-# Who stands in for a slot nobody has configured.
+# Who stands in for a slot that is not configured.
 STAND_INS = {"classifier": "simple", "router": "classifier", "claims_router": "classifier", "conversational": "main"}
 STAND_INS |= {"main": "medium"}
 
@@ -70,7 +70,7 @@ class SlotFile(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tr
     model: str
     """`provider/model`."""
     base_url: str | None = None
-    """Of an OpenAI-compatible server; the provider's own unless told."""
+    """Of an OpenAI-compatible server; by default the provider's own."""
     key: SecretPlace | None = None
     wires: tuple[Wire, ...] | None = None
     """The wire formats it speaks."""
@@ -89,9 +89,9 @@ class SlotFile(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tr
     structured: bool = False
     """It takes a JSON schema for its answer."""
     prices: Prices | None = None
-    """Unless told, what the price list knows; an unknown model has no price, not zero."""
+    """By default what the price list knows; an unknown model has no price, not zero."""
     first_token_s: Seconds = 30.0
-    """Of a stream, whose beginning tells that somebody is there; an answer in one piece may take all its time."""
+    """Of a stream, whose beginning tells that the provider is there; an answer in one piece may take all its time."""
     idle_s: Seconds = 20.0
     total_s: Seconds = 600.0
 

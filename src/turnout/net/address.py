@@ -1,7 +1,7 @@
 """Addresses: whose an address is, and which other addresses hide inside it.
 
 The tables are our own: what Python's `is_global` says has changed from one release to the next, and it never knew
-site-local or unallocated IPv6. Whatever is not known to be somebody's on the Internet is not public.
+site-local or unallocated IPv6. What is not known to be assigned on the Internet is not public.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
 Address = IPv4Address | IPv6Address
 
-# Where clouds hand out credentials to whoever asks.
+# Where clouds hand out credentials to any program that asks.
 METADATA = frozenset(
     map(
         ip_address,
@@ -36,7 +36,7 @@ _SPECIAL_4 = tuple(
         ),
     )
 )
-# All of IPv6 that is handed out to anybody, and within it protocols (Teredo among them), documentation and 6to4.
+# All of IPv6 that is handed out, and within it protocols (Teredo among them), documentation and 6to4.
 _GLOBAL_6 = ip_network("2000::/3")
 _SPECIAL_6 = tuple(map(ip_network, ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")))
 
@@ -46,7 +46,7 @@ def is_metadata(address: Address) -> bool:
 
 
 def is_public(address: Address) -> bool:
-    """Whether it is somebody's on the Internet: not ours, not our network's, not nobody's.
+    """Whether it is assigned on the Internet: not this machine's, not our network's, not reserved.
 
     NAT64 counts, if what is inside does: in a network without IPv4, all of IPv4 looks like that.
     """

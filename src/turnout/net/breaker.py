@@ -68,7 +68,7 @@ class Breaker:
         if state != "half-open":
             return state == "closed"
         now = self._now()
-        # A probe nobody reported on, because its caller went away, does not keep the breaker open for ever.
+        # A probe without a report, because its caller went away, does not keep the breaker open for ever.
         if self._probing is not None and 0 <= now - self._probing < self.settings.open_s:
             return False
         self._probing = now

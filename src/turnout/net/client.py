@@ -48,21 +48,23 @@ class Response:
         """End it, for a reader in another task too. A connection whose answer did not end is not used again."""
         self._exchange.close()
 
+    async def next(self, idle_s: float, deadline: Deadline | None = None) -> bytes:
+        """More of the body as it arrives, empty at its end; a silence longer than `idle_s` is an error, and so is one
+        that lasts until the deadline."""
+        wait_s = idle_s if deadline is None else deadline.within(idle_s)
+        if not wait_s:
+            raise self._late(TOO_LONG)
+        try:
+            async with asyncio.timeout(wait_s):
+                return await self._exchange.next()
+        except TimeoutError:
+            # Out of time is not the same as silent for too long.
+            raise self._late(f"silent for {idle_s:g} s" if wait_s == idle_s else TOO_LONG) from None
+
     async def chunks(self, idle_s: float, deadline: Deadline | None = None) -> AsyncIterator[bytes]:
-        """The body as it arrives; a silence longer than `idle_s` is an error, and so is no end by the deadline."""
-        chunk = b"more"
-        while chunk:
-            wait_s = idle_s if deadline is None else deadline.within(idle_s)
-            if not wait_s:
-                raise self._late(TOO_LONG)
-            try:
-                async with asyncio.timeout(wait_s):
-                    chunk = await self._exchange.next()
-            except TimeoutError:
-                # Out of time is not the same as silent for too long.
-                raise self._late(f"silent for {idle_s:g} s" if wait_s == idle_s else TOO_LONG) from None
-            if chunk:
-                yield chunk
+        """All of it, as it arrives."""
+        while chunk := await self.next(idle_s, deadline):
+            yield chunk
 
     async def read(self, deadline: Deadline, limit: int = WHOLE_BYTES) -> bytes:
         """The whole body."""

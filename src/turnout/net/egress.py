@@ -2,7 +2,7 @@
 
 A name is resolved once and every address it has is checked; the connection then goes to an address that was checked,
 so an answer that changes between the check and the connection (DNS rebinding) leads nowhere. Private addresses are for
-hosts the configuration marks as private, or names by such an address itself. Cloud metadata addresses are for nobody.
+hosts the configuration marks as private, or names by such an address itself. Cloud metadata addresses are never used.
 
 A host has one spelling: lower case, ASCII, an address the way Python prints it. Every other spelling is refused, so
 nothing that reads it after us can read something else.
@@ -77,7 +77,7 @@ def origin_of(url: str, *, private: bool = False) -> Origin:
     if parts.scheme not in PORTS or not _PLACE.fullmatch(parts.netloc) or port == 0:
         raise EgressRefused(f"{_host_of(url)!r} is not an http or https address")
     address = _plain(host)
-    # Whoever writes 127.0.0.1 or localhost into a configuration means this machine; whoever wraps it up does not say.
+    # A configuration that says 127.0.0.1 or localhost means this machine; one that wraps it up does not say so.
     named = host == "localhost" or host.endswith(".localhost")
     if address is not None and not is_public(address):
         named = next(embedded(address), None) is None
@@ -111,7 +111,7 @@ class Egress:
         self.origins = origins
         self.proxy = proxy
         self.rules = (origins, proxy)
-        # Of two that differ only in `private`, the private one: somebody has said that it is meant.
+        # Of two that differ only in `private`, the private one: the configuration says that it is meant.
         ordered = sorted(origins, key=lambda origin: origin.private)
         self._origins = {(origin.scheme, origin.host, origin.port): origin for origin in ordered}
         self._hosts = {(origin.host, origin.port): origin for origin in ordered}

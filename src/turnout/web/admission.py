@@ -20,12 +20,12 @@ RISING, FALLING = 0.2, 0.5
 # What room is multiplied by at each look while the loop is behind, and while it is not: a tenth in a fifth of a second,
 # all of it back within two.
 SHRINKING, GROWING = 0.8, 1.05
-# Room there is always. Whoever is alone here is not refused because others keep the machine busy; and so many requests
+# Room there is always. A lone client is not refused because other programs keep the machine busy; and so many requests
 # at once, at half a millisecond of work each, are as many as one core can have under way and still be quick.
 LEAST = 48
 
 
-# Looks without a refusal until nobody is said to be refused any more: half a second.
+# Looks without a refusal until requests count as let in again: half a second.
 MOMENT = 25
 
 
@@ -51,7 +51,7 @@ class Admission:
 
     @property
     def is_full(self) -> bool:
-        """Whether whoever comes now is refused, whatever it is they ask."""
+        """Whether a request that comes now is refused."""
         if self.active < self.room:
             return False
         # A line is for a moment's crowd; while the loop is behind, waiting in it would only make that worse.
@@ -59,7 +59,7 @@ class Admission:
 
     @property
     def is_refusing(self) -> bool:
-        """Whether somebody was refused a moment ago."""
+        """Whether a request was refused a moment ago."""
         return self._refusing > 0
 
     async def __aenter__(self) -> None:
@@ -72,7 +72,7 @@ class Admission:
         self.leave()
 
     async def enter(self) -> None:
-        """Take a place, now or soon; else raises Refused. Whoever is in must `leave`."""
+        """Take a place, now or soon; else raises Refused. Must be followed by `leave`."""
         if self.draining:
             raise Refused(503, "overloaded_error", "the server is stopping: try another", retry_after_s=1.0)
         if self.is_full:
@@ -97,7 +97,7 @@ class Admission:
             raise
 
     def leave(self) -> None:
-        """Give the place to whoever is next."""
+        """Give the place to the next in line."""
         while self._line:
             turn = self._line.popleft()
             if not turn.done():
@@ -124,7 +124,7 @@ class Admission:
             self.batches -= 1
 
     def _leave_line(self, turn: asyncio.Future[None]) -> None:
-        """Who has given up waiting keeps nobody out."""
+        """Take a request that gave up waiting out of the line."""
         if turn in self._line:
             self._line.remove(turn)
 
@@ -140,7 +140,7 @@ class Admission:
         """Take note of a waking that was so many seconds late, and make room accordingly."""
         self._refusing = MOMENT if self.refused > self._refused_before else max(0, self._refusing - 1)
         self._refused_before = self.refused
-        # One pause is no overload: somebody's long prompt, a collection of garbage. Several in a row are.
+        # One pause is no overload: a long prompt, a collection of garbage. Several in a row are.
         self.lag += (late - self.lag) * (RISING if late > self.lag else FALLING)
         if self.lag >= self.lag_s:
             self.room = max(min(LEAST, self.limit), min(self.room, self.active) * SHRINKING)

@@ -57,7 +57,7 @@ class Application:
                 self.server.requests.discard(here)
 
     async def _respond(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a request, and say what went wrong. What nobody expected is a sentence for the client; the rest of it
+        """Serve a request, and say what went wrong. An unexpected error is a sentence for the client; the rest of it
         is for the log."""
         began, started, path = time.monotonic(), False, ""
         answer: Answer | None = None
@@ -79,7 +79,7 @@ class Application:
         except Gone:
             pass
         except Exception:
-            log.exception("a request failed in a way nobody foresaw")
+            log.exception("a request failed unexpectedly")
             said = "something failed here; the log says what"
             answer = self._refuse(scope, Refused(500, "api_error", said))
         # An answer that has begun is left as it is: the server ends it.
@@ -113,7 +113,7 @@ class Application:
         server.guard.check(headers)
         if not route.scope:
             return await route.handler(Call(server.runtime, _ANYBODY, b"", headers, params))
-        # Whoever looks after the server gets in all the same.
+        # The administrator is always let in.
         async with nullcontext() if self.admin else server.admission:
             caller = await server.auth.caller(scope["headers"], admin=self.admin)
             caller.must(route.scope)
@@ -141,7 +141,7 @@ class Application:
                 asking.discard(here)
                 await send_answer(send, answer)
         except asyncio.CancelledError:
-            # Only a server that stops takes somebody off the list who has no answer.
+            # Only a server that stops takes a request off the list that has no answer.
             if here in asking or answered or here.uncancel():
                 raise
             said = "the server stopped before a model answered: try another"

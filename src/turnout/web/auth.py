@@ -24,7 +24,7 @@ _NOBODY = "0" * 64
 
 
 class Cached(Struct):
-    """A key as it was looked up, and its caller once somebody has shown the secret."""
+    """A key as it was looked up, and its caller once its secret has been shown."""
 
     at: float
     row: Key | None

@@ -1,6 +1,6 @@
 """Whom the server lets speak at all: requests that name it rightly, and that no foreign web page has sent.
 
-On loopback nobody needs a key, so this is what stands between a page in the user's browser and the user's models.
+On loopback no key is needed, so this is what stands between a page in the user's browser and the user's models.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Guard:
         self.hosts = LOCAL | {name.casefold() for name in settings.hosts}
         if settings.host not in ("0.0.0.0", "::"):  # noqa: S104 - the names for "everywhere", not a place to listen
             self.hosts |= {settings.host.casefold()}
-        self.hosts -= {""}  # what is no name at all is nobody's
+        self.hosts -= {""}  # an empty name is no host's
         self.origins = frozenset(origin.casefold().rstrip("/") for origin in settings.origins)
 
     def check_form(self, scope: MutableMapping[str, Any]) -> None:

@@ -72,7 +72,7 @@ def read_pepper() -> bytes:
         with os.fdopen(os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
             file.write(secrets.token_hex(32))
         try:
-            os.link(new, path)  # whoever is first wins, and nobody reads half of it
+            os.link(new, path)  # the first one wins, and half of it is never read
         except FileExistsError:
             pass
         finally:

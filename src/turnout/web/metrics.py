@@ -1,4 +1,4 @@
-"""What Prometheus scrapes. Requests are counted as they end; gauges are read when somebody asks."""
+"""What Prometheus scrapes. Requests are counted as they end; gauges are read when they are asked for."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ log = logging.getLogger("turnout.web")
 # From the beginning of a connection, or the end of the last answer on it, to the end of the next request's head: the
 # server has one time for slow heads and for connections that rest.
 HEAD_S = 10.0
-# Whoever looks after the server needs few.
+# An administrator needs few.
 ADMIN_CONNECTIONS = 128
 # How often the queue of connections that wait to be accepted is looked at; one that is there twice is no moment's.
 LOOK_S = 1.0

@@ -15,7 +15,7 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
-# A body slower than this is somebody holding a place, not somebody asking.
+# A body slower than this holds a place rather than asks.
 BODY_S = 10.0
 # Bytes a second below which that time runs out.
 BODY_RATE = 8192
@@ -115,7 +115,7 @@ class WhileConnected:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
         self._watch.remove_done_callback(self._leave)
         self._watch.cancel()
-        # Cancelled by ourselves, the work has ended in order; by anybody else, that is theirs to know.
+        # Cancelled by ourselves, the work has ended in order; cancelled from outside, the error is passed on.
         return self._gone and not self._task.uncancel() and kind is asyncio.CancelledError
 
 

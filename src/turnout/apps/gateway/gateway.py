@@ -7,8 +7,8 @@ a stream that breaks, a provider that never answers.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
-from contextlib import ExitStack
 from copy import copy
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -45,19 +45,21 @@ SHOWN = {name: name.encode() for name in ("retry-after", "x-request-id", "reques
 
 
 class Stream:
-    """What a client is sent of a stream. However it ends, even before its first piece was sent, whoever has it must
-    `aclose` it: the upstream is closed then, and the account."""
+    """What a client is sent of a stream. However it ends, even before its first piece was sent, it must be closed: the
+    upstream is closed then, and the account."""
 
-    def __init__(self, pieces: AsyncGenerator[bytes, None], end: ExitStack) -> None:
+    def __init__(self, pieces: AsyncGenerator[bytes, None], close: Callable[[], None]) -> None:
         self._pieces = pieces
-        self._end = end
+        self._close = close
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self._pieces
 
     async def aclose(self) -> None:
-        with self._end:
+        try:
             await self._pieces.aclose()
+        finally:
+            self._close()
 
 
 class Gateway:
@@ -125,7 +127,7 @@ class Gateway:
             raise Refused(403, "permission_error", said)
         choice = choose(profile, self.slots, request, decision.route, caller, provider=bound)
         if bound is not None and pin is not None and not choice.candidates:
-            # Nobody in the chain can read what the conversation carries; whoever wrote it can.
+            # No slot in the chain can read what the conversation carries; the one that wrote it can.
             choice = self._first(choice, pin, request, caller, "bound")
         elif decision.outcome[0] != "D" and pin is not None:
             choice = self._pinned(profile, decision.route, choice, request, caller, pin)
@@ -191,8 +193,7 @@ class Gateway:
         self, request: ModelRequest, decision: Decision, choice: Chain, caller: Caller, headers: Mapping[str, str]
     ) -> Answer:
         form = FORMATS[request.wire]
-        with ExitStack() as end:
-            account = end.enter_context(Ledger(self.store, self.slots).open(decision, caller))
+        with Ledger(self.store, self.slots).open(decision, caller) as account:
             how = method(decision)
             account.extra = {"method": how, "wire": request.wire}
             if choice.skipped:
@@ -212,15 +213,20 @@ class Gateway:
             found = await generation.start(choice.slots)
             if not isinstance(found, Completion):
                 return refusal(form, _failure(found, generation), decision.id, found)
-            end.callback(self._remember, account, choice, generation, found)
             told = _headers(decision, choice, generation, found, how)
             if not request.stream:
+                self._remember(account, choice, generation, found)
                 return Answer(200, told, found.first)
-            # From here on the stream closes the account.
             self.models.live.add(found.upstream)
-            end.callback(found.upstream.close)
-            end.callback(self.models.live.discard, found.upstream)
-            return Answer(200, told, Stream(generation.stream(found, decision.id), end.pop_all()))
+            close = partial(self._end_stream, account.keep_open(), choice, generation, found)
+            return Answer(200, told, Stream(generation.stream(found, decision.id), close))
+
+    def _end_stream(self, account: Account, choice: Chain, generation: Generation, completion: Completion) -> None:
+        self.models.live.discard(completion.upstream)
+        completion.upstream.close()
+        if account.is_open:
+            self._remember(account, choice, generation, completion)
+            account.close()
 
     def _remember(self, account: Account, choice: Chain, generation: Generation, completion: Completion) -> None:
         """How an answer came about that was not the first choice; and who gave it, for the conversation's next turn."""
@@ -298,7 +304,7 @@ def _made(
 
 
 def _forces(router: Router, model: str) -> bool:
-    """Whether the client names a tier: looked up without asking anybody."""
+    """Whether the client names a tier: looked up without asking a model."""
     if model.strip().casefold() in router.profile.undeclared:
         return False
     return router.route_sync(Query(declared=model)).outcome[0] == "D"

@@ -27,7 +27,7 @@ from .format import (
     text_at,
     words_of,
 )
-from .sse import Event
+from .sse import SseEvent
 from .value import Delta, Message, MessagePart, ModelRequest, ModelResponse, PartKind, StopReason
 
 # What a `service_tier` may be without costing more than the list says.
@@ -149,14 +149,15 @@ class ChatFormat(OpenAIFormat):
         written = max(count_at(told, "completion_tokens"), count_at(told, "total_tokens") - read)
         return Usage(read, written, count_at(told, "prompt_tokens_details", "cached_tokens"), final=True)
 
-    def read_event(self, event: Event, so_far: Usage) -> Delta:
+    def read_event(self, event: SseEvent, so_far: Usage) -> Delta:
         if event.data == b"[DONE]":
             return Delta("end", so_far)
         if not event.data:
             return Delta("other", so_far)
         chunk = _chunk.decode(event.data)
         choices = chunk.choices or []
-        values = [value for choice in choices if choice.delta is not None for value in astuple(choice.delta)]
+        deltas = [choice.delta for choice in choices if choice.delta is not None]
+        values = [value for delta in deltas for value in astuple(delta) if value is not None]
         stop = next((choice.finish_reason for choice in choices if choice.finish_reason), None)
         tokens = sum(map(words_of, values))
         told = self.read_usage(chunk.usage, so_far) if b'"usage"' in event.data else None

@@ -19,7 +19,7 @@ from turnout.models.price import MOST_TOKENS, Usage
 from turnout.models.provider import Wire
 from turnout.models.refusal import Refusal
 
-from .sse import Event
+from .sse import SseEvent
 from .value import Delta, Message, MessagePart, ModelRequest, ModelResponse, StopReason, Tool
 
 MESSAGES = 5000
@@ -167,7 +167,7 @@ class Format:
     def count(self, told: Mapping[str, Any], so_far: Usage) -> Usage:
         raise NotImplementedError
 
-    def read_event(self, event: Event, so_far: Usage) -> Delta:
+    def read_event(self, event: SseEvent, so_far: Usage) -> Delta:
         """An event of a stream, `so_far` the usage before it; raises one of UNREADABLE for half an event."""
         raise NotImplementedError
 
@@ -293,6 +293,8 @@ def token_count(value: object) -> int:
 def words_of(value: Any) -> int:
     """Tokens of the words in a part of a delta, wherever they stand in it."""
     match value:
+        case None:
+            return 0
         case str():
             return most_tokens((value,))
         case list():
@@ -306,15 +308,13 @@ def most_tokens(texts: Iterable[bytes | Raw | str], without: Iterable[bytes | Ra
     """As many tokens as texts have, or more, without those parts of them. Words of small letters come in tokens of some
     four; what else there is, signs, digits, capitals, spaces and each byte of other scripts, may be a token of its own.
     """
-    size, others = _measure(texts)
-    less_size, less_others = _measure(without)
-    return max(-(-(size - less_size) // TOKEN_CHARACTERS), others - less_others, 0)
-
-
-def _measure(texts: Iterable[bytes | Raw | str]) -> tuple[int, int]:
-    """Bytes, and how many of them are no small letters."""
-    raws = [text.encode("utf-8", "replace") if isinstance(text, str) else bytes(text) for text in texts]
-    return sum(map(len, raws)), sum(len(raw.translate(None, _LETTERS)) for raw in raws)
+    size = others = 0
+    for sign, those in ((1, texts), (-1, without)):
+        for text in those:
+            raw = text.encode("utf-8", "replace") if isinstance(text, str) else bytes(text)
+            size += sign * len(raw)
+            others += sign * len(raw.translate(None, _LETTERS))
+    return max(-(-size // TOKEN_CHARACTERS), others, 0)
 
 
 def write_event(kind: str, **fields: Any) -> bytes:

@@ -29,7 +29,7 @@ from .format import (
     words_of,
     write_event,
 )
-from .sse import Event
+from .sse import SseEvent
 from .value import Delta, Message, MessagePart, ModelRequest, ModelResponse, PartKind, Sign, StopReason
 
 # What Anthropic calls an error of each status.
@@ -196,7 +196,7 @@ class MessagesFormat(Format):
         whole = min(count_at(told, "input_tokens") + cached + stored, MOST_TOKENS)
         return Usage(whole, written, cached, stored - hour, hour, final)
 
-    def read_event(self, event: Event, so_far: Usage) -> Delta:
+    def read_event(self, event: SseEvent, so_far: Usage) -> Delta:
         sign = SIGNS.get(event.name, "other")
         if not event.name or not event.data:
             return Delta(sign, so_far)

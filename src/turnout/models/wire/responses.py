@@ -28,7 +28,7 @@ from .format import (
     words_of,
     write_event,
 )
-from .sse import Event
+from .sse import SseEvent
 from .value import Delta, Message, MessagePart, ModelRequest, ModelResponse, PartKind, Sign, StopReason
 
 # What an item is that is no message, where that has a name in every format.
@@ -125,7 +125,7 @@ class ResponsesFormat(OpenAIFormat):
         written = max(count_at(told, "output_tokens"), count_at(told, "total_tokens") - read)
         return Usage(read, written, count_at(told, "input_tokens_details", "cached_tokens"), final=True)
 
-    def read_event(self, event: Event, so_far: Usage) -> Delta:
+    def read_event(self, event: SseEvent, so_far: Usage) -> Delta:
         name, data = event.name, event.data
         sign = SIGNS.get(name, "delta" if name.startswith(b"response.") else "other")
         if name == b"response.output_item.added" and b'"function_call"' not in data:

@@ -14,7 +14,7 @@ EVENT_BYTES = 8 * 1024 * 1024
 _END = re.compile(rb"(?>\r\n|\n|\r)(?>\r\n|\n|\r)")
 
 
-class Event(NamedTuple):
+class SseEvent(NamedTuple):
     name: bytes
     data: bytes
     raw: bytes
@@ -34,12 +34,12 @@ class Events:
         self._ended_with_cr = False
         """The last event did, and nothing has come since."""
 
-    def feed(self, chunk: bytes) -> list[Event]:
+    def feed(self, chunk: bytes) -> list[SseEvent]:
         if not chunk:
             return []
         found = []
         if self._ended_with_cr and chunk.startswith(b"\n"):
-            found.append(Event(b"", b"", b"\n"))
+            found.append(SseEvent(b"", b"", b"\n"))
             chunk = chunk[1:]
         self._ended_with_cr = False
         # Only what is new is searched, with the three bytes an end may have begun in: a long event takes linear time.
@@ -62,10 +62,10 @@ class Events:
         return found
 
 
-def read_event(raw: bytes) -> Event:
+def read_event(raw: bytes) -> SseEvent:
     """The name and data of one event; a comment has neither."""
     if raw.startswith(b"data: ") and raw.count(b"\n") == 2 and b"\r" not in raw:  # nearly all of them
-        return Event(b"", raw[6:-2], raw)
+        return SseEvent(b"", raw[6:-2], raw)
     name, data = b"", []
     for line in raw.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n"):
         field, _, value = line.partition(b":")
@@ -74,4 +74,4 @@ def read_event(raw: bytes) -> Event:
             name = value
         elif field == b"data":
             data.append(value)
-    return Event(name, b"\n".join(data), raw)
+    return SseEvent(name, b"\n".join(data), raw)
