@@ -8,7 +8,7 @@ from pupils import KNOWN, Pupil, log, made, own_home, with_pupil
 from turnout import Query, Turn, Verdict
 from turnout.learn import registry
 from turnout.learn.shadow import PASSED_ON, LoggedQuestion, RouteChange, keep, kept, logged, shadow
-from turnout.store import Span, open_store
+from turnout.store import TimeSpan, open_store
 from turnout.testing import ScriptedLayer, make_router, place
 
 A, B = "a" * 16, "b" * 16
@@ -101,7 +101,7 @@ def test_the_log_gives_its_questions_with_their_labels(tmp_path: Path) -> None:
         ]
         assert logged(records, "other").questions == []
         assert len(logged(records, "mine", most=2).questions) == 2
-        assert logged(records, "mine", span=Span(0, 1)).questions == []
+        assert logged(records, "mine", span=TimeSpan(0, 1)).questions == []
 
 
 def test_text_that_was_not_kept_is_counted(tmp_path: Path) -> None:

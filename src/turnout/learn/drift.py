@@ -24,7 +24,7 @@ from turnout.core.errors import LearnError
 from turnout.core.query import Query
 from turnout.core.router import Router
 from turnout.core.verdict import Verdict
-from turnout.store import Label, Records, Span
+from turnout.store import Label, Records, TimeSpan
 from turnout.store.store import StoreReader
 from turnout.text.fold import fold
 
@@ -108,7 +108,7 @@ class Drift(Struct, frozen=True):
         return min(self.before, self.recent) >= LEAST
 
 
-def window(records: Records, profile: str, span: Span, *, most: int = MOST) -> list[TrafficRow]:
+def window(records: Records, profile: str, span: TimeSpan, *, most: int = MOST) -> list[TrafficRow]:
     """Decisions of a span; of more than `most`, every n-th."""
     found = [_seen(label) for label in records.labels(span=span, profile=profile)]
     every = -(-len(found) // most)
@@ -147,8 +147,8 @@ def find_drift(store: StoreReader, profile: str, layer: str) -> tuple[str, ...]:
     before: list[TrafficRow] = []
     recent: list[TrafficRow] = []
     for tenant in store.tenants() if since else ():
-        before += window(store.records(tenant), profile, Span(0, since))
-        recent += window(store.records(tenant), profile, Span(since))
+        before += window(store.records(tenant), profile, TimeSpan(0, since))
+        recent += window(store.records(tenant), profile, TimeSpan(since))
     return compare(before, recent).drifted
 
 
@@ -164,8 +164,8 @@ def measure_drift(
     if against_ms >= since_ms:
         raise LearnError("--against is not before --since: there is nothing between them to compare with")
     records = store.records(tenant)
-    before = window(records, own, Span(against_ms, since_ms))
-    recent = window(records, own, Span(since_ms))
+    before = window(records, own, TimeSpan(against_ms, since_ms))
+    recent = window(records, own, TimeSpan(since_ms))
     judge = judge_of(router, name) if digest is not None else None
     return compare(before, recent, judge=judge, judged_by=digest or ""), since_ms
 

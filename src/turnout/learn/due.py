@@ -11,7 +11,7 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from turnout.config.learning import LearnSettings
-from turnout.store import Span
+from turnout.store import TimeSpan
 from turnout.store.store import StoreReader
 
 from .drift import find_drift
@@ -57,7 +57,7 @@ def is_due(
     sessions: set[tuple[str, str]] = set()
     corrections = unread = rows = 0
     for tenant in store.tenants():
-        for label in store.records(tenant).labels(span=Span(since), profile=profile):
+        for label in store.records(tenant).labels(span=TimeSpan(since), profile=profile):
             rows += 1
             if rows > MOST_ROWS:
                 break

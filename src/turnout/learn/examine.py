@@ -21,7 +21,7 @@ from turnout.core.query import Query
 from turnout.core.router import Router
 from turnout.core.verdict import Verdict
 from turnout.store.contract import check_decision, decided_rules
-from turnout.store.flip import Question, measure
+from turnout.store.flip import FlipQuestion, measure
 
 from .contest import place_of
 from .dataset import OUT_OF_SCOPE, Example
@@ -334,8 +334,8 @@ def _contract(evidence: PromotionEvidence) -> Check:
 
 def _flips(evidence: PromotionEvidence) -> Check:
     """RC-03 with the challenger in place: history must not change what a question is."""
-    golden = {case.text: Question(Query(case.text), case.route) for case in evidence.cases if case.text}
-    asked = {row.text: Question(Query(row.text), row.label) for row in evidence.rows[:FLIP_QUESTIONS]}
+    golden = {case.text: FlipQuestion(Query(case.text), case.route) for case in evidence.cases if case.text}
+    asked = {row.text: FlipQuestion(Query(row.text), row.label) for row in evidence.rows[:FLIP_QUESTIONS]}
     questions = list(asked.values()) or list(golden.values())[:FLIP_QUESTIONS]
     found = measure(evidence.new, questions, quoted=list(golden.values()), histories=FLIP_HISTORIES)
     flips = [f"{flip.was[0]} became {flip.became[0]} after {flip.history}" for flip in found.found if not flip.refers]

@@ -21,8 +21,8 @@ from turnout.core.decision import Decision, Step
 from turnout.core.errors import LearnError, QueryError
 from turnout.core.query import Query
 from turnout.core.router import Router
-from turnout.store import Records, Span
-from turnout.store.encode import asked_text
+from turnout.store import Records, TimeSpan
+from turnout.store.row import asked_text
 from turnout.store.stats import ALWAYS
 from turnout.store.store import StoreReader
 
@@ -120,7 +120,7 @@ def shadow_log(
     store: StoreReader,
     *,
     tenant: str = "",
-    span: Span = ALWAYS,
+    span: TimeSpan = ALWAYS,
     most: int = MOST,
     progress: Callable[[int, int], None] = lambda *_: None,
 ) -> ShadowRun:
@@ -237,7 +237,7 @@ class LogSample(NamedTuple):
     unread: int
 
 
-def logged(records: Records, profile: str, *, span: Span = ALWAYS, most: int = MOST) -> LogSample:
+def logged(records: Records, profile: str, *, span: TimeSpan = ALWAYS, most: int = MOST) -> LogSample:
     """The newest questions of the log whose text was kept whole, with what people and models say they are."""
     said = {one.id: (one.human, one.teacher) for one in records.labels(span=span, profile=profile)}
     questions: list[LoggedQuestion] = []
