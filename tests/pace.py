@@ -6,10 +6,16 @@ code that has become slow is slow in every one.
 """
 
 import gc
+import threading
 import time
 from collections.abc import Callable
+from typing import Self
 
 TRIES = 6
+# How often the delay is looked at, and how often work goes from one thread to another on the longest of the ways that
+# are timed: a client's loop, the server's, a worker, the provider's, and back.
+TICK_S = 0.005
+HANDOVERS = 6
 
 
 def quickest(work: Callable[[], object], *, enough: float = 0.0, tries: int = TRIES) -> float:
@@ -40,3 +46,32 @@ def is_linear(short: Callable[[], object], long: Callable[[], object], *, most: 
         if quickest(long, enough=enough, tries=3) < enough:
             return True
     return False
+
+
+class Delays:
+    """How late threads of this process are waked while it is entered. A limit in wall time holds on a machine with
+    nothing else to do; on a busy one every hand-over from thread to thread may come as late as this, besides."""
+
+    def __init__(self) -> None:
+        self.worst_s = 0.0
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        last = time.monotonic()
+        while not self._done.wait(TICK_S):
+            now = time.monotonic()
+            self.worst_s = max(self.worst_s, now - last - TICK_S)
+            last = now
+
+    def allow(self, seconds: float) -> float:
+        """What may take so long on an idle machine may take so long on this one."""
+        return seconds + HANDOVERS * self.worst_s

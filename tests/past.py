@@ -9,8 +9,7 @@ from msgspec.structs import replace
 
 from turnout import Decision
 from turnout.store import Store
-from turnout.store.encode import decode_row
-from turnout.store.row import DecisionRow
+from turnout.store.row import DecisionRow, decode_row
 from turnout.store.spool import contents
 
 

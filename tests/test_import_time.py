@@ -2,7 +2,6 @@
 
 import json
 import pkgutil
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -52,12 +51,9 @@ def run(code: str, *options: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_import_takes_less_than_a_third_of_a_second() -> None:
-    def total() -> float:
-        lines = run("import turnout", "-X", "importtime").stderr.splitlines()
-        (line,) = [line for line in lines if re.search(r"\| turnout$", line)]
-        return int(line.split("|")[1]) / 1e6
-
-    assert min(total() for _ in range(3)) < SECONDS
+    """Of the processor's time, at its best in several fresh processes: others use the machine, too."""
+    code = "import time; began = time.process_time(); import turnout; print(time.process_time() - began)"
+    assert any(float(run(code).stdout) < SECONDS for _ in range(6))
 
 
 def loaded_by(code: str) -> set[str]:

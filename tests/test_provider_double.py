@@ -14,6 +14,7 @@ import msgspec
 import openai
 import pytest
 
+from pace import Delays
 from turnout.testing import Fault, Received, Reply, ScriptedProvider, ToolCall
 
 WEATHER = ToolCall("weather", {"city": "Bern", "days": [1, 2, 3]}, id="id_1")
@@ -669,7 +670,7 @@ def test_it_knows_when_a_client_left() -> None:
             await until_true(lambda: request.closed_at is not None)
         assert request.is_abandoned
         assert request.closed_at is not None
-        assert 0 <= request.closed_at - left < 0.25
+        assert 0 <= request.closed_at - left < delays.allow(0.25)
 
     async def scenario() -> None:
         script = lambda request: Reply(fault=LEAVING[int(request.headers["host"])][0])  # noqa: E731
@@ -677,7 +678,8 @@ def test_it_knows_when_a_client_left() -> None:
             await asyncio.gather(*(leave(provider, number) for number in range(len(LEAVING))))
             await until_true(lambda: provider.open_connections == 0)
 
-    asyncio.run(scenario())
+    with Delays() as delays:
+        asyncio.run(scenario())
 
 
 def test_a_client_that_does_not_read_is_waited_for() -> None:

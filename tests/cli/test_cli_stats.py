@@ -18,7 +18,7 @@ from turnout import Query
 from turnout.cli.draw.screen import dollars
 from turnout.cli.draw.traffic import SHOWN, percent
 from turnout.runtime.traffic import fitting, shift_of
-from turnout.store import Outcome, Span, Store, open_store
+from turnout.store import Outcome, Store, TimeSpan, open_store
 
 Run = Callable[..., Any]
 
@@ -141,8 +141,8 @@ class Fit(NamedTuple):
 )
 def test_rows_are_as_long_as_fits(case: Fit, store: Store) -> None:
     backdate(store, TIERS.route_sync("hello"), int((datetime.now() - case.ago).timestamp() * 1000))
-    assert fitting(store.records(), Span(), None) == case.by
-    assert fitting(store.records(), Span(), "sources") == "hour"
+    assert fitting(store.records(), TimeSpan(), None) == case.by
+    assert fitting(store.records(), TimeSpan(), "sources") == "hour"
 
 
 def test_a_week_begins_on_a_monday() -> None:
@@ -274,26 +274,25 @@ class Call(NamedTuple):
     outcome: str
     by: str
     step: dict[str, Any]
-    reasons: list[dict[str, str]]
     asked: dict[str, int]
 
 
-ANSWER = {"code": "llm.answer", "text": "acme/small says SIMPLE"}
 CALLS = [
-    Call("decided", "L-", "llm", {"ended": "accepted"}, [ANSWER], {"acme/small": 1}),
-    Call("overruled", "Sh", "signals", {"ended": "held", "reasons": [ANSWER]}, [], {"acme/small": 1}),
-    Call("timeout", "Ft", "fallback", {"ended": "timeout"}, [], {"": 1}),
-    Call("from the cache", "C-", "llm", {"ended": "accepted"}, [ANSWER], {}),
-    Call("not asked", "Fl", "fallback", {"ended": "passed"}, [], {}),
-    Call("breaker open", "Fx", "fallback", {"ended": "breaker"}, [], {}),
-    Call("text not kept", "L-", "llm", {"ended": "accepted"}, [{"code": "llm.answer", "text": ""}], {"": 1}),
+    Call("decided", "L-", "llm", {"ended": "accepted", "model": "acme/small"}, {"acme/small": 1}),
+    Call("overruled", "Sh", "signals", {"ended": "held", "model": "acme/small"}, {"acme/small": 1}),
+    Call("no answer", "Fi", "fallback", {"ended": "invalid", "model": "acme/small"}, {"acme/small": 1}),
+    Call("timeout", "Ft", "fallback", {"ended": "timeout"}, {"": 1}),
+    Call("from the cache", "C-", "llm", {"ended": "accepted", "model": "acme/small"}, {}),
+    Call("not asked", "Fl", "fallback", {"ended": "passed"}, {}),
+    Call("breaker open", "Fx", "fallback", {"ended": "breaker"}, {}),
+    Call("of an earlier version", "L-", "llm", {"ended": "accepted"}, {"": 1}),
 ]
 
 
 @pytest.mark.parametrize("case", CALLS, ids=lambda case: case.id)
 def test_the_models_that_were_asked_are_counted(case: Call, store: Store, run: Run) -> None:
     decision = TIERS.route_sync("hello")
-    body = json.loads(decision.json()) | {"by": case.by, "outcome": case.outcome, "reasons": case.reasons}
+    body = json.loads(decision.json()) | {"by": case.by, "outcome": case.outcome}
     body["trace"] = [*body["trace"], {"layer": "llm", "kind": "llm.v1", "elapsed_us": 1.0, **case.step}]
     teacher = "SIMPLE" if case.step["ended"] in ("accepted", "held") else None
     logged = {"body": json.dumps(body).encode(), "outcome": case.outcome, "decided_by": case.by, "teacher": teacher}

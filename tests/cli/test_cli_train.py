@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from embedding import embeddings
 from stored import taught
 from turnout.config.champion import find_champion, shelf_of
 from turnout.layers.student_model import read_student
@@ -16,7 +17,6 @@ from turnout.learn.registry import candidates, set_champion
 from turnout.learn.train import read_record
 from turnout.store import open_store
 from turnout.testing import ScriptedProvider
-from turnout.testing.embed import embeddings
 from turnout.text.fold import fold
 
 Run = Callable[..., Any]

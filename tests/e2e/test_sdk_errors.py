@@ -26,7 +26,7 @@ NAMES |= {422: "UnprocessableEntityError", 429: "RateLimitError"}
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory, server: str) -> Iterator[World]:
-    more = dict.fromkeys(TIERS, "first_token_s = 0.15\nidle_s = 0.15\ntotal_s = 2.0")
+    more = dict.fromkeys(TIERS, "first_token_s = 0.8\nidle_s = 0.8\ntotal_s = 1.6")
     more["simple"] += "\ncontext_tokens = 1200"
     more["medium"] += "\ncontext_tokens = 3000"
     more["complex"] += "\ncontext_tokens = 6000\ntools = false"
@@ -124,10 +124,25 @@ CUTS = [
 ]
 
 
+@pytest.fixture(scope="module")
+def running_unhurried(tmp_path_factory: pytest.TempPathFactory, server: str) -> Iterator[World]:
+    more = dict.fromkeys(TIERS, "first_token_s = 60.0\nidle_s = 1.0\ntotal_s = 60.0")
+    with world_of(tmp_path_factory.mktemp("unhurried"), more=more, server=server) as world:
+        yield world
+
+
+@pytest.fixture
+def unhurried(running_unhurried: World) -> World:
+    """Nothing but silence within a stream is too late: a first token that is would be the next model's to send."""
+    running_unhurried.reset()
+    return running_unhurried
+
+
 @pytest.mark.parametrize("api", BOTH)
 @pytest.mark.parametrize("case", CUTS, ids=lambda case: case.id)
-def test_a_stream_that_breaks_raises(world: World, case: Cut, api: Api) -> None:
+def test_a_stream_that_breaks_raises(unhurried: World, case: Cut, api: Api) -> None:
     """What came so far has come; the end is an exception, never as if the answer were complete."""
+    world = unhurried
     world.providers["simple"].default = Reply("one two three four", fault=case.fault, chunk_delay_s=0.15)
     library: Any = anthropic if api == "messages" else openai
     with pytest.raises(library.APIError) as told:
@@ -307,8 +322,9 @@ def test_no_room(tmp_path: Path, server: str) -> None:
             stream.close()
 
 
-def test_a_client_that_leaves_is_written_down(world: World) -> None:
-    world.providers["simple"].default = Reply("a b c d e f", chunk_delay_s=0.2)
+def test_a_client_that_leaves_is_written_down(unhurried: World) -> None:
+    world = unhurried
+    world.providers["simple"].default = Reply("word " * 300, chunk_delay_s=0.2)
     before = world.rows()
     with openai_client(world) as client:
         raw = client.chat.completions.with_raw_response.create(
@@ -329,12 +345,13 @@ def test_a_client_that_leaves_is_written_down(world: World) -> None:
 
 
 @pytest.mark.parametrize("api", BOTH)
-def test_a_client_that_leaves_before_anything_came(world: World, api: Api) -> None:
-    world.providers["simple"].default = Reply(delay_s=5.0)
+def test_a_client_that_leaves_before_anything_came(unhurried: World, api: Api) -> None:
+    world = unhurried
+    world.providers["simple"].default = Reply(delay_s=60.0)
     before = world.rows()
     library: Any = anthropic if api == "messages" else openai
     with pytest.raises(library.APITimeoutError):
-        ask(world, api, "auto", HELLO, timeout=0.1)
+        ask(world, api, "auto", HELLO, timeout=0.5)
     world.wait_for(before[1] + 1)
     assert world.rows() == (before[0] + 1, before[1] + 1)
     newest = next(world.served.store.records("").decisions())

@@ -28,6 +28,7 @@ from faults.workload import SETTLED, Routed
 from postgres_server import PostgresServer
 from turnout.store import open_store, sql
 from turnout.store.store import connect
+from turnout.store.verify import STRAYS
 
 TESTS = Path(__file__).parent.parent
 PATIENCE_S = 60.0
@@ -280,9 +281,8 @@ def check(
         demand(same or partial, seed, scenario, f"decision {number} says {found}")
     if torn:
         return len(roots)
-    demand(read(sql.STRAY_PARTS, {})[0][0] == 0, seed, scenario, "there are parts without a decision")
-    demand(read(sql.STRAY_OUTCOMES, {})[0][0] == 0, seed, scenario, "there are outcomes without a decision")
-    demand(read(sql.UNEXPLAINED, {})[0][0] == 0, seed, scenario, "there are decisions without their profile")
+    for count, what in zip(read(sql.STRAYS, {})[0], STRAYS, strict=True):
+        demand(count == 0, seed, scenario, f"there are {what}")
     return len(roots)
 
 

@@ -21,12 +21,13 @@ from typing import NamedTuple
 import pytest
 
 from faults.asking import ask, connect, outcomes, request
+from pace import Delays
 from serving import SERVERS, Served, serving
 from turnout.testing import Fault, Reply, ScriptedProvider
 from turnout.testing.reply import Received
 from turnout.web import wire
 
-# What reliability promises; a process that has 250 ms on two busy cores may get them late.
+# What reliability promises.
 SOON_S = 0.25
 AT_ONCE = 10
 WINDOWS = ("silent", "headers", "streaming", "plain")
@@ -81,6 +82,7 @@ def leave(folder: Path, count: int, seed: int, server: str = SERVERS[0]) -> Left
     with (
         ScriptedProvider.in_thread(reply) as provider,
         serving(folder, SETTINGS % provider.base_url, server=server) as served,
+        Delays() as delays,
     ):
         assert asyncio.run(ask(served.url, request("openai-chat", "Are you there?"))).status == 200
         tasks, files = count_tasks(served), open_files()
@@ -97,7 +99,7 @@ def leave(folder: Path, count: int, seed: int, server: str = SERVERS[0]) -> Left
         assert again.status == 200
     took = [(received.closed_at or 0.0) - left_at[number_of(received)] for received in met]
     ended = Counter(outcome.ended for outcome in written.values())
-    assert max(took) <= SOON_S, f"the slowest took {max(took):.3f} s"
+    assert max(took) <= delays.allow(SOON_S), f"the slowest took {max(took):.3f} s"
     assert ended.pop("answered") == 1
     assert set(ended) == {"cancelled"}
     # One that left before its question was read has left no trace; one that reached the provider has left one.
@@ -119,7 +121,7 @@ def open_files() -> int:
     return len(os.listdir("/proc/self/fd"))
 
 
-def eventually(holds: Callable[[], bool], what: str, within_s: float = 5.0) -> None:
+def eventually(holds: Callable[[], bool], what: str, within_s: float = 20.0) -> None:
     until = time.monotonic() + within_s
     while not holds():
         assert time.monotonic() < until, f"it should be so by now: {what}"

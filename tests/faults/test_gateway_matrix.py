@@ -26,9 +26,9 @@ from turnout.testing.reply import Received
 GOOD = "A complete answer."
 BAD = "One two three four."
 # Time for a client that has the last byte to be told so, on two busy cores.
-SLACK_S = 1.5
-TOTAL_S = 1.3
-SLOT = 'wires = ["openai-chat", "anthropic-messages", "openai-responses"]\nfirst_token_s = 0.6\nidle_s = 0.7\n'
+SLACK_S = 2.5
+TOTAL_S = 2.0
+SLOT = 'wires = ["openai-chat", "anthropic-messages", "openai-responses"]\nfirst_token_s = 1.0\nidle_s = 1.0\n'
 SETTINGS = f"""
 [server]
 lag_s = 60.0

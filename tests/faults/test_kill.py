@@ -41,7 +41,7 @@ def test_the_rounds_are_able_to_fail() -> None:
         def read(statement: str, values: dict[str, Any]) -> list[tuple[Any, ...]]:
             if statement == rounds.ALL:
                 return list(rows)
-            return [(decision.id,)] * settled if statement == rounds.SETTLEMENTS else [(stray,)]
+            return [(decision.id,)] * settled if statement == rounds.SETTLEMENTS else [(stray,) * 5]
 
         return read
 
@@ -52,7 +52,7 @@ def test_the_rounds_are_able_to_fail() -> None:
         "1 decisions are there twice": reader(row, *parts, ("other", *row[1:])),
         r"says Routed\(routes=\('another',\)": reader((*row[:4], '["another"]', row[5]), *parts),
         f"decision {number} says": reader(row, *parts[1:]),
-        "parts without a decision": reader(row, *parts, stray=1),
+        "there are parts without the question": reader(row, *parts, stray=1),
     }
     for message, read in wrong.items():
         with pytest.raises(Failed, match=message):

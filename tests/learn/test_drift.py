@@ -16,7 +16,7 @@ from turnout.learn.drift import (
     psi,
     window,
 )
-from turnout.store import Span, open_store
+from turnout.store import TimeSpan, open_store
 
 WORDS = [f"word{number}" for number in range(60)]
 
@@ -131,14 +131,14 @@ def test_a_window_of_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         first, *_ = log(store, with_pupil(Pupil(KNOWN)), "the manual", "a function", "else")
         records = store.records()
         records.judge(first, "wrong", should_be="code", by="ana")
-        found = window(records, "mine", Span())
+        found = window(records, "mine", TimeSpan())
         assert [(one.text, one.route, one.by, one.corrected) for one in found] == [
             ("the manual", "docs", "student", True),
             ("a function", "code", "student", None),
             ("else", "docs", "fallback", None),
         ]
-        assert len(window(records, "mine", Span(), most=2)) == 2
-        assert window(records, "mine", Span(0, 1)) == []
+        assert len(window(records, "mine", TimeSpan(), most=2)) == 2
+        assert window(records, "mine", TimeSpan(0, 1)) == []
 
 
 def test_the_tests_are_the_textbooks() -> None:

@@ -10,7 +10,7 @@ from turnout.config.champion import ModelSummary
 from turnout.learn import registry
 from turnout.learn.contest import STUDENT, Contest
 from turnout.learn.shadow import PASSED_ON, LoggedQuestion, RouteChange, keep, kept, logged, shadow
-from turnout.store import Span, open_store
+from turnout.store import TimeSpan, open_store
 from turnout.testing import ScriptedLayer, make_router, place
 
 A, B = "a" * 16, "b" * 16
@@ -108,7 +108,7 @@ def test_the_log_gives_its_questions_with_their_labels(tmp_path: Path) -> None:
         ]
         assert logged(records, "other")[0] == []
         assert len(logged(records, "mine", most=2)[0]) == 2
-        assert logged(records, "mine", span=Span(0, 1))[0] == []
+        assert logged(records, "mine", span=TimeSpan(0, 1))[0] == []
 
 
 def test_text_that_was_not_kept_is_counted(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
+from embedding import WIDTH, WordEmbeds, embeddings
 from turnout.core.embed import Embeds
 from turnout.core.errors import Broken, EgressRefused, EmbedderError, NetError, TimedOut, Unreachable
 from turnout.models import remote
@@ -21,7 +22,6 @@ from turnout.models.slot import SlotFile, load_slots, make_slot
 from turnout.net.client import Client
 from turnout.net.egress import Egress
 from turnout.testing import Fault, Reply, ScriptedProvider
-from turnout.testing.embed import WIDTH, WordEmbeds, embeddings
 
 KEY = "sk-canary-19cc02dd"
 TEXTS = ["Where is my parcel?", "my parcel is late", "Define entropy"]

@@ -441,14 +441,19 @@ class TestReused:
     def test_an_answer_nobody_asked_for_is_nobodys_answer(self, stray: bytes, pause: float) -> None:
         """Sent after the answer to one caller, it must not be taken for the answer to the next one's question."""
 
+        spoken: list[Talk] = []
+
         async def chatty(talk: Talk) -> None:
             await talk.request()
-            if pause:
-                await talk.send(OK)
-                await asyncio.sleep(pause)
-                await talk.send(stray)
-            else:
-                await talk.send(OK + stray)
+            try:
+                if pause:
+                    await talk.send(OK)
+                    await asyncio.sleep(pause)
+                    await talk.send(stray)
+                else:
+                    await talk.send(OK + stray)
+            finally:
+                spoken.append(talk)
             await polite(talk)
 
         async def main() -> None:
@@ -456,7 +461,11 @@ class TestReused:
                 for _ in range(6):
                     with suppress(NetError):
                         assert await ask(client, server.origin, wait_s=0.3) == b"ok"
-                    await asyncio.sleep(0.1)
+                    # What comes while the next request is under way cannot be told from its answer; this one is
+                    # here before that. The loop reads what has come before it ends a sleep.
+                    while len(spoken) < server.connections:
+                        await asyncio.sleep(0.005)
+                    await asyncio.sleep(0.02)
 
         run(main())
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from stored import ask, select, with_model
 from turnout import Decision, Verdict
 from turnout.core.verdict import Fault
-from turnout.store import BreachRow, Checked, Outcome, RuleCount, Span, Store
+from turnout.store import BreachRow, Checked, Outcome, RuleCount, Store, TimeSpan
 
 PHRASE = "You are a direct and concise assistant"
 Broken = tuple[str, str, str]
@@ -196,7 +196,7 @@ class TestReading:
             "rule": len(records.breaches(rule="RC-04")),
             "profile": len(records.breaches(profile="assist")),
             "other profile": len(records.breaches(profile="study")),
-            "future": len(records.breaches(span=Span(4_000_000_000_000))),
+            "future": len(records.breaches(span=TimeSpan(4_000_000_000_000))),
             "most": len(records.breaches(most=3)),
             "none": len(records.breaches(most=0)),
             "less than none": len(records.breaches(most=-1)),
@@ -225,7 +225,7 @@ class TestReading:
         seen = sorted(row.created_ms for row in records.breaches(rule="RC-04"))
         assert counts[0] == RuleCount("assist", "RC-04", "outcome", 2, seen[0], seen[-1])
         assert records.rule_counts(profile="study") == []
-        assert records.rule_counts(span=Span(0, 1)) == []
+        assert records.rule_counts(span=TimeSpan(0, 1)) == []
         assert records.checked() == [
             Checked("assist", made[0].profile.hash, 4, 3),
             Checked("study", made[4].profile.hash, 1, 1),

@@ -303,7 +303,7 @@ def test_more_than_a_page(store: Store, tmp_path: Path, store_url: str) -> None:
 def test_somebody_who_writes_to_the_target_meanwhile_is_noticed(sqlite_url: str, postgres_url: str) -> None:
     last = ReplyRow(*tables(sqlite_url)["replies"][-1])
     with closing(connect(postgres_url)[0]) as postgres, closing(connect(postgres_url)[0]) as other:
-        with pytest.raises(StoreDamaged, match="somebody else has written to it meanwhile, so nothing was copied"):
+        with pytest.raises(StoreDamaged, match="another program wrote to it meanwhile, so nothing was copied"):
             restore(file_of(sqlite_url), postgres, lambda done, _: other.write([last]) if done == 5 else None)
         assert [name for name, rows in tables(postgres_url).items() if rows] == ["replies"]
 

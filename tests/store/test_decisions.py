@@ -13,7 +13,7 @@ import pytest
 from stored import ask, select, taught
 from turnout import Decision, Query, Turn, profile_names
 from turnout.core.errors import StoreError, UnknownDecision
-from turnout.store import Logged, Span, Store
+from turnout.store import Logged, Store, TimeSpan
 from turnout.store import records as records_module
 from turnout.testing import hostile_queries
 from wild_text import router
@@ -306,9 +306,9 @@ FILTERS = [
     Filter("two at once", {"profile": "study", "session": "b"}, {"vague"}),
     Filter("contradictory", {"profile": "study", "by": "parts"}, set()),
     Filter("hostile", {"profile": "\0", "by": "\ud800", "session": SQL_LOOKING, "contains": "\0"}, set()),
-    Filter("from the beginning", {"span": Span(0)}, set(FILTERED)),
-    Filter("the future", {"span": Span(4_000_000_000_000)}, set()),
-    Filter("long ago", {"span": Span(0, 1_000_000_000_000)}, set()),
+    Filter("from the beginning", {"span": TimeSpan(0)}, set(FILTERED)),
+    Filter("the future", {"span": TimeSpan(4_000_000_000_000)}, set()),
+    Filter("long ago", {"span": TimeSpan(0, 1_000_000_000_000)}, set()),
 ]
 
 
@@ -329,7 +329,7 @@ def test_every_filter(store: Store) -> None:
 def test_the_end_of_a_span_is_outside_it(store: Store) -> None:
     store.record(decision := ask())
     at = store.records().get(decision.id).created_ms
-    spans = {Span(at, at + 1): 1, Span(at, at): 0, Span(at + 1): 0, Span(0, at): 0}
+    spans = {TimeSpan(at, at + 1): 1, TimeSpan(at, at): 0, TimeSpan(at + 1): 0, TimeSpan(0, at): 0}
     for span, expected in spans.items():
         assert len(list(store.records().decisions(span=span))) == expected, span
         assert len(list(store.records().labels(span=span))) == expected, span

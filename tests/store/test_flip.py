@@ -19,7 +19,7 @@ from turnout.store.flip import (
     HISTORIES,
     LONGEST,
     Flip,
-    Question,
+    FlipQuestion,
     logged_questions,
     measure,
     note_flips,
@@ -34,8 +34,8 @@ ALONE = ("What is a closure?", "Define entropy", "Who wrote Hamlet?", "Explain h
 POINTING = ("And the second one?", "Shorter, please")
 
 
-def questions(*texts: str, route: str = "first") -> list[Question]:
-    return [Question(Query(text), route) for text in texts]
+def questions(*texts: str, route: str = "first") -> list[FlipQuestion]:
+    return [FlipQuestion(Query(text), route) for text in texts]
 
 
 def swayed(sway: Callable[[Reading], bool], contract: tuple[Rule, ...] = (RULE,)) -> Router:
@@ -143,7 +143,7 @@ def test_a_huge_question_in_a_history_is_cut() -> None:
 def test_the_profiles_that_promise_it_never_flip(profile: str) -> None:
     path = read_chain(profile).cases
     assert path is not None
-    golden = [Question(Query(case.text), case.route) for case in read_cases(path) if case.text]
+    golden = [FlipQuestion(Query(case.text), case.route) for case in read_cases(path) if case.text]
     found = measure(router(profile), golden)
     assert found.alone.questions > 100
     assert found.referring.questions > 20
@@ -223,7 +223,7 @@ def test_what_breaks_no_rule_is_not_noted(store: Store, case: Unnoted) -> None:
     made = swayed_and_logged(store, *ALONE, contract=case.contract)
     asked = logged_questions(store.records(), "testing", most=100)
     if case.profile_hash:
-        asked = [Question(one.query, one.route, one.decision_id, case.profile_hash, one.by) for one in asked]
+        asked = [FlipQuestion(one.query, one.route, one.decision_id, case.profile_hash, one.by) for one in asked]
     found = measure(made, asked)
     assert found.alone.flips
     assert note_flips(store.journal, made.profile, "", asked, found.found) == 0

@@ -12,10 +12,9 @@ from msgspec.structs import replace
 from stored import ask
 from turnout import Decision
 from turnout.core.errors import ConfigError, StoreError
-from turnout.store import Outcome, Span, Store, open_store
-from turnout.store.encode import decode_row
+from turnout.store import Outcome, Store, TimeSpan, open_store
 from turnout.store.keys import Key
-from turnout.store.row import SpendRow
+from turnout.store.row import SpendRow, decode_row
 from turnout.store.spool import contents
 from turnout.web.key import Credential, digest, new_credential, read_credential, read_pepper, spell
 
@@ -257,7 +256,7 @@ def test_who_spent_what(store: Store) -> None:
     ]
     assert [use.id for use in store.keys.use(tenant="acme")] == [shared.id]
     assert [use.decisions for use in store.keys.use(key=own.id, profile="study")] == [1]
-    assert store.keys.use(span=Span(0, 1)) == []
+    assert store.keys.use(span=TimeSpan(0, 1)) == []
     rows = list(store.records(own.id).labels())
     assert {store.records(own.id).get(row.id).key_id for row in rows} == {own.id}, "parts, too"
     assert len(rows) == 2 + len(compound.parts)

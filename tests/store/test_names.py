@@ -23,10 +23,10 @@ PUBLIC = [
     "Records",
     "RuleCount",
     "Session",
-    "Span",
     "Spent",
     "Stats",
     "Store",
+    "TimeSpan",
     "open_store",
 ]
 

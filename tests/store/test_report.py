@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from stored import ask
 from turnout.core.contract import Rule
-from turnout.store import Outcome, Span, Store
+from turnout.store import Outcome, Store, TimeSpan
 from turnout.store.report import EXAMPLES, RuleReport, report
 from wild_text import router
 
@@ -74,7 +74,7 @@ def test_a_span_and_a_profile(store: Store) -> None:
     decision = ask("show my quota", "assist")
     store.record(decision)
     store.settle(decision, Outcome(slot="main"))
-    assert report(store.records(), span=Span(FAR, FAR + 1)) == []
+    assert report(store.records(), span=TimeSpan(FAR, FAR + 1)) == []
     assert report(store.records(), profile="tiers") == []
     assert len(report(store.records(), profile="assist")) == len(ASSIST)
 

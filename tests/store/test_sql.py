@@ -189,8 +189,8 @@ class Known:
         if isinstance(values, ast.Name) and values.id in self.constants:
             values = self.constants[values.id]
         match values:
-            # The steps of the schema are files of ours; rows are grouped with the statement of their kind.
-            case ast.Attribute(attr="statements") | ast.Call(func=ast.Name(id="grouped")):
+            # The steps of the schema are files of ours.
+            case ast.Attribute(attr="statements"):
                 return True
             case ast.Tuple(elts=elements) | ast.List(elts=elements) if place is None:
                 return all(self.is_sound(element, inside) for element in elements)

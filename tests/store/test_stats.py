@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import math
 from collections import Counter
@@ -15,8 +16,11 @@ from msgspec.structs import replace
 
 from stored import ask, taught
 from turnout.core.ident import new_id
-from turnout.store import Bucket, Outcome, Span, Spent, Stats, Store
+from turnout.core.query import Query
+from turnout.core.verdict import Fault, Verdict
+from turnout.store import LEVELS, Bucket, Level, Outcome, Spent, Stats, Store, TimeSpan, open_store
 from turnout.store.row import NOTHING, DecisionRow, OutcomeRow
+from turnout.testing import ScriptedNetworkLayer, make_router, place
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
@@ -74,7 +78,7 @@ def test_traffic(
     tenant = next(_tenants)
     if rows:
         store.backend.write([replace(row, tenant=tenant) for row in rows])
-    span = Span(1_750_000_000_000 + since * HOUR_MS, 1_750_000_000_000 + 15 * HOUR_MS)
+    span = TimeSpan(1_750_000_000_000 + since * HOUR_MS, 1_750_000_000_000 + 15 * HOUR_MS)
     seen = [
         row
         for row in rows
@@ -224,3 +228,17 @@ def test_parts_are_not_counted(store: Store) -> None:
     store.record(ask("What is the weather tomorrow and who won the match yesterday?", "sources"))
     found = store.records().stats()
     assert (found.decisions, found.layers) == (1, {"parts": 1})
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_the_model_that_was_asked_is_known_whatever_is_kept_of_the_text(store_url: str, level: Level) -> None:
+    said = [
+        Verdict(("first",), 0.9, evidence=("acme/small", 0.1)),
+        Fault("invalid", "hm", evidence=("acme/large", 0.1)),
+    ]
+    placed = replace(place(ScriptedNetworkLayer(said), "llm", who="L"), kind="llm.v1")
+    router = make_router([placed])
+    with open_store(store_url, text=level) as store:
+        for _ in range(3):
+            store.record(asyncio.run(router.route(Query("Define entropy"))))
+        assert store.records().stats().asked == {"acme/large": 2, "acme/small": 1}

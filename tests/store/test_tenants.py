@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from stored import Statement, ask, statements, taught, with_model
 from turnout import Decision, Verdict
 from turnout.core.errors import StoreError, UnknownDecision
-from turnout.store import Outcome, Records, Span, Store, open_store, sql
+from turnout.store import Outcome, Records, Store, TimeSpan, open_store, sql
 from turnout.store.store import StoreReader
 
 SESSIONS = ("s", "t")
@@ -40,7 +40,7 @@ READS: dict[str, list[Read]] = {
         lambda records: list(records.decisions()),
         lambda records, session: list(records.decisions(session=session, oldest_first=True)),
         lambda records, ident: list(records.decisions(above=ident, contains="e")),
-        lambda records, ident: list(records.decisions(below=ident, span=Span(0))),
+        lambda records, ident: list(records.decisions(below=ident, span=TimeSpan(0))),
     ],
     "profile": [lambda records: None],  # by hash: see `sees_its_own`
     "contract": [lambda records: None],  # the profile's
@@ -182,7 +182,7 @@ class World:
         assert records.stats().decisions == sum(session.decisions for session in records.sessions()) == len(made)
         assert sum(one.decisions for one in records.checked()) == len(made)
         asked = {"profile": None, "key_id": None, "above": "", "most": 1000}
-        assert {ident for ident, _ in records._read(sql.ASKED, **Span().values(), **asked)} <= set(ids)
+        assert {ident for ident, _ in records._read(sql.ASKED, **TimeSpan().values(), **asked)} <= set(ids)
         assert sum(one.count for one in records.rule_counts()) == len(records.breaches(most=10_000))
         if made:
             assert records.stats().latency_us["max"] == max(decision.elapsed_ns for decision in made) / 1000

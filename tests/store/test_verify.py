@@ -61,7 +61,7 @@ class Damage(NamedTuple):
             "2 parts without the question",
         ),
         Damage("nobody's outcome", "update outcomes set decision_id = 'x' || decision_id", "6 outcomes without"),
-        Damage("nobody's word", "update feedback set decision_id = 'x'", "6 words of humans without a decision"),
+        Damage("nobody's word", "update feedback set decision_id = 'x'", "6 pieces of feedback without a decision"),
         Damage("nobody's breach", "update breaches set decision_id = 'x' || decision_id", "broken rules without"),
         Damage("another tenant's", "update outcomes set tenant = 'other'", "6 outcomes without a decision"),
         Damage("no profile", "delete from profiles where name = 'study'", "1 decisions whose profile is missing"),
@@ -91,7 +91,7 @@ def test_many_faults_are_not_listed_one_by_one(tmp_path: Path) -> None:
         store.backend.change("update decisions set body = '{'", {})
         states = found(store.backend, tmp_path)
     assert len(states["wrong"]) == 11
-    assert "more of the kind" in states["wrong"][-1].text
+    assert "more like these" in states["wrong"][-1].text
 
 
 @pytest.fixture

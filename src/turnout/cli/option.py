@@ -19,7 +19,7 @@ from turnout.core.errors import TurnoutError, suggest
 from .draw.screen import visible
 
 if TYPE_CHECKING:
-    from turnout.store import Records, Span
+    from turnout.store import Records, TimeSpan
     from turnout.store.store import StoreReader
 
 STDIN = "\0-"
@@ -172,15 +172,15 @@ class TimeOptions:
     since: SinceOption = None
     until: Annotated[str | None, Parameter(help="Before this; the same forms.", metavar="WHEN")] = None
 
-    def span(self) -> Span:
-        from turnout.store import Span
+    def span(self) -> TimeSpan:
+        from turnout.store import TimeSpan
         from turnout.store.stats import FOREVER_MS
 
         since = 0 if self.since is None else moment(self.since, "--since")
         until = FOREVER_MS if self.until is None else moment(self.until, "--until")
         if since >= until:
             raise TurnoutError(f"--since {self.since} is not before --until {self.until}: nothing lies between them")
-        return Span(since, until)
+        return TimeSpan(since, until)
 
 
 @Parameter(name="*")

@@ -242,6 +242,8 @@ class StepForm(Struct, frozen=True, omit_defaults=True, gc=False):
     verdict: Raw | None = None
     reasons: tuple[Reason, ...] | None = None
     """Given where they are not among the decision's own already: the losers' of a decision that a layer made."""
+    model: str | None = None
+    """The model that answered the layer; None where it said no such thing."""
 
 
 class DecisionForm(Struct, frozen=True, gc=False):
@@ -286,9 +288,10 @@ def _part_form(part: Part) -> PartForm:
 
 def _step_form(step: Step, chosen: Step | None) -> StepForm:
     place, verdict = step.place, step.verdict
+    model = _model_of(step) if place.cost == "network" else None
     if verdict is None:
         reasons = None if step.fault is None else step.reasons
-        return StepForm(place.id, place.kind, step.ended, step.elapsed_ns / 1000, reasons=reasons)
+        return StepForm(place.id, place.kind, step.ended, step.elapsed_ns / 1000, reasons=reasons, model=model)
     # A fallback's reasons are those of the layers it fell back from.
     reasons = None if chosen is None or step is chosen else step.reasons
     return StepForm(
@@ -299,7 +302,15 @@ def _step_form(step: Step, chosen: Step | None) -> StepForm:
         place.gate,
         verdict._encoded or verdict.encoded,
         reasons,
+        model,
     )
+
+
+def _model_of(step: Step) -> str | None:
+    """The model that a network layer asked, which is the first of its evidence."""
+    said = step.verdict or step.fault
+    model = said.evidence[0] if said is not None and said.evidence else None
+    return readable(model) if isinstance(model, str) else None
 
 
 _encode = json.Encoder().encode

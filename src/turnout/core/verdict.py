@@ -7,7 +7,7 @@ is the gate's business, and the gate belongs to the profile.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal, get_args
 
 from msgspec import UNSET, Raw, Struct, UnsetType, json
@@ -134,8 +134,8 @@ def check_verdict(verdict: object, routes: tuple[str, ...]) -> Answer:
     if type(verdict) is Verdict:
         if verdict._sound is routes:
             return verdict
-        if (unsound := _find_unsound(verdict, routes)) is not None:
-            return Fault("invalid", unsound)
+        if (mistake := next(find_mistakes(verdict, routes), None)) is not None:
+            return Fault("invalid", mistake)
         keep(verdict, "_sound", routes)
         return verdict
     if verdict is None or (type(verdict) is Fault and verdict.kind in _FAULTS):
@@ -146,24 +146,23 @@ def check_verdict(verdict: object, routes: tuple[str, ...]) -> Answer:
 _FAULTS = frozenset(get_args(FaultKind))
 
 
-def _find_unsound(verdict: Any, routes: tuple[str, ...]) -> str | None:
+def find_mistakes(verdict: Any, routes: tuple[str, ...]) -> Iterator[str]:
     """What is wrong with a verdict. Its annotations are not to be trusted: layers are other people's code."""
     chosen, confidence, margin = verdict.routes, verdict.confidence, verdict.margin
     if not isinstance(chosen, tuple) or not chosen or any(route not in routes for route in chosen):
-        return f"chose {_show(list(chosen) if isinstance(chosen, tuple) else chosen)}, not routes of this profile"
+        yield f"chose {_show(list(chosen) if isinstance(chosen, tuple) else chosen)}, not routes of this profile"
     # NaN fails every comparison, which is what we want of it.
     if not (_is_number(confidence) and 0.0 <= confidence <= 1.0):
-        return f"confidence {_show(confidence)} is not between 0 and 1"
+        yield f"confidence {_show(confidence)} is not between 0 and 1"
     if not (_is_number(margin) and margin >= 0.0):
-        return f"margin {_show(margin)} is not a number from 0 up"
+        yield f"margin {_show(margin)} is not a number from 0 up"
     if type(verdict.reasons) is not tuple or any(type(reason) is not Reason for reason in verdict.reasons):
-        return "its reasons are not a tuple of Reason"
+        yield "its reasons are not a tuple of Reason"
     for field, numbers in (("scores", verdict.scores), ("adds", verdict.adds)):
         if not (type(numbers) is dict or isinstance(numbers, Mapping)) or not all(map(_is_number, numbers.values())):
-            return f"its {field} are not numbers by name"
+            yield f"its {field} are not numbers by name"
     if type(verdict.evidence) is not tuple:
-        return "its evidence is not a tuple"
-    return None
+        yield "its evidence is not a tuple"
 
 
 def _is_number(value: object) -> bool:

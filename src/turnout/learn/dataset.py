@@ -21,7 +21,7 @@ from msgspec import Struct
 from turnout.core.errors import BadExamples, suggest
 from turnout.core.profile import Profile
 from turnout.core.query import MAX_CHARACTERS
-from turnout.store import Records, Span
+from turnout.store import Records, TimeSpan
 from turnout.store.redact import SNIPPET_CHARACTERS
 from turnout.store.stats import ALWAYS
 from turnout.store.store import StoreReader
@@ -152,7 +152,12 @@ def read_seeds(profile: str, routes: Sequence[str] | None = None) -> Examples:
 
 
 def read_log(
-    records: Records, *, profile: str, routes: Sequence[str] | None = None, span: Span = ALWAYS, most: int | None = None
+    records: Records,
+    *,
+    profile: str,
+    routes: Sequence[str] | None = None,
+    span: TimeSpan = ALWAYS,
+    most: int | None = None,
 ) -> Examples:
     """The labelled decisions of one tenant's log. What cannot be used is counted: no one corrects a log."""
     taken = _Collector(routes, profile, "teacher")
@@ -186,7 +191,7 @@ def read_for(profile: Profile, files: Sequence[str], *, seeds: bool = True) -> E
     return own
 
 
-def read_logs(store: StoreReader, profile: Profile, *, tenant: str | None = None, span: Span = ALWAYS) -> Examples:
+def read_logs(store: StoreReader, profile: Profile, *, tenant: str | None = None, span: TimeSpan = ALWAYS) -> Examples:
     """The labelled decisions of a tenant's log; of all tenants by default."""
     names = [tenant] if tenant is not None else store.tenants()
     logs = [read_log(store.records(name), profile=profile.name, routes=profile.routes, span=span) for name in names]

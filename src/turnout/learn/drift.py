@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from turnout.config.learning import LearnSettings
 from turnout.core.errors import LearnError
 from turnout.core.router import Router
-from turnout.store import Label, Records, Span
+from turnout.store import Label, Records, TimeSpan
 from turnout.store.store import StoreReader
 from turnout.text.fold import fold
 
@@ -104,7 +104,7 @@ class Drift(Struct, frozen=True):
         return min(self.before, self.recent) >= LEAST
 
 
-def window(records: Records, profile: str, span: Span, *, most: int = MOST) -> list[TrafficRow]:
+def window(records: Records, profile: str, span: TimeSpan, *, most: int = MOST) -> list[TrafficRow]:
     """Decisions of a span; of more than `most`, every n-th."""
     found = [
         TrafficRow(one.text if one.kept == "full" else None, one.route, one.by, one.confidence, is_corrected(one))
@@ -150,8 +150,8 @@ def find_drift(store: StoreReader, profile: str, layer: str) -> tuple[str, ...]:
     before: list[TrafficRow] = []
     recent: list[TrafficRow] = []
     for tenant in store.tenants() if since else ():
-        before += window(store.records(tenant), profile, Span(0, since))
-        recent += window(store.records(tenant), profile, Span(since))
+        before += window(store.records(tenant), profile, TimeSpan(0, since))
+        recent += window(store.records(tenant), profile, TimeSpan(since))
     return compare(before, recent).drifted
 
 
@@ -167,8 +167,8 @@ def measure_drift(
     if against_ms >= since_ms:
         raise LearnError("--against is not before --since: there is nothing between them to compare with")
     records = store.records(tenant)
-    before = window(records, own, Span(against_ms, since_ms))
-    recent = window(records, own, Span(since_ms))
+    before = window(records, own, TimeSpan(against_ms, since_ms))
+    recent = window(records, own, TimeSpan(since_ms))
     judge = judge_of(router, name) if digest is not None else None
     return compare(before, recent, judge=judge, judged_by=digest or ""), since_ms
 
@@ -312,7 +312,7 @@ def is_due(store: StoreReader, profile: str, settings: LearnSettings, *, layer: 
     sessions: set[tuple[str, str]] = set()
     corrections = unread = rows = 0
     for tenant in store.tenants():
-        for label in store.records(tenant).labels(span=Span(since), profile=profile):
+        for label in store.records(tenant).labels(span=TimeSpan(since), profile=profile):
             rows += 1
             if rows > MOST_ROWS:
                 break

@@ -26,7 +26,7 @@ from turnout.core.errors import QueryError
 from turnout.core.query import Query
 from turnout.core.router import Router
 from turnout.store.contract import check_decision, decided_rules
-from turnout.store.flip import Question, measure
+from turnout.store.flip import FlipQuestion, measure
 
 from .bound import compare_paired, floor_of, mcnemar
 from .contest import GAIN, Contest, asker, open_contest, place_of
@@ -361,8 +361,8 @@ def _contract(evidence: Evidence, _: LearnSettings) -> Check:
 
 def _flips(evidence: Evidence, _: LearnSettings) -> Check:
     """RC-03 with the challenger in place: history must not change what a question is."""
-    golden = {case.text: Question(Query(case.text), case.route) for case in evidence.contest.cases if case.text}
-    asked = {row.text: Question(Query(row.text), row.label) for row in evidence.rows[:FLIP_QUESTIONS]}
+    golden = {case.text: FlipQuestion(Query(case.text), case.route) for case in evidence.contest.cases if case.text}
+    asked = {row.text: FlipQuestion(Query(row.text), row.label) for row in evidence.rows[:FLIP_QUESTIONS]}
     questions = list(asked.values()) or list(golden.values())[:FLIP_QUESTIONS]
     found = measure(evidence.contest.new, questions, quoted=list(golden.values()), histories=FLIP_HISTORIES)
     flips = [f"{flip.was[0]} became {flip.became[0]} after {flip.history}" for flip in found.found if not flip.refers]

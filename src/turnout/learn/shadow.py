@@ -20,8 +20,8 @@ from msgspec import Struct
 from turnout.core.decision import Decision
 from turnout.core.errors import LearnError, QueryError
 from turnout.core.query import Query
-from turnout.store import Records, Span
-from turnout.store.encode import asked_text
+from turnout.store import Records, TimeSpan
+from turnout.store.row import asked_text
 from turnout.store.stats import ALWAYS
 from turnout.store.store import StoreReader
 
@@ -119,7 +119,7 @@ def shadow_log(
     store: StoreReader,
     *,
     tenant: str = "",
-    span: Span = ALWAYS,
+    span: TimeSpan = ALWAYS,
     most: int = MOST,
     progress: Callable[[int, int], None] = lambda *_: None,
 ) -> ShadowRun:
@@ -210,7 +210,7 @@ def reached(decision: Decision, layer: str) -> bool:
 
 
 def logged(
-    records: Records, profile: str, *, span: Span = ALWAYS, most: int = MOST
+    records: Records, profile: str, *, span: TimeSpan = ALWAYS, most: int = MOST
 ) -> tuple[list[LoggedQuestion], int]:
     """The newest questions of the log whose text was kept whole, with what people and models say they are; and how many
     there are whose text was not kept."""

@@ -11,7 +11,7 @@ import msgspec
 from turnout.config.champion import is_name, shelves
 from turnout.core.errors import ConfigError
 from turnout.learn.registry import ChampionChange, read_history
-from turnout.store import Records, Span, Stats
+from turnout.store import Records, Stats, TimeSpan
 from turnout.store.store import StoreReader
 
 HOUR_MS = 3_600_000
@@ -34,7 +34,7 @@ class Backlog(msgspec.Struct, frozen=True):
     folder: str
 
 
-def fitting(records: Records, span: Span, profile: str | None) -> Stretch:
+def fitting(records: Records, span: TimeSpan, profile: str | None) -> Stretch:
     """A stretch of time that makes neither one row of everything nor hundreds."""
     first = next(records.decisions(span=span, profile=profile, oldest_first=True), None)
     age = datetime.now().timestamp() * 1000 - first.created_ms if first is not None else 0

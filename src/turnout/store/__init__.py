@@ -11,7 +11,7 @@ from .journal import Counts, Journal
 from .records import Checked, Feedback, Intent, Label, Logged, Records, RuleCount, Session
 from .redact import LEVELS, Level
 from .row import BreachRow, Outcome
-from .stats import Bucket, Span, Spent, Stats
+from .stats import Bucket, Spent, Stats, TimeSpan
 from .store import Store, open_store
 
 __all__ = [
@@ -30,9 +30,9 @@ __all__ = [
     "Records",
     "RuleCount",
     "Session",
-    "Span",
     "Spent",
     "Stats",
     "Store",
+    "TimeSpan",
     "open_store",
 ]

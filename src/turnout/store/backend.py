@@ -113,9 +113,10 @@ class Backend(ABC):
         """Add rows in one durable transaction; how many were there already, profiles aside."""
         repeated = 0
         with self.transaction() as changes:
-            for statement, records in grouped(rows):
-                added = changes.many(statement, records)
-                repeated += len(records) - added if statement is not sql.ADD_PROFILE else 0
+            for kind, statement in ADD:
+                if records := [record(row) for row in rows if type(row) is kind]:
+                    added = changes.many(statement, records)
+                    repeated += len(records) - added if kind is not ProfileRow else 0
         return repeated
 
     def read(self, statement: str, values: Values) -> list[Record]:
@@ -148,16 +149,6 @@ class Backend(ABC):
     def migrating(self) -> AbstractContextManager[Transaction]:
         """A transaction that no other process migrates beside."""
         return self.transaction()
-
-
-def grouped(rows: Sequence[Row]) -> Iterable[tuple[str, list[Record]]]:
-    """Rows as parameters, each kind with its statement."""
-    kinds: dict[type[Row], list[Record]] = {kind: [] for kind, _ in ADD}
-    for row in rows:
-        kinds[type(row)].append(record(row))
-    for kind, statement in ADD:
-        if records := kinds[kind]:
-            yield statement, records
 
 
 def record(row: Row) -> Record:

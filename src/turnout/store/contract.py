@@ -6,13 +6,14 @@ a decision and for its outcome. An unknown fact is absent, and an absent fact br
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Literal
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
 
 from turnout.core.contract import OBSERVED, Fact, Rule, Violation, violations
 from turnout.core.decision import Decision, Step
 
-from .row import Outcome
+if TYPE_CHECKING:
+    from .row import Outcome
 
 # What a decision can say of itself; the rest of a contract speaks of policies, which are checked when a profile is
 # loaded, and of what happens afterwards.
@@ -31,18 +32,13 @@ PHASES: tuple[tuple[Phase, frozenset[str]], ...] = (("decision", DECIDED), ("out
 
 def phases(rule: Rule) -> tuple[Phase, ...]:
     """When a rule can be seen to be broken; never, for one that speaks of policies alone and is checked at load."""
-    facts = named(rule)
+    facts = {*rule.forbidden, *rule.must, *rule.at_most}
     return tuple(phase for phase, known in PHASES if facts & known)
 
 
 def decided_rules(rules: Sequence[Rule]) -> tuple[Rule, ...]:
     """The rules that a decision alone can break."""
-    return tuple(rule for rule in rules if named(rule) & DECIDED)
-
-
-def named(rule: Rule) -> set[str]:
-    """The facts a rule speaks of."""
-    return {*rule.forbidden, *rule.must, *rule.at_most}
+    return tuple(rule for rule in rules if "decision" in phases(rule))
 
 
 def was_called(step: Step) -> bool:
@@ -85,7 +81,4 @@ def check_decision(rules: Sequence[Rule], decision: Decision) -> list[Violation]
 
 
 def check_outcome(rules: Sequence[Rule], routes: Sequence[str], by: str, outcome: Outcome) -> list[Violation]:
-    if not rules:
-        return []
-    facts: Mapping[str, Fact] = outcome_facts(by, outcome)
-    return list(violations(rules, tuple(routes), facts))
+    return list(violations(rules, tuple(routes), outcome_facts(by, outcome)))

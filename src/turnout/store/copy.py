@@ -85,8 +85,8 @@ def copy(source: Backend, target: Backend, progress: Progress = lambda *_: None)
             for page in pages(old, table):
                 if new.many(table.add, [_plain(row, table) for row in page]) != len(page):
                     raise StoreDamaged(
-                        f"{target.where}: somebody else has written to it meanwhile, so nothing was copied: "
-                        "see that nobody uses it, empty it and try again"
+                        f"{target.where}: another program wrote to it meanwhile, so nothing was copied: "
+                        "stop every program that uses it, empty it and try again"
                     )
                 done += len(page) if table.counted else 0
                 progress(done, total)
@@ -107,7 +107,7 @@ def _plain(row: Record, table: Table) -> Record:
 
 
 def backup(source: Backend, target: Path, progress: Progress = lambda *_: None) -> None:
-    """Copy a store, while it is in use, into a new file that nobody else may read."""
+    """Copy a store, while it is in use, into a new file that no other user may read."""
     if os.path.lexists(target):
         raise StoreError(_taken(target))
     if not target.parent.is_dir():

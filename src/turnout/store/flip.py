@@ -25,11 +25,11 @@ from turnout.core.query import Query, Turn
 from turnout.core.router import Router
 from turnout.text.reference import find_reference
 
-from .encode import asked_text, breaches
 from .journal import Journal
 from .records import Records
 from .redact import SNIPPET_CHARACTERS
-from .stats import ALWAYS, Span
+from .row import asked_text, breaches
+from .stats import ALWAYS, TimeSpan
 
 HISTORIES = 20
 # RC-06: what a classifier is told of a session. A longer history could mislead it no further.
@@ -42,7 +42,7 @@ FACT = "flipped_by_history"
 ANSWER = "Here is what I found."
 
 
-class Question(Struct, frozen=True):
+class FlipQuestion(Struct, frozen=True):
     """Something to measure with; `query` has no turns."""
 
     query: Query
@@ -77,7 +77,7 @@ class Flip(Struct, frozen=True):
 
 
 class FlipCount(Struct, frozen=True):
-    """How some questions fared."""
+    """How many questions were measured, and how many decisions flipped."""
 
     questions: int = 0
     routings: int = 0
@@ -101,9 +101,9 @@ class FlipRate(Struct, frozen=True):
 
 def measure(
     router: Router,
-    questions: Sequence[Question],
+    questions: Sequence[FlipQuestion],
     *,
-    quoted: Sequence[Question] = (),
+    quoted: Sequence[FlipQuestion] = (),
     histories: int = HISTORIES,
     seed: int = 0,
     progress: Callable[[int, int], None] = lambda *_: None,
@@ -127,7 +127,7 @@ def measure(
 
 
 def _flips(
-    router: Router, question: Question, histories: Sequence[History], chance: random.Random
+    router: Router, question: FlipQuestion, histories: Sequence[History], chance: random.Random
 ) -> Iterator[tuple[tuple[str, ...], tuple[str, ...], str]]:
     """A history comes beside the text or with the question as its last turn; each is held against the same without."""
     alone: dict[bool, Decision] = {}
@@ -149,7 +149,11 @@ def _after(turns: tuple[Turn, ...], query: Query, *, beside: bool) -> Query:
 
 
 def _histories(
-    question: Question, others: Sequence[Question], misleading: Sequence[History], count: int, chance: random.Random
+    question: FlipQuestion,
+    others: Sequence[FlipQuestion],
+    misleading: Sequence[History],
+    count: int,
+    chance: random.Random,
 ) -> list[History]:
     made = list(misleading)
     most = min(round(count * MISLEADING), count)
@@ -162,7 +166,7 @@ def _histories(
     return made
 
 
-def _misleading(router: Router, questions: Sequence[Question]) -> Iterator[History]:
+def _misleading(router: Router, questions: Sequence[FlipQuestion]) -> Iterator[History]:
     """For each route: its most typical question again and again, its name, and an order to use it for everything."""
     for route in router.profile.routes:
         typical = _typical(router, route, questions)
@@ -176,7 +180,7 @@ def _misleading(router: Router, questions: Sequence[Question]) -> Iterator[Histo
         yield History(f"an order for {route}", (Turn("system", order), *injected))
 
 
-def _typical(router: Router, route: str, questions: Sequence[Question]) -> str | None:
+def _typical(router: Router, route: str, questions: Sequence[FlipQuestion]) -> str | None:
     """The question of a route that is decided with most confidence; failing that, the first that should be one."""
     best, most = None, -1.0
     for question in questions:
@@ -192,9 +196,9 @@ def _said(*exchanges: tuple[str, str]) -> tuple[Turn, ...]:
     return tuple(turn for asked, told in exchanges for turn in (Turn("user", asked), Turn("assistant", told)))
 
 
-def logged_questions(records: Records, profile: str, *, span: Span = ALWAYS, most: int) -> list[Question]:
+def logged_questions(records: Records, profile: str, *, span: TimeSpan = ALWAYS, most: int) -> list[FlipQuestion]:
     """Questions of the log whose text was kept whole, the newest first, each text once."""
-    found: dict[str, Question] = {}
+    found: dict[str, FlipQuestion] = {}
     for row in records.decisions(span=span, profile=profile):
         if len(found) >= most:
             break
@@ -203,12 +207,14 @@ def logged_questions(records: Records, profile: str, *, span: Span = ALWAYS, mos
         if row.kept != "full" or not text.strip() or text in found:
             continue
         # What was declared, or is the most expensive allowed, has nothing to do with what a question is taken for.
-        found[text] = Question(Query(text, attachments=asked.attachments), row.route, row.id, row.profile_hash, row.by)
+        found[text] = FlipQuestion(
+            Query(text, attachments=asked.attachments), row.route, row.id, row.profile_hash, row.by
+        )
     return list(found.values())
 
 
 def note_flips(
-    journal: Journal, profile: Profile, tenant: str, questions: Sequence[Question], flips: Sequence[Flip]
+    journal: Journal, profile: Profile, tenant: str, questions: Sequence[FlipQuestion], flips: Sequence[Flip]
 ) -> int:
     """Write down, as broken rules, the flips of decisions that this very profile has made; of how many decisions.
 

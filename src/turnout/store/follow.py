@@ -11,7 +11,7 @@ from typing import NamedTuple
 from turnout.core.errors import StoreUnavailable, UnknownDecision
 
 from .records import FIRST, PAGE, Logged, Records
-from .stats import Span
+from .stats import TimeSpan
 
 # Processes commit in groups, so a decision may become visible after one with a later id; hardly ever this much after.
 OVERLAP_S = 2.0
@@ -20,7 +20,7 @@ OVERLAP_S = 2.0
 class LogFilter(NamedTuple):
     """Which decisions are wanted."""
 
-    span: Span
+    span: TimeSpan
     profile: str | None
     by: str | None
     route: str | None

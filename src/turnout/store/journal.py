@@ -31,8 +31,7 @@ from turnout.core.decision import Decision
 from turnout.core.errors import NotStored
 
 from .backend import Backend, Unwritable
-from .encode import RowEncoder, decode_row
-from .row import Row
+from .row import Row, RowEncoder, decode_row
 from .spool import CLOSED, Spool, contents, line
 
 Durability = Literal["batched", "strict"]
@@ -48,7 +47,7 @@ NICE = 5
 FIRST_PAUSE_S, LAST_PAUSE_S = 0.05, 2.0
 # What a power cut may take in `batched`: while rows wait to be committed the spool is synced this often.
 SYNC_EVERY_S = 0.005
-# A worker that died leaves its spool to whoever looks next.
+# How often the spools of workers that died are looked for.
 ADOPT_EVERY_S = 60.0
 # A spool that has taken rows for this long after it refused one is well again.
 CALM_S = 5.0
@@ -83,19 +82,11 @@ class Counts(Struct):
 
 
 class Waiter(NamedTuple):
-    """Somebody waits until the database has these bytes of the spool."""
+    """A caller that waits until the database has these bytes of the spool."""
 
     start: int
     end: int
     future: Future[None]
-
-
-class BatchResult(NamedTuple):
-    """What became of a batch."""
-
-    committed: int
-    repeated: int
-    refused: list[Refusal]
 
 
 class Journal:
@@ -126,7 +117,8 @@ class Journal:
         self._hurry = threading.Event()
         self._idle = True
         self._stopping = False
-        self._closed = False
+        self.closed = False
+        """Whether it can no longer be used: closed, or copied into a child by a fork."""
         self._ended = False
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
@@ -158,7 +150,7 @@ class Journal:
 
     def post(self, lines: bytes, profile: str | None = None) -> Future[None] | None:
         """As `put`, without waiting; `profile` is the hash of one whose row is among the lines."""
-        if self._closed:
+        if self.closed:
             raise ValueError(CLOSED)
         end: int | OSError
         try:
@@ -198,7 +190,7 @@ class Journal:
     def _receipt(self, size: int, end: int | OSError) -> Future[None]:
         """Done when the database has everything up to `end`."""
         receipt: Future[None] = Future()
-        # Nobody can cancel it: an asyncio caller that goes away cancels what it waits for, and the writer cannot.
+        # It cannot be cancelled: an asyncio caller that goes away cancels what it waits for, but not the write.
         receipt.set_running_or_notify_cancel()
         if isinstance(end, OSError):
             receipt.set_exception(NotStored(f"{self.backend.where}: {end}"))
@@ -216,11 +208,6 @@ class Journal:
         self._hurry.set()
         return receipt
 
-    @property
-    def closed(self) -> bool:
-        """Whether it is of no use any more: closed, or brought along by a fork."""
-        return self._closed
-
     def counts(self) -> Counts:
         with self._counting:
             return replace(self._counts, recorded=self.spool.appends, backlog_bytes=self.spool.backlog)
@@ -234,7 +221,7 @@ class Journal:
         self._hurry.set()
         self._wake.set()
         while not self._has(target):
-            if time.monotonic() >= until or self._closed:
+            if time.monotonic() >= until or self.closed:
                 return False
             time.sleep(0.001)
         return True
@@ -242,10 +229,6 @@ class Journal:
     def _has(self, end: int) -> bool:
         with self._counting:
             return self.spool.taken >= end
-
-    def adopt(self) -> int:
-        """Take over what earlier processes have left; how many files that is. After `open`, the thread does it."""
-        return self.spool.adopt()
 
     def open(self) -> None:
         """Begin with what was left, and with the chore if there is one."""
@@ -256,9 +239,9 @@ class Journal:
     def close(self, timeout_s: float = 10.0) -> None:
         """Commit what can be committed; what cannot stays in the spool for the next start."""
         with self._starting:
-            if self._closed:
+            if self.closed:
                 return
-            self._closed = True
+            self.closed = True
         self._stopping = True
         self._hurry.set()
         self._wake.set()
@@ -267,7 +250,7 @@ class Journal:
             return
         self._thread.join(timeout_s)
         if self._thread.is_alive():
-            # It closes the spool itself when it is done: a file is not closed under whoever reads it.
+            # It closes the spool itself when it is done: a file is never closed under its reader.
             log.warning("%s does not answer; rows wait in the spool for the next start", self.backend.where)
         self._fail_waiting(f"{self.backend.where}: the store was closed")
 
@@ -276,7 +259,7 @@ class Journal:
     def _start(self) -> None:
         if self._thread is None:
             with self._starting:
-                if self._closed:
+                if self.closed:
                     return
                 if self._thread is None:
                     self._thread = threading.Thread(target=self._run, name="turnout-journal", daemon=True)
@@ -316,7 +299,7 @@ class Journal:
         self._end()
 
     def _gather(self) -> None:
-        """Let rows come together, unless somebody waits for one or a batch is full. They are safe meanwhile."""
+        """Let rows come together until a caller waits for one or a batch is full. They are safe meanwhile."""
         until = time.monotonic() + GATHER_S
         while not self._hurry.wait(SYNC_EVERY_S):
             spared = self.is_busy() and self.spool.backlog < self.spool.limit_bytes * SPARED
@@ -366,9 +349,17 @@ class Journal:
         start = self.spool.taken
         found = list(contents(lines))
         torn = found.count(None)
-        rows, refused = _decode(content for content in found if content is not None)
-        written = self._write(rows)
-        refused += written.refused
+        rows: list[tuple[bytes, Row]] = []
+        refused: list[Refusal] = []
+        for content in found:
+            if content is not None:
+                try:
+                    rows.append((content, decode_row(content)))
+                except DecodeError as error:
+                    refused.append((content, error))
+        unreadable = len(refused)
+        repeated = self._write(rows, refused)
+        committed = len(rows) - repeated - (len(refused) - unreadable)
         # Only now, when the whole batch has been dealt with: what is tried again is set aside once.
         if refused:
             self._set_aside(refused)
@@ -378,10 +369,10 @@ class Journal:
             self._outage.clear()
             log.warning("%s takes rows again", self.backend.where)
         with self._counting:
-            # Last, and together: whoever sees that a row is taken finds it counted, and the log complete.
+            # Last, and together: a caller that sees that a row is taken finds it counted, and the log complete.
             self.spool.release(len(lines))
-            self._counts.committed += written.committed
-            self._counts.repeated += written.repeated
+            self._counts.committed += committed
+            self._counts.repeated += repeated
             self._counts.torn += torn
             self._counts.rejected += len(refused)
             self._refused.extend((start + lines.find(line(content)), error) for content, error in refused)
@@ -392,26 +383,24 @@ class Journal:
         _answer(done, self._refused)
         return True
 
-    def _write(self, rows: Sequence[tuple[bytes, Row]]) -> BatchResult:
-        """Write rows, each given with its encoding. One that is refused does not stop the others."""
-        if not rows:
-            return BatchResult(0, 0, [])
+    def _write(self, rows: Sequence[tuple[bytes, Row]], refused: list[Refusal]) -> int:
+        """Write rows, each given with its encoding; how many were there already. One that is `refused` does not stop
+        the others."""
         try:
-            repeated = self.backend.write([row for _, row in rows])
+            return self.backend.write([row for _, row in rows]) if rows else 0
         except Unwritable as error:
             if len(rows) == 1:
-                return BatchResult(0, 0, [(rows[0][0], error)])
+                refused.append((rows[0][0], error))
+                return 0
             middle = len(rows) // 2
-            one, two = self._write(rows[:middle]), self._write(rows[middle:])
-            return BatchResult(one.committed + two.committed, one.repeated + two.repeated, one.refused + two.refused)
-        return BatchResult(len(rows) - repeated, repeated, [])
+            return self._write(rows[:middle], refused) + self._write(rows[middle:], refused)
 
     def _set_aside(self, refused: Sequence[Refusal]) -> None:
         """Keep what no database takes where a person can look at it."""
         file = self.spool.folder / REJECTED
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         lines = [json.encode({"error": str(why), "row": content.decode(errors="replace")}) for content, why in refused]
-        # What people ask is nobody else's to read.
+        # What people ask must not be readable by other users.
         with open(file, "ab", opener=lambda path, flags: os.open(path, flags, 0o600)) as rejected:
             rejected.write(b"\n".join([*lines, b""]))
             rejected.flush()
@@ -446,18 +435,6 @@ class Journal:
             one.future.set_exception(NotStored(why))
 
 
-def _decode(contents: Iterable[bytes]) -> tuple[list[tuple[bytes, Row]], list[Refusal]]:
-    """The rows that can be read, each with its encoding, and what cannot be."""
-    rows: list[tuple[bytes, Row]] = []
-    refused: list[Refusal] = []
-    for content in contents:
-        try:
-            rows.append((content, decode_row(content)))
-        except DecodeError as error:
-            refused.append((content, error))
-    return rows, refused
-
-
 def _step_back() -> None:
     """Let answers go first where both want the same core: their rows are safe already. A quarter of it is left to this
     thread, more than it needs. Only Linux gives threads a priority of their own."""
@@ -475,7 +452,7 @@ def _say(sentence: str, said: set[str]) -> None:
 
 
 def _answer(done: Sequence[Waiter], refused: Iterable[tuple[int, Exception]]) -> None:
-    """Tell those who wait; `refused` says at which places of the spool there was something no database takes."""
+    """Answer the callers that wait; `refused` says where in the spool there was a row that no database takes."""
     for start, end, receipt in done:
         error = next((error for at, error in refused if start <= at < end), None)
         if error is None:
@@ -490,8 +467,8 @@ def _forget_after_fork(journal: Journal) -> None:
 
     def forget() -> None:
         theirs = reference()
-        if theirs is not None and not theirs._closed:
-            theirs._closed = True
+        if theirs is not None and not theirs.closed:
+            theirs.closed = True
             theirs.spool.forget()
 
     os.register_at_fork(after_in_child=forget)

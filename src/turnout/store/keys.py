@@ -12,7 +12,7 @@ from turnout.core.errors import StoreError
 
 from . import sql
 from .backend import Backend, Record, Value
-from .stats import ALWAYS, Span
+from .stats import ALWAYS, TimeSpan
 
 
 class Key(Struct, frozen=True):
@@ -109,7 +109,7 @@ class Keys:
         return [row[0] for row in self._backend.read(sql.OWN_TENANTS, {})]
 
     def use(
-        self, *, span: Span = ALWAYS, profile: str | None = None, tenant: str | None = None, key: str | None = None
+        self, *, span: TimeSpan = ALWAYS, profile: str | None = None, tenant: str | None = None, key: str | None = None
     ) -> list[KeyUse]:
         """Who asked how often, for how much; the most expensive first. For the operator: it tells of every tenant."""
         self._settle(1.0)

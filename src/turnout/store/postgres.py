@@ -170,7 +170,7 @@ def _quiet() -> None:
 
 
 def _configure(connection: psycopg.Connection[Any]) -> None:
-    # JSON columns are handed on as they were written; whoever needs the inside decodes it once.
+    # JSON columns are passed on as they were written and decoded where they are needed.
     connection.adapters.register_loader("json", TextLoader)
 
 
@@ -221,7 +221,7 @@ _PLACES = ("dbname", "host", "hostaddr", "port", "service", "user")
 
 
 def _is_about_a_row(error: BaseException) -> bool:
-    """Whether the database refuses what a row says. A missing table or right is no row's fault: somebody mends it."""
+    """Whether the database refuses what a row says. A missing table or right is not the row's fault."""
     if isinstance(error, psycopg.DataError | psycopg.IntegrityError):
         return True
     state = error.sqlstate if isinstance(error, psycopg.Error) else None

@@ -22,14 +22,13 @@ from turnout.core.query import Query, Turn
 
 from . import sql
 from .backend import Backend, Record, Value
-from .redact import SNIPPET_CHARACTERS
+from .redact import SNIPPET_CHARACTERS, name, writable
 from .row import BreachRow, Outcome, OutcomeRow
-from .stats import ALWAYS, Span, Stats, gather
-from .storable import name, writable
+from .stats import ALWAYS, Stats, TimeSpan, gather
 
 # RC-06: what a classifier is told of a session.
 INTENTS = 6
-# Rows fetched at a time by whoever reads on and on.
+# Rows fetched at a time when all of them are read.
 PAGE = 500
 # Above every ULID, however a database sorts text, and below.
 LAST, FIRST = "Z" * 27, ""
@@ -74,13 +73,13 @@ class Logged(Struct, frozen=True):
 
 
 class Feedback(Struct, frozen=True):
-    """A human's word on a decision."""
+    """What a person said of a decision."""
 
     id: str
     decision_id: str
     verdict: Judgement
     should_be: str | None
-    """The route it should have been, where somebody said so."""
+    """The route it should have been, if one was given."""
     by: str
     note: str
     created_ms: int
@@ -165,7 +164,7 @@ class Records:
         self._settle = settle
 
     def _read(self, statement: str, **values: Value) -> list[Record]:
-        # Whoever has just recorded something finds it; a database that is stuck is read as it is.
+        # A caller reads its own writes; a database that does not answer in time is read as it is.
         self._settle(1.0)
         safe = {key: writable(value) if isinstance(value, str) else value for key, value in values.items()}
         return self._backend.read(statement, safe | {"tenant": self.tenant})
@@ -215,7 +214,7 @@ class Records:
     def decisions(
         self,
         *,
-        span: Span = ALWAYS,
+        span: TimeSpan = ALWAYS,
         profile: str | None = None,
         by: str | None = None,
         route: str | None = None,
@@ -263,7 +262,7 @@ class Records:
     # --- what belongs to a decision
 
     def outcome(self, ident: str) -> Outcome | None:
-        """What happened after a decision, if anybody has said."""
+        """What happened after a decision; None if nothing was written down."""
         found = self._read(sql.OUTCOME_OF, id=ident)
         if not found:
             return None
@@ -282,7 +281,7 @@ class Records:
     def judge(
         self, ident: str, verdict: Judgement, *, should_be: str | None = None, by: str, note: str = ""
     ) -> Feedback:
-        """Write down a human's word on a decision: right, wrong, or which route it should have been."""
+        """Write down a person's feedback on a decision: right, wrong, or which route it should have been."""
         found = self.get(ident)
         # A profile built in code is stored without its routes: then whatever is said is taken at its word.
         routes = (self.profile(found.profile_hash) or {}).get("routes", ())
@@ -334,7 +333,7 @@ class Records:
     def breaches(
         self,
         *,
-        span: Span = ALWAYS,
+        span: TimeSpan = ALWAYS,
         profile: str | None = None,
         rule: str | None = None,
         decision: str | None = None,
@@ -347,10 +346,10 @@ class Records:
             rows = self._read(sql.BREACHES, **span.values(), profile=profile, rule=rule, most=max(most, 0))
         return [BreachRow(*row) for row in rows]
 
-    def rule_counts(self, *, span: Span = ALWAYS, profile: str | None = None) -> list[RuleCount]:
+    def rule_counts(self, *, span: TimeSpan = ALWAYS, profile: str | None = None) -> list[RuleCount]:
         return [RuleCount(*row) for row in self._read(sql.BREACH_COUNTS, **span.values(), profile=profile)]
 
-    def checked(self, *, span: Span = ALWAYS, profile: str | None = None) -> list[Checked]:
+    def checked(self, *, span: TimeSpan = ALWAYS, profile: str | None = None) -> list[Checked]:
         return [Checked(*row) for row in self._read(sql.CHECKED_COUNTS, **span.values(), profile=profile)]
 
     # --- over all
@@ -358,7 +357,7 @@ class Records:
     def stats(
         self,
         *,
-        span: Span = ALWAYS,
+        span: TimeSpan = ALWAYS,
         profile: str | None = None,
         key: str | None = None,
         bucket_ms: int = 86_400_000,
@@ -370,7 +369,7 @@ class Records:
         """
         return gather(self._read, span, {"profile": profile, "key_id": key}, bucket_ms, shift_ms)
 
-    def labels(self, *, span: Span = ALWAYS, profile: str | None = None) -> Iterator[Label]:
+    def labels(self, *, span: TimeSpan = ALWAYS, profile: str | None = None) -> Iterator[Label]:
         """Every decision as an example, oldest first; parts of compound questions are examples of their own."""
         for row in self._read_all(sql.LABELS, "above", {**span.values(), "profile": profile, "above": FIRST}):
             # Two columns, a verdict and what it should be, become one: what a human says it is.

@@ -5,6 +5,7 @@ A rule that was never broken is listed like any other; so is one that a profile 
 
 from __future__ import annotations
 
+import contextlib
 from collections import defaultdict
 from typing import Any
 
@@ -15,9 +16,9 @@ from turnout.core.contract import Rule
 from turnout.core.errors import UnknownDecision
 
 from .contract import Phase, phases
-from .records import Records, RuleCount
+from .records import Logged, Records, RuleCount
 from .row import BreachRow
-from .stats import ALWAYS, Span
+from .stats import ALWAYS, TimeSpan
 
 EXAMPLES = 3
 
@@ -37,7 +38,7 @@ class BreachExample(Struct, frozen=True):
 
 
 class RuleReport(Struct, frozen=True):
-    """How one rule of a profile has fared."""
+    """How often one rule of a profile was checked and broken."""
 
     profile: str
     rule: str
@@ -52,7 +53,7 @@ class RuleReport(Struct, frozen=True):
     examples: tuple[BreachExample, ...]
 
 
-def report(records: Records, *, span: Span = ALWAYS, profile: str | None = None) -> list[RuleReport]:
+def report(records: Records, *, span: TimeSpan = ALWAYS, profile: str | None = None) -> list[RuleReport]:
     """Every rule of every profile that has decided something in the span, profile by profile."""
     rules: dict[tuple[str, str], Rule] = {}
     decisions: defaultdict[tuple[str, str], int] = defaultdict(int)
@@ -70,7 +71,8 @@ def report(records: Records, *, span: Span = ALWAYS, profile: str | None = None)
     found = []
     for key in sorted({*rules, *broken}):
         rows = records.breaches(span=span, profile=key[0], rule=key[1], most=EXAMPLES) if key in broken else []
-        said = rules.get(key) or _rule_of(records, key[1], rows)
+        cases = [(row, _logged(records, row.decision_id)) for row in rows]
+        said = rules.get(key) or _rule_of(records, key[1], [logged for _, logged in cases if logged is not None])
         found.append(
             RuleReport(
                 *key,
@@ -80,23 +82,23 @@ def report(records: Records, *, span: Span = ALWAYS, profile: str | None = None)
                 outcomes[key],
                 sum(count.count for count in broken[key]),
                 max((count.last_ms for count in broken[key]), default=None),
-                tuple(_example(records, row) for row in rows),
+                tuple(_example(row, logged) for row, logged in cases),
             )
         )
     return found
 
 
-def _rule_of(records: Records, ident: str, rows: list[BreachRow]) -> Rule:
+def _logged(records: Records, ident: str) -> Logged | None:
+    """A decision; None where it waits in another worker's spool."""
+    with contextlib.suppress(UnknownDecision):
+        return records.get(ident)
+    return None
+
+
+def _rule_of(records: Records, ident: str, decisions: list[Logged]) -> Rule:
     """The rule that old decisions broke, from the profile of their day."""
-    for row in rows:
-        try:
-            logged = records.get(row.decision_id)
-        except UnknownDecision:
-            continue
-        for rule in records.contract(logged.profile_hash):
-            if rule.id == ident:
-                return rule
-    return Rule(ident)
+    known = (rule for one in decisions for rule in records.contract(one.profile_hash))
+    return next((rule for rule in known if rule.id == ident), Rule(ident))
 
 
 def _says(rule: Rule) -> str:
@@ -108,11 +110,7 @@ def _says(rule: Rule) -> str:
     return ", ".join(said)
 
 
-def _example(records: Records, row: BreachRow) -> BreachExample:
-    try:
-        logged = records.get(row.decision_id)
-        question, routes = logged.question, logged.routes
-    except UnknownDecision:  # it waits in another worker's spool
-        question, routes = None, ()
+def _example(row: BreachRow, logged: Logged | None) -> BreachExample:
+    question, routes = (logged.question, logged.routes) if logged is not None else (None, ())
     found = msgspec.json.decode(row.found)
     return BreachExample(row.decision_id, question, routes, row.fact, found, row.explanation, row.phase, row.created_ms)

@@ -58,7 +58,7 @@ def prune(
 
 
 def steps(backend: Backend, *, keep_days: int, text_days: int, now_ms: int | None = None) -> Iterator[PruneCounts]:
-    """The same, step by step, for whoever has something better to do in between."""
+    """The same, step by step, for callers with other work to do in between."""
     now = time.time_ns() // 1_000_000 if now_ms is None else now_ms
     if keep_days:
         yield from _delete(backend, first_id(now - keep_days * DAY_MS))
@@ -104,7 +104,7 @@ def _empty(backend: Backend, before: str) -> Iterator[PruneCounts]:
 def _without_text(body: str) -> str:
     try:
         return redact_body(body.encode(), "off").decode()
-    except (DecodeError, KeyError, TypeError):  # damaged: nobody can tell what in it is text
+    except (DecodeError, KeyError, TypeError):  # damaged: what in it is text cannot be told
         return "{}"
 
 

@@ -1,8 +1,8 @@
 """A spool: the file a row is in before its decision is answered.
 
 One `write` adds whole lines; a reader takes them away once the database has them. A process that dies leaves its file,
-unlocked; whoever opens the folder next takes it over. So process death loses nothing, and because a line that is taken
-twice is written once (rows have ids), nothing is doubled either.
+unlocked; the next process that opens the folder takes it over. So process death loses nothing, and because a line that
+is taken twice is written once (rows have ids), nothing is doubled either.
 
 Each line is the CRC-32 of its content in hex, a space, the content, a newline. A line torn by a full disk or a power
 cut does not carry its checksum and is counted, not believed.
@@ -22,7 +22,6 @@ from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Lock
-from typing import NamedTuple
 from zlib import crc32
 
 from msgspec import Struct
@@ -64,7 +63,7 @@ class Segment(Struct, eq=False):
             return False
 
     def remove(self) -> None:
-        # Unlinked before it is closed: as long as it has a name it is locked, and nobody else takes it over.
+        # Unlinked before it is closed: as long as it has a name it is locked, and no other process takes it over.
         with contextlib.suppress(OSError):
             self.path.unlink()
         _close(self.fd)
@@ -128,7 +127,7 @@ class Spool:
         return segment
 
     def _create(self) -> Segment:
-        """A new file, locked before it has a spool's name: nobody must ever see a live one without its lock."""
+        """A new file, locked before it has a spool's name: no process must see a live one without its lock."""
         attempt = 1
         while True:
             path = self.folder / (new_id() + SUFFIX)
@@ -142,7 +141,7 @@ class Spool:
             except OSError as error:
                 if fd >= 0:
                     _close(fd)
-                # Somebody has just cleared it away: `adopt` in another process, or a person.
+                # It was just removed: by `adopt` in another process, or by a person.
                 if not isinstance(error, (BlockingIOError, FileNotFoundError)) or attempt == ATTEMPTS:
                     with contextlib.suppress(OSError):
                         new.unlink()
@@ -204,7 +203,7 @@ class Spool:
                 # A line longer than a batch, or the torn end of a segment that was taken over.
                 data = os.pread(segment.fd, segment.size - segment.done, segment.done)
                 end = data.find(b"\n") + 1
-                # Of a file that somebody has cut short, what is missing reads as zeros: torn, and counted as such.
+                # Of a file that was truncated, what is missing reads as zeros: torn, and counted as such.
                 return data[:end] if end else data or bytes(segment.size - segment.done)
             if active:
                 return b""
@@ -234,9 +233,9 @@ class Spool:
             self._cut(segment)
 
     def restore(self) -> int:
-        """Write what is not yet taken into new files where somebody has removed the old ones; how many bytes."""
+        """Write what is not yet taken into new files where the old ones were removed; how many bytes."""
         segments = list(self._segments)
-        # Whoever removes files from here removes them all: a look at two of them is enough.
+        # Files are removed from here all at once: a look at two of them is enough.
         if all(segment.in_place for segment in (*segments[:1], *segments[-1:])):
             return 0
         restored = 0
@@ -272,7 +271,7 @@ class Spool:
                 segment.named = True
 
     def close(self) -> None:
-        """Leave nothing behind but what nobody has taken."""
+        """Leave nothing behind but what was not taken."""
         with self._lock:
             self._closed = True
             self._active = None
@@ -284,24 +283,16 @@ class Spool:
                     _close(segment.fd)
 
     def forget(self) -> None:
-        """In a forked child: the files, and their locks, are the parent's alone. Its lock may be held for ever."""
+        """In a forked child: the files, and their locks, are the parent's alone. Its lock may never be released."""
         self._closed = True
         self._active = None
         while self._segments:
             _close(self._segments.popleft().fd)
 
 
-class SpoolSize(NamedTuple):
-    """What lies in a spool's folder, seen from outside."""
-
-    held: int
-    """Bytes in files of processes that run; some of them the database may have already."""
-    left: int
-    """Bytes that processes that are gone have left."""
-
-
-def spool_size(folder: Path) -> SpoolSize:
-    """How much is in a spool, without taking any of it."""
+def spool_size(folder: Path) -> tuple[int, int]:
+    """How much is in a spool, without taking any of it: bytes in files of processes that run, some of which the
+    database may have already, and bytes that processes that are gone have left."""
     held = left = 0
     for path in folder.glob(f"*{SUFFIX}"):
         with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
@@ -311,7 +302,7 @@ def spool_size(folder: Path) -> SpoolSize:
                 left += size
             except BlockingIOError:
                 held += size
-    return SpoolSize(held, left)
+    return held, left
 
 
 def _close(fd: int) -> None:

@@ -287,7 +287,7 @@ group by o.slot, o.model, o.ended
 order by coalesce(o.slot, ''), coalesce(o.model, ''), o.ended
 """
 
-# The newest word of a human on each decision beside what the teacher said.
+# The newest feedback on each decision beside what the teacher said.
 LABELS = """
 select d.id, d.session, d.profile, d.profile_hash, d.question, d.kept, d.route, d.confidence, d.decided_by, d.outcome,
   d.teacher, f.verdict, f.should_be, f.given_by, o.ended, o.slot, o.model, o.cost_usd, d.created_ms
@@ -411,30 +411,18 @@ select
   (select count(*) from profiles)
 """
 
-# What must hold between tables: parts have parents, outcomes and breaches have decisions.
-STRAY_PARTS = """
-select count(*) from decisions part
-where part.parent_id is not null
-  and not exists (select 1 from decisions root where root.id = part.parent_id and root.tenant = part.tenant)
-"""
-
-STRAY_OUTCOMES = """
-select count(*) from outcomes o
-where not exists (select 1 from decisions d where d.id = o.decision_id and d.tenant = o.tenant)
-"""
-
-STRAY_BREACHES = """
-select count(*) from breaches b
-where not exists (select 1 from decisions d where d.id = b.decision_id and d.tenant = b.tenant)
-"""
-
-STRAY_FEEDBACK = """
-select count(*) from feedback f
-where not exists (select 1 from decisions d where d.id = f.decision_id and d.tenant = f.tenant)
-"""
-
-UNEXPLAINED = """
-select count(*) from decisions d where not exists (select 1 from profiles p where p.hash = d.profile_hash)
+# What must hold between tables: parts have parents; outcomes, feedback and breaches have decisions, decisions profiles.
+STRAYS = """
+select
+  (select count(*) from decisions part where parent_id is not null and not exists (
+    select 1 from decisions root where root.id = part.parent_id and root.tenant = part.tenant)),
+  (select count(*) from outcomes o where not exists (
+    select 1 from decisions d where d.id = o.decision_id and d.tenant = o.tenant)),
+  (select count(*) from feedback f where not exists (
+    select 1 from decisions d where d.id = f.decision_id and d.tenant = f.tenant)),
+  (select count(*) from breaches b where not exists (
+    select 1 from decisions d where d.id = b.decision_id and d.tenant = b.tenant)),
+  (select count(*) from decisions d where not exists (select 1 from profiles p where p.hash = d.profile_hash))
 """
 
 # --- a store copied whole: every table page by page, its columns in the order of the statement that adds them, which a

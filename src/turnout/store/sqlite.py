@@ -83,13 +83,14 @@ class Sqlite(Backend):
                 self._writer = self._connect_writer()
             connection = self._writer
             try:
-                with _transaction(connection):
+                connection.execute("begin immediate")
+                with connection:
                     yield Transaction(connection)
             except sqlite3.DatabaseError as error:
                 if getattr(error, "sqlite_errorcode", 0) & 0xFF in _RECONNECT:
                     self._drop_writer()
                 raise
-            # Asked after the commit: it is worth nothing in a file that nobody can open any more.
+            # Asked after the commit: it is worth nothing in a file that can no longer be opened.
             if _identity(self.path) != self._written:
                 self._drop_writer()
                 raise StoreUnavailable(f"{self.where}: it was removed or replaced while in use; what was written waits")
@@ -98,7 +99,7 @@ class Sqlite(Backend):
     def snapshot(self) -> Iterator[Transaction]:
         """A reader that sees the database as it is now until it is done.
 
-        Without it a backup begins anew whenever somebody writes, and beside a busy writer never ends.
+        Without it a backup starts again at every write, and beside a busy writer never ends.
         """
         with self.reading() as reads:
             reads.connection.execute("begin")
@@ -210,7 +211,7 @@ class Sqlite(Backend):
         return connection
 
     def _create(self) -> None:
-        """Done by us rather than by SQLite: what people ask is nobody else's to read."""
+        """Done by us rather than by SQLite: what people ask must not be readable by other users."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
@@ -262,18 +263,6 @@ def make_single(path: Path) -> None:
     """Let a database be one file that is readable anywhere: write-ahead logging needs a folder to write in."""
     with contextlib.closing(sqlite3.connect(path)) as connection:
         connection.execute("pragma journal_mode = delete")
-
-
-@contextlib.contextmanager
-def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    connection.execute("begin immediate")
-    try:
-        yield
-        connection.execute("commit")
-    finally:
-        if connection.in_transaction:
-            with contextlib.suppress(sqlite3.Error):
-                connection.execute("rollback")
 
 
 def _identity(path: Path) -> Identity | None:

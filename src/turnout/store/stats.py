@@ -9,7 +9,6 @@ import msgspec
 from msgspec import Struct
 
 from turnout.core.registry import kinds
-from turnout.core.verdict import Reason
 
 from . import sql
 from .backend import Record
@@ -23,7 +22,7 @@ ASKED_PAGE = 500
 ASKED_A_MODEL = ("L", "A")
 
 
-class Span(Struct, frozen=True):
+class TimeSpan(Struct, frozen=True):
     """From when, until when; milliseconds since 1970."""
 
     since_ms: int = 0
@@ -33,7 +32,7 @@ class Span(Struct, frozen=True):
         return {"since_ms": self.since_ms, "until_ms": self.until_ms}
 
 
-ALWAYS = Span()
+ALWAYS = TimeSpan()
 
 
 class Bucket(Struct, frozen=True):
@@ -95,7 +94,7 @@ class Stats(Struct, frozen=True):
 
 def gather(
     read: Callable[..., list[Record]],
-    span: Span,
+    span: TimeSpan,
     only: Mapping[str, str | None],
     bucket_ms: int,
     shift_ms: int = 0,
@@ -143,7 +142,7 @@ class _Step(Struct):
     layer: str
     kind: str
     ended: str
-    reasons: tuple[Reason, ...] = ()
+    model: str = ""
 
 
 class _Recorded(Struct):
@@ -151,20 +150,18 @@ class _Recorded(Struct):
 
     by: str = ""
     outcome: str = ""
-    reasons: tuple[Reason, ...] = ()
     trace: tuple[_Step, ...] = ()
     parts: tuple[_Recorded, ...] = ()
 
     def calls(self) -> Iterator[str]:
-        """The model of each call, empty where it is not known; an answer from the cache is no call."""
+        """The model of each call, empty where it did not answer or the row is of an earlier version; an answer from
+        the cache is no call."""
         for step in self.trace:
             kind = kinds().get(step.kind)
             if kind is None or kind.cost != "network" or step.ended in ("passed", "skipped", "breaker"):
                 continue
-            if step.layer == self.by and self.outcome[:1] == "C":
-                continue
-            told = (reason.text for reason in (*step.reasons, *self.reasons) if reason.code == "llm.answer")
-            yield next(told, "").partition(" says ")[0]
+            if step.layer != self.by or self.outcome[:1] != "C":
+                yield step.model
         for part in self.parts:
             yield from part.calls()
 

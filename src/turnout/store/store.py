@@ -22,21 +22,19 @@ from turnout.core.errors import ConfigError, Problem, StoreError
 
 from . import sql
 from .backend import Backend
-from .encode import RowEncoder, Subject, encode_row
 from .journal import Counts, Durability, Journal
 from .keys import Keys
 from .migrate import Migration
 from .records import AllRecords, Records
-from .redact import Level
+from .redact import Level, name
 from .retention import Retention
-from .row import Outcome, SpendRow
+from .row import Outcome, RowEncoder, SpendRow, Subject, encode_row
 from .spool import CLOSED, Spool
 from .sqlite import Sqlite
-from .storable import name
 
 
 class StoreReader:
-    """One open database, to be read; whoever writes decisions opens a `Store`."""
+    """One open database, for reading only; decisions are written through a `Store`."""
 
     def __init__(self, backend: Backend, folder: Path) -> None:
         self.backend = backend
@@ -59,7 +57,7 @@ class StoreReader:
         return Records(self.backend, tenant, self._settled)
 
     def all_records(self) -> AllRecords:
-        """Decisions of every tenant, for the operator of the store and nobody else."""
+        """Decisions of every tenant, for the operator of the store only."""
         return AllRecords(self.backend, self._settled)
 
     def tenants(self) -> dict[str, int]:
@@ -87,7 +85,7 @@ class Store(StoreReader):
 
     @property
     def is_strict(self) -> bool:
-        """Whether what is written is committed before anybody goes on."""
+        """Whether what is written is committed before the caller goes on."""
         return self.journal.durability == "strict"
 
     def record(self, decision: Decision) -> None:
@@ -101,7 +99,7 @@ class Store(StoreReader):
             done.result()
 
     def append(self, decision: Decision, *, key_id: str = "", spent_usd: float = 0.0) -> Future[None] | None:
-        """As `record`, for those who must not block: in `strict`, what to wait for before answering. Which key asked
+        """As `record`, for callers that must not block: in `strict`, what to wait for before answering. Which key asked
         for the decision and what it spent on it go with it."""
         return self.journal.append(decision, _spending(decision, key_id, spent_usd), key_id=key_id)
 
@@ -153,7 +151,7 @@ class Store(StoreReader):
             self.backend.close()
 
     def _settled(self, timeout_s: float) -> bool:
-        """Whoever reads finds what was recorded before. What is closed cannot be read: connections are gone, or, after
+        """A reader finds what was recorded before. What is closed cannot be read: connections are gone, or, after
         a fork, another process's."""
         if self.journal.closed:
             raise ValueError(CLOSED)
@@ -205,7 +203,7 @@ def open_store(
         )
         opened.callback(journal.close)
         # A process that ended without closing may have been ended by what damages files as well.
-        if journal.adopt():
+        if journal.spool.adopt():
             backend.check()
         journal.open()
         opened.pop_all()

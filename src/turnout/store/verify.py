@@ -28,13 +28,14 @@ SAID = 10
 COUNTED = ("decisions", "parts", "outcomes", "feedback", "breaches", "replies", "profiles")
 """What `sql.COUNTS` counts, in its order."""
 
-BETWEEN = (
-    (sql.STRAY_PARTS, "parts without the question they are parts of"),
-    (sql.STRAY_OUTCOMES, "outcomes without a decision"),
-    (sql.STRAY_FEEDBACK, "words of humans without a decision"),
-    (sql.STRAY_BREACHES, "broken rules without a decision"),
-    (sql.UNEXPLAINED, "decisions whose profile is missing"),
+STRAYS = (
+    "parts without the question they are parts of",
+    "outcomes without a decision",
+    "pieces of feedback without a decision",
+    "broken rules without a decision",
+    "decisions whose profile is missing",
 )
+"""What `sql.STRAYS` counts, in its order."""
 
 
 class StoreCheck(NamedTuple):
@@ -78,7 +79,7 @@ def _pages(backend: Backend) -> Iterator[StoreCheck]:
     for problem in found[:SAID]:
         yield StoreCheck("wrong", "pages", problem, "restore a backup")
     if len(found) > SAID:
-        yield StoreCheck("wrong", "pages", "and more of the kind")
+        yield StoreCheck("wrong", "pages", "and more like these")
     if not found:
         yield StoreCheck("ok", "pages", "the database finds no fault in itself")
 
@@ -103,7 +104,7 @@ def _rows(backend: Backend, progress: Progress) -> Iterator[StoreCheck]:
         for fault in broken:
             yield StoreCheck("wrong", "rows", fault, "restore a backup")
         if more > len(broken):
-            yield StoreCheck("wrong", "rows", f"{table.name}: {more - len(broken):,} more of the kind")
+            yield StoreCheck("wrong", "rows", f"{table.name}: {more - len(broken):,} more like these")
         sound = sound and not more
     if sound:
         yield StoreCheck("ok", "rows", f"{read:,} rows in {len(TABLES)} tables, all readable")
@@ -119,20 +120,17 @@ def _faults(row: Record, table: Table) -> Iterator[str]:
 
 
 def _between(backend: Backend) -> Iterator[StoreCheck]:
-    sound = True
-    for statement, what in BETWEEN:
-        try:
-            with backend.snapshot() as moment:
-                count = moment.read(statement, {})[0][0]
-        except StoreError as error:
-            yield StoreCheck("wrong", "tables", f"{what}: cannot be checked: {_short(error)}")
-            sound = False
-            continue
+    try:
+        with backend.snapshot() as moment:
+            counts = moment.read(sql.STRAYS, {})[0]
+    except StoreError as error:
+        yield StoreCheck("wrong", "tables", f"they cannot be checked: {_short(error)}")
+        return
+    for count, what in zip(counts, STRAYS, strict=True):
         if count:
             yield StoreCheck("wrong", "tables", f"{count:,} {what}", "see whether rows wait in a spool or were refused")
-            sound = False
-    if sound:
-        yield StoreCheck("ok", "tables", "every part, outcome, breach and word of a human has its decision")
+    if not any(counts):
+        yield StoreCheck("ok", "tables", "every part, outcome, breach and piece of feedback has its decision")
 
 
 def _spool(folder: Path) -> Iterator[StoreCheck]:

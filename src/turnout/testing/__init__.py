@@ -19,10 +19,11 @@ from turnout.config.cases import run_cases
 
 from .conformance import Finding, check_layer, layer_findings
 from .doubles import PassLayer, ScriptedLayer, ScriptedNetworkLayer, Stall
-from .fault import Fault
+from .fault import ScriptedFault as Fault
 from .hostile import ORDINARY, hostile_queries
 from .provider import ScriptedProvider
-from .reply import Received, Reply, ToolCall
+from .reply import Received, ToolCall
+from .reply import ScriptedReply as Reply
 from .router import ROUTES, make_profile, make_reading, make_router, place
 from .transport import ScriptedTransport
 

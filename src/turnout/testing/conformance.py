@@ -14,7 +14,6 @@ from __future__ import annotations
 import asyncio
 import copy
 import inspect
-import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -31,7 +30,7 @@ from turnout.core.layer import Cost, Judge, Layer, adapt
 from turnout.core.profile import Placed
 from turnout.core.query import Query, Reading
 from turnout.core.registry import Kind, Supplies, kinds
-from turnout.core.verdict import Fault, Reason, Verdict
+from turnout.core.verdict import Fault, Reason, Verdict, find_mistakes
 from turnout.text.match import Lexicon
 from turnout.text.read import reader
 
@@ -51,7 +50,7 @@ class Finding(NamedTuple):
     """One broken promise, and the readings that show it."""
 
     check: str
-    """`kind`, `config`, `raises`, `slow`, `type`, `routes`, `range`, `scores`, `reasons`, `repeat` or `mutates`."""
+    """`kind`, `config`, `raises`, `slow`, `type`, `verdict`, `reasons`, `repeat` or `mutates`."""
     message: str
     readings: tuple[str, ...] = ()
 
@@ -132,7 +131,7 @@ class _Subject(NamedTuple):
     rebuild: Callable[[], _Subject | None] | None
 
 
-class _Answer(NamedTuple):
+class _LayerAnswer(NamedTuple):
     answer: Any
     fault: Fault | None
     elapsed_ms: float
@@ -213,14 +212,14 @@ class _Examination:
             if _differ(asked[name].answer, answer):
                 self.found.add("mutates", "changed a verdict it had given before", name)
 
-    def _ask(self, subject: _Subject, readings: Mapping[str, Reading]) -> dict[str, _Answer]:
+    def _ask(self, subject: _Subject, readings: Mapping[str, Reading]) -> dict[str, _LayerAnswer]:
         if self.is_local:
             return {name: _keep(_ask_local(subject.place, reading)) for name, reading in readings.items()}
         # A loop of its own in a thread of its own: the caller may be running one already.
         with ThreadPoolExecutor(1) as thread:
             return thread.submit(asyncio.run, _ask_network(subject.place, readings, self.slowest_ms)).result()
 
-    def _judge(self, name: str, asked: _Answer) -> bool:
+    def _judge(self, name: str, asked: _LayerAnswer) -> bool:
         """Whether the answer is one a layer may give; whatever is wrong with it is noted."""
         answer, fault = asked.answer, asked.fault
         if fault is not None:
@@ -237,9 +236,9 @@ class _Examination:
         if type(answer) is not Verdict:
             self.found.add("type", f"returned {type(answer).__name__}, not a Verdict or None", name)
             return False
-        wrong = [*_routes_of(answer, self.routes, self.subject.produces), *_numbers_of(answer), *_fields_of(answer)]
-        for check, message in wrong:
-            self.found.add(check, message, name)
+        wrong = list(_mistakes_of(answer, self.routes, self.subject.produces))
+        for message in wrong:
+            self.found.add("verdict", message, name)
         if _are_reasons(answer.reasons):
             self._judge_reasons(name, answer)
         return not wrong
@@ -270,7 +269,7 @@ class _Examination:
             for message in _mistakes_in(reason):
                 self.found.add("reasons", message, name)
 
-    def _compare(self, sound: Mapping[str, Any], again: Mapping[str, _Answer], message: str) -> None:
+    def _compare(self, sound: Mapping[str, Any], again: Mapping[str, _LayerAnswer], message: str) -> None:
         for name, asked in again.items():
             if asked.fault is not None:
                 self.found.add("raises", asked.fault.detail, name)
@@ -285,46 +284,25 @@ def _differ(one: object, other: object) -> bool:
 
 
 def _dispose(answer: object) -> None:
-    """A coroutine nobody awaits warns when it is collected; closing it says that this was on purpose."""
+    """A coroutine that is never awaited warns when it is collected; closing it says that this was on purpose."""
     if inspect.iscoroutine(answer):
         answer.close()
 
 
-# A struct does not check what it is made of, so a verdict may hold anything: hence Any in the next four.
-def _routes_of(verdict: Any, routes: tuple[str, ...], produces: set[str] | None) -> Iterable[tuple[str, str]]:
-    if not isinstance(verdict.routes, tuple) or not verdict.routes:
-        yield "routes", f"routes must be a tuple of at least one route, not {_short(verdict.routes)}"
+# A struct does not check what it is made of, so a verdict may hold anything: hence Any in the next two.
+def _mistakes_of(verdict: Any, routes: tuple[str, ...], produces: set[str] | None) -> Iterable[str]:
+    if mistakes := list(find_mistakes(verdict, routes)):
+        yield from mistakes
         return
     for route in verdict.routes:
-        if not isinstance(route, str) or route not in routes:
-            yield "routes", f"chose {_short(route)}, not a route of this profile"
-        elif produces is not None and route not in produces:
-            yield "routes", f"chose {route!r}, which its config's produces() leaves out"
-
-
-def _numbers_of(verdict: Any) -> Iterable[tuple[str, str]]:
-    if not _is_number(verdict.confidence) or not 0.0 <= verdict.confidence <= 1.0:
-        yield "range", f"confidence must be a number in [0, 1], not {_short(verdict.confidence)}"
-    if not _is_number(verdict.margin) or verdict.margin < 0.0:
-        yield "range", f"margin must be a number >= 0, not {_short(verdict.margin)}"
-    scores = verdict.scores
-    if not isinstance(scores, Mapping):
-        yield "scores", f"scores must be a mapping, not {_short(scores)}"
-    elif not all(isinstance(name, str) and _is_number(score) for name, score in scores.items()):
-        yield "scores", "scores must map names to finite numbers"
-
-
-def _fields_of(verdict: Any) -> Iterable[tuple[str, str]]:
-    if not _are_reasons(verdict.reasons):
-        yield "reasons", f"reasons must be a tuple of Reasons, not {_short(verdict.reasons)}"
-    if not isinstance(verdict.evidence, tuple):
-        yield "type", f"evidence must be a tuple, not {_short(verdict.evidence)}"
-    elif (same := _attempt(lambda: copy.deepcopy(verdict) == verdict)).answer is not True:
+        if produces is not None and route not in produces:
+            yield f"chose {route!r}, which its config's produces() leaves out"
+    if (same := _attempt(lambda: copy.deepcopy(verdict) == verdict)).answer is not True:
         detail = f": {same.fault.detail}" if same.fault is not None else ""
-        yield "type", f"evidence must be plain values that can be copied and compared{detail}"
+        yield f"evidence must be plain values that can be copied and compared{detail}"
     for name in ("decisive", "calibrated"):
         if not isinstance(getattr(verdict, name), bool):
-            yield "type", f"{name} must be true or false, not {_short(getattr(verdict, name))}"
+            yield f"{name} must be true or false, not {_short(getattr(verdict, name))}"
 
 
 def _mistakes_in(reason: Any) -> Iterable[str]:
@@ -340,10 +318,6 @@ def _mistakes_in(reason: Any) -> Iterable[str]:
 
 def _are_reasons(value: object) -> bool:
     return isinstance(value, tuple) and all(type(item) is Reason for item in value)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _short(value: object) -> str:
@@ -365,43 +339,35 @@ class _Recorder:
 class _NetworkRecorder(_Recorder):
     """The same for a layer that is awaited, or that returns something to await."""
 
-    def __call__(self, reading: Reading) -> Any:
-        return self._record(self.call(reading))
-
-    async def _record(self, answer: Any) -> None:
+    async def __call__(self, reading: Reading) -> Any:
+        answer = self.call(reading)
         self.answer = await answer if inspect.isawaitable(answer) else answer
 
 
-class _CoroutineRecorder(_Recorder):
-    async def __call__(self, reading: Reading) -> Any:
-        self.answer = await self.call(reading)
-
-
-def _attempt(call: Callable[[], Any]) -> _Answer:
+def _attempt(call: Callable[[], Any]) -> _LayerAnswer:
     """What a function returned, or how it failed: the router's driver is the one place that contains such calls."""
     return _ask_local(place(lambda _reading: call()), make_reading())
 
 
-def _ask_local(placed: Placed, reading: Reading) -> _Answer:
+def _ask_local(placed: Placed, reading: Reading) -> _LayerAnswer:
     recorder = _Recorder(placed.call)  # type: ignore[arg-type]
     router = make_router([place(recorder, cost="free")], read=_reads(reading))
     step = router.route_sync(Query()).steps[0]
-    return _Answer(recorder.answer, step.fault, step.elapsed_ns / 1e6)
+    return _LayerAnswer(recorder.answer, step.fault, step.elapsed_ns / 1e6)
 
 
-async def _ask_network(placed: Placed, readings: Mapping[str, Reading], slowest_ms: float) -> dict[str, _Answer]:
+async def _ask_network(placed: Placed, readings: Mapping[str, Reading], slowest_ms: float) -> dict[str, _LayerAnswer]:
     asked = {}
-    is_coroutine = place(placed.call).cost == "network"
     for name, reading in readings.items():
-        recorder = (_CoroutineRecorder if is_coroutine else _NetworkRecorder)(placed.call)  # type: ignore[arg-type]
+        recorder = _NetworkRecorder(placed.call)  # type: ignore[arg-type]
         recording = place(recorder, cost="network", deadline_ms=slowest_ms)
         router = make_router([recording], read=_reads(reading), deadline_ms=slowest_ms)
         step = (await router.route(Query())).steps[0]
-        asked[name] = _keep(_Answer(recorder.answer, step.fault, step.elapsed_ns / 1e6))
+        asked[name] = _keep(_LayerAnswer(recorder.answer, step.fault, step.elapsed_ns / 1e6))
     return asked
 
 
-def _keep(asked: _Answer) -> _Answer:
+def _keep(asked: _LayerAnswer) -> _LayerAnswer:
     """With a copy of the answer, taken at once: a layer may go on writing to what it gave."""
     if type(asked.answer) is not Verdict:
         return asked._replace(kept=asked.answer)

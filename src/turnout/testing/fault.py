@@ -48,7 +48,7 @@ WINDOWS: dict[FaultKind, tuple[Window, ...]] = dict.fromkeys(get_args(FaultKind)
 _PAGE = b"<!doctype html><title>Welcome</title><h1>Please sign in to this network</h1>"
 
 
-class Fault(Struct, frozen=True):
+class ScriptedFault(Struct, frozen=True):
     """One thing that goes wrong with one answer.
 
     - `reset`: the connection is reset (RST).
@@ -85,7 +85,7 @@ class Fault(Struct, frozen=True):
         return self.at or WINDOWS[self.kind][0]
 
     @classmethod
-    def every(cls) -> list[Fault]:
+    def every(cls) -> list[ScriptedFault]:
         """Every kind at every moment it can happen."""
         return [cls(kind, at) for kind, windows in WINDOWS.items() for at in windows]
 
@@ -97,7 +97,7 @@ class BodyPart(NamedTuple):
     data: bytes
 
 
-class Response(NamedTuple):
+class ScriptedResponse(NamedTuple):
     """An answer before anything has gone wrong with it."""
 
     status: int
@@ -126,14 +126,11 @@ def halves(body: bytes) -> list[BodyPart]:
     return [BodyPart("delta", body[:middle]), BodyPart("end", body[middle:])]
 
 
-def play(answer: Response, fault: Fault | None = None, *, chunk_delay_s: float = 0.0) -> Iterator[Step]:
+def play(answer: ScriptedResponse, fault: ScriptedFault | None = None, *, chunk_delay_s: float = 0.0) -> Iterator[Step]:
     """What the server does, in order. Nothing follows a `Close`."""
     if fault is None or fault.window != "before_headers":
-        return _message(answer, fault, chunk_delay_s)
-    return _from_the_start(answer, fault, chunk_delay_s)
-
-
-def _from_the_start(answer: Response, fault: Fault, chunk_delay_s: float) -> Iterator[Step]:
+        yield from _message(answer, fault, chunk_delay_s)
+        return
     match fault.kind:
         case "reset" | "cut":
             yield Close(reset=fault.kind == "reset")
@@ -154,7 +151,7 @@ def _from_the_start(answer: Response, fault: Fault, chunk_delay_s: float) -> Ite
     yield from _message(answer, None, chunk_delay_s)
 
 
-def _message(answer: Response, fault: Fault | None, chunk_delay_s: float) -> Iterator[Step]:
+def _message(answer: ScriptedResponse, fault: ScriptedFault | None, chunk_delay_s: float) -> Iterator[Step]:
     steps = _content(answer, fault, chunk_delay_s)
     if answer.is_stream or (fault is not None and fault.kind == "endless"):
         yield _head(answer, None)
@@ -169,7 +166,7 @@ def _message(answer: Response, fault: Fault | None, chunk_delay_s: float) -> Ite
     yield from told
 
 
-def _content(answer: Response, fault: Fault | None, chunk_delay_s: float) -> Iterator[Step]:
+def _content(answer: ScriptedResponse, fault: ScriptedFault | None, chunk_delay_s: float) -> Iterator[Step]:
     parts = answer.parts
     struck = _moment(parts, fault) if fault is not None else -1
     begun = dripping = False
@@ -211,7 +208,7 @@ def _content(answer: Response, fault: Fault | None, chunk_delay_s: float) -> Ite
         yield parts[-1].data
 
 
-def _moment(parts: Sequence[BodyPart], fault: Fault) -> int:
+def _moment(parts: Sequence[BodyPart], fault: ScriptedFault) -> int:
     """The part before which a fault happens."""
     if fault.window == "before_delta":
         return next(number for number, part in enumerate(parts) if part.sign != "prelude")
@@ -237,7 +234,7 @@ def _endless(piece: bytes, seconds: float | None) -> Iterator[Step]:
         yield Pause(seconds or 0.0)
 
 
-def _head(answer: Response, length: int | None) -> bytes:
+def _head(answer: ScriptedResponse, length: int | None) -> bytes:
     framing = "transfer-encoding: chunked" if length is None else f"content-length: {length}"
     fields = "".join([f"{name}: {value}\r\n" for name, value in answer.headers.items()])
     return f"HTTP/1.1 {answer.status} {_PHRASES.get(answer.status, 'Unknown')}\r\n{fields}{framing}\r\n\r\n".encode(

@@ -33,7 +33,7 @@ from typing import Self, cast
 
 from .dialect import compose
 from .fault import Close, Pause, Step, play
-from .reply import Entry, Received, Reply
+from .reply import Entry, Received, ScriptedReply
 
 HOST = "127.0.0.1"
 BACKLOG = 4096
@@ -52,7 +52,7 @@ class ScriptedProvider:
     """A server that answers from a script. Use it with `async with`, or with `with ScriptedProvider.in_thread()`."""
 
     def __init__(self, default: Entry | None = None, *, script: Iterable[Entry] = (), keep: int = KEEP) -> None:
-        self.default: Entry = default or Reply()
+        self.default: Entry = default or ScriptedReply()
         """Answers when the script is empty."""
         self.port = 0
         self.received = 0
@@ -101,7 +101,7 @@ class ScriptedProvider:
 
     @property
     def base_url(self) -> str:
-        """What everybody else does."""
+        """What other clients call their base address."""
         return f"{self.origin}/v1"
 
     @property
@@ -125,7 +125,7 @@ class ScriptedProvider:
         self._on_loop(self._released.set)
 
     def refuse(self) -> None:
-        """Close the port, as if nobody were there, and the connections nothing is said on."""
+        """Close the port, as if no server were there, and all idle connections."""
 
         def close() -> None:
             self._stop_listening()
@@ -195,12 +195,12 @@ class ScriptedProvider:
 
         asyncio.run_coroutine_threadsafe(there(), self._loop).result(PATIENCE_S)
 
-    def _reply_to(self, request: Received) -> Reply:
+    def _reply_to(self, request: Received) -> ScriptedReply:
         with self._lock:
             self.received += 1
             self._requests.append(request)
             entry = self._script.popleft() if self._script else self.default
-        if isinstance(entry, Reply):
+        if isinstance(entry, ScriptedReply):
             return entry
         done = False
         try:

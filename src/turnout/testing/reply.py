@@ -10,7 +10,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from .fault import Fault
+from .fault import ScriptedFault
 
 TEXT = "Hello from the scripted provider."
 
@@ -31,7 +31,7 @@ class ToolCall(Struct, frozen=True):
         return self.arguments if isinstance(self.arguments, str) else msgspec.json.encode(self.arguments).decode()
 
 
-class Reply(Struct, frozen=True):
+class ScriptedReply(Struct, frozen=True):
     """One answer. The same reply is said in whichever wire format is asked for, streaming or not."""
 
     text: str | Sequence[str] | None = None
@@ -54,7 +54,7 @@ class Reply(Struct, frozen=True):
     """Added to the usual ones, or in their place; lower case."""
     body: bytes | None = None
     """Exactly these bytes instead of an answer in the wire format, to any path and method."""
-    fault: Fault | None = None
+    fault: ScriptedFault | None = None
 
     def pieces(self) -> list[str]:
         """The text, as a stream has it."""
@@ -117,5 +117,5 @@ def words(text: str) -> list[str]:
     return _PIECE.findall(text)
 
 
-Entry = Reply | Callable[[Received], Reply]
+Entry = ScriptedReply | Callable[[Received], ScriptedReply]
 """An entry of a script: a reply, or a function that makes one of the request."""

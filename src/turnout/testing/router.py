@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
-from typing import TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 import msgspec
 
@@ -85,30 +85,21 @@ def make_profile(
     """A profile with these layers, asked in this order; a layer without an id is called `layer0`, `layer1`, …"""
     placed = tuple(_named(layer, number) for number, layer in enumerate(layers))
     policies = {route: Policy() for route in routes} | dict(fields.get("policies", {}))
-    fallback = fields.get("fallback", Fallback(routes[0]))
+    given: dict[str, Any] = {"name": "testing", "fallback": Fallback(routes[0]), "read": make_reading, "mute": _mute}
     told = {name: value for name, value in fields.items() if not callable(value) and name not in _CODE}
     heads = [(layer.id, layer.cost, layer.who, layer.gate, layer.deadline_ms) for layer in placed]
     data = msgspec.json.encode([routes, told, heads], order="sorted")
-    return Profile(
-        name=fields.get("name", "testing"),
-        hash=hashlib.sha256(data).hexdigest()[:16],
-        description="",
-        routes=routes,
-        layers=placed,
-        policies=policies,
-        fallback=fallback,
-        read=fields.get("read", make_reading),
-        mute=fields.get("mute", _mute),
-        off=fields.get("off"),
-        blank=fields.get("blank"),
-        ordered=fields.get("ordered", False),
-        deadline_ms=fields.get("deadline_ms", 400.0),
-        contract=fields.get("contract", ()),
-        adjust=fields.get("adjust", ()),
-        split=fields.get("split"),
-        declared=tuple(place.call.validate for place in placed if place.call and place.needs == "declared"),
-        encoded_policies={route: msgspec.Raw(msgspec.json.encode(policy)) for route, policy in policies.items()},
-    )
+    given |= {
+        **fields,
+        "hash": hashlib.sha256(data).hexdigest()[:16],
+        "description": "",
+        "routes": routes,
+        "layers": placed,
+        "policies": policies,
+        "declared": tuple(place.call.validate for place in placed if place.call and place.needs == "declared"),
+        "encoded_policies": {route: msgspec.Raw(msgspec.json.encode(policy)) for route, policy in policies.items()},
+    }
+    return Profile(**given)
 
 
 def make_router(

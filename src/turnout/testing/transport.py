@@ -9,14 +9,14 @@ from turnout.core.errors import Broken, NetError, TimedOut
 from turnout.net.egress import Egress
 from turnout.net.transport import Request
 
-from .reply import Reply
+from .reply import ScriptedReply
 
 
 class ScriptedTransport:
     """Answers from a script, whose last entry repeats: a `Reply`, whose `body` or pieces of text are the body as they
     are, or a `NetError`, which is raised. A body ends after its last piece, or, with a `fault`, breaks off there."""
 
-    def __init__(self, script: Sequence[Reply | NetError] = (Reply(),)) -> None:
+    def __init__(self, script: Sequence[ScriptedReply | NetError] = (ScriptedReply(),)) -> None:
         if not script:
             raise ValueError("an empty script: write [Reply()] for a greeting")
         self.script = tuple(script)
@@ -50,7 +50,7 @@ class ScriptedTransport:
 class ScriptedExchange:
     """One answer of a script."""
 
-    def __init__(self, reply: Reply, where: str) -> None:
+    def __init__(self, reply: ScriptedReply, where: str) -> None:
         self.status = reply.status
         self.headers: Mapping[str, str] = reply.headers
         self.closed = False

@@ -21,7 +21,7 @@ from turnout.core.router import Router
 from turnout.runtime.load import load_profile
 from turnout.runtime.log import nothing_there, reading_log, writing_log
 from turnout.runtime.rows import read_texts
-from turnout.store.flip import HISTORIES, Flip, FlipCount, FlipRate, Question, logged_questions, measure, note_flips
+from turnout.store.flip import HISTORIES, Flip, FlipCount, FlipQuestion, FlipRate, logged_questions, measure, note_flips
 from turnout.store.report import RuleReport
 from turnout.store.report import report as rule_reports
 from turnout.text.count import counted
@@ -165,12 +165,12 @@ def flips(
     golden = _golden(profile)
     with contextlib.ExitStack() as opened:
         store, tenant = None, where.tenant
-        questions: list[Question] = []
+        questions: list[FlipQuestion] = []
         origin = "its golden cases"
         if source is not None:
             with reading(source) as (file, _):
                 texts = dict.fromkeys(text for _, (text,) in read_texts(file, "row ", field))
-            questions, origin = [Question(Query(text), "") for text in texts], "a file"
+            questions, origin = [FlipQuestion(Query(text), "") for text in texts], "a file"
         else:
             with contextlib.suppress(NoLogYet):
                 store = opened.enter_context(writing_log(where, create=False))
@@ -192,11 +192,11 @@ def flips(
     return 1 if found.alone.flips else 0
 
 
-def _golden(profile: str) -> list[Question]:
+def _golden(profile: str) -> list[FlipQuestion]:
     path = read_chain(profile).cases
     if path is None or not path.is_file():
         return []
-    asked = {case.text: Question(Query(case.text), case.route) for case in read_cases(path) if case.text}
+    asked = {case.text: FlipQuestion(Query(case.text), case.route) for case in read_cases(path) if case.text}
     return list(asked.values())
 
 

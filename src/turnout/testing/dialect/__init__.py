@@ -8,16 +8,20 @@ from __future__ import annotations
 
 import msgspec
 
-from ..fault import Response, halves
-from ..reply import Received, Reply
+from ..fault import ScriptedResponse, halves
+from ..reply import Received, ScriptedReply
 from .chat import ChatDialect
-from .completion import Completion, Dialect, RequestFields
+from .completion import RequestFields, ScriptedCompletion
 from .messages import MessagesDialect
 from .responses import ResponsesDialect
 
 # Characters of English per token, about: a double has no tokenizer.
 TOKEN_CHARACTERS = 4
 FAILURE = "The server had an error while processing your request."
+
+Dialect = ChatDialect | MessagesDialect | ResponsesDialect
+"""One wire format. All methods are pure: what is wrong with a request (`refusal`), an answer as a body (`whole`) or as
+a `stream`, and an `error` as a body or an event."""
 
 _CHAT = ChatDialect()
 DIALECTS: dict[str, Dialect] = {
@@ -30,12 +34,12 @@ DIALECTS: dict[str, Dialect] = {
 _request_fields = msgspec.json.Decoder(RequestFields)
 
 
-def compose(reply: Reply, request: Received, number: int) -> Response:
+def compose(reply: ScriptedReply, request: Received, number: int) -> ScriptedResponse:
     """A reply in the wire format the request is in, or the refusal a provider would give it."""
     ident = f"req_{number:08d}"
     headers = {"content-type": "application/json", "x-request-id": ident, "request-id": ident, **reply.headers}
     if reply.body is not None:
-        return Response(reply.status, headers, halves(reply.body), is_stream=False, error=b"")
+        return ScriptedResponse(reply.status, headers, halves(reply.body), is_stream=False, error=b"")
     path = request.path.partition("?")[0]
     dialect = next((dialect for end, dialect in DIALECTS.items() if path.endswith(end)), None)
     if dialect is None or request.method != "POST":
@@ -51,18 +55,24 @@ def compose(reply: Reply, request: Received, number: int) -> Response:
         return _refusal(dialect, 400, message, headers)
     answer = _prepare(dialect, reply, request, fields, number)
     if not fields.stream:
-        return Response(200, headers, halves(dialect.whole(answer)), is_stream=False, error=dialect.error(500, FAILURE))
+        return ScriptedResponse(
+            200, headers, halves(dialect.whole(answer)), is_stream=False, error=dialect.error(500, FAILURE)
+        )
     headers = {**headers, "content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
     parts = list(dialect.stream(answer))
-    return Response(200, headers | dict(reply.headers), parts, is_stream=True, error=dialect.error_event(FAILURE))
+    return ScriptedResponse(
+        200, headers | dict(reply.headers), parts, is_stream=True, error=dialect.error_event(FAILURE)
+    )
 
 
-def _refusal(dialect: Dialect, status: int, message: str, headers: dict[str, str]) -> Response:
+def _refusal(dialect: Dialect, status: int, message: str, headers: dict[str, str]) -> ScriptedResponse:
     body = dialect.error(status, message)
-    return Response(status, headers, halves(body), is_stream=False, error=body)
+    return ScriptedResponse(status, headers, halves(body), is_stream=False, error=body)
 
 
-def _prepare(dialect: Dialect, reply: Reply, request: Received, fields: RequestFields, number: int) -> Completion:
+def _prepare(
+    dialect: Dialect, reply: ScriptedReply, request: Received, fields: RequestFields, number: int
+) -> ScriptedCompletion:
     pieces = reply.pieces()
     calls = [(call.id or f"{dialect.call_prefix}{number:08d}{i:04d}", call) for i, call in enumerate(reply.tools)]
     usage = reply.usage
@@ -70,7 +80,7 @@ def _prepare(dialect: Dialect, reply: Reply, request: Received, fields: RequestF
         said = sum(map(len, pieces)) + len(reply.thinking) + sum(len(call.json) for _, call in calls)
         usage = max(1, len(request.raw) // TOKEN_CHARACTERS), max(1, said // TOKEN_CHARACTERS)
     options = fields.stream_options
-    return Completion(
+    return ScriptedCompletion(
         number=number,
         model=fields.model,
         pieces=pieces,

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..fault import BodyPart
 from ..reply import Received, words
-from .completion import CREATED, Completion, OpenAIDialect, RequestFields, cut, encode
+from .completion import CREATED, OpenAIDialect, RequestFields, ScriptedCompletion, cut, encode
 
 
 class ChatDialect(OpenAIDialect):
@@ -16,7 +16,7 @@ class ChatDialect(OpenAIDialect):
             return "you must provide a model parameter"
         return "" if len(fields.messages) else "Missing required parameter: 'messages'."
 
-    def whole(self, answer: Completion) -> bytes:
+    def whole(self, answer: ScriptedCompletion) -> bytes:
         content = None if answer.calls and not answer.pieces else answer.text
         message: dict[str, Any] = {"role": "assistant", "content": content, "refusal": None, "annotations": []}
         if answer.thinking:
@@ -31,7 +31,7 @@ class ChatDialect(OpenAIDialect):
         tail = {"service_tier": "default", "system_fingerprint": "fp_scripted"}
         return encode({**head, "model": answer.model, "choices": [choice], "usage": self._usage(answer), **tail})
 
-    def stream(self, answer: Completion) -> Iterator[BodyPart]:
+    def stream(self, answer: ScriptedCompletion) -> Iterator[BodyPart]:
         head: dict[str, Any] = {"id": f"chatcmpl-{answer.number:08d}", "object": "chat.completion.chunk"}
         head |= {"created": CREATED, "model": answer.model, "service_tier": "default"}
         head["system_fingerprint"] = "fp_scripted"
@@ -62,10 +62,10 @@ class ChatDialect(OpenAIDialect):
     def error_event(self, message: str) -> bytes:
         return b"data: " + self.error(500, message) + b"\n\n"
 
-    def _finish(self, answer: Completion) -> str:
+    def _finish(self, answer: ScriptedCompletion) -> str:
         return "tool_calls" if answer.calls and answer.finish == "stop" else answer.finish
 
-    def _usage(self, answer: Completion) -> dict[str, Any]:
+    def _usage(self, answer: ScriptedCompletion) -> dict[str, Any]:
         return {
             "prompt_tokens": answer.tokens_in,
             "completion_tokens": answer.tokens_out,

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import Raw, Struct
 
-from ..fault import BodyPart
-from ..reply import Received, ToolCall
+from ..reply import ToolCall
 
 # Any moment will do, and the same one makes answers the same.
 CREATED = 1_750_000_000
@@ -33,7 +31,7 @@ class RequestFields(Struct):
     max_tokens: int | None = None
 
 
-class Completion(NamedTuple):
+class ScriptedCompletion(NamedTuple):
     """A reply, with everything in it that its script left open."""
 
     number: int
@@ -52,25 +50,6 @@ class Completion(NamedTuple):
     @property
     def text(self) -> str:
         return "".join(self.pieces)
-
-
-class Dialect(Protocol):
-    """One wire format. All methods are pure."""
-
-    call_prefix: str
-    """How the id of a tool call begins."""
-
-    def refusal(self, request: Received, fields: RequestFields) -> str:
-        """What is wrong with a request; empty if nothing is."""
-        ...
-
-    def whole(self, answer: Completion) -> bytes: ...
-
-    def stream(self, answer: Completion) -> Iterator[BodyPart]: ...
-
-    def error(self, status: int, message: str) -> bytes: ...
-
-    def error_event(self, message: str) -> bytes: ...
 
 
 class OpenAIDialect:

@@ -9,7 +9,7 @@ from msgspec import Raw
 
 from ..fault import BodyPart, Sign
 from ..reply import Received, words
-from .completion import Completion, RequestFields, cut, encode, event
+from .completion import RequestFields, ScriptedCompletion, cut, encode, event
 
 SIGNATURE = "EqQBCgIYAhIkc2NyaXB0ZWQtcHJvdmlkZXItc2lnbmF0dXJl"
 # What Anthropic calls an error of each status.
@@ -35,7 +35,7 @@ class MessagesDialect:
         needed = {"model": fields.model, "messages": bytes(fields.messages), "max_tokens": fields.max_tokens}
         return next((f"{name}: Field required" for name, value in needed.items() if not value), "")
 
-    def whole(self, answer: Completion) -> bytes:
+    def whole(self, answer: ScriptedCompletion) -> bytes:
         content: list[dict[str, Any]] = []
         if answer.thinking:
             content.append({"type": "thinking", "thinking": answer.thinking, "signature": SIGNATURE})
@@ -55,7 +55,7 @@ class MessagesDialect:
             }
         )
 
-    def stream(self, answer: Completion) -> Iterator[BodyPart]:
+    def stream(self, answer: ScriptedCompletion) -> Iterator[BodyPart]:
         # One token has been written by the time there is anything to say.
         begun: dict[str, Any] = {"content": [], "stop_reason": None, "stop_sequence": None}
         begun["usage"] = self._usage(answer, 1)
@@ -93,7 +93,7 @@ class MessagesDialect:
     def error_event(self, message: str) -> bytes:
         return event("error", error={"type": "overloaded_error", "message": message})
 
-    def _head(self, answer: Completion) -> dict[str, Any]:
+    def _head(self, answer: ScriptedCompletion) -> dict[str, Any]:
         return {"id": f"msg_{answer.number:08d}", "type": "message", "role": "assistant", "model": answer.model}
 
     def _start(self, sign: Sign, index: int, block: dict[str, Any]) -> BodyPart:
@@ -102,12 +102,12 @@ class MessagesDialect:
     def _delta(self, index: int, delta: dict[str, Any]) -> BodyPart:
         return BodyPart("delta", event("content_block_delta", index=index, delta=delta))
 
-    def _finish(self, answer: Completion) -> str:
+    def _finish(self, answer: ScriptedCompletion) -> str:
         if answer.finish == "length":
             return "max_tokens"
         return "tool_use" if answer.calls else "end_turn"
 
-    def _usage(self, answer: Completion, written: int) -> dict[str, Any]:
+    def _usage(self, answer: ScriptedCompletion, written: int) -> dict[str, Any]:
         # Anthropic counts what it read from its cache apart from the rest.
         return {
             "input_tokens": answer.tokens_in - answer.cached,

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..fault import BodyPart, Sign
 from ..reply import Received, words
-from .completion import CREATED, Completion, OpenAIDialect, RequestFields, cut, encode, event
+from .completion import CREATED, OpenAIDialect, RequestFields, ScriptedCompletion, cut, encode, event
 
 # What an item has when it begins.
 _EMPTY: dict[str, dict[str, Any]] = {
@@ -23,10 +23,10 @@ class ResponsesDialect(OpenAIDialect):
             return "Missing required parameter: 'model'."
         return "" if len(fields.input) else "Missing required parameter: 'input'."
 
-    def whole(self, answer: Completion) -> bytes:
+    def whole(self, answer: ScriptedCompletion) -> bytes:
         return encode(self._response(answer, [item for item, _ in self._items(answer)]))
 
-    def stream(self, answer: Completion) -> Iterator[BodyPart]:
+    def stream(self, answer: ScriptedCompletion) -> Iterator[BodyPart]:
         begun = {"response": self._response(answer, None)}
         names: list[tuple[Sign, str, dict[str, Any]]] = [
             ("prelude", "response.created", begun),
@@ -72,7 +72,7 @@ class ResponsesDialect(OpenAIDialect):
         yield "between", f"{name}.done", {**place, "text": part["text"], **more}
         yield "between", f"{around}.done", {**place, "part": part}
 
-    def _items(self, answer: Completion) -> Iterator[tuple[dict[str, Any], list[str]]]:
+    def _items(self, answer: ScriptedCompletion) -> Iterator[tuple[dict[str, Any], list[str]]]:
         """What is put out, each with its deltas."""
         number, status = answer.number, "incomplete" if answer.finish == "length" else "completed"
         if answer.thinking:
@@ -86,7 +86,7 @@ class ResponsesDialect(OpenAIDialect):
             item = {"id": f"fc_{number:08d}{index:04d}", "type": "function_call", "status": status, "call_id": id}
             yield {**item, "name": call.name, "arguments": call.json}, cut(call.json)
 
-    def _response(self, answer: Completion, output: list[dict[str, Any]] | None) -> dict[str, Any]:
+    def _response(self, answer: ScriptedCompletion, output: list[dict[str, Any]] | None) -> dict[str, Any]:
         """The response itself; None: it has only begun."""
         status, details, usage = "in_progress", None, None
         if output is not None:

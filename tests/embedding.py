@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from .reply import Received, Reply
+from turnout.testing import Received, Reply
 
 # Few enough to read, many enough that a dozen words rarely fall together.
 WIDTH = 64
