@@ -7,7 +7,7 @@ writes the decision, the outcome and the cost to SQLite; LiteLLM's proxy checks 
 bare one (Starlette, aiohttp) does nothing at all, and shows what is left to gain.
 
 A busy machine is not fair, so that rates are also taken for a second of the server's own processor time. Against
-LiteLLM the ratio that says less for Turnout counts. Beside the bare one both are shown: by requests a second, where the
+LiteLLM ratios are taken round by round, and of the two clocks the one that says less for Turnout counts. Beside the bare one both are shown: by requests a second, where the
 load's core may be the limit, and by processor time, where nothing is. Nothing is promised about those.
 
     python benchmarks/gateway.py              about four minutes; the first run also installs LiteLLM's proxy
@@ -378,10 +378,12 @@ def tables(plan: Plan, results: Results, share: float, disturbed: Mapping[str, i
             times = [f"{bare_times(rows, name):.2f}", f"{bare_cpu_times(rows, name):.2f}"]
             times.append(f"{litellm_times(rows, name):.1f}" if LITELLM in rows else "")
             body.append([name, *figures, f"{added_ms(rows, name):.3f}", *times])
+        rounds = [times for by_clock in litellm_rounds(rows, LOCAL) for times in by_clock] if LITELLM in rows else []
+        spread = f", in single rounds {min(rounds):.1f} to {max(rounds):.1f} with rules" if rounds else ""
         note = (
             f"{CONNECTIONS} connections for the rates and p99, one for p50; medians of {plan.rounds} rounds. "
             f"x bare: how many times slower than the bare one, by requests/s and by processor time; "
-            f"x litellm: how many times faster than LiteLLM. "
+            f"x litellm: how many times faster than LiteLLM{spread}. "
             f"The model was asked for {share:.1%} of the requests in the row that says so. "
             f"Runs left out and repeated because requests failed in them, both forms and the warm-up: {again}."
         )
@@ -405,8 +407,13 @@ def bare_cpu_times(rows: Mapping[str, Result], name: str) -> float:
 
 def litellm_times(rows: Mapping[str, Result], name: str) -> float:
     """How many times faster than LiteLLM, by the clock that says less."""
-    theirs, row = rows[LITELLM], rows[name]
-    return min(row.rate / theirs.rate, row.cpu_rate / theirs.cpu_rate)
+    return min(median(by_clock) for by_clock in litellm_rounds(rows, name))
+
+
+def litellm_rounds(rows: Mapping[str, Result], name: str) -> tuple[list[float], list[float]]:
+    """The same for each round, by both clocks: a machine's speed may change between rounds, and hardly within one."""
+    pairs = list(zip(rows[name].full, rows[LITELLM].full, strict=True))
+    return [one.rate / other.rate for one, other in pairs], [one.cpu_rate / other.cpu_rate for one, other in pairs]
 
 
 def checks(results: Results) -> list[Check]:
