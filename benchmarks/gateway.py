@@ -7,8 +7,9 @@ writes the decision, the outcome and the cost to SQLite; LiteLLM's proxy checks 
 bare one (Starlette, aiohttp) does nothing at all, and shows what is left to gain.
 
 A busy machine is not fair, so that rates are also taken for a second of the server's own processor time. Against
-LiteLLM ratios are taken round by round, and of the two clocks the one that says less for Turnout counts. Beside the bare one both are shown: by requests a second, where the
-load's core may be the limit, and by processor time, where nothing is. Nothing is promised about those.
+LiteLLM ratios are taken round by round, and of the two clocks the one that says less for Turnout counts. Beside the
+bare one both are shown: by requests a second, where the load's core may be the limit, and by processor time, where
+nothing is. Nothing is promised about those.
 
     python benchmarks/gateway.py              about four minutes; the first run also installs LiteLLM's proxy
     python benchmarks/gateway.py --quick      about a minute, coarser

@@ -1,5 +1,5 @@
-"""What the seed sets hold: rows by label and language, how many are left without near duplicates, and how far two people
-who labelled by the rubric (docs/rubrics) agree.
+"""What the seed sets hold: rows by label and language, how many are left without near duplicates, and how far two who
+labelled by the rubric (docs/rubrics) agree.
 
     python benchmarks/seeds.py
 """
