@@ -25,7 +25,7 @@ DOCUMENT = {"html", "head", "meta", "title", "style", "body", "main", "header", 
 TEXT = {"div", "p", "h1", "h2", "b", "span", "small", "table", "tr", "th", "td", "i", "ul", "ol", "li", "pre"}
 PICTURE = {"svg", "line", "text", "rect", "circle", "polyline", "polygon", "title"}
 ALLOWED = DOCUMENT | TEXT | PICTURE
-# The names of the two vocabularies, which nobody fetches.
+# The names of the two vocabularies, which are not fetched.
 NAMESPACES = {"http://www.w3.org/1999/xhtml", "http://www.w3.org/2000/svg"}
 
 

@@ -49,7 +49,7 @@ class Row(NamedTuple):
 
 @functools.cache
 def route_table() -> tuple[Row, ...]:
-    """Every route there is, of a server that nobody starts."""
+    """Every route there is, of a server that is not started."""
     with mock.patch.dict(os.environ, TURNOUT_PEPPER="p" * 16):
         server = Server(ServerSettings(), Runtime(config=""))
     rows = [("public", route) for route in server.routes] + [("admin", route) for route in server.admin_routes]

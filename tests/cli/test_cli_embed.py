@@ -36,7 +36,7 @@ class TestNothing:
 
 
 class TestBuild:
-    """The script that builds it from the weights, as whoever runs it sees it."""
+    """The script that builds it from the weights, as its user sees it."""
 
     @needs_weights
     def test_from_the_package(self, run: Run, capsys: pytest.CaptureFixture[str]) -> None:

@@ -196,7 +196,7 @@ def bare_json(path: Path) -> Iterator[str]:
 def test_whatever_makes_json_hands_it_to_what_escapes_it() -> None:
     found = {one for path in CLI.rglob("*.py") if path.name not in SHOWN for one in bare_json(path)}
     # `write_json` itself escapes what it makes. The parts of a batch's line are escaped when they are joined, a
-    # report's form by whoever prints it, and rows to compare are read by our own processes.
+    # report's form by the command that prints it, and rows to compare are read by our own processes.
     found = {one for one in found if not one.startswith("screen.py")}
     joined = {one for one in found if one.startswith(("rows.py", "train.py", "compare.py"))}
     assert found == joined

@@ -448,7 +448,7 @@ def test_follow_as_a_process(process: Any, tmp_path: Path) -> None:
 
 @pytest.fixture
 def shared() -> list[str]:
-    """Decisions of nobody, of two tenants and of a key of its own; their ids."""
+    """Decisions without a tenant, of two tenants and of a key of its own; their ids."""
     router = turnout.load("tiers", config="")
     with open_store() as store:
         decisions = [router.route_sync(Query(f"question of {whose}", tenant=whose)) for whose in ("", "a", "b", "k1")]

@@ -134,7 +134,7 @@ TEXTS = [
         for name, unit in (("words", "and then what is it? "), ("mixed", "р" + "aypal "), ("every-letter", MANY))
     ),
     Case("batch-long-texts", BATCH, partial(batch, text="and then what is it? " * 1500), 200),
-    # Each is decided on by itself: more of them take longer and hold nobody up longer.
+    # Each is decided on by itself: more of them take longer and hold no other request up longer.
     Case("batch-expanding", BATCH, partial(batch, 200, text="\ufdfa" * 10_000), 200),
     Case("chat-spaces", CHAT, lambda: b" " * (SIZE - 100) + question(CHAT), 200),
 ]

@@ -1,4 +1,4 @@
-"""A log that is only read: all that was written is there, and nobody is started to write."""
+"""A log that is only read: all that was written is there, and no writer is started."""
 
 from __future__ import annotations
 

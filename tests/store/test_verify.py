@@ -61,7 +61,11 @@ class Damage(NamedTuple):
             "2 parts without the question",
         ),
         Damage("nobody's outcome", "update outcomes set decision_id = 'x' || decision_id", "6 outcomes without"),
-        Damage("nobody's word", "update feedback set decision_id = 'x'", "6 pieces of feedback without a decision"),
+        Damage(
+            "feedback of no decision",
+            "update feedback set decision_id = 'x'",
+            "6 pieces of feedback without a decision",
+        ),
         Damage("nobody's breach", "update breaches set decision_id = 'x' || decision_id", "broken rules without"),
         Damage("another tenant's", "update outcomes set tenant = 'other'", "6 outcomes without a decision"),
         Damage("no profile", "delete from profiles where name = 'study'", "1 decisions whose profile is missing"),

@@ -179,6 +179,6 @@ class GainModel:
 def read_gains(folder: File) -> GainModel:
     """What a folder holds, after every check; ArtefactUnreadable says what is wrong with it."""
     manifest, weights = read_artefact(folder, GainManifest)
-    # Models of earlier versions called the most expensive tier the dearest.
+    # Models of earlier versions have another name for the most expensive tier.
     metrics = {name.replace("_dearest", "_most_expensive"): value for name, value in manifest.metrics.items()}
     return GainModel(replace(manifest, metrics=metrics), weights)
