@@ -1,8 +1,8 @@
 """The student layer: whom it serves, what it says, and that a new one is a new profile, swapped whole."""
 
 import asyncio
-import builtins
 import shutil
+import subprocess
 import sys
 import threading
 from collections.abc import Sequence
