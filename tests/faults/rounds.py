@@ -18,7 +18,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -111,6 +111,11 @@ def wait_for(condition: Callable[[], bool], process: subprocess.Popen[bytes] | N
         time.sleep(0.001)
 
 
+def said(acks: Iterable[Path]) -> str:
+    """What the processes of these acknowledgements logged, the end of it."""
+    return " | ".join(file.with_suffix(".log").read_text(encoding="utf-8", errors="replace")[-800:] for file in acks)
+
+
 def size(file: Path) -> int:
     return file.stat().st_size if file.exists() else 0
 
@@ -201,7 +206,9 @@ def play_on(
         with trouble:
             for process in processes:
                 time.sleep(chance.random() * longest_s / len(processes))
-                kills += process.poll() is None
+                ended = process.poll()
+                demand(not ended, seed, scenario.name, f"a process ended with {ended}: {said(acks.values())}")
+                kills += ended is None
                 process.kill()
                 process.wait()
     left = sum(size(path) for path in spool.glob("*.spool"))
