@@ -46,7 +46,7 @@ HOSTILE_PEER_S = 10.0
 # In tokens: WINDOW in peers/semantic.py.
 SHORT_SIGHT = 512
 
-PROFILES = ("tiers", "tiers-local", "tiers-substring", "study", "study-local", "sources", "claims", "assist")
+PROFILES = ("tiers", "tiers-seed", "study", "study-seed", "sources", "claims", "assist")
 YARDSTICK = "turnout tiers"
 RIVAL = "litellm heuristic_v2"
 

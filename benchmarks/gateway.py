@@ -459,7 +459,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=WORKSHOP)))
         write_bodies({form: folder / f"{form}.jsonl" for form in FORMS})
         bench = Bench(folder, cores, stack, lambda message: log.print(message, markup=False))
-        contenders = [bench.turnout(LOCAL, "tiers-local"), bench.turnout(ASKING, "tiers"), bench.bare()]
+        contenders = [bench.turnout(LOCAL, "tiers"), bench.turnout(ASKING, "tiers"), bench.bare()]
         if options.peers:
             contenders.append(bench.litellm())
         results, share = race(plan, bench, contenders, bench.direct())

@@ -1,8 +1,17 @@
 """Routers from TOML in a string: for tests that are about a kind of layer and not about files."""
 
+from functools import cache
+from pathlib import Path
+
+from msgspec.structs import replace
+
+import turnout
 from turnout import Router
 from turnout.config.document import from_source
 from turnout.config.resolve import build
+
+LOCAL = str(Path(__file__).with_name("local.toml"))
+"""`tiers` where no model is asked and nothing was learnt."""
 
 
 def router_of(source: str) -> Router:
@@ -17,3 +26,11 @@ def layer_router(layer: str, routes: str = '["a", "b", "c"]') -> Router:
     # A kind nobody provides may choose any route, so no route of a small test is called unreachable.
     anything = '[[layers]]\nkind = "anything.v1"\noptional = true\n'
     return router_of(f"{head}[[layers]]\n{layer}\n{anything}\n{policies}\n")
+
+
+@cache
+def unlearnt(profile: str) -> Router:
+    """A shipped profile without what was learnt: what its words and rules alone decide, whichever student ships."""
+    whole = turnout.load_profile(profile, config="")
+    layers = tuple(place for place in whole.layers if place.kind not in ("student.v1", "gain.v1"))
+    return Router(replace(whole, layers=layers))

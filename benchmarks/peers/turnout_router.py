@@ -5,7 +5,7 @@ The clock covers routing, reading the reasons and encoding the JSON; a peer is o
 
 from timing import Contender, Crew, serve
 
-PROFILES = ("tiers", "tiers-local", "tiers-substring", "study", "study-local", "sources", "claims", "assist")
+PROFILES = ("tiers", "tiers-seed", "study", "study-seed", "sources", "claims", "assist")
 
 
 def contender(profile: str) -> Contender:

@@ -65,7 +65,7 @@ CASES = [
     Case("megabyte", ("explain",), out=("(1,000,000 characters)", "COMPLEX"), stdin=b"x" * 1_000_000),
     Case("too-long", ("route",), 2, err=("16,777,216",), stdin=b"x" * (16 * 1024 * 1024 + 1)),
     Case("explain", ("explain", "Define entropy", "-p", "study"), out=("●─▶ local", "needs 0.75 ✓", "what if")),
-    Case("profiles", ("profiles",), out=("name", "study-local", "declared →")),
+    Case("profiles", ("profiles",), out=("name", "study", "declared →")),
     Case("profiles-show", ("profiles", "show", "tiers"), out=("score >= 0.70", "accept_confidence", "chain", "llm.v1")),
     Case("profiles-show-unknown", ("profiles", "show", "stuudy"), 2, err=("did you mean 'study'?",)),
     Case("profiles-show-default", ("profiles", "show"), out=("tiers · ",)),
@@ -256,10 +256,10 @@ def test_doctor_reports_a_broken_plug_in(run: Run, monkeypatch: pytest.MonkeyPat
     [
         (("plan", "hello"), ("explain", "--plan", "hello")),
         (("replay", "-"), ("diff", "-")),
-        (("shadow", "-p", "tiers-local"), ("student", "shadow", "-p", "tiers-local")),
-        (("promote", "-p", "tiers-local"), ("student", "promote", "-p", "tiers-local")),
+        (("shadow", "-p", "tiers"), ("student", "shadow", "-p", "tiers")),
+        (("promote", "-p", "tiers"), ("student", "promote", "-p", "tiers")),
         (("rollback", "-p", "assist", "--history"), ("student", "rollback", "-p", "assist", "--history")),
-        (("drift", "-p", "tiers-local"), ("student", "drift", "-p", "tiers-local")),
+        (("drift", "-p", "tiers"), ("student", "drift", "-p", "tiers")),
     ],
     ids=lambda argv: argv[0],
 )

@@ -131,8 +131,8 @@ def test_counts_agree_with_the_routers(run: Run) -> None:
     file = Path(turnout.config.load.shipped_file("tiers")).parent / "cases" / "tiers.jsonl"
     texts = [json.loads(line).get("text", "") for line in file.read_text().splitlines()]
     Path("tiers.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
-    found = json.loads(run("diff", "tiers", "tiers-local", "tiers.jsonl", "--json", "--workers", "1").out)
-    one, other = turnout.load("tiers", config=""), turnout.load("tiers-local", config="")
+    found = json.loads(run("diff", "tiers", "tiers-seed", "tiers.jsonl", "--json", "--workers", "1").out)
+    one, other = turnout.load("tiers", config=""), turnout.load("tiers-seed", config="")
     expected = Counter((one.route_sync(text).route, other.route_sync(text).route) for text in texts)
     assert {(entry["old"], entry["new"]): entry["count"] for entry in found["routes"]} == expected
 

@@ -15,7 +15,7 @@ from turnout.web.key import digest, read_credential, read_pepper
 
 Run = Callable[..., Any]
 
-TIERS = turnout.load("tiers-local", config="")
+TIERS = turnout.load("tiers", config="")
 
 
 @pytest.fixture(autouse=True)
@@ -80,7 +80,7 @@ def test_what_it_may_do_is_what_was_said(run: Run) -> None:
 
 def test_a_ceiling_of_the_servers_own_profile(run: Run, tmp_path: Path) -> None:
     config = tmp_path / "own.toml"
-    config.write_text('[server]\nprofile = "tiers-local"\n')
+    config.write_text('[server]\nprofile = "tiers"\n')
     make(run, "x", "--ceiling", "COMPLEX", "--config", str(config))
     assert "all but admin" in run("keys", "list").out
 

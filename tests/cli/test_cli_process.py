@@ -76,7 +76,7 @@ PRINTING = [
     ("route", "hello", "--json"),
     ("explain", "hello"),
     ("explain", "--plan", "hello"),
-    ("diff", "tiers", "tiers-local", "in.jsonl"),
+    ("diff", "tiers", "tiers-seed", "in.jsonl"),
     ("check", "tiers"),
     ("check", "tiers", "--cases"),
     ("schema",),

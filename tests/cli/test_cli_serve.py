@@ -72,7 +72,7 @@ def started(*argv: str) -> Iterator[Serving]:
 def test_what_it_says_to_try_works(run: Run) -> None:
     with started("--port", "0") as served:
         lines = served.welcome.splitlines()
-        for wanted in ("profile  tiers-local", "demonstration model", "questions: full", "none is needed", "/metrics"):
+        for wanted in ("profile  tiers", "demonstration model", "questions: full", "none is needed", "/metrics"):
             assert wanted in served.welcome
         commands = [shlex.split(line) for line in lines if line.strip().startswith("curl")]
         assert len(commands) == 2

@@ -122,7 +122,7 @@ RECORDED = [
 
 @pytest.mark.parametrize("case", RECORDED, ids=lambda case: case.id)
 def test_a_row_is_drawn_with_what_it_has(case: Recorded, run: Run) -> None:
-    run("route", "Write a function that returns JSON and a test for it", "-p", "tiers-local")
+    run("route", "Write a function that returns JSON and a test for it", "-p", "tiers")
     spoil(case.change)
     ran = run("show")
     assert ran.code == 0

@@ -216,10 +216,10 @@ def outcomes(count: int = 200) -> list[dict[str, Any]]:
 
 def test_outcomes_train_a_layer_of_gains(run: Run, desk: Path) -> None:
     write(desk / "outcomes.jsonl", outcomes())
-    arguments = ("--outcomes", "outcomes.jsonl", "-p", "tiers-learned", "--embedder", "none", "--keep-quality", "90%")
+    arguments = ("--outcomes", "outcomes.jsonl", "-p", "tiers", "--embedder", "none", "--keep-quality", "90%")
     form = json.loads(run("train", *arguments, "--json").out)
     assert form["metrics"]["kept"] > 0.85
-    (candidate,) = candidates("tiers-learned", "gain")
+    (candidate,) = candidates("tiers", "gain")
     assert candidate.digest == form["digest"]
     ran = run("train", *arguments)
     assert ran.code == 0, ran
@@ -230,21 +230,21 @@ def test_outcomes_train_a_layer_of_gains(run: Run, desk: Path) -> None:
     assert (desk / "gains" / "manifest.json").is_file()
     assert "gains is there already" in run("train", *arguments, "--out", "gains").err
     assert "is no number" in run("train", *arguments[:-1], "most").err
-    assert find_champion("tiers-learned", "gain") is None
-    assert "turnout student promote -p tiers-learned --layer gain checks it" in ran.out
+    assert find_champion("tiers", "gain") is None
+    assert "turnout student promote -p tiers --layer gain checks it" in ran.out
 
 
 def test_outcomes_are_promoted_by_the_checks_of_every_promotion(run: Run, desk: Path) -> None:
     write(desk / "outcomes.jsonl", outcomes())
     (desk / "settings.toml").write_text("[learn]\nshadow_decisions = 0\n")
-    arguments = ("--outcomes", "outcomes.jsonl", "-p", "tiers-learned", "--embedder", "none", "--keep-quality", "90%")
+    arguments = ("--outcomes", "outcomes.jsonl", "-p", "tiers", "--embedder", "none", "--keep-quality", "90%")
     refused = run("train", *arguments, "--promote")
     # It pays, and nothing was decided in the shadow of anything yet.
     assert refused.code == 1, refused
     assert "shadow decisions  none" in refused.out
     assert "(shadow_decisions" in refused.out, "where the limit is set"
     assert "not promoted: 1 of 5 checks failed" in refused.out
-    assert find_champion("tiers-learned", "gain") is None
+    assert find_champion("tiers", "gain") is None
     served = run("train", *arguments, "--promote", "--config", "settings.toml", "--json")
     assert served.code == 0, served
     form = json.loads(served.out)
@@ -252,8 +252,8 @@ def test_outcomes_are_promoted_by_the_checks_of_every_promotion(run: Run, desk: 
     assert form["promotion"]["promoted"]
     checks = {check["check"] for check in form["promotion"]["checks"]}
     assert checks == {"quality kept", "golden cases", "contract", "flip rate", "shadow decisions"}
-    (candidate,) = candidates("tiers-learned", "gain")
-    assert find_champion("tiers-learned", "gain") == candidate.folder
+    (candidate,) = candidates("tiers", "gain")
+    assert find_champion("tiers", "gain") == candidate.folder
     assert candidate.champion
 
 
@@ -261,7 +261,7 @@ def test_outcomes_that_break_a_golden_case_do_not_serve(run: Run, desk: Path) ->
     """It pays, and would serve but for that: each check refuses by itself, and only --force overrules it."""
     write(desk / "outcomes.jsonl", outcomes())
     (desk / "settings.toml").write_text("[learn]\nshadow_decisions = 0\n")
-    (desk / "mine.toml").write_text('extends = "tiers-learned"\nname = "mine"\ncases = "mine.jsonl"\n')
+    (desk / "mine.toml").write_text('extends = "tiers"\nname = "mine"\ncases = "mine.jsonl"\n')
     text = next(row["text"] for row in outcomes() if row["outcomes"]["SIMPLE"])
     write(desk / "mine.jsonl", [{"id": "mine-1", "text": text, "route": "COMPLEX"}])
     arguments = ("--outcomes", "outcomes.jsonl", "-p", "mine.toml", "--embedder", "none", "--keep-quality", "90%")
@@ -283,11 +283,11 @@ def test_outcomes_that_show_nothing_do_not_serve(run: Run, desk: Path) -> None:
     for row in rows:
         row["outcomes"] = {"SIMPLE": int(chance.random() < 0.4), "REASONING": int(chance.random() < 0.8)}
     write(desk / "outcomes.jsonl", rows)
-    ran = run("train", "--outcomes", "outcomes.jsonl", "-p", "tiers-learned", "--embedder", "none", "--promote")
+    ran = run("train", "--outcomes", "outcomes.jsonl", "-p", "tiers", "--embedder", "none", "--promote")
     assert ran.code == 1, ran
     assert "not promoted: " in ran.out
     assert re.search(r"quality kept +-?[\d.]+% +> ", ran.out)
-    assert find_champion("tiers-learned", "gain") is None
+    assert find_champion("tiers", "gain") is None
 
 
 def test_promote_runs_every_check(run: Run, desk: Path) -> None:

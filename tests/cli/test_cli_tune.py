@@ -25,7 +25,7 @@ def write(name: str, rows: list[tuple[str, str]]) -> None:
 
 
 def test_a_better_profile_is_written_and_passes_check(run: Run) -> None:
-    ran = run("tune", "good.jsonl", "-p", "tiers-local", "--out", "mine.toml")
+    ran = run("tune", "good.jsonl", "-p", "tiers", "--out", "mine.toml")
     assert ran.code == 0, ran.err
     assert "100 questions with a signal" in ran.out
     assert "better by at least" in ran.out
@@ -36,27 +36,27 @@ def test_a_better_profile_is_written_and_passes_check(run: Run) -> None:
 
 
 def test_without_out_nothing_is_written(run: Run) -> None:
-    ran = run("tune", "good.jsonl", "-p", "tiers-local")
+    ran = run("tune", "good.jsonl", "-p", "tiers")
     assert ran.code == 0
     assert "--out FILE.toml writes them" in ran.out
     assert sorted(path.name for path in Path().glob("*.toml")) == []
 
 
 def test_what_is_not_better_is_refused_unless_forced(run: Run) -> None:
-    ran = run("tune", "bad.jsonl", "-p", "tiers-local", "--out", "mine.toml")
+    ran = run("tune", "bad.jsonl", "-p", "tiers", "--out", "mine.toml")
     assert ran.code == 1
     assert "not shown to be better" in ran.out
     assert "mine.toml was not written" in ran.out
     assert not Path("mine.toml").exists()
-    forced = run("tune", "bad.jsonl", "-p", "tiers-local", "--out", "mine.toml", "--force")
+    forced = run("tune", "bad.jsonl", "-p", "tiers", "--out", "mine.toml", "--force")
     assert forced.code == 0
     assert run("check", "mine.toml").code == 0
 
 
 def test_json_says_it_all(run: Run) -> None:
-    ran = run("tune", "good.jsonl", "-p", "tiers-local", "--json", "--seed", "3")
+    ran = run("tune", "good.jsonl", "-p", "tiers", "--json", "--seed", "3")
     told = json.loads(ran.out)
-    assert told["profile"] == "tiers-local"
+    assert told["profile"] == "tiers"
     assert told["rows"] == 100
     assert told["is_better"]
     assert told["after"] > told["before"]
@@ -73,9 +73,9 @@ def test_json_says_it_all(run: Run) -> None:
         (("tune", "none.jsonl"), "none.jsonl: cannot be read"),
         (("tune", "good.jsonl", "-p", "assist"), "has no signals.v1 layer"),
         (("tune", "good.jsonl", "-p", "study"), "'SIMPLE' is no route"),
-        (("tune", "good.jsonl", "-p", "tiers-local", "--layer", "gain"), "no signals.v1 layer 'gain'"),
-        (("tune", "good.jsonl", "-p", "tiers-local", "--out", "good.jsonl"), "would be overwritten"),
-        (("tune", "good.jsonl", "-p", "tiers-local", "--out", "mine.yaml"), "a profile is a .toml file"),
+        (("tune", "good.jsonl", "-p", "tiers", "--layer", "gain"), "no signals.v1 layer 'gain'"),
+        (("tune", "good.jsonl", "-p", "tiers", "--out", "good.jsonl"), "would be overwritten"),
+        (("tune", "good.jsonl", "-p", "tiers", "--out", "mine.yaml"), "a profile is a .toml file"),
     ],
 )
 def test_mistakes_are_named(run: Run, argv: tuple[str, ...], said: str) -> None:

@@ -57,7 +57,7 @@ def problems(load: Callable[[], Any]) -> list[str]:
 
 class TestFinding:
     def test_shipped_profiles_load_by_name(self) -> None:
-        assert {"study", "study-local", "tiers", "tiers-local", "tiers-substring"} <= set(profile_names())
+        assert {"study", "study-seed", "tiers", "tiers-seed", "sources", "claims", "assist"} == set(profile_names())
         for name in profile_names():
             profile = load_profile(name)
             assert (profile.name, len(profile.hash)) == (name, 16)
@@ -226,7 +226,7 @@ STUDY_SETTINGS = [
     Setting("router_timeout_ms", 120, lambda p: next(i.deadline_ms for i in p.layers if i.id == "llm"), 350),
     Setting("router_max_tokens", 40, lambda p: layer(p, "llm")["max_tokens"], 80),
     Setting("router_llm_confidence_threshold", 0.9, lambda p: gate(p, "llm").confidence, 0.7),
-    Setting("router_fallback_mode", "general_contextual", lambda p: p.fallback.route, "standalone_definition"),
+    Setting("router_fallback_mode", "standalone_definition", lambda p: p.fallback.route, "general_contextual"),
 ]
 
 
@@ -256,7 +256,7 @@ class TestSettings:
         assert layer(profile, "local")["accept"] == {"confidence": 0.5, "margin": 0.05}
         assert layer(profile, "llm")["accept"] == {"confidence": 0.9}
         assert (layer(profile, "llm")["deadline_ms"], layer(profile, "llm")["model"]) == (120, "tiny")
-        assert profile.resolved["fallback"]["route"] == "general_contextual"
+        assert profile.resolved["fallback"]["route"] == "standalone_definition"
 
     def test_they_change_what_is_decided(self, write: Write) -> None:
         text = "What is complexity in this context?"
@@ -273,18 +273,19 @@ class TestSettings:
         assert layer(profile, "signals")["bands"]["edges"] == [0.1, 0.2, 0.3]
         assert profile.fallback.route == "SIMPLE"
 
-    def test_study_local_inherits_and_what_has_no_effect_is_said(self, write: Write) -> None:
+    def test_an_heir_inherits_and_what_has_no_effect_is_said(self, write: Write) -> None:
         config = write("turnout.toml", "[study]\nrouter_local_margin_threshold = 0.01\nrouter_timeout_ms = 10\n")
-        profile = load_profile("study-local", config=config)
+        heir = write("mine.toml", 'extends = "study"\nname = "mine"\n[[layers]]\nid = "llm"\ndrop = true\n')
+        profile = load_profile(heir, config=config)
         assert gate(profile, "local").margin == 0.01
         assert any("router_timeout_ms has no effect" in remark for remark in profile.remarks)
         assert not any(place.id == "llm" for place in profile.layers)
 
     def test_a_profiles_own_table_wins_over_its_bases(self, write: Write) -> None:
         name = "router_local_margin_threshold"
-        config = write("turnout.toml", f"[study-local]\n{name} = 0.3\n[study]\n{name} = 0.1\n")
-        assert gate(load_profile("study-local", config=config), "local").margin == 0.3
-        assert gate(load_profile("study", config=config), "local").margin == 0.1
+        config = write("turnout.toml", f"[study]\n{name} = 0.3\n[study-seed]\n{name} = 0.1\n")
+        assert gate(load_profile("study", config=config), "local").margin == 0.3
+        assert gate(load_profile("study-seed", config=config), "local").margin == 0.1
 
     def test_another_profiles_table_changes_nothing(self, write: Write) -> None:
         config = write("turnout.toml", "[tiers]\naccept_confidence = 0.1\n")
@@ -317,12 +318,12 @@ class TestSettings:
         Wrong(
             "wrong type",
             "[study]\n# slow\nrouter_timeout_ms = 'long'\n",
-            ["turnout.toml:3 layers[2].deadline_ms: must be a number, found 'long'"],
+            ["turnout.toml:3 layers[3].deadline_ms: must be a number, found 'long'"],
         ),
         Wrong(
             "out of range",
             "[study]\nrouter_local_confidence_threshold = 75\n",
-            ["turnout.toml:2 layers[1].accept.confidence: 75 is above 1, the most it may be"],
+            ["turnout.toml:2 layers[2].accept.confidence: 75 is above 1, the most it may be"],
         ),
         Wrong(
             "unknown route",
@@ -333,18 +334,18 @@ class TestSettings:
             "a word for yes", "[study]\nenable_query_router = 'no'\n", ["turnout.toml:2 enabled: must be true or false"]
         ),
         Wrong(
-            "a table", "[study.router_timeout_ms]\nx = 1\n", ["turnout.toml:1 layers[2].deadline_ms: must be a number"]
+            "a table", "[study.router_timeout_ms]\nx = 1\n", ["turnout.toml:1 layers[3].deadline_ms: must be a number"]
         ),
         Wrong(
             "inside a list",
             "[tiers]\nband_edges = ['low', 0.1, 0.2]\n",
-            ["turnout.toml:2 layers[2].bands.edges[0]: must be a number, found 'low'"],
+            ["turnout.toml:2 layers[4].bands.edges[0]: must be a number, found 'low'"],
             "tiers",
         ),
         Wrong(
             "edges that fall",
             "[tiers]\nband_edges = [0.3, 0.2, 0.1]\n",
-            ["turnout.toml:2 layers[2].bands.edges: [0.3, 0.2, 0.1] must rise"],
+            ["turnout.toml:2 layers[4].bands.edges: [0.3, 0.2, 0.1] must rise"],
             "tiers",
         ),
         Wrong("not TOML", "[study\n", ["turnout.toml:1: not valid TOML"]),
@@ -369,7 +370,7 @@ class TestSettings:
         toy = write("toy.toml", TOY + '[settings]\nwait_ms = "deadline_ms"\n')
         config = write("turnout.toml", "[toy]\nwait_ms = 77\n[study]\nrouter_timeout_ms = 99\n")
         assert load_profile(toy, config=config).deadline_ms == 77
-        assert load_profile("study", config=config).layers[2].deadline_ms == 99
+        assert load_profile("study", config=config).layers[3].deadline_ms == 99
 
 
 class TestWhereSettingsAre:
@@ -418,9 +419,9 @@ class TestWhereSettingsAre:
 
 
 def test_a_missing_kind_is_remarked_and_passes() -> None:
-    profile = load_profile("study")
+    profile = load_profile("study-seed")
     if any(place.call is None for place in profile.layers):
         assert any(remark.startswith("layer 'llm' passes: no model fills") for remark in profile.remarks)
-        decision = load("study").route_sync("What is complexity in this context?")
+        decision = load("study-seed").route_sync("What is complexity in this context?")
         assert decision.steps[-1].ended == "passed"
         assert decision.reasons[0].text == "fallback:low_conf(local=0.59,llm=na)"

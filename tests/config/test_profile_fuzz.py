@@ -229,7 +229,7 @@ NASTY = {
     "one thousand layers": "\n".join(["[[layers]]\nkind = 'x.v1'"] * 1000),
     "ten thousand routes": f"routes = [{', '.join(repr(f'r{i}') for i in range(10_000))}]",
     "drop everything": "extends = 'study'\nlayers = { drop = true }\nroutes = { drop = true }\nname = { drop = true }",
-    "extends itself by name": "extends = 'tiers-local'\nextends_ = 1",
+    "extends itself by name": "extends = 'tiers'\nextends_ = 1",
 }
 
 

@@ -25,7 +25,7 @@ from turnout.testing import (
 )
 
 ROUTES = ("cheap", "middle", "dear")
-SHIPPED = ["study", "study-local", "tiers", "tiers-local", "tiers-substring"]
+SHIPPED = ["study", "study-seed", "tiers", "tiers-seed"]
 
 
 def says(route: str = "middle", confidence: float = 0.9) -> ScriptedLayer:
@@ -289,13 +289,13 @@ class TestCounterfactuals:
         assert found.text == f"would be general_contextual ({found.confidence:.2f}) without signals.definition"
 
     def test_an_override_can_be_left_out(self) -> None:
-        one = load("tiers-local", config="")
+        one = load("tiers", config="")
         decision = one.route_sync("prove the theorem, and derive it formally")
         assert (decision.route, decision.reasons[0].code) == ("REASONING", "override.reasoning")
         assert "override.reasoning" in {found.signal for found in one.counterfactuals(decision)}
 
     def test_a_measure_can_be_left_out(self) -> None:
-        one = load("tiers-local", config="")
+        one = load("tiers", config="")
         decision = one.route_sync("ok? " * 200)
         codes = {reason.code for reason in decision.reasons}
         assert "signals.questionComplexity" in codes

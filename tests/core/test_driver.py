@@ -405,7 +405,7 @@ def test_both_drivers_fill_in_what_only_a_driver_knows() -> None:
     assert (router.route_sync("x").outcome, run(router).decision.outcome) == ("Fl", "L-")
 
 
-@pytest.mark.parametrize("name", ["study", "study-local", "tiers", "tiers-local", "tiers-substring"])
+@pytest.mark.parametrize("name", ["study", "study-seed", "tiers", "tiers-seed"])
 def test_both_drivers_decide_alike_with_local_layers(name: str) -> None:
     router = load(name, config="")
     queries = hostile_queries().values()

@@ -12,7 +12,7 @@ from turnout.config.cases import run_cases
 SLACK = 0.5
 # Below this many rows a point of accuracy is less than a row.
 LEAST_MEASURED = {
-    **{"study": 300, "tiers": 300, "study-local": 60, "tiers-local": 60},
+    **{"study": 300, "tiers": 300},
     **{"sources": 120, "claims": 120, "assist": 120},
 }
 # Whether a question matches a card is a fact about the cards: no text alone can be labelled so.

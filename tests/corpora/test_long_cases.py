@@ -11,7 +11,7 @@ import pytest
 from corpora.measure import router
 from turnout import Decision, Query, Turn
 
-BOTH = ("tiers", "tiers-substring")
+BOTH = ("tiers", "tiers-seed")
 # Words in which no keyword of any list occurs, not even inside a word.
 FILL = "grey hills lie quiet as rain moves over a wide lake and birds go home "
 TRAIN = "\N{TRAIN}"  # two UTF-16 units
@@ -97,7 +97,7 @@ LONG = [
         0.9525741268224334,
         "S-",
         "override.reasoning",
-        ("tiers-substring",),
+        ("tiers-seed",),
     ),
 ]
 

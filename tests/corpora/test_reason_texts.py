@@ -35,12 +35,12 @@ SUBSTRING = [
 
 @pytest.mark.parametrize(("text", "shown"), SUBSTRING)
 def test_signals_shown_to_people(text: str, shown: list[str]) -> None:
-    reasons = router("tiers-substring").route_sync(text).reasons
+    reasons = router("tiers-seed").route_sync(text).reasons
     published = ("signals.", "override.")
     assert [reason.text for reason in reasons if reason.code.startswith(published)] == shown
 
 
-@pytest.mark.parametrize("profile", ["tiers", "tiers-substring"])
+@pytest.mark.parametrize("profile", ["tiers", "tiers-seed"])
 def test_ambiguous_is_said(profile: str) -> None:
     decision = router(profile).route_sync("Write a function to sort an array in JavaScript")
     assert "ambiguous (conf=0.54) → needs LLM classification" in [reason.text for reason in decision.reasons]
@@ -55,11 +55,11 @@ STUDY_FALLBACK = [
 
 @pytest.mark.parametrize(("text", "said"), STUDY_FALLBACK)
 def test_study_fallback_says_what_was_seen(text: str, said: str) -> None:
-    assert router("study").route_sync(text).reasons[0].text == said
+    assert router("study-seed").route_sync(text).reasons[0].text == said
 
 
 def test_no_signal_is_said() -> None:
-    assert "no_signal" in router("study").route_sync("Why?").reasons[0].text
+    assert "no_signal" in router("study-seed").route_sync("Why?").reasons[0].text
 
 
 def test_study_switched_off(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import anthropic
 import openai
 
 from serving import Served, serving
+from toml_router import LOCAL
 from turnout.apps.gateway.conversation import Conversations
 from turnout.store import Outcome
 from turnout.store.keys import Key
@@ -101,7 +102,7 @@ def slot(name: str, provider: ScriptedProvider | str, price: float = 1.0, more: 
 @contextlib.contextmanager
 def world_of(
     folder: Path,
-    settings: str = 'profile = "tiers-local"',
+    settings: str = f'profile = "{LOCAL}"',
     more: Mapping[str, str] | None = None,
     extra: str = "",
     *,

@@ -14,6 +14,7 @@ import openai
 import pytest
 
 from e2e.sdk_world import TIERS, Api, World, anthropic_client, ask, openai_client, world_of
+from toml_router import LOCAL
 from turnout.testing import Fault, Reply
 
 HELLO = "hello"
@@ -30,7 +31,7 @@ def running(tmp_path_factory: pytest.TempPathFactory, server: str) -> Iterator[W
     more["simple"] += "\ncontext_tokens = 1200"
     more["medium"] += "\ncontext_tokens = 3000"
     more["complex"] += "\ncontext_tokens = 6000\ntools = false"
-    settings = 'profile = "tiers-local"\nbody_bytes = 60_000'
+    settings = f'profile = "{LOCAL}"\nbody_bytes = 60_000'
     with world_of(tmp_path_factory.mktemp("world"), settings, more=more, server=server) as world:
         yield world
 
@@ -307,7 +308,7 @@ def test_keys_are_asked_for_and_obeyed(guarded: World) -> None:
 
 
 def test_no_room(tmp_path: Path, server: str) -> None:
-    settings = 'profile = "tiers-local"\nrequests = 1\nwaiting = 1\nwait_s = 0.01'
+    settings = f'profile = "{LOCAL}"\nrequests = 1\nwaiting = 1\nwait_s = 0.01'
     with world_of(tmp_path, settings, server=server) as world:
         world.providers["simple"].default = Reply("a b c", fault=Fault("stall", "after_delta", 2), chunk_delay_s=0.02)
         with openai_client(world) as client:

@@ -60,7 +60,7 @@ def test_what_signals_add_to_a_band_is_the_score(text: str) -> None:
     assert step.bands.routes == TIERS.profile.routes
 
 
-@pytest.mark.parametrize("name", ["tiers", "tiers-local", "tiers-substring", "study", "study-local", "claims"])
+@pytest.mark.parametrize("name", ["tiers", "tiers-seed", "study", "study-seed", "claims"])
 @pytest.mark.parametrize(
     "text",
     [

@@ -34,6 +34,7 @@ from typing import Any, NamedTuple
 
 from faults.tap import Call, DeadEnd, Tap
 from faults.test_gateway_stop import running
+from toml_router import LOCAL
 from turnout.models.provider import WIRES
 from turnout.testing import Received, Reply, ScriptedProvider, ToolCall
 
@@ -286,7 +287,7 @@ def play(installed: Path, played: Round, folder: Path) -> str:
     work.mkdir()
     (work / FILE).write_text(f"The word is {word}.\n", encoding="utf-8")
     slots = "".join(SLOT.format(name=tier, wires=json.dumps(list(WIRES)), more=played.slot) for tier in TIERS)
-    server = f'[server]\nprofile = "tiers-local"\ndrain_s = {{drain_s}}\nlag_s = 60.0\n{slots}'
+    server = f'[server]\nprofile = "{LOCAL}"\ndrain_s = {{drain_s}}\nlag_s = 60.0\n{slots}'
     key = made_key(folder) if played.budget else "none"
     with (
         ScriptedProvider.in_thread(model_of(agent, work / FILE)) as provider,

@@ -17,17 +17,18 @@ import msgspec
 
 from faults.load import Load
 from faults.test_gateway_stop import running
+from toml_router import LOCAL
 from turnout.testing import Reply, ScriptedProvider
 
-SETTINGS = """
+SETTINGS = f"""
 [server]
-profile = "tiers-local"
+profile = "{LOCAL}"
 [models.simple]
 model = "quick/one"
-base_url = "{url}"
+base_url = "{{url}}"
 [models.medium]
 model = "quick/two"
-base_url = "{url}"
+base_url = "{{url}}"
 """
 
 

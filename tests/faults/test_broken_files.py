@@ -251,15 +251,13 @@ def test_a_served_profile_that_is_broken_is_a_refusal(tmp_path: Path, monkeypatc
     monkeypatch.setattr(runtime_module.log, "warning", lambda *said: warnings.append(said[0] % said[1:]))
     name = f"{tmp_path}/other.toml"
     (tmp_path / "other.toml").write_bytes(b"\xff\xfe")
-    with serving(
-        tmp_path, f'[server]\nprofile = "tiers-local"\nprofiles = ["{name}"]\ndrain_s = 1.0\nlag_s = 60.0\n'
-    ) as s:
+    with serving(tmp_path, f'[server]\nprofile = "tiers"\nprofiles = ["{name}"]\ndrain_s = 1.0\nlag_s = 60.0\n') as s:
         for _ in range(3):
             got = call(s.url, "POST", "/v1/route", {"text": "x", "profile": name})
             assert got.status == 503
             assert "cannot be used" in got.json["error"]["message"]
         assert len(warnings) == 1
-        (tmp_path / "other.toml").write_text('extends = "tiers-local"\nname = "other"\n')
+        (tmp_path / "other.toml").write_text('extends = "tiers"\nname = "other"\n')
         assert call(s.url, "POST", "/v1/route", {"text": "x", "profile": name}).status == 200
 
 

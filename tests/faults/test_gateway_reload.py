@@ -17,12 +17,13 @@ import msgspec
 
 from faults.asking import LAST, Got, ask, connect, get, outcomes, request, understand
 from serving import Served, serving
+from toml_router import LOCAL
 from turnout.testing import Reply, ScriptedProvider
 
 CLIENTS = 4
 SOUND = """
 [server]
-profile = "tiers-local"
+profile = "{profile}"
 lag_s = 60.0
 [models.simple]
 model = "{name}/one"
@@ -92,9 +93,9 @@ def reload_under_load(folder: Path, times: int, seed: int) -> Reloads:
         ScriptedProvider.in_thread() as never,
     ):
         texts = {
-            "a": SOUND.format(name="a", url=a.base_url, threshold=0.7),
-            "b": SOUND.format(name="b", url=b.base_url, threshold=0.6999),
-            "wrong": WRONG.format(name="never", url=never.base_url),
+            "a": SOUND.format(name="a", url=a.base_url, threshold=0.7, profile=LOCAL),
+            "b": SOUND.format(name="b", url=b.base_url, threshold=0.6999, profile=LOCAL),
+            "wrong": WRONG.format(name="never", url=never.base_url, profile=LOCAL),
             "broken": BROKEN,
         }
         with serving(folder, texts["b"]) as served:

@@ -113,14 +113,14 @@ async def read(answer: Answer) -> Told:
 @cache
 def local_router() -> Router:
     """The usual one, which asks no model and is therefore the same for every bench."""
-    return load("tiers-local")
+    return load("tiers")
 
 
 @contextlib.asynccontextmanager
 async def bench_of(
-    folder: Path, profile: str = "tiers-local", *, without: tuple[str, ...] = (), **more: Mapping[str, Any]
+    folder: Path, profile: str | None = None, *, without: tuple[str, ...] = (), **more: Mapping[str, Any]
 ) -> AsyncIterator[Bench]:
-    """`more` is by tier what its slot has beside the usual."""
+    """`more` is by tier what its slot has beside the usual. Models are asked in doubt where a profile is named."""
     async with contextlib.AsyncExitStack() as stack:
         providers = {tier: await stack.enter_async_context(ScriptedProvider()) for tier in TIERS}
         slots = {}
@@ -142,5 +142,5 @@ async def bench_of(
         models = Models(held, client)
         file = folder / "turnout.db"
         store = stack.enter_context(open_store(str(file)))
-        router: Router = local_router() if profile == "tiers-local" else load(profile, models=models)
+        router: Router = local_router() if profile is None else load(profile, models=models)
         yield Bench(Gateway(lambda: router, models, store), providers, store, file)

@@ -309,9 +309,9 @@ class Refusal(NamedTuple):
 
 
 REFUSALS = [
-    Refusal("may-not-force", "tiers-local", "simple", {"may_force": False}, 403, "may not choose a tier"),
-    Refusal("above", "tiers-local", "reasoning", {"ceiling": "MEDIUM"}, 403, "above this key's ceiling"),
-    Refusal("named-above", "tiers-local", "reasoning-co/reasoning-model", {"ceiling": "MEDIUM"}, 403, "may not choose"),
+    Refusal("may-not-force", "tiers", "simple", {"may_force": False}, 403, "may not choose a tier"),
+    Refusal("above", "tiers", "reasoning", {"ceiling": "MEDIUM"}, 403, "above this key's ceiling"),
+    Refusal("named-above", "tiers", "reasoning-co/reasoning-model", {"ceiling": "MEDIUM"}, 403, "may not choose"),
     Refusal("no-such-tier", "assist", "gpt-4o", {}, 400, "gpt-4o"),
     Refusal("ceiling-of-another-profile", "assist", "auto", {"ceiling": "MEDIUM"}, 403, "ceiling"),
     Refusal("ceiling-without-order", "assist", "RETRIEVAL", {"ceiling": "RETRIEVAL"}, 400, "ceiling"),

@@ -95,7 +95,7 @@ class TestWorst:
         assert worst_usd(place, Query("x"), Slots({})) is None
 
     def test_a_layer_that_asks_no_model_costs_nothing(self) -> None:
-        router = load("tiers-local")
+        router = load("tiers")
         assert [worst_usd(place, Query("x"), Slots({})) for place in router.profile.layers] == [0.0] * len(
             router.profile.layers
         )

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import turnout
-from toml_router import router_of
+from toml_router import router_of, unlearnt
 from turnout.core.errors import ConfigError
 from turnout.core.query import Query
 from turnout.core.registry import Supplies
@@ -62,7 +62,7 @@ def write_model(folder: Path, *, offsets=(0.0, 0.1, 0.3), price=0.1, vector=Fals
     np.savez_compressed(packed, **weights)
     setting = Setting({"ngram": 1.0, "shape": 1.0}, offsets, price, tuple(ConfidenceCurve(2.0, -4.0) for _ in tiers))
     manifest = GainManifest(
-        profile="tiers-learned",
+        profile="tiers",
         layer="gain",
         tiers=tiers,
         costs=tuple(float(2 * at) for at in range(count)),
@@ -227,14 +227,11 @@ def test_a_profile_names_the_model_it_serves(tmp_path: Path) -> None:
 
 
 def test_without_a_model_the_profile_says_so_and_the_next_layer_decides() -> None:
-    router = turnout.load("tiers-learned", config="")
+    router = unlearnt("tiers")
     [remark] = [remark for remark in router.profile.remarks if "'gain'" in remark]
-    assert "turnout train -p tiers-learned --outcomes FILE" in remark
+    assert "turnout train -p tiers --outcomes FILE" in remark
     decision = router.route_sync("What is 2+2?")
     assert (decision.route, decision.outcome) == ("SIMPLE", "S-")
-    local = turnout.load("tiers-local", config="")
-    for text in ("prove this theorem step by step", "hello", "Write a function to sort an array in JavaScript"):
-        assert router.route_sync(text).route == local.route_sync(text).route
 
 
 def test_a_digest_that_is_not_there_passes(tmp_path: Path) -> None:

@@ -108,7 +108,7 @@ STUDY = [
 
 @pytest.mark.parametrize("case", STUDY, ids=lambda case: case.id)
 def test_study(case: Case) -> None:
-    run("study", case)
+    run("study-seed", case)
 
 
 # --- tiers: a name

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 
 from oracles import DIMENSIONS, TIER_WORDS, Tier, js_length, score_study, score_tiers
+from toml_router import unlearnt
 from turnout import Decision, Verdict
 from wild_text import SCRIPTS, Salad, router, texts, words_of
 
@@ -24,12 +25,12 @@ def verdict(decision: Decision, layer: str) -> Verdict:
     return found
 
 
-# --- tiers-substring --------------------------------------------------------------------------------------------------
+# --- tiers-seed -------------------------------------------------------------------------------------------
 
 
 def judge(text: str) -> Tier:
     """What the profile says, in the oracle's terms: the verdict itself, and whether an LLM would be asked."""
-    decision = router("tiers-substring").route_sync(text)
+    decision = router("tiers-seed").route_sync(text)
     judged = verdict(decision, "signals")
     needs_llm = decision.by == "fallback"
     if not needs_llm:
@@ -72,7 +73,7 @@ def test_computed_checks_of_the_spec(row: Row) -> None:
 
 def test_the_profile_has_the_words_and_weights_of_the_table() -> None:
     """A word that neither side's texts use would never be missed by comparing scores."""
-    layer = next(layer for layer in router("tiers-substring").profile.resolved["layers"] if "signals" in layer)
+    layer = next(layer for layer in router("tiers-seed").profile.resolved["layers"] if "signals" in layer)
     words = {signal["id"]: [word.split("|")[0] for word in signal.get("words", ())] for signal in layer["signals"]}
     assert {name: found for name, found in words.items() if found} == TIER_WORDS
     weights = [(signal["id"], signal["weight"]) for signal in layer["signals"] if signal["weight"]]
@@ -212,7 +213,7 @@ def test_every_combination_of_levels_sums_to_the_last_bit() -> None:
     assert len(scores) > 500
 
 
-# --- study ------------------------------------------------------------------------------------------------------------
+# --- study-seed -----------------------------------------------------------------------------------------------------
 
 CLOSE = 1e-9
 STANDALONE, PAGE, CONTEXTUAL = "standalone_definition", "page_grounded_definition", "general_contextual"
@@ -257,7 +258,7 @@ QUESTIONS = [
 
 @pytest.mark.parametrize("row", QUESTIONS, ids=lambda row: row.id)
 def test_computed_table_of_the_spec(row: Question) -> None:
-    decision = router("study").route_sync(row.text)
+    decision = router("study-seed").route_sync(row.text)
     judged = verdict(decision, "local")
     wanted = dict(zip((STANDALONE, PAGE, CONTEXTUAL), row.scores, strict=True))
     assert dict(decision.scores) == pytest.approx(wanted, abs=CLOSE)
@@ -275,7 +276,7 @@ def test_computed_table_of_the_spec(row: Question) -> None:
 
 
 def test_a_question_without_signals_says_so() -> None:
-    assert "signals.no_signal" in {reason.code for reason in router("study").route_sync("Why?").reasons}
+    assert "signals.no_signal" in {reason.code for reason in router("study-seed").route_sync("Why?").reasons}
 
 
 def test_the_page_question_is_lifted_by_the_floor_only() -> None:
@@ -304,7 +305,7 @@ GAPS = [" ", " ", " ", " ", " ", "  ", "\t", "\n", " \n ", ", ", "? ", ". ", "-"
 
 
 def check_study(text: str) -> tuple[str, bool]:
-    decision = router("study").route_sync(text)
+    decision = router("study-seed").route_sync(text)
     oracle = score_study(text)
     judged = verdict(decision, "local")
     assert dict(decision.scores) == pytest.approx(oracle.scores, rel=0, abs=CLOSE), text
@@ -319,7 +320,7 @@ def check_study(text: str) -> tuple[str, bool]:
 
 
 def study_words() -> list[str]:
-    words = words_of(router("study").profile.resolved)
+    words = words_of(router("study-seed").profile.resolved)
     return [*words, "what does", "mean", "explain what", "means", "on the", "in the", "from the", "the page", *FILLER]
 
 
@@ -352,11 +353,11 @@ def test_study_on_every_combination_of_signals() -> None:
 
 
 @pytest.mark.parametrize("row", QUESTIONS, ids=lambda row: row.id)
-def test_study_local_keeps_the_held_verdict_or_all_context(row: Question) -> None:
-    decision = router("study-local").route_sync(row.text)
+def test_study_follows_the_formula_where_a_signal_speaks_and_sends_all_context_in_doubt(row: Question) -> None:
+    decision = unlearnt("study").route_sync(row.text)
     oracle = score_study(row.text)
-    if oracle.accepted or oracle.confidence >= 0.55:
-        assert (decision.by, decision.route) == ("local", oracle.route)
-        assert decision.outcome == ("S-" if oracle.accepted else "Sh")
+    silent = "signals.no_signal" in {reason.code for reason in decision.reasons}
+    if oracle.accepted and not silent:
+        assert (decision.by, decision.route, decision.outcome) == ("local", oracle.route, "S-")
     else:
-        assert (decision.by, decision.route) == ("fallback", CONTEXTUAL)
+        assert (decision.by, decision.route, decision.outcome) == ("fallback", CONTEXTUAL, "Fl")

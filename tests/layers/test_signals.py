@@ -416,7 +416,7 @@ STUDY = [
 
 @pytest.mark.parametrize("case", STUDY, ids=lambda case: case.question)
 def test_the_numbers_study_states(case: Study) -> None:
-    decision = load("study", config="").route_sync(case.question)
+    decision = load("study-seed", config="").route_sync(case.question)
     assert [decision.scores[route] for route in (STANDALONE, PAGE, CONTEXT)] == pytest.approx(case.scores, abs=5e-5)
     local = next(step.verdict for step in decision.steps if step.place.id == "local")
     assert local is not None
@@ -426,12 +426,12 @@ def test_the_numbers_study_states(case: Study) -> None:
 
 
 def test_study_says_when_nothing_speaks() -> None:
-    decision = load("study", config="").route_sync("Why?")
+    decision = load("study-seed", config="").route_sync("Why?")
     assert [reason.code for reason in decision.reasons] == ["signals.no_signal"]
 
 
 def test_lengths_are_utf16_units_four_to_a_token() -> None:
-    router = load("tiers", config="")
+    router = load("tiers-seed", config="")
     for text in ("a" * 400, "é" * 400, "🙂" * 200):
         reason = next(reason for reason in router.route_sync(text + "a" * 1700).steps[-2].reasons)
         assert reason.text == "long (525 tokens)"
@@ -439,14 +439,14 @@ def test_lengths_are_utf16_units_four_to_a_token() -> None:
 
 @pytest.mark.parametrize("text", ["define\u200b entropy", "DEFINE entropy", "ｄｅｆｉｎｅ entropy", "dеfine entropy"])
 def test_disguises_change_nothing(text: str) -> None:
-    plain = load("study", config="").route_sync("define entropy")
-    assert load("study", config="").route_sync(text).routes == plain.routes
+    plain = load("study-seed", config="").route_sync("define entropy")
+    assert load("study-seed", config="").route_sync(text).routes == plain.routes
 
 
 def test_a_question_and_its_turns_are_judged_alike() -> None:
     from turnout import Turn
 
-    router = load("study", config="")
+    router = load("study-seed", config="")
     asked = Query(turns=(Turn("user", "hi"), Turn("assistant", "yes?"), Turn("user", "Define macroeconomics")))
     assert router.route_sync(asked).scores == router.route_sync("Define macroeconomics").scores
 

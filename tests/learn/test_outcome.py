@@ -29,7 +29,7 @@ from turnout.learn.gain import (
 from turnout.learn.outcome import Outcomes, read_outcomes
 from turnout.learn.registry import write_artefact
 
-PROFILE = turnout.load_profile("tiers-learned", config="")
+PROFILE = turnout.load_profile("tiers", config="")
 HARD = ("integral", "theorem", "eigenvalue", "topology")
 EASY = ("weather", "capital", "colour", "birthday")
 FILLER = ("tell", "me", "about", "the", "one", "we", "spoke", "of", "today", "please", "friend", "again")

@@ -13,7 +13,7 @@ from turnout.learn.trial import decide_local, local_layers, try_layers
 from turnout.testing import make_router, place
 
 
-@pytest.mark.parametrize("name", ["tiers", "tiers-local", "study", "sources", "assist", "claims"])
+@pytest.mark.parametrize("name", ["tiers", "tiers-seed", "study", "sources", "assist", "claims"])
 def test_the_cascade_is_the_routers(name: str) -> None:
     router = turnout.load(name, config="")
     cases = [case for case in read_cases(read_chain(name).cases) if case.text and not case.declared]  # type: ignore[arg-type]

@@ -243,14 +243,14 @@ def test_names_with_any_character(tmp_path: Path) -> None:
 
 
 def test_a_shipped_profile_is_extended_by_name(tmp_path: Path) -> None:
-    profile = turnout.load_profile("tiers-local", config="")
+    profile = turnout.load_profile("tiers", config="")
     words = {"SIMPLE": "define", "MEDIUM": "poem", "COMPLEX": "json", "REASONING": "prove"}
     rows = [(f"{word} item {number}", route) for route, word in words.items() for number in range(30)]
     report = tune(profile, rows)
-    out, _ = write_profile(tmp_path / "mine.toml", "tiers-local", "signals", report, rows, source="x.jsonl")
+    out, _ = write_profile(tmp_path / "mine.toml", "tiers", "signals", report, rows, source="x.jsonl")
     loaded = turnout.load_profile(out, config="")
     assert loaded.name == "mine"
-    assert 'extends = "tiers-local"' in out.read_text(encoding="utf-8")
+    assert 'extends = "tiers"' in out.read_text(encoding="utf-8")
     assert [place.id for place in loaded.layers] == [place.id for place in profile.layers]
     assert report.after > report.before
 

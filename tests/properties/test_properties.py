@@ -58,9 +58,9 @@ def decide(router: Router, query: Query, muted: frozenset[str] = frozenset()) ->
 
 
 def test_the_shipped_profiles_are_all_here() -> None:
-    assert {"study", "study-local", "tiers", "tiers-local", "tiers-substring"} <= set(PROFILES)
-    assert {"study-local", "tiers-local"} <= set(LOCAL)
-    assert set(PROFILES) - set(FOLDING) == {"tiers-substring"}
+    assert {"study", "study-seed", "tiers", "tiers-seed"} <= set(PROFILES)
+    assert {"study", "tiers"} <= set(LOCAL)
+    assert set(PROFILES) - set(FOLDING) == {"tiers-seed"}
 
 
 # --- every text gets a decision -------------------------------------------------------------------------------------

@@ -471,9 +471,9 @@ SLIPS = [
         Slip(f"profile-{name}", profile(text))
         for name, text in {
             "extends": 'name = "x"\nextends = "KEY"',
-            "a-key": 'name = "x"\nextends = "tiers-local"\napi_key = "KEY"',
-            "a-layer": 'name = "x"\nextends = "tiers-local"\n[[layers]]\nid = "KEY"\nkind = "KEY"',
-            "a-phrase": 'name = "x"\nextends = "tiers-local"\ndescription = "KEY"',
+            "a-key": 'name = "x"\nextends = "tiers"\napi_key = "KEY"',
+            "a-layer": 'name = "x"\nextends = "tiers"\n[[layers]]\nid = "KEY"\nkind = "KEY"',
+            "a-phrase": 'name = "x"\nextends = "tiers"\ndescription = "KEY"',
             "not-toml": 'name = "x"\nkey = KEY',
         }.items()
     ),

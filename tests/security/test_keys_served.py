@@ -201,7 +201,7 @@ class TestWhatAKeyMayDo:
     def test_profiles(self, pair: Pair) -> None:
         served, provider = pair
         key = make_key(served.store, profiles=("study",))
-        for profile, status in (("study", 200), ("tiers-local", 403), ("sources", 403), (None, 403), ("nowhere", 404)):
+        for profile, status in (("study", 200), ("tiers", 403), ("sources", 403), (None, 403), ("nowhere", 404)):
             body = {"text": "What is entropy?"} | ({"profile": profile} if profile else {})
             assert call(served.url, "POST", "/v1/route", body, key=key).status == status
         before = provider.received

@@ -80,7 +80,7 @@ def gain_manifest() -> GainManifest:
         {"ngram": 1.0, "shape": 1.0}, (0.0, 0.1), 0.1, (ConfidenceCurve(2.0, -4.0), ConfidenceCurve(2.0, -4.0))
     )
     return GainManifest(
-        profile="tiers-learned",
+        profile="tiers",
         layer="gain",
         tiers=TIERS,
         costs=(0.0, 2.0),
@@ -354,7 +354,7 @@ def test_arrays_are_read_as_numpy_wrote_them(tmp_path: Path) -> None:
 
 MANIFESTS: dict[str, Callable[[bytes], bytes]] = {
     "empty": lambda _: b"",
-    "not UTF-8": lambda raw: raw.replace(b"taught", b"t\xff\xfeught").replace(b"tiers-learned", b"t\xff\xfe"),
+    "not UTF-8": lambda raw: raw.replace(b"taught", b"t\xff\xfeught").replace(b"tiers", b"t\xff\xfe"),
     "UTF-16": lambda raw: raw.decode().encode("utf-16"),
     "deep": lambda _: b'{"metrics":' + b"[" * 1_000_000,
     "deep objects": lambda _: b'{"a":' * 500_000,

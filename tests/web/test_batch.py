@@ -210,7 +210,7 @@ def test_a_long_batch_keeps_nobody_waiting(pair: Pair) -> None:
     """A thousand questions decided here, a few of them long: `/health` answers meanwhile."""
     served, _ = pair
     text = "Compare the two and derive which one is better, step by step. " * 200
-    body = {"queries": [{"text": text}] * 1000, "profile": "tiers-local"}
+    body = {"queries": [{"text": text}] * 1000, "profile": "tiers"}
     thread = threading.Thread(target=call, args=(served.url, "POST", "/v1/route/batch", body))
     thread.start()
     slowest = 0.0

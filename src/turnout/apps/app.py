@@ -85,7 +85,7 @@ class Call(NamedTuple):
 
     def check_profile(self, profile: str | None = None) -> str:
         """The name of a profile that is served and that this caller may use; without one, the default."""
-        name = profile or self.runtime.profile
+        name = self.runtime.name_of(profile) if profile else self.runtime.profile
         try:
             self.runtime.check_offered(name)
         except UnknownProfile as error:

@@ -19,6 +19,7 @@ from cyclopts import App, CycloptsError, Group, Parameter, UnknownOptionError, U
 from turnout import __version__
 from turnout.apps.app import MakesApp, installed_apps
 from turnout.config.champion import IdleModelWarning
+from turnout.config.name import OldNameWarning
 from turnout.core.errors import TurnoutError, suggest
 
 from .draw.screen import abandon_stdout, complain, make_printable
@@ -41,8 +42,10 @@ def guarded(action: Callable[[], int]) -> int:
     make_printable()
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("always", IdleModelWarning)
-            warnings.showwarning = lambda message, *_: complain(str(message))
+            for category in (IdleModelWarning, OldNameWarning):
+                warnings.simplefilter("always", category)
+            heard: set[str] = set()
+            warnings.showwarning = lambda message, *_: _complain_once(str(message), heard)
             code = action()
         sys.stdout.flush()
     except BrokenPipeError:
@@ -70,6 +73,13 @@ def guarded(action: Callable[[], int]) -> int:
         complain(f"this is a bug in Turnout: {type(error).__name__}: {error} (TURNOUT_DEBUG=1 shows where)")
         return BUG
     return code
+
+
+def _complain_once(message: str, heard: set[str]) -> None:
+    """A profile may be loaded several times for one command."""
+    if message not in heard:
+        heard.add(message)
+        complain(message)
 
 
 def build(apps: Sequence[MakesApp] = ()) -> App:

@@ -31,15 +31,12 @@ _LONE = re.compile("[\ud800-\udfff]")
 _AGO = re.compile(r"(\d{1,6})\s*([smhdw])")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
-# It takes any text and answers what most people ask of a router first: which model.
-DEFAULT_PROFILE = "tiers"
-
 
 def no_folder(_: object, name: str | None) -> None:
     """A profile is a file; a folder of a shipped profile's name is not what is meant by that name."""
-    from turnout.config.load import shipped
+    from turnout.config.load import is_shipped
 
-    if name is not None and os.path.isdir(name) and name not in shipped():
+    if name is not None and os.path.isdir(name) and not is_shipped(name):
         raise ValueError(f"{name} is a directory: name a .toml file")
 
 

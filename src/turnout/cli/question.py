@@ -12,6 +12,7 @@ import msgspec
 from cyclopts import Parameter
 from msgspec.structs import replace
 
+from turnout.config.name import DEFAULT_PROFILE
 from turnout.core.decision import Decision
 from turnout.core.errors import QueryError
 from turnout.core.query import MAX_CHARACTERS, Query, Turn
@@ -19,7 +20,7 @@ from turnout.core.router import Router
 from turnout.runtime.load import load_profile, open_models
 from turnout.text.json import UNREADABLE
 
-from .option import DEFAULT_PROFILE, STDIN, ConfigOption, ProfileOption, clean
+from .option import STDIN, ConfigOption, ProfileOption, clean
 
 if TYPE_CHECKING:
     from turnout.models.ask import Models

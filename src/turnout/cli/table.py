@@ -57,7 +57,7 @@ SERVE = (
         "'turnout[serve]'.",
         (
             "turnout serve",
-            "turnout serve --port 9000 -p tiers-local",
+            "turnout serve --port 9000 -p tiers-seed",
             "turnout serve --host 0.0.0.0 --db postgresql://turnout@db.example.org/turnout",
         ),
     ),
@@ -233,7 +233,7 @@ LEARN = (
         (
             "turnout train labels.jsonl more.csv -p assist",
             "turnout train --from-log --since 30d -p assist --promote",
-            "turnout train --outcomes outcomes.jsonl -p tiers-learned --keep-quality 95%",
+            "turnout train --outcomes outcomes.jsonl -p tiers --keep-quality 95%",
         ),
     ),
     Command(
@@ -266,7 +266,7 @@ LEARN = (
         "questions that fitted nothing. With --out the numbers are written as a profile that extends the old one, if "
         "they are shown to be better; the exit code is 1 if they are not.",
         (
-            "turnout tune labels.jsonl -p tiers-local --out my-tiers.toml",
+            "turnout tune labels.jsonl -p tiers --out my-tiers.toml",
             "turnout tune labels.csv -p study --layer local --json | jq .moved",
         ),
     ),

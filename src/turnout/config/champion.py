@@ -5,8 +5,9 @@
         champion         one line: the digest of the model that serves, or `shipped`
 
 A layer takes one if its table may name an `artefact`. Looked for under the profile's own name and then under that of
-the profile it extends, so that an heir is served by the same student until it has one of its own. The model that came
-with Turnout is the champion until another is. Here the champion is only read; `learn.registry` changes it.
+the profile it extends, so that an heir is served by the same student until it has one of its own. A profile that had
+another name keeps the shelf it has under that one. The model that came with Turnout is the champion until another is.
+Here the champion is only read; `learn.registry` changes it.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from turnout.text.file import read_bytes, reason_of
 
 from .check import layer_id
 from .document import Tree
+from .name import current_name, old_names
 
 FIELD = "artefact"
 CHAMPION = "champion"
@@ -98,8 +100,19 @@ def champion_file(profile: str, layer: str) -> File:
 
 
 def shelf_of(profile: str, layer: str) -> File:
-    """The folder of one layer's models."""
-    return shelves() / check_name(profile, "a profile") / check_name(layer, "a layer")
+    """The folder of one layer's models: where they are, under any name the profile has had, else where they will be."""
+    layer = check_name(layer, "a layer")
+    now = current_name(check_name(profile, "a profile"))
+    places = [shelves() / name / layer for name in (now, *old_names(now))]
+    return next((place for place in places if os.path.isdir(place)), places[0])
+
+
+def layers_with_models(profile: str) -> list[str]:
+    """The layers of a profile that have a shelf."""
+    if not is_name(profile):
+        return []
+    folders = [shelves() / name for name in (profile, *old_names(profile))]
+    return sorted({one.name for folder in folders if folder.is_dir() for one in folder.iterdir() if is_name(one.name)})
 
 
 def shelves() -> File:
@@ -111,7 +124,8 @@ def shelves() -> File:
 
 def shipped_model(profile: str, layer: str) -> File | None:
     """The model that came with Turnout, if there is one."""
-    folder = File(str(resources.files("turnout.profiles"))) / "students" / check_name(profile, "a profile") / layer
+    name = current_name(check_name(profile, "a profile"))
+    folder = File(str(resources.files("turnout.profiles"))) / "students" / name / layer
     return folder if is_name(layer) and (folder / MANIFEST).is_file() else None
 
 

@@ -1,7 +1,7 @@
 """A TOML file as data that remembers where each value was written, through `extends` and settings.
 
 Merging: tables merge key by key; arrays of tables whose items have an `id` merge item by item (`drop = true` removes an
-item, or a table; `before = "id"` says where a new item goes); anything else replaces. Whatever the merged tree looks
+item, or a table; `before = "id"` says where an item goes); anything else replaces. Whatever the merged tree looks
 like, every path in it still leads to a file and a line.
 """
 
@@ -151,20 +151,23 @@ def _merge(base: Document, at: Path, over: Document, by: Path, to: Path, origins
 
 
 def _merge_items(base: Document, at: Path, over: Document, by: Path, to: Path, origins: dict[Path, Place]) -> list[Any]:
-    """Arrays of tables, item by item: an id that both have is merged, a new one comes last or where `before` says."""
+    """Arrays of tables, item by item: an id that both have is merged and stays, a new one comes last, unless `before`
+    says otherwise."""
     old, new = _get(base.tree, at), _get(over.tree, by)
     theirs = {item["id"]: i for i, item in enumerate(old)}
     ours = {item["id"]: j for j, item in enumerate(new)}
     order = list(theirs)
     for name, j in ours.items():
-        if name in theirs:
-            continue
         before = new[j].pop("before", None)
-        if before is not None and before not in order:
-            _refuse(over, (*by, j, "before"), f"there is no {before!r} to go before", str(before), order)
-        if _is_drop(new[j]):
+        if _is_drop(new[j]) and name not in theirs:
             _refuse(over, (*by, j), f"there is no {name!r} to drop", name, order)
-        order.insert(order.index(before) if before in order else len(order), name)
+        if name in theirs and before is None:
+            continue
+        rest = [other for other in order if other != name]
+        if before is not None and before not in rest:
+            _refuse(over, (*by, j, "before"), f"there is no {before!r} to go before", str(before), rest)
+        rest.insert(rest.index(before) if before is not None else len(rest), name)
+        order = rest
     origins[to] = over.place(by)
     result: list[Any] = []
     for name in order:

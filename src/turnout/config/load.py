@@ -18,6 +18,7 @@ from turnout.core.model import Asks
 from turnout.core.profile import Profile
 
 from .document import Document, extend, read, set_value
+from .name import RENAMED, current_name, old_name_notice, old_names, warn_of
 from .resolve import build
 from .settings import settings_file
 
@@ -36,16 +37,22 @@ def load_profile(
 
     `config` is the settings file to use instead of the user's own; an empty string uses none. `models` asks language
     models; without it, layers that would ask one pass. `embedder` turns texts into vectors; without it, a student that
-    was trained with vectors passes.
+    was trained with vectors passes. Of an old name there is a warning.
     """
-    chain = read_chain(profile)
-    document, remarks = apply_settings(chain, settings_file(config))
-    return build(document, remarks, models, embedder, chain.beside)
+    chain = apply_settings(read_chain(profile), settings_file(config))
+    # The caller of `turnout.load`, which calls `runtime.load`, which calls this.
+    warn_of(chain.notices, stacklevel=4)
+    return build(chain.document, chain.remarks, models, embedder, chain.beside, chain.notices)
 
 
 def shipped() -> list[str]:
     """Names of the profiles that come with Turnout."""
     return sorted(entry.name.removesuffix(".toml") for entry in _folder().iterdir() if entry.suffix == ".toml")
+
+
+def is_shipped(name: str) -> bool:
+    """Whether a shipped profile has that name, or had it."""
+    return current_name(name) in shipped()
 
 
 def shipped_file(name: str) -> File:
@@ -59,8 +66,8 @@ def _folder() -> File:
 def find(profile: str | os.PathLike[str], beside: File | None = None) -> File:
     """The file of a profile; `beside` is the folder relative paths start from."""
     name = os.fspath(profile)
-    if name in shipped():
-        return shipped_file(name)
+    if is_shipped(name):
+        return shipped_file(current_name(name))
     path = (beside or File()) / name
     # os.path.isfile, unlike the method, is False for a name no file can have.
     if "\0" not in name and (path.suffix == ".toml" or os.path.isfile(path)):
@@ -78,6 +85,10 @@ class ProfileChain(NamedTuple):
     """Where each was read, base last."""
     cases: File | None
     """The golden cases: what the profile says itself, else what the one it extends says."""
+    remarks: tuple[str, ...] = ()
+    """The settings that were applied."""
+    notices: tuple[str, ...] = ()
+    """The old names it was found by."""
 
     @property
     def beside(self) -> File:
@@ -92,6 +103,7 @@ def read_chain(profile: str | os.PathLike[str]) -> ProfileChain:
     seen: list[str] = []
     cases: File | None = None
     path = find(profile)
+    notices = [old_name_notice(name)] if (name := os.fspath(profile)) in RENAMED else []
     while True:
         document = read(path)
         files.append(path)
@@ -105,6 +117,8 @@ def read_chain(profile: str | os.PathLike[str]) -> ProfileChain:
             break
         if not isinstance(base, str):
             raise ConfigError([document.problem(("extends",), f"must be the name of a profile, found {base!r}")])
+        if base in RENAMED:
+            notices.append(f"{document.place(('extends',))} extends: {old_name_notice(base)}")
         try:
             path = find(base, path.parent)
         except UnknownProfile as error:
@@ -116,24 +130,26 @@ def read_chain(profile: str | os.PathLike[str]) -> ProfileChain:
     while chain:
         merged = extend(merged, chain.pop())
         names.append(str(merged.tree.get("name", "")))
-    return ProfileChain(merged, tuple(names), tuple(files), cases)
+    return ProfileChain(merged, tuple(names), tuple(files), cases, notices=tuple(notices))
 
 
 def _meant(name: str) -> str:
     return suggest(name, (name,))
 
 
-def apply_settings(chain: ProfileChain, file: File | None) -> tuple[Document, tuple[str, ...]]:
-    """The document with the user's settings for this profile and the ones it extends; and what was applied."""
-    document, names = chain.document, chain.names
+def apply_settings(chain: ProfileChain, file: File | None) -> ProfileChain:
+    """The chain with the user's settings for this profile and the ones it extends, by the names they have and had."""
     if file is None:
-        return document, ()
-    settings = read(file)
+        return chain
+    document, settings = chain.document, read(file)
+    # A profile's own name comes after those it had: what stands there goes before.
+    names = [known for name in chain.names for known in (*old_names(name), name)]
     named = document.tree.get("settings")
     known = {key: to for key, to in named.items() if isinstance(to, str)} if isinstance(named, dict) else {}
     problems: list[Problem] = []
     remarks: list[str] = []
-    tables = dict.fromkeys((*shipped(), *names))
+    notices = list(chain.notices)
+    tables = dict.fromkeys((*shipped(), *RENAMED, *names))
     # A table may be for a profile of the user's own; one that is nearly a known name is a slip.
     # What is nearer to a table that is no profile's is not for us to judge.
     known_tables = (*tables, *OTHER_TABLES)
@@ -146,6 +162,8 @@ def apply_settings(chain: ProfileChain, file: File | None) -> tuple[Document, tu
         if not isinstance(table, dict):
             problems.append(settings.problem((name,), "must be a table"))
             continue
+        if name in RENAMED and table:
+            notices.append(f"{settings.place((name,))} [{name}]: {old_name_notice(name)}")
         for key, value in table.items():
             if key not in known:
                 hint = suggest(key, known) or f" (known: {', '.join(known) or 'none'})"
@@ -160,4 +178,4 @@ def apply_settings(chain: ProfileChain, file: File | None) -> tuple[Document, tu
                 remarks.append(f"setting {key} = {value!r} ({settings.place((name, key))}) sets {where}")
     if problems:
         raise ConfigError(problems)
-    return document, tuple(remarks)
+    return chain._replace(document=document, remarks=tuple(remarks), notices=tuple(notices))

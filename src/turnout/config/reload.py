@@ -58,8 +58,6 @@ class Candidate(NamedTuple):
     """What the files say, read once and not yet judged."""
 
     chain: ProfileChain
-    document: Document
-    remarks: tuple[str, ...]
     cases: list[Case]
     digest: str
 
@@ -148,17 +146,16 @@ class LiveRouter:
             return error
 
     def _read(self) -> Candidate:
-        chain = read_chain(self._profile)
-        document, remarks = apply_settings(chain, settings_file(self._config))
+        chain = apply_settings(read_chain(self._profile), settings_file(self._config))
         cases = read_cases(chain.cases) if chain.cases is not None else []
-        models = digest_models(document.tree, chain.beside)
-        return Candidate(chain, document, remarks, cases, _digest(document, cases) + models)
+        models = digest_models(chain.document.tree, chain.beside)
+        return Candidate(chain, cases, _digest(chain.document, cases) + models)
 
     def _note(self, candidate: Candidate, before: tuple[Stamp, ...]) -> None:
         """Remember what is served, and whether a look at its files will tell if that has changed."""
         self._digest = candidate.digest
         self.problems = ()
-        told = followed(candidate.document.tree, candidate.chain.beside)
+        told = followed(candidate.chain.document.tree, candidate.chain.beside)
         self._files = (*candidate.chain.files, *((candidate.chain.cases,) if candidate.chain.cases else ()), *told)
         self._stamps = self._look()
         newest = max(changed for _, changed, _, _ in self._stamps)
@@ -188,10 +185,10 @@ def _digest(document: Document, cases: list[Case]) -> str:
 
 def _admit(candidate: Candidate, models: Asks | None, embedder: Embeds | None) -> tuple[Router, int]:
     """The candidate's router and how many cases it had to keep; a ConfigError if it has a mistake or misses a case."""
-    document, beside = candidate.document, candidate.chain.beside
-    router = Router(build(document, candidate.remarks, models, embedder, beside))
+    chain = candidate.chain
+    router = Router(build(chain.document, chain.remarks, models, embedder, chain.beside, chain.notices))
     must = [case for case in candidate.cases if case.must]
-    name = candidate.chain.cases.name if candidate.chain.cases is not None else ""
+    name = chain.cases.name if chain.cases is not None else ""
     problems = [Problem(f"{name} {case.id}", miss) for case in must for miss in _misses(router, case)]
     if problems:
         raise ConfigError(problems)

@@ -46,6 +46,7 @@ def build(
     models: Asks | None = None,
     embedder: Embeds | None = None,
     beside: File | None = None,
+    notices: tuple[str, ...] = (),
 ) -> Profile:
     """The profile, or a ConfigError with every mistake in it.
 
@@ -53,7 +54,7 @@ def build(
     profile start from the folder `beside`.
     """
     with _one_at_a_time:
-        return _build(document, remarks, models, embedder, beside)
+        return replace(_build(document, remarks, models, embedder, beside), notices=notices)
 
 
 def _build(

@@ -114,6 +114,8 @@ class Profile(Struct, frozen=True, eq=False):
     """Names that declare nothing, such as `auto`, case-folded."""
     remarks: tuple[str, ...] = ()
     """What the loader noticed that is no mistake: kinds not installed, settings applied."""
+    notices: tuple[str, ...] = ()
+    """What whoever named the profile, or wrote its files, should change: names it no longer has."""
     resolved: Mapping[str, Any] = {}
     """The whole profile as plain data, after `extends` and settings."""
     patterns: tuple[PatternSource, ...] = ()

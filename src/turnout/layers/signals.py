@@ -80,6 +80,7 @@ class Signals(Layer):
         self.unit_marks = self._marks("units")
         self.question_marks = self._marks("questions")
         self.neutral = frozenset(index for index, signal in enumerate(config.signals) if signal.neutral)
+        self.silent_confidence = config.no_signal_confidence
         # A length is told to people in the finest unit that is shown; still finer differences make no other verdict.
         told = [scale for index, (of, scale) in self.measured.items() if of == "units" and self._shows_number(index)]
         self.grain: int = min(told, default=UNITS_PER_TOKEN)
@@ -188,7 +189,6 @@ class BandSignals(Signals):
     def __init__(self, config: SignalsConfig, supplies: Supplies, bands: Bands) -> None:
         super().__init__(config, supplies)
         self.bands = bands
-        self.silent_confidence = config.no_signal_confidence
         index = {signal.id: i for i, signal in enumerate(config.signals)}
         self.overrides = [_Override(override, index) for override in config.overrides]
 
@@ -271,7 +271,8 @@ class RankSignals(Signals):
 
     def judge(self, hits: Hits, standing: Standing) -> Verdict:
         ranking = self.ranking
-        on = {self.signals[index].id for index, _ in self.stood(hits, standing)[1]}
+        rungs = self.stood(hits, standing)[1]
+        on = {self.signals[index].id for index, _ in rungs}
         scores = self.score(on, ranking.routes)
         # Python's sort is stable, so a tie goes to the route listed first.
         ranked = sorted(scores, key=scores.__getitem__, reverse=True)
@@ -284,6 +285,8 @@ class RankSignals(Signals):
         for floor in ranking.floors:
             if floor.route == ranked[0] and on.issuperset(floor.when):
                 confidence = max(confidence, floor.confidence)
+        if self.silent_confidence is not None and all(index in self.neutral for index, _ in rungs):
+            confidence = min(confidence, self.silent_confidence)
         # A signal adds what its route's score would be lower without it; more digits would only make the log longer.
         winner = {ranked[0]: ranking.routes[ranked[0]]}
         others = {signal: self.score(on - {signal}, winner)[ranked[0]] for signal in sorted(on)}

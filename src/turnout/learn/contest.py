@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from turnout.config.cases import Case, read_cases
-from turnout.config.champion import champion_digest, find_model
+from turnout.config.champion import champion_digest, find_model, layers_with_models
 from turnout.config.check import layer_id
 from turnout.config.load import apply_settings, read_chain
+from turnout.config.name import warn_of
 from turnout.config.resolve import build
 from turnout.config.settings import settings_file
 from turnout.core.embed import Embeds
@@ -118,17 +119,17 @@ def build_with(
 
     `instead` is for a layer whose own table names its model: no promotion reaches that one.
     """
-    chain = read_chain(profile)
-    document, remarks = apply_settings(chain, settings_file(config))
+    chain = apply_settings(read_chain(profile), settings_file(config))
+    warn_of(chain.notices, stacklevel=2)
     if folder is not None:
-        for entry in document.tree["layers"]:
+        for entry in chain.document.tree["layers"]:
             if layer_id(entry) != layer:
                 continue
             if not instead and ("model" in entry or "artefact" in entry):
                 said = "no promotion reaches it: take `model` and `artefact` out of its table"
                 raise LearnError(f"the profile {profile} names the model of its layer {layer!r} itself, so {said}")
             entry["model"] = str(folder.absolute())
-    return build(document, remarks, embedder=embedder, beside=chain.beside)
+    return build(chain.document, chain.remarks, embedder=embedder, beside=chain.beside, notices=chain.notices)
 
 
 class ServingLayer(NamedTuple):
@@ -179,5 +180,10 @@ def find_layer(
 def find_trained(
     profile: str, entries: Iterable[Mapping[str, Any]], name: str | None = None
 ) -> tuple[str, Mapping[str, Any]]:
-    """The layer that serves a model of the registry."""
-    return find_layer(profile, entries, TRAINED, name, ": nothing in it is trained")
+    """The layer that serves a model of the registry: of several the only one with models of the user's own, else the
+    first."""
+    trained = {layer_id(entry): entry for entry in entries if entry.get("kind") in TRAINED}
+    if name is None and len(trained) > 1:
+        own = [layer for layer in trained if layer in layers_with_models(profile)]
+        name = own[0] if len(own) == 1 else next(iter(trained))
+    return find_layer(profile, trained.values(), TRAINED, name, ": nothing in it is trained")

@@ -18,6 +18,7 @@ from typing import Any, Literal, get_args
 
 from msgspec import Struct
 
+from turnout.config.name import current_name
 from turnout.core.errors import BadExamples, suggest
 from turnout.core.profile import Profile
 from turnout.core.query import MAX_CHARACTERS
@@ -185,7 +186,7 @@ def read_for(profile: Profile, files: Sequence[str], *, seeds: bool = True) -> E
     the same routes."""
     own = read_examples(files, routes=profile.routes, profile=profile.name) if files else Examples()
     for name in (profile.name, profile.resolved.get("extends")) if seeds else ():
-        found = read_seeds(name) if isinstance(name, str) else Examples()
+        found = read_seeds(current_name(name)) if isinstance(name, str) else Examples()
         if found.rows and {*found.labels} <= {*profile.routes, OUT_OF_SCOPE}:
             return gather(found, own)
     return own
@@ -232,7 +233,7 @@ class _Collector:
             if name not in row:
                 near = suggest(name, row) or f" (it has: {', '.join(map(str, list(row)[:8])) or 'none'})"
                 raise BadRow(f"no field {name!r}{near}")
-        if self.profile is not None and row.get("profile") not in (None, "", self.profile):
+        if self.profile is not None and current_name(row.get("profile") or self.profile) != self.profile:
             self.skipped["of another profile"] += 1
             return
         label, human, teacher = (row.get(name) or None for name in ("label", "human", "teacher"))

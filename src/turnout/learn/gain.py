@@ -396,7 +396,7 @@ class GainTraining(NamedTuple):
 
 def find_gain_layer(profile: Profile, name: str | None = None) -> tuple[str, GainConfig]:
     """The id and the configuration of the layer a profile has for gains."""
-    hint = ": outcomes train such a layer, as tiers-learned has"
+    hint = ": outcomes train such a layer, as tiers has"
     layer, entry = find_layer(profile.name, profile.resolved["layers"], (GAIN,), name, hint)
     return layer, msgspec.convert(own_keys(entry), GainConfig)
 

@@ -6,7 +6,8 @@ import os
 from collections.abc import Callable
 from pathlib import Path as File
 
-from turnout.config.load import load_profile, read_chain, shipped
+from turnout.config.load import is_shipped, load_profile, read_chain
+from turnout.config.name import current_name
 from turnout.core.errors import LearnError
 from turnout.core.profile import Profile
 
@@ -15,7 +16,7 @@ def check_out(out: File, base: str) -> None:
     """Whether a profile that extends another may be written there; refused before anything is measured."""
     if out.suffix != ".toml":
         raise LearnError(f"--out {out}: a profile is a .toml file")
-    if out.stem in shipped():
+    if is_shipped(out.stem):
         raise LearnError(f"--out {out}: {out.stem!r} is the name of a shipped profile, choose another")
     if out.resolve() in [file.resolve() for file in read_chain(base).files]:
         raise LearnError(f"--out {out}: the profile it would extend is that file, choose another")
@@ -26,7 +27,7 @@ def check_out(out: File, base: str) -> None:
 def write_heir(out: File, base: str, compose: Callable[[str], str], check: Callable[[Profile], object]) -> None:
     """Write what `compose` makes of the name to extend; `check` sees it loaded, and may refuse it."""
     check_out(out, base)
-    beside = base if base in shipped() else os.path.relpath(base, out.parent)
+    beside = current_name(base) if is_shipped(base) else os.path.relpath(base, out.parent)
     part = out.with_name(f".{out.stem}.part.toml")
     try:
         part.write_text(compose(beside), encoding="utf-8", newline="\n")

@@ -10,6 +10,7 @@ import contextlib
 import functools
 import itertools
 import signal
+import warnings
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -21,6 +22,7 @@ import msgspec
 from msgspec import Struct, field
 
 from turnout.config.load import load_profile
+from turnout.config.name import OldNameWarning
 from turnout.core.errors import QueryError, TurnoutError, suggest
 from turnout.core.query import Query
 from turnout.core.router import Router
@@ -196,8 +198,10 @@ def decide_chunk(job: BatchJob, chunk: LineChunk) -> DecidedRows:
 
 @functools.cache
 def router_of(profile: str, config: str | None) -> Router:
-    """Without a word on models that cannot run: the process that began the work has said it."""
-    return Router(load_profile(profile, config=config, embedder=find_embedder()))
+    """Without a word on models that cannot run and on old names: the process that began the work has said it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OldNameWarning)
+        return Router(load_profile(profile, config=config, embedder=find_embedder()))
 
 
 _row = msgspec.json.Decoder(dict[str, msgspec.Raw])

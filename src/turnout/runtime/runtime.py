@@ -10,13 +10,14 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Literal
 
 from msgspec import Struct
 
 from turnout.config.champion import idle_models
 from turnout.config.load import shipped
+from turnout.config.name import DEFAULT_PROFILE, RENAMED, current_name, old_name_notice
 from turnout.config.reload import LiveRouter, stamp
 from turnout.config.settings import settings_file
 from turnout.core.contain import readable
@@ -55,7 +56,7 @@ class Reload(Struct, frozen=True, omit_defaults=True):
 
 
 class Runtime:
-    """What one process has. `profile` is the default one; None chooses by what is configured."""
+    """What one process has. `profile` is the default one."""
 
     def __init__(
         self,
@@ -67,12 +68,14 @@ class Runtime:
     ) -> None:
         self.store = store
         self.config = config
-        self._chosen = profile
+        self._said: set[str] = set()
+        """Old names that the log has heard of."""
         self._offered = profiles
         slots = load_slots(config)
         learn(slots)
         self.models = Models(slots, Client(slots.egress))
-        self.profile = self._default(self.models)
+        self.profile = self.name_of(profile or DEFAULT_PROFILE)
+        """The default profile."""
         self._idle: dict[str, list[str]] = {}
         """What was last said of each profile's trained models that cannot run."""
         self._live = {self.profile: self._load(self.profile, self.models)}
@@ -87,9 +90,17 @@ class Runtime:
         self.on_reload: list[Callable[[], None]] = []
         """Called when everything was replaced."""
 
-    def _default(self, models: Models) -> str:
-        """With a model to ask in doubt where there is one."""
-        return self._chosen or ("tiers" if models.slots.classifier is not None else "tiers-local")
+    def name_of(self, profile: str) -> str:
+        """What a profile is called now; of a name it had before the log hears once."""
+        if profile in RENAMED:
+            self._tell([old_name_notice(profile)])
+        return current_name(profile)
+
+    def _tell(self, notices: Iterable[str]) -> None:
+        for said in notices:
+            if said not in self._said:
+                self._said.add(said)
+                log.warning("%s", said)
 
     def _load(self, name: str, models: Models) -> LiveRouter:
         embedder = choose_embedder(models.slots, models.client)
@@ -98,6 +109,7 @@ class Runtime:
         if idle and idle != self._idle.get(name):
             log.warning("%s", "; ".join(idle))
         self._idle[name] = idle
+        self._tell(live.router.profile.notices)
         return live
 
     @property
@@ -169,7 +181,7 @@ class Runtime:
             except EmbedderError as error:
                 return Reload("kept", problems=[readable(str(error))])
             self._allow(models.slots)
-            self.models, self.profile = models, self._default(models)
+            self.models = models
             self._live, self._routers = live, _routers(live)
             for told in self.on_reload:
                 told()
@@ -186,8 +198,7 @@ class Runtime:
                 _check_keys(self.models.slots, slots)
                 await asyncio.to_thread(learn, slots)
                 models = self.models.filled_with(slots)
-                names = {*self._live, self._default(models)}
-                live = {name: await asyncio.to_thread(self._load, name, models) for name in names}
+                live = {name: await asyncio.to_thread(self._load, name, models) for name in self._live}
             except ConfigError:
                 if before == stamp(settings_file(self.config)):
                     raise

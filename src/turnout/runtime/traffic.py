@@ -8,7 +8,8 @@ from typing import Literal
 
 import msgspec
 
-from turnout.config.champion import is_name, shelves
+from turnout.config.champion import layers_with_models
+from turnout.config.name import current_name
 from turnout.core.errors import ConfigError
 from turnout.learn.registry import ChampionChange, read_history
 from turnout.store import Records, Stats, TimeSpan
@@ -57,11 +58,9 @@ def backlog_of(store: StoreReader) -> Backlog:
 def changes_of(found: Stats) -> list[ChampionChange]:
     """Promotions and rollbacks of the students of these profiles, oldest first."""
     changes: list[ChampionChange] = []
-    for profile in found.profiles:
-        shelf = shelves() / profile
-        if is_name(profile) and shelf.is_dir():
-            for layer in sorted(folder.name for folder in shelf.iterdir() if is_name(folder.name)):
-                # A champion that cannot be read is no reason to show no statistics.
-                with contextlib.suppress(ConfigError):
-                    changes += read_history(profile, layer)
+    for profile in dict.fromkeys(map(current_name, found.profiles)):
+        for layer in layers_with_models(profile):
+            # A champion that cannot be read is no reason to show no statistics.
+            with contextlib.suppress(ConfigError):
+                changes += read_history(profile, layer)
     return sorted(changes, key=lambda change: change.at)

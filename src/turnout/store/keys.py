@@ -12,7 +12,7 @@ from turnout.core.errors import StoreError
 
 from . import sql
 from .backend import Backend, Record, Value
-from .stats import ALWAYS, TimeSpan
+from .stats import ALWAYS, TimeSpan, names_of
 
 
 class Key(Struct, frozen=True):
@@ -113,7 +113,7 @@ class Keys:
     ) -> list[KeyUse]:
         """Who asked how often, for how much; the most expensive first. For the operator: it tells of every tenant."""
         self._settle(1.0)
-        only: dict[str, Value] = {"profile": profile, "tenant": tenant, "key_id": key}
+        only: dict[str, Value] = {**names_of(profile), "tenant": tenant, "key_id": key}
         named = {one.id: one.name for one in self.all()}
         rows = self._backend.read(sql.KEY_USE, {**span.values(), **only})
         found = [KeyUse(row[0], named.get(row[0], ""), *row[1:]) for row in rows]

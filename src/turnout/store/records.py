@@ -24,7 +24,7 @@ from . import sql
 from .backend import Backend, Record, Value
 from .redact import SNIPPET_CHARACTERS, name, writable
 from .row import BreachRow, Outcome, OutcomeRow
-from .stats import ALWAYS, Stats, TimeSpan, gather
+from .stats import ALWAYS, Stats, TimeSpan, gather, names_of
 
 # RC-06: what a classifier is told of a session.
 INTENTS = 6
@@ -166,6 +166,8 @@ class Records:
     def _read(self, statement: str, **values: Value) -> list[Record]:
         # A caller reads its own writes; a database that does not answer in time is read as it is.
         self._settle(1.0)
+        if "profile" in values:
+            values |= names_of(values["profile"])
         safe = {key: writable(value) if isinstance(value, str) else value for key, value in values.items()}
         return self._backend.read(statement, safe | {"tenant": self.tenant})
 

@@ -2,7 +2,8 @@
 
 Values are parameters, always; nothing here or elsewhere puts a statement together from pieces. Every read of a tenant's
 says `tenant = :tenant`: a test reads this file and holds it to that. The operator's own are in sections of their own.
-`cast(:x as text) is null` is how both databases take a filter that is not set.
+`cast(:x as text) is null` is how both databases take a filter that is not set. A profile is found by the names it had
+before, too.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ where tenant = :tenant
   and id > :above
   and created_ms >= :since_ms
   and created_ms < :until_ms
-  and (cast(:profile as text) is null or profile = :profile)
+  and (cast(:profile as text) is null or profile in (:profile, :profile_was, :profile_was_too))
   and (cast(:decided_by as text) is null or decided_by = :decided_by)
   and (cast(:session as text) is null or session = :session)
   and (cast(:key_id as text) is null or key_id = :key_id)
@@ -104,7 +105,7 @@ where tenant = :tenant
   and id > :above
   and created_ms >= :since_ms
   and created_ms < :until_ms
-  and (cast(:profile as text) is null or profile = :profile)
+  and (cast(:profile as text) is null or profile in (:profile, :profile_was, :profile_was_too))
   and (cast(:decided_by as text) is null or decided_by = :decided_by)
   and (cast(:session as text) is null or session = :session)
   and (cast(:key_id as text) is null or key_id = :key_id)
@@ -159,7 +160,7 @@ from breaches
 where tenant = :tenant
   and created_ms >= :since_ms
   and created_ms < :until_ms
-  and (cast(:profile as text) is null or profile = :profile)
+  and (cast(:profile as text) is null or profile in (:profile, :profile_was, :profile_was_too))
   and (cast(:rule as text) is null or rule = :rule)
 order by created_ms desc, decision_id desc, rule, fact
 limit :most
@@ -171,7 +172,7 @@ from breaches
 where tenant = :tenant
   and created_ms >= :since_ms
   and created_ms < :until_ms
-  and (cast(:profile as text) is null or profile = :profile)
+  and (cast(:profile as text) is null or profile in (:profile, :profile_was, :profile_was_too))
 group by profile, rule, phase
 order by profile, rule, phase
 """
@@ -184,7 +185,7 @@ where d.tenant = :tenant
   and d.parent_id is null
   and d.created_ms >= :since_ms
   and d.created_ms < :until_ms
-  and (cast(:profile as text) is null or d.profile = :profile)
+  and (cast(:profile as text) is null or d.profile in (:profile, :profile_was, :profile_was_too))
 group by d.profile, d.profile_hash
 order by d.profile, d.profile_hash
 """
@@ -231,7 +232,7 @@ where tenant = :tenant
   and parent_id is null
   and created_ms >= :since_ms
   and created_ms < :until_ms
-  and (cast(:profile as text) is null or profile = :profile)
+  and (cast(:profile as text) is null or profile in (:profile, :profile_was, :profile_was_too))
   and (cast(:key_id as text) is null or key_id = :key_id)
 group by (created_ms + :shift_ms) / :bucket_ms, profile, decided_by, outcome, route
 order by 1, 2, 3, 4, 5
@@ -245,7 +246,7 @@ where tenant = :tenant
   and parent_id is null
   and created_ms >= :since_ms
   and created_ms < :until_ms
-  and (cast(:profile as text) is null or profile = :profile)
+  and (cast(:profile as text) is null or profile in (:profile, :profile_was, :profile_was_too))
   and (cast(:key_id as text) is null or key_id = :key_id)
 order by elapsed_us
 limit 1 offset :place
@@ -260,7 +261,7 @@ where tenant = :tenant
   and id > :above
   and created_ms >= :since_ms
   and created_ms < :until_ms
-  and (cast(:profile as text) is null or profile = :profile)
+  and (cast(:profile as text) is null or profile in (:profile, :profile_was, :profile_was_too))
   and (cast(:key_id as text) is null or key_id = :key_id)
   and (teacher is not null or outcome not like '_-')
 order by id
@@ -281,7 +282,7 @@ join decisions d on d.id = o.decision_id and d.tenant = o.tenant
 where o.tenant = :tenant
   and d.created_ms >= :since_ms
   and d.created_ms < :until_ms
-  and (cast(:profile as text) is null or d.profile = :profile)
+  and (cast(:profile as text) is null or d.profile in (:profile, :profile_was, :profile_was_too))
   and (cast(:key_id as text) is null or d.key_id = :key_id)
 group by o.slot, o.model, o.ended
 order by coalesce(o.slot, ''), coalesce(o.model, ''), o.ended
@@ -300,7 +301,7 @@ where d.tenant = :tenant
   and d.id > :above
   and d.created_ms >= :since_ms
   and d.created_ms < :until_ms
-  and (cast(:profile as text) is null or d.profile = :profile)
+  and (cast(:profile as text) is null or d.profile in (:profile, :profile_was, :profile_was_too))
 order by d.id
 limit :most
 """
@@ -565,7 +566,7 @@ left join outcomes o on o.decision_id = d.id and o.tenant = d.tenant
 where d.parent_id is null
   and d.created_ms >= :since_ms
   and d.created_ms < :until_ms
-  and (cast(:profile as text) is null or d.profile = :profile)
+  and (cast(:profile as text) is null or d.profile in (:profile, :profile_was, :profile_was_too))
   and (cast(:tenant as text) is null or d.tenant = :tenant)
   and (cast(:key_id as text) is null or d.key_id = :key_id)
 group by d.key_id, d.tenant

@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterator, Mapping
 import msgspec
 from msgspec import Struct
 
+from turnout.config.name import old_names
 from turnout.core.registry import kinds
 
 from . import sql
-from .backend import Record
+from .backend import Record, Value
 
 # The year 10000: a span without an end.
 FOREVER_MS = 253_402_300_800_000
@@ -33,6 +34,12 @@ class TimeSpan(Struct, frozen=True):
 
 
 ALWAYS = TimeSpan()
+
+
+def names_of(profile: Value) -> dict[str, Value]:
+    """A profile as a filter: by the name it has, and by those its decisions were logged under before."""
+    was, was_too, *_ = (*(old_names(profile) if isinstance(profile, str) else ()), None, None)
+    return {"profile": profile, "profile_was": was, "profile_was_too": was_too}
 
 
 class Bucket(Struct, frozen=True):

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct
 
 from turnout.apps.caller import PERIODS, Budget, Caller, Limits, Rate
+from turnout.config.name import current_name
 from turnout.core.errors import Refused
 from turnout.store import Store
 from turnout.store.keys import Key
@@ -79,7 +80,7 @@ class Auth:
             budget=await self._budget(row),
             ceiling=row.ceiling,
             may_force=row.may_force,
-            profiles=None if row.profiles is None else frozenset(row.profiles),
+            profiles=None if row.profiles is None else frozenset(map(current_name, row.profiles)),
             rate=self._rate(row),
         )
 

@@ -17,7 +17,8 @@ from turnout import __version__
 from turnout.config.champion import idle_models
 from turnout.config.document import read
 from turnout.config.learning import learn_settings
-from turnout.config.load import load_profile, shipped
+from turnout.config.load import is_shipped, load_profile, shipped
+from turnout.config.name import old_name_notice
 from turnout.config.reload import LiveRouter
 from turnout.config.settings import settings_file, store_settings
 from turnout.core.errors import ConfigError, EmbedderError, StoreError
@@ -169,6 +170,8 @@ def _profiles(config: str | None) -> Iterator[Diagnosis]:
 def _found(subject: str, profile: Profile, fine: str) -> Iterator[Diagnosis]:
     """A profile that can be built; and the trained models that should serve it and cannot run."""
     yield Diagnosis("ok", subject, "\n".join([fine, *profile.remarks]))
+    for said in profile.notices:
+        yield Diagnosis("note", subject, said)
     for said in idle_models(profile):
         advice = f"do what it says, or turnout student rollback -p {profile.name}"
         yield Diagnosis("broken", "student", said, advice)
@@ -182,6 +185,9 @@ def _own_profiles(config: str | None) -> Iterator[Diagnosis]:
     settings = server_settings(config)
     for name in dict.fromkeys((*((settings.profile,) if settings.profile else ()), *settings.profiles)):
         if name in shipped():
+            continue
+        if is_shipped(name):
+            yield Diagnosis("note", "server", f"[server] says {name}", old_name_notice(name))
             continue
         subject = os.path.basename(name)[:SUBJECT_CHARACTERS]  # a whole path would leave no room for what is said of it
         try:

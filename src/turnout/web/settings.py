@@ -26,7 +26,7 @@ class ServerSettings(Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     origins: tuple[str, ...] = ()
     """Web pages that may call it, as `https://example.org`."""
     profile: str | None = None
-    """The profile `auto` uses; by default `tiers` where a classifier is configured, else `tiers-local`."""
+    """The profile `auto` uses; by default `tiers`."""
     profiles: tuple[str, ...] = ()
     """Profiles `/v1/route` serves beside the ones that ship."""
     body_bytes: Count = 32 * 1024 * 1024

@@ -10,6 +10,7 @@ from typing import Annotated
 from cyclopts import Parameter
 from rich.text import Text
 
+from turnout.config.name import DEFAULT_PROFILE
 from turnout.core.errors import QueryError
 from turnout.explain.explanation import spell
 from turnout.runtime.load import load_profile
@@ -18,7 +19,7 @@ from turnout.text.count import counted
 
 from ..draw.screen import console, visible
 from ..draw.shape import bar, columns, style_of
-from ..option import DEFAULT_PROFILE, STDIN, ConfigOption, FieldOption, ProfileOption, WorkersOption
+from ..option import STDIN, ConfigOption, FieldOption, ProfileOption, WorkersOption
 from ..stream import reading, watched, workers_for, writing
 
 

@@ -12,6 +12,7 @@ from cyclopts import Parameter
 from rich.table import Table
 from rich.text import Text
 
+from turnout.config.name import DEFAULT_PROFILE
 from turnout.core.errors import QueryError
 from turnout.runtime.load import open_embedder
 from turnout.text.count import counted
@@ -19,7 +20,7 @@ from turnout.text.count import counted
 from ..draw.screen import Glyphs, console, visible, write_json
 from ..draw.shape import Screen, bar, columns
 from ..labelled import NOT_WRITTEN, HeirOption, ModelOption, check_files, needing_learn, read_share, told
-from ..option import DEFAULT_PROFILE, ConfigOption, JsonOption, ProfileOption, hint
+from ..option import ConfigOption, JsonOption, ProfileOption, hint
 from ..stream import progressing
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from turnout.config.cases import Case, Result, codes_of, read_cases, run_cases
 from turnout.config.load import find, read_chain
+from turnout.config.name import DEFAULT_PROFILE
 from turnout.core.errors import ConfigError, QueryError, UnknownProfile
 from turnout.core.profile import Profile
 from turnout.core.router import Router
@@ -21,7 +22,7 @@ from turnout.text.count import counted
 
 from ..draw.screen import console, visible
 from ..draw.shape import Screen, columns
-from ..option import DEFAULT_PROFILE, ConfigOption, ProfileArgument
+from ..option import ConfigOption, ProfileArgument
 
 
 def check(

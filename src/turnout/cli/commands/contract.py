@@ -14,7 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 from turnout.config.cases import read_cases
-from turnout.config.load import read_chain, shipped
+from turnout.config.load import is_shipped, read_chain
+from turnout.config.name import DEFAULT_PROFILE, current_name
 from turnout.core.errors import NoLogYet, QueryError
 from turnout.core.query import Query
 from turnout.core.router import Router
@@ -30,7 +31,6 @@ from ..app import examples_of, show_paragraphs
 from ..draw.screen import Glyphs, clock, console, quoted, visible, write_json
 from ..draw.shape import columns
 from ..option import (
-    DEFAULT_PROFILE,
     FieldOption,
     JsonOption,
     ProfileOption,
@@ -124,7 +124,7 @@ def _seen(one: RuleReport) -> str:
     if not one.phases:
         return "checked when the profile is loaded"
     # A profile of one's own is loaded by its file, which the log does not know.
-    profile = one.profile if one.profile in shipped() else "PROFILE"
+    profile = current_name(one.profile) if is_shipped(one.profile) else "PROFILE"
     return f"{hint('contract', 'flips', '-p', profile)} measures it"
 
 

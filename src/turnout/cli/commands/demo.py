@@ -15,10 +15,9 @@ QUESTIONS = {
     "claims": "Did Matthew copy Mark?",
     "sources": "If it rains tomorrow, which lights are on, and what changed today?",
     "study": "Explain what complexity means in the definition on the far right",
-    "study-local": "What is happening here?",
+    "study-seed": "What is happening here?",
     "tiers": "First prove the theorem step by step, then explain it",
-    "tiers-local": "Write a function that returns JSON and a test for it",
-    "tiers-substring": "How can I improve my algorithm?",
+    "tiers-seed": "How can I improve my algorithm?",
 }
 ANY = "What is the difference between entropy and information, in short?"
 

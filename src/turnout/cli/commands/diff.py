@@ -7,6 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from turnout.config.name import DEFAULT_PROFILE
 from turnout.core.errors import QueryError
 from turnout.runtime.diff import Diff, DiffJob, compare_chunk, logged_lines, policy_changes
 from turnout.runtime.load import load_profile
@@ -17,7 +18,6 @@ from turnout.text.count import counted
 from ..draw.compare import draw_diff
 from ..draw.screen import console, visible, write_json
 from ..option import (
-    DEFAULT_PROFILE,
     FieldOption,
     JsonOption,
     ProfileOption,

@@ -9,6 +9,7 @@ from cyclopts import Parameter
 from rich.table import Table
 from rich.text import Text
 
+from turnout.config.name import DEFAULT_PROFILE
 from turnout.core.errors import QueryError
 from turnout.runtime.load import open_embedder
 from turnout.text.count import counted
@@ -16,7 +17,7 @@ from turnout.text.count import counted
 from ..draw.screen import Glyphs, console, visible, write_json
 from ..draw.shape import Screen, columns
 from ..labelled import check_files, needing_learn
-from ..option import DEFAULT_PROFILE, ConfigOption, JsonOption, ProfileOption
+from ..option import ConfigOption, JsonOption, ProfileOption
 from ..stream import progressing, writing
 
 if TYPE_CHECKING:

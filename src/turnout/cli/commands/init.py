@@ -11,7 +11,7 @@ from typing import Annotated
 from cyclopts import Parameter
 from rich.text import Text
 
-from turnout.config.load import shipped
+from turnout.config.load import is_shipped
 from turnout.config.propose import RouteExample
 from turnout.config.starter import DEMONSTRATION, MissedExample, Starter, make_starter
 from turnout.core.errors import QueryError
@@ -47,7 +47,7 @@ def init(
 ) -> int:
     if not _name(name):
         raise QueryError(f"{name!r} is no name: letters, digits, '_' and '-', a letter or digit first")
-    if name in shipped():
+    if is_shipped(name):
         raise QueryError(f"{name!r} is the name of a shipped profile: choose another, or extend it in a file of yours")
     examples = list(dict.fromkeys([*_given(route or ()), *_read(source)]))
     if not examples and source is not None:

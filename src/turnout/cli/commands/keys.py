@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 import msgspec
 from cyclopts import App, Parameter, validators
 
+from turnout.config.name import DEFAULT_PROFILE
 from turnout.core.errors import NoLogYet, TurnoutError, suggest
 from turnout.runtime.log import reading_log, writing_log
 from turnout.store.keys import Key
@@ -20,7 +21,7 @@ from turnout.text.count import counted
 from ..app import examples_of
 from ..draw.screen import console, dollars, visible, write_json
 from ..draw.shape import headed
-from ..option import DEFAULT_PROFILE, JsonOption, StoreOptions
+from ..option import JsonOption, StoreOptions
 
 if TYPE_CHECKING:
     from turnout.store.keys import Keys

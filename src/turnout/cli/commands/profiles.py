@@ -6,13 +6,14 @@ from cyclopts import App
 from rich.text import Text
 
 from turnout.config.load import find, read_chain, shipped
+from turnout.config.name import DEFAULT_PROFILE
 from turnout.runtime.load import load_profile
 
 from ..app import examples_of
 from ..draw.profile_page import page
 from ..draw.screen import console, write_json
 from ..draw.shape import headed
-from ..option import DEFAULT_PROFILE, ConfigOption, JsonOption, ProfileArgument
+from ..option import ConfigOption, JsonOption, ProfileArgument
 
 app = App(name="profiles", help_epilogue=examples_of("profiles"))
 

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from turnout.config.champion import SHIPPED, champion_digest, shipped_model
 from turnout.config.load import read_chain
+from turnout.config.name import DEFAULT_PROFILE, warn_of
 from turnout.core.errors import QueryError
 from turnout.learn import registry
 from turnout.learn.contest import find_trained
@@ -24,7 +25,6 @@ from ..draw.screen import clock, console, quoted, visible, write_json
 from ..draw.shape import columns
 from ..labelled import AcceptOption, LayerOption, as_typed, needing_learn
 from ..option import (
-    DEFAULT_PROFILE,
     ConfigOption,
     JsonOption,
     ProfileOption,
@@ -274,7 +274,9 @@ def rollback(
     One step back each time, down to the one that came with Turnout. --history lists who served when, and why.
     """
     # Its names are read without building the profile, which a broken champion may prevent.
-    tree = read_chain(which.profile).document.tree
+    chain = read_chain(which.profile)
+    warn_of(chain.notices, stacklevel=1)
+    tree = chain.document.tree
     name = str(tree.get("name", ""))
     layer = find_trained(name, [one for one in tree.get("layers", ()) if isinstance(one, dict)], which.layer)[0]
     change = None if history else registry.rollback(name, layer, who=user_name(), why=why)

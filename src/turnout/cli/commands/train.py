@@ -14,6 +14,7 @@ from rich.text import Text
 
 from turnout.config.learning import learn_settings
 from turnout.config.load import load_profile
+from turnout.config.name import DEFAULT_PROFILE
 from turnout.core.errors import QueryError
 from turnout.core.profile import Profile
 from turnout.runtime.load import EmbedderChoice, choose_embedder
@@ -25,7 +26,6 @@ from ..draw.screen import console, visible, write_json
 from ..draw.shape import Screen, columns
 from ..labelled import AcceptOption, LayerOption, needing_learn, read_share
 from ..option import (
-    DEFAULT_PROFILE,
     STDIN,
     JsonOption,
     ProfileOption,

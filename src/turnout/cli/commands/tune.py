@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from turnout.config.load import load_profile
+from turnout.config.name import DEFAULT_PROFILE
 from turnout.text.count import counted
 
 from ..draw.screen import console, visible, write_json
 from ..draw.shape import columns
 from ..labelled import NOT_WRITTEN, HeirOption, check_files, needing_learn
-from ..option import DEFAULT_PROFILE, ConfigOption, JsonOption, ProfileOption, hint
+from ..option import ConfigOption, JsonOption, ProfileOption, hint
 from ..stream import progressing
 
 if TYPE_CHECKING:
