@@ -4,7 +4,6 @@
 """
 
 import asyncio
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
@@ -159,12 +158,7 @@ def limited(folder: Path, models: Obedient, max_shift: int | None = 1) -> Router
     """The shipped tiers, whose model may move a question only so far."""
     limit = "" if max_shift is None else f"max_shift = {max_shift}\n"
     file = folder / f"limited-{max_shift}.toml"
-    from turnout.config.load import shipped_file
-
-    text = shipped_file("tiers").read_text(encoding="utf-8")
-    text = text.replace('kind = "llm.v1"\n', f'kind = "llm.v1"\n{limit}', 1)
-    text = re.sub(r"(?m)^cases = .*\n", "", text)
-    file.write_text(text, encoding="utf-8")
+    file.write_text(f'extends = "tiers"\nname = "limited"\n[[layers]]\nid = "llm"\n{limit}', encoding="utf-8")
     return load(file, config="", models=models)
 
 

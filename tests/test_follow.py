@@ -134,7 +134,7 @@ def follow_route(profile: str, text: str) -> Followed:
 def follow_show(folder: Path) -> Followed:
     database = str(folder / "turnout.db")
     with open_store(database, config="") as store:
-        store.record(turnout.load("tiers", config="").route_sync("Write a function and a test for it"))
+        store.record(turnout.load("tiers-seed", config="").route_sync("Write a function and a test for it"))
 
     def show() -> None:
         with contextlib.redirect_stdout(io.TextIOWrapper(io.BytesIO(), encoding="utf-8")):
@@ -155,7 +155,7 @@ class Way(NamedTuple):
 
 WAYS = [
     Way("chat", follow_chat, 48, 265),
-    Way("signals", lambda _: follow_route("tiers", "Write a function that returns JSON"), 7, 8),
+    Way("signals", lambda _: follow_route("tiers-seed", "Write a function that returns JSON"), 7, 8),
     Way("student", lambda _: follow_route("assist", "How do I train a model on my own data?"), 10, 15),
     Way("show", follow_show, 15, 160),
 ]

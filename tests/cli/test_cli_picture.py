@@ -23,7 +23,7 @@ from turnout.core.verdict import Fault, How, Who
 from turnout.explain.explanation import HOW, WHO, explain, spell
 
 ROUTERS = {name: turnout.load(name, config="") for name in shipped()}
-TIERS, STUDY = ROUTERS["tiers"], ROUTERS["study"]
+TIERS, STUDY = ROUTERS["tiers-seed"], ROUTERS["study-seed"]
 
 
 def drawn(decision: Decision, width: int = 80, glyphs: Glyphs = Glyphs(), *, color: bool = False) -> str:  # noqa: B008
@@ -42,7 +42,7 @@ def replaced(decision: Decision, **fields: object) -> Decision:
 HELD = TIERS.route_sync("Write a function to sort an array")
 CLAMPED = TIERS.route_sync(Query("Prove the theorem step by step", ceiling="MEDIUM"))
 RANKED = STUDY.route_sync("Explain what complexity means in the definition on the far right")
-BLANK = TIERS.route_sync("  ")
+BLANK = ROUTERS["tiers"].route_sync("  ")
 FAILED = replaced(
     HELD,
     steps=(
@@ -77,7 +77,7 @@ CASES = [
         "held",
         HELD,
         (
-            f"tiers · {TIERS.profile.hash} ─",
+            f"tiers-seed · {TIERS.profile.hash} ─",
             "“Write a function to sort an array”",
             "MEDIUM   score 0.50 · by fallback",
             "F the fallback · l every verdict was below its gate",

@@ -206,7 +206,7 @@ def test_what_cannot_be_done_is_said(run: Run, home: Home, argv: tuple[str, ...]
 
 @pytest.mark.parametrize("command", ["promote", "rollback", "shadow", "drift"])
 def test_a_profile_without_a_trained_layer(run: Run, command: str) -> None:
-    found = run("student", command, "-p", "tiers")
+    found = run("student", command, "-p", "tiers-seed")
     assert found.code == 2
     assert "trained" in found.err
 

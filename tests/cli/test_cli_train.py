@@ -349,7 +349,7 @@ REFUSED = [
     Refused("a wrong label", ("wrong.jsonl",), "wrong.jsonl:1: 'BILING' is no route, did you mean 'BILLING'?"),
     Refused("too few", ("few.jsonl",), "2 labelled questions"),
     Refused("another layer", ("labels.jsonl", "--layer", "studnt"), "did you mean 'student'?"),
-    Refused("a profile without one", ("labels.jsonl", "-p", "tiers"), "has no student.v1 layer to train"),
+    Refused("a profile without one", ("labels.jsonl", "-p", "tiers-seed"), "has no student.v1 layer to train"),
     Refused(
         "promoting what is elsewhere", ("labels.jsonl", "--promote", "--out", "x"), "--promote is for a student on"
     ),

@@ -25,7 +25,9 @@ def write(name: str, rows: list[tuple[str, str]]) -> None:
 
 
 def test_a_better_profile_is_written_and_passes_check(run: Run) -> None:
-    ran = run("tune", "good.jsonl", "-p", "tiers", "--out", "mine.toml")
+    held = "fallback = { held = 0.5 }"
+    Path("base.toml").write_text(f'extends = "tiers"\nname = "base"\n{held}\n')
+    ran = run("tune", "good.jsonl", "-p", "base.toml", "--out", "mine.toml")
     assert ran.code == 0, ran.err
     assert "100 questions with a signal" in ran.out
     assert "better by at least" in ran.out

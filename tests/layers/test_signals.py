@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import pytest
 
-from toml_router import layer_router
+from toml_router import layer_router, unlearnt
 from turnout import Decision, Query, load
 from turnout.testing import check_layer
 
@@ -376,6 +376,19 @@ ranking = { sums = { s = { x = 1.0 } }, routes = { b = [{ add = 1.0, of = "s" }]
     assert tie.confidence == pytest.approx(0.5)
     assert (nothing.route, nothing.confidence, nothing.margin) == ("b", 0.34, 0.0)
     assert nothing.reasons[0].code == "signals.no_signal"
+
+
+def test_where_nothing_speaks_a_ranking_is_as_sure_as_it_may_be() -> None:
+    unsure = RANKING.replace('kind = "signals.v1"\n', 'kind = "signals.v1"\nno_signal_confidence = 0.2\n', 1)
+    assert layer_router(RANKING).route_sync("nothing").confidence == 0.99
+    assert layer_router(unsure).route_sync("nothing").confidence == 0.2
+    assert layer_router(unsure).route_sync("z").confidence == 0.99
+
+
+def test_study_is_not_sure_where_nothing_speaks() -> None:
+    decision = unlearnt("study").route_sync("What are mitochondria?")
+    assert (decision.route, decision.outcome) == (CONTEXT, "Fl")
+    assert next(step.verdict for step in decision.steps if step.place.id == "local").confidence == 0.34
 
 
 class Study(NamedTuple):

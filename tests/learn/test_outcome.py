@@ -464,8 +464,8 @@ def test_a_damaged_artefact_is_refused(trained, tmp_path: Path, case: Broken) ->
 
 
 def test_a_profile_without_a_gain_layer_is_told(tmp_path: Path) -> None:
-    with pytest.raises(LearnError, match=r"profile 'tiers' has no gain\.v1 layer"):
-        train_gains(turnout.load_profile("tiers", config=""), tmp_path / "o.jsonl", out=tmp_path / "a")
+    with pytest.raises(LearnError, match=r"profile 'tiers-seed' has no gain\.v1 layer"):
+        train_gains(turnout.load_profile("tiers-seed", config=""), tmp_path / "o.jsonl", out=tmp_path / "a")
     with pytest.raises(LearnError, match=r"no gain\.v1 layer 'other'"):
         find_gain_layer(PROFILE, "other")
 

@@ -57,7 +57,7 @@ def test_the_worst_model(tmp_path: Path, how: Obeys, max_shift: int | None) -> N
             assert decision.by != "llm", (attack, decision.outcome)
         here = inclined(decision)
         if max_shift is not None and here is not None and decision.by == "llm":
-            assert abs(ROUTES.index(decision.route) - here) <= max_shift, (attack, decision.explain())
+            assert abs(ROUTES.index(decision.route) - here) <= max_shift, (attack, decision.reasons)
             moved += decision.route != ROUTES[here]
     assert asked > len(PAYLOADS), "the model was asked often enough to mean something"
     assert moved or max_shift != 1 or how not in ("label", "prose", "thought")
