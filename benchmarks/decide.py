@@ -27,13 +27,17 @@ from typing import NamedTuple
 from rich.console import Console
 
 from peer import Peer, PeerDied, PeerTimeout, environment
-from prompts import HOSTILE, TYPOGRAPHIC_EVERY, Hostile, stream
+from prompts import CHARACTERS_PER_TOKEN, HOSTILE, TYPOGRAPHIC_EVERY, Hostile, all_vocabulary, stream
 from report import Table, markdown, show
 
 ROOT = Path(__file__).parent.parent
 
-# Times faster than LiteLLM's heuristic_v2, by prompt size in tokens: the project's own promise.
-TARGETS = {10: 5.0, 200: 8.0, 4_000: 20.0, 100_000: 20.0}
+# Times faster than LiteLLM's heuristic_v2 on prompts nobody has seen, by their size in tokens: the project's own promise
+# for the profile people use, with its student, and for the published scorer alone.
+TARGETS = {
+    "turnout tiers": {10: 1.5, 200: 4.0, 4_000: 5.0, 100_000: 5.0},
+    "turnout tiers-seed": {10: 3.5, 200: 8.0, 4_000: 15.0, 100_000: 15.0},
+}
 # Milliseconds for the worst call on a hostile text: the project's own promise.
 HOSTILE_ASCII_MS = 50.0
 HOSTILE_OTHER_MS = 200.0
@@ -134,13 +138,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             entries = enrol(stack, peers=options.peers, say=say)
             timings = race(plan, entries, say)
+            prose = read_prose(entries, options.data, plan.rounds)
             hostile, limits = attack(entries, say)
             scores = accuracy(entries, options.data)
         except (PeerDied, PeerTimeout) as failure:
             log.print(str(failure), markup=False, style="red")
             return 1
-    checks = [*compare(timings.fixed), *limits]
-    tables = [*speed(plan, timings), scores, hostile, verdict(checks)]
+    checks = [*compare(timings.new), *limits]
+    tables = [*speed(plan, timings), prose, scores, hostile, verdict(checks)]
     heading = machine(entries)
     console.print(heading, markup=False, highlight=False)
     for table in tables:
@@ -229,7 +234,7 @@ def attack(entries: Sequence[Entry], say: Callable[[str], None]) -> tuple[Table,
     theirs = [entry for entry in entries if entry.peer.name == "litellm"]
     rows = []
     checks = []
-    for case in HOSTILE:
+    for case in (*HOSTILE, all_vocabulary()):
         say(f"hostile input: {case.name}")
         limit = HOSTILE_ASCII_MS if case.unit.isascii() else HOSTILE_OTHER_MS
         worst = {entry.name: worst_ms(entry, case, HOSTILE_CHARACTERS, HOSTILE_CALLS) for entry in ours}
@@ -292,6 +297,31 @@ def typography(timings: Timings) -> Table:
     return Table("Prompts with curly quotes and accents, p50 in microseconds", ["tokens", *names], body, note)
 
 
+def read_prose(entries: Sequence[Entry], data: Path, rounds: int) -> Table:
+    """What people really ask, pasted code and all: made-up prompts repeat their words more than prose does."""
+    title = "Real prompts, microseconds"
+    files = sorted((data / "prompts").glob("*.jsonl"))
+    if not files:
+        return Table(title, ["skipped"], [[f"{data / 'prompts'} is not there; name its folder with --data DIR"]])
+    texts = [json.loads(line)["prompt"] for file in files for line in file.read_text(encoding="utf-8").splitlines()]
+    timings = {
+        entry.name: Timing([], [], []) for entry in entries if entry.tiers and entry.peer.name != "semantic-router"
+    }
+    for number in range(rounds):
+        for entry in (*entries[number % len(entries) :], *entries[: number % len(entries)]):
+            if entry.name in timings:
+                # Each text once a process: a second time would find what was kept of the first.
+                record(timings[entry.name], entry, texts[number::rounds], warm=texts[number : number + 1])
+    base = timings[YARDSTICK]
+    body = [[name, figure(row.p50), figure(row.p99), ratio(row.times(base))] for name, row in timings.items()]
+    tokens = sorted(len(text) // CHARACTERS_PER_TOKEN for text in texts)
+    named = ", ".join(file.stem for file in files)
+    note = (
+        f"{len(texts):,} prompts ({named}), each once; half of them have {tokens[len(tokens) // 2]:,} tokens or more."
+    )
+    return Table(title, ["contender", "p50", "p99", f"x slower than {YARDSTICK}"], body, note)
+
+
 def figure(microseconds: float) -> str:
     return f"{microseconds:,.1f}" if microseconds < 1000 else f"{microseconds:,.0f}"
 
@@ -323,11 +353,13 @@ def accuracy(entries: Sequence[Entry], data: Path) -> Table:
 
 def compare(timings: Timings) -> list[Check]:
     checks = []
-    for size, target in TARGETS.items():
-        rows = timings[size]
-        if RIVAL in rows:
-            times = rows[RIVAL].times(rows[YARDSTICK])
-            checks.append(Check(f"{size:,} tokens: {target:g}x faster than {RIVAL}", f"{times:.2f}x", times >= target))
+    for name, targets in TARGETS.items():
+        for size, target in targets.items():
+            rows = timings[size]
+            if RIVAL in rows:
+                times = rows[RIVAL].times(rows[name])
+                asked = f"{name}, {size:,} new tokens: {target:g}x faster than {RIVAL}"
+                checks.append(Check(asked, f"{times:.2f}x", times >= target))
     return checks
 
 

@@ -7,8 +7,12 @@ from a seed, so that every contender and every run reads the same. A token is fo
 LiteLLM count.
 """
 
+import json
 import random
+import re
+from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 CHARACTERS_PER_TOKEN = 4
@@ -167,6 +171,18 @@ HOSTILE = (
     # The character that grows most under compatibility folding: eighteen for one.
     Hostile("unfolding", "\ufdfa"),
 )
+
+
+# As many words as a student's vocabulary may have.
+VOCABULARY = 3_000
+SEEDS = Path(__file__).parent.parent / "seeds" / "tiers.jsonl"
+
+
+def all_vocabulary() -> Hostile:
+    """Nothing but the words that students learn from, the most frequent first: every one of them may be a hit."""
+    rows = SEEDS.read_text(encoding="utf-8").splitlines()
+    words = Counter(word for row in rows for word in re.findall(r"\b[a-z]{2,}\b", json.loads(row)["text"].lower()))
+    return Hostile("vocabulary", " ".join(word for word, _ in words.most_common(VOCABULARY)) + " ")
 
 
 def stream(tokens: int) -> Iterator[str]:
