@@ -17,9 +17,8 @@ from msgspec import Meta, Struct
 
 from turnout.core.errors import ArtefactUnreadable
 from turnout.text.file import read_bytes, reason_of
-from turnout.text.ngram import Ngrams
 
-from .npz import MOST_BYTES, Form, read_arrays
+from .npz import MOST_BYTES, Form, Packed, read_arrays
 
 if TYPE_CHECKING:
     import numpy
@@ -64,7 +63,6 @@ class Manifest(Struct, frozen=True, kw_only=True):
     format: int
     profile: str
     layer: str
-    ngrams: Ngrams
     embedder: Embedder | None
     metrics: Mapping[str, Any]
     counts: Mapping[str, Count]
@@ -124,17 +122,23 @@ def read_manifest(folder: Path, kind: type[M]) -> M:
     return manifest
 
 
-def read_artefact(folder: Path, kind: type[M]) -> tuple[M, dict[str, Array]]:
-    """The manifest and the arrays of a folder, after every check; ArtefactUnreadable says what is wrong with it."""
+def read_artefact(folder: Path, kind: type[M]) -> tuple[M, dict[str, Packed]]:
+    """The manifest and the arrays of a folder, of the types and shapes it asks for; ArtefactUnreadable says what is
+    wrong."""
     manifest = read_manifest(folder, kind)
     path = folder / WEIGHTS
     raw = _read_file(path, MOST_BYTES)
     if hashlib.sha256(raw).hexdigest() != manifest.files.get(WEIGHTS):
         raise ArtefactUnreadable(path, "it is not the file its manifest was written for")
-    arrays = read_arrays(path, raw, lambda forms: check_forms(manifest, forms))
+    return manifest, read_arrays(path, raw, lambda forms: check_forms(manifest, forms))
+
+
+def unpack_arrays(folder: Path, manifest: Manifest, packed: Mapping[str, Packed]) -> dict[str, Array]:
+    """Arrays for NumPy, their numbers checked."""
+    arrays = {name: one.numpy() for name, one in packed.items()}
     for problem in check_arrays(manifest, arrays):
-        raise ArtefactUnreadable(path, problem)
-    return manifest, arrays
+        raise ArtefactUnreadable(folder / WEIGHTS, problem)
+    return arrays
 
 
 def check_arrays(manifest: Manifest, arrays: Mapping[str, Array]) -> list[str]:

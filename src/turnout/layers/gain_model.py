@@ -17,9 +17,10 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
+from turnout.text.ngram import Ngrams
 from turnout.text.shape import NUMBERS, shape_of
 
-from .artefact import FORMAT, MOST_LABELS, Expected, Finite, Manifest, read_artefact
+from .artefact import FORMAT, MOST_LABELS, Expected, Finite, Manifest, read_artefact, unpack_arrays
 
 # What an embedder is given of a text: far more than the tokens it reads, far less than a page-long paste.
 EMBEDDED_CHARACTERS = 2000
@@ -58,6 +59,7 @@ class Setting(Struct, frozen=True):
 class GainManifest(Manifest, frozen=True, kw_only=True):
     KIND: ClassVar[str] = "a model of gains"
 
+    ngrams: Ngrams
     tiers: Annotated[tuple[str, ...], Meta(max_length=MOST_LABELS)]
     """Cheapest first."""
     costs: tuple[Finite, ...]
@@ -178,7 +180,8 @@ class GainModel:
 
 def read_gains(folder: File) -> GainModel:
     """What a folder holds, after every check; ArtefactUnreadable says what is wrong with it."""
-    manifest, weights = read_artefact(folder, GainManifest)
+    manifest, packed = read_artefact(folder, GainManifest)
+    weights = unpack_arrays(folder, manifest, packed)
     # Models of earlier versions have another name for the most expensive tier.
     metrics = {name.replace("_dearest", "_most_expensive"): value for name, value in manifest.metrics.items()}
     return GainModel(replace(manifest, metrics=metrics), weights)

@@ -47,6 +47,9 @@ _header = re.compile(
 ).fullmatch
 
 
+_TYPES = {"b": "bool", "i": "int", "u": "uint", "f": "float"}
+
+
 class Form(NamedTuple):
     """What an array says of itself, before it is unpacked."""
 
@@ -55,25 +58,49 @@ class Form(NamedTuple):
     shape: tuple[int, ...]
 
 
+class Packed(NamedTuple):
+    """An array as it stood in the file."""
+
+    form: Form
+    descr: str
+    """`<f4`"""
+    columns_first: bool
+    raw: bytes
+
+    def numpy(self) -> Array:
+        import numpy as np
+
+        found = np.frombuffer(self.raw, np.dtype(self.descr), math.prod(self.form.shape))
+        return found.reshape(self.form.shape, order="F" if self.columns_first else "C")
+
+    def floats(self) -> list[float]:
+        """The numbers of a small array of float32, row by row, without NumPy."""
+        found = list(struct.unpack(f"{self.descr[0]}{math.prod(self.form.shape)}f", self.raw))
+        if self.columns_first and len(self.form.shape) == 2:
+            rows = self.form.shape[0]
+            found = [one for row in range(rows) for one in found[row::rows]]
+        return found
+
+
 class _Member(NamedTuple):
     entry: zipfile.ZipInfo
     start: int
     """Where its numbers begin."""
-    dtype: numpy.dtype[Any]
-    shape: tuple[int, ...]
+    form: Form
+    descr: str
     columns_first: bool
 
 
 Check = Callable[[Mapping[str, Form]], list[str]]
 
 
-def read_arrays(path: Path, raw: bytes, check: Check) -> dict[str, Array]:
+def read_arrays(path: Path, raw: bytes, check: Check) -> dict[str, Packed]:
     """Every array of a file by its name, if `check` has nothing against what they claim to be."""
     try:
         _check_directory(raw)
         with zipfile.ZipFile(BytesIO(raw)) as packed:
             members = _members(packed, len(raw))
-            _refuse(check({name: Form(one.dtype.name, one.shape) for name, one in members.items()}))
+            _refuse(check({name: one.form for name, one in members.items()}))
             return {name: _unpack(packed, one) for name, one in members.items()}
     except _Unfit as error:
         raise ArtefactUnreadable(path, str(error)) from None
@@ -127,8 +154,6 @@ def _members(packed: zipfile.ZipFile, size: int) -> dict[str, _Member]:
 
 
 def _read_header(packed: zipfile.ZipFile, entry: zipfile.ZipInfo, name: str) -> _Member:
-    import numpy as np
-
     with packed.open(entry) as file:
         head = file.read(MOST_HEADER_BYTES)
     magic = _magic(head)
@@ -141,19 +166,17 @@ def _read_header(packed: zipfile.ZipFile, entry: zipfile.ZipInfo, name: str) -> 
         sizes.pop()
     if told is None or len(sizes) > MOST_DIMENSIONS or not all(0 < len(part) < 20 and part.isdigit() for part in sizes):
         raise _Unfit(f"not arrays without code: the header of {name!r} is not one of plain numbers")
-    dtype = np.dtype(told["dtype"].decode())
-    shape = tuple(map(int, sizes))
-    claimed = math.prod(shape) * dtype.itemsize
+    descr = told["dtype"].decode()
+    size = int(descr[2])
+    form = Form("bool" if descr[1:] == "b1" else f"{_TYPES[descr[1]]}{size * 8}", tuple(map(int, sizes)))
+    claimed = math.prod(form.shape) * size
     if claimed != entry.file_size - start:
-        like = " x ".join(map(str, shape)) or "one number"
-        raise _Unfit(f"{name!r} claims {like} of {dtype.name}, {claimed:,} bytes, and has {entry.file_size - start:,}")
-    return _Member(entry, start, dtype, shape, told["order"] == b"True")
+        like = " x ".join(map(str, form.shape)) or "one number"
+        raise _Unfit(f"{name!r} claims {like} of {form.dtype}, {claimed:,} bytes, and has {entry.file_size - start:,}")
+    return _Member(entry, start, form, descr, told["order"] == b"True")
 
 
-def _unpack(packed: zipfile.ZipFile, member: _Member) -> Array:
-    import numpy as np
-
+def _unpack(packed: zipfile.ZipFile, member: _Member) -> Packed:
     with packed.open(member.entry) as file:
         raw = file.read(member.entry.file_size)
-    found = np.frombuffer(raw, member.dtype, math.prod(member.shape), member.start)
-    return found.reshape(member.shape, order="F" if member.columns_first else "C")
+    return Packed(member.form, member.descr, member.columns_first, raw[member.start :])

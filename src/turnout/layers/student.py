@@ -23,7 +23,8 @@ from turnout.core.registry import Supplies, kind
 from turnout.core.verdict import Reason, Verdict
 
 from .artefact import MANIFEST, read_manifest
-from .student_model import FEW, StudentAnswer, StudentManifest, StudentModel, read_student
+from .student_model import EMBEDDED_CHARACTERS, StudentAnswer, StudentManifest, StudentModel, read_student
+from .term_head import FEW
 
 if TYPE_CHECKING:
     from .artefact import Array
@@ -55,21 +56,20 @@ class Student(Layer):
     def __init__(self, trained: StudentModel, embedder: Embeds | None = None, characters: int | None = None) -> None:
         self.trained = trained
         self.labels = trained.labels
-        self.staged = trained.manifest.alone is not None
+        self.staged = embedder is not None and trained.manifest.alone is not None
         self.embedder = embedder
-        most = trained.ngrams.characters
-        self.characters = most if characters is None else min(characters, most)
+        self.characters = characters
         self.artefact = trained.manifest.digest
 
     def __call__(self, reading: Reading) -> Verdict | None:
-        text = reading.folded[: self.characters]
+        trained = self.trained
+        text = trained.cut(reading.folded, self.characters)
         if not text:
             return None
-        trained = self.trained
         heard = trained.hear(text)
         judged, vector = trained.judge_alone(heard), None
         if judged is None:
-            vector = None if self.embedder is None else self.embedder.embed((text,))[0]
+            vector = None if self.embedder is None else self.embedder.embed((text[:EMBEDDED_CHARACTERS],))[0]
             judged = trained.judge_whole(heard, vector)
         return self._verdict(text, judged, vector)
 
@@ -108,14 +108,14 @@ class Student(Layer):
         evidence: tuple[Any, ...] = verdict.evidence
         text, best, second, knownness, near, _, alone = evidence
         shared = self.trained.pushes(text, best, second, alone=alone)
-        pushed, pulled = _strongest(shared, self.trained.lean(best, second, alone=alone))
+        pushed, pulled = _strongest(shared, self.trained.lean(text, best, second, alone=alone))
         told = (("student.for", best, pushed), ("student.against", second, pulled))
         spoke = tuple(Reason(code, f"for {self.labels[at]}: {words}") for code, at, words in told if words)
         return spoke if knownness < UNLIKE else (*spoke, self._known(knownness, near, alone))
 
     def _known(self, knownness: float, near: float, alone: bool) -> Reason:
         if alone or self.embedder is None:
-            how = f"{near:.0%} of its word parts were learnt"
+            how = f"{near:.0%} of its words were learnt"
         else:
             how = f"cosine {near:.2f} to the nearest questions it learnt from"
         like = "unlike" if knownness < UNLIKE else "like"
@@ -134,14 +134,14 @@ class RemoteStudent(Student):
     cost: Cost | None = "network"
 
     async def __call__(self, reading: Reading) -> Verdict | None:  # type: ignore[override]
-        text = reading.folded[: self.characters]
+        text = self.trained.cut(reading.folded, self.characters)
         if not text:
             return None
         heard = self.trained.hear(text)
         judged = self.trained.judge_alone(heard)
         if judged is not None:
             return self._verdict(text, judged, None)
-        (vector,) = await self.embedder.fetch((text,))  # type: ignore[union-attr]
+        (vector,) = await self.embedder.fetch((text[:EMBEDDED_CHARACTERS],))  # type: ignore[union-attr]
         return self._verdict(text, self.trained.judge_whole(heard, vector), vector)
 
 
@@ -151,8 +151,6 @@ def student(config: StudentConfig, supplies: Supplies) -> Student | Absent:
     if folder is None:
         pinned = f" of digest {config.artefact}" if config.artefact else ""
         return Absent(f"no trained student{pinned} (turnout train -p {supplies.profile or 'NAME'})")
-    if find_spec("numpy") is None:
-        return Absent("a student is served with NumPy, which is not installed (pip install 'turnout[student]')")
     manifest = read_manifest(folder, StudentManifest)
     if config.artefact and manifest.digest != config.artefact:
         return Absent(f"the student in {folder} is {manifest.digest}, not {config.artefact} (turnout student promote)")
@@ -164,13 +162,19 @@ def student(config: StudentConfig, supplies: Supplies) -> Student | Absent:
             f"turnout train -p {supplies.profile or 'NAME'}"
         )
         raise ConfigError([Problem(str(folder / MANIFEST), said)])
+    by_words = manifest.terms is not None and len(manifest.labels) <= FEW
+    if not by_words and find_spec("numpy") is None:
+        return Absent("this student is served with NumPy, which is not installed (pip install 'turnout[student]')")
     needed, embedder = manifest.embedder, supplies.embedder
     if needed is None:
         return Student(read_student(folder), None, config.characters)
+    # A remote embedder knows its width once it has answered.
+    fits = embedder is not None and embedder.name == needed.name and embedder.width in (0, needed.width)
+    if not fits and manifest.terms is not None:
+        return Student(read_student(folder, vectors=False), None, config.characters)
     if embedder is None:
         return Absent(f"it was trained with the embedder {needed.name}, and none is here (turnout-build-minilm)")
-    # A remote embedder knows its width once it has answered.
-    if embedder.name != needed.name or embedder.width not in (0, needed.width):
+    if not fits:
         return Absent(
             f"it was trained with the embedder {needed.name}, here is {embedder.name}: their vectors do not "
             f"compare (turnout-build-minilm, or turnout train -p {supplies.profile or 'NAME'})"

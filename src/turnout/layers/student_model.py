@@ -1,8 +1,9 @@
 """A student: how it judges a text, by two linear heads, with one probability and one measure of knownness.
 
 Where it has vectors it judges in two stages: by the words alone, and only if those leave it less sure than training
-found to be enough, by words and vector together. Making a vector takes twenty times as long as all the rest. Judging is
-NumPy alone, and a function of the text.
+found to be enough, by words and vector together. Making a vector takes twenty times as long as all the rest. Without an
+embedder the words decide, by curves of their own. Judging is a function of the text; vectors, many labels, and students
+of the first version, which counted hashed n-grams, need NumPy.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 from msgspec import Meta, Struct
 
 from turnout.core.errors import ArtefactUnreadable
+from turnout.text.ngram import Ngrams
+from turnout.text.terms import SHAPE_NUMBERS, Terms
 
 from .artefact import (
     LARGEST,
@@ -27,17 +30,22 @@ from .artefact import (
     Positive,
     Share,
     read_artefact,
+    unpack_arrays,
 )
+from .ngram_head import NgramHead
+from .term_head import FEW, Heard, TermHead
 
 if TYPE_CHECKING:
     import numpy
+
+    from .term_head import Scores
 
     Array = numpy.ndarray[Any, Any]
 
 # The least that others may add up to: e to the power of -30, of which float32 still knows six digits.
 LEAST = 1e-13
-# With no more labels than this, what NumPy takes to be called is longer than the arithmetic.
-FEW = 8
+# What an embedder is given of a text: it reads no more than some hundred words.
+EMBEDDED_CHARACTERS = 512
 
 
 class Scale(Struct, frozen=True, forbid_unknown_fields=True):
@@ -49,6 +57,8 @@ class Scale(Struct, frozen=True, forbid_unknown_fields=True):
     def of(self, value: float) -> float:
         return (value - self.mean) / self.spread
 
+
+AS_IT_IS = Scale(0.0, 1.0)
 
 # So many spreads below the average nearness no question was found that had anything to do with the training: it is
 # noise, or another language's letters. Whatever label its length makes likely, even odds are the most that is said.
@@ -97,9 +107,15 @@ class Alone(Struct, frozen=True, forbid_unknown_fields=True):
 class StudentManifest(Manifest, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     KIND: ClassVar[str] = "a student"
 
+    ngrams: Ngrams | None = None
+    """What a student of the first version reads."""
+    terms: Terms | None = None
+    """What every other one reads."""
+    step: Positive = 1.0
+    """What one step of a term's weight is worth."""
     labels: Annotated[tuple[str, ...], Meta(min_length=2, max_length=MOST_LABELS)]
     mix: Share
-    """The n-gram head's share of a logit; the rest is the vector head's."""
+    """The word head's share of a logit; the rest is the vector head's."""
     temperature: Positive
     abstention: Abstention
     confidence: Confidence
@@ -112,35 +128,48 @@ class StudentManifest(Manifest, frozen=True, kw_only=True, forbid_unknown_fields
         found = []
         if len(set(self.labels)) < len(self.labels):
             found.append("a label stands in it twice")
+        if (self.ngrams is None) == (self.terms is None):
+            found.append("a student reads either terms or, in the first version, n-grams")
         if self.alone is not None and (self.embedder is None or self.mix <= 0):
             found.append("a stage for words alone is for a student of words and vectors")
+        if self.alone is None and self.terms is not None and self.embedder is not None:
+            found.append("a student of terms and vectors has a stage for words alone")
         return found
 
     def arrays(self) -> Expected:
         labels = len(self.labels)
-        expected: Expected = {
-            "ngram_rows": ("uint32", ("rows",)),
-            "ngram_weights": ("int8", ("rows", labels)),
-            "ngram_scales": ("float32", ("rows",)),
-            "ngram_bias": ("float32", (labels,)),
-        }
-        if self.embedder is None:
-            return expected
-        return {
-            **expected,
-            "vector_weights": ("float16", (self.embedder.width, labels)),
-            "vector_bias": ("float32", (labels,)),
-            "bank": ("float16", ("known", self.embedder.width)),
-            "bank_starts": ("uint32", (labels + 1,)),
-        }
+        expected: dict[str, tuple[str, tuple[int | str, ...]]] = (
+            {
+                "table": ("uint8", (self.terms.buckets, labels)),
+                "known": ("uint8", (self.terms.buckets // 8,)),
+                "shape": ("float32", (SHAPE_NUMBERS, labels)),
+                "bias": ("float32", (labels,)),
+            }
+            if self.terms is not None
+            else {
+                "ngram_rows": ("uint32", ("rows",)),
+                "ngram_weights": ("int8", ("rows", labels)),
+                "ngram_scales": ("float32", ("rows",)),
+                "ngram_bias": ("float32", (labels,)),
+            }
+        )
+        if self.embedder is not None:
+            expected |= {
+                "vector_weights": ("float16", (self.embedder.width, labels)),
+                "vector_bias": ("float32", (labels,)),
+                "bank": ("float16", ("known_rows", self.embedder.width)),
+                "bank_starts": ("uint32", (labels + 1,)),
+            }
+        return expected
 
     def faults_of(self, arrays: Mapping[str, Array]) -> list[str]:
         import numpy as np
 
         problems = []
-        rows = arrays["ngram_rows"].astype(np.int64)
-        if len(rows) and (int(rows.max()) >= self.ngrams.buckets or (np.diff(rows) <= 0).any()):
-            problems.append(f"ngram_rows are not rising numbers under {self.ngrams.buckets}")
+        if self.ngrams is not None:
+            rows = arrays["ngram_rows"].astype(np.int64)
+            if len(rows) and (int(rows.max()) >= self.ngrams.buckets or (np.diff(rows) <= 0).any()):
+                problems.append(f"ngram_rows are not rising numbers under {self.ngrams.buckets}")
         if self.embedder is not None:
             starts = arrays["bank_starts"].astype(np.int64)
             if starts[0] != 0 or starts[-1] != len(arrays["bank"]) or (np.diff(starts) < 0).any():
@@ -161,111 +190,67 @@ class StudentAnswer(NamedTuple):
     best: int
     second: int
     near: float
-    """Mean cosine to the nearest known questions; where no vector was looked at, the share of its known n-grams."""
+    """Mean cosine to the nearest known questions; where no vector was looked at, the share of its words that were learnt."""
     logit: float
     lead: float
     alone: bool = False
     """Whether the words were enough, and no vector was looked at."""
 
 
-class NgramScores(NamedTuple):
-    """What the n-gram head makes of a text, before anything is made of that."""
-
-    part: Array
-    """Its part of the logits, in the mixture's measure, without the bias."""
-    known: float
-    """The share of n-grams that it knows."""
-
-
 class StudentModel:
     """An artefact in memory. Never changes; any number of threads may use it."""
 
-    def __init__(self, manifest: StudentManifest, arrays: Mapping[str, Array]) -> None:
-        import numpy as np
-
+    def __init__(self, manifest: StudentManifest, head: TermHead | NgramHead, vectors: VectorHead | None) -> None:
         self.manifest = manifest
         self.labels = manifest.labels
-        self.ngrams = manifest.ngrams
-        self.embedder = manifest.embedder
-        self._np = np
-        rows = arrays["ngram_rows"]
-        # One row more than there are: where every n-gram that was never seen leads, and nothing stands.
-        # As narrow as it can be: a decision looks at some hundred places of it, and memory is what that costs.
-        narrow = np.uint16 if len(rows) < 1 << 16 else np.int32
-        self._row = np.full(manifest.ngrams.buckets, len(rows), narrow)
-        self._row[rows] = np.arange(len(rows), dtype=narrow)
-        share = manifest.mix / manifest.temperature
-        self._weights = np.concatenate([arrays["ngram_weights"], np.zeros((1, len(self.labels)), np.int8)])
-        scales = np.concatenate([arrays["ngram_scales"], np.zeros(1, np.float32)]) * np.float32(share)
-        self._scales: Array | None = np.ascontiguousarray(scales)
-        self._few = len(self.labels) <= FEW
-        if self._few:
-            # Ready to be added up: four bytes a weight instead of one.
-            self._weights, self._scales = self._weights.astype(np.float32) * scales[:, None], None
-        self._unknown = len(rows)
-        rest = (1.0 - manifest.mix) / manifest.temperature
-        self._bias = self._ngram_bias = (arrays["ngram_bias"] * share).astype(np.float32)
-        # From the mixture's measure to that of the n-gram head by itself.
-        self._by_itself = np.float32(1.0 if manifest.alone is None else 1.0 / (share * manifest.alone.temperature))
-        self._vector_weights: Array | None = None
-        if manifest.embedder is not None:
-            self._vector_weights = np.ascontiguousarray(arrays["vector_weights"].astype(np.float32) * np.float32(rest))
-            self._bias = self._bias + (arrays["vector_bias"] * rest).astype(np.float32)
-            self._bank = arrays["bank"].astype(np.float32)
-            self._starts = [int(start) for start in arrays["bank_starts"]]
+        self.embedder = manifest.embedder if vectors is not None else None
+        self._head = head
+        self._vectors = vectors
+        self._few = len(manifest.labels) <= FEW
+        whole = manifest.alone if manifest.terms is not None and vectors is None else None
+        self._only = whole or Alone(manifest.temperature, manifest.abstention, manifest.confidence, AS_IT_IS, 0.0)
+        """How words alone are judged where there is nothing else."""
 
-    def largest(self) -> float:
-        """The largest number a logit is added up from; infinite where one is no number."""
-        np = self._np
-        used = (self._weights, self._scales, self._bias, self._ngram_bias, self._vector_weights, self._by_itself)
-        most = [float(np.abs(of).max(initial=0)) for of in used if of is not None and of.dtype != np.int8]
-        return max(most) if np.isfinite(most).all() else float("inf")
+    def cut(self, folded: str, characters: int | None = None) -> str:
+        """What this student reads of a text, or less where it is told so."""
+        return self._head.cut(folded if characters is None else folded[:characters])
 
     def judge(self, folded: str, vector: Array | None = None) -> StudentAnswer:
         """What this student makes of a folded text. One of vectors looks at this vector where words are not enough."""
-        heard = self.hear(folded)
+        heard = self.hear(self.cut(folded))
         judged = self.judge_alone(heard)
         return self.judge_whole(heard, vector) if judged is None else judged
 
-    def hear(self, folded: str) -> NgramScores:
+    def hear(self, text: str) -> Heard:
         """Both stages begin with this."""
-        np = self._np
-        buckets, values = self.ngrams.of(folded)
-        if not buckets:
-            return NgramScores(np.zeros(len(self.labels), np.float32), 0.0)
-        rows = self._row[np.array(buckets, np.intp)]
-        given = np.array(values, np.float32)
-        known = float((given * given) @ (rows < self._unknown).astype(np.float32))
-        if self._scales is None:
-            return NgramScores(given @ self._weights[rows], known)
-        return NgramScores((given * self._scales[rows]) @ self._weights[rows].astype(np.float32), known)
+        return self._head.hear(text)
 
-    def judge_alone(self, heard: NgramScores) -> StudentAnswer | None:
-        """By the words alone; None where that is not sure enough, or this student has no such stage."""
+    def judge_alone(self, heard: Heard) -> StudentAnswer | None:
+        """By the words alone; None where that is not sure enough."""
+        if self._vectors is None:
+            only = self._only
+            return self._decide(_scale(heard.scores, only.temperature), heard.known, only.abstention, only.confidence)
         alone = self.manifest.alone
         if alone is None:
             return None
-        logits = (heard.part + self._ngram_bias) * self._by_itself
+        logits = _scale(heard.scores, alone.temperature)
         judged = self._decide(logits, heard.known, alone.abstention, alone.confidence)
         if judged.confidence < alone.sure:
             return None
         return judged._replace(knownness=alone.known.of(judged.knownness), alone=True)
 
-    def judge_whole(self, heard: NgramScores, vector: Array | None) -> StudentAnswer:
-        """By all there is."""
-        logits, near = heard.part + self._bias, heard.known
-        abstention = self.manifest.abstention
-        if self._vector_weights is not None:
-            if vector is None:
-                raise ValueError(f"this student needs a vector of {self.embedder} for this text")
-            vector = self._np.asarray(vector, self._np.float32)
-            logits = logits + vector @ self._vector_weights
-            near = nearness(self._bank, self._starts, logits, vector, abstention.labels, abstention.nearest)
-        return self._decide(logits, near, abstention, self.manifest.confidence)
+    def judge_whole(self, heard: Heard, vector: Array | None) -> StudentAnswer:
+        """By words and vector."""
+        if vector is None or self._vectors is None:
+            raise ValueError(f"this student needs a vector of {self.manifest.embedder} for this text")
+        manifest = self.manifest
+        pushed = self._vectors.score(vector)
+        logits = mix(heard.scores, pushed, manifest.mix, manifest.temperature)
+        near = self._vectors.near(logits, vector, manifest.abstention)
+        return self._decide(logits.tolist() if self._few else logits, near, manifest.abstention, manifest.confidence)
 
-    def _decide(self, logits: Array, near: float, abstention: Abstention, confidence: Confidence) -> StudentAnswer:
-        weighed = _weigh_few(logits.tolist()) if self._few else _weigh(self._np, logits)
-        best, second, logit, probabilities, others = weighed
+    def _decide(self, logits: Scores, near: float, abstention: Abstention, confidence: Confidence) -> StudentAnswer:
+        best, second, logit, probabilities, others = _weigh_few(logits) if isinstance(logits, list) else _weigh(logits)
         # Where the best is so far ahead that the others add up to nothing, a float has no more to say either.
         lead = -log(max(others, LEAST))
         z_logit, z_near = abstention.logit.of(logit), abstention.near.of(near)
@@ -277,32 +262,69 @@ class StudentModel:
             self.labels[best], sigmoid(odds), knownness, probabilities, best, second, near, logit, lead
         )
 
-    def pushes(self, folded: str, best: int, second: int, *, alone: bool = False) -> list[tuple[str, float]]:
-        """How much each word, by itself and by the n-grams in and around it, speaks for one label against another."""
-        np = self._np
-        buckets, values = self.ngrams.of(folded)
-        if not buckets:
-            return []
-        rows = self._row[np.array(buckets, np.intp)]
-        apart = self._weights[rows, best].astype(np.float32) - self._weights[rows, second].astype(np.float32)
-        each = np.array(values, np.float32) * apart
-        if self._scales is not None:
-            each = each * self._scales[rows]
-        if alone:
-            each = each * self._by_itself
-        told = dict(zip(buckets, each.tolist(), strict=True))
-        return self.ngrams.share_out(folded, told)
+    def _measure(self, *, alone: bool) -> float:
+        """What one point of the word head counts in a logit."""
+        manifest = self.manifest
+        if self._vectors is None:
+            return 1.0 / self._only.temperature
+        if alone and manifest.alone is not None:
+            return 1.0 / manifest.alone.temperature
+        return manifest.mix / manifest.temperature
 
-    def lean(self, best: int, second: int, *, alone: bool = False) -> float:
-        """How much speaks for one label against another before a word is read."""
-        bias = self._ngram_bias * self._by_itself if alone else self._bias
-        return float(bias[best] - bias[second])
+    def pushes(self, text: str, best: int, second: int, *, alone: bool = False) -> list[tuple[str, float]]:
+        """How much each word, by itself, by its letters and by its neighbours, speaks for one label against another."""
+        worth = self._measure(alone=alone)
+        return [(word, push * worth) for word, push in self._head.pushes(text, best, second)]
+
+    def lean(self, text: str, best: int, second: int, *, alone: bool = False) -> float:
+        """How much speaks for one label against another whatever the words are."""
+        found = self._head.lean(text, best, second) * self._measure(alone=alone)
+        if self._vectors is not None and not alone:
+            bias = self._vectors.bias
+            found += float(bias[best] - bias[second]) * (1.0 - self.manifest.mix) / self.manifest.temperature
+        return found
 
     def vector_push(self, vector: Array, best: int, second: int) -> float:
         """The same for what the vector head makes of the whole."""
-        if self._vector_weights is None:
+        if self._vectors is None:
             return 0.0
-        return float(vector @ (self._vector_weights[:, best] - self._vector_weights[:, second]))
+        apart = self._vectors.weights[:, best] - self._vectors.weights[:, second]
+        return float(vector @ apart) * (1.0 - self.manifest.mix) / self.manifest.temperature
+
+
+class VectorHead:
+    """Weights for vectors, and some of the vectors that were learnt from."""
+
+    def __init__(self, arrays: Mapping[str, Array]) -> None:
+        import numpy as np
+
+        self.weights = np.ascontiguousarray(arrays["vector_weights"].astype(np.float32))
+        self.bias = arrays["vector_bias"]
+        self._bank = arrays["bank"].astype(np.float32)
+        self._starts = [int(start) for start in arrays["bank_starts"]]
+
+    def score(self, vector: Array) -> Array:
+        found: Array = vector @ self.weights + self.bias
+        return found
+
+    def near(self, logits: Array, vector: Array, abstention: Abstention) -> float:
+        return nearness(self._bank, self._starts, logits, vector, abstention.labels, abstention.nearest)
+
+
+def _scale(scores: Scores, temperature: float) -> Scores:
+    if isinstance(scores, list):
+        return [score / temperature for score in scores]
+    # In float32 a large weight and a small temperature would be infinite.
+    found: Array = scores.astype("float64") / temperature
+    return found
+
+
+def mix(scores: Scores, pushed: Array, share: float, temperature: float) -> Array:
+    """The logits of the two heads together."""
+    import numpy as np
+
+    found: Array = (np.asarray(scores, np.float64) * share + pushed.astype(np.float64) * (1.0 - share)) / temperature
+    return found
 
 
 LabelRanking = tuple[int, int, float, "Array | list[float]", float]
@@ -310,7 +332,9 @@ LabelRanking = tuple[int, int, float, "Array | list[float]", float]
 together where the best is 1."""
 
 
-def _weigh(np: Any, logits: Array) -> LabelRanking:
+def _weigh(logits: Array) -> LabelRanking:
+    import numpy as np
+
     best = int(logits.argmax())
     logit = float(logits[best])
     raised = np.exp(logits - logit)
@@ -348,13 +372,33 @@ def sigmoid(odds: float) -> float:
     return 1.0 / (1.0 + exp(-odds)) if odds > -700.0 else 0.0
 
 
-def read_student(folder: Path) -> StudentModel:
-    """The student in a folder; an ArtefactUnreadable that says what is wrong with it."""
-    import numpy as np
+def make_student(manifest: StudentManifest, arrays: Mapping[str, Array], *, vectors: bool = True) -> StudentModel:
+    """The student of these arrays, as it would be read from disk."""
+    if manifest.terms is None:
+        head: TermHead | NgramHead = NgramHead(manifest.ngrams or Ngrams(), len(manifest.labels), arrays)
+    else:
+        table, known = arrays["table"].tobytes(), arrays["known"].tobytes()
+        head = _term_head(manifest, table, known, arrays["shape"].ravel().tolist(), arrays["bias"].tolist())
+    return StudentModel(manifest, head, VectorHead(arrays) if vectors and manifest.embedder is not None else None)
 
-    manifest, arrays = read_artefact(folder, StudentManifest)
-    with np.errstate(all="ignore"):
-        model = StudentModel(manifest, arrays)
-    if model.largest() > LARGEST:
-        raise ArtefactUnreadable(folder / WEIGHTS, f"with its temperature, a weight is beyond {LARGEST:g}")
-    return model
+
+def read_student(folder: Path, *, vectors: bool = True) -> StudentModel:
+    """The student in a folder; an ArtefactUnreadable that says what is wrong with it. Without `vectors`, that of words
+    alone: with few labels it needs no NumPy."""
+    manifest, packed = read_artefact(folder, StudentManifest)
+    if manifest.terms is None or (vectors and manifest.embedder is not None):
+        return make_student(manifest, unpack_arrays(folder, manifest, packed))
+    shape, bias = packed["shape"].floats(), packed["bias"].floats()
+    if not all(-LARGEST < one < LARGEST for one in (*shape, *bias)):
+        raise ArtefactUnreadable(
+            folder / WEIGHTS, f"shape or bias has numbers that are not finite, or beyond {LARGEST:g}"
+        )
+    if packed["table"].columns_first:
+        raise ArtefactUnreadable(folder / WEIGHTS, "its table is written column by column")
+    return StudentModel(manifest, _term_head(manifest, packed["table"].raw, packed["known"].raw, shape, bias), None)
+
+
+def _term_head(
+    manifest: StudentManifest, table: bytes, known: bytes, shape: Sequence[float], bias: Sequence[float]
+) -> TermHead:
+    return TermHead(manifest.terms or Terms(), len(manifest.labels), manifest.step, table, known, shape, bias)

@@ -4,7 +4,7 @@ Two heads are mixed by what the mixture makes of held-out rows. The confidence i
 three measures (its logit, how near known questions are, its lead), each of which can only raise it, weighed so that
 questions outside every label have the share one expects of them.
 
-A vector takes longer than all the rest of a judgement, and for most questions it changes nothing. The n-gram head
+A vector takes longer than all the rest of a judgement, and for most questions it changes nothing. The word head
 answers alone where, on rows that neither head had seen and with questions outside every label in the share one expects
 of them, its answers are as good as those of both heads together: next to nothing is lost, and next to none is wrong.
 """
@@ -35,29 +35,29 @@ LEAST_SPREAD = 1e-6
 PRECISION = 0.995
 # What of all answers may turn from right to wrong: one in a thousand. CLINC150's rows lose a third of that.
 MOST_LOST = 0.001
-# Without vectors nearness is the share of known n-grams, a weaker sign than the logit: a quarter is best on CLINC150's
+# Without vectors nearness is the share of known words, a weaker sign than the logit: a quarter is best on CLINC150's
 # validation rows (AUROC .972; without it .965, with all of it .961).
-NEAR_WEIGHT_NGRAMS = 0.25
+NEAR_WEIGHT_WORDS = 0.25
 # Nearest questions are looked for under the five likeliest labels: AUROC .9898, under all of them .9901.
 LIKELIEST = 5
 
 
 class Mix(NamedTuple):
     share: float
-    """Of the n-gram head."""
+    """Of the word head."""
     temperature: float
 
-    def of(self, ngram: Floats, vector: Floats | None) -> Floats:
-        mixed = ngram if vector is None else self.share * ngram + (1.0 - self.share) * vector
+    def of(self, words: Floats, vector: Floats | None) -> Floats:
+        mixed = words if vector is None else self.share * words + (1.0 - self.share) * vector
         logits: Floats = mixed / self.temperature
         return logits
 
 
-def fit_mix(ngram: Floats, vector: Floats | None, label: Floats, weight: Floats) -> Mix:
+def fit_mix(words: Floats, vector: Floats | None, label: Floats, weight: Floats) -> Mix:
     """How the heads' scores become logits: what makes the true labels of these rows likeliest."""
     from scipy.optimize import minimize
 
-    heads = [ngram] if vector is None else [ngram, vector]
+    heads = [words] if vector is None else [words, vector]
     rows = np.arange(len(label))
     total = weight.sum()
 
@@ -210,7 +210,7 @@ def say_of_each(logits: Floats, near: Floats, near_weight: float, truth: Truth) 
 
 
 def choose_sure(alone: StageAnswers, whole: StageAnswers, truth: Truth) -> float | None:
-    """The least confidence with which the n-gram head may answer alone; None where it never may.
+    """The least confidence with which the word head may answer alone; None where it never may.
 
     Of those it answers PRECISION must be right, one more of each kind counted than there were, so that fewer than about
     two hundred rows prove nothing; and of all rows no more than MOST_LOST may be right with both heads and wrong so.
@@ -230,17 +230,15 @@ def choose_sure(alone: StageAnswers, whole: StageAnswers, truth: Truth) -> float
     return float(stated[found[-1]]) if len(found) else None
 
 
-def fit_alone(alone: StageAnswers, temperature: float, whole: StageAnswers, truth: Truth) -> Alone | None:
-    """The first stage of a student that has two; None where the n-gram head is never sure enough."""
+def fit_alone(alone: StageAnswers, temperature: float, whole: StageAnswers, truth: Truth) -> Alone:
+    """The first stage of a student that has two. Where the word head is never sure enough, only certainty will do."""
     sure = choose_sure(alone, whole, truth)
-    if sure is None:
-        return None
-    taken = truth.judged[alone.stated[truth.judged] >= sure]
+    taken = truth.judged if sure is None else truth.judged[alone.stated[truth.judged] >= sure]
     own, other = alone.knownness[taken], whole.knownness[taken]
     # The questions it answers are as known, on average and in spread, as both heads together find the same ones.
     spread = max(float(own.std()), LEAST_SPREAD) / max(float(other.std()), LEAST_SPREAD)
     known = Scale(float(own.mean()) - float(other.mean()) * spread, spread)
-    return Alone(temperature, alone.abstention, alone.confidence, known, sure)
+    return Alone(temperature, alone.abstention, alone.confidence, known, 1.0 if sure is None else sure)
 
 
 def serve(alone: StageAnswers, stage: Alone, whole: StageAnswers) -> tuple[StageAnswers, npt.NDArray[np.bool_]]:

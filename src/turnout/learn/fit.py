@@ -20,11 +20,13 @@ import turnout
 from turnout.core.embed import Embeds
 from turnout.core.errors import LearnError, TooFewExamples, suggest
 from turnout.layers.artefact import FORMAT, Embedder
-from turnout.layers.student_model import StudentManifest, StudentModel, nearness
+from turnout.layers.student_model import EMBEDDED_CHARACTERS, StudentManifest, StudentModel, make_student, nearness
+from turnout.layers.term_head import ZERO
 from turnout.text.fold import fold
 from turnout.text.ngram import Ngrams
+from turnout.text.terms import SHAPE_NUMBERS, WORD_COUNTS, Terms, measure_shape, pair_up, tokenize
 
-from .confidence import LIKELIEST, NEAR_WEIGHT_NGRAMS, Truth, fit_alone, fit_mix, say_of_each, serve
+from .confidence import LIKELIEST, NEAR_WEIGHT_WORDS, Truth, fit_alone, fit_mix, say_of_each, serve
 from .dataset import Example
 from .metric import auroc, ece
 from .registry import now
@@ -43,10 +45,11 @@ NEAR_WEIGHT = 1.0
 # Of known questions so many vectors are kept: five labels of 400 are a quarter of a millisecond, all are 6 MB.
 BANK_ROWS, BANK_ROWS_PER_LABEL = 8_192, 400
 
-Which = Literal["ngram", "vector"]
-# Strengths tried for each head, the weakest first; measured on CLINC150's validation rows, where n-grams are best at
-# 3 (93.5 %) and vectors at 10 (96.0 %), and 3 and 30 cost half a point. Few rows want the lower, many the higher.
-STRENGTHS: dict[Which, tuple[float, ...]] = {"ngram": (1.0, 3.0, 10.0), "vector": (3.0, 10.0, 30.0)}
+Which = Literal["words", "vector"]
+# Strengths tried for each head, the weakest first; measured on CLINC150's validation rows, where words are best at
+# 0.6 (93.7 %) and vectors at 10 (96.0 %), and a third or three times that costs up to half a point. Few rows want the
+# lower, many the higher.
+STRENGTHS: dict[Which, tuple[float, ...]] = {"words": (0.2, 0.6, 2.0), "vector": (3.0, 10.0, 30.0)}
 # A hundredth costs no accuracy beside 1e-4 and a third of the time.
 SVC_TOLERANCE = 1e-2
 # Vectors' logistic regression is there after about 30 steps; 300 is for the rows that are not.
@@ -57,9 +60,15 @@ UNSEEN = -100.0
 LEVELS = 127
 
 
+# A table has a byte for each bucket and label: 32 MB at most, in memory.
+MOST_CELLS = 1 << 25
+# 54,000 different terms of CLINC150 in 65,536 buckets: every third shares one. More than 2^19 buckets gain nothing.
+LEAST_BUCKETS, MOST_BUCKETS = 1 << 14, 1 << 19
+
+
 class FitSettings(Struct, frozen=True, forbid_unknown_fields=True):
-    # 54,000 different n-grams of CLINC150 in 65,536 buckets: every third shares one. Only those in use are kept.
-    ngrams: Ngrams = Ngrams(buckets=1 << 18)
+    terms: Terms | None = None
+    """None: as many buckets as the number of labels allows."""
     folds: Annotated[int, Meta(ge=2, le=20)] = 5
     oos_share: Annotated[float, Meta(ge=0.0, lt=1.0)] = 0.1
     """The share of questions outside every label that confidence is to allow for, where there are rows of such."""
@@ -93,7 +102,7 @@ class StudentFit(NamedTuple):
 
     def model(self) -> StudentModel:
         """The student in memory, as it would be read from disk."""
-        return StudentModel(self.draft, self.arrays)
+        return make_student(self.draft, self.arrays)
 
 
 class FitRow(NamedTuple):
@@ -127,18 +136,19 @@ def fit(
             f"{len(known)} labelled questions of {len(order)} labels ({have}): a student needs at least {FEWEST_ROWS} "
             "of at least 2; label more of them: turnout feedback, or a file with text and label"
         )
-    ngrams = settings.ngrams
+    terms = settings.terms or choose_terms(len(order))
     every = (*known, *outside)
     texts = [row.folded for row in every]
-    counted = count_ngrams(texts, ngrams)
-    buckets = np.unique(counted[: len(known)].indices)
-    features: dict[Which, Any] = {"ngram": counted[:, buckets].tocsr()}
+    say("reading", 0.0)
+    read = read_terms(texts, terms)
+    buckets = np.unique(read.terms[: len(known)].indices)
+    features: dict[Which, Any] = {"words": read.join(buckets)}
     if embedder is not None:
-        features["vector"] = embed_texts([text[: ngrams.characters] for text in texts], embedder, say)
+        features["vector"] = embed_texts([terms.cut(text)[:EMBEDDED_CHARACTERS] for text in texts], embedder, say)
     label = np.array([order.index(row.label) for row in known])
     weight = np.array([row.weight for row in known])
     folds, remarks = _folds(known, settings, seed)
-    fitting = _Fitting(features, label, weight, len(order), seed, folds, len(outside))
+    fitting = _Fitting(features, read, label, weight, len(order), seed, folds, len(outside))
 
     strengths = {which: fitting.choose_strength(which, say) for which in features}
     scores = {which: fitting.hold_out(which, strengths[which], say) for which in features}
@@ -147,20 +157,20 @@ def fit(
         raise TooFewExamples("every label has one question, or near copies of one: at least some need two that differ")
     beyond = np.arange(len(known), len(texts))
     truth = Truth(label, weight, judged, beyond, settings.oos_share)
-    by_ngram, by_vector = scores["ngram"], scores.get("vector")
-    mix = fit_mix(by_ngram[judged], None if by_vector is None else by_vector[judged], label[judged], weight[judged])
-    logits = mix.of(by_ngram, by_vector)
+    by_words, by_vector = scores["words"], scores.get("vector")
+    mix = fit_mix(by_words[judged], None if by_vector is None else by_vector[judged], label[judged], weight[judged])
+    logits = mix.of(by_words, by_vector)
     alone, metrics = None, {}
     if by_vector is None:
-        whole = served = say_of_each(logits, fitting.known_share(), NEAR_WEIGHT_NGRAMS, truth)
+        whole = served = say_of_each(logits, fitting.known_share(), NEAR_WEIGHT_WORDS, truth)
     else:
         whole = served = say_of_each(logits, fitting.near(logits), NEAR_WEIGHT, truth)
-        words = fit_mix(by_ngram[judged], None, label[judged], weight[judged])
-        by_words = say_of_each(words.of(by_ngram, None), fitting.known_share(), NEAR_WEIGHT_NGRAMS, truth)
-        alone = fit_alone(by_words, words.temperature, whole, truth)
-        if alone is not None:
-            served, early = serve(by_words, alone, whole)
-            metrics["alone"] = float(early[judged].mean())
+        words = fit_mix(by_words[judged], None, label[judged], weight[judged])
+        first = say_of_each(words.of(by_words, None), fitting.known_share(), NEAR_WEIGHT_WORDS, truth)
+        alone = fit_alone(first, words.temperature, whole, truth)
+        served, early = serve(first, alone, whole)
+        metrics["alone"] = float(early[judged].mean())
+        metrics["words_accuracy"] = float(truth.right(first.best)[judged].mean())
     right = truth.right(served.best)[judged]
     metrics |= {
         "accuracy": float(right.mean()),
@@ -170,12 +180,13 @@ def fit(
     if len(beyond):
         rows_of = np.concatenate([judged, beyond])
         metrics["oos_auroc"] = float(auroc(np.arange(len(rows_of)) < len(judged), served.knownness[rows_of]))
+    arrays, step = fitting.finish(strengths, buckets, terms, say)
     draft = StudentManifest(
         format=FORMAT,
         profile="",
         layer="student",
         labels=order,
-        ngrams=ngrams,
+        terms=terms,
         embedder=Embedder(embedder.name, embedder.width) if embedder is not None else None,
         mix=mix.share,
         temperature=mix.temperature,
@@ -191,6 +202,7 @@ def fit(
         turnout=turnout.__version__,
         files={},
         alone=alone,
+        step=step,
     )
     held = (
         HeldOutAnswer(
@@ -202,7 +214,7 @@ def fit(
         )
         for i in sorted((*judged, *beyond), key=lambda i: every[i].at)
     )
-    return StudentFit(draft, fitting.finish(strengths, buckets, say), tuple(held), remarks)
+    return StudentFit(draft, arrays, tuple(held), remarks)
 
 
 def _gather(
@@ -260,6 +272,7 @@ class _Fitting(NamedTuple):
     """What the heads are fitted to. Rows outside every label come last, and are judged only."""
 
     features: Mapping[Which, Any]
+    read: ReadTexts
     label: Floats
     weight: Floats
     labels: int
@@ -274,7 +287,7 @@ class _Fitting(NamedTuple):
         from sklearn.svm import LinearSVC
 
         model: Any
-        if which == "ngram":
+        if which == "words":
             model = LinearSVC(C=strength, tol=SVC_TOLERANCE, random_state=self.seed)
         else:
             model = LogisticRegression(C=strength, max_iter=LR_STEPS)
@@ -338,13 +351,12 @@ class _Fitting(NamedTuple):
         return near
 
     def known_share(self) -> Floats:
-        """The share of a row's n-grams that its fold has learnt."""
-        counted = self.features["ngram"]
-        squares = counted.multiply(counted).tocsr()
-        found = np.zeros(squares.shape[0])
+        """The share of a row's words that its fold has learnt."""
+        words = self.read.words
+        found = np.zeros(words.shape[0])
         for learn, own in self.shares():
-            seen = (np.bincount(counted[learn].indices, minlength=squares.shape[1]) > 0).astype(float)
-            found[own] = squares[own] @ seen
+            seen = (np.bincount(words[learn].indices, minlength=words.shape[1]) > 0).astype(float)
+            found[own] = (words[own] @ seen) / np.maximum(np.asarray(words[own].sum(axis=1)).ravel(), 1.0)
         return found
 
     def bank(self, learn: Floats) -> tuple[Floats, list[int]]:
@@ -360,19 +372,24 @@ class _Fitting(NamedTuple):
             starts.append(starts[-1] + len(rows))
         return self.features["vector"][np.concatenate(chosen)].astype(np.float16).astype(np.float32), starts
 
-    def finish(self, strengths: Mapping[Which, float], buckets: Floats, say: Say) -> dict[str, Floats]:
-        """The heads, fitted on every row, as they are kept: n-gram weights as signed bytes, each row with what a step
-        of its bytes is worth."""
+    def finish(
+        self, strengths: Mapping[Which, float], buckets: Floats, terms: Terms, say: Say
+    ) -> tuple[dict[str, Floats], float]:
+        """The heads, fitted on every row, as they are kept: weights of terms as bytes, and what a step of one is worth."""
         everything = np.arange(len(self.label))
         say("fitting", 0.0)
-        head = self.fit_head("ngram", everything, strengths["ngram"])
-        scales = np.abs(head.weights).max(axis=1) / LEVELS
-        scales[scales == 0] = 1.0
+        head = self.fit_head("words", everything, strengths["words"])
+        weights = head.weights[: len(buckets)]
+        step = float(np.abs(weights).max(initial=0)) / LEVELS or 1.0
+        table = np.full((terms.buckets, self.labels), ZERO, np.uint8)
+        table[buckets] = np.rint(weights / step).astype(np.int16) + ZERO
+        known = np.zeros(terms.buckets, np.uint8)
+        known[np.unique(self.read.words[everything].indices)] = 1
         arrays: dict[str, Floats] = {
-            "ngram_rows": buckets.astype(np.uint32),
-            "ngram_weights": np.rint(head.weights / scales[:, None]).astype(np.int8),
-            "ngram_scales": scales.astype(np.float32),
-            "ngram_bias": head.bias.astype(np.float32),
+            "table": table,
+            "known": np.packbits(known, bitorder="little"),
+            "shape": head.weights[len(buckets) :].astype(np.float32),
+            "bias": head.bias.astype(np.float32),
         }
         if "vector" in self.features:
             say("fitting", 0.5)
@@ -385,7 +402,8 @@ class _Fitting(NamedTuple):
                 "bank_starts": np.array(starts, np.uint32),
             }
         say("fitting", 1.0)
-        return arrays
+        # In training a word counts 1; in the table it is looked up so many times.
+        return arrays, step / WORD_COUNTS
 
 
 Floats = npt.NDArray[Any]
@@ -394,6 +412,67 @@ Say = Callable[[str, float], None]
 
 # Enough texts at once that asking costs little beside the work, few enough that progress is seen.
 AT_ONCE = 256
+
+
+class ReadTexts(NamedTuple):
+    """What the word head reads of each text, a row for each."""
+
+    terms: Any
+    """How much of each bucket's term there is in it."""
+    words: Any
+    """1 for the bucket of each of its words."""
+    shape: Floats
+
+    def join(self, buckets: Floats) -> Any:
+        """The terms in these buckets, and then the numbers of the shape."""
+        from scipy.sparse import csr_matrix, hstack
+
+        return hstack([self.terms[:, buckets], csr_matrix(self.shape)]).tocsr()
+
+
+def choose_terms(labels: int) -> Terms:
+    """As many buckets as there can be with so many labels."""
+    buckets = MOST_BUCKETS
+    while buckets > LEAST_BUCKETS and buckets * labels > MOST_CELLS:
+        buckets //= 2
+    return Terms(buckets=buckets)
+
+
+def read_terms(folded: Sequence[str], terms: Terms) -> ReadTexts:
+    """The same that serving reads, as matrices: a word counts 1, a run of letters in it a part of that, and the whole is
+    divided by the root of how many words there are."""
+    from scipy.sparse import csr_matrix
+
+    kept: dict[str, tuple[int, list[int]]] = {}
+    ends, found, values = [0], list[int](), list[float]()
+    word_ends, word_found = [0], list[int]()
+    shape = np.zeros((len(folded), SHAPE_NUMBERS))
+    for at, text in enumerate(map(terms.cut, folded)):
+        tokens = tokenize(text)
+        counts: Counter[int] = Counter()
+        words = set(tokens)
+        for word in words:
+            own, letters = kept.get(word) or kept.setdefault(word, terms.of_word(word))
+            counts[own] += WORD_COUNTS
+            counts.update(letters)
+            word_found.append(own)
+        for pair in pair_up(tokens) if tokens else ():
+            counts[terms.of_pair(pair)] += WORD_COUNTS
+        whole = WORD_COUNTS * max(len(words), 1) ** 0.5
+        # In a set's order, which differs from process to process, sums would differ in their last digit.
+        for bucket in sorted(counts):
+            found.append(bucket)
+            values.append(counts[bucket] / whole)
+        ends.append(len(found))
+        word_ends.append(len(word_found))
+        if tokens:
+            shape[at] = measure_shape(text, tokens, words)
+    size = (len(folded), terms.buckets)
+    counted = csr_matrix((np.array(values), np.array(found, np.int32), np.array(ends, np.int32)), shape=size)
+    ones = np.ones(len(word_found))
+    seen = csr_matrix((ones, np.array(word_found, np.int32), np.array(word_ends, np.int32)), shape=size)
+    seen.sum_duplicates()
+    return ReadTexts(counted, seen, shape)
 
 
 def count_ngrams(folded: Sequence[str], ngrams: Ngrams, dtype: Any = np.float64) -> Any:

@@ -22,8 +22,9 @@ from turnout.core.embed import Embeds
 from turnout.core.errors import ShelfError, TooFewExamples
 from turnout.core.profile import Profile
 from turnout.core.query import Query
-from turnout.layers.student_model import StudentManifest, StudentModel
+from turnout.layers.student_model import EMBEDDED_CHARACTERS, StudentManifest, StudentModel
 from turnout.text.file import write_bytes
+from turnout.text.terms import Terms
 
 from . import registry
 from .card import Card, identify, render_card
@@ -243,8 +244,12 @@ def judge(
     student: StudentModel, profile: Profile, rows: Sequence[Example], embedder: Embeds | None
 ) -> list[HeldOutAnswer]:
     """What a student says of rows it has not seen, each text read as the profile reads it when it serves."""
-    folded = [profile.read(Query(row.text)).folded[: student.ngrams.characters] for row in rows]
-    vectors = embedder.embed(folded) if embedder is not None and folded else [None] * len(folded)
+    folded = [student.cut(profile.read(Query(row.text)).folded) for row in rows]
+    vectors = (
+        embedder.embed([text[:EMBEDDED_CHARACTERS] for text in folded])
+        if embedder is not None and folded
+        else [None] * len(folded)
+    )
     found = [student.judge(text, vector) for text, vector in zip(folded, vectors, strict=True)]
     return [
         HeldOutAnswer(at, row.label, one.label, float(one.confidence), float(one.knownness))
@@ -293,10 +298,13 @@ def draw_card(
     placed = next((placed for placed in profile.layers if placed.id == manifest.layer), None)
     entry = next(entry for entry in profile.resolved["layers"] if layer_id(entry) == manifest.layer)
     gate = placed.gate.confidence if placed is not None else entry.get("accept", {}).get("confidence")
-    heads = "hashed n-grams" + (f" and {manifest.embedder.name}" if manifest.embedder is not None else "")
+    terms = manifest.terms or Terms()
+    heads = "words, pairs, letters and shape" + (
+        f" and {manifest.embedder.name}" if manifest.embedder is not None else ""
+    )
     limits = [
         "It knows the languages and subjects of the questions it learnt from, and no others.",
-        f"It reads the first {manifest.ngrams.characters:,} characters of a question.",
+        f"It reads the first {terms.head:,} characters of a question, and the last {terms.tail:,} of a longer one.",
         "A word that came with one label only, in texts that rightly have it, pulls others there too.",
     ]
     if not manifest.oos_rows:
@@ -316,7 +324,7 @@ def draw_card(
             sources=by,
             fitted=[
                 ("features", heads),
-                ("share of the n-gram head", f"{manifest.mix:.2f}"),
+                ("share of the word head", f"{manifest.mix:.2f}"),
                 ("temperature", f"{manifest.temperature:.3f}"),
                 ("seed", str(manifest.seed)),
             ],

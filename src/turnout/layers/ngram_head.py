@@ -1,0 +1,61 @@
+"""The head of a student of the first version: hashed n-grams, a row of signed bytes for each. Read, no longer trained."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from turnout.text.ngram import Ngrams
+
+from .term_head import FEW, Heard
+
+if TYPE_CHECKING:
+    import numpy
+
+    Array = numpy.ndarray[Any, Any]
+
+
+class NgramHead:
+    """Weights in memory; NumPy adds them up."""
+
+    def __init__(self, ngrams: Ngrams, labels: int, arrays: Mapping[str, Array]) -> None:
+        import numpy as np
+
+        self._np = np
+        self._few = labels <= FEW
+        self.ngrams = ngrams
+        rows = arrays["ngram_rows"]
+        # One row more than there are: where every n-gram that was never seen leads, and nothing stands.
+        self._row = np.full(ngrams.buckets, len(rows), np.int32)
+        self._row[rows] = np.arange(len(rows), dtype=np.int32)
+        self._weights = np.concatenate([arrays["ngram_weights"], np.zeros((1, labels), np.int8)])
+        self._scales = np.concatenate([arrays["ngram_scales"], np.zeros(1, np.float32)])
+        self._bias = arrays["ngram_bias"]
+        self._unknown = len(rows)
+
+    def cut(self, folded: str) -> str:
+        return folded[: self.ngrams.characters]
+
+    def hear(self, text: str) -> Heard:
+        np = self._np
+        buckets, values = self.ngrams.of(text)
+        scores, known = self._bias, 0.0
+        if buckets:
+            rows = self._row[np.array(buckets, np.intp)]
+            given = np.array(values, np.float32)
+            known = float((given * given) @ (rows < self._unknown).astype(np.float32))
+            scores = scores + (given * self._scales[rows]) @ self._weights[rows].astype(np.float32)
+        return Heard(scores.tolist() if self._few else scores, known)
+
+    def pushes(self, text: str, best: int, second: int) -> list[tuple[str, float]]:
+        np = self._np
+        buckets, values = self.ngrams.of(text)
+        if not buckets:
+            return []
+        rows = self._row[np.array(buckets, np.intp)]
+        apart = self._weights[rows, best].astype(np.float32) - self._weights[rows, second].astype(np.float32)
+        each = np.array(values, np.float32) * apart * self._scales[rows]
+        return self.ngrams.share_out(text, dict(zip(buckets, each.tolist(), strict=True)))
+
+    def lean(self, _text: str, best: int, second: int) -> float:
+        return float(self._bias[best] - self._bias[second])

@@ -1,0 +1,156 @@
+"""The head of a student that reads terms: a table of weights in signed bytes, added up in plain Python.
+
+What a word adds to each label, by itself and by the letters inside it, depends on the word alone and is kept while the
+word is in use; so is what a pair adds. With few labels no library is faster than that; with many, NumPy adds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import sqrt
+from operator import mul
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from turnout.text.terms import SHAPE_NUMBERS, WORD_COUNTS, Terms, measure_shape, pair_up, tokenize
+
+if TYPE_CHECKING:
+    import numpy
+
+    Array = numpy.ndarray[Any, Any]
+    Scores = list[float] | Array
+
+# With no more labels than this, what NumPy takes to be called is longer than the arithmetic.
+FEW = 8
+# A byte that adds nothing: half of them stand for less, half for more.
+ZERO = 128
+# Most of a language's running text is a few thousand words and some ten thousand pairs: 15 MB at most.
+KEPT = 1 << 15
+
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Memo(dict[K, V]):
+    """What was worked out for each key, until there is too much of it."""
+
+    def __init__(self, work_out: Callable[[K], V]) -> None:
+        self._work_out = work_out
+
+    def __missing__(self, key: K) -> V:
+        if len(self) >= KEPT:
+            self.clear()
+        self[key] = found = self._work_out(key)
+        return found
+
+
+class Heard(NamedTuple):
+    """What a head makes of a text."""
+
+    scores: Scores
+    """For each label; a list where labels are few."""
+    known: float
+    """The share of its words that were learnt."""
+
+
+class TermHead:
+    """Weights in memory. Any number of threads may use it: what is kept is the same whoever works it out."""
+
+    def __init__(
+        self,
+        terms: Terms,
+        labels: int,
+        step: float,
+        table: bytes,
+        known: bytes,
+        shape: Sequence[float],
+        bias: Sequence[float],
+    ) -> None:
+        """`step` is what one step of a byte is worth; `shape` has the weights of each number of the shape in turn."""
+        self.terms = terms
+        self.few = labels <= FEW
+        self._labels = labels
+        self._step = step
+        self._table = table
+        self._known = known
+        self._shape = [tuple(shape[label::labels]) for label in range(labels)]
+        self._bias = list(bias)
+        self._words = Memo(self._weigh_word)
+        self._pairs = Memo(self._weigh_pair)
+
+    def cut(self, folded: str) -> str:
+        """What is read of a text."""
+        return self.terms.cut(folded)
+
+    def hear(self, text: str) -> Heard:
+        """What is made of a text that was cut to what is read."""
+        tokens = tokenize(text)
+        if not tokens:
+            return Heard(self._plus(None, (0.0,) * SHAPE_NUMBERS), 0.0)
+        words = set(tokens)
+        kept, pairs = self._words, self._pairs
+        read = [kept[word] for word in words]
+        added = [one[0] for one in read]
+        added += [pairs[pair] for pair in pair_up(tokens)]
+        count = len(words)
+        known = sum([one[1] for one in read]) / count
+        sums = list(map(sum, zip(*added, strict=True))) if self.few else self._sum(added)
+        worth = self._step / sqrt(count)
+        return Heard(self._plus([one * worth for one in sums], measure_shape(text, tokens, words)), known)
+
+    def _plus(self, sums: list[float] | None, shape: tuple[float, ...]) -> Scores:
+        base = self._bias if sums is None else [one + bias for one, bias in zip(sums, self._bias, strict=True)]
+        found = [one + sum(map(mul, shape, row)) for one, row in zip(base, self._shape, strict=True)]
+        if self.few:
+            return found
+        import numpy as np
+
+        return np.array(found, np.float32)
+
+    def _sum(self, added: list[Any]) -> list[float]:
+        import numpy as np
+
+        found: list[float] = np.sum(added, axis=0).tolist()
+        return found
+
+    def _weigh_word(self, word: str) -> tuple[Any, float]:
+        own, letters = self.terms.of_word(word)
+        known = 1.0 if self._known[own >> 3] & 1 << (own & 7) else 0.0
+        return self._add([own] * WORD_COUNTS + letters), known
+
+    def _weigh_pair(self, pair: tuple[str, str]) -> Any:
+        return self._add([self.terms.of_pair(pair)] * WORD_COUNTS)
+
+    def _add(self, buckets: list[int]) -> Any:
+        """What so many buckets add to each label, in steps."""
+        width, table = self._labels, self._table
+        joined = b"".join([table[bucket * width : (bucket + 1) * width] for bucket in buckets])
+        none = ZERO * len(buckets)
+        if self.few:
+            return tuple([sum(joined[label::width]) - none for label in range(width)])
+        import numpy as np
+
+        return np.frombuffer(joined, np.uint8).reshape(-1, width).sum(axis=0, dtype=np.int32) - none
+
+    def pushes(self, text: str, best: int, second: int) -> list[tuple[str, float]]:
+        """How much each word, by itself, by its letters and by its neighbours, speaks for one label against another."""
+        tokens = tokenize(text)
+        words = dict.fromkeys(tokens, 0.0)
+        worth = self._step / sqrt(len(words) or 1)
+        for word in words:
+            added = self._words[word][0]
+            words[word] += float(added[best] - added[second]) * worth
+        for pair in pair_up(tokens):
+            added = self._pairs[pair]
+            push = float(added[best] - added[second]) * worth
+            shared = [word for word in pair if word in words]
+            for word in shared:
+                words[word] += push / len(shared)
+        return list(words.items())
+
+    def lean(self, text: str, best: int, second: int) -> float:
+        """How much speaks for one label against another whatever the words are: what is usual, and the text's shape."""
+        tokens = tokenize(text)
+        shape = measure_shape(text, tokens, set(tokens)) if tokens else (0.0,) * SHAPE_NUMBERS
+        found = self._plus(None, shape)
+        return float(found[best] - found[second])
