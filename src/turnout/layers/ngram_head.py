@@ -1,4 +1,4 @@
-"""The head of a student of the first version: hashed n-grams, a row of signed bytes for each. Read, no longer trained."""
+"""The head of a student of the first version: hashed n-grams, a row of bytes for each. Read, no longer trained."""
 
 from __future__ import annotations
 

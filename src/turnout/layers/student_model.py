@@ -17,7 +17,7 @@ from msgspec import Meta, Struct
 
 from turnout.core.errors import ArtefactUnreadable
 from turnout.text.ngram import Ngrams
-from turnout.text.terms import SHAPE_NUMBERS, Terms
+from turnout.text.terms import KNOWN_BITS, SHAPE_NUMBERS, Terms
 
 from .artefact import (
     LARGEST,
@@ -141,7 +141,7 @@ class StudentManifest(Manifest, frozen=True, kw_only=True, forbid_unknown_fields
         expected: dict[str, tuple[str, tuple[int | str, ...]]] = (
             {
                 "table": ("uint8", (self.terms.buckets, labels)),
-                "known": ("uint8", (self.terms.buckets // 8,)),
+                "known": ("uint8", (KNOWN_BITS // 8,)),
                 "shape": ("float32", (SHAPE_NUMBERS, labels)),
                 "bias": ("float32", (labels,)),
             }
@@ -190,7 +190,8 @@ class StudentAnswer(NamedTuple):
     best: int
     second: int
     near: float
-    """Mean cosine to the nearest known questions; where no vector was looked at, the share of its words that were learnt."""
+    """Mean cosine to the nearest known questions; without a vector, the share of its words and pairs that were
+    learnt."""
     logit: float
     lead: float
     alone: bool = False

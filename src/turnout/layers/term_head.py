@@ -11,7 +11,16 @@ from math import sqrt
 from operator import mul
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from turnout.text.terms import SHAPE_NUMBERS, WORD_COUNTS, Terms, measure_shape, pair_up, tokenize
+from turnout.text.terms import (
+    KNOWN_BITS,
+    SHAPE_NUMBERS,
+    WORD_COUNTS,
+    Terms,
+    hash_pair,
+    measure_shape,
+    pair_up,
+    tokenize,
+)
 
 if TYPE_CHECKING:
     import numpy
@@ -50,7 +59,7 @@ class Heard(NamedTuple):
     scores: Scores
     """For each label; a list where labels are few."""
     known: float
-    """The share of its words that were learnt."""
+    """The share of its words and pairs that were learnt."""
 
 
 class TermHead:
@@ -89,14 +98,12 @@ class TermHead:
             return Heard(self._plus(None, (0.0,) * SHAPE_NUMBERS), 0.0)
         words = set(tokens)
         kept, pairs = self._words, self._pairs
-        read = [kept[word] for word in words]
-        added = [one[0] for one in read]
+        added = [kept[word] for word in words]
         added += [pairs[pair] for pair in pair_up(tokens)]
-        count = len(words)
-        known = sum([one[1] for one in read]) / count
-        sums = list(map(sum, zip(*added, strict=True))) if self.few else self._sum(added)
-        worth = self._step / sqrt(count)
-        return Heard(self._plus([one * worth for one in sums], measure_shape(text, tokens, words)), known)
+        known, *sums = map(sum, zip(*added, strict=True)) if self.few else self._sum(added)
+        worth = self._step / sqrt(len(words))
+        scores = self._plus([one * worth for one in sums], measure_shape(text, tokens, words))
+        return Heard(scores, known / len(added))
 
     def _plus(self, sums: list[float] | None, shape: tuple[float, ...]) -> Scores:
         base = self._bias if sums is None else [one + bias for one, bias in zip(sums, self._bias, strict=True)]
@@ -113,24 +120,27 @@ class TermHead:
         found: list[float] = np.sum(added, axis=0).tolist()
         return found
 
-    def _weigh_word(self, word: str) -> tuple[Any, float]:
+    def _weigh_word(self, word: str) -> Any:
         own, letters = self.terms.of_word(word)
-        known = 1.0 if self._known[own >> 3] & 1 << (own & 7) else 0.0
-        return self._add([own] * WORD_COUNTS + letters), known
+        return self._add(own, letters)
 
     def _weigh_pair(self, pair: tuple[str, str]) -> Any:
-        return self._add([self.terms.of_pair(pair)] * WORD_COUNTS)
+        return self._add(hash_pair(pair), [])
 
-    def _add(self, buckets: list[int]) -> Any:
-        """What so many buckets add to each label, in steps."""
+    def _add(self, own: int, letters: list[int]) -> Any:
+        """1 for what was learnt, and what it adds to each label, in steps."""
         width, table = self._labels, self._table
+        buckets = [own & self.terms.buckets - 1] * WORD_COUNTS + letters
         joined = b"".join([table[bucket * width : (bucket + 1) * width] for bucket in buckets])
         none = ZERO * len(buckets)
+        bit = own & KNOWN_BITS - 1
+        known = self._known[bit >> 3] >> (bit & 7) & 1
         if self.few:
-            return tuple([sum(joined[label::width]) - none for label in range(width)])
+            return (known, *[sum(joined[label::width]) - none for label in range(width)])
         import numpy as np
 
-        return np.frombuffer(joined, np.uint8).reshape(-1, width).sum(axis=0, dtype=np.int32) - none
+        added = np.frombuffer(joined, np.uint8).reshape(-1, width).sum(axis=0, dtype=np.int32) - none
+        return np.concatenate([[known], added])
 
     def pushes(self, text: str, best: int, second: int) -> list[tuple[str, float]]:
         """How much each word, by itself, by its letters and by its neighbours, speaks for one label against another."""
@@ -138,11 +148,11 @@ class TermHead:
         words = dict.fromkeys(tokens, 0.0)
         worth = self._step / sqrt(len(words) or 1)
         for word in words:
-            added = self._words[word][0]
-            words[word] += float(added[best] - added[second]) * worth
+            added = self._words[word]
+            words[word] += float(added[best + 1] - added[second + 1]) * worth
         for pair in pair_up(tokens):
             added = self._pairs[pair]
-            push = float(added[best] - added[second]) * worth
+            push = float(added[best + 1] - added[second + 1]) * worth
             shared = [word for word in pair if word in words]
             for word in shared:
                 words[word] += push / len(shared)

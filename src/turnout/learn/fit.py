@@ -10,6 +10,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import sqrt
 from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
@@ -24,7 +25,16 @@ from turnout.layers.student_model import EMBEDDED_CHARACTERS, StudentManifest, S
 from turnout.layers.term_head import ZERO
 from turnout.text.fold import fold
 from turnout.text.ngram import Ngrams
-from turnout.text.terms import SHAPE_NUMBERS, WORD_COUNTS, Terms, measure_shape, pair_up, tokenize
+from turnout.text.terms import (
+    KNOWN_BITS,
+    SHAPE_NUMBERS,
+    WORD_COUNTS,
+    Terms,
+    hash_pair,
+    measure_shape,
+    pair_up,
+    tokenize,
+)
 
 from .confidence import LIKELIEST, NEAR_WEIGHT_WORDS, Truth, fit_alone, fit_mix, say_of_each, serve
 from .dataset import Example
@@ -54,6 +64,11 @@ STRENGTHS: dict[Which, tuple[float, ...]] = {"words": (0.2, 0.6, 2.0), "vector":
 SVC_TOLERANCE = 1e-2
 # Vectors' logistic regression is there after about 30 steps; 300 is for the rows that are not.
 LR_STEPS = 300
+# Where no question outside every label is given, labels are left out in turn, in so many groups, and their own
+# questions are strangers to the rest. With fewer than three labels a group, what is left is another task.
+LEFT_OUT_GROUPS, LEFT_OUT_LABELS = 3, 9
+# With fewer labels every tenth question, read backwards, stands for what is not even language.
+BACKWARDS = 10
 # What a label scores that a fold has never seen: out of the question.
 UNSEEN = -100.0
 # Levels of a signed byte, both signs alike.
@@ -127,7 +142,7 @@ def fit(
     label is in OOS_LABELS are questions outside every route: they teach when to be unsure.
     """
     settings = settings or FitSettings()
-    known, outside = _gather(rows, labels)
+    known, told = _gather(rows, labels)
     counts = Counter(row.label for row in known)
     order = tuple(label for label in (labels or sorted(counts)) if counts[label])
     if len(order) < 2 or len(known) < FEWEST_ROWS:
@@ -137,6 +152,8 @@ def fit(
             "of at least 2; label more of them: turnout feedback, or a file with text and label"
         )
     terms = settings.terms or choose_terms(len(order))
+    leave_out = not told and len(order) >= LEFT_OUT_LABELS
+    outside = told if told or leave_out else [row._replace(folded=row.folded[::-1]) for row in known[::BACKWARDS]]
     every = (*known, *outside)
     texts = [row.folded for row in every]
     say("reading", 0.0)
@@ -151,22 +168,30 @@ def fit(
     fitting = _Fitting(features, read, label, weight, len(order), seed, folds, len(outside))
 
     strengths = {which: fitting.choose_strength(which, say) for which in features}
-    scores = {which: fitting.hold_out(which, strengths[which], say) for which in features}
+    scores = {which: fitting.score(which, strengths[which], fitting.shares(), say) for which in features}
     judged = np.flatnonzero(fitting.judged())
     if not len(judged):
         raise TooFewExamples("every label has one question, or near copies of one: at least some need two that differ")
-    beyond = np.arange(len(known), len(texts))
-    truth = Truth(label, weight, judged, beyond, settings.oos_share)
     by_words, by_vector = scores["words"], scores.get("vector")
     mix = fit_mix(by_words[judged], None if by_vector is None else by_vector[judged], label[judged], weight[judged])
-    logits = mix.of(by_words, by_vector)
+    judges = [(fitting.shares(), scores)]
+    if leave_out:
+        groups = fitting.leave_labels_out()
+        judges.append((groups, {which: fitting.score(which, strengths[which], groups, say) for which in features}))
+    beyond = np.arange(len(known), len(texts) + len(known) * leave_out)
+    truth = Truth(label, weight, judged, beyond, settings.oos_share)
+    known_share = np.concatenate([fitting.known_share(shares) for shares, _ in judges])
     alone, metrics = None, {}
     if by_vector is None:
-        whole = served = say_of_each(logits, fitting.known_share(), NEAR_WEIGHT_WORDS, truth)
+        logits = np.concatenate([mix.of(found["words"], None) for _, found in judges])
+        whole = served = say_of_each(logits, known_share, NEAR_WEIGHT_WORDS, truth)
     else:
-        whole = served = say_of_each(logits, fitting.near(logits), NEAR_WEIGHT, truth)
+        mixed = [(shares, mix.of(found["words"], found["vector"])) for shares, found in judges]
+        near = np.concatenate([fitting.near(logits, shares) for shares, logits in mixed])
+        whole = served = say_of_each(np.concatenate([logits for _, logits in mixed]), near, NEAR_WEIGHT, truth)
         words = fit_mix(by_words[judged], None, label[judged], weight[judged])
-        first = say_of_each(words.of(by_words, None), fitting.known_share(), NEAR_WEIGHT_WORDS, truth)
+        logits = np.concatenate([words.of(found["words"], None) for _, found in judges])
+        first = say_of_each(logits, known_share, NEAR_WEIGHT_WORDS, truth)
         alone = fit_alone(first, words.temperature, whole, truth)
         served, early = serve(first, alone, whole)
         metrics["alone"] = float(early[judged].mean())
@@ -177,8 +202,9 @@ def fit(
         "ece": float(ece(right, served.stated[judged])),
         "rows": float(len(judged)),
     }
-    if len(beyond):
-        rows_of = np.concatenate([judged, beyond])
+    given = beyond[: len(told)]
+    if len(given):
+        rows_of = np.concatenate([judged, given])
         metrics["oos_auroc"] = float(auroc(np.arange(len(rows_of)) < len(judged), served.knownness[rows_of]))
     arrays, step = fitting.finish(strengths, buckets, terms, say)
     draft = StudentManifest(
@@ -194,7 +220,7 @@ def fit(
         confidence=whole.confidence,
         metrics=metrics,
         counts={name: counts[name] for name in order},
-        oos_rows=len(outside),
+        oos_rows=len(told),
         data_hash="",
         profile_hash="",
         seed=seed,
@@ -212,7 +238,7 @@ def fit(
             float(served.stated[i]),
             float(served.knownness[i]),
         )
-        for i in sorted((*judged, *beyond), key=lambda i: every[i].at)
+        for i in sorted((*judged, *given), key=lambda i: every[i].at)
     )
     return StudentFit(draft, arrays, tuple(held), remarks)
 
@@ -318,16 +344,24 @@ class _Fitting(NamedTuple):
                 rights[strength] += int((scores.argmax(1) == self.label[judge]).sum())
         return max(rights, key=lambda strength: (rights[strength], -strength))
 
-    def hold_out(self, which: Which, strength: float, say: Say) -> Floats:
-        """What heads that have not seen a row score it; rows outside every label are shared out among the folds."""
-        scores = np.zeros((len(self.label) + self.outside, self.labels))
-        for at, (learn, own) in enumerate(self.shares()):
-            say(f"cross-validating the {which} head", at / len(self.folds))
+    def score(self, which: Which, strength: float, shares: Folds, say: Say) -> Floats:
+        """What heads that have not seen a row score it."""
+        scores = np.zeros((max(int(own.max(initial=0)) for _, own in shares) + 1, self.labels))
+        for at, (learn, own) in enumerate(shares):
+            say(f"cross-validating the {which} head", at / len(shares))
             scores[own] = self.fit_head(which, learn, strength).score(self.features[which][own])
         return scores
 
+    def leave_labels_out(self) -> Folds:
+        """Some labels in turn: the rows of all others to learn from, and those rows, which are then outside."""
+        group = np.random.default_rng(self.seed).permutation(self.labels) % LEFT_OUT_GROUPS
+        return [
+            (np.flatnonzero(group[self.label] != at), np.flatnonzero(group[self.label] == at))
+            for at in range(LEFT_OUT_GROUPS)
+        ]
+
     def shares(self) -> Folds:
-        """For each fold the rows it learns from and all that it judges."""
+        """For each fold the rows it learns from and all that it judges; rows outside every label are shared out."""
         beyond = np.arange(self.outside)
         return [
             (learn, np.concatenate([judge, len(self.label) + beyond[beyond % len(self.folds) == at]]))
@@ -341,20 +375,20 @@ class _Fitting(NamedTuple):
             found[judge] = np.isin(self.label[judge], self.label[learn])
         return found
 
-    def near(self, logits: Floats) -> Floats:
+    def near(self, logits: Floats, shares: Folds) -> Floats:
         """How near the vectors a fold learnt from are to those it judged, as serving measures it."""
         near = np.zeros(len(logits))
-        for learn, own in self.shares():
+        for learn, own in shares:
             bank, starts = self.bank(learn)
             for row in own:
                 near[row] = nearness(bank, starts, logits[row], self.features["vector"][row], labels=LIKELIEST)
         return near
 
-    def known_share(self) -> Floats:
-        """The share of a row's words that its fold has learnt."""
-        words = self.read.words
-        found = np.zeros(words.shape[0])
-        for learn, own in self.shares():
+    def known_share(self, shares: Folds) -> Floats:
+        """The share of a row's words and pairs that its fold has learnt."""
+        words = self.read.known
+        found = np.zeros(max(int(own.max(initial=0)) for _, own in shares) + 1)
+        for learn, own in shares:
             seen = (np.bincount(words[learn].indices, minlength=words.shape[1]) > 0).astype(float)
             found[own] = (words[own] @ seen) / np.maximum(np.asarray(words[own].sum(axis=1)).ravel(), 1.0)
         return found
@@ -375,7 +409,7 @@ class _Fitting(NamedTuple):
     def finish(
         self, strengths: Mapping[Which, float], buckets: Floats, terms: Terms, say: Say
     ) -> tuple[dict[str, Floats], float]:
-        """The heads, fitted on every row, as they are kept: weights of terms as bytes, and what a step of one is worth."""
+        """The heads, fitted on every row, as they are kept: a term's weights as bytes, and what a step is worth."""
         everything = np.arange(len(self.label))
         say("fitting", 0.0)
         head = self.fit_head("words", everything, strengths["words"])
@@ -383,8 +417,8 @@ class _Fitting(NamedTuple):
         step = float(np.abs(weights).max(initial=0)) / LEVELS or 1.0
         table = np.full((terms.buckets, self.labels), ZERO, np.uint8)
         table[buckets] = np.rint(weights / step).astype(np.int16) + ZERO
-        known = np.zeros(terms.buckets, np.uint8)
-        known[np.unique(self.read.words[everything].indices)] = 1
+        known = np.zeros(KNOWN_BITS, np.uint8)
+        known[np.unique(self.read.known[everything].indices)] = 1
         arrays: dict[str, Floats] = {
             "table": table,
             "known": np.packbits(known, bitorder="little"),
@@ -419,8 +453,8 @@ class ReadTexts(NamedTuple):
 
     terms: Any
     """How much of each bucket's term there is in it."""
-    words: Any
-    """1 for the bucket of each of its words."""
+    known: Any
+    """1 for the bit of each of its words and pairs."""
     shape: Floats
 
     def join(self, buckets: Floats) -> Any:
@@ -439,56 +473,67 @@ def choose_terms(labels: int) -> Terms:
 
 
 def read_terms(folded: Sequence[str], terms: Terms) -> ReadTexts:
-    """The same that serving reads, as matrices: a word counts 1, a run of letters in it a part of that, and the whole is
-    divided by the root of how many words there are."""
-    from scipy.sparse import csr_matrix
-
+    """The same that serving reads, as matrices: a word counts 1, a run of letters in it a part of that, and the whole
+    is divided by the root of how many words there are."""
     kept: dict[str, tuple[int, list[int]]] = {}
-    ends, found, values = [0], list[int](), list[float]()
-    word_ends, word_found = [0], list[int]()
+    mask, bits = terms.buckets - 1, KNOWN_BITS - 1
+    counted, known = _Sparse(terms.buckets), _Sparse(KNOWN_BITS)
     shape = np.zeros((len(folded), SHAPE_NUMBERS))
     for at, text in enumerate(map(terms.cut, folded)):
         tokens = tokenize(text)
-        counts: Counter[int] = Counter()
         words = set(tokens)
+        counts: Counter[int] = Counter()
         for word in words:
             own, letters = kept.get(word) or kept.setdefault(word, terms.of_word(word))
-            counts[own] += WORD_COUNTS
             counts.update(letters)
-            word_found.append(own)
+            counts[own & mask] += WORD_COUNTS
+            known.add(own & bits, 1.0)
         for pair in pair_up(tokens) if tokens else ():
-            counts[terms.of_pair(pair)] += WORD_COUNTS
-        whole = WORD_COUNTS * max(len(words), 1) ** 0.5
-        # In a set's order, which differs from process to process, sums would differ in their last digit.
-        for bucket in sorted(counts):
-            found.append(bucket)
-            values.append(counts[bucket] / whole)
-        ends.append(len(found))
-        word_ends.append(len(word_found))
+            own = hash_pair(pair)
+            counts[own & mask] += WORD_COUNTS
+            known.add(own & bits, 1.0)
+        whole = WORD_COUNTS * sqrt(len(words) or 1)
+        for bucket, count in counts.items():
+            counted.add(bucket, count / whole)
+        counted.end_row()
+        known.end_row()
         if tokens:
             shape[at] = measure_shape(text, tokens, words)
-    size = (len(folded), terms.buckets)
-    counted = csr_matrix((np.array(values), np.array(found, np.int32), np.array(ends, np.int32)), shape=size)
-    ones = np.ones(len(word_found))
-    seen = csr_matrix((ones, np.array(word_found, np.int32), np.array(word_ends, np.int32)), shape=size)
-    seen.sum_duplicates()
-    return ReadTexts(counted, seen, shape)
+    return ReadTexts(counted.matrix(), known.matrix(), shape)
+
+
+class _Sparse:
+    """A sparse matrix, row by row."""
+
+    def __init__(self, width: int) -> None:
+        self._width = width
+        self._ends, self._columns, self._values = [0], list[int](), list[float]()
+
+    def add(self, column: int, value: float) -> None:
+        self._columns.append(column)
+        self._values.append(value)
+
+    def end_row(self) -> None:
+        self._ends.append(len(self._columns))
+
+    def matrix(self) -> Any:
+        from scipy.sparse import csr_matrix
+
+        parts = (np.array(self._values), np.array(self._columns, np.int32), np.array(self._ends, np.int32))
+        made = csr_matrix(parts, shape=(len(self._ends) - 1, self._width))
+        # Words come in a set's order, which differs from process to process: so would the last digit of a sum.
+        made.sum_duplicates()
+        return made
 
 
 def count_ngrams(folded: Sequence[str], ngrams: Ngrams, dtype: Any = np.float64) -> Any:
     """A sparse matrix, a row for each text and a column for each bucket."""
-    from scipy.sparse import csr_matrix
-
-    ends, buckets, values = [0], [], []
+    counted = _Sparse(ngrams.buckets)
     for text in folded:
-        fell, how_much = ngrams.of(text)
-        buckets += fell
-        values += how_much
-        ends.append(len(buckets))
-    parts = (np.array(values, dtype), np.array(buckets, np.int32), np.array(ends, np.int32))
-    counted = csr_matrix(parts, shape=(len(folded), ngrams.buckets))
-    counted.sort_indices()
-    return counted
+        for bucket, value in zip(*ngrams.of(text), strict=True):
+            counted.add(bucket, value)
+        counted.end_row()
+    return counted.matrix().astype(dtype)
 
 
 def embed_texts(folded: Sequence[str], embedder: Embeds, say: Say | None = None) -> Floats:
