@@ -67,8 +67,8 @@ LR_STEPS = 300
 # Where no question outside every label is given, labels are left out in turn, in so many groups, and their own
 # questions are strangers to the rest. With fewer than three labels a group, what is left is another task.
 LEFT_OUT_GROUPS, LEFT_OUT_LABELS = 3, 9
-# With fewer labels every tenth question, read backwards, stands for what is not even language.
-BACKWARDS = 10
+# With fewer labels every tenth question, read backwards, stands for what is not even language; little of that is asked.
+BACKWARDS, BACKWARDS_SHARE = 10, 0.02
 # What a label scores that a fold has never seen: out of the question.
 UNSEEN = -100.0
 # Levels of a signed byte, both signs alike.
@@ -158,14 +158,14 @@ def fit(
     texts = [row.folded for row in every]
     say("reading", 0.0)
     read = read_terms(texts, terms)
-    buckets = np.unique(read.terms[: len(known)].indices)
+    buckets = np.unique(read.terms[: len(known) + len(told)].indices)
     features: dict[Which, Any] = {"words": read.join(buckets)}
     if embedder is not None:
         features["vector"] = embed_texts([terms.cut(text)[:EMBEDDED_CHARACTERS] for text in texts], embedder, say)
     label = np.array([order.index(row.label) for row in known])
     weight = np.array([row.weight for row in known])
     folds, remarks = _folds(known, settings, seed)
-    fitting = _Fitting(features, read, label, weight, len(order), seed, folds, len(outside))
+    fitting = _Fitting(features, read, label, weight, len(order), seed, folds, len(outside), bool(told))
 
     strengths = {which: fitting.choose_strength(which, say) for which in features}
     scores = {which: fitting.score(which, strengths[which], fitting.shares(), say) for which in features}
@@ -179,7 +179,8 @@ def fit(
         groups = fitting.leave_labels_out()
         judges.append((groups, {which: fitting.score(which, strengths[which], groups, say) for which in features}))
     beyond = np.arange(len(known), len(texts) + len(known) * leave_out)
-    truth = Truth(label, weight, judged, beyond, settings.oos_share)
+    oos_share = settings.oos_share if told or leave_out else min(BACKWARDS_SHARE, settings.oos_share)
+    truth = Truth(label, weight, judged, beyond, oos_share)
     known_share = np.concatenate([fitting.known_share(shares) for shares, _ in judges])
     alone, metrics = None, {}
     if by_vector is None:
@@ -305,6 +306,8 @@ class _Fitting(NamedTuple):
     seed: int
     folds: Folds
     outside: int
+    learn_outside: bool
+    """Whether the rows outside every label are learnt from as well, as rows that none of the labels may claim."""
 
     def fit_head(self, which: Which, learn: Any, strength: float) -> Head:
         """One head; a label without a row is never chosen."""
@@ -317,20 +320,23 @@ class _Fitting(NamedTuple):
             model = LinearSVC(C=strength, tol=SVC_TOLERANCE, random_state=self.seed)
         else:
             model = LogisticRegression(C=strength, max_iter=LR_STEPS)
-        weight = self.weight[learn]
+        inside = learn < len(self.label)
+        label = np.where(inside, self.label[np.where(inside, learn, 0)], self.labels)
+        weight = np.where(inside, self.weight[np.where(inside, learn, 0)], 1.0)
         with warnings.catch_warnings():
             # A fit that stops early is judged by the same folds as any other.
             warnings.simplefilter("ignore", ConvergenceWarning)
             # Sums in both go by the size of the set; so must what they are weighed against, or weights of one half
             # would count.
-            model.fit(self.features[which][learn], self.label[learn], sample_weight=weight / weight.mean())
+            model.fit(self.features[which][learn], label, sample_weight=weight / weight.mean())
         found, bias = model.coef_.T, model.intercept_
         if found.shape[1] == 1:
             # Two labels are one line: half of it for each.
             found, bias = np.concatenate([-found, found], axis=1) / 2, np.concatenate([-bias, bias]) / 2
+        own = model.classes_ < self.labels
         whole = np.zeros((found.shape[0], self.labels))
         edge = np.full(self.labels, UNSEEN)
-        whole[:, model.classes_], edge[model.classes_] = found, bias
+        whole[:, model.classes_[own]], edge[model.classes_[own]] = found[:, own], bias[own]
         return Head(whole, edge)
 
     def choose_strength(self, which: Which, say: Say) -> float:
@@ -362,11 +368,24 @@ class _Fitting(NamedTuple):
 
     def shares(self) -> Folds:
         """For each fold the rows it learns from and all that it judges; rows outside every label are shared out."""
-        beyond = np.arange(self.outside)
+        beyond = len(self.label) + np.arange(self.outside)
+        folds = len(self.folds)
         return [
-            (learn, np.concatenate([judge, len(self.label) + beyond[beyond % len(self.folds) == at]]))
+            (
+                np.concatenate([learn, beyond[beyond % folds != at]]) if self.learn_outside else learn,
+                np.concatenate([judge, beyond[beyond % folds == at]]),
+            )
             for at, (learn, judge) in enumerate(self.folds)
         ]
+
+    def inside(self, learn: Floats) -> Floats:
+        """Of these rows those with a label."""
+        found: Floats = learn[learn < len(self.label)]
+        return found
+
+    def everything(self) -> Floats:
+        """All rows that are learnt from."""
+        return np.arange(len(self.label) + self.outside * self.learn_outside)
 
     def judged(self) -> npt.NDArray[np.bool_]:
         """Which rows were judged by heads that know their label."""
@@ -379,7 +398,7 @@ class _Fitting(NamedTuple):
         """How near the vectors a fold learnt from are to those it judged, as serving measures it."""
         near = np.zeros(len(logits))
         for learn, own in shares:
-            bank, starts = self.bank(learn)
+            bank, starts = self.bank(self.inside(learn))
             for row in own:
                 near[row] = nearness(bank, starts, logits[row], self.features["vector"][row], labels=LIKELIEST)
         return near
@@ -389,7 +408,7 @@ class _Fitting(NamedTuple):
         words = self.read.known
         found = np.zeros(max(int(own.max(initial=0)) for _, own in shares) + 1)
         for learn, own in shares:
-            seen = (np.bincount(words[learn].indices, minlength=words.shape[1]) > 0).astype(float)
+            seen = (np.bincount(words[self.inside(learn)].indices, minlength=words.shape[1]) > 0).astype(float)
             found[own] = (words[own] @ seen) / np.maximum(np.asarray(words[own].sum(axis=1)).ravel(), 1.0)
         return found
 
@@ -410,7 +429,7 @@ class _Fitting(NamedTuple):
         self, strengths: Mapping[Which, float], buckets: Floats, terms: Terms, say: Say
     ) -> tuple[dict[str, Floats], float]:
         """The heads, fitted on every row, as they are kept: a term's weights as bytes, and what a step is worth."""
-        everything = np.arange(len(self.label))
+        everything, inside = self.everything(), np.arange(len(self.label))
         say("fitting", 0.0)
         head = self.fit_head("words", everything, strengths["words"])
         weights = head.weights[: len(buckets)]
@@ -418,7 +437,7 @@ class _Fitting(NamedTuple):
         table = np.full((terms.buckets, self.labels), ZERO, np.uint8)
         table[buckets] = np.rint(weights / step).astype(np.int16) + ZERO
         known = np.zeros(KNOWN_BITS, np.uint8)
-        known[np.unique(self.read.known[everything].indices)] = 1
+        known[np.unique(self.read.known[inside].indices)] = 1
         arrays: dict[str, Floats] = {
             "table": table,
             "known": np.packbits(known, bitorder="little"),
@@ -428,7 +447,7 @@ class _Fitting(NamedTuple):
         if "vector" in self.features:
             say("fitting", 0.5)
             head = self.fit_head("vector", everything, strengths["vector"])
-            bank, starts = self.bank(everything)
+            bank, starts = self.bank(inside)
             arrays |= {
                 "vector_weights": head.weights.astype(np.float16),
                 "vector_bias": head.bias.astype(np.float32),
