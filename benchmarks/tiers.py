@@ -34,6 +34,7 @@ from turnout.learn.frontier import apgr, trace_calls
 from turnout.learn.gain import GainFit, Inputs, fit_gains, read_inputs
 from turnout.learn.outcome import Outcomes
 from turnout.models.embed import find_embedder
+from turnout.text.fold import fold as fold_text
 
 ROOT = Path(__file__).parent.parent
 CACHE = Path("~/.cache/turnout-bench").expanduser()
@@ -44,6 +45,14 @@ LABELS, DRAWS, QUICK_DRAWS, FOLDS, COINS = 1500, 10, 3, 5, 10
 # GSM8K is small: one division into folds moves its APGR by a point or two.
 GSM8K_SEEDS = 5
 BATCH = 256
+# Three limits that leave out one row in 200 each.
+MOST_OWN = 0.02
+SMALL_TALK = ("hi", "hello there", "thanks!", "good morning", "how are you?", "ok", "yes please", "bye", "hola", "你好")
+ELSEWHERE = (
+    ("CLINC150", "clinc150/full_train.jsonl", "text"),
+    ("Banking77", "banking77/train.jsonl", "text"),
+    ("Arena-Hard", "prompts/arena_hard_v0.1.jsonl", "prompt"),
+)
 PRINTED = ("random", "prompt length", "tiers rules", "n-grams + shape", "+ vectors")
 
 
@@ -111,6 +120,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         put(render(f"{one.name.upper()}, {FOLDS} folds", found, note))
         checks.append(judge(f"{one.name.upper()}, {FOLDS} folds", found.mean(best)[0], target))
     put(transfer(gsm8k, mmlu, known(embedder)))
+    told, strange = pass_on(mmlu, gsm8k, options.data, embedder)
+    put(told)
+    checks += strange
     if not options.quick and (options.data / "llmrouter_uiuc" / "train.jsonl").exists():
         put(choose_of_nine(options.data, embedder))
     rows = [[check.target, check.measured, "ok" if check.met else "FAIL"] for check in checks]
@@ -277,6 +289,34 @@ def predict_across(source: Set, train: np.ndarray, target: Set, embedder: Embedd
     outcomes = Outcomes(tuple(source.texts[at] for at in train), source.tiers, source.quality[train], unknown)
     fitted = fit_gains(outcomes, some(source.inputs, train), embedder=embedder, seed=0)
     return expect(fitted, target, np.arange(len(target.texts)))
+
+
+def pass_on(one: Set, other: Set, data: Path, embedder) -> tuple[Table, list[Check]]:
+    """How much of other kinds of text is passed on, and how much of its own kind, held out."""
+    order = np.random.default_rng(0).permutation(len(one.texts))
+    train, test = np.sort(order[:LABELS]), np.sort(order[LABELS : 2 * LABELS])
+    unknown = np.full((len(train), 2), np.nan)
+    outcomes = Outcomes(tuple(one.texts[at] for at in train), one.tiers, one.quality[train], unknown)
+    fitted = fit_gains(outcomes, some(one.inputs, train), embedder=known(embedder), seed=0)
+    model = GainModel(fitted.draft, fitted.weights)
+    sets = {f"{one.name}, not seen": [one.folded[at] for at in test], other.name: other.folded}
+    sets["small talk"] = list(SMALL_TALK)
+    for name, path, field in ELSEWHERE:
+        if (data / path).exists():
+            sets[name] = [fold_text(row[field]).text for row in read_rows(data / path)[:LABELS]]
+    rows, shares = [], {}
+    for name, folded in sets.items():
+        vectors = cached_vectors(f"unlike-{name.replace(' ', '-')}", list(folded), embedder) if embedder else None
+        found = [model.is_unlike(text, vectors[at] if vectors is not None else None) for at, text in enumerate(folded)]
+        shares[name] = float(np.mean(found))
+        rows.append([name, f"{len(folded):,}", f"{shares[name]:.1%}"])
+    own = shares[f"{one.name}, not seen"]
+    checks = [
+        Check(f"{one.name.upper()}: at most {MOST_OWN:.0%} of its own kind passed on", f"{own:.1%}", own <= MOST_OWN),
+        Check("small talk: all passed on", f"{shares['small talk']:.0%}", shares["small talk"] == 1.0),
+    ]
+    note = f"Trained on {LABELS:,} prompts of {one.name.upper()}. What is unlike them goes to the next layer."
+    return Table("Passed on", ["prompts", "how many", "passed on"], rows, note), checks
 
 
 def choose_of_nine(data: Path, embedder) -> Table:

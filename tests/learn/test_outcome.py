@@ -14,7 +14,9 @@ from msgspec.structs import replace
 import turnout
 from page import check
 from turnout.core.errors import ArtefactUnreadable, BadExamples, LearnError, TooFewExamples
+from turnout.core.query import Query
 from turnout.layers.artefact import Embedder
+from turnout.layers.gain import Gain, GainConfig
 from turnout.layers.gain_model import GainModel, read_gains
 from turnout.learn.frontier import Aim, aim_for, apgr, centre, choose, find_point, trace
 from turnout.learn.gain import (
@@ -396,6 +398,38 @@ def test_what_is_written_is_what_was_fitted(trained) -> None:
             assert found == fitted.weigh(text, vector if with_vector else None)
             assert found.with_vector is with_vector
             assert found.chosen == choose(np.array([found.gains]), gains.manifest.costs, tuned.setting.price)[0]
+
+
+def test_what_is_unlike_the_training_rows_is_told_from_what_is_like_them(trained) -> None:
+    gains = read_gains(trained.folder)
+    like = [row["text"] for row in planted(200, seed=5)]
+    unlike = ["hi", "thanks!", "你好", "x" * 5000, "def f(x):\n    return x\n" * 40, "ключ на старт"]
+    for texts, vectors in ((like, Letters().embed(like)), (like, [None] * len(like))):
+        found = [gains.is_unlike(text, vector) for text, vector in zip(texts, vectors, strict=True)]
+        # Three limits of one in 200 each, and what 200 rows may be off by.
+        assert np.mean(found) <= 0.05
+    for text in unlike:
+        assert gains.is_unlike(text), text
+        assert gains.is_unlike(text, Letters().embed([text])[0]), text
+    assert 0.0 <= trained.manifest.metrics["passed"] <= 0.015
+
+
+def test_a_vector_alone_can_be_unlike(trained) -> None:
+    gains = read_gains(trained.folder)
+    text = next(row["text"] for row in planted(50, seed=6) if not gains.is_unlike(row["text"]))
+    assert not gains.is_unlike(text, Letters().embed([text])[0])
+    assert gains.is_unlike(text, -Letters().embed([text])[0])
+
+
+def test_a_model_that_does_not_say_what_its_rows_were_like_judges_everything(trained, tmp_path: Path) -> None:
+    """As one of an earlier version does; its manifest is written as it was then, so its digest holds."""
+    weights = {name: array for name, array in trained.fitted.weights.items() if not name.startswith("scope_")}
+    write_artefact(tmp_path, replace(trained.manifest, scope=msgspec.UNSET), weights)
+    assert b"scope" not in (tmp_path / "manifest.json").read_bytes()
+    gains = read_gains(tmp_path)
+    assert not gains.is_unlike("hi")
+    assert Gain(GainConfig(), gains)(PROFILE.read(Query("hi"))) is not None
+    assert Gain(GainConfig(), read_gains(trained.folder))(PROFILE.read(Query("hi"))) is None
 
 
 def test_a_model_of_the_version_before_is_read_with_todays_names(trained, tmp_path: Path) -> None:

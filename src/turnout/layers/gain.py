@@ -2,7 +2,8 @@
 
 A model fitted on outcomes says how much better each more expensive route is expected to answer. A step up is taken
 where that gain reaches what the step must bring; the price of a gain was chosen on the cost-quality curve when the
-model was trained, or is set here. Without a trained model the layer passes, and the profile says so.
+model was trained, or is set here. Without a trained model the layer passes, and the profile says so; it also passes on
+a question that is unlike every row it was trained on, since what words tell about gains does not carry over.
 """
 
 from __future__ import annotations
@@ -69,6 +70,8 @@ class Gain(Layer):
         vector: Any = None
         if self.embedder is not None:
             vector = self.embedder.embed([folded[:EMBEDDED_CHARACTERS]])[0]
+        if self.gains.is_unlike(folded, vector):
+            return None
         found = self.gains.weigh(folded, vector, self.price)
         return Verdict(
             (self.tiers[found.chosen],),

@@ -5,6 +5,10 @@ for their hash, their shapes and being finite before one is used. Each of three 
 tier (from n-grams, from the text's shape, from its sentence vector); a *setting* mixes them and says from which gain on
 a more expensive tier pays. There is one setting with vectors and one without, each with thresholds of its own: a
 machine without the embedder decides by what it can see.
+
+What words tell about gains does not carry over to questions of another kind. So the artefact also says what its
+training rows were like (their shape, their n-grams, some of their vectors), and a text that is unlike all of them is
+told from the others.
 """
 
 from __future__ import annotations
@@ -14,19 +18,22 @@ from collections.abc import Mapping
 from pathlib import Path as File
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import replace
 
 from turnout.text.ngram import Ngrams
 from turnout.text.shape import NUMBERS, shape_of
 
-from .artefact import FORMAT, MOST_LABELS, Expected, Finite, Manifest, read_artefact, unpack_arrays
+from .artefact import FORMAT, MOST_LABELS, Expected, Finite, Manifest, Share, read_artefact, unpack_arrays
 
 # What an embedder is given of a text: far more than the tokens it reads, far less than a page-long paste.
 EMBEDDED_CHARACTERS = 2000
 
 # A part of a text's shape that hardly varies is divided by 1 in training: nothing there is divided by less than this.
 LEAST_SCALE = 1e-9
+
+# How near a text is, is the mean cosine to so many of the nearest training rows: one alone may be a chance likeness.
+NEAREST = 5
 
 Head = Literal["ngram", "shape", "vector"]
 
@@ -56,6 +63,17 @@ class Setting(Struct, frozen=True):
     """For each tier."""
 
 
+class Scope(Struct, frozen=True):
+    """How far from the training rows a text may be. Each limit leaves few of the rows out that were held out."""
+
+    shape: Finite
+    """The longest distance of its shape from their mean, as Mahalanobis counts it."""
+    ngrams: Share
+    """The least share of n-grams that some training row has too."""
+    vector: Finite | None
+    """The least nearness to the rows of the bank; None without vectors."""
+
+
 class GainManifest(Manifest, frozen=True, kw_only=True):
     KIND: ClassVar[str] = "a model of gains"
 
@@ -69,6 +87,8 @@ class GainManifest(Manifest, frozen=True, kw_only=True):
     vector: Setting | None
     aim: str
     """What the price was chosen for, in words."""
+    scope: Scope | UnsetType = UNSET
+    """What the training rows were like. Models of earlier versions do not say: nothing is unlike them."""
     kind: Literal["gain"] = "gain"
     format: int = FORMAT
 
@@ -86,6 +106,8 @@ class GainManifest(Manifest, frozen=True, kw_only=True):
                 problems.append(f"setting {name} is not for {tiers} tiers")
             if "vector" in setting.heads and (name == "text" or self.embedder is None):
                 problems.append(f"setting {name} asks for vectors")
+        if self.scope is not UNSET and self.scope.vector is not None and self.embedder is None:
+            problems.append("its scope asks for vectors")
         return problems
 
     def arrays(self) -> Expected:
@@ -100,7 +122,13 @@ class GainManifest(Manifest, frozen=True, kw_only=True):
         }
         if self.embedder is not None:
             shapes |= {"vector": (self.embedder.width, tiers), "vector_bias": (tiers,)}
-        return {name: ("float32", size) for name, size in shapes.items()}
+        expected: dict[str, tuple[str, tuple[int | str, ...]]] = {n: ("float32", size) for n, size in shapes.items()}
+        if self.scope is not UNSET:
+            expected["scope_shape"] = ("float32", (shape, shape))
+            expected["scope_ngrams"] = ("bool", (self.ngrams.buckets,))
+            if self.scope.vector is not None and self.embedder is not None:
+                expected["scope_bank"] = ("float16", ("known", self.embedder.width))
+        return expected
 
     def faults_of(self, arrays: Mapping[str, Any]) -> list[str]:
         small = (arrays["shape_scale"] < LEAST_SCALE).any()
@@ -137,6 +165,26 @@ class GainModel:
         gains = self.mix(setting, self.read_heads(folded, vector if setting is manifest.vector else None))
         return self.decide(setting, gains, setting.price if price is None else price)
 
+    def is_unlike(self, folded: str, vector: Any = None) -> bool:
+        """Whether a text is unlike every row it was trained on."""
+        scope, weights = self.manifest.scope, self.weights
+        if scope is UNSET:
+            return False
+        if distance(weights["scope_shape"], self._standard(folded)) > scope.shape:
+            return True
+        if share_seen(weights["scope_ngrams"], self.manifest.ngrams.of(folded)[0]) < scope.ngrams:
+            return True
+        return (
+            vector is not None
+            and scope.vector is not None
+            and nearness(weights["scope_bank"].astype(vector.dtype) @ vector) < scope.vector
+        )
+
+    def _standard(self, folded: str) -> Any:
+        import numpy as np
+
+        return (np.asarray(shape_of(folded)) - self.centre) / self.scale
+
     def read_heads(self, folded: str, vector: Any = None) -> dict[Head, Any]:
         """What each head expects of every tier."""
         import numpy as np
@@ -145,8 +193,7 @@ class GainModel:
         indices, values = self.manifest.ngrams.of(folded)
         read: dict[Head, Any] = {
             "ngram": np.asarray(values, dtype=np.float32) @ weights["ngram"][indices] + weights["ngram_bias"],
-            "shape": (np.asarray(shape_of(folded)) - self.centre) / self.scale @ weights["shape"]
-            + weights["shape_bias"],
+            "shape": self._standard(folded) @ weights["shape"] + weights["shape_bias"],
         }
         if vector is not None:
             read["vector"] = vector @ weights["vector"] + weights["vector_bias"]
@@ -176,6 +223,24 @@ class GainModel:
             tuple(needed),
             setting is self.manifest.vector,
         )
+
+
+def distance(precision: Any, standard: Any) -> float:
+    """How far a shape is from the mean, by the inverse of the covariance."""
+    return math.sqrt(max(float(standard @ precision @ standard), 0.0))
+
+
+def share_seen(seen: Any, buckets: list[int]) -> float:
+    """How many of a text's n-grams some training row has too; a text without any has nothing in common with them."""
+    return float(seen[buckets].mean()) if buckets else 0.0
+
+
+def nearness(cosines: Any) -> float:
+    """The mean of the largest."""
+    import numpy as np
+
+    count = min(NEAREST, len(cosines))
+    return float(np.partition(cosines, len(cosines) - count)[-count:].mean()) if count else 0.0
 
 
 def read_gains(folder: File) -> GainModel:

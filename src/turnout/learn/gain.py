@@ -42,6 +42,7 @@ from .frontier import Aim, FrontierPoint, apgr, centre, choose, find_point, meas
 from .metric import ece, or_none
 from .outcome import Outcomes, read_outcomes
 from .registry import check_new, keep_model, now
+from .scope import fit_scope
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
@@ -77,7 +78,7 @@ class GainFit(NamedTuple):
 
     draft: GainManifest
     """Its manifest, but for which profile and layer it is for."""
-    weights: dict[str, npt.NDArray[np.float32]]
+    weights: dict[str, npt.NDArray[Any]]
     text: TunedSetting
     vector: TunedSetting | None
     remarks: tuple[str, ...]
@@ -132,7 +133,8 @@ def fit_gains(
     shown: dict[Head, Any] = {"ngram": inputs.ngram, "shape": (inputs.shape - middle) / scale}
     if embedder is not None:
         shown["vector"] = inputs.vector
-    weights: dict[str, npt.NDArray[np.float32]] = {
+    scope, measured_by, passed = fit_scope(shown["shape"], inputs.ngram, shown.get("vector"), folds, seed)
+    weights: dict[str, npt.NDArray[Any]] = measured_by | {
         "shape_centre": middle.astype(np.float32),
         "shape_scale": scale.astype(np.float32),
     }
@@ -166,7 +168,8 @@ def fit_gains(
         text=text.setting,
         vector=vector.setting if vector is not None else None,
         aim=str(aim),
-        metrics=(vector or text).metrics | {"penalties": penalties},
+        scope=scope,
+        metrics=(vector or text).metrics | {"penalties": penalties, "passed": passed},
         counts=outcomes.counts(),
         data_hash=outcomes.digest(),
         profile_hash="",
@@ -448,6 +451,7 @@ def draw_gain_card(manifest: GainManifest, fitted: GainFit) -> str:
             f"mean cost {metrics['cost_most_expensive']:.4g}",
         ),
         ("always the best, known beforehand", f"{metrics['quality_best']:.3f}", "what no router can beat"),
+        ("passed on", share("passed"), "of questions like those it was trained on, held out"),
         ("calibration error", f"{metrics['ece']:.3f}", "of the chance that no other tier would have done better"),
     ]
     if metrics.get("apgr") is not None:
@@ -485,8 +489,8 @@ def draw_gain_card(manifest: GainManifest, fitted: GainFit) -> str:
             metrics=figures,
             limits=[
                 *fitted.remarks,
-                "What words tell about gains does not carry over from one kind of question to another: train on "
-                "outcomes of your own traffic, and train again when it changes.",
+                "What words tell about gains does not carry over from one kind of question to another: it passes on "
+                "what is unlike its training rows. Train on outcomes of your own traffic, and again when it changes.",
             ],
         )
     )

@@ -111,6 +111,8 @@ def figures(tiers: Sequence[str], metrics: Mapping[str, Any]) -> Iterator[tuple[
     yield "kept", said("kept"), f"of that gap; 95 % interval {said('kept_low')} to {said('kept_high')}"
     yield "for", said("cost_share"), "of what the most expensive tier costs more than the cheapest"
     yield "calibration error", said("ece"), "how far its confidence is from the truth"
+    if metrics.get("passed") is not None:
+        yield "passed on", said("passed"), "of questions like these, and whatever is unlike them"
     if metrics.get("apgr") is not None:
         yield "APGR", f"{metrics['apgr']:.3f}", "0.5 is chance, 1 is perfect"
     for tier, share in zip(tiers, metrics.get("shares") or (), strict=False):
