@@ -69,6 +69,80 @@ def test_parts_of_a_question(case: Case) -> None:
     assert pieces(case.text) == case.parts
 
 
+KNOWN = planner(MATCHER, triggering=None, compound=True, conditions=True, knows=lambda text: "unknown" not in text)
+
+QUESTIONS = [
+    Case("two questions", "Is the door locked? What's the weather?", [
+        ("part", "Is the door locked?"), ("part", "What's the weather?")]),
+    Case("no dangling words", "What's the weather? And also, is the door locked?", [
+        ("part", "What's the weather?"), ("part", "is the door locked?")]),
+    Case("a remark goes with the question before it", "Is the garage open? I left in a hurry. Any news?", [
+        ("part", "Is the garage open? I left in a hurry."), ("part", "Any news?")]),
+    Case("a story goes with the first", "I am off to work. Who wrote Dune? Who painted Guernica?", [
+        ("part", "I am off to work. Who wrote Dune?"), ("part", "Who painted Guernica?")]),
+    Case("and a conjunction in one of them", "Who wrote Dune? Is the door locked and any news?", [
+        ("part", "Who wrote Dune?"), ("part", "Is the door locked"), ("part", "any news?")]),
+    Case("one part is unknown", "Is the door locked? What is unknown?", []),
+    Case("the second leans on the first", "Who wrote Dune? When was it published?", []),
+    Case("a tag", "It will rain, right? Is that so?", []),
+    Case("only one asks", "I lost my card? Help. Thanks.", []),
+    Case("quoted", 'What does "who? what? where?" mean in the news', []),
+    Case("a comma goes on", "Is the door locked?, he asked", []),
+    Case("spanish", "¿Quién pintó Guernica? ¿Dónde está el Museo del Prado?", [
+        ("part", "¿Quién pintó Guernica?"), ("part", "¿Dónde está el Museo del Prado?")]),
+    Case("two in a row", "weather?? news??", [("part", "weather??"), ("part", "news??")]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", QUESTIONS, ids=lambda case: case.id)
+def test_sentences_that_ask_are_parts_if_each_has_an_answer(case: Case) -> None:
+    parts = KNOWN(make_reading(case.text))
+    assert [(part.role, part.query.text) for part in parts] == case.parts
+
+
+def test_sentences_stay_together_where_nobody_knows_the_answers() -> None:
+    assert pieces("Is the door locked? What's the weather?") == []
+
+
+def test_a_question_mark_cuts_where_every_part_routes_by_itself() -> None:
+    router = router_of(QUIZ)
+    decision = router.route_sync("Is the tap dripping? Is the lamp on?")
+    assert [(part.query.text, part.routes) for part in decision.parts] == [
+        ("Is the tap dripping?", ("water",)),
+        ("Is the lamp on?", ("power",)),
+    ]
+    whole = router.route_sync("Is the tap dripping? Is the cat asleep?")
+    assert (whole.parts, whole.routes) == ((), ("water",))
+    assert router.replay(decision).parts[1].routes == ("power",)
+
+
+def test_many_questions_make_at_most_so_many_parts() -> None:
+    parts = KNOWN(make_reading("Who wrote Dune? " * 40))
+    assert len(parts) == MOST
+    assert sum(part.query.text.count("?") for part in parts) == 40
+
+
+def test_hostile_question_marks_take_no_time() -> None:
+    for unit in ("?", "? ", "a? ", "Is it? And ", "who? ", "？", "what?\n"):
+        text = unit * (500_000 // len(unit))
+        assert is_within(1.0, lambda text=text: KNOWN(make_reading(text)))
+
+
+QUIZ = """
+name = "mine"
+routes = ["water", "power"]
+fallback = { route = "water" }
+split = { compound = true }
+[[layers]]
+kind = "keywords.v1"
+[layers.phrases]
+water = ["tap"]
+power = ["lamp"]
+[policy.water]
+[policy.power]
+"""
+
+
 def test_a_conditional_part_keeps_a_consequence_that_asks() -> None:
     assert pieces("check the news and if the door is open, tell me the weather") == [
         ("part", "check the news"),

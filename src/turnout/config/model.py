@@ -53,7 +53,7 @@ class SplitConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """How a question that is several questions is taken apart, before any layer sees it."""
 
     compound: bool = True
-    """At conjunctions, where each half is a question of its own."""
+    """At conjunctions, where each half is a question of its own; and between questions that are each decided alone."""
     conditions: bool = False
     """A leading "if X, Y" asks X."""
 

@@ -13,14 +13,15 @@ import msgspec
 from msgspec.structs import replace
 
 from turnout import layers as _builtin_layers  # noqa: F401 - importing it registers the kinds that ship with Turnout
+from turnout.core.contain import contain
 from turnout.core.embed import Embeds
 from turnout.core.errors import ConfigError
 from turnout.core.layer import Layer
 from turnout.core.model import Asks
 from turnout.core.profile import Part, PatternSource, Placed, Profile
-from turnout.core.query import Reading
+from turnout.core.query import Query, Reading
 from turnout.core.registry import Supplies, broken, kinds
-from turnout.core.verdict import Gate
+from turnout.core.verdict import Gate, Verdict, check_verdict
 from turnout.text.match import Lexicon, Matcher
 from turnout.text.plan import planner
 from turnout.text.read import reader
@@ -71,6 +72,7 @@ def _build(
     adjust = tuple(_construct(entry, supplies) for entry in file.adjust)
     wrap = file.text.fold == "unicode"
     matcher = lexicon.compile(wrap=wrap)
+    read = reader(matcher, fold_name=file.text.fold, unwrap=file.text.unwrap)
     asked = [place.call for place in placed if place.call is not None]
     missing = tuple(
         f"layer {place.id!r} passes: " + (place.absent or f"no installed package provides {place.kind}")
@@ -85,7 +87,7 @@ def _build(
         layers=placed,
         policies=file.policy,
         fallback=file.fallback,
-        read=reader(matcher, fold_name=file.text.fold, unwrap=file.text.unwrap),
+        read=read,
         mute=lexicon.mute,
         off=None if file.enabled else file.off,
         blank=file.blank,
@@ -93,7 +95,7 @@ def _build(
         deadline_ms=file.deadline_ms,
         contract=file.contract,
         adjust=adjust,
-        split=_split(file.split, matcher, lexicon),
+        split=_split(file.split, matcher, lexicon, placed, file.routes, read),
         declared=tuple(layer.validate for layer in asked if layer.judges_by == "declared"),
         undeclared=frozenset(name for layer in asked for name in layer.undeclared),
         remarks=remarks
@@ -109,12 +111,29 @@ def _build(
 
 
 def _split(
-    config: SplitConfig | None, matcher: Matcher, lexicon: Lexicon
+    config: SplitConfig | None,
+    matcher: Matcher,
+    lexicon: Lexicon,
+    placed: tuple[Placed, ...],
+    routes: tuple[str, ...],
+    read: Callable[[Query], Reading],
 ) -> Callable[[Reading], tuple[Part, ...]] | None:
     if config is None:
         return None
     keywords = frozenset(i for i, code in enumerate(lexicon.codes) if code.startswith("keyword."))
-    return planner(matcher, triggering=keywords, compound=config.compound, conditions=config.conditions)
+    # What waits for a server is not asked in order to plan.
+    local = [
+        (place.call, place.gate)
+        for place in placed
+        if place.call is not None and place.cost != "network" and not place.call.awaits and place.needs is None
+    ]
+
+    def knows(text: str) -> bool:
+        reading = read(Query(text))
+        answers = ((gate, check_verdict(contain(call, reading), routes)) for call, gate in local)
+        return any(isinstance(answer, Verdict) and gate.admits(answer) for gate, answer in answers)
+
+    return planner(matcher, triggering=keywords, compound=config.compound, conditions=config.conditions, knows=knows)
 
 
 def digest(tree: Tree) -> str:

@@ -1,8 +1,8 @@
 """A compound or conditional question as a plan: its parts in order, each to be decided on its own.
 
 A leading "if X, Y" asks only X; Y is what the reply is framed around and is kept with it; whatever is asked besides is
-the remainder. A conjunction separates parts, and a part may itself be conditional. A question that is one question has
-no plan.
+the remainder. A conjunction separates parts, and a part may itself be conditional. Two sentences that ask are two parts
+if the profile knows an answer to each. A question that is one question has no plan.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from turnout.core.query import Reading
 
 from .condition import read_condition
 from .match import Matcher
-from .split import MOST, split, triggers
+from .split import MOST, Hits, split, split_questions, triggers
 
 
 def planner(
-    matcher: Matcher, *, triggering: Container[int] | None, compound: bool, conditions: bool
+    matcher: Matcher, *, triggering: Container[int] | None, compound: bool, conditions: bool, knows: Hits | None = None
 ) -> Callable[[Reading], tuple[Part, ...]]:
-    """A function that plans questions for one profile; `triggering` are the patterns that make a half meaningful."""
+    """A function that plans questions for one profile; `triggering` are the patterns that make a half meaningful, and
+    `knows` whether a question would be decided by itself: without it sentences stay together."""
     hits = triggers(matcher, triggering)
 
     def pieces(whole: str) -> list[tuple[str, str, str]]:
@@ -38,7 +39,11 @@ def planner(
                 if condition.remainder:
                     ahead.append(("remainder", condition.remainder))
                 continue
-            parts = split(text, hits, most=left) if compound and condition is None else [text]
+            parts = [text]
+            if compound and condition is None and knows is not None:
+                parts = split_questions(text, hits, knows, most=left)
+            if compound and condition is None and len(parts) < 2:
+                parts = split(text, hits, most=left)
             if len(parts) < 2:
                 found.append((role, text, ""))
             else:

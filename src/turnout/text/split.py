@@ -3,7 +3,8 @@
 A cut is made at a conjunction or a comma when both sides ask something, each by a trigger phrase of the caller's or
 by a verb or question word of its own, and the second can be understood alone (`clause` says when). So lists, names,
 noun pairs and comparisons stay whole, and so does a story with the question it leads to. In doubt nothing is cut: a
-question too long is answered better than half a question.
+question too long is answered better than half a question. Where one question mark follows another (`split_questions`)
+the sentences are parts if the caller knows an answer to each of them: much of what is asked twice is one question.
 
 Invariant: parts are stretches of the text, in order; only conjunctions, punctuation and white space lie between them;
 a part split again is itself. Only the first `WINDOW` characters are looked at and at most `MOST` parts are made; the
@@ -15,12 +16,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Container, Iterator, Sequence
 from functools import cache
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from .clause import LISTS, Mood, begins_with, has_content, judge, leans
 from .fold import fold
 from .framing import is_framed
 from .match import Matcher, Phrase, Regex
+from .reference import find_reference
 from .sentence import split as split_sentences
 from .words import Words, match_phrase
 
@@ -45,6 +48,7 @@ find_words: Final = re.compile(rf"[^{_GAP}]+").finditer
 # A comma between digits belongs to the number.
 _tokens: Final = re.compile(rf"[,，]|[^{_GAP},，]+(?:(?<=[0-9]),(?=[0-9])[^{_GAP},，]+)*").finditer
 _may_end: Final = re.compile(r"[.?!…。？！]['\")\]”’]*\s|\n").search
+_asking: Final = re.compile(r"[?？؟](?=['\")\]”’»*_]*(?:\s|$|[^\x00-\x7f]))").findall
 _EDGES: Final = "\"'`()[]{}<>“”‘’‚„«»¿¡.?!…:;*_–—-/"
 _QUOTES: Final = {'"': '"', "'": "'", "“": "”", "‘": "’", "«": "»", "`": "`"}
 # Every kind of white space that `str.strip` knows.
@@ -138,6 +142,52 @@ def triggers(matcher: Matcher, ids: Container[int] | None = None) -> Hits:
 def split(text: str, hits: Hits | None = None, *, most: int = MOST) -> list[str]:
     """The parts of a question in order: itself alone unless it is compound, nothing if it is blank."""
     return _parts(text, hits, most, told=False)
+
+
+def split_questions(text: str, hits: Hits, knows: Hits, *, most: int = MOST) -> list[str]:
+    """The questions of a text, if each can be understood alone and `knows` says of each that it has an answer.
+
+    What is stated goes with the question before it, and before the first with the first. Nothing is cut otherwise.
+    """
+    whole = text.strip()
+    window = whole[:WINDOW]
+    if len(_asking(window)) < 2:
+        return [whole] if whole else []
+    tokens, quoted = _read(window)
+    opening = [at for at, token in enumerate(tokens) if token.opens and not {at - 1, at} <= quoted]
+    cuts = [0]
+    asked = False
+    for start, end in pairwise((0, *(tokens[at].start for at in opening), len(window))):
+        sentence = window[start:end]
+        if asked and len(cuts) < most and _asks_alone(sentence, hits):
+            cuts.append(start)
+        asked = asked or bool(_asking(sentence))
+    parts = [_without_joint(whole[start:end]) for start, end in pairwise((*cuts, len(whole)))]
+    return parts if len(parts) > 1 and all(knows(part[:WINDOW]) for part in parts) else [whole]
+
+
+def _asks_alone(sentence: str, hits: Hits) -> bool:
+    tokens, _ = _read(sentence)
+    tokens = [token for token in tokens[_joint_length(tokens) :] if token.word and token.word != ","]
+    if not tokens:
+        return False
+    clause = _Clause(tokens, frozenset(), opens=True, hit=hits(sentence))
+    return clause.asks and not find_reference(sentence)
+
+
+def _without_joint(part: str) -> str:
+    """A part without the conjunction it begins with: "And is the door locked?"."""
+    tokens, _ = _read(part)
+    length = _joint_length(tokens)
+    return part[tokens[length].start :].rstrip(MARKS) if length < len(tokens) else part
+
+
+def _joint_length(tokens: Sequence[_Token]) -> int:
+    words = [token.word for token in tokens]
+    at = 0
+    while at < len(words) and words[at] in _joint_starts() and (length := _joins(words, at)):
+        at += length
+    return at
 
 
 def split_off(text: str, hits: Hits | None = None) -> tuple[str, str]:
