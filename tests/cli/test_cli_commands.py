@@ -12,7 +12,7 @@ import pytest
 
 import turnout
 from turnout.cli import BUG, commands, guarded, main
-from turnout.cli.table import RENAMED
+from turnout.cli.table import REMOVED, RENAMED
 from turnout.config.load import shipped
 
 Run = Callable[..., Any]
@@ -273,11 +273,19 @@ def test_an_old_name_works_and_says_the_new_one(old: tuple[str, ...], new: tuple
     assert (before.code, before.out, rest) == (now.code, now.out, now.err)
 
 
+@pytest.mark.parametrize("name", REMOVED)
+def test_a_command_that_is_gone_says_what_to_use(name: str, run: Run) -> None:
+    ran = run(name, "labels.jsonl", "-p", "tiers")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith(f"turnout: turnout {name} is gone: ")
+    assert "turnout train" in ran.err
+
+
 def test_the_help_has_five_groups(run: Run) -> None:
     help_ = run("--help").out
     titles = re.findall(r"^╭─ (\w+) ", help_, re.MULTILINE)
     assert titles == ["Decide", "Serve", "Log", "Profile", "Learn", "Options"]
-    assert not any(f"│ {name} " in help_ for name in RENAMED)
+    assert not any(f"│ {name} " in help_ for name in (*RENAMED, *REMOVED))
 
 
 def test_every_command_has_the_same_default_profile() -> None:

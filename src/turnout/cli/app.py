@@ -24,7 +24,7 @@ from turnout.core.errors import TurnoutError, suggest
 
 from .draw.screen import abandon_stdout, complain, make_printable
 from .option import STDIN, clean
-from .table import COMMANDS, RENAMED, SUBCOMMANDS, Command
+from .table import COMMANDS, REMOVED, RENAMED, SUBCOMMANDS, Command
 
 HELP = "Decides what happens next with every question that reaches an LLM application, and says why."
 
@@ -148,6 +148,9 @@ def run_command(argv: Sequence[str]) -> int:
         old, new = arguments[0], RENAMED[arguments[0]]
         complain(f"turnout {old} is now turnout {' '.join(new)}; the old name goes in the next version")
         arguments[:1] = new
+    if arguments and arguments[0] in REMOVED:
+        complain(f"turnout {arguments[0]} is gone: {REMOVED[arguments[0]]}")
+        return 2
     # Looked for only where they matter: a command of our own does not wait for it.
     ours = {command.name for commands in COMMANDS.values() for command in commands}
     apps = () if arguments and arguments[0] in ours else installed_apps()

@@ -260,17 +260,6 @@ LEARN = (
         ),
     ),
     Command(
-        "tune",
-        "Fit the weights of a signals layer to labelled questions.\n\n"
-        "Weights, band edges and steepness move, signs and overrides stay. Accuracy before and after comes from "
-        "questions that fitted nothing. With --out the numbers are written as a profile that extends the old one, if "
-        "they are shown to be better; the exit code is 1 if they are not.",
-        (
-            "turnout tune labels.jsonl -p tiers --out my-tiers.toml",
-            "turnout tune labels.csv -p study --layer local --json | jq .moved",
-        ),
-    ),
-    Command(
         "student",
         "Watch, promote or roll back the students of a profile.",
         (
@@ -303,3 +292,8 @@ RENAMED: dict[str, tuple[str, ...]] = {
     "drift": ("student", "drift"),
 }
 """What commands were called before, and are called now. The old names work in this version, and no longer."""
+
+REMOVED = {
+    "tune": "its job is the student's: turnout train FILE -p PROFILE learns from the same labels",
+}
+"""Commands that are gone, and what to do instead."""

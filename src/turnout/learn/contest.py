@@ -155,7 +155,7 @@ def open_serving(
     return ServingLayer(Router(built), name, champion_digest(built.name, name) if served else None)
 
 
-STUDENT, GAIN, SIGNALS = "student.v1", "gain.v1", "signals.v1"
+STUDENT, GAIN = "student.v1", "gain.v1"
 TRAINED = (STUDENT, GAIN)
 """Kinds of layers that serve a model of the registry."""
 
