@@ -153,13 +153,19 @@ def test_two_students_on_the_same_questions(run: Run, monkeypatch: pytest.Monkey
     assert "second against first, decided rightly: +" in told
     # What a model has learnt by heart is no question to judge it by.
     rows = read_examples("judge.jsonl").rows
-    noted = SimpleNamespace(learnt=tuple(map(row_key, rows[:50])), held=rows[:20])
+    noted = SimpleNamespace(learnt=tuple(map(row_key, rows[:50])), held=rows[40:60])
     monkeypatch.setattr("turnout.learn.trial.read_record", lambda *_: noted)
     left = run("evaluate", "judge.jsonl", "-p", "pets.toml", "--model", "new")
     assert "150 questions" in left.out
     assert "50 questions left out: the profile's model has learnt from them" in left.out
     held = run("evaluate", "-p", "pets.toml", "--model", "new", "--json")
-    assert json.loads(held.out)["evaluations"][0]["cascade"]["rows"] == 20, "without a file: what was held out"
+    assert json.loads(held.out)["evaluations"][0]["cascade"]["rows"] == 10, (
+        "without a file: what was held out and never learnt"
+    )
+    monkeypatch.setattr(noted, "held", rows[:20])
+    refused = run("evaluate", "-p", "pets.toml", "--model", "new")
+    assert refused.code == 2
+    assert "it learnt from what was held out as well (turnout train --no-refit does not)" in refused.err
 
 
 @pytest.mark.parametrize(

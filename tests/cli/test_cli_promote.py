@@ -144,22 +144,24 @@ def test_from_training_to_serving_and_back(run: Run, home: Home) -> None:
 
 
 def test_force_serves_and_says_what_failed(run: Run, home: Home) -> None:
-    forced = run("student", "promote", home.first, "-p", home.profile, "--force")
+    serve(home.first)
+    forced = run("student", "promote", home.second, "-p", home.profile, "--force")
     assert forced.code == 0
     assert "with 1 failed check" in forced.out
-    assert serving() == home.first
+    assert serving() == home.second
     assert "shadow decisions" in registry.read_history("mine", "student")[-1].why
     assert load(home.profile, config="").route_sync("write a go script to clean up caching").by == "student"
 
 
-def test_the_first_student_is_held_against_nothing(run: Run, home: Home) -> None:
-    log(home, 1010)
+def test_the_first_student_is_held_against_the_profile_without_one(run: Run, home: Home) -> None:
+    """No traffic is needed for it; a shadow run can be had all the same."""
+    log(home, 20)
     shadowed = run("student", "shadow", "-p", home.profile, "--model", home.first)
     assert "beside no champion" in shadowed.out
     assert "0.0%" in shadowed.out
     done = run("student", "promote", home.first, "-p", home.profile)
     assert done.code == 0, done.out
-    assert "nothing serves yet" in done.out
+    assert "the first of your own" in " ".join(done.out.split())
     gone = run("student", "rollback", "-p", home.profile)
     assert "no model serves again" in gone.out
     assert run("student", "rollback", "-p", home.profile).code == 2
@@ -213,6 +215,7 @@ def test_a_profile_without_a_trained_layer(run: Run, command: str) -> None:
 
 def test_hints_name_the_profile_as_it_was_typed(run: Run, home: Home) -> None:
     """By its own name, `mine`, a profile in a file is not found."""
+    serve(home.second)
     found = run("student", "promote", home.first, "-p", home.profile)
     assert f"studentshadow-p{home.profile}" in "".join(found.out.split())
     shutil.rmtree(champion.shelf_of("mine", "student"))

@@ -18,11 +18,12 @@ from turnout.core.query import Reading
 from turnout.core.verdict import Gate
 from turnout.learn import registry
 from turnout.learn.contest import GAIN, STUDENT, Contest, place_of
-from turnout.learn.dataset import By, Example
+from turnout.learn.dataset import By, Example, row_key
 from turnout.learn.poison.probe import new_words, probe
 from turnout.learn.poison.screen import QuarantinedRow, ScreenResult
 from turnout.learn.poison.trigger import Trigger
 from turnout.learn.promote import GOVERNED, Evidence, Promotion, answerer, examine, let_serve
+from turnout.learn.served import HeldAnswer
 from turnout.learn.shadow import Shadow
 from turnout.testing import make_router, place
 
@@ -47,6 +48,7 @@ def contest(**changed: Any) -> Contest:
         "new": with_pupil(Pupil(KNOWN)),
         "old": with_pupil(Pupil(KNOWN)),
         "cases": [Case("one", "docs", text="the manual of it")],
+        "plain": with_pupil(Pupil({})),
     }
     metrics = changed.pop("metrics", {"accuracy": 0.97, "rows": 1000.0})
     challenger = registry.RegisteredModel(B, Path(), champion.ModelSummary(B, metrics=metrics))
@@ -213,10 +215,39 @@ def test_new_words() -> None:
     assert found(ROWS) == [], "what was known is not new"
 
 
-def test_the_first_model_has_no_champion_to_beat() -> None:
-    assert look(old=None).passed
+def test_the_first_model_is_held_against_the_profile_without_one() -> None:
+    first = {"old": None, "champion": champion.SHIPPED}
+    found = look(**first, shadow=None, metrics={"accuracy": 0.6, "rows": 40.0})
+    assert found.passed, "on what was held out alone: no traffic, and no accuracy that was asked for in advance"
+    said = {check.check: check for check in found.checks}
+    assert said["held-out accuracy"].value.startswith("+"), "shown to be better than none"
+    assert said["shadow decisions"].value == "not asked for"
     lost = with_pupil(Pupil(KNOWN | {"thanks": "docs"}))
-    assert "recall of each label" in failed(look(old=None, new=lost))
+    assert "recall of each label" in failed(look(**first, new=lost))
+    assert failed(look(**first, plain=with_pupil(Pupil(KNOWN)), new=worse(KNOWN, 4))) == {"held-out accuracy"}
+    assert failed(look(**first, rows=[])) >= {"held-out accuracy"}, "nothing held out is no evidence"
+
+
+def test_the_first_of_ones_own_is_held_against_the_shipped_one() -> None:
+    own = {"champion": champion.SHIPPED, "shadow": None, "metrics": {"accuracy": 0.6, "rows": 40.0}}
+    assert look(**own).passed
+    assert failed(look(**own, new=worse(KNOWN, 12))) == {"held-out accuracy", "errors past the gate"}
+
+
+def test_what_was_said_before_it_was_learnt_is_what_counts() -> None:
+    """A student that has learnt its held-out rows as well knows them by heart; so does the champion."""
+    keys = [row_key(row) for row in ROWS]
+    right = {key: HeldAnswer(row.label, 0.95, 0.9, row.label, False) for key, row in zip(keys, ROWS, strict=True)}
+    wrong = {key: HeldAnswer("chat", 0.95, 0.9, "chat", False) for key in keys}
+    shy = {key: replace(said, confidence=0.1) for key, said in wrong.items()}
+    assert look(said=(right, right)).passed
+    found = look(said=(wrong, right))
+    assert failed(found) == {"held-out accuracy", "errors past the gate", "recall of each label"}
+    assert failed(look(said=(shy, right))) == {"held-out accuracy", "recall of each label"}, "its gate kept it back"
+    assert look(said=(right, wrong)).passed
+    assert failed(look(old=None, champion=champion.SHIPPED, plain=with_pupil(Pupil(KNOWN)), said=(wrong, {}))) >= {
+        "held-out accuracy"
+    }
 
 
 def test_a_shadow_is_not_asked_for_when_the_setting_says_so() -> None:
@@ -247,10 +278,11 @@ def test_every_failed_check_names_where_its_limit_is_set() -> None:
     assert len(found.checks) == 10
     assert {check.check for check in found.checks} <= set(GOVERNED)
     assert len(found.failed) >= 5
-    assert all(check.setting == GOVERNED[check.check] for check in found.checks)
-    fields = LearnSettings.__struct_fields__
-    named = [setting.split()[0] for setting in GOVERNED.values() if setting.endswith("[learn]")]
-    assert set(named) <= set(fields)
+    said = {check.check: check.setting for check in found.failed}
+    assert said["cross-validated accuracy"] == "min_accuracy = 0.9 in [learn] of turnout.toml"
+    assert said["shadow decisions"] == "shadow_decisions = 1000 in [learn] of turnout.toml"
+    assert all(GOVERNED[check] in setting for check, setting in said.items())
+    assert {name for name in GOVERNED.values() if " " not in name} <= {*LearnSettings.__struct_fields__}
 
 
 def test_a_model_of_gains_runs_in_the_shadow_first() -> None:

@@ -27,7 +27,7 @@ def run(old: Pupil, new: Pupil, *asked: LoggedQuestion):  # type: ignore[no-unty
 
 def beside(old: Router, new: Router) -> Contest:
     model = registry.RegisteredModel(B, Path(), ModelSummary(B))
-    return Contest("mine", "mine", "student", STUDENT, model, A, new, old, [])
+    return Contest("mine", "mine", "student", STUDENT, model, A, new, old, [], old)
 
 
 def test_what_both_say_is_counted_pair_by_pair() -> None:

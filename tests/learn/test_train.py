@@ -103,10 +103,40 @@ def test_the_champion_s_rows_are_known_and_others_are_new(desk: Profile) -> None
     second = train(desk, both)
     assert second.report.champion == first.manifest.digest
     assert second.report.new <= 20
-    # Nothing the first was judged by is learnt by the second, as long as their labels keep about their share.
-    held = set(map(row_key, first.noted.held))
-    moved = held & set(second.noted.learnt)
-    assert len(moved) <= 0.2 * len(held)
+    # What the first was judged by the second is judged by, too, as long as their labels keep about their share.
+    held, again = (set(map(row_key, one.noted.held)) for one in (first, second))
+    assert len(held - again) <= 0.2 * len(held)
+
+
+def test_after_the_hold_out_it_learns_from_every_row(desk: Profile) -> None:
+    rows = examples(60)
+    training = train(desk, rows)
+    once, noted = training.report, training.noted
+    assert once.learnt == len({row_key(row) for row in rows.rows}) - once.near_duplicates - once.quarantined
+    held = [row_key(row) for row in noted.held]
+    assert {*held} < {*noted.learnt}
+    assert [*noted.answers] == held
+    assert once.held_out["rows"] == once.end_to_end["rows"] == len(held)
+    right = [noted.answers[row_key(row)].label == row.label for row in noted.held]
+    assert sum(right) / len(right) == pytest.approx(once.held_out["accuracy"])
+    assert sum(training.manifest.counts.values()) == once.learnt
+    kept = train(desk, rows, refit=False)
+    assert kept.report.learnt + kept.report.held == once.learnt
+    assert not {*map(row_key, kept.noted.held)} & {*kept.noted.learnt}
+    assert kept.noted.answers == {}
+    assert kept.report.held_out == once.held_out, "judged by the same rows, before either learnt from them"
+
+
+def test_end_to_end_counts_the_fallback(tmp_path: Path, desk: Profile) -> None:
+    """A gate nothing passes leaves everything to the fallback, which is right on the rows of its own route."""
+    (tmp_path / "strict.toml").write_text(PROFILE.replace("0.7", "1.0").replace('"desk"', '"strict"'))
+    rows = examples(60).rows[:90]  # 60 of one route, 30 of the other
+    report = train(load_profile(tmp_path / "strict.toml", config=""), Examples(rows)).report
+    assert report.held_out["accuracy"] > 0.85
+    assert report.end_to_end["fallback"] == 1.0
+    assert report.end_to_end["accuracy"] == report.end_to_end["majority"] < report.held_out["accuracy"]
+    plain = train(desk, Examples(rows)).report
+    assert plain.end_to_end["accuracy"] > report.end_to_end["accuracy"]
 
 
 def test_the_first_training_compares_traffic_with_what_people_labelled(desk: Profile) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path as File
 from typing import Any
 
@@ -47,19 +47,25 @@ def build(
     models: Asks | None = None,
     embedder: Embeds | None = None,
     beside: File | None = None,
+    students: Mapping[str, File] | None = None,
     notices: tuple[str, ...] = (),
 ) -> Profile:
     """The profile, or a ConfigError with every mistake in it.
 
     `models` asks language models and `embedder` makes vectors; without them such layers pass. Relative paths in the
-    profile start from the folder `beside`.
+    profile start from the folder `beside`. `students` are folders of trained models to serve instead of a layer's own.
     """
     with _one_at_a_time:
-        return replace(_build(document, remarks, models, embedder, beside), notices=notices)
+        return replace(_build(document, remarks, models, embedder, beside, students or {}), notices=notices)
 
 
 def _build(
-    document: Document, remarks: tuple[str, ...], models: Asks | None, embedder: Embeds | None, beside: File | None
+    document: Document,
+    remarks: tuple[str, ...],
+    models: Asks | None,
+    embedder: Embeds | None,
+    beside: File | None,
+    students: Mapping[str, File],
 ) -> Profile:
     problems = Checker(document).problems()
     if problems:
@@ -67,8 +73,9 @@ def _build(
     file = msgspec.convert(document.tree, ProfileFile)
     lexicon = Lexicon()
     supplies = Supplies(file.routes, lexicon, models, profile=file.name, beside=beside, embedder=embedder)
-    placed = tuple(_place(entry, _find_students(supplies, document.tree, entry)) for entry in file.layers)
-    tree = _name_models(document.tree, placed)
+    tree = _without_models(document.tree, students)
+    placed = tuple(_place(entry, _find_students(supplies, tree, entry, students)) for entry in tree["layers"])
+    tree = _name_models(tree, placed)
     adjust = tuple(_construct(entry, supplies) for entry in file.adjust)
     wrap = file.text.fold == "unicode"
     matcher = lexicon.compile(wrap=wrap)
@@ -142,8 +149,24 @@ def digest(tree: Tree) -> str:
     return hashlib.sha256(msgspec.json.encode(telling, order="sorted")).hexdigest()[:HASH_DIGITS]
 
 
-def _find_students(supplies: Supplies, tree: Tree, entry: Any) -> Supplies:
-    return replace(supplies, find_student=functools.partial(find_model, tree, layer_id(entry)))
+def _without_models(tree: Tree, layers: Mapping[str, File]) -> Tree:
+    """The tree without what it says itself of the trained models of these layers."""
+    if not layers:
+        return tree
+    named = ("model", FIELD)
+    return {
+        **tree,
+        "layers": [
+            {key: value for key, value in entry.items() if key not in named} if layer_id(entry) in layers else entry
+            for entry in tree["layers"]
+        ],
+    }
+
+
+def _find_students(supplies: Supplies, tree: Tree, entry: Any, students: Mapping[str, File]) -> Supplies:
+    folder = students.get(layer := layer_id(entry))
+    find = functools.partial(find_model, tree, layer) if folder is None else lambda _digest: folder
+    return replace(supplies, find_student=find)
 
 
 def _name_models(tree: Tree, placed: tuple[Placed, ...]) -> Tree:

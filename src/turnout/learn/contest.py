@@ -44,6 +44,8 @@ class Contest(Struct, frozen=True):
     old: Router | None
     """None where nothing serves yet."""
     cases: list[Case]
+    plain: Router
+    """The profile as it decides now, with the champion or without any model."""
 
 
 def open_contest(
@@ -75,6 +77,7 @@ def open_contest(
         Router(build_with(profile, name, challenger.folder, embedder=embedder, config=config)),
         old,
         read_cases(cases) if cases is not None and cases.is_file() else [],
+        Router(plain),
     )
 
 
@@ -121,15 +124,19 @@ def build_with(
     """
     chain = apply_settings(read_chain(profile), settings_file(config))
     warn_of(chain.notices, stacklevel=2)
-    if folder is not None:
-        for entry in chain.document.tree["layers"]:
-            if layer_id(entry) != layer:
-                continue
-            if not instead and ("model" in entry or "artefact" in entry):
-                said = "no promotion reaches it: take `model` and `artefact` out of its table"
-                raise LearnError(f"the profile {profile} names the model of its layer {layer!r} itself, so {said}")
-            entry["model"] = str(folder.absolute())
-    return build(chain.document, chain.remarks, embedder=embedder, beside=chain.beside, notices=chain.notices)
+    students = {} if folder is None or layer is None else {layer: folder.absolute()}
+    for entry in chain.document.tree["layers"] if students and not instead else ():
+        if layer_id(entry) == layer and ("model" in entry or "artefact" in entry):
+            said = "no promotion reaches it: take `model` and `artefact` out of its table"
+            raise LearnError(f"the profile {profile} names the model of its layer {layer!r} itself, so {said}")
+    return build(
+        chain.document,
+        chain.remarks,
+        embedder=embedder,
+        beside=chain.beside,
+        students=students,
+        notices=chain.notices,
+    )
 
 
 class ServingLayer(NamedTuple):

@@ -40,6 +40,9 @@ WEIGHTS: Mapping[By, float] = {"human": 1.0, "seed": 1.0, "teacher": 0.5, "outco
 OUT_OF_SCOPE = "oos"
 """The label of a question that is for none of the routes; it teaches a student when not to answer."""
 
+JOIN = " + "
+"""Between the routes of an answer that has several; a label is written the same way."""
+
 # What is shown of a long list of mistakes: about a screen.
 SHOWN = 20
 _TEXTS = ("text", "label", "label_by", "human", "human_by", "teacher", "session", "tenant", "profile", "created_at")
@@ -106,6 +109,11 @@ def folded(text: str) -> str:
 def row_key(row: Example) -> str:
     """What an example says, in 64 bits: the same question with the same label has the same key."""
     return hashlib.blake2b(f"{folded(row.text)}\0{row.label}".encode(errors="replace"), digest_size=8).hexdigest()
+
+
+def in_order(label: str) -> str:
+    """Several routes are the same answer in any order."""
+    return JOIN.join(sorted(label.split(JOIN)))
 
 
 def hash_examples(rows: Iterable[Example]) -> str:

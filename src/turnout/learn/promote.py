@@ -1,17 +1,21 @@
 """The one way to let a model serve: held against the champion by every check that applies to it.
 
-What the two are compared on stands beside the challenger since it was trained: rows neither has learnt from, and what
-the screen made of the new ones. Nothing here is a bare "at least as good": what a sample shows is taken for what it
-proves, a lower bound at the confidence asked for. A challenger that is as good as the champion on few questions has
-proven little, and the report says how many it would take. Each check is a row of the report, also those that passed.
-The champion is replaced in one step, and only if it is still the one compared.
+What the two are compared on stands beside them since they were trained: rows that were held out, what each said of them
+before it learnt from them, and what the screen made of the new ones. Nothing here is a bare "at least as good": what a
+sample shows is taken for what it proves, a lower bound at the confidence asked for. A challenger that is as good as the
+champion on few questions has proven little, and the report says how many it would take. Each check is a row of the
+report, also those that passed. The champion is replaced in one step, and only if it is still the one compared.
+
+Who has no student of their own yet has no traffic a student has decided: the first needs no shadow run and no accuracy
+that was asked for in advance. It is held against what serves now, the student that came with Turnout or the profile
+without one, on the rows held out.
 """
 
 from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -30,10 +34,11 @@ from turnout.store.flip import FlipQuestion, measure
 
 from .bound import compare_paired, floor_of, mcnemar
 from .contest import GAIN, Contest, asker, open_contest, place_of
-from .dataset import OUT_OF_SCOPE, Example, read_seeds, row_key
+from .dataset import JOIN, OUT_OF_SCOPE, Example, in_order, read_seeds, row_key
 from .poison.probe import MOST_WORDS, doubtful, new_words, probe
 from .poison.screen import ScreenResult
 from .registry import ChampionChange, discard, set_champion
+from .served import HeldAnswer
 from .shadow import Shadow, kept
 from .train import read_record
 
@@ -58,20 +63,28 @@ class Check(Struct, frozen=True):
     """Where the limit is set."""
 
 
-# Who may change what a check asks for, and where.
+# What governs a check: a setting of `[learn]`, or where else it is decided.
 GOVERNED = {
-    "cross-validated accuracy": "min_accuracy in [learn]",
-    "held-out accuracy": "max_loss in [learn]",
-    "errors past the gate": "max_loss in [learn]",
-    "recall of each label": "max_label_loss in [learn]",
+    "cross-validated accuracy": "min_accuracy",
+    "held-out accuracy": "max_loss",
+    "errors past the gate": "max_loss",
+    "recall of each label": "max_label_loss",
     "golden cases": "cases in the profile",
     "contract": "contract in the profile",
     "flip rate": "RC-03: history changes no route",
-    "shadow decisions": "shadow_decisions in [learn]",
-    "quarantined rows": "max_quarantined in [learn]",
-    "trigger probe": "max_trigger_effect in [learn]",
+    "shadow decisions": "shadow_decisions",
+    "quarantined rows": "max_quarantined",
+    "trigger probe": "max_trigger_effect",
     "quality kept": "the aim it was trained for: --keep-quality, --budget or --max-cost",
 }
+
+
+def setting_of(check: str, settings: LearnSettings) -> str:
+    """Where the limit of a check is set, and to what: `max_loss = 0.03 in [learn] of turnout.toml`."""
+    name = GOVERNED[check]
+    if name not in settings.__struct_fields__:
+        return name
+    return f"{name} = {getattr(settings, name):g} in [learn] of turnout.toml"
 
 
 class Promotion(Struct, frozen=True):
@@ -104,7 +117,7 @@ class Evidence(Struct, frozen=True, dict=True):
 
     contest: Contest
     rows: Sequence[Example]
-    """Held-out questions: neither model has learnt from them."""
+    """Held-out questions: neither model has learnt from them, or what it said before it did is known."""
     screened: ScreenResult | None = None
     """What the poisoning screen said of the rows the challenger learnt from and the champion had not seen."""
     known: Sequence[Example] = ()
@@ -112,13 +125,40 @@ class Evidence(Struct, frozen=True, dict=True):
     accept: Sequence[str] = ()
     """New words the operator stands behind."""
     shadow: Shadow | None = None
+    said: tuple[Mapping[str, HeldAnswer], Mapping[str, HeldAnswer]] = ({}, {})
+    """What the challenger and the champion said of rows, by their keys, before they learnt from them."""
+
+    @property
+    def first(self) -> bool:
+        """Whether no student of the user's own serves yet. A model of gains has no labels to be judged by."""
+        return self.contest.champion == SHIPPED and self.contest.kind != GAIN
 
     @cached_property
     def answers(self) -> tuple[list[ModelAnswer], list[ModelAnswer] | None]:
         """What the challenger and the champion say of the rows."""
         new, old = self.answerers()
-        texts = [row.text for row in self.rows]
-        return [new(text) for text in texts], [old(text) for text in texts] if old is not None else None
+        gate = place_of(self.contest.new, self.contest.layer).gate
+
+        def said(ask: Answerer, known: Mapping[str, HeldAnswer], row: Example) -> ModelAnswer:
+            if (found := known.get(row_key(row))) is None:
+                return ask(row.text)
+            admits = found.confidence >= gate.confidence and found.margin >= gate.margin
+            return ModelAnswer(found.label, found.label is not None and admits)
+
+        before, after = self.said[1], self.said[0]
+        return (
+            [said(new, after, row) for row in self.rows],
+            [said(old, before, row) for row in self.rows] if old is not None else None,
+        )
+
+    def decisions(self) -> tuple[list[bool], list[bool]]:
+        """Whether the profile decides each row rightly, with the challenger and as it is now."""
+        known = self.said[0]
+        new = [
+            found.is_right(row.label) if (found := known.get(row_key(row))) else _is_right(self.contest.new, row)
+            for row in self.rows
+        ]
+        return new, [_is_right(self.contest.plain, row) for row in self.rows]
 
     def answerers(self) -> tuple[Answerer, Answerer | None]:
         layer, old = self.contest.layer, self.contest.old
@@ -143,6 +183,14 @@ def answerer(router: Router, layer: str) -> Answerer:
         return ModelAnswer(said.routes[0], gate.admits(said)) if said is not None else ModelAnswer(None, False)
 
     return answer
+
+
+def _is_right(router: Router, row: Example) -> bool:
+    """Whether the whole profile is. The fallback is where a question for no route belongs."""
+    decision = router.route_sync(Query(row.text))
+    if row.label == OUT_OF_SCOPE:
+        return decision.outcome.startswith("F")
+    return in_order(JOIN.join(decision.routes)) == in_order(row.label)
 
 
 def promote(
@@ -194,7 +242,7 @@ def gather_evidence(contest: Contest, accept: tuple[str, ...] = ()) -> Evidence:
     noted = read_record(profile, layer, digest)
     before = read_record(profile, layer, contest.champion)
     # Held out by the same rule both times; a row that changed sides all the same is no fair judge.
-    learnt = set(before.learnt) if before is not None else set()
+    learnt = set(before.learnt) - before.answers.keys() if before is not None else set()
     seeds = read_seeds(profile, contest.new.profile.routes).rows
     return Evidence(
         contest,
@@ -204,6 +252,7 @@ def gather_evidence(contest: Contest, accept: tuple[str, ...] = ()) -> Evidence:
         (*seeds, *before.held, *before.screened.kept) if before is not None else seeds,
         accept,
         kept(profile, layer, digest),
+        (noted.answers if noted is not None else {}, before.answers if before is not None else {}),
     )
 
 
@@ -224,7 +273,7 @@ def examine(
     checks: list[Check] = []
     for number, step in enumerate(steps, 1):
         check = step(evidence, settings)
-        checks.append(replace(check, setting=GOVERNED[check.check]))
+        checks.append(replace(check, setting=setting_of(check.check, settings)))
         progress(number, len(steps))
     return Promotion(contest.profile, contest.layer, contest.challenger.digest, contest.champion, tuple(checks))
 
@@ -250,6 +299,10 @@ def _accuracy(evidence: Evidence, settings: LearnSettings) -> Check:
     if not isinstance(share, float | int) or not isinstance(count, float | int) or not count:
         return Check(name, "unknown", limit, False, "its manifest does not say: train it again")
     right, count = round(share * count), int(count)
+    if evidence.first:
+        return Check(
+            name, f"{share:.1%}", "none for the first", True, f"{right:,} of {count:,}; what is held out decides"
+        )
     floor = floor_of(right, count, 1 - settings.confidence)
     # The figure is what was asked for; the bound keeps a few lucky questions from reaching it.
     passed = share >= settings.min_accuracy and floor >= settings.min_accuracy - settings.max_loss
@@ -260,12 +313,18 @@ def _accuracy(evidence: Evidence, settings: LearnSettings) -> Check:
 
 
 def _held_out(evidence: Evidence, settings: LearnSettings) -> Check:
+    """The student's own answers against the champion's; of the first student there is, what the whole profile decides
+    against what it decides without."""
+    if evidence.contest.old is None:
+        new, old = evidence.decisions()
+        said = "the profile is right less often with it than without any"
+        return _compare(settings, "held-out accuracy", new, old, said)
     asked = [at for at, row in enumerate(evidence.rows) if row.label != OUT_OF_SCOPE]
 
     def is_right(answer: ModelAnswer, row: Example) -> bool:
         return answer.label == row.label
 
-    return _compare(evidence, settings, "held-out accuracy", asked, is_right, "worse than the champion")
+    return _compare_answers(evidence, settings, "held-out accuracy", asked, is_right, "worse than the champion")
 
 
 def _errors(evidence: Evidence, settings: LearnSettings) -> Check:
@@ -275,10 +334,10 @@ def _errors(evidence: Evidence, settings: LearnSettings) -> Check:
         return not answer.accepted or answer.label == row.label
 
     said = "more wrong answers are let through"
-    return _compare(evidence, settings, "errors past the gate", range(len(evidence.rows)), is_harmless, said)
+    return _compare_answers(evidence, settings, "errors past the gate", range(len(evidence.rows)), is_harmless, said)
 
 
-def _compare(
+def _compare_answers(
     evidence: Evidence,
     settings: LearnSettings,
     name: str,
@@ -287,11 +346,16 @@ def _compare(
     said: str,
 ) -> Check:
     """The difference to the champion on the same questions."""
-    limit, (new, old) = f"≥ {-settings.max_loss:+.1%}", evidence.answers
+    new, old = evidence.answers
     if old is None:
-        return Check(name, "no champion", limit, True, "nothing serves yet")
+        return Check(name, "no champion", f"≥ {-settings.max_loss:+.1%}", True, "nothing serves yet")
     good = [[is_good(answers[at], evidence.rows[at]) for at in asked] for answers in (new, old)]
-    found = compare_paired(good[0], good[1], 1 - settings.confidence)
+    return _compare(settings, name, good[0], good[1], said)
+
+
+def _compare(settings: LearnSettings, name: str, new: Sequence[bool], old: Sequence[bool], said: str) -> Check:
+    limit = f"≥ {-settings.max_loss:+.1%}"
+    found = compare_paired(new, old, 1 - settings.confidence)
     passed = found.floor >= -settings.max_loss
     why = (
         f"{found.difference:+.1%} on {found.count:,} questions ({found.wins} better, {found.losses} worse); at "
@@ -374,6 +438,8 @@ def _shadow(evidence: Evidence, settings: LearnSettings) -> Check:
     name, limit = "shadow decisions", f"≥ {settings.shadow_decisions:,}"
     champion, found = evidence.contest.champion, evidence.shadow
     run = f"turnout student shadow -p {shlex.quote(evidence.contest.typed)}"
+    if evidence.first:
+        return Check(name, "not asked for", "none for the first", True, "the first of your own: held-out rows decide")
     if not settings.shadow_decisions:
         return Check(name, "not asked for", limit, True, "shadow_decisions = 0 in [learn]")
     if found is None:

@@ -1,8 +1,10 @@
-"""From examples to a student on the shelf: collapse, screen, hold out, fit, judge, write. Nothing is printed here.
+"""From examples to a student on the shelf: collapse, screen, hold out, fit, judge, fit again, write. Nothing is printed
+here.
 
-The rows a student is judged by are never learnt from, neither now nor by the next student trained with the same seed:
-what is held out depends on a question's text. What was learnt, what was held out and what was set aside is noted beside
-the student, so that the next training knows what is new and a promotion can be decided on rows no model has learnt.
+A student is judged by rows it has not learnt from, and so is the whole profile with it in its place. Then it is fitted
+once more, on every row, because that one serves better; what the first said of the rows held out is kept as its figures
+and its evidence. What is held out depends on a question's text and the seed, so that two students trained with the same
+seed were judged by the same rows, and a promotion can compare what they said.
 """
 
 from __future__ import annotations
@@ -34,10 +36,11 @@ from .dedupe import dedupe
 from .fit import FitSettings, HeldOutAnswer, Say, StudentFit, fit
 from .metric import accuracy, auroc, brier, coverage_at, ece, or_none, score_labels
 from .poison.screen import ScreenResult, SenderLimits, screen
+from .served import HeldAnswer, ask_served, measure_served, remember
 from .split import SHARE, hold_out
 
 NOTE = "training"
-# The keys of the rows a student in a folder of its own has learnt; no text.
+# Of a student in a folder of its own: the keys of its rows, and what was said of those held out; no text.
 LEARNT = "learnt.json"
 # What a gate is usually asked for; coverage at another precision is read from the card.
 PRECISION = 0.98
@@ -49,10 +52,19 @@ class TrainingRecord(Struct, frozen=True):
     """What is kept beside a student about its training."""
 
     learnt: tuple[str, ...]
-    """The keys of its rows; no text."""
+    """The keys of its rows; no text. Rows that were held out are among them once it was fitted on all."""
     held: tuple[Example, ...]
     screened: ScreenResult
     seed: int = 0
+    answers: Mapping[str, HeldAnswer] = {}
+    """For the key of each row held out, what was said of it before it was learnt; empty where it never was."""
+
+
+class LearntRows(Struct, frozen=True):
+    """What a student in a folder of its own says of its rows."""
+
+    learnt: tuple[str, ...]
+    answers: Mapping[str, HeldAnswer] = {}
 
 
 class LabelFigures(Struct, frozen=True):
@@ -83,12 +95,17 @@ class TrainingReport(Struct, frozen=True):
     new: int
     """Rows that were screened: neither seeds, nor what the champion has seen, nor the first files of all."""
     learnt: int
+    """Rows the student that serves has learnt from."""
     held: int
+    """Rows it was judged by before it learnt from them as well."""
     by: Mapping[str, int]
     """Rows used, by who labelled them."""
     labels: tuple[LabelFigures, ...]
     cross_validated: Mapping[str, float]
     held_out: Mapping[str, float]
+    end_to_end: Mapping[str, float]
+    """Of the rows held out, through the whole profile: `accuracy`, `fallback`, the share the fallback decided, and
+    `majority`, what always saying the most frequent route would be right on."""
     data_hash: str
     remarks: tuple[str, ...]
 
@@ -112,12 +129,16 @@ def train(
     limits: SenderLimits | None = None,
     accept: Iterable[str] = (),
     settings: FitSettings | None = None,
+    refit: bool = True,
     out: File | None = None,
+    beside: File | None = None,
     say: Say = lambda _what, _done: None,
 ) -> Training:
     """Train a profile's student and stand it on the shelf, as a candidate; or write it to `out`, a folder that is new.
 
     `sessions` keeps the rows of a session on one side of the hold-out. `accept` are new words that are no triggers.
+    Without `refit` the rows held out are never learnt, so that gates can be proven on them. Relative paths in the
+    profile start from the folder `beside`.
     """
     name = find_student(profile, layer)
     if out is not None:
@@ -135,21 +156,30 @@ def train(
     rows = [*known, *screened.kept]
     split = hold_out(rows, share=share, seed=seed, sessions=sessions)
     learn, held = [rows[index] for index in split.learn], [rows[index] for index in split.judge]
-    fitted = fit(learn, labels=profile.routes, embedder=embedder, seed=seed, settings=settings, say=say)
+    judged_fit = fit(learn, labels=profile.routes, embedder=embedder, seed=seed, settings=settings, say=say)
     say("judging", 0.0)
-    judged = judge(fitted.model(), profile, held, embedder)
-    figures = measure(judged)
-    noted = TrainingRecord(tuple(sorted(map(row_key, learn))), tuple(held), screened, seed)
+    vectors = remember(embedder, profile, held, judged_fit)
+    judged = judge(judged_fit.model(), profile, held, vectors)
+    answers = ask_served(judged_fit, profile, name, held, vectors, beside)
+    figures, whole = measure(judged), measure_served(held, answers)
+    fitted = judged_fit
+    if refit and held:
+        fitted = fit(rows, labels=profile.routes, embedder=embedder, seed=seed, settings=settings, say=say)
+        learn = rows
+    noted = TrainingRecord(
+        tuple(sorted(map(row_key, learn))), tuple(held), screened, seed, answers if refit and held else {}
+    )
     remarks = (*examples.remarks, *collapsed.remarks, *screened.remarks, *split.remarks, *fitted.remarks)
     scored = _score(judged, Examples(tuple(learn)).counts(), profile.routes)
     say("writing", 0.0)
+    metrics = {f"held_{figure}": value for figure, value in figures.items()}
     draft = replace(
         fitted.draft,
         profile=profile.name,
         layer=name,
         data_hash=hash_examples(learn),
         profile_hash=hash_without_models(profile),
-        metrics={**fitted.draft.metrics, **{f"held_{figure}": value for figure, value in figures.items()}},
+        metrics={**fitted.draft.metrics, **metrics, **{f"whole_{figure}": value for figure, value in whole.items()}},
     )
     by = Examples(tuple(learn)).by()
     folder, manifest = registry.keep_model(
@@ -158,7 +188,7 @@ def train(
     if out is None:
         registry.note(profile.name, name, manifest.digest, NOTE, msgspec.json.encode(noted))
     else:
-        write_bytes(out / LEARNT, msgspec.json.encode(noted.learnt))
+        write_bytes(out / LEARNT, msgspec.json.encode(LearntRows(noted.learnt, noted.answers)))
     say("writing", 1.0)
     report = TrainingReport(
         profile=profile.name,
@@ -179,6 +209,7 @@ def train(
         labels=tuple(scored),
         cross_validated=fitted.draft.metrics,
         held_out=figures,
+        end_to_end=whole,
         data_hash=manifest.data_hash,
         remarks=tuple(dict.fromkeys(remarks)),
     )
@@ -229,12 +260,15 @@ def read_record(profile: str, layer: str, digest: str) -> TrainingRecord | None:
 
 
 def _read_shipped(profile: str, layer: str) -> TrainingRecord | None:
-    """Of the one that came with Turnout: which rows it learnt, so that it is judged by others."""
+    """Of the one that came with Turnout: which rows it learnt, and what it said of them before."""
     folder = shipped_model(profile, layer)
     file = folder / LEARNT if folder is not None else None
     if file is None or not file.is_file():
         return None
-    return TrainingRecord(tuple(msgspec.json.decode(file.read_bytes(), type=list[str])), (), ScreenResult(()))
+    # A list of keys is what the version before wrote.
+    found = msgspec.json.decode(file.read_bytes(), type=LearntRows | list[str])
+    found = found if isinstance(found, LearntRows) else LearntRows(tuple(found))
+    return TrainingRecord(found.learnt, (), ScreenResult(()), answers=found.answers)
 
 
 # --- judging

@@ -30,13 +30,10 @@ from turnout.core.registry import kinds
 from turnout.core.verdict import Fault, Verdict, check_verdict
 
 from .contest import build_with
-from .dataset import Example, Examples, read_examples, read_seeds, row_key
+from .dataset import JOIN, Example, Examples, in_order, read_examples, read_seeds, row_key
 from .gate import LayerAnswers, decide_by
 from .metric import Flags, Floats
 from .train import read_record
-
-JOIN = " + "
-"""Between the routes of an answer that has several; a label is written the same way."""
 
 
 class LayerTrial(NamedTuple):
@@ -140,7 +137,7 @@ def try_layers(
     if not kept:
         why = "; ".join(f"{count:,} {why}" for why, count in skipped.items())
         raise LearnError(f"no question is left to ask the layers: {why}")
-    wanted = [_sorted(labels[number]) for number in kept]
+    wanted = [in_order(labels[number]) for number in kept]
     return Trial(
         profile,
         tuple(texts[number] for number in kept),
@@ -178,7 +175,7 @@ def _gather(place: Placed, given: Sequence[tuple[Verdict | Fault | None, int]], 
     verdicts = [answer if isinstance(answer, Verdict) else None for answer, _ in given]
     faults = Counter(f"{answer.kind}: {answer.detail}" for answer, _ in given if isinstance(answer, Fault))
     routes = tuple(JOIN.join(one.routes) if one is not None else None for one in verdicts)
-    right = [route is not None and _sorted(route) == label for route, label in zip(routes, wanted, strict=True)]
+    right = [route is not None and in_order(route) == label for route, label in zip(routes, wanted, strict=True)]
     return LayerTrial(
         place,
         routes,
@@ -190,11 +187,6 @@ def _gather(place: Placed, given: Sequence[tuple[Verdict | Fault | None, int]], 
         any(one is not None and one.calibrated for one in verdicts),
         faults,
     )
-
-
-def _sorted(label: str) -> str:
-    """Several routes are the same answer in any order."""
-    return JOIN.join(sorted(label.split(JOIN)))
 
 
 class CascadeAnswers(NamedTuple):
@@ -264,8 +256,13 @@ def read_labelled(source: str | None, profiles: Sequence[Profile]) -> Examples:
 def _held_out(profile: Profile) -> Sequence[Example]:
     for layer, digest in models_of(profile).items():
         noted = read_record(profile.name, layer, digest)
+        learnt = {*noted.learnt} if noted is not None else set()
+        held = [row for row in noted.held if row_key(row) not in learnt] if noted is not None else []
+        if held:
+            return held
         if noted is not None and noted.held:
-            return noted.held
+            said = "after it was judged it learnt from what was held out as well (turnout train --no-refit does not)"
+            raise LearnError(f"{profile.name}: {said}; name a FILE of other questions")
     raise LearnError(f"{profile.name}: nothing is known of questions held out from training; name a FILE of others")
 
 

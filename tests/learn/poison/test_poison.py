@@ -67,7 +67,7 @@ def contest(new: Sequence[Example], *, screened: bool = True) -> tuple[StudentMo
     model = RegisteredModel(CHALLENGER, Path(), ModelSummary(CHALLENGER, metrics={"accuracy": 0.98, "rows": 700.0}))
     routers = serving(challenger), serving(fitted(KNOWN))
     evidence = Evidence(
-        Contest("drill", "drill", "student", STUDENT, model, CHAMPION, *routers, cases=[]),
+        Contest("drill", "drill", "student", STUDENT, model, CHAMPION, *routers, cases=[], plain=routers[1]),
         rows=HELD,
         screened=found,
         known=KNOWN,

@@ -13,7 +13,7 @@ from cyclopts import Parameter
 from rich.text import Text
 
 from turnout.config.learning import learn_settings
-from turnout.config.load import load_profile
+from turnout.config.load import load_profile, read_chain
 from turnout.config.name import DEFAULT_PROFILE
 from turnout.core.errors import QueryError
 from turnout.core.profile import Profile
@@ -97,6 +97,12 @@ def train(
     by_session: Annotated[
         bool, Parameter(help="Keep the rows of a session together: all learnt, or all held out.")
     ] = False,
+    refit: Annotated[
+        bool,
+        Parameter(
+            negative="--no-refit", help="Once it is judged, learn from what was held out as well.", show_default=True
+        ),
+    ] = True,
     accept: AcceptOption = (),
     quarantine: Annotated[
         str | None, Parameter(metavar="FILE", help="Write the rows that were set aside, and why.")
@@ -156,7 +162,9 @@ def train(
             share=_kept_back(held_out),
             sessions=by_session,
             accept=accept,
+            refit=refit,
             out=File(out) if out is not None else None,
+            beside=read_chain(profile).beside,
             say=say,
         )
     aside = training.noted.screened.quarantined
@@ -244,7 +252,7 @@ def _print(report: TrainingReport, aside: Sequence[QuarantinedRow], quarantine: 
 
     screen = console()
     who = ", ".join(f"{count:,} by {name}" for name, count in report.by.items())
-    said = f"{counted(report.learnt, 'row')} learnt, {report.held:,} held out ({who})"
+    said = f"{counted(report.learnt, 'row')} learnt, {report.held:,} held out to judge by ({who})"
     print_head(screen, report.profile, report.layer, report.embedder, said)
     for remark in report.remarks:
         screen.say((f"  {visible(remark)}", "dim"))
@@ -268,10 +276,12 @@ def _share(value: float | None) -> str:
 
 
 def _figures(report: TrainingReport) -> Iterator[tuple[str, str, str]]:
-    found, crossed = report.held_out, report.cross_validated
+    found, crossed, whole = report.held_out, report.cross_validated, report.end_to_end
     for name, value, meaning in (
         ("accuracy", crossed.get("accuracy"), "cross-validated on what was learnt"),
-        ("accuracy", found.get("accuracy"), "on what was held out"),
+        ("accuracy", found.get("accuracy"), "on what was held out, before it was learnt"),
+        ("end to end", whole.get("accuracy"), "the whole profile on what was held out, fallback included"),
+        ("fallback", whole.get("fallback"), "of what was held out, decided by no layer"),
         ("calibration error", found.get("ece"), "how far its confidence is from the truth"),
         ("answered", found.get("coverage_at_98"), "of what was held out, at 98 % precision"),
         ("tells outsiders", found.get("oos_auroc"), "AUROC, questions for none of the routes"),
