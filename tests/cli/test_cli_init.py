@@ -1,30 +1,47 @@
-"""`turnout init`: whatever the examples, the profile loads and its golden cases hold, or it is said which cannot."""
+"""`turnout init`: what serves afterwards was judged by rows it had not seen; or it is said why nothing does."""
 
+import csv
+import io
 import json
+import random
+import subprocess
+import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import turnout
-from turnout.config.cases import read_cases, run_cases
-from turnout.config.propose import RouteExample, log_odds, propose, read_features
-from turnout.config.starter import DEMONSTRATION, make_starter, slugs
+from turnout.cli.commands import init as command
+from turnout.config.cases import read_cases
+from turnout.config.champion import SHIPPED, champion_digest, shelf_of
+from turnout.core.errors import LearnError
+from turnout.learn import registry
+from turnout.learn.rows import read_head
+from turnout.learn.table import MOST_ROWS, choose_columns, read_table
 
 Run = Callable[..., Any]
 
-EXAMPLES = [
-    {"text": "I want a refund for my order", "route": "billing"},
-    {"text": "The invoice is wrong, I want a refund", "route": "billing"},
-    {"text": "The app crashes at login", "route": "technical"},
-    {"text": "Login fails with an error", "route": "technical"},
-    {"text": "Can you help me?", "route": "billing"},
-    {"text": "Can you help me?", "route": "technical"},
-]
+WORDS = {
+    "Billing": "invoice refund card payment receipt charge price bill discount money",
+    "Délai de livraison": "parcel courier delivery track address shipped box late arrive post",
+    "技術": "crash error login screen update install button page loading password",
+}
+OTHERS = ["please", "my", "the", "a", "with", "again", "today", "why", "is", "when", "can", "you", "help", "since"]
+Rows = list[tuple[str, str]]
+
+
+def tickets(count: int = 40, seed: int = 0, labels: Any = WORDS) -> Rows:
+    chance = random.Random(seed)
+    rows = [
+        (" ".join(chance.choices(words.split(), k=3) + chance.choices(OTHERS, k=3)), label)
+        for label, words in labels.items()
+        for _ in range(count)
+    ]
+    chance.shuffle(rows)
+    return rows
 
 
 @pytest.fixture(autouse=True)
@@ -32,175 +49,281 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def write(rows: list[dict[str, str]]) -> str:
-    Path("examples.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return "examples.jsonl"
+def write(rows: Rows, name: str = "tickets.csv", columns: tuple[str, str] = ("subject", "queue")) -> str:
+    if name.endswith(".jsonl"):
+        Path(name).write_text("".join(json.dumps(dict(zip(columns, row, strict=True))) + "\n" for row in rows))
+        return name
+    text = io.StringIO()
+    out = csv.writer(text, delimiter="\t" if name.endswith(".tsv") else ",")
+    out.writerow(("id", *columns, "note"))
+    out.writerows((number, *row, "none") for number, row in enumerate(rows))
+    Path(name).write_text(text.getvalue())
+    return name
 
 
-def check(run: Run, name: str) -> str:
-    ran = run("check", f"{name}.toml", "--cases")
+def init(run: Run, *argv: str, name: str = "shop") -> Any:
+    return run("init", name, *argv, "--embedder", "none")
+
+
+@pytest.mark.parametrize("file", ["tickets.csv", "tickets.tsv", "tickets.jsonl"])
+def test_from_a_table_to_a_profile_that_serves(file: str, run: Run) -> None:
+    ran = init(run, "--from", write(tickets(), file), "--text", "subject", "--label", "queue")
+    assert ran.code == 0, ran.err
+    assert "shop.toml  3 labels of 'queue', learnt from 'subject'" in ran.out
+    assert "fallback included" in ran.out
+    digest = champion_digest("shop", "student")
+    assert digest != SHIPPED
+    for name in ("shop", "shop.toml"):
+        router = turnout.load(name)
+        decision = router.route_sync("a refund of the invoice to my card")
+        assert (decision.route, decision.by) == ("Billing", "student")
+        assert router.route_sync("ωξψ ζηθ").route == "other", "what it does not know"
+    assert router.profile.routes == (*sorted(WORDS), "other")
+    assert (
+        json.loads(run("route", "parcel late, courier?", "-p", "shop", "--json").out)["route"] == "Délai de livraison"
+    )
+    assert run("check", "shop").code == 0
+    changes = registry.read_history("shop", "student")
+    assert [(change.to, change.why) for change in changes] == [(digest, f"turnout init from {file}")]
+
+
+def test_what_is_printed_next_works_as_it_stands(run: Run) -> None:
+    out = init(run, "--from", write(tickets())).out
+    said = [line.strip() for line in out.partition("It serves now:")[2].splitlines() if line.strip()]
+    assert [line.split()[:2] for line in said] == [
+        ["turnout", "route"],
+        ["turnout", "serve"],
+        ["turnout", "train"],
+        ["python", "-c"],
+    ]
+    assert said[2] == "turnout train more.csv --text subject --label queue -p shop --promote"
+    for line, start in ((said[0], "turnout"), (said[3], "python")):
+        here = f"{sys.executable} -m turnout.cli" if start == "turnout" else sys.executable
+        ran = subprocess.run(
+            ["/bin/sh", "-c", line.replace(start, here, 1)], capture_output=True, check=False, text=True
+        )
+        assert ran.returncode == 0, ran.stderr
+        assert any(label in ran.stdout for label in WORDS)
+
+
+def test_figures_are_of_rows_it_had_not_seen(run: Run) -> None:
+    """Of labels that mean nothing, nothing can be learnt; a student judged by its own rows would look well."""
+    chance = random.Random(5)
+    rows = [(text, chance.choice(["a", "b"])) for text, _ in tickets(60)]
+    out = init(run, "--from", write(rows)).out
+    (line,) = [line for line in out.splitlines() if line.startswith("right on ")]
+    right = float(line.split()[2].rstrip("%"))
+    assert right < 70
+    assert "always saying the most frequent label" in line
+    report = read_report()
+    assert report["whole_accuracy"] == pytest.approx(right / 100, abs=0.001)
+    assert report["whole_fallback"] > 0, "not sure, and left to the fallback"
+
+
+def read_report() -> dict[str, float]:
+    folder = shelf_of("shop", "student") / champion_digest("shop", "student")
+    metrics: dict[str, float] = json.loads((folder / "manifest.json").read_text())["metrics"]
+    return metrics
+
+
+def test_all_rows_are_learnt_in_the_end(run: Run) -> None:
+    init(run, "--from", write(tickets()))
+    folder = shelf_of("shop", "student") / champion_digest("shop", "student")
+    manifest = json.loads((folder / "manifest.json").read_text())
+    table = read_table("tickets.csv")
+    assert sum(manifest["counts"].values()) > 0.95 * len(table.examples.rows), "but for near duplicates"
+
+
+def test_the_loop_goes_on_from_there(run: Run) -> None:
+    init(run, "--from", write(tickets()))
+    Path("turnout.toml").write_text("[learn]\nshadow_decisions = 0\nmax_loss = 0.3\nmin_accuracy = 0.5\n")
+    more = write(tickets(60, seed=7), "more.csv")
+    argv = ("--text", "subject", "--label", "queue", "-p", "shop", "--promote", "--config", "turnout.toml")
+    ran = run("train", "tickets.csv", more, *argv, "--embedder", "none")
     assert ran.code == 0, ran.out
-    return str(ran.out)
+    assert "serves now" in ran.out
+    assert len(registry.read_history("shop", "student")) == 2
 
 
-def test_the_demonstration_works(run: Run) -> None:
-    ran = run("init", "demo")
-    assert ran.code == 0
-    assert "a demonstration" in ran.out
-    out = check(run, "demo")
-    assert f"must      {len(DEMONSTRATION)} of {len(DEMONSTRATION)} hold" in out
-    assert "coverage  3 of 3" in out
-    assert turnout.load("demo.toml").route_sync("where is my refund").route == "billing"
-    assert turnout.load("demo.toml").route_sync("zxcv").outcome == "Fl"
+class Columns(NamedTuple):
+    id: str
+    head: str
+    found: tuple[str, str] | str
+    """The columns, or what is said."""
+    text: str | None = None
+    label: str | None = None
 
 
-def test_from_examples(run: Run) -> None:
-    ran = run("init", "desk", "--from", write(EXAMPLES))
-    assert ran.code == 0
-    assert "desk.toml  2 routes" in ran.out
-    assert "6 golden cases, 5 of them must hold" in ran.out
-    assert "1 of the examples cannot be told apart" in ran.out
-    assert "“Can you help me?” is technical, decided as billing" in ran.out
-    check(run, "desk")
-    cases = read_cases(Path("desk.cases.jsonl"))
-    assert [case.id for case in cases][:3] == ["billing-1", "billing-2", "technical-1"]
-    (soft,) = [case for case in cases if not case.must]
-    assert soft.why.startswith("the proposed phrases cannot tell this from billing")
-    signals = tomllib.loads(Path("desk.toml").read_text())["layers"][1]["signals"]
-    words = {signal["id"]: signal["words"] for signal in signals}
-    assert words["billing"][0] == "refund", "in two examples of this route and none of the other"
-    assert "login" in words["technical"]
-    assert "want" not in words["billing"], "a stop word"
-    explained = turnout.load("desk.toml").route_sync("my login is broken")
-    assert (explained.route, explained.outcome) == ("technical", "S-")
+ASKED = "Say --text; its columns are 'subject', 'body', 'queue'"
+COLUMNS = [
+    Columns("as they are usually called", "id,text,label", ("text", "label")),
+    Columns("the plainest wins", "text,title,label,category", ("text", "label")),
+    Columns("in any case", "Text,LABEL,x", ("Text", "LABEL")),
+    Columns("one of each kind", "when,subject,queue", ("subject", "queue")),
+    Columns("two columns, one of them known", "foo,route", ("foo", "route")),
+    Columns("two columns, the other known", "question,bar", ("question", "bar")),
+    Columns("one said", "foo,bar,label", ("foo", "label"), text="foo"),
+    Columns("one that may be either", "subject,queue", ("queue", "subject"), text="queue"),
+    Columns("quoted", '"my text";"my label";x', ("my text", "my label"), "my text", "my label"),
+    Columns("two that may be the text", "subject,body,queue", ASKED),
+    Columns("two that may be the label", "text,queue,team", "Say --label; its columns are 'text', 'queue', 'team'"),
+    Columns("no name is known", "foo,bar,baz", "Say --text and --label; its columns are 'foo', 'bar', 'baz'"),
+    Columns("one column", "text", "the first line of a CSV file names them"),
+    Columns("no such column", "a,text,label", "has no such column, did you mean 'text'?", text="txet"),
+    Columns("the same twice", "a,text,label", "text and label are two columns", "a", "a"),
+    Columns("two of one name", "a,b,a", "several columns of that name", "a", "b"),
+]
 
 
-def test_route_options_and_one_route(run: Run) -> None:
-    ran = run("init", "one", "--route", "billing=I want a refund = now", "--route", "billing=who are you")
-    assert ran.code == 0
-    router = turnout.load("one.toml")
-    assert router.profile.routes == ("billing", "other")
-    assert router.route_sync("zxcv").route == "other"
-    assert router.route_sync("so who are you then").route == "billing", "a run of stop words where there is no other"
-    assert json.loads(Path("one.cases.jsonl").read_text().splitlines()[0])["text"] == "I want a refund = now"
-    check(run, "one")
+@pytest.mark.parametrize("case", COLUMNS, ids=lambda case: case.id)
+def test_columns_are_guessed_where_they_are_clear(case: Columns) -> None:
+    Path("t.csv").write_text(f"{case.head}\n")
+    names = read_head(Path("t.csv"))
+    if isinstance(case.found, tuple):
+        assert choose_columns(names, case.text, case.label, "t.csv") == case.found
+    else:
+        with pytest.raises(LearnError) as caught:
+            choose_columns(names, case.text, case.label, "t.csv")
+        assert case.found in str(caught.value)
 
 
-def test_both_sources_and_stdin_and_a_folder(run: Run) -> None:
-    stdin = b'\xef\xbb\xbf{"text":"crash","route":"b"}\n\n{"text":"refund","route":"a"}\n'
-    ran = run("init", "both", "--route", "a=refund", "--from", "-", "-o", "new/folder", stdin=stdin)
-    assert ran.code == 0, ran
-    assert len(read_cases(Path("new/folder/both.cases.jsonl"))) == 2, "the same example twice is one"
-    check(run, "new/folder/both")
+class Refused(NamedTuple):
+    id: str
+    text: bytes
+    said: str
+    argv: tuple[str, ...] = ()
 
 
-def test_nothing_is_overwritten_unasked(run: Run) -> None:
-    Path("demo.cases.jsonl").write_text("mine")
-    ran = run("init", "demo")
+def rows_of(rows: Rows) -> bytes:
+    return "\n".join(["text,label", *(f"{text},{label}" for text, label in rows)]).encode() + b"\n"
+
+
+UNIQUE = [(text, f"{number}") for number, (text, _) in enumerate(tickets(9))]
+TWO_COLUMNS = "cells in 2 columns: put a text with ',' in quotes"
+REFUSED = [
+    Refused("empty", b"", "no rows in it"),
+    Refused("a header alone", b"text,label\n", "no label in the column 'label': a router needs at least two"),
+    Refused("one label", rows_of([(text, "x") for text, _ in tickets(10)]), "only the label 'x' in the column"),
+    Refused("too few rows", rows_of(tickets(2)), "a student needs at least 10"),
+    Refused("labels that are texts", rows_of(UNIQUE), "most of them once"),
+    Refused("not UTF-8", "text,label\nétat,x\n".encode("latin-1"), "t.csv:2: not UTF-8: save the file as UTF-8"),
+    Refused("a head that is not UTF-8", "téxt,label\n".encode("latin-1"), "t.csv:1: not UTF-8"),
+    Refused("too many cells", rows_of([*tickets(9), ("a, b", "x")]), TWO_COLUMNS),
+    Refused("about no rows", b"", "name it with --from FILE", ("--text", "a")),
+    Refused("a share", b"", "--hold-out '90%'", ("--from", "t.csv", "--hold-out", "90%")),
+    Refused("a fallback", b"", "is no name for a route", ("--from", "t.csv", "--fallback", " ")),
+    Refused("no file", b"", "none.csv: cannot be read: No such file", ("--from", "none.csv")),
+    Refused("a pipe", b"", "write what you pipe in into one", ("--from", "-")),
+]
+
+
+@pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.id)
+def test_refused(case: Refused, run: Run) -> None:
+    Path("t.csv").write_bytes(case.text)
+    ran = init(run, *(case.argv or ("--from", "t.csv")))
     assert ran.code == 2
-    assert "demo.cases.jsonl would be overwritten" in ran.err
-    assert not Path("demo.toml").exists()
-    assert Path("demo.cases.jsonl").read_text() == "mine"
-    assert run("init", "demo", "--force").code == 0
-    first = Path("demo.toml").read_bytes(), Path("demo.cases.jsonl").read_bytes()
-    assert run("init", "demo", "--force").code == 0
-    assert (Path("demo.toml").read_bytes(), Path("demo.cases.jsonl").read_bytes()) == first, "the same every time"
+    assert case.said in ran.err
+    assert not Path("shop.toml").exists()
+    assert champion_digest("shop", "student") == SHIPPED
 
 
 @pytest.mark.parametrize(
-    ("argv", "said"),
-    [
-        (("tiers",), "the name of a shipped profile"),
-        (("a/b",), "is no name"),
-        (("x.toml",), "is no name"),
-        (("x", "--route", "nonsense"), "write ROUTE=QUESTION"),
-        (("x", "--route", "=question"), "is no name for a route"),
-        (("x", "--route", "a= "), "the question is blank"),
-        (("x", "--route", "a\tb=c"), "is no name for a route"),
-        (("x", "--from", "none.jsonl"), "none.jsonl: No such file"),
-        (("x", "--from", "empty.jsonl"), "no examples in it"),
-        (("x", "--from", "bad.jsonl"), "bad.jsonl:2: no field 'route', did you mean 'rout'?"),
-        (("x", "--route", "a=one", "--route", "A=two"), "differ only in case"),
-        ((), "NAME requires an argument"),
-    ],
-    ids=str,
+    ("name", "said"),
+    [("tiers", "the name of a shipped profile"), ("a/b", "is no name"), ("x.toml", "is no name")],
 )
-def test_refused(argv: tuple[str, ...], said: str, run: Run) -> None:
-    Path("empty.jsonl").write_text("\n")
-    Path("bad.jsonl").write_text('{"text":"a","route":"b"}\n{"text":"a","rout":"b"}\n')
-    ran = run("init", *argv)
+def test_a_name_that_is_none(name: str, said: str, run: Run) -> None:
+    ran = run("init", name)
     assert ran.code == 2
     assert said in ran.err
-    assert not list(Path().glob("*.toml"))
 
 
-def test_a_long_list_is_cut(run: Run) -> None:
-    rows = [{"text": f"the {n}", "route": route} for n in range(15) for route in ("a", "b", "c")]
-    ran = run("init", "same", "--from", write(rows))
-    assert "30 of the examples cannot be told apart" in ran.out
-    assert "and 10 more" in ran.out
-    check(run, "same")
+def test_gaps_are_left_out_and_counted_and_spellings_are_one(run: Run) -> None:
+    rows = [*tickets(), ("", "Billing"), ("why is my refund late", ""), ("  ", "技術"), ("a refund", "billing ")]
+    twice = [*rows, rows[0], rows[0], ("no route at all", "oos")]
+    out = init(run, "--from", write(twice)).out
+    said = " ".join(out.split())
+    assert "2 rows left out: the text is empty (first in tickets.csv:122)" in said
+    assert "1 row left out: the label is empty (first in tickets.csv:123)" in said
+    assert "'billing' read as 'Billing'" in said
+    assert "2 duplicates" in said
+    assert "billing" not in tomllib.loads(Path("shop.toml").read_text())["routes"]
+    assert "oos" not in turnout.load("shop").profile.routes, "for none of the routes: it teaches when to be unsure"
 
 
-def test_an_empty_pipe(run: Run) -> None:
-    assert "stdin: no examples in it" in run("init", "x", "--from", "-", stdin=b"").err
-    assert "stdin:1: not a JSON object" in run("init", "x", "--from", "-", stdin=b"x").err
+def test_of_many_rows_some_are_drawn_by_their_text() -> None:
+    write([(f"{text} {number}", label) for number, (text, label) in enumerate(tickets(500))])
+    table = read_table("tickets.csv", most=200)
+    assert len(table.examples.rows) == 200
+    assert "1,500 rows in the file: 200 of them, drawn by their text, are used" in table.examples.remarks
+    assert {*table.routes} == {*WORDS}
+    rows = Path("tickets.csv").read_text().splitlines()
+    Path("tickets.csv").write_text("\n".join([rows[0], *reversed(rows[1:])]))
+    again = read_table("tickets.csv", most=200)
+    assert sorted(row.text for row in again.examples.rows) == sorted(row.text for row in table.examples.rows)
+    assert MOST_ROWS >= 10_000
 
 
-def test_odd_names_of_routes(run: Run) -> None:
-    rows = [
-        {"text": f"word{n} thing{n}", "route": route}
-        for n, route in enumerate(("a b", "a-b", "é\"'", "日本", "a-b.hint"))
-    ]
-    assert run("init", "odd", "--from", write(rows)).code == 0
-    check(run, "odd")
-    names = slugs(("a b", "a-b", "a.hint", "A-B", "日本", "!"))
-    assert list(names.values()) == ["a-b", "a-b-2", "a-hint", "A-B", "route", "route-2"]
+def test_the_fallback_is_a_label_or_a_route_of_its_own(run: Run) -> None:
+    file = write(tickets())
+    init(run, "--from", file, "--fallback", "Billing")
+    assert turnout.load("shop").profile.fallback.route == "Billing"
+    assert len(turnout.load("shop").profile.routes) == 3
+    assert init(run, "--from", file, "--fallback", "a person", name="two").code == 0
+    assert turnout.load("two").profile.routes[-1] == turnout.load("two").profile.fallback.route == "a person"
+    assert (
+        init(run, "--from", write([*tickets(), *[(f"hm {n} what", "Other") for n in range(9)]]), name="own").code == 0
+    )
+    assert turnout.load("own").profile.fallback.route == "Other", "a label that says so"
 
 
-def test_features() -> None:
-    plain, runs = read_features("What is the Refund policy, 2024? Don’t ask")
-    assert {"refund", "policy", "refund policy", "the refund"} <= plain
-    assert "policy 2024" not in plain, "a comma stands between"
-    assert plain.isdisjoint({"what", "is", "2024", "what is"})
-    assert {"what is", "what is the", "is the"} <= runs
+def test_nothing_is_replaced_unasked(run: Run) -> None:
+    file = write(tickets())
+    assert init(run, "--from", file).code == 0
+    before, first = Path("shop.toml").read_bytes(), champion_digest("shop", "student")
+    assert "shop.toml would be overwritten" in init(run, "--from", file).err
+    # The shelf knows profiles by their names: one of another folder would lose its student.
+    ran = init(run, "--from", file, "-o", "elsewhere")
+    assert ran.code == 2
+    assert "serves already" in ran.err
+    assert (Path("shop.toml").read_bytes(), champion_digest("shop", "student")) == (before, first)
+    other = write([(text, label.upper() + "!") for text, label in tickets()], "other.csv")
+    assert init(run, "--from", other, "--force").code == 0
+    assert turnout.load("shop").profile.routes[0].endswith("!")
 
 
-def test_odds_and_order() -> None:
-    assert log_odds(2, 2, 0, 4) > log_odds(1, 2, 0, 4) > 0 > log_odds(0, 2, 1, 4)
-    assert log_odds(1, 2, 2, 4) == pytest.approx(0)
-    examples = [
-        RouteExample("red train north", "a"),
-        RouteExample("red train station", "a"),
-        RouteExample("red train", "a"),
-        RouteExample("blue train", "b"),
-        RouteExample("blue boat", "b"),
-        RouteExample("blue ship", "b"),
-    ]
-    found = propose(examples, ("a", "b"))
-    assert found["a"].telling[0] == "red"
-    assert found["a"].leaning == ("train",), "in all of one route and one of the other"
-    assert "train" not in found["b"].telling + found["b"].leaning
+def test_what_fails_on_the_way_leaves_everything_as_it_was(run: Run) -> None:
+    assert init(run, "--from", write(tickets())).code == 0
+    before, first = Path("shop.toml").read_bytes(), champion_digest("shop", "student")
+    few = write(tickets(2), "few.csv")
+    assert init(run, "--from", few, "--force").code == 2
+    assert (Path("shop.toml").read_bytes(), champion_digest("shop", "student")) == (before, first)
+    assert turnout.load("shop").route_sync("refund the invoice").route == "Billing"
 
 
-WORDS = st.sampled_from(["the", "how", "is", "who", "you", "refund", "order", "order's", "日本", "é!", "12", "-", "\n"])
-TEXTS = st.lists(WORDS, min_size=1, max_size=6).map(" ".join).filter(str.strip)
-ROUTES = st.sampled_from(("x", "y", "z z", "x.hint"))
+def test_the_embedder_is_suggested_where_labels_are_few(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "turnout-build-minilm" in init(run, "--from", write(tickets())).out
+    monkeypatch.setattr("turnout.learn.begin.FEW_ROWS", 10)
+    assert "turnout-build-minilm" not in init(run, "--from", "tickets.csv", name="many").out
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.lists(st.builds(RouteExample, TEXTS.map(str.strip), ROUTES), min_size=1, max_size=8, unique=True))
-def test_every_case_that_must_hold_does(examples: list[RouteExample]) -> None:
-    import tempfile
+def test_without_the_extra_a_sentence_says_so(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "turnout.learn.begin", None)
+    ran = init(run, "--from", write(tickets()))
+    assert ran.code == 2
+    assert "pip install 'turnout[learn]'" in ran.err
 
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        starter = make_starter("any", examples, "any.cases.jsonl")
-        (folder / "any.toml").write_text(starter.profile)
-        (folder / "any.cases.jsonl").write_text(starter.cases)
-        cases = read_cases(folder / "any.cases.jsonl")
-        results = list(run_cases(turnout.load(folder / "any.toml", config=""), cases))
-    assert len(results) == len(examples)
-    assert all(not result.misses for result in results if result.case.must)
-    assert all(result.misses for result in results if not result.case.must)
-    assert make_starter("any", examples, "any.cases.jsonl") == starter
+
+def test_without_a_table_a_small_profile_to_change(run: Run) -> None:
+    ran = run("init", "demo")
+    assert ran.code == 0
+    assert "--from FILE trains a student" in ran.out
+    checked = run("check", "demo.toml", "--cases")
+    assert checked.code == 0, checked.out
+    assert f"must      {len(command.CASES)} of {len(command.CASES)} hold" in checked.out
+    assert turnout.load("demo").route_sync("where is my refund").route == "billing"
+    assert turnout.load("demo").route_sync("zxcv").outcome == "Fl"
+    assert len(read_cases(Path("demo.cases.jsonl"))) == len(command.CASES)
+    assert "would be overwritten" in run("init", "demo").err
+    first = Path("demo.toml").read_bytes()
+    assert run("init", "demo", "--force").code == 0
+    assert Path("demo.toml").read_bytes() == first

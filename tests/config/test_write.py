@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import turnout
-from turnout.config.propose import RouteExample
-from turnout.config.starter import make_starter
+from turnout.config.document import from_source
+from turnout.config.resolve import build
+from turnout.config.starter import student_profile
 from turnout.config.write import Value, toml_comment, toml_key, toml_text, toml_value
 from turnout.core.errors import ConfigError
 from turnout.models.edit import edited
@@ -71,11 +72,17 @@ def test_an_edit_leaves_other_strings_whole(ending: str) -> None:
     assert found == {"app": {"name": f"one{ending}two"}, "models": {"big": {"model": "mock/x"}}}
 
 
-def test_a_starter_of_any_words() -> None:
-    examples = [RouteExample("red\x7fone\x85", "a\x7fb"), RouteExample("blue\x7ftwo", "c\x85d")]
-    found = tomllib.loads(make_starter("any", examples, "any\x7f.cases.jsonl").profile)
-    assert found["cases"] == "any\x7f.cases.jsonl"
-    assert found["routes"] == ["a\x7fb", "c\x85d"]
+LABELS = st.lists(st.text(st.characters(exclude_categories=["Cs"]), min_size=1), min_size=2, unique=True)
+
+
+@settings(max_examples=100, deadline=None)
+@given(LABELS, st.none() | st.text(st.characters(exclude_categories=["Cs"]), min_size=1), TEXTS)
+def test_a_profile_of_any_labels(labels: list[str], fallback: str | None, source: str) -> None:
+    text = student_profile("any", labels, fallback=fallback, source=source)
+    profile = build(from_source(text, "any.toml"))
+    assert {*labels} <= {*profile.routes}
+    assert profile.fallback.route == fallback if fallback is not None else profile.fallback.route.casefold() == "other"
+    assert len(profile.routes) - len(labels) == (profile.fallback.route not in labels)
 
 
 def test_nothing_else_writes_toml() -> None:

@@ -16,6 +16,9 @@ from turnout.core.errors import LearnError, QueryError
 
 from .option import STDIN
 
+# Less than a hundredth says nothing; more than half is missed in learning.
+LEAST_HELD, MOST_HELD = 0.01, 0.5
+
 ModelOption = Annotated[
     str | None,
     Parameter(name="--model", metavar="FOLDER", help="The trained model in that folder, not the one that serves."),
@@ -44,13 +47,21 @@ def check_files(source: str | None, out: str | None = None, *, force: bool = Fal
 
 
 @contextlib.contextmanager
-def needing_learn(profile: str) -> Iterator[None]:
-    """What is done inside needs the packages of the extra `learn`; a wrong profile is the more useful news."""
-    find(profile)
+def needing_extra() -> Iterator[None]:
+    """What is done inside needs the packages of the extra `learn`."""
     try:
         yield
     except ImportError as error:
         raise LearnError(f"this needs {error.name}: pip install 'turnout[learn]'") from None
+
+
+@contextlib.contextmanager
+def needing_learn(profile: str) -> Iterator[None]:
+    """The same for a profile that is there; a wrong one is the more useful news."""
+    find(profile)
+    try:
+        with needing_extra():
+            yield
     except LearnError as error:
         error.args = (as_typed(str(error), profile),)
         raise
@@ -75,6 +86,13 @@ def read_share(text: str, option: str) -> float:
     share = read_number(text, option)
     if not 0.0 < share < 1.0:
         raise QueryError(f"{option} {text!r}: a share between 0 and 1, such as 2% or 0.02")
+    return share
+
+
+def read_hold_out(text: str) -> float:
+    share = read_share(text, "--hold-out")
+    if not LEAST_HELD <= share <= MOST_HELD:
+        raise QueryError(f"--hold-out {text[:40]!r}: from {LEAST_HELD:.0%} to {MOST_HELD:.0%}")
     return share
 
 

@@ -36,7 +36,7 @@ def no_folder(_: object, name: str | None) -> None:
     """A profile is a file; a folder of a shipped profile's name is not what is meant by that name."""
     from turnout.config.load import is_shipped
 
-    if name is not None and os.path.isdir(name) and not is_shipped(name):
+    if name is not None and os.path.isdir(name) and not is_shipped(name) and not os.path.isfile(f"{name}.toml"):
         raise ValueError(f"{name} is a directory: name a .toml file")
 
 
@@ -45,7 +45,7 @@ ProfileOption = Annotated[
     Parameter(
         name=("--profile", "-p"),
         env_var="TURNOUT_PROFILE",
-        help="A shipped profile's name, or the path of a TOML file.",
+        help="A shipped profile's name, or the path of a TOML file; .toml may be left out.",
         metavar="NAME",
         validator=no_folder,
         show_default=True,
@@ -56,7 +56,7 @@ ProfileArgument = Annotated[
     Parameter(
         name="PROFILE",
         env_var="TURNOUT_PROFILE",
-        help="A shipped profile's name, or the path of a TOML file.",
+        help="A shipped profile's name, or the path of a TOML file; .toml may be left out.",
         validator=no_folder,
         show_default=True,
     ),

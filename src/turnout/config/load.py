@@ -1,8 +1,8 @@
 """Finds profiles and the user's settings, and lays one over the other.
 
-A profile is named by a shipped name or by the path of a TOML file. Settings come from one file, `turnout.toml`: the one
-`TURNOUT_CONFIG` names, else the one in the user's configuration directory. Nothing else is consulted, so what a program
-decides does not depend on the directory it was started in.
+A profile is named by a shipped name or by the path of a TOML file, with or without its ending. Settings come from one
+file, `turnout.toml`: the one `TURNOUT_CONFIG` names, else the one in the user's configuration directory. Nothing else
+is consulted, so what a program decides does not depend on the directory it was started in.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ def load_profile(
     models: Asks | None = None,
     embedder: Embeds | None = None,
 ) -> Profile:
-    """A profile: a shipped name (`study`) or the path of a TOML file. Nothing is looked for but what is handed in.
+    """A profile: a shipped name (`study`) or the path of a TOML file, with or without its ending. Nothing is looked for
+    but what is handed in.
 
     `config` is the settings file to use instead of the user's own; an empty string uses none. `models` asks language
     models; without it, layers that would ask one pass. `embedder` turns texts into vectors; without it, a student that
@@ -72,6 +73,9 @@ def find(profile: str | os.PathLike[str], beside: File | None = None) -> File:
     # os.path.isfile, unlike the method, is False for a name no file can have.
     if "\0" not in name and (path.suffix == ".toml" or os.path.isfile(path)):
         return path
+    # A profile of one's own is called by its name, where its file is.
+    if name and os.path.isfile(named := f"{path}.toml"):
+        return File(named)
     raise UnknownProfile(name, shipped())
 
 

@@ -133,19 +133,29 @@ def read_examples(
     routes: Sequence[str] | None = None,
     profile: str | None = None,
     by: By = "human",
+    text: str = "text",
+    label: str = "label",
 ) -> Examples:
     """The examples of one file or several; raises BadExamples with every mistake of all of them.
 
     `routes` are the labels there may be, any if None. Rows of `turnout export` that are another profile's than
-    `profile` are skipped. `by` is who labelled rows that do not say.
+    `profile` are skipped. `by` is who labelled rows that do not say. `text` and `label` are the columns of these.
     """
     files = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     taken = _Collector(routes, profile, by)
-    form = '{"text": "…", "label": "…"}'
+    form = f'{{"{text}": "…", "{label}": "…"}}'
+
+    def take(where: str, row: Mapping[str, Any]) -> None:
+        for name in (text, label):
+            if name not in row:
+                near = suggest(name, row) or f" (it has: {', '.join(map(str, list(row)[:8])) or 'none'})"
+                raise BadRow(f"no field {name!r}{near}")
+        taken.take(where, {**row, "text": row[text], "label": row[label]})
+
     problems = [
         problem
         for path in map(File, files)
-        for problem in read_file(path, ("text", "label"), taken.take, form, (*_TEXTS, "id"))
+        for problem in read_file(path, (text, label), take, form, (*_TEXTS, "id", text, label))
     ]
     if problems:
         raise BadExamples(problems, SHOWN)
@@ -189,10 +199,16 @@ def read_log(
     return taken.examples()
 
 
-def read_for(profile: Profile, files: Sequence[str], *, seeds: bool = True) -> Examples:
+def read_for(
+    profile: Profile, files: Sequence[str], *, seeds: bool = True, text: str = "text", label: str = "label"
+) -> Examples:
     """What a profile may learn from: these files, and its seeds or those of the profile it extends as long as both have
     the same routes."""
-    own = read_examples(files, routes=profile.routes, profile=profile.name) if files else Examples()
+    own = (
+        read_examples(files, routes=profile.routes, profile=profile.name, text=text, label=label)
+        if files
+        else Examples()
+    )
     for name in (profile.name, profile.resolved.get("extends")) if seeds else ():
         found = read_seeds(current_name(name)) if isinstance(name, str) else Examples()
         if found.rows and {*found.labels} <= {*profile.routes, OUT_OF_SCOPE}:
@@ -237,10 +253,6 @@ class _Collector:
         for name in _TEXTS:
             if not isinstance(value := row.get(name), str | None):
                 raise BadRow(f"{name!r} must be text, found {type(value).__name__} {quote(value)}")
-        for name in ("text", "label"):
-            if name not in row:
-                near = suggest(name, row) or f" (it has: {', '.join(map(str, list(row)[:8])) or 'none'})"
-                raise BadRow(f"no field {name!r}{near}")
         if self.profile is not None and current_name(row.get("profile") or self.profile) != self.profile:
             self.skipped["of another profile"] += 1
             return

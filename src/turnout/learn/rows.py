@@ -63,7 +63,8 @@ def quote(value: object) -> str:
 def read_rows(path: File, columns: Sequence[str], known: Sequence[str] = ()) -> Iterator[Located]:
     """Every row with where it stands; what is no row with why.
 
-    A CSV file must have these columns; of a Parquet file with many, those that are known are read.
+    A CSV file must have these columns, the first of which is the text; of a Parquet file with many, those that are
+    known are read.
     """
     ending = path.suffix.lower()
     if ending in (".parquet", ".pq"):
@@ -74,6 +75,26 @@ def read_rows(path: File, columns: Sequence[str], known: Sequence[str] = ()) -> 
             yield from _csv(path, file, columns)
         else:
             yield from _jsonl(path, file)
+
+
+def read_head(path: File) -> list[str]:
+    """The names of a file's columns; of JSONL the fields of its first row. Raises BadRow where that is none."""
+    ending = path.suffix.lower()
+    if ending in (".csv", ".tsv"):
+        with path.open("rb") as file:
+            line = next(_lines(file), (1, b""))[1]
+        if line is None:
+            raise BadRow(_TOO_LONG)
+        try:
+            head = line.decode()
+        except UnicodeDecodeError:
+            raise BadRow(_NOT_UTF8) from None
+        return _names(head, _delimiter(head, ())) if head.strip() else []
+    for _, row in read_rows(path, ()):
+        if isinstance(row, BadRow):
+            raise row
+        return list(row)
+    return []
 
 
 def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
@@ -92,6 +113,7 @@ def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
 
 
 _TOO_LONG = f"the line is longer than {MAX_LINE_BYTES:,} bytes"
+_NOT_UTF8 = "not UTF-8: save the file as UTF-8"
 
 
 def _jsonl(path: File, file: BinaryIO) -> Iterator[Located]:
@@ -124,7 +146,7 @@ def _csv(path: File, file: BinaryIO, columns: Sequence[str]) -> Iterator[Located
             try:
                 yield line.decode()
             except UnicodeDecodeError:
-                broken[number] = "not UTF-8: save the file as UTF-8"
+                broken[number] = _NOT_UTF8
                 yield line.decode(errors="replace")
 
     lines = decoded()
@@ -132,7 +154,7 @@ def _csv(path: File, file: BinaryIO, columns: Sequence[str]) -> Iterator[Located
     if not head.strip():
         return
     delimiter = _delimiter(head, columns)
-    names = [name.strip() for name in next(csv.reader([head], delimiter=delimiter), [])]
+    names = _names(head, delimiter)
     missing = [name for name in columns if name not in names]
     if missing:
         said = f"no column {missing[0]!r}{suggest(missing[0], names)}: the first line names them, it has {quote(names)}"
@@ -164,18 +186,19 @@ def _csv(path: File, file: BinaryIO, columns: Sequence[str]) -> Iterator[Located
             elif cells:
                 # A cell that is not there, or empty, says nothing; an empty text is a mistake and says so.
                 row = {name: cell or None for name, cell in zip(names, cells, strict=False)}
-                yield (
-                    where,
-                    {**dict.fromkeys(columns), **row, "text": cells[names.index("text")] if "text" in row else ""},
-                )
+                yield where, {**dict.fromkeys(columns), **row, columns[0]: row.get(columns[0]) or ""}
     finally:
         csv.field_size_limit(limit)
 
 
+def _names(head: str, delimiter: str) -> list[str]:
+    return [name.strip() for name in next(csv.reader([head], delimiter=delimiter), [])]
+
+
 def _delimiter(head: str, columns: Sequence[str]) -> str:
     """What separates the columns: that by which the first line has their names, else what it has most of."""
-    for delimiter in DELIMITERS:
-        if {*columns} <= {name.strip() for name in next(csv.reader([head], delimiter=delimiter), [])}:
+    for delimiter in DELIMITERS if columns else "":
+        if {*columns} <= {*_names(head, delimiter)}:
             return delimiter
     return max(DELIMITERS, key=head.count)
 

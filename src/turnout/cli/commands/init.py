@@ -1,134 +1,173 @@
-"""`turnout init`: from a few example questions to a profile that can be run, checked and improved."""
+"""`turnout init`: from labelled texts to a profile that serves; without any, a small profile to look at and change."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+import shlex
 from pathlib import Path as File
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 from cyclopts import Parameter
-from rich.text import Text
 
 from turnout.config.load import is_shipped
-from turnout.config.propose import RouteExample
-from turnout.config.starter import DEMONSTRATION, MissedExample, Starter, make_starter
-from turnout.core.errors import QueryError
-from turnout.runtime.rows import read_texts
+from turnout.config.starter import CASES, WORDS, words_profile
+from turnout.core.errors import LearnError, QueryError
+from turnout.runtime.load import EmbedderChoice, choose_embedder
 from turnout.text.count import counted
 
-from ..draw.screen import Glyphs, console, quoted, visible
-from ..draw.shape import columns
-from ..option import STDIN, clean, hint
-from ..stream import reading
+from ..draw.screen import console, visible
+from ..labelled import needing_extra, read_hold_out
+from ..option import STDIN, ConfigOption, clean, hint, user_name
+from ..stream import phases
+from .train import print_report
+
+if TYPE_CHECKING:
+    from turnout.learn.begin import LearntProfile
 
 _name = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*").fullmatch
-# How many phrases of a route are shown; all of them are in the file.
-SHOWN = 6
-# How many examples that cannot be told apart are listed; all of them are in the cases.
-LISTED = 20
+# Of an example question in a command that is printed.
+QUOTED = 60
 
 
 def init(
     name: Annotated[str, Parameter(name="NAME", help="What the profile is called; its file is NAME.toml.")],
     /,
     *,
-    route: Annotated[
-        list[str] | None,
-        Parameter(metavar="ROUTE=QUESTION", help="An example question of a route; give as many as you like."),
-    ] = None,
     source: Annotated[
         str | None,
-        Parameter(name="--from", metavar="FILE", help='Examples as JSONL: {"text", "route"} a row; `-` reads stdin.'),
+        Parameter(name="--from", metavar="FILE", help="Labelled texts: CSV or TSV with a header, or JSONL."),
     ] = None,
+    text: Annotated[
+        str | None, Parameter(metavar="COLUMN", help="The column of texts; needed only where it is not clear.")
+    ] = None,
+    label: Annotated[
+        str | None, Parameter(metavar="COLUMN", help="The column of labels; each label becomes a route.")
+    ] = None,
+    fallback: Annotated[
+        str | None,
+        Parameter(metavar="ROUTE", help="Where what is not known goes: a label, or a new route; by default `other`."),
+    ] = None,
+    embedder: Annotated[
+        EmbedderChoice,
+        Parameter(
+            help="Sentence vectors beside n-grams: where installed, never, of MiniLM, or of the slot embedder.",
+            show_default=True,
+        ),
+    ] = "auto",
+    seed: Annotated[int, Parameter(metavar="N", help="Divides the rows.", show_default=True)] = 0,
+    held_out: Annotated[
+        str, Parameter(name="--hold-out", metavar="SHARE", help="How much is kept back to judge by.", show_default=True)
+    ] = "20%",
     out: Annotated[str, Parameter(name=("--out", "-o"), metavar="DIR", help="The folder to write to.")] = ".",
-    force: Annotated[bool, Parameter(help="Overwrite files that are there.")] = False,
+    force: Annotated[bool, Parameter(help="Overwrite files, and the student of a profile of that name.")] = False,
+    config: ConfigOption = None,
 ) -> int:
     if not _name(name):
         raise QueryError(f"{name!r} is no name: letters, digits, '_' and '-', a letter or digit first")
     if is_shipped(name):
         raise QueryError(f"{name!r} is the name of a shipped profile: choose another, or extend it in a file of yours")
-    examples = list(dict.fromkeys([*_given(route or ()), *_read(source)]))
-    if not examples and source is not None:
-        raise QueryError(f"{_told(source)}: no examples in it")
-    _demand_different(example.route for example in examples)
     folder = File(out)
-    profile, cases = folder / f"{name}.toml", folder / f"{name}.cases.jsonl"
-    there = [str(path) for path in (profile, cases) if path.exists()]
-    if there and not force:
-        raise QueryError(f"{' and '.join(there)} would be overwritten: choose another name, or say --force")
-    starter = make_starter(name, examples or DEMONSTRATION, cases.name)
-    folder.mkdir(parents=True, exist_ok=True)
-    for path, text in ((profile, starter.profile), (cases, starter.cases)):
-        path.write_text(text, encoding="utf-8", newline="\n")
-    _print(starter, os.fspath(profile), os.fspath(cases), demonstration=not examples)
+    file, cases = folder / f"{name}.toml", folder / f"{name}.cases.jsonl"
+    if source is None:
+        if (text, label, fallback) != (None, None, None):
+            raise QueryError("--text, --label and --fallback are about the rows of a file: name it with --from FILE")
+        _refuse_overwriting([file, cases], force=force)
+        folder.mkdir(parents=True, exist_ok=True)
+        file.write_text(words_profile(name, cases.name), encoding="utf-8", newline="\n")
+        cases.write_bytes(b"".join(msgspec.json.encode(case) + b"\n" for case in CASES))
+        _print_words(os.fspath(file), os.fspath(cases))
+        return 0
+    if source == STDIN:
+        raise QueryError("--from reads a file twice: write what you pipe in into one, and name that")
+    _refuse_overwriting([file], force=force)
+    share = read_hold_out(held_out)
+    route = clean(fallback).strip() if fallback is not None else None
+    if route is not None and not (route and route.isprintable()):
+        raise QueryError(f"--fallback {fallback!r} is no name for a route")
+    with needing_extra():
+        from turnout.learn.begin import begin, own_champion
+        from turnout.learn.table import read_table
+
+        if (serving := own_champion(name)) is not None and not force:
+            raise LearnError(
+                f"a student of a profile {name!r} serves already ({serving}): choose another name, add rows to that "
+                f"one (turnout train FILE -p {name}), or say --force to begin anew"
+            )
+        table = read_table(source, text=text, label=label)
+        vectors = choose_embedder(embedder, config)
+        with phases() as say:
+            made = begin(
+                name,
+                table,
+                file,
+                fallback=route,
+                embedder=vectors,
+                seed=seed,
+                share=share,
+                who=user_name(),
+                say=say,
+            )
+    _print_learnt(made, name if folder == File() else os.fspath(file))
     return 0
 
 
-def _told(source: str) -> str:
-    return "stdin" if source == STDIN else source
+def _refuse_overwriting(files: list[File], *, force: bool) -> None:
+    there = [str(path) for path in files if path.exists()]
+    if there and not force:
+        raise QueryError(f"{' and '.join(there)} would be overwritten: choose another name, or say --force")
 
 
-def _demand_different(routes: Iterable[str]) -> None:
-    """Callers name routes without regard to case, so no two may differ in that alone."""
-    seen: dict[str, str] = {}
-    for route in routes:
-        if (other := seen.setdefault(route.casefold(), route)) != route:
-            raise QueryError(f"routes {other!r} and {route!r} differ only in case: spell them alike")
-
-
-def _given(pairs: Sequence[str]) -> Iterator[RouteExample]:
-    for pair in pairs:
-        route, sign, text = pair.partition("=")
-        if not sign:
-            raise QueryError(f'--route {pair!r}: write ROUTE=QUESTION, such as --route "billing=I want a refund"')
-        yield _example(text, route, f"--route {pair!r}")
-
-
-def _read(source: str | None) -> Iterator[RouteExample]:
-    if source is None:
-        return
-    with reading(source) as (file, _):
-        for where, (text, route) in read_texts(file, f"{_told(source)}:", "text", "route"):
-            yield _example(text, route, where)
-
-
-def _example(text: str, route: str, where: str) -> RouteExample:
-    route = clean(route).strip()
-    if not route or not route.isprintable():
-        raise QueryError(f"{where}: {route!r} is no name for a route")
-    if not text.strip():
-        raise QueryError(f"{where}: the question is blank")
-    return RouteExample(clean(text).strip(), route)
-
-
-def _print(starter: Starter, profile: str, cases: str, *, demonstration: bool) -> None:
-
+def _print_words(profile: str, cases: str) -> None:
     screen = console()
-    phrases = sum(len(phrases) for proposal in starter.proposals.values() for phrases in proposal)
-    total, measured = starter.cases.count("\n"), len(starter.missed)
-    screen.say((visible(profile), "bold"), f"  {counted(len(starter.routes), 'route')}, {counted(phrases, 'phrase')}")
-    screen.say((visible(cases), "bold"), f"  {counted(total, 'golden case')}, {total - measured} of them must hold")
-    grid = columns("", "wrap")
-    for route in starter.routes:
-        telling = starter.proposals[route].telling
-        more = f" and {len(telling) - SHOWN} more" if len(telling) > SHOWN else ""
-        shown = ", ".join(telling[:SHOWN]) + more if telling else "no phrase of its own was found"
-        grid.add_row(Text(visible(route), "bold cyan"), Text(visible(shown), "" if telling else "yellow"))
-    screen.inset(grid)
-    for line in _apologies(starter.missed, screen.glyphs):
-        screen.say(line)
-    if demonstration:
-        screen.say("a demonstration: give it examples of your own with --route or --from")
+    words = sum(map(len, WORDS.values()))
+    screen.say((visible(profile), "bold"), f"  {counted(len(WORDS), 'route')}, {counted(words, 'phrase')}")
+    screen.say((visible(cases), "bold"), f"  {counted(len(CASES), 'golden case')}")
+    screen.say("a small help desk to change; with labelled texts of your own, --from FILE trains a student")
     screen.say((f"next: {hint('check', profile, '--cases')}", "dim"))
 
 
-def _apologies(missed: Sequence[MissedExample], glyphs: Glyphs) -> Iterator[str]:
-    if not missed:
-        return
-    yield f"{len(missed)} of the examples cannot be told apart by these phrases, so they are measured (must: false):"
-    for example, decided in missed[:LISTED]:
-        yield f"  {quoted(example.text, glyphs, 70)} is {visible(example.route)}, decided as {visible(decided)}"
-    if len(missed) > LISTED:
-        yield f"  and {len(missed) - LISTED:,} more: the cases with a `why`"
+def _print_learnt(made: LearntProfile, profile: str) -> None:
+    screen = console()
+    table, report = made.table, made.training.report
+    routes = counted(len(table.routes), "label")
+    screen.say(
+        (visible(os.fspath(made.file)), "bold"),
+        f"  {routes} of {visible(table.label)!r}, learnt from {visible(table.text)!r} in {visible(table.file)}; ",
+        f"the rest goes to {visible(made.fallback)!r}",
+    )
+    screen.print()
+    print_report(report, made.training.noted.screened.quarantined)
+    whole = report.end_to_end
+    if whole:
+        said = f"right on {whole['accuracy']:.1%} of {whole['rows']:,.0f} held-out rows, fallback included"
+        usual = f"always saying the most frequent label: {whole['majority']:.1%}"
+        style = "bold green" if whole["accuracy"] > whole["majority"] else "bold yellow"
+        screen.say((said, style), (f" ({usual})", "dim"))
+    if made.wants_vectors:
+        screen.say("With few rows a label, sentence vectors help most: install the embedder (turnout-build-minilm),")
+        screen.say(f"then do this again with --force ({hint('embed', 'list')} says what is installed)")
+    example = next(
+        (row.text for row in table.examples.rows if len(row.text) <= QUOTED and row.text.isprintable()), "a question"
+    )
+    columns = (*_other("--text", table.text, "text"), *_other("--label", table.label, "label"))
+    ask = f"import turnout; print(turnout.load({_double(profile)}).route_sync({_double(example)}).route)"
+    screen.print()
+    screen.say("It serves now:")
+    for words in (
+        ("route", example, "-p", profile),
+        ("serve", "-p", profile),
+        ("train", "more.csv", *columns, "-p", profile, "--promote"),
+    ):
+        screen.say(f"  {hint(*words)}")
+    screen.say(f"  python -c {visible(shlex.quote(ask))}")
+
+
+def _other(option: str, name: str, usual: str) -> tuple[str, ...]:
+    return () if name == usual else (option, name)
+
+
+def _double(text: str) -> str:
+    """In double quotes: the shell's are single."""
+    return msgspec.json.encode(text).decode()

@@ -24,7 +24,7 @@ from turnout.text.count import counted
 
 from ..draw.screen import console, visible, write_json
 from ..draw.shape import Screen, columns
-from ..labelled import AcceptOption, LayerOption, needing_learn, read_share
+from ..labelled import AcceptOption, LayerOption, needing_learn, read_hold_out
 from ..option import (
     STDIN,
     JsonOption,
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from turnout.learn.poison.screen import QuarantinedRow
     from turnout.learn.train import Training, TrainingReport
 
-# Less than a hundredth says nothing; more than half is missed in learning.
-LEAST_HELD, MOST_HELD = 0.01, 0.5
 # Rows that were set aside, listed on the screen; --quarantine writes all of them.
 LISTED = 5
 
@@ -66,6 +64,8 @@ def train(
     *files: Annotated[
         str, Parameter(name="FILE", help="Labelled questions: JSONL, CSV or Parquet, or what turnout export wrote.")
     ],
+    text: Annotated[str, Parameter(metavar="COLUMN", help="The column of texts.", show_default=True)] = "text",
+    label: Annotated[str, Parameter(metavar="COLUMN", help="The column of labels.", show_default=True)] = "label",
     profile: ProfileOption = DEFAULT_PROFILE,
     layer: LayerOption = None,
     from_log: Annotated[bool, Parameter(help="Learn from the decision log as well.")] = False,
@@ -146,7 +146,7 @@ def train(
     if if_due and not _is_due(loaded, own, where, json=json):
         return 0
     settings = learn_settings(config)
-    examples = read_for(loaded, files, seeds=seeds)
+    examples = read_for(loaded, files, seeds=seeds, text=text, label=label)
     if from_log:
         with reading_log(where) as store:
             examples = gather(examples, read_logs(store, loaded, tenant=tenant, span=when.span()))
@@ -159,7 +159,7 @@ def train(
             layer=layer,
             embedder=vectors,
             seed=seed,
-            share=_kept_back(held_out),
+            share=read_hold_out(held_out),
             sessions=by_session,
             accept=accept,
             refit=refit,
@@ -173,7 +173,7 @@ def train(
     if json:
         write_json(_form(training))
     else:
-        _print(training.report, aside, quarantine)
+        print_report(training.report, aside, quarantine)
         if not promote:
             _print_next(training.report, profile, on_shelf=out is None)
     by_itself = settings.auto_promote and out is None
@@ -204,13 +204,6 @@ def _is_due(profile: Profile, layer: str, where: StoreOptions, *, json: bool) ->
     elif not json:
         console().say(f"{('due' if found else 'not due')}: {visible(str(found))}")
     return found.due
-
-
-def _kept_back(said: str) -> float:
-    share = read_share(said, "--hold-out")
-    if not LEAST_HELD <= share <= MOST_HELD:
-        raise QueryError(f"--hold-out {said[:40]!r}: from {LEAST_HELD:.0%} to {MOST_HELD:.0%}")
-    return share
 
 
 # --- what comes of it
@@ -248,8 +241,8 @@ def print_figures(screen: Screen, rows: Iterable[tuple[str, str, str]]) -> None:
     screen.print(grid)
 
 
-def _print(report: TrainingReport, aside: Sequence[QuarantinedRow], quarantine: str | None) -> None:
-
+def print_report(report: TrainingReport, aside: Sequence[QuarantinedRow], quarantine: str | None = None) -> None:
+    """What was learnt, what of it, and how good it is."""
     screen = console()
     who = ", ".join(f"{count:,} by {name}" for name, count in report.by.items())
     said = f"{counted(report.learnt, 'row')} learnt, {report.held:,} held out to judge by ({who})"
