@@ -36,6 +36,8 @@ PUBLIC = [
     "profile_names",
 ]
 
+ROUTER = ["accept", "counterfactuals", "from_examples", "profile", "replay", "route", "route_sync", "stations", "steps"]
+
 # Rooms a reader of `dir(turnout)` sees because something has imported them.
 ROOMS = {
     *("apps", "cli", "config", "core", "explain", "layers", "learn", "models", "net", "profiles", "runtime", "store"),
@@ -46,6 +48,10 @@ ROOMS = {
 def test_the_names_are_these_and_in_order() -> None:
     assert turnout.__all__ == PUBLIC
     assert sorted(PUBLIC) == PUBLIC
+
+
+def test_a_router_has_these_members() -> None:
+    assert [name for name in dir(turnout.Router) if not name.startswith("_")] == ROUTER
 
 
 def test_every_name_is_there() -> None:

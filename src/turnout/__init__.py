@@ -9,6 +9,9 @@
 from __future__ import annotations
 
 import os as _os
+from collections.abc import Mapping as _Mapping
+from collections.abc import Sequence as _Sequence
+from typing import Literal as _Literal
 
 from .config.load import shipped as profile_names
 from .config.reload import LiveRouter, Reloaded
@@ -67,6 +70,31 @@ def load_profile(
 
     return runtime.load_profile(profile, config=config, models=models, embedder=embedder)
 
+
+def _from_examples(
+    examples: _Mapping[str, _Sequence[str]],
+    *,
+    fallback: str | None = None,
+    policies: _Mapping[str, Policy | _Mapping[str, object]] | None = None,
+    embedder: _Embeds | _Literal["auto", "none"] = "auto",
+    gate: float | None = None,
+    name: str = "examples",
+    seed: int = 0,
+) -> Router:
+    """A router that has learnt from some texts of each route, in memory: `{"refund": ["…", "…"], "parcel": ["…"]}`.
+
+    What it does not know, or is less sure about than `gate`, goes to `fallback`: one of the routes, or a route of its
+    own, by default `other`. Texts under `oos` are for none of the routes. `policies` says what a route means to you.
+    `embedder` reads meanings beside words: the one that is installed, another, or `none`. Needs `turnout[learn]`.
+    """
+    from .runtime import load as runtime
+
+    return runtime.learn_router(
+        examples, embedder, fallback=fallback, policies=policies, gate=gate, name=name, seed=seed
+    )
+
+
+Router.from_examples = staticmethod(_from_examples)
 
 __all__ = [
     "ConfigError",

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Awaitable, Callable, Generator, Iterator
+from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
 from time import perf_counter_ns
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
 from msgspec import ValidationError, convert, to_builtins
 from msgspec.structs import replace
@@ -20,8 +20,10 @@ from msgspec.structs import replace
 from .aside import INLINE
 from .contain import contain, to_fault
 from .decision import Decision, Step, idle_step
+from .embed import Embeds
 from .errors import QueryError, QueryTooLarge, ReplayMismatch
 from .ident import new_id
+from .policy import Policy
 from .profile import Default, Part, Placed, Profile
 from .query import MAX_CHARACTERS, Query, Reading
 from .verdict import Answer, Fault, How, Reason, Verdict, check_verdict
@@ -69,10 +71,29 @@ def _unstamped(started: int, steps: tuple[Step, ...], part: Part | None) -> tupl
     return "", 0
 
 
+class LearnsRouter(Protocol):
+    """Makes a router of examples."""
+
+    def __call__(
+        self,
+        examples: Mapping[str, Sequence[str]],
+        *,
+        fallback: str | None = None,
+        policies: Mapping[str, Policy | Mapping[str, object]] | None = None,
+        embedder: Embeds | Literal["auto", "none"] = "auto",
+        gate: float | None = None,
+        name: str = "examples",
+        seed: int = 0,
+    ) -> Router: ...
+
+
 class Router:
     """One profile, ready to decide."""
 
     __slots__ = ("profile", "stations")
+
+    from_examples: ClassVar[LearnsRouter]
+    """Handed in by the package: learning is another room's business."""
 
     def __init__(self, profile: Profile) -> None:
         self.profile = profile

@@ -29,6 +29,7 @@ from .fit import Say, fit
 from .rows import quote
 from .served import serve_fit
 from .split import SHARE
+from .stranger import find_strangers
 from .table import LabelledTable
 from .train import Training, train
 
@@ -94,22 +95,24 @@ def learn_router(
     examples: Mapping[str, Sequence[str]],
     *,
     fallback: str | None = None,
-    policies: Mapping[str, Policy | Mapping[str, Any]] | None = None,
+    policies: Mapping[str, Policy | Mapping[str, object]] | None = None,
     embedder: Embeds | None = None,
-    gate: float = GATE,
+    gate: float | None = None,
     name: str = "examples",
     seed: int = 0,
 ) -> Router:
     """A router that has learnt from some texts of each route; nothing is kept on disk."""
     rows = list(_read_lists(examples))
     routes, least = choose_fallback([route for route in examples if route != OUT_OF_SCOPE], fallback)
+    gate = GATE if gate is None else gate
     if not 0.0 <= gate <= 1.0:
         raise QueryError(f"gate {gate}: how sure it must be to be right, between 0 and 1")
     tree = from_source(student_profile(name, routes, fallback=least, gate=gate), f"{name}.toml").tree
     tree["policy"] |= _read_policies(policies or {}, routes)
     profile = build(Document(tree, {}, f"{name}.toml"))
     try:
-        fitted = fit(rows, labels=[route for route in routes if examples.get(route)], embedder=embedder, seed=seed)
+        labels = [route for route in routes if examples.get(route)]
+        fitted = fit([*rows, *find_strangers(rows, least)], labels=labels, embedder=embedder, seed=seed)
     except TooFewExamples as error:
         # What else the message advises is for the command line.
         raise TooFewExamples(str(error).partition("; label more")[0]) from None
@@ -131,7 +134,7 @@ def _read_lists(examples: Any) -> Iterator[Example]:
             yield Example(text, route)
 
 
-def _read_policies(policies: Mapping[str, Policy | Mapping[str, Any]], routes: Sequence[str]) -> dict[str, Any]:
+def _read_policies(policies: Mapping[str, Policy | Mapping[str, object]], routes: Sequence[str]) -> dict[str, Any]:
     for route in policies:
         if route not in routes:
             raise UnknownRoute("policies", route, routes)

@@ -38,6 +38,7 @@ from .metric import accuracy, auroc, brier, coverage_at, ece, or_none, score_lab
 from .poison.screen import ScreenResult, SenderLimits, screen
 from .served import HeldAnswer, ask_served, measure_served, remember
 from .split import SHARE, hold_out
+from .stranger import find_strangers
 
 NOTE = "training"
 # Of a student in a folder of its own: the keys of its rows, and what was said of those held out; no text.
@@ -156,7 +157,13 @@ def train(
     rows = [*known, *screened.kept]
     split = hold_out(rows, share=share, seed=seed, sessions=sessions)
     learn, held = [rows[index] for index in split.learn], [rows[index] for index in split.judge]
-    judged_fit = fit(learn, labels=profile.routes, embedder=embedder, seed=seed, settings=settings, say=say)
+    beyond = find_strangers(rows, profile.fallback.route)
+
+    def fit_to(known: Sequence[Example]) -> StudentFit:
+        given = [*known, *beyond]
+        return fit(given, labels=profile.routes, embedder=embedder, seed=seed, settings=settings, say=say)
+
+    judged_fit = fit_to(learn)
     say("judging", 0.0)
     vectors = remember(embedder, profile, held, judged_fit)
     judged = judge(judged_fit.model(), profile, held, vectors)
@@ -164,12 +171,12 @@ def train(
     figures, whole = measure(judged), measure_served(held, answers)
     fitted = judged_fit
     if refit and held:
-        fitted = fit(rows, labels=profile.routes, embedder=embedder, seed=seed, settings=settings, say=say)
-        learn = rows
+        fitted, learn = fit_to(rows), rows
     noted = TrainingRecord(
         tuple(sorted(map(row_key, learn))), tuple(held), screened, seed, answers if refit and held else {}
     )
-    remarks = (*examples.remarks, *collapsed.remarks, *screened.remarks, *split.remarks, *fitted.remarks)
+    taught = (f"{len(beyond)} everyday questions showed it what is for none of the labels",) if beyond else ()
+    remarks = (*examples.remarks, *collapsed.remarks, *screened.remarks, *split.remarks, *taught, *fitted.remarks)
     scored = _score(judged, Examples(tuple(learn)).counts(), profile.routes)
     say("writing", 0.0)
     metrics = {f"held_{figure}": value for figure, value in figures.items()}
@@ -177,7 +184,7 @@ def train(
         fitted.draft,
         profile=profile.name,
         layer=name,
-        data_hash=hash_examples(learn),
+        data_hash=hash_examples([*learn, *beyond]),
         profile_hash=hash_without_models(profile),
         metrics={**fitted.draft.metrics, **metrics, **{f"whole_{figure}": value for figure, value in whole.items()}},
     )

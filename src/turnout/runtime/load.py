@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 from turnout.config import load as files
 from turnout.config.champion import IdleModelWarning, absent_models, idle_models
@@ -17,6 +18,7 @@ from turnout.core.embed import Embeds
 from turnout.core.errors import LearnError
 from turnout.core.model import Asks
 from turnout.core.profile import Profile
+from turnout.core.router import Router
 
 if TYPE_CHECKING:
     from turnout.models.ask import Models
@@ -74,6 +76,18 @@ def open_models(config: str | os.PathLike[str] | None) -> Models | None:
     except ImportError:  # the packages of the extra `serve` are not installed
         return None
     return Models(slots, Client(slots.egress))
+
+
+def learn_router(
+    examples: Mapping[str, Sequence[str]], embedder: Embeds | Literal["auto", "none"], **options: Any
+) -> Router:
+    """A router that has learnt from examples, with the embedder given or installed."""
+    vectors = choose_embedder(embedder, None) if isinstance(embedder, str) else embedder
+    try:
+        from turnout.learn import begin
+    except ImportError as error:
+        raise LearnError(f"learning from examples needs {error.name}: pip install 'turnout[learn]'") from None
+    return begin.learn_router(examples, embedder=vectors, **options)
 
 
 def choose_embedder(choice: EmbedderChoice, config: str | None) -> Embeds | None:
