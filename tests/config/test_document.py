@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from turnout import ConfigError
+from turnout import ConfigError, load
 from turnout.config.document import Document, Place, extend, from_source, parse, read, set_value, spell
 
 
@@ -67,6 +67,81 @@ MERGES = [
 @pytest.mark.parametrize("case", MERGES, ids=lambda case: case.id)
 def test_merging(case: Merge) -> None:
     assert extend(doc(case.base), doc(case.over)).tree == case.result
+
+
+SIGNAL = "a = [{ id = 'x', words = ['tea', 'cup|cups', 'pot'] }]"
+WORDS = [
+    Merge("added", SIGNAL, "a = [{ id = 'x', add_words = ['mug|mugs', 'jug'] }]",
+          {"a": [{"id": "x", "words": ["tea", "cup|cups", "pot", "mug|mugs", "jug"]}]}),
+    Merge("dropped, by the first of its forms as well", SIGNAL, "a = [{ id = 'x', drop_words = ['cup', 'tea'] }]",
+          {"a": [{"id": "x", "words": ["pot"]}]}),
+    Merge("both: first out, then in", SIGNAL, "a = [{ id = 'x', add_words = ['cup'], drop_words = ['cup|cups'] }]",
+          {"a": [{"id": "x", "words": ["tea", "pot", "cup"]}]}),
+    Merge("a rule's", "r = { when = { any = ['a'], none = ['b'] } }", "r = { when = { add_words = ['c'] } }",
+          {"r": {"when": {"any": ["a", "c"], "none": ["b"]}}}),
+    Merge("a table by route", "phrases = { p = ['a', 'b'], q = ['c'] }",
+          "add_words = { q = ['d'], r = ['e'] }\ndrop_words = { p = ['a'] }",
+          {"phrases": {"p": ["b"], "q": ["c", "d"], "r": ["e"]}}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WORDS, ids=lambda case: case.id)
+def test_words_are_added_and_dropped(case: Merge) -> None:
+    base = doc(case.base, "base.toml")
+    merged = extend(base, doc(case.over, "over.toml"))
+    assert merged.tree == case.result
+    assert base.tree == doc(case.base).tree, "the base is as it was"
+
+
+def test_words_lead_to_where_they_were_written_through_two_extensions() -> None:
+    over = doc("\n[[a]]\nid = 'x'\ndrop_words = ['tea']\nadd_words = [\n  'mug',\n  'jug']", "over.toml")
+    top = doc("[[a]]\nid = 'x'\nadd_words = ['bowl']\ndrop_words = ['mug']", "top.toml")
+    merged = extend(extend(doc(SIGNAL, "base.toml"), over), top)
+    assert merged.tree["a"][0]["words"] == ["cup|cups", "pot", "jug", "bowl"]
+    found = [str(merged.place(("a", 0, "words", i))) for i in range(4)]
+    assert found == ["base.toml:1", "base.toml:1", "over.toml:7", "top.toml:3"]
+
+
+HERE = "in the profile this one extends"
+NO_WORDS = {
+    "not there": ("a = [{ id = 'x', drop_words = ['pott'] }]", f"no 'pott' to drop {HERE}, did you mean 'pot'?"),
+    "there already": ("a = [{ id = 'x', add_words = ['jug', 'cup'] }]", f"add_words[1]: 'cup' is {HERE} already"),
+    "said as well": ("a = [{ id = 'x', words = [], add_words = ['jug'] }]", "`words` is said here as well"),
+    "no list": ("a = [{ id = 'x', add_words = 'jug' }]", "add_words: must be a list of phrases; it is for"),
+    "no phrases": ("a = [{ id = 'x', add_words = ['jug', 1] }]", "add_words: must be a list of phrases"),
+    "nothing to add to": ("t = { n = 2, add_words = ['a'] }", "t.add_words: must be a list of phrases; it is for"),
+    "a list for a table": ("k = { add_words = ['a'] }", "k.add_words: must be a table of phrases by route"),
+    "no such route": ("k = { drop_words = { nws = ['a'] } }", f"no phrases of 'nws' {HERE}, did you mean 'news'?"),
+    "no list in a table": ("k = { add_words = { news = 'a' } }", "k.add_words.news: must be a list of phrases"),
+}
+
+
+@pytest.mark.parametrize(("over", "message"), NO_WORDS.values(), ids=NO_WORDS.keys())
+def test_words_that_cannot_be_changed(over: str, message: str) -> None:
+    base = f"{SIGNAL}\nt = {{ n = 1 }}\nk = {{ phrases = {{ news = ['b'] }} }}"
+    with pytest.raises(ConfigError, match=re.escape(message)) as caught:
+        extend(doc(base, "base.toml"), doc(over, "over.toml"))
+    assert str(caught.value).startswith("over.toml:1 ")
+
+
+def test_every_wrong_word_is_told_at_once() -> None:
+    with pytest.raises(ConfigError) as caught:
+        extend(doc(SIGNAL), doc("a = [{ id = 'x', drop_words = ['one', 'two'], add_words = ['tea'] }]"))
+    assert len(caught.value.problems) == 3
+
+
+def test_a_list_of_a_shipped_profile_is_changed_without_repeating_it(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(
+        'extends = "sources"\nname = "mine"\n[[layers]]\nid = "keywords"\n'
+        '[layers.add_words]\nuptime = ["plex"]\n[layers.drop_words]\nforecast = ["tomorrow"]\n'
+    )
+    was, now = load("sources", config=""), load(file, config="")
+    assert now.route_sync("plex?").routes == ("uptime",) != was.route_sync("plex?").routes
+    assert was.route_sync("see you tomorrow").routes == ("forecast",) != now.route_sync("see you tomorrow").routes
+    file.write_text(file.read_text().replace('["plex"]', '[" "]'))
+    with pytest.raises(ConfigError, match=r"mine\.toml:6 layers\[1\]\.phrases\.uptime\[\d+\]: an empty phrase"):
+        load(file, config="")
 
 
 UNNAMED = {

@@ -21,7 +21,7 @@ from turnout import ConfigError
 from turnout.config.load import shipped, shipped_file
 from turnout.config.model import ProfileFile
 from turnout.config.schema import DRAFT, field_notes, profile_schema
-from turnout.config.starter import DEMONSTRATION, make_starter
+from turnout.config.starter import student_profile, words_profile
 from turnout.core import registry
 
 PUBLISHED = Path(__file__).parents[2] / "docs" / "reference" / "profile.schema.json"
@@ -118,7 +118,8 @@ def test_shipped_profiles_validate(name: str) -> None:
 
 
 def test_starter_profiles_validate() -> None:
-    assert check(make_starter("demo", DEMONSTRATION, "demo.cases.jsonl").profile) == []
+    assert check(words_profile("demo", "demo.cases.jsonl")) == []
+    assert check(student_profile("shop", ("a b", "日本"), source="tickets.csv")) == []
 
 
 def test_the_published_schema_is_this_one() -> None:
@@ -190,6 +191,9 @@ EXTENDING = {
     "drop": '[[layers]]\nid = "rules"\nkind = "rules.v1"\nbefore = "x"\n[[layers.rules]]\nid = "one"\ndrop = true\n',
     "drop-a-table": "blank = { drop = true }\n",
     "policy": "[policy.A]\nmax_tokens = 5\n",
+    "words": '[[layers]]\nid = "x"\nkind = "signals.v1"\n[[layers.signals]]\nid = "s"\nadd_words = ["a"]\n',
+    "phrases": '[[layers]]\nid = "x"\nkind = "keywords.v1"\ndrop_words = { A = ["a"] }\n',
+    "a-rule": '[[layers]]\nid = "rules"\nkind = "rules.v1"\n[[layers.rules]]\nid = "o"\nwhen = { add_words = ["a"] }\n',
 }
 
 
@@ -203,6 +207,7 @@ def test_an_extending_file_is_checked_too() -> None:
     assert check(EXTENDS + "falback = 1\n") == [".falback: unknown"]
     assert "maximum" in check(EXTENDS + '[[layers]]\nid = "x"\naccept = { confidence = 2 }\n')[0]
     assert "unknown" in check(EXTENDS + '[[layers]]\nkind = "rules.v1"\nrulez = []\n')[0]
+    assert "unknown" in check(EXTENDS + '[[layers]]\nkind = "student.v1"\nadd_words = []\n')[0]
 
 
 def test_it_says_what_it_is() -> None:

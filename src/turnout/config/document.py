@@ -1,8 +1,9 @@
 """A TOML file as data that remembers where each value was written, through `extends` and settings.
 
 Merging: tables merge key by key; arrays of tables whose items have an `id` merge item by item (`drop = true` removes an
-item, or a table; `before = "id"` says where an item goes); anything else replaces. Whatever the merged tree looks
-like, every path in it still leads to a file and a line.
+item, or a table; `before = "id"` says where a new item goes); `add_words` and `drop_words` change a list of phrases
+that is taken over; anything else replaces. Whatever the merged tree looks like, every path in it still leads to a file
+and a line.
 """
 
 from __future__ import annotations
@@ -131,8 +132,10 @@ def _merge(base: Document, at: Path, over: Document, by: Path, to: Path, origins
     old, new = _get(base.tree, at), _get(over.tree, by)
     if isinstance(old, dict) and isinstance(new, dict):
         origins[to] = over.place(by)
-        merged = {}
+        merged: Tree = {}
         for key in dict.fromkeys((*old, *new)):
+            if key in (ADD_WORDS, DROP_WORDS):
+                continue
             if key not in new:
                 merged[key] = _copy(base, (*at, key), (*to, key), origins)
             elif _is_drop(new[key]):
@@ -143,6 +146,7 @@ def _merge(base: Document, at: Path, over: Document, by: Path, to: Path, origins
                 merged[key] = _copy(over, (*by, key), (*to, key), origins)
             else:
                 merged[key] = _merge(base, (*at, key), over, (*by, key), (*to, key), origins)
+        _edit_words(merged, to, over, by, origins)
         return merged
     if _has_ids(old) and isinstance(new, list) and new and all(isinstance(item, dict) for item in new):
         _demand_ids(over, by, new)
@@ -179,6 +183,82 @@ def _merge_items(base: Document, at: Path, over: Document, by: Path, to: Path, o
         elif not _is_drop(new[ours[name]]):
             result.append(_merge(base, (*at, theirs[name]), over, (*by, ours[name]), here, origins))
     return result
+
+
+ADD_WORDS, DROP_WORDS = "add_words", "drop_words"
+WORD_LISTS = ("words", "any")
+"""What is changed by a list of phrases: a signal's, or those of a rule's condition."""
+WORD_TABLE = "phrases"
+"""What is changed by a table of them: a keywords layer's, by route."""
+
+
+def _edit_words(merged: Tree, to: Path, over: Document, by: Path, origins: dict[Path, Place]) -> None:
+    """Take words out of a list that was taken over, and add some to it; raises ConfigError with all that is wrong."""
+    new = _get(over.tree, by)
+    problems: list[Problem] = []
+    for key in (DROP_WORDS, ADD_WORDS):
+        for place, path, words in _word_edits(key, merged, over, by, problems) if key in new else ():
+            if place[0] in new:
+                problems.append(over.problem(path, f"`{place[0]}` is said here as well: change it there"))
+                continue
+            holder = merged if len(place) == 1 else merged[place[0]]
+            at, old = (*to, *place), holder.get(place[-1], [])
+            if not isinstance(old, list) or not all(isinstance(word, str) for word in old):
+                continue  # the profile that is extended has a mistake there, and is told so
+            entries = [(word, origins.pop((*at, i), over.place(path))) for i, word in enumerate(old)]
+            for i, word in enumerate(words):
+                said = [entry for entry in entries if _is_phrase(entry[0], word)]
+                if key == ADD_WORDS and said:
+                    problems.append(over.problem((*path, i), f"{word!r} is in the profile this one extends already"))
+                elif key == ADD_WORDS:
+                    entries.append((word, over.place((*path, i))))
+                elif said:
+                    entries = [entry for entry in entries if entry not in said]
+                else:
+                    known = [form for entry, _ in entries for form in (entry, entry.split("|")[0])]
+                    said_so = f"there is no {word!r} to drop in the profile this one extends"
+                    problems.append(over.problem((*path, i), f"{said_so}{suggest(word, known)}"))
+            holder[place[-1]] = [word for word, _ in entries]
+            origins.setdefault(at, over.place(path))
+            origins |= {(*at, i): where for i, (_, where) in enumerate(entries)}
+    if problems:
+        raise ConfigError(problems)
+
+
+def _word_edits(
+    key: str, merged: Tree, over: Document, by: Path, problems: list[Problem]
+) -> Iterator[tuple[tuple[str, ...], Path, list[str]]]:
+    """Which list is changed, where that is said, and by what."""
+    said, path = _get(over.tree, (*by, key)), (*by, key)
+    table = merged.get(WORD_TABLE)
+    found: list[tuple[tuple[str, ...], Path, object]] = []
+    if isinstance(said, dict) and isinstance(table, dict):
+        for route, words in said.items():
+            if route in table or key == ADD_WORDS:
+                found.append(((WORD_TABLE, route), (*path, route), words))
+            else:
+                message = f"there are no phrases of {route!r} in the profile this one extends{suggest(route, table)}"
+                problems.append(over.problem((*path, route), message))
+    elif isinstance(said, list) and (list_ := next((name for name in WORD_LISTS if _is_list(merged, name)), None)):
+        found.append(((list_,), path, said))
+    else:
+        what = "a table of phrases by route" if isinstance(table, dict) else "a list of phrases"
+        where = "it is for a signal's words, a rule's `any` and a keywords layer's phrases that `extends` takes over"
+        problems.append(over.problem(path, f"must be {what}; {where}"))
+    for place, at, words in found:
+        if isinstance(words, list) and all(isinstance(word, str) for word in words):
+            yield place, at, words
+        else:
+            problems.append(over.problem(at, "must be a list of phrases"))
+
+
+def _is_list(tree: Tree, name: str) -> bool:
+    return isinstance(tree.get(name), list) and all(isinstance(word, str) for word in tree[name])
+
+
+def _is_phrase(entry: object, word: str) -> bool:
+    """Whether a word is this phrase: as it is written, or by the first of its forms."""
+    return isinstance(entry, str) and word in (entry, entry.split("|")[0])
 
 
 def _refuse(over: Document, path: Path, what: str, name: str, known: list[str]) -> NoReturn:

@@ -21,6 +21,7 @@ from msgspec import Struct, inspect
 from turnout import layers as _builtin_layers  # noqa: F401 - importing it registers the kinds that ship with Turnout
 from turnout.core.registry import Kind, kinds
 
+from .document import ADD_WORDS, DROP_WORDS, WORD_LISTS, WORD_TABLE
 from .model import AdjustHead, LayerHead, ProfileFile
 
 Schema = dict[str, Any]
@@ -29,6 +30,8 @@ DRAFT = "https://json-schema.org/draft/2020-12/schema"
 PARTIAL = ".partial"
 _REF = "#/$defs/"
 _DROP = {"const": True, "description": "Take this out of the profile that is extended."}
+_ADD = "Phrases to add to those of the profile that is extended."
+_OUT = "Phrases to take out of those of the profile that is extended."
 _BEFORE = {"type": "string", "description": "The id of the item this new one goes before."}
 
 
@@ -180,8 +183,22 @@ def _partial(schema: Schema) -> Schema:
     if "$ref" in found:
         found["$ref"] += PARTIAL
     if found.get("type") == "object" and "properties" in found:
-        found["properties"] = {**found["properties"], "drop": _DROP, "before": _BEFORE}
+        own = found["properties"]
+        lists = [own[name] for name in (WORD_TABLE, *WORD_LISTS) if name in own and _holds_phrases(own[name])]
+        changes = {ADD_WORDS: _ADD, DROP_WORDS: _OUT} if lists else {}
+        words = {name: {**_plain(lists[0]), "description": note} for name, note in changes.items()}
+        found["properties"] = {**own, **words, "drop": _DROP, "before": _BEFORE}
     return found
+
+
+def _holds_phrases(schema: Schema) -> bool:
+    """Whether this is a list of strings, or a table of such lists."""
+    inner = schema.get("additionalProperties", schema)
+    return isinstance(inner, dict) and inner.get("items", {}).get("type") == "string"
+
+
+def _plain(schema: Schema) -> Schema:
+    return {key: value for key, value in schema.items() if key not in ("default", "description")}
 
 
 def _reachable(schema: Schema, defs: Mapping[str, Schema]) -> dict[str, Schema]:
