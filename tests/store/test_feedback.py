@@ -51,6 +51,20 @@ def test_labels(store: Store, case: Case) -> None:
     assert found.human_by == (f"human {len(case.words) - 1}" if case.words else None)
 
 
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_decisions_are_found_by_the_last_word(store: Store, case: Case) -> None:
+    store.record(decision := taught("second"))
+    store.record(taught("second"))  # nobody's word
+    for verdict, should_be in case.words:
+        store.records().judge(decision.id, verdict, should_be=should_be, by="me")
+    last = case.words[-1][0] if case.words else None
+    for verdict in ("right", "wrong"):
+        found = [row.id for row in store.records().decisions(verdict=verdict)]
+        assert found == ([decision.id] if verdict == last else [])
+        assert [row.id for row in store.all_records().decisions(verdict=verdict, oldest_first=True)] == found
+    assert len(list(store.records().decisions())) == 2
+
+
 def test_a_teacher_who_disagrees_is_heard_where_a_human_only_says_no(store: Store) -> None:
     """Rules decided one route and the model said another: `wrong` speaks against the first."""
     store.record(decision := replace(taught("third"), routes=("first",)))

@@ -189,6 +189,16 @@ class SpanOptions(TimeOptions):
         str | None, Parameter(name=("--profile", "-p"), help="Only decisions of this profile.", metavar="NAME")
     ] = None
 
+    @property
+    def logged_as(self) -> str | None:
+        """What the log calls the profile: one that is named by its file goes by the name in it."""
+        from turnout.config.load import read_chain, shipped
+
+        name = self.profile
+        if name is None or name in shipped() or not any(map(os.path.isfile, (name, f"{name}.toml"))):
+            return name  # a profile that is gone by now is still in the log
+        return str(read_chain(name).document.tree.get("name", name))
+
 
 def moment(said: str, option: str) -> int:
     """`2h` and `3d` are ago; a date or a time is local unless it says otherwise. Milliseconds since 1970."""

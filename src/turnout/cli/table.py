@@ -111,6 +111,7 @@ LOG = (
             "turnout log",
             "turnout log --follow",
             "turnout log --since 2h --outcome 'F?' --text refund",
+            "turnout log --wrong -p assist",
             "turnout log --key 4k2m9x0c7q1z",
             "turnout log --json -n 1000 | jq -r .route",
         ),

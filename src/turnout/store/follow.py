@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from turnout.core.errors import StoreUnavailable, UnknownDecision
 
-from .records import FIRST, PAGE, Logged, Records
+from .records import FIRST, PAGE, Judgement, Logged, Records
 from .stats import TimeSpan
 
 # Processes commit in groups, so a decision may become visible after one with a later id; hardly ever this much after.
@@ -28,6 +28,8 @@ class LogFilter(NamedTuple):
     session: str | None
     contains: str | None
     key: str | None = None
+    verdict: Judgement | None = None
+    """What people said of it last."""
 
     def select(self, records: Records, *, above: str = FIRST, oldest_first: bool = False) -> Iterator[Logged]:
         return records.decisions(**self._asdict(), above=above, oldest_first=oldest_first)

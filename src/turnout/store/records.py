@@ -223,6 +223,7 @@ class Records:
         outcome: str | None = None,
         session: str | None = None,
         key: str | None = None,
+        verdict: Judgement | None = None,
         contains: str | None = None,
         below: str = LAST,
         above: str = FIRST,
@@ -230,10 +231,11 @@ class Records:
     ) -> Iterator[Logged]:
         """Decisions, newest first, fetched as they are asked for.
 
-        `outcome` is two letters with `?` for any: `L?`, `?t`. `contains` finds text without regard to case.
+        `outcome` is two letters with `?` for any: `L?`, `?t`. `verdict` is the last word people said of a decision.
+        `contains` finds text without regard to case.
         """
         statement = sql.DECISIONS_UP if oldest_first else sql.DECISIONS_DOWN
-        filters: dict[str, Value] = {"profile": profile, "decided_by": by, "key_id": key}
+        filters: dict[str, Value] = {"profile": profile, "decided_by": by, "key_id": key, "verdict": verdict}
         filters["session"] = None if session is None else name(session)
         needle = contains.casefold() if contains else ""
         filters |= {**span.values(), "below": below, "above": above}

@@ -90,6 +90,10 @@ where tenant = :tenant
   and (cast(:decided_by as text) is null or decided_by = :decided_by)
   and (cast(:session as text) is null or session = :session)
   and (cast(:key_id as text) is null or key_id = :key_id)
+  and (cast(:verdict as text) is null or cast(:verdict as text) = (
+    select f.verdict from feedback f where f.tenant = decisions.tenant and f.decision_id = decisions.id
+    order by f.id desc limit 1
+  ))
 order by id desc
 limit :most
 """
@@ -109,6 +113,10 @@ where tenant = :tenant
   and (cast(:decided_by as text) is null or decided_by = :decided_by)
   and (cast(:session as text) is null or session = :session)
   and (cast(:key_id as text) is null or key_id = :key_id)
+  and (cast(:verdict as text) is null or cast(:verdict as text) = (
+    select f.verdict from feedback f where f.tenant = decisions.tenant and f.decision_id = decisions.id
+    order by f.id desc limit 1
+  ))
 order by id
 limit :most
 """

@@ -66,8 +66,8 @@ def report(
     span = which.span()
     with reading_log(where) as store:
         records = store.records(where.tenant)
-        found = rule_reports(records, span=span, profile=which.profile)
-        checked = sum(one.decisions for one in records.checked(span=span, profile=which.profile))
+        found = rule_reports(records, span=span, profile=which.logged_as)
+        checked = sum(one.decisions for one in records.checked(span=span, profile=which.logged_as))
         empty = "" if checked or found else nothing_there(store, records, where)
     broken = sum(one.violations for one in found)
     if json:

@@ -36,7 +36,7 @@ def export(
         need_pyarrow()  # before anything is opened
         if out == STDIN and console().is_terminal:
             raise QueryError("Parquet is not for a terminal: name a file, or pipe it on")
-    span, profile = which.span(), which.profile
+    span, profile = which.span(), which.logged_as
     seen: Counter[str] = Counter()
     with reading_log(where) as store, progressing("rows") as progress:
         records = store.records(where.tenant)

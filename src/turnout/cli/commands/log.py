@@ -39,6 +39,7 @@ def log(
         str | None, Parameter(help="Only this outcome; `?` is any letter: 'L?'.", metavar="LETTERS")
     ] = None,
     text: Annotated[str | None, Parameter(help="Only questions with these words in them.", metavar="WORDS")] = None,
+    wrong: Annotated[bool, Parameter(help="Only those that people called wrong.")] = False,
     session: Annotated[str | None, Parameter(help="Only this session: its name, or its file.", metavar="NAME")] = None,
     json: JsonOption = False,
     where: OperatorOptions = OperatorOptions(),
@@ -46,7 +47,7 @@ def log(
     if limit < 0:
         raise QueryError(f"--limit {limit}: a number from 0 up")
     names = (by, route, _letters(outcome), _session(session), text, where.key)
-    wanted = LogFilter(which.span(), which.profile, *names)
+    wanted = LogFilter(which.span(), which.logged_as, *names, verdict="wrong" if wrong else None)
     try:
         with writing_log(where, create=True) if follow else reading_log(where) as store:
             records = where.records(store)

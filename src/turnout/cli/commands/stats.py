@@ -32,7 +32,7 @@ def stats(
     json: JsonOption = False,
     where: OperatorOptions = OperatorOptions(),
 ) -> int:
-    span, profile, key = which.span(), which.profile, where.key
+    span, profile, key = which.span(), which.logged_as, where.key
     try:
         with reading_log(where) as store:
             records = where.records(store)
