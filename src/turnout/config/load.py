@@ -43,7 +43,7 @@ def load_profile(
     chain = apply_settings(read_chain(profile), settings_file(config))
     # The caller of `turnout.load`, which calls `runtime.load`, which calls this.
     warn_of(chain.notices, stacklevel=4)
-    return build(chain.document, chain.remarks, models, embedder, chain.beside, chain.notices)
+    return build(chain.document, chain.remarks, models, embedder, chain.beside, notices=chain.notices)
 
 
 def shipped() -> list[str]:

@@ -186,7 +186,8 @@ def _digest(document: Document, cases: list[Case]) -> str:
 def _admit(candidate: Candidate, models: Asks | None, embedder: Embeds | None) -> tuple[Router, int]:
     """The candidate's router and how many cases it had to keep; a ConfigError if it has a mistake or misses a case."""
     chain = candidate.chain
-    router = Router(build(chain.document, chain.remarks, models, embedder, chain.beside, chain.notices))
+    profile = build(chain.document, chain.remarks, models, embedder, chain.beside, notices=chain.notices)
+    router = Router(profile)
     must = [case for case in candidate.cases if case.must]
     name = chain.cases.name if chain.cases is not None else ""
     problems = [Problem(f"{name} {case.id}", miss) for case in must for miss in _misses(router, case)]

@@ -20,6 +20,8 @@ from turnout.core.embed import Embeds
 from turnout.core.profile import Profile
 from turnout.core.query import Query
 from turnout.core.router import Router
+from turnout.layers.student_model import EMBEDDED_CHARACTERS
+from turnout.text.terms import Terms
 
 from .contest import asker
 from .dataset import JOIN, OUT_OF_SCOPE, Example, in_order, row_key
@@ -67,8 +69,9 @@ def remember(
     """The vectors of these rows, each text as the student will be asked about it."""
     if embedder is None:
         return None
-    most = fitted.draft.ngrams.characters
-    folded = list(dict.fromkeys(profile.read(Query(row.text)).folded[:most] for row in rows))
+    terms = fitted.draft.terms or Terms()
+    read = (terms.cut(profile.read(Query(row.text)).folded)[:EMBEDDED_CHARACTERS] for row in rows)
+    folded = list(dict.fromkeys(read))
     vectors = dict(zip(folded, embedder.embed(folded), strict=True)) if folded else {}
     # A server's embedder knows its width once it has answered, so this comes last.
     return RememberedVectors(embedder.name, embedder.width, vectors, embedder)
