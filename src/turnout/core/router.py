@@ -217,7 +217,7 @@ class Router:
                 said.append((place.id, answer.confidence))
                 if mishap == "-":
                     mishap = "l"
-                if held is None or answer.confidence > held.verdict.confidence:  # type: ignore[union-attr]
+                if held is None or _weighs_more(answer, held.verdict):  # type: ignore[arg-type]
                     held = step
             elif answer is None:
                 trace.append(Step(place, "passed", elapsed))
@@ -479,6 +479,11 @@ def _are_parts(parts: object) -> bool:
 def _complain(found: object) -> str:
     """What is wrong with what a plug-in returned, or how it failed."""
     return found.detail if isinstance(found, Fault) else f"returned {repr(found)[:80]}"
+
+
+def _weighs_more(verdict: Verdict, other: Verdict) -> bool:
+    """A probability weighs more than any score, which may be large for no reason."""
+    return (verdict.calibrated, verdict.confidence) > (other.calibrated, other.confidence)
 
 
 def _limit_shift(
