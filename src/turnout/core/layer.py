@@ -30,6 +30,8 @@ class Layer(Protocol):
     """The layer is not asked about a reading that has none of it; it passes."""
     absent: str = ""
     """Why there is nothing to ask: the profile passes the layer by, and says so."""
+    lacks_embedder: bool = False
+    """Whether it would judge better with an embedder, and does without."""
     artefact: str | None = None
     """The digest of the trained model that it serves, which the profile's hash must cover."""
     undeclared: frozenset[str] = frozenset()

@@ -59,6 +59,7 @@ class Student(Layer):
         self.staged = embedder is not None and trained.manifest.alone is not None
         self.embedder = embedder
         self.characters = characters
+        self.lacks_embedder = embedder is None and trained.manifest.embedder is not None
         self.artefact = trained.manifest.digest
 
     def __call__(self, reading: Reading) -> Verdict | None:

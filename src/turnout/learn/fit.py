@@ -54,6 +54,8 @@ FEW_FOLDS = 3
 NEAR_WEIGHT = 1.0
 # Of known questions so many vectors are kept: five labels of 400 are a quarter of a millisecond, all are 6 MB.
 BANK_ROWS, BANK_ROWS_PER_LABEL = 8_192, 400
+# Weights of one or two steps of 127 change no answer, and a third of the file is theirs.
+NOISE = 2
 
 Which = Literal["words", "vector"]
 # Strengths tried for each head, the weakest first; measured on CLINC150's validation rows, where words are best at
@@ -84,6 +86,8 @@ LEAST_BUCKETS, MOST_BUCKETS = 1 << 14, 1 << 19
 class FitSettings(Struct, frozen=True, forbid_unknown_fields=True):
     terms: Terms | None = None
     """None: as many buckets as the number of labels allows."""
+    bank_rows: Annotated[int, Meta(ge=1, le=BANK_ROWS)] = BANK_ROWS
+    """Of how many known questions the vector is kept at most."""
     folds: Annotated[int, Meta(ge=2, le=20)] = 5
     oos_share: Annotated[float, Meta(ge=0.0, lt=1.0)] = 0.1
     """The share of questions outside every label that confidence is to allow for, where there are rows of such."""
@@ -165,7 +169,7 @@ def fit(
     label = np.array([order.index(row.label) for row in known])
     weight = np.array([row.weight for row in known])
     folds, remarks = _folds(known, settings, seed)
-    fitting = _Fitting(features, read, label, weight, len(order), seed, folds, len(outside), bool(told))
+    fitting = _Fitting(features, read, label, weight, len(order), seed, folds, len(outside), bool(told), settings.bank_rows)
 
     strengths = {which: fitting.choose_strength(which, say) for which in features}
     scores = {which: fitting.score(which, strengths[which], fitting.shares(), say) for which in features}
@@ -308,6 +312,7 @@ class _Fitting(NamedTuple):
     outside: int
     learn_outside: bool
     """Whether the rows outside every label are learnt from as well, as rows that none of the labels may claim."""
+    bank_rows: int
 
     def fit_head(self, which: Which, learn: Any, strength: float) -> Head:
         """One head; a label without a row is never chosen."""
@@ -414,7 +419,7 @@ class _Fitting(NamedTuple):
 
     def bank(self, learn: Floats) -> tuple[Floats, list[int]]:
         """Vectors of some known questions, label by label, and where each label's begin."""
-        most = min(BANK_ROWS_PER_LABEL, max(5, BANK_ROWS // self.labels))
+        most = min(BANK_ROWS_PER_LABEL, max(5, self.bank_rows // self.labels))
         chosen: list[Floats] = []
         starts = [0]
         for at in range(self.labels):
@@ -435,7 +440,8 @@ class _Fitting(NamedTuple):
         weights = head.weights[: len(buckets)]
         step = float(np.abs(weights).max(initial=0)) / LEVELS or 1.0
         table = np.full((terms.buckets, self.labels), ZERO, np.uint8)
-        table[buckets] = np.rint(weights / step).astype(np.int16) + ZERO
+        steps = np.rint(weights / step).astype(np.int16)
+        table[buckets] = np.where(np.abs(steps) <= NOISE, 0, steps) + ZERO
         known = np.zeros(KNOWN_BITS, np.uint8)
         known[np.unique(self.read.known[inside].indices)] = 1
         arrays: dict[str, Floats] = {
