@@ -32,7 +32,7 @@ from report import Table, markdown, show
 
 ROOT = Path(__file__).parent.parent
 
-# Times faster than LiteLLM's heuristic_v2 on prompts nobody has seen, by their size in tokens: the project's own promise
+# Times faster than LiteLLM's heuristic_v2 on prompts never seen, by their size in tokens: the project's own promise
 # for the profile people use, with its student, and for the published scorer alone.
 TARGETS = {
     "turnout tiers": {10: 1.5, 200: 4.0, 4_000: 5.0, 100_000: 5.0},

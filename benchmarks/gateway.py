@@ -172,14 +172,18 @@ class Bench:
     def direct(self) -> Contender:
         return self._ready(Contender(DIRECT, self.provider, self.provider_port, "none"))
 
-    def turnout(self, name: str, profile: str) -> Contender:
+    def turnout(self, name: str, *, asking: bool) -> Contender:
+        """`tiers`, which asks a model in doubt; or the same without that layer."""
         port = free_port()
-        config, db = self.folder / f"{profile}.toml", self.folder / f"{profile}.db"
+        stem = "asking" if asking else "local"
+        profile = self.folder / f"{stem}.toml"
+        drop = "" if asking else '[[layers]]\nid = "llm"\ndrop = true\n'
+        profile.write_text(f'extends = "tiers"\nname = "{stem}"\n{drop}', encoding="utf-8")
+        config, db, key = (self.folder / f"{stem}.{what}" for what in ("settings", "db", "key"))
         slots = "".join(SLOT.format(name=slot, port=self.provider_port) for slot in SLOTS)
         config.write_text(f'[server]\nprofile = "{profile}"\n{slots}', encoding="utf-8")
-        key = self.folder / f"{profile}.key"
         command = [sys.executable, str(SCRIPTS / "turnout_gateway.py"), str(port), str(config), str(db), str(key)]
-        process = self.start(profile, command, core=self.cores.server)
+        process = self.start(stem, command, core=self.cores.server)
         contender = Contender(name, process, port, "")
         until = time.monotonic() + START_S
         while not contender.key and time.monotonic() < until and process.poll() is None:
@@ -459,7 +463,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=WORKSHOP)))
         write_bodies({form: folder / f"{form}.jsonl" for form in FORMS})
         bench = Bench(folder, cores, stack, lambda message: log.print(message, markup=False))
-        contenders = [bench.turnout(LOCAL, "tiers"), bench.turnout(ASKING, "tiers"), bench.bare()]
+        contenders = [bench.turnout(LOCAL, asking=False), bench.turnout(ASKING, asking=True), bench.bare()]
         if options.peers:
             contenders.append(bench.litellm())
         results, share = race(plan, bench, contenders, bench.direct())

@@ -174,7 +174,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=WORKSHOP)))
         write_bodies({form: folder / f"{form}.jsonl" for form in FORMS})
         bench = Bench(folder, cores, stack, lambda message: log.print(message, markup=False))
-        found = measure(bench, bench.turnout(LOCAL, "tiers"), cores, options.times)
+        found = measure(bench, bench.turnout(LOCAL, asking=False), cores, options.times)
     judged = checks(found, options.times)
     printed = [*tables(found), verdict(judged)]
     heading = machine(peers=False)
