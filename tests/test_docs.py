@@ -4,8 +4,9 @@ A page is executed from top to bottom in an empty folder. A fenced block after `
 `pyproject.toml` is installed, too, as far as its entry points go. A `python` block runs in a namespace the page shares,
 and what a statement prints stands below it as `#> ` lines. A `console` block runs each of its `$ turnout …` lines as a
 process and shows what it prints (`| python -m json.tool` and `$ echo $?` work as in a shell); `--help`, of which the
-reference is full, is asked of this process. Times and ids may differ; nothing else may. A page with
-`<!-- needs: postgresql -->` finds a fresh database of a real server in `DATABASE_URL`. A page with
+reference is full, is asked of this process. `$ turnout serve … &` is started, shows its greeting and runs until the
+page ends, on ports of its own that the page calls by their usual numbers. Times and ids may differ; nothing else may. A
+page with `<!-- needs: postgresql -->` finds a fresh database of a real server in `DATABASE_URL`. A page with
 `<!-- needs: server -->` finds a gateway with the demonstration model in `OPENAI_BASE_URL` and `ANTHROPIC_BASE_URL`.
 
     python tests/test_docs.py --write      runs every page and writes the output anew
@@ -27,6 +28,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import time
 import tomllib
 import types
 from collections.abc import Iterable, Iterator
@@ -158,10 +160,57 @@ def demo_server(text: str, folder: Path) -> Iterator[None]:
             yield
 
 
+class Background:
+    """The servers a page has started; they end with it."""
+
+    def __init__(self) -> None:
+        self.running: list[subprocess.Popen[bytes]] = []
+        self.ports: dict[str, str] = {}
+        """The number on the page, and the one that is used."""
+
+    def start(self, arguments: list[str]) -> str:
+        command = "import sys; from turnout.cli import main; sys.exit(main())"
+        arguments = [*arguments, "--port", "0", "--admin-port", "0"]
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-c", command, *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        self.running.append(process)
+        assert process.stdout is not None
+        said: list[str] = []
+        # The greeting ends with how to stop it; a process that fails says so and ends.
+        for line in process.stdout:
+            said.append(line.decode())
+            if said[-1].startswith("Ctrl+C"):
+                break
+        text = "".join(said)
+        used = re.findall(r"http://127\.0\.0\.1:(\d+)(?:/metrics)?$", text, re.MULTILINE)
+        self.ports = dict(zip(USUAL_PORTS, used, strict=True))
+        for usual, own in self.ports.items():
+            text = text.replace(own, usual)
+        return text
+
+    def used(self, source: str) -> str:
+        for usual, own in self.ports.items():
+            source = source.replace(usual, own)
+        return source
+
+    def stop(self) -> None:
+        for process in self.running:
+            process.terminate()
+            process.communicate(timeout=60)
+
+
+USUAL_PORTS = ("8401", "8402")
+
+
 def executed(text: str) -> str:
     """The page with the output its blocks really have; output that differs only in what may differ stays as it is."""
     module = types.ModuleType("page")
     modules = [module.__name__]
+    background = Background()
 
     def run(block: re.Match[str]) -> str:
         file, language, body = block.groups()
@@ -174,9 +223,9 @@ def executed(text: str) -> str:
                 install(tomllib.loads(body)["project"])
             return block[0]
         if language == "python":
-            fresh = run_python(body, module)
+            fresh = run_python(body, module, background)
         elif language == "console":
-            fresh = run_console(body)
+            fresh = run_console(body, background)
         else:
             return block[0]
         return f"```{language}\n{renewed(body, fresh)}```"
@@ -186,6 +235,7 @@ def executed(text: str) -> str:
         try:
             return FENCE.sub(run, text)
         finally:
+            background.stop()
             for value in vars(module).values():
                 # A page's reader ends the program; here the library's connections would outlive the page.
                 if isinstance(value, openai.OpenAI | anthropic.Anthropic):
@@ -216,21 +266,22 @@ def install(project: dict[str, Any]) -> None:
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (os.getcwd(), os.environ.get("PYTHONPATH"))))
 
 
-def run_python(source: str, module: types.ModuleType) -> str:
+def run_python(source: str, module: types.ModuleType, background: Background) -> str:
     """The code with what each statement printed below it."""
     lines, out, done = source.splitlines(), [], 0
     for node in ast.parse(source).body:
         end = node.end_lineno or 0
         out += [line for line in lines[done:end] if not line.startswith("#>")]
         with contextlib.redirect_stdout(io.StringIO()) as printed:
-            code = compile(ast.Module([node], []), "<page>", "exec")
+            part = ast.parse(background.used(ast.unparse(node))).body if background.ports else [node]
+            code = compile(ast.Module(part, []), "<page>", "exec")
             exec(code, vars(module))  # noqa: S102 - these are our own pages
         out += [f"#> {line}".rstrip() for line in printed.getvalue().splitlines()]
         done = end
     return "\n".join([*out, *(line for line in lines[done:] if not line.startswith("#>")), ""])
 
 
-def run_console(body: str) -> str:
+def run_console(body: str, background: Background) -> str:
     """The `$` lines with what each printed below it."""
     out: list[str] = []
     code = 0
@@ -244,6 +295,9 @@ def run_console(body: str) -> str:
         command, pretty, _ = line.removeprefix("$ ").partition(JSON_TOOL)
         program, *arguments = shlex.split(command)
         assert program == "turnout", f"{line!r}: only turnout is run; put other commands into a ```sh block"
+        if arguments[-1:] == ["&"]:
+            out += background.start(arguments[:-1]).splitlines()
+            continue
         code, printed = run_turnout(arguments)
         out += (json.dumps(json.loads(printed), indent=4) if pretty else printed).splitlines()
     return "\n".join([*out, ""])
@@ -272,7 +326,14 @@ def run_turnout(arguments: list[str]) -> tuple[int, str]:
 @pytest.mark.parametrize("path", PAGES, ids=page_name)
 def test_page_runs_and_shows_its_output(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
+    began = time.monotonic()
     assert executed(text) == text, "the output has changed: look at it, then run python tests/test_docs.py --write"
+    took_s = time.monotonic() - began
+    assert took_s < LIMITS_S.get(page_name(path), took_s + 1), f"{page_name(path)} took {took_s:.0f} s"
+
+
+# From a table to a running server takes some 8 s on an idle machine; a busy one may take many times that.
+LIMITS_S = {"docs/tutorial/from-a-csv-to-a-server.md": 180.0}
 
 
 def test_a_wrong_page_is_noticed() -> None:
@@ -286,6 +347,13 @@ def test_a_wrong_page_is_noticed() -> None:
         executed("```console\n$ rm -r /\n```\n")
     with pytest.raises(NameError):
         executed("```python\nundefined_name\n```\n")
+
+
+def test_a_server_on_a_page_runs_until_the_page_ends() -> None:
+    fetch = 'import urllib.request\nprint(urllib.request.urlopen("http://127.0.0.1:8402/health").status)\n'
+    page = executed(f"```console\n$ turnout serve -p study &\n```\n\n```python\n{fetch}```\n")
+    assert "Turnout listens on http://127.0.0.1:8401\n  profile  study\n" in page
+    assert page.endswith("#> 200\n```\n")
 
 
 def test_blocks_of_a_page_share_names_and_files_and_pages_do_not() -> None:

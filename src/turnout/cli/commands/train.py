@@ -174,6 +174,7 @@ def train(
         write_json(_form(training))
     else:
         print_report(training.report, aside, quarantine)
+        console().say(f"{training.report.digest} in {visible(training.report.folder)}")
         if not promote:
             _print_next(training.report, profile, on_shelf=out is None)
     by_itself = settings.auto_promote and out is None
@@ -242,7 +243,7 @@ def print_figures(screen: Screen, rows: Iterable[tuple[str, str, str]]) -> None:
 
 
 def print_report(report: TrainingReport, aside: Sequence[QuarantinedRow], quarantine: str | None = None) -> None:
-    """What was learnt, what of it, and how good it is."""
+    """What was learnt, and how good it is."""
     screen = console()
     who = ", ".join(f"{count:,} by {name}" for name, count in report.by.items())
     said = f"{counted(report.learnt, 'row')} learnt, {report.held:,} held out to judge by ({who})"
@@ -261,7 +262,6 @@ def print_report(report: TrainingReport, aside: Sequence[QuarantinedRow], quaran
     if aside:
         _print_aside(screen, aside, quarantine)
     screen.print()
-    screen.say(f"{report.digest} in {visible(report.folder)}")
 
 
 def _share(value: float | None) -> str:
@@ -273,7 +273,7 @@ def _figures(report: TrainingReport) -> Iterator[tuple[str, str, str]]:
     for name, value, meaning in (
         ("accuracy", crossed.get("accuracy"), "cross-validated on what was learnt"),
         ("accuracy", found.get("accuracy"), "on what was held out, before it was learnt"),
-        ("end to end", whole.get("accuracy"), "the whole profile on what was held out, fallback included"),
+        ("end to end", whole.get("accuracy"), "the whole profile on the same, fallback included"),
         ("fallback", whole.get("fallback"), "of what was held out, decided by no layer"),
         ("calibration error", found.get("ece"), "how far its confidence is from the truth"),
         ("answered", found.get("coverage_at_98"), "of what was held out, at 98 % precision"),
