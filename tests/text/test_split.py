@@ -305,6 +305,7 @@ def hidden(draw: st.DrawFn) -> tuple[str, str]:
 
 
 @given(hidden(), st.sampled_from([None, hits]))
+@example(("weather news 1,000 weather", "weather news 1\x00,\u200b000 weather"), hits)
 def test_invisible_characters_change_nothing(pair: tuple[str, str], test: Hits) -> None:
     plain, changed = ([fold(part).text for part in split(text, test)] for text in pair)
     assert plain == changed

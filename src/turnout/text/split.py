@@ -45,8 +45,11 @@ _COMMA: Final = frozenset({","})
 # `\s` without the four controls that are invisible, which `fold` drops.
 _GAP: Final = r" \t\n\v\f\r\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 find_words: Final = re.compile(rf"[^{_GAP}]+").finditer
+# What cannot be seen may stand anywhere, between a digit and its comma as well.
+_HIDDEN: Final = r"(?:[^\w\s!-~]|[\x1c-\x1f])*"
 # A comma between digits belongs to the number.
-_tokens: Final = re.compile(rf"[,，]|[^{_GAP},，]+(?:(?<=[0-9]),(?=[0-9])[^{_GAP},，]+)*").finditer
+_NUMBER: Final = rf"[^{_GAP},，]*[0-9]{_HIDDEN},(?={_HIDDEN}[0-9])"
+_tokens: Final = re.compile(rf"[,，]|(?:{_NUMBER})*[^{_GAP},，]+").finditer
 _may_end: Final = re.compile(r"[.?!…。？！]['\")\]”’]*\s|\n").search
 _asking: Final = re.compile(r"[?？؟](?=['\")\]”’»*_]*(?:\s|$|[^\x00-\x7f]))").findall
 _EDGES: Final = "\"'`()[]{}<>“”‘’‚„«»¿¡.?!…:;*_–—-/"
