@@ -1,10 +1,14 @@
-"""Does a question need the conversation? Rules against the answers of people, beside a pronoun regex.
+"""Does a question need the conversation? Rules, and a line that looks at the turns before, beside a pronoun regex.
 
 The development split of CANARD holds questions asked in conversations, each with a rewrite that stands alone; where the
 two are the same the question needed no history. Nineteen in twenty do need it, so precision there is nearly free. What
 keeps a rule honest is how often it fires elsewhere: on the few that stand alone, and on questions and prompts that were
 never part of a conversation. The rules were written while reading half A, split by a hash of the question; of half B
-only the questions that stand alone were read, the others were counted.
+only the questions that stand alone were read, the others were counted. Nothing was fitted on CANARD.
+
+Conversations of other kinds (cooking, shopping, code, a museum's guide, in six languages) are in `seeds/followup.jsonl`.
+The line was fitted on those marked `train` and `dev`; those marked `test`, on other subjects, were written before there
+was a line, and measured once it was done.
 
     python benchmarks/reference.py                  a few seconds
     python benchmarks/reference.py --examples 5     also what was found in each other set
@@ -33,14 +37,15 @@ from turnout.text.reference import find_reference, needs_history
 ROOT = Path(__file__).parent.parent
 
 # The project's own promises: on CANARD, for every half; elsewhere, for sets whose questions stand alone.
-PRECISION = 0.95
-RECALL = 0.60
+PRECISION = 0.97
+RECALL = 0.75
 FIRES = 0.05
 HOSTILE_MS = 200.0
 HOSTILE_CHARACTERS = 1_000_000
 ROUNDS = 5
 
 CANARD = "canard/dev.jsonl"
+OTHERS = ROOT / "seeds" / "followup.jsonl"
 
 
 class Source(NamedTuple):
@@ -66,6 +71,8 @@ SOURCES = (
     Source("mt bench, second turns", "prompts/mt_bench.jsonl", "followup", followup=True),
 )
 
+FIRST = next(source for source in SOURCES if source.name == "prompts: mt bench")
+
 _personal = re.compile(r"\b(?:he|she|it|they|him|her|them|his|hers|its|their|theirs)\b", re.IGNORECASE).search
 _pointing = re.compile(
     r"\b(?:he|she|it|they|him|her|them|his|hers|its|their|theirs|this|that|these|those)\b", re.IGNORECASE
@@ -74,20 +81,22 @@ _pointing = re.compile(
 
 class Judge(NamedTuple):
     name: str
-    needs: Callable[[str], bool]
+    needs: Callable[[str, Sequence[str]], bool]
 
 
 DEFAULT = Judge("turnout", needs_history)
 JUDGES = (
     DEFAULT,
-    Judge("turnout, broad", lambda text: needs_history(text, broad=True)),
-    Judge("regex: pronouns", lambda text: _personal(text) is not None),
-    Judge("regex: and this, that", lambda text: _pointing(text) is not None),
+    Judge("rules alone", lambda text, _: needs_history(text)),
+    Judge("rules, broad", lambda text, _: needs_history(text, broad=True)),
+    Judge("regex: pronouns", lambda text, _: _personal(text) is not None),
+    Judge("regex: and this, that", lambda text, _: _pointing(text) is not None),
 )
 
 
 class Turn(NamedTuple):
     question: str
+    history: Sequence[str]
     needs: bool
 
     @property
@@ -120,6 +129,9 @@ class Check(NamedTuple):
     met: bool
 
 
+COLUMNS = ("precision", "recall", "F1", "alone but found", "share")
+OTHER_LANGUAGES = ("es", "de", "fr", "zh", "ja")
+
 HOSTILE = ("it ", "this ", "¿y ", "he ", "Nora he ", "yes, ", "explícalo ", "a", "x\n", "é", "好", "\u200b")
 
 
@@ -134,12 +146,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         return 0
     turns = read_turns(options.data / CANARD)
+    others, judged = converse()
     sets = {source: read(options.data / source.path, source.field) for source in SOURCES}
     scored, checks = canard(turns)
     fired, limits = fire(sets)
     slowest, clock = hostile()
     questions = [turn.question for turn in turns]
-    for table in (scored, fired, kinds(questions, sets), speed(questions, slowest), verdict([*checks, *limits, clock])):
+    checks += judged
+    found = verdict([*checks, *limits, clock])
+    for table in (scored, others, fired, kinds(questions, sets), speed(turns, slowest), found):
         show(console, table)
     if options.examples:
         show_examples(console, sets, options.examples)
@@ -171,11 +186,11 @@ def read(path: Path, field: str) -> list[str]:
 
 def read_turns(path: Path) -> list[Turn]:
     rows = map(json.loads, path.read_text(encoding="utf-8").splitlines())
-    return [Turn(row["question"], not row["self_contained"]) for row in rows]
+    return [Turn(row["question"], row["history"], not row["self_contained"]) for row in rows]
 
 
 def score(judge: Judge, turns: Sequence[Turn]) -> Score:
-    counted = Counter((turn.needs, judge.needs(turn.question)) for turn in turns)
+    counted = Counter((turn.needs, judge.needs(turn.question, turn.history)) for turn in turns)
     return Score(
         hits=counted[True, True],
         false=counted[False, True],
@@ -191,27 +206,48 @@ def canard(turns: Sequence[Turn]) -> tuple[Table, list[Check]]:
     for judge in JUDGES:
         for part, some in parts.items():
             got = score(judge, some)
-            rows.append(
-                [
-                    f"{judge.name}: {part}",
-                    f"{got.precision:.1%}",
-                    f"{got.recall:.1%}",
-                    f"{got.f1:.1%}",
-                    f"{got.false}/{got.alone}",
-                    f"{got.false / got.alone:.1%}",
-                ]
-            )
+            rows.append(line(f"{judge.name}: {part}", got))
             if judge is DEFAULT:
-                met = got.precision >= PRECISION and got.recall >= RECALL
-                target = f"canard {part}: precision >= {PRECISION:.0%} at recall >= {RECALL:.0%}"
-                checks.append(Check(target, f"{got.precision:.1%} at {got.recall:.1%}", met))
+                checks.append(judge_score(f"canard {part}", got))
     note = (
         f"{len(turns):,} questions, of which {sum(not turn.needs for turn in turns)} stand alone; A was read while "
         "writing the rules, of B only those that stand alone. Saying yes to everything has a precision of "
         f"{sum(turn.needs for turn in turns) / len(turns):.1%}."
     )
-    columns = ["canard dev", "precision", "recall", "F1", "alone but found", "share"]
-    return Table("Does a question need the conversation?", columns, rows, note), checks
+    return Table("Does a question need the conversation?", ["canard dev", *COLUMNS], rows, note), checks
+
+
+def line(name: str, got: Score) -> list[str]:
+    shares = (got.precision, got.recall, got.f1)
+    return [name, *(f"{share:.1%}" for share in shares), f"{got.false}/{got.alone}", f"{got.false / got.alone:.1%}"]
+
+
+def judge_score(name: str, got: Score) -> Check:
+    target = f"{name}: precision >= {PRECISION:.0%} at recall >= {RECALL:.0%}"
+    met = got.precision >= PRECISION and got.recall >= RECALL
+    return Check(target, f"{got.precision:.1%} at {got.recall:.1%}", met)
+
+
+def converse() -> tuple[Table, list[Check]]:
+    """Conversations of other kinds, each question with the turns before it."""
+    rows = [json.loads(text) for text in OTHERS.read_text(encoding="utf-8").splitlines()]
+    parts = {"test": [row for row in rows if row["half"] == "test"]}
+    parts |= {
+        f"test, {lang}": [row for row in parts["test"] if row["lang"] == lang] for lang in ("en", *OTHER_LANGUAGES)
+    }
+    lines = []
+    checks = []
+    for judge in JUDGES[:2]:
+        for part, some in parts.items():
+            got = score(judge, [Turn(row["text"], row["before"], row["needs"]) for row in some])
+            lines.append(line(f"{judge.name}: {part}", got))
+            if judge is DEFAULT and part == "test":
+                checks.append(judge_score("conversations of other kinds", got))
+    note = (
+        f"{len(parts['test'])} questions that were written before the line was fitted, on subjects of their own; it was "
+        f"fitted on {len(rows) - len(parts['test'])} others and on questions of the seed sets."
+    )
+    return Table("Conversations of other kinds", ["seeds/followup.jsonl", *COLUMNS], lines, note), checks
 
 
 def fire(sets: Mapping[Source, list[str]]) -> tuple[Table, list[Check]]:
@@ -221,13 +257,17 @@ def fire(sets: Mapping[Source, list[str]]) -> tuple[Table, list[Check]]:
         if not texts:
             rows.append([f"{source.name}: absent, skipped", *("" for _ in JUDGES), ""])
             continue
-        shares = {judge.name: sum(map(judge.needs, texts)) / len(texts) for judge in JUDGES}
+        # Each comes after another of its set, drawn by lot; a second turn after the first.
+        chance = random.Random(0)
+        first = sets[FIRST] if source.followup else [chance.choice(texts) for _ in texts]
+        before = [(text,) for text in first]
+        shares = {judge.name: sum(map(judge.needs, texts, before)) / len(texts) for judge in JUDGES}
         rows.append([source.name, f"{len(texts):,}", *(f"{share:.1%}" for share in shares.values())])
         if source.limited:
             share = shares[DEFAULT.name]
             checks.append(Check(f"{source.name}: found in at most {FIRES:.0%}", f"{share:.1%}", share <= FIRES))
     note = (
-        "Share in which a reference is found. Prompts and strategyqa stand alone; clinc150 and banking77 hold genuine "
+        "Share in which a reference is found after another question of the set. Prompts and strategyqa stand alone; clinc150 and banking77 hold genuine "
         "pointing (this song, this charge) and replies (yes, maybe); in second turns finding is right, though about a "
         "quarter of them would stand alone too."
     )
@@ -246,15 +286,15 @@ def kinds(questions: Sequence[str], sets: Mapping[Source, list[str]]) -> Table:
     return Table("What was found, broadly", ["set", *columns], rows)
 
 
-def speed(questions: Sequence[str], slowest: Mapping[str, float]) -> Table:
+def speed(turns: Sequence[Turn], slowest: Mapping[str, float]) -> Table:
     rows = []
     for judge in JUDGES:
         rounds = []
         for _ in range(ROUNDS):
             start = time.perf_counter()
-            for question in questions:
-                judge.needs(question)
-            rounds.append((time.perf_counter() - start) / len(questions))
+            for turn in turns:
+                judge.needs(turn.question, turn.history)
+            rounds.append((time.perf_counter() - start) / len(turns))
         rows.append([judge.name, f"{median(rounds) * 1e6:.1f}"])
     worst = max(slowest, key=slowest.__getitem__)
     note = f"Hostile: the slowest megabyte is {worst!a} repeated, {slowest[worst]:.0f} ms, folding included."
@@ -266,7 +306,7 @@ def hostile() -> tuple[dict[str, float], Check]:
     for unit in HOSTILE:
         text = unit * (HOSTILE_CHARACTERS // len(unit))
         start = time.perf_counter()
-        find_reference(text, broad=True)
+        find_reference(text, (text,), broad=True)
         slowest[unit] = (time.perf_counter() - start) * 1000
     worst = max(slowest.values())
     return slowest, Check(f"a hostile megabyte: under {HOSTILE_MS:g} ms", f"{worst:.0f} ms", worst < HOSTILE_MS)

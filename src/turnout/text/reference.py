@@ -6,6 +6,9 @@ pointing word is found first and then acquitted: by something before it that it 
 it opens, by what the text goes on to bring (after a colon, on the next line, between quotes), or because it points to
 nothing at all ("is it safe to", "there are", "the book that won").
 
+Where the turns before are given, a question in which no word points may still lean on them ("how many eggs?"):
+`followup` says whether, by a line through measures of both.
+
 Invariant: only the opening can need the conversation, which is everything up to the end of the first sentence that
 names something; what comes later has that to point to. When in doubt a question stands on its own, since history shown
 to it could only bias it. `broad` reverses the doubt for a conversation in progress, where a past without a name in it
@@ -18,7 +21,7 @@ Time is linear in the text, and only the folding reads more than its beginning.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, cached_property
 from itertools import islice
 from typing import Any, Final, Literal
@@ -30,6 +33,7 @@ from msgspec.structs import replace
 from turnout.core.verdict import Reason
 
 from .fold import fold
+from .followup import leans
 from .match import Search, search_set
 from .words import Words, read_table
 
@@ -38,7 +42,9 @@ ES: Final = Words("reference", "es")
 _BOTH: Final = Words("reference", "en", "es")
 _MARK: Final = frozenset('.,:"()')
 
-Kind = Literal["pronoun", "deictic", "earlier", "ellipsis", "continuation", "comparative", "definite", "open"]
+Kind = Literal[
+    "pronoun", "deictic", "earlier", "ellipsis", "continuation", "comparative", "definite", "open", "followup"
+]
 
 # Characters read of a text. A question that needs the conversation says so in its first lines; the cut bounds the work.
 WINDOW: Final = 2_048
@@ -47,7 +53,10 @@ LONG: Final = 48
 # Names or nouns before a demonstrative from which on it is taken to mean one of them. In follow-ups 3 of 510 have them.
 PLENTY: Final = 4
 
-# For people, behind the words that were found. The last two kinds are only found broadly.
+# What is shown of a question that leans on others: more would be no phrase.
+SHOWN: Final = 60
+
+# For people, behind the words that were found. `definite` and `open` are found broadly, `followup` after turns.
 SENTENCES: Final[Mapping[Kind, str]] = {
     "pronoun": "stands for nothing in the question",  # he, its; él, explícalo
     "deictic": "points outside the question",  # this, that one, there; esto, allí
@@ -57,6 +66,7 @@ SENTENCES: Final[Mapping[Kind, str]] = {
     "comparative": "compares with something said before",  # what else, which is better; ¿quién más?
     "definite": "takes for granted which one is meant",  # was the album a success?
     "open": "asks about a past without naming whose",  # who won?, were there any problems?
+    "followup": "leans on what was said before",  # how many eggs?, size 44 please; ¿cuánto tarda?
 }
 
 
@@ -76,16 +86,24 @@ class Reference(Struct, frozen=True, gc=False):
         return Reason(self.code, f'"{self.words}" {SENTENCES[self.kind]}')
 
 
-def needs_history(text: str, *, broad: bool = False) -> bool:
-    """Whether the question cannot be understood alone."""
-    return find_reference(text, broad=broad) is not None
+def needs_history(text: str, history: Sequence[str] = (), *, broad: bool = False) -> bool:
+    """Whether the question cannot be understood alone. `history` are the turns before it, oldest first."""
+    return find_reference(text, history, broad=broad) is not None
 
 
-def find_reference(text: str, *, broad: bool = False) -> Reference | None:
-    """What in the question points outside it. `broad` adds what only a conversation in progress makes likely."""
+def find_reference(text: str, history: Sequence[str] = (), *, broad: bool = False) -> Reference | None:
+    """What in the question points outside it. `broad` adds what only a conversation in progress makes likely, `history`
+    what only these turns explain."""
     question = _Question(text)
     if not question.words:
         return None
+    found = _find(question, broad=broad)
+    if found is None and history and leans(text, history, past=_find(question, broad=True) is not None):
+        found = Reference("followup", " ".join(fold(text[:SHOWN]).text.split()).strip(" .,?!"))
+    return found
+
+
+def _find(question: _Question, *, broad: bool) -> Reference | None:
     find_pointer = _find_spanish_pointer if question.spanish else _find_pointer
     found = (None if question.long else find_pointer(question)) or _find_cue(question)
     if found is None and broad and not question.brings:
