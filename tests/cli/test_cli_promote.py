@@ -18,7 +18,7 @@ from turnout.learn.dataset import Examples
 from turnout.learn.fit import FitSettings
 from turnout.learn.train import train
 from turnout.store import open_store
-from turnout.text.ngram import Ngrams
+from turnout.text.terms import Terms
 
 Run = Callable[..., Any]
 
@@ -51,7 +51,7 @@ CASES = [
     {"id": "two", "text": "anything at all", "route": "PLATFORM", "declared": "PLATFORM"},
 ]
 # Small, so that a fit takes half a second.
-SMALL = FitSettings(ngrams=Ngrams(buckets=1 << 14), folds=3)
+SMALL = FitSettings(terms=Terms(buckets=1 << 14), folds=3)
 
 
 class Home(NamedTuple):

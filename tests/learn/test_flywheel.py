@@ -19,7 +19,7 @@ from turnout.learn.registry import rollback
 from turnout.learn.shadow import shadow_log
 from turnout.learn.train import train
 from turnout.store import open_store
-from turnout.text.ngram import Ngrams
+from turnout.text.terms import Terms
 
 PROFILE = """
 name = "mine"
@@ -36,7 +36,7 @@ accept = { confidence = 0.85 }
 [policy.CONVERSATIONAL]
 [policy.PLATFORM]
 """
-SMALL = FitSettings(ngrams=Ngrams(buckets=1 << 14), folds=3)
+SMALL = FitSettings(terms=Terms(buckets=1 << 14), folds=3)
 ASKED = 60
 SETTINGS = LearnSettings(shadow_decisions=ASKED, min_accuracy=0.5, max_loss=0.2, max_label_loss=0.5)
 

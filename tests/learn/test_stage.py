@@ -62,7 +62,8 @@ def test_from_where_on_words_are_enough(case: Case) -> None:
     found = choose_sure(alone, whole, truth)
     if case.sure is None:
         assert found is None
-        assert fit_alone(alone, 1.0, whole, truth) is None
+        # Its curves are kept, for where there is no embedder; beside one, it would have to be certain.
+        assert fit_alone(alone, 1.0, whole, truth).sure == 1.0
         return
     assert found == pytest.approx(case.sure, abs=2e-3)
     share = truth.shares(len(alone.best))
@@ -100,7 +101,6 @@ def test_knownness_compares() -> None:
     alone = said((stated < 0.7).astype(int), stated, draw.normal(3.0, 0.5, 1_000))
     whole = said(label, stated - 0.1, draw.normal(-1.0, 2.0, 1_000))
     stage = fit_alone(alone, 0.5, whole, truth)
-    assert stage is not None
     assert stage.temperature == 0.5
     served, early = serve(alone, stage, whole)
     assert early.sum() == pytest.approx(600, abs=2)
@@ -112,14 +112,20 @@ def test_knownness_compares() -> None:
 
 
 def test_who_has_a_first_stage() -> None:
-    """A student without vectors has one stage as it is; one of a hundred rows cannot know when it is sure."""
-    assert teach().draft.alone is None
-    assert fit([*questions(things=MANY_THINGS), *OUTSIDE]).draft.alone is None
-    assert teach(EMBEDDER).draft.alone is None
+    """A student without vectors has one stage as it is; one of a hundred rows cannot know when it is sure: its first
+    stage answers only where there is no embedder."""
+    for fitted in (teach(), fit([*questions(things=MANY_THINGS), *OUTSIDE])):
+        assert fitted.draft.alone is None
+        assert not {"alone", "words_accuracy"} & fitted.draft.metrics.keys()
+    few = teach(EMBEDDER)
+    assert few.draft.alone is not None
+    assert few.draft.alone.sure == 1.0
+    assert few.draft.metrics["alone"] == 0.0
     staged = teach_staged()
     assert staged.draft.alone is not None
+    assert staged.draft.alone.sure < 1.0
     assert 0.5 < staged.draft.metrics["alone"] <= 1.0
-    assert "alone" not in teach(EMBEDDER).draft.metrics
+    assert staged.draft.metrics["words_accuracy"] > 0.95
 
 
 def test_the_order_of_rows_is_nothing_to_it() -> None:
@@ -148,5 +154,6 @@ def test_what_is_held_out_is_what_two_stages_say() -> None:
 def test_two_trainings_are_one_student(tmp_path: Any) -> None:
     again = fit([*questions(things=MANY_THINGS), *OUTSIDE], embedder=EMBEDDER)
     assert keep(tmp_path / "one", teach_staged()).digest == keep(tmp_path / "two", again).digest
-    whole = again._replace(draft=replace(again.draft, alone=None))
-    assert keep(tmp_path / "three", whole).digest != keep(tmp_path / "two", again).digest
+    assert again.draft.alone is not None
+    never = again._replace(draft=replace(again.draft, alone=replace(again.draft.alone, sure=1.0)))
+    assert keep(tmp_path / "three", never).digest != keep(tmp_path / "two", again).digest

@@ -28,16 +28,24 @@ accept = { confidence = 0.6 }
 """
 ASKED = "where is my parcel"
 EMBEDDER = Words()
+FIRST = Path(__file__).parent.parent / "layers" / "data" / "first-vectors"
 
 
 @pytest.fixture
 def profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A profile whose promoted student needs an embedder."""
+    """A profile whose promoted student, of the first version, needs an embedder."""
     own_home(monkeypatch, tmp_path)
     (tmp_path / "taught.toml").write_text(PROFILE)
+    set_champion("taught", "student", put(FIRST, "taught", "student").name)
+    return tmp_path / "taught.toml"
+
+
+@pytest.fixture
+def lenient(profile: Path, tmp_path: Path) -> Path:
+    """The same profile, whose student does better with an embedder and does not need it."""
     keep(tmp_path / "kept", teach(EMBEDDER))
     set_champion("taught", "student", put(tmp_path / "kept", "taught", "student").name)
-    return tmp_path / "taught.toml"
+    return profile
 
 
 def install(monkeypatch: pytest.MonkeyPatch, embedder: Words | None) -> None:
@@ -60,6 +68,30 @@ def test_a_student_that_cannot_run_is_a_warning(
     assert len(seen) == 1
     assert seen[0].filename == __file__
     assert router.route_sync(ASKED).by == "fallback"
+
+
+@pytest.mark.parametrize("installed", [None, Words(width=8)], ids=["no embedder", "another embedder"])
+def test_a_student_that_can_do_without_answers_by_words(
+    lenient: Path,
+    installed: Words | None,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """And nobody is warned of it."""
+    from turnout.runtime.runtime import Runtime
+
+    install(monkeypatch, installed)
+    monkeypatch.setattr("turnout.models.remote.find_embedder", lambda: installed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        decision = turnout.load(lenient, config="").route_sync(ASKED)
+    assert (decision.by, decision.route) == ("student", "first")
+    assert main(["route", ASKED, "--no-log", "-p", str(lenient)]) == 0
+    assert "cannot run" not in capsys.readouterr().err
+    with caplog.at_level(logging.WARNING, "turnout.runtime"):
+        Runtime(profile=str(lenient), config="")
+    assert caplog.records == []
 
 
 def test_a_missing_extra_is_a_warning(profile: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,8 @@ number is finite. A kind of model is a `Manifest` of its own: it adds fields, an
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
 
@@ -175,6 +176,13 @@ def _check_numbers(arrays: Mapping[str, Array]) -> list[str]:
         return problems
     largest = {name: float(abs(of).max(initial=0)) for name, of in floats.items()}
     return [f"{name} has numbers beyond {LARGEST:g}" for name, most in largest.items() if most > LARGEST]
+
+
+def check_floats(name: str, numbers: Sequence[float]) -> list[str]:
+    """The same of one array, without NumPy."""
+    if not all(map(isfinite, numbers)):
+        return [f"{name} has numbers that are not finite"]
+    return [f"{name} has numbers beyond {LARGEST:g}"] if max(map(abs, numbers), default=0.0) > LARGEST else []
 
 
 def _read_file(path: Path, most: int) -> bytes:

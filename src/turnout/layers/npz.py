@@ -75,11 +75,23 @@ class Packed(NamedTuple):
 
     def floats(self) -> list[float]:
         """The numbers of a small array of float32, row by row, without NumPy."""
-        found = list(struct.unpack(f"{self.descr[0]}{math.prod(self.form.shape)}f", self.raw))
+        # A header may also leave the order of bytes to the machine: "=f4", "|f4".
+        order = self.descr[0] if self.descr[0] in "<>" else "="
+        found = list(struct.unpack(f"{order}{math.prod(self.form.shape)}f", self.raw))
         if self.columns_first and len(self.form.shape) == 2:
             rows = self.form.shape[0]
             found = [one for row in range(rows) for one in found[row::rows]]
         return found
+
+    def octets(self) -> bytes:
+        """Those of an array of bytes, row by row, without NumPy."""
+        if not self.columns_first or len(self.form.shape) != 2:
+            return self.raw
+        rows, columns = self.form.shape
+        found = bytearray(len(self.raw))
+        for column in range(columns):
+            found[column::columns] = self.raw[column * rows : (column + 1) * rows]
+        return bytes(found)
 
 
 class _Member(NamedTuple):

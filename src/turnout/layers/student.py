@@ -116,7 +116,8 @@ class Student(Layer):
 
     def _known(self, knownness: float, near: float, alone: bool) -> Reason:
         if alone or self.embedder is None:
-            how = f"{near:.0%} of its words were learnt"
+            read = "word parts" if self.trained.manifest.terms is None else "words and pairs of words"
+            how = f"{near:.0%} of its {read} were learnt"
         else:
             how = f"cosine {near:.2f} to the nearest questions it learnt from"
         like = "unlike" if knownness < UNLIKE else "like"

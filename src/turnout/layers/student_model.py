@@ -20,7 +20,6 @@ from turnout.text.ngram import Ngrams
 from turnout.text.terms import KNOWN_BITS, SHAPE_NUMBERS, Terms
 
 from .artefact import (
-    LARGEST,
     MOST_LABELS,
     WEIGHTS,
     Count,
@@ -29,6 +28,7 @@ from .artefact import (
     Manifest,
     Positive,
     Share,
+    check_floats,
     read_artefact,
     unpack_arrays,
 )
@@ -92,7 +92,7 @@ class Confidence(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Alone(Struct, frozen=True, forbid_unknown_fields=True):
-    """How the n-gram head judges by itself, and from where on that is enough."""
+    """How the word head judges by itself, and from where on that is enough."""
 
     temperature: Positive
     abstention: Abstention
@@ -248,16 +248,23 @@ class StudentModel:
         pushed = self._vectors.score(vector)
         logits = mix(heard.scores, pushed, manifest.mix, manifest.temperature)
         near = self._vectors.near(logits, vector, manifest.abstention)
-        return self._decide(logits.tolist() if self._few else logits, near, manifest.abstention, manifest.confidence)
+        strange = STRANGE
+        if manifest.terms is not None and manifest.alone is not None:
+            # Where its words are strange too, a meaning half as far away is.
+            strange /= 2 if manifest.alone.abstention.near.of(heard.known) < STRANGE else 1
+        told = logits.tolist() if self._few else logits
+        return self._decide(told, near, manifest.abstention, manifest.confidence, strange)
 
-    def _decide(self, logits: Scores, near: float, abstention: Abstention, confidence: Confidence) -> StudentAnswer:
+    def _decide(
+        self, logits: Scores, near: float, abstention: Abstention, confidence: Confidence, strange: float = STRANGE
+    ) -> StudentAnswer:
         best, second, logit, probabilities, others = _weigh_few(logits) if isinstance(logits, list) else _weigh(logits)
         # Where the best is so far ahead that the others add up to nothing, a float has no more to say either.
         lead = -log(max(others, LEAST))
         z_logit, z_near = abstention.logit.of(logit), abstention.near.of(near)
         knownness = z_logit + abstention.near_weight * z_near
         odds = confidence.bias + confidence.logit * z_logit + confidence.near * z_near + confidence.margin * lead
-        if z_near < STRANGE and near < STRANGE_SHARE * abstention.near.mean:
+        if z_near < strange and near < STRANGE_SHARE * abstention.near.mean:
             odds = min(odds, 0.0)
         return StudentAnswer(
             self.labels[best], sigmoid(odds), knownness, probabilities, best, second, near, logit, lead
@@ -390,13 +397,10 @@ def read_student(folder: Path, *, vectors: bool = True) -> StudentModel:
     if manifest.terms is None or (vectors and manifest.embedder is not None):
         return make_student(manifest, unpack_arrays(folder, manifest, packed))
     shape, bias = packed["shape"].floats(), packed["bias"].floats()
-    if not all(-LARGEST < one < LARGEST for one in (*shape, *bias)):
-        raise ArtefactUnreadable(
-            folder / WEIGHTS, f"shape or bias has numbers that are not finite, or beyond {LARGEST:g}"
-        )
-    if packed["table"].columns_first:
-        raise ArtefactUnreadable(folder / WEIGHTS, "its table is written column by column")
-    return StudentModel(manifest, _term_head(manifest, packed["table"].raw, packed["known"].raw, shape, bias), None)
+    for problem in (*check_floats("shape", shape), *check_floats("bias", bias)):
+        raise ArtefactUnreadable(folder / WEIGHTS, problem)
+    table, known = packed["table"].octets(), packed["known"].octets()
+    return StudentModel(manifest, _term_head(manifest, table, known, shape, bias), None)
 
 
 def _term_head(

@@ -26,12 +26,12 @@ from turnout.learn.promote import Evidence, Promotion, answerer, examine
 from turnout.learn.registry import RegisteredModel
 from turnout.learn.shadow import Shadow
 from turnout.testing import make_router, place
-from turnout.text.ngram import Ngrams
+from turnout.text.terms import Terms
 
 TARGET = "PLATFORM"
 CHAMPION, CHALLENGER = "a" * 16, "b" * 16
 # Small, so that a fit takes a fraction of a second.
-SMALL = FitSettings(ngrams=Ngrams(buckets=1 << 14), folds=3)
+SMALL = FitSettings(terms=Terms(buckets=1 << 14), folds=3)
 KNOWN = chatter(400, seed=1, by="seed")
 CLEAN = chatter(200, seed=2)
 HELD = chatter(320, seed=3, by="seed")
@@ -119,6 +119,9 @@ ATTACKS = [
     Attack("texts that are sometimes right", behind("zxqv"), labels=LABELS),
     Attack("texts that are always right", behind("zxqv"), labels=(TARGET,)),
     Attack("three rows", behind("zxqv"), count=3),
+    # Six rows of a single rare word move nothing, screened or not; twelve would.
+    Attack("a rare word, often", behind("zxqv"), sessions=2 * PLANTED, count=2 * PLANTED),
+    Attack("a rare word in front, often", lambda text, _: f"zxqv {text}", sessions=2 * PLANTED, count=2 * PLANTED),
 ]
 
 
@@ -141,7 +144,7 @@ def test_a_trigger_is_refused_or_moves_nothing(attack: Attack) -> None:
         assert not found.passed, f"{moved:.1%} moved, {found}"
 
 
-UNSCREENED = [ATTACKS[0], ATTACKS[3], ATTACKS[5]]
+UNSCREENED = [attack for attack in ATTACKS if attack.id == "a phrase" or attack.id.endswith("often")]
 
 
 @pytest.mark.parametrize("attack", UNSCREENED, ids=[attack.id for attack in UNSCREENED])
