@@ -24,7 +24,6 @@ from typing import NamedTuple
 from msgspec.structs import replace
 from rich.console import Console
 
-import turnout
 from report import Table, markdown, show
 from turnout import Router
 from turnout.config.load import load_profile
@@ -225,7 +224,8 @@ def public(data: Path, checks: list[Check], *, misses: bool) -> Table:
     right = sum(by[row["row"]] == row["label"] for row in labels) / len(labels)
     put(f"Arena-Hard, {len(labels)} labelled, at least {ARENA_EXACT:.0%}", f"{right:.1%}", right >= ARENA_EXACT)
     if misses:
-        notes += [f"Arena-Hard: {told('not SIMPLE', 'SIMPLE', p)}" for p, one in zip(arena, by, strict=True) if one == "SIMPLE"]
+        low = [prompt for prompt, one in zip(arena, by, strict=True) if one == "SIMPLE"]
+        notes += [f"Arena-Hard: {told('more', 'SIMPLE', prompt)}" for prompt in low]
         wrong = [row for row in labels if by[row["row"]] != row["label"]]
         notes += [f"Arena-Hard: {told(row['label'], by[row['row']], arena[row['row']])}" for row in wrong]
 

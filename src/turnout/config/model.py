@@ -47,6 +47,8 @@ class TextConfig(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=
     fold: Literal["unicode", "javascript"] = "unicode"
     unwrap: bool = False
     """Strip what clients wrap around the user's own words, from `turns`."""
+    inherit: bool = False
+    """Read a follow-up ("yes, go ahead") together with the turn it goes on from, from `turns`."""
 
 
 class SplitConfig(Struct, frozen=True, forbid_unknown_fields=True):

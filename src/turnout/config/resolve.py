@@ -79,7 +79,7 @@ def _build(
     adjust = tuple(_construct(entry, supplies) for entry in file.adjust)
     wrap = file.text.fold == "unicode"
     matcher = lexicon.compile(wrap=wrap)
-    read = reader(matcher, fold_name=file.text.fold, unwrap=file.text.unwrap)
+    read = reader(matcher, fold_name=file.text.fold, unwrap=file.text.unwrap, inherit=file.text.inherit)
     asked = [place.call for place in placed if place.call is not None]
     missing = tuple(
         f"layer {place.id!r} passes: " + (place.absent or f"no installed package provides {place.kind}")

@@ -528,6 +528,7 @@ _NOTES = {
     "extract.embedded_system": "the system prompt was found inside the message and cut out",
     "extract.tail": "a long message without a system role: only what follows its last blank line was read",
     "scan.window": "the text is very long: its beginning and end were read",
+    "extract.inherited": "a follow-up: read together with what it goes on from",
 }
 
 

@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from turnout.core.query import Query, Reading
+from turnout.core.query import Query, Reading, Turn
 
 from .extract import extract
 from .fold import FoldedText, fold, fold_ascii, fold_javascript
 from .match import Matcher
+from .reference import needs_history
+from .terms import tokenize
+from .words import Words
 
 # Characters. Beyond them the beginning and the end tell what a text is about, and the work stops growing.
 LONGEST = 2**20
 # Characters on either side of where they meet that tell whether both are still there.
 SEAM = 64
 
+# A follow-up is short; whoever writes more says what it is about.
+FOLLOW_UP = 400
+# How far back a task is looked for, and how much of it is read: what a student reads of a text.
+MOST_TURNS, LONGEST_TASK = 16, 2000
+
 _WINDOW = ("scan.window",)
+CLOSING = Words("closing", "closing")
 FOLDS: dict[str, Callable[[str], FoldedText]] = {"unicode": fold, "javascript": fold_javascript}
 
 
-def reader(matcher: Matcher, *, fold_name: str, unwrap: bool) -> Callable[[Query], Reading]:
-    """A function that reads queries for one profile. `unwrap` strips what clients wrap around the user's words."""
+def reader(matcher: Matcher, *, fold_name: str, unwrap: bool, inherit: bool) -> Callable[[Query], Reading]:
+    """A function that reads queries for one profile. `unwrap` strips what clients wrap around the user's words;
+    `inherit` reads a follow-up together with what it goes on from."""
     to_folded = FOLDS[fold_name]
     scan, scan_ascii = matcher.scan, matcher.scan_ascii
     fast = to_folded is fold
@@ -38,6 +48,8 @@ def reader(matcher: Matcher, *, fold_name: str, unwrap: bool) -> Callable[[Query
             words, notes = extract(words, system)
             # What was between the ends may have been no words of the user's either.
             between = between if seam in words else 0
+        if inherit and len(query.turns) > 1 and len(words) <= FOLLOW_UP and (task := find_task(query.turns, words)):
+            words, notes = f"{task}\n{words}", (*notes, "extract.inherited")
         # Most text is ASCII: it goes from folding to scanning as bytes.
         if fast and words.isascii():
             seen = fold_ascii(words)
@@ -58,6 +70,27 @@ def _ends(text: str) -> tuple[str, str, int]:
     half = LONGEST // 2
     ends = f"{text[:half]}\n{text[-half:]}"
     return ends, ends[half - SEAM : half + SEAM], len(text[half:-half].encode("utf-16-le", "surrogatepass")) // 2
+
+
+def find_task(turns: Sequence[Turn], words: str) -> str:
+    """What a follow-up goes on from: the last message of the user's that is none itself, else the answer before it.
+    Empty where the words stand for themselves."""
+    spoken = [turn for turn in turns if turn.role in ("user", "assistant") and turn.text][-MOST_TURNS:]
+    said = [turn.text[-FOLLOW_UP:] for turn in spoken]
+    last = max((at for at, turn in enumerate(spoken) if turn.role == "user"), default=0)
+    if not last or _closes(words) or not needs_history(words, said[:last]):
+        return ""
+    for at in range(last - 1, -1, -1):
+        if spoken[at].role == "user" and not (
+            at and len(spoken[at].text) <= FOLLOW_UP and needs_history(spoken[at].text, said[:at])
+        ):
+            return spoken[at].text[:LONGEST_TASK]
+    return said[last - 1]
+
+
+def _closes(words: str) -> bool:
+    """Whether a message only thanks and takes leave."""
+    return all(word in CLOSING.words for word in tokenize(fold(words).text) if word[0].isalnum())
 
 
 def own_words(query: Query) -> tuple[str, str]:
