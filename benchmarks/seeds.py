@@ -15,7 +15,7 @@ from report import Table, show
 from turnout.learn.dataset import Example
 from turnout.learn.dedupe import collapse_near
 
-SEEDS = Path(__file__).parent.parent / "seeds"
+SEEDS = Path(__file__).parent.parent / "src" / "turnout" / "profiles" / "seeds"
 
 
 class SeedSet:

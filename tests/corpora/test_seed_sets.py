@@ -9,7 +9,7 @@ import pytest
 
 import turnout
 
-SEEDS = Path(__file__).parent.parent.parent / "seeds"
+SEEDS = Path(turnout.__file__).parent / "profiles" / "seeds"
 # As many as each is to have at the least, languages beside English included.
 LEAST = {"tiers": 5_000, "sources": 3_000, "study": 2_000, "claims": 2_000}
 

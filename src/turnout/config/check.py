@@ -177,6 +177,13 @@ class Checker:
             entry = self.tree.get(key)
             if isinstance(entry, dict) and isinstance(entry.get("route"), str):
                 self._refer((key, "route"), [entry["route"]])
+        fallback = self.tree.get("fallback")
+        named = fallback.get("held_by") if isinstance(fallback, dict) else None
+        layers = [layer_id(entry) for _, entry in self._tables("layers")]
+        for i, name in enumerate(named if isinstance(named, list) else ()):
+            if name not in layers:
+                said = f"there is no layer {name!r}{suggest(str(name), layers)}"
+                self.found.append((("fallback", "held_by", i), said))
         if self.tree.get("enabled") is False and "off" not in self.tree:
             self.found.append((("enabled",), "is false, so `off` must say which route every query gets"))
         for i, rule in self._tables("contract"):

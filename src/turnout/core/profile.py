@@ -77,6 +77,8 @@ class Fallback(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tr
     confidence: Share = 0.5
     held: Share | None = None
     """Use the best held verdict instead, if its confidence is at least this."""
+    held_by: tuple[str, ...] = ()
+    """Only what these layers held is used; all of them where none is named."""
 
 
 class Default(Struct, frozen=True, forbid_unknown_fields=True):

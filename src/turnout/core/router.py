@@ -24,7 +24,7 @@ from .embed import Embeds
 from .errors import QueryError, QueryTooLarge, ReplayMismatch
 from .ident import new_id
 from .policy import Policy
-from .profile import Default, Part, Placed, Profile
+from .profile import Default, Fallback, Part, Placed, Profile
 from .query import MAX_CHARACTERS, Query, Reading
 from .verdict import Answer, Fault, How, Reason, Verdict, check_verdict
 
@@ -229,12 +229,12 @@ class Router:
         remarks: tuple[Reason, ...] = ()
         how = "-"
         if chosen is None:
-            floor = profile.fallback.held
             how = mishap
-            if held is not None and floor is not None and held.verdict.confidence >= floor:  # type: ignore[union-attr]
-                chosen, how = held, "h"
+            usable = _find_usable(profile.fallback, trace)
+            if usable is not None:
+                chosen, how = usable, "h"
                 remarks = (
-                    Reason("held.used", f"no layer was sure; the best held verdict, {held.place.id}'s, is used"),
+                    Reason("held.used", f"no layer was sure; the best held verdict, {usable.place.id}'s, is used"),
                 )
         if chosen is not None:
             verdict: Verdict = chosen.verdict  # type: ignore[assignment]
@@ -479,6 +479,20 @@ def _are_parts(parts: object) -> bool:
 def _complain(found: object) -> str:
     """What is wrong with what a plug-in returned, or how it failed."""
     return found.detail if isinstance(found, Fault) else f"returned {repr(found)[:80]}"
+
+
+def _find_usable(fallback: Fallback, trace: Sequence[Step]) -> Step | None:
+    """The best verdict that was held and may be used instead of the fallback's route."""
+    found: Step | None = None
+    if fallback.held is not None:
+        for step in trace:
+            verdict = step.verdict if step.ended == "held" else None
+            named = not fallback.held_by or step.place.id in fallback.held_by
+            if verdict is None or not named or verdict.confidence < fallback.held:
+                continue
+            if found is None or _weighs_more(verdict, found.verdict):  # type: ignore[arg-type]
+                found = step
+    return found
 
 
 def _weighs_more(verdict: Verdict, other: Verdict) -> bool:

@@ -169,7 +169,9 @@ def fit(
     label = np.array([order.index(row.label) for row in known])
     weight = np.array([row.weight for row in known])
     folds, remarks = _folds(known, settings, seed)
-    fitting = _Fitting(features, read, label, weight, len(order), seed, folds, len(outside), bool(told), settings.bank_rows)
+    fitting = _Fitting(
+        features, read, label, weight, len(order), seed, folds, len(outside), bool(told), settings.bank_rows
+    )
 
     strengths = {which: fitting.choose_strength(which, say) for which in features}
     scores = {which: fitting.score(which, strengths[which], fitting.shares(), say) for which in features}

@@ -172,7 +172,7 @@ def _construct(kind: Kind, config: Mapping[str, Any], routes: tuple[str, ...], f
         return None
     if config != before:
         found.add("mutates", "building the layer changed its config")
-    read = reader(lexicon.compile(), fold_name="unicode", unwrap=True, inherit=False)
+    read = reader(lexicon.compile(), fold_name="unicode", unwrap=True)
     placed = place(built.answer, kind.name.split(".")[0], cost=kind.cost, who=kind.who)
     again = lambda: _construct(kind, config, routes, found)  # noqa: E731 - the same arguments, later
     return _Subject(placed, read, kind.produces(typed), again)

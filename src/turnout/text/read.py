@@ -28,7 +28,7 @@ CLOSING = Words("closing", "closing")
 FOLDS: dict[str, Callable[[str], FoldedText]] = {"unicode": fold, "javascript": fold_javascript}
 
 
-def reader(matcher: Matcher, *, fold_name: str, unwrap: bool, inherit: bool) -> Callable[[Query], Reading]:
+def reader(matcher: Matcher, *, fold_name: str, unwrap: bool, inherit: bool = False) -> Callable[[Query], Reading]:
     """A function that reads queries for one profile. `unwrap` strips what clients wrap around the user's words;
     `inherit` reads a follow-up together with what it goes on from."""
     to_folded = FOLDS[fold_name]

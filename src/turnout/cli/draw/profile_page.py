@@ -45,7 +45,8 @@ def _otherwise(profile: Profile) -> Iterator[tuple[str, str]]:
         return f"{default.route}, score {default.confidence:.2f}"
 
     held = profile.fallback.held
-    instead = f"; a held verdict of at least {held:.2f} is used instead" if held is not None else ""
+    whose = f" of {' or '.join(profile.fallback.held_by)}" if profile.fallback.held_by else ""
+    instead = f"; a held verdict{whose} of at least {held:.2f} is used instead" if held is not None else ""
     yield "fallback", say(profile.fallback) + instead
     if profile.blank is not None:
         yield "blank", say(profile.blank)
