@@ -36,6 +36,8 @@ ZERO = 128
 KEPT = 1 << 15
 
 
+NO_SHAPE = (0.0,) * SHAPE_NUMBERS
+
 K = TypeVar("K")
 V = TypeVar("V")
 
@@ -95,19 +97,19 @@ class TermHead:
         """What is made of a text that was cut to what is read."""
         tokens = tokenize(text)
         if not tokens:
-            return Heard(self._plus(None, (0.0,) * SHAPE_NUMBERS), 0.0)
+            return Heard(self._score([0.0] * self._labels, 0.0, NO_SHAPE), 0.0)
         words = set(tokens)
         kept, pairs = self._words, self._pairs
         added = [kept[word] for word in words]
         added += [pairs[pair] for pair in pair_up(tokens)]
         known, *sums = map(sum, zip(*added, strict=True)) if self.few else self._sum(added)
-        worth = self._step / sqrt(len(words))
-        scores = self._plus([one * worth for one in sums], measure_shape(text, tokens, words))
-        return Heard(scores, known / len(added))
+        shape = measure_shape(text, tokens, len(words))
+        return Heard(self._score(sums, self._step / sqrt(len(words)), shape), known / len(added))
 
-    def _plus(self, sums: list[float] | None, shape: tuple[float, ...]) -> Scores:
-        base = self._bias if sums is None else [one + bias for one, bias in zip(sums, self._bias, strict=True)]
-        found = [one + sum(map(mul, shape, row)) for one, row in zip(base, self._shape, strict=True)]
+    def _score(self, sums: Sequence[float], worth: float, shape: tuple[float, ...]) -> Scores:
+        """What the terms add up to, in steps of this worth, what is usual, and what the shape adds."""
+        rows = zip(sums, self._bias, self._shape, strict=True)
+        found = [sum(map(mul, shape, row), one * worth + bias) for one, bias, row in rows]
         if self.few:
             return found
         import numpy as np
@@ -150,7 +152,7 @@ class TermHead:
         for word in words:
             added = self._words[word]
             words[word] += float(added[best + 1] - added[second + 1]) * worth
-        for pair in pair_up(tokens):
+        for pair in pair_up(tokens) if tokens else ():
             added = self._pairs[pair]
             push = float(added[best + 1] - added[second + 1]) * worth
             shared = [word for word in pair if word in words]
@@ -161,6 +163,6 @@ class TermHead:
     def lean(self, text: str, best: int, second: int) -> float:
         """How much speaks for one label against another whatever the words are: what is usual, and the text's shape."""
         tokens = tokenize(text)
-        shape = measure_shape(text, tokens, set(tokens)) if tokens else (0.0,) * SHAPE_NUMBERS
-        found = self._plus(None, shape)
+        shape = measure_shape(text, tokens, len(set(tokens))) if tokens else NO_SHAPE
+        found = self._score([0.0] * self._labels, 0.0, shape)
         return float(found[best] - found[second])

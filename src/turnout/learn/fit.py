@@ -525,7 +525,7 @@ def read_terms(folded: Sequence[str], terms: Terms) -> ReadTexts:
         counted.end_row()
         known.end_row()
         if tokens:
-            shape[at] = measure_shape(text, tokens, words)
+            shape[at] = measure_shape(text, tokens, len(words))
     return ReadTexts(counted.matrix(), known.matrix(), shape)
 
 

@@ -11,7 +11,6 @@ want.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from math import log1p
 from typing import Annotated
 from zlib import crc32
@@ -37,6 +36,8 @@ KNOWN_BITS = 1 << 21
 _WORD, _PAIR, _LETTERS = 1, 2, 3
 
 _tokens = re.compile(rf"[^\W\d_{UNSPACED}]+|\d+|[{UNSPACED}]|[^\w\s]").findall
+# The same for ASCII, in half the time.
+_ascii_tokens = re.compile(r"[a-zA-Z]+|\d+|[^\w\s]").findall
 
 Span = tuple[Annotated[int, Meta(ge=1, le=8)], Annotated[int, Meta(ge=1, le=8)]]
 
@@ -82,12 +83,14 @@ def hash_pair(pair: tuple[str, str]) -> int:
 
 def tokenize(text: str) -> list[str]:
     """Words, numbers, signs, and the characters of scripts written without spaces, in their order."""
-    return _tokens(text)
+    return _ascii_tokens(text) if text.isascii() else _tokens(text)
 
 
 def pair_up(tokens: list[str]) -> set[tuple[str, str]]:
     """Each pair of neighbours once, the ends of the text among them."""
-    return set(zip((START, *tokens), (*tokens, END), strict=True))
+    pairs = {(START, tokens[0]), (tokens[-1], END)}
+    pairs.update(zip(tokens, tokens[1:], strict=False))
+    return pairs
 
 
 # --- the shape of a text
@@ -101,8 +104,8 @@ _BUT_DIGITS = bytes(set(range(256)) - set(_DIGITS))
 _BUT_SIGNS = bytes(set(range(256)) - set(_SIGNS))
 
 
-def measure_shape(text: str, tokens: list[str], words: Iterable[str]) -> tuple[float, ...]:
-    """How long a text is and what it is made of, whatever it says; of `words`, each once, only the number counts."""
+def measure_shape(text: str, tokens: list[str], words: int) -> tuple[float, ...]:
+    """How long a text is and what it is made of, whatever it says; it has so many different words."""
     encoded = text.encode("utf-8", "replace")
     size, count = len(text), len(tokens)
     signs = len(encoded.translate(None, _BUT_SIGNS))
@@ -113,7 +116,7 @@ def measure_shape(text: str, tokens: list[str], words: Iterable[str]) -> tuple[f
         length / 3,
         length * length / 15,
         size / count / 4,
-        len(set(words)) / count,
+        words / count,
         log1p(text.count("\n")) / 2,
         log1p(text.count("?")),
         log1p(len(encoded.translate(None, _BUT_DIGITS))) / 2,
