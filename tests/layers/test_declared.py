@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from toml_router import layer_router, router_of
+from toml_router import layer_router, router_of, unlearnt
 from turnout import ConfigError, Query, QueryError, Reason, UnknownRoute, load
 from turnout.testing import check_layer
 
@@ -75,7 +75,7 @@ def test_nothing_in_the_text_is_a_declaration() -> None:
 
 
 def test_the_names_of_shipped_profiles() -> None:
-    tiers, study = load("tiers", config=""), load("study", config="")
+    tiers, study = unlearnt("tiers"), load("study", config="")
     for declared in ("simple", "turnout/SIMPLE", "claw-llm-router/simple"):
         assert tiers.route_sync(Query("x", declared=declared)).route == "SIMPLE"
     assert tiers.route_sync(Query("hello", declared="gpt-4o")).by == "signals"

@@ -423,7 +423,7 @@ def test_without_a_model_the_layer_is_absent() -> None:
         found = llm(LlmConfig(slot="router"), Supplies(("a",), NoPhrases(), missing))
         assert isinstance(found, Absent)
         assert "turnout models set router" in found.absent
-    decision = asyncio.run(load("tiers", config="").route(UNSURE))
+    decision = asyncio.run(untaught(load("tiers", config="")).route(UNSURE))
     assert (decision.route, decision.outcome) == ("MEDIUM", "Fl")
 
 

@@ -298,7 +298,10 @@ def test_without_its_embedder_its_words_answer(embedder: Words | None, tmp_path:
     assert type(layer) is Student
     check_layer(layer, routes=LABELS, texts=TEXTS)
     right = [layer(make_reading(text)) for text, _ in questions()]
-    assert all(verdict is not None and verdict.routes == (label,) for verdict, (_, label) in zip(right, questions()))
+    assert all(
+        verdict is not None and verdict.routes == (label,)
+        for verdict, (_, label) in zip(right, questions(), strict=True)
+    )
     assert min(verdict.confidence for verdict in right if verdict) > 0.6
     strange = layer(make_reading("zebras eat opera soup"))
     assert strange is not None
@@ -317,7 +320,7 @@ MANY = tuple(f"route-{at}" for at in range(9))
 
 
 def teach_many(embedder: Words | None = None) -> StudentFit:
-    rows = [(f"{asked} {name}", route) for name, route in zip(NAMES, MANY) for asked in ASKED]
+    rows = [(f"{asked} {name}", route) for name, route in zip(NAMES, MANY, strict=True) for asked in ASKED]
     return fit(rows, embedder=embedder, settings=FitSettings(folds=2))
 
 

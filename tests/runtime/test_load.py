@@ -11,6 +11,7 @@ from pupils import own_home
 from taught import Words, keep, teach
 from turnout.cli import main
 from turnout.config.champion import IdleModelWarning
+from turnout.layers.student import Student
 from turnout.learn.registry import put, set_champion
 
 PROFILE = """\
@@ -52,10 +53,19 @@ def install(monkeypatch: pytest.MonkeyPatch, embedder: Words | None) -> None:
     monkeypatch.setattr("turnout.models.embed.find_embedder", lambda: embedder)
 
 
-def test_the_installed_embedder_is_found(profile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("of", ["profile", "lenient"])
+def test_the_installed_embedder_is_found(
+    of: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where it is needed, and where it is only better to have."""
+    profile = request.getfixturevalue(of)
     install(monkeypatch, EMBEDDER)
-    assert turnout.load(profile, config="").route_sync(ASKED).by == "student"
-    assert turnout.load_profile(profile, config="").layers[0].call is not None
+    router = turnout.load(profile, config="")
+    assert router.route_sync(ASKED).by == "student"
+    for layers in (router.profile.layers, turnout.load_profile(profile, config="").layers):
+        layer = layers[0].call
+        assert isinstance(layer, Student)
+        assert (layer.embedder, layer.lacks) == (EMBEDDER, "")
 
 
 @pytest.mark.parametrize("installed", [None, Words(width=8)], ids=["no embedder", "another embedder"])
@@ -85,7 +95,9 @@ def test_a_student_that_can_do_without_answers_by_words(
     monkeypatch.setattr("turnout.models.remote.find_embedder", lambda: installed)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        decision = turnout.load(lenient, config="").route_sync(ASKED)
+        router = turnout.load(lenient, config="")
+    decision = router.route_sync(ASKED)
+    assert router.profile.layers[0].call.lacks == "words-16"  # type: ignore[union-attr]
     assert (decision.by, decision.route) == ("student", "first")
     assert main(["route", ASKED, "--no-log", "-p", str(lenient)]) == 0
     assert "cannot run" not in capsys.readouterr().err

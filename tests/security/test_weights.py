@@ -324,7 +324,7 @@ HOSTILE = [
     Hostile("order-of-no-machine", member(npy(described("|f4", "(3,)"), b"\xff" * 12)), "{first} "),
     Hostile("vocabulary", lambda told, _, kind: told[kind.read_by].update(buckets=1 << 40), "not the manifest"),
     Hostile("no-vocabulary", lambda told, _, kind: told[kind.read_by].update(buckets=0), "not the manifest"),
-    Hostile("long-n-grams", lambda told, _, kind: told[kind.read_by].update({kind.runs: [1, 1 << 30]}), "1073741824"),
+    Hostile("long-n-grams", lambda told, _, kind: told[kind.read_by].update({kind.runs: [1, 1 << 30]}), "not the mani"),
     Hostile("wide", lambda told, *_: told.update(embedder={"name": "x", "width": 1 << 40}), "not "),
     Hostile("a-number-for-a-name", tell(profile=7), "not "),
 ]  # fmt: skip

@@ -30,8 +30,8 @@ class Layer(Protocol):
     """The layer is not asked about a reading that has none of it; it passes."""
     absent: str = ""
     """Why there is nothing to ask: the profile passes the layer by, and says so."""
-    lacks_embedder: bool = False
-    """Whether it would judge better with an embedder, and does without."""
+    lacks: str = ""
+    """The embedder it would answer better with, where it answers without."""
     artefact: str | None = None
     """The digest of the trained model that it serves, which the profile's hash must cover."""
     undeclared: frozenset[str] = frozenset()
@@ -79,7 +79,7 @@ class PlainLayer(Layer):
 
     def __init__(self, judge: Any) -> None:
         self.judge = judge
-        for name in ("absent", "artefact", "undeclared", "explain", "elaborate", "demand", "validate"):
+        for name in ("absent", "lacks", "artefact", "undeclared", "explain", "elaborate", "demand", "validate"):
             given = getattr(judge, name, None)
             if given is not None:
                 setattr(self, name, given)

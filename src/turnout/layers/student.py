@@ -59,8 +59,9 @@ class Student(Layer):
         self.staged = embedder is not None and trained.manifest.alone is not None
         self.embedder = embedder
         self.characters = characters
-        self.lacks_embedder = embedder is None and trained.manifest.embedder is not None
         self.artefact = trained.manifest.digest
+        trained_with = trained.manifest.embedder
+        self.lacks = trained_with.name if trained_with is not None and embedder is None else ""
 
     def __call__(self, reading: Reading) -> Verdict | None:
         trained = self.trained

@@ -37,11 +37,11 @@ def load_profile(
 ) -> Profile:
     """A profile with the embedder given, else with the one to be found here; `local` leaves out embedders on servers.
 
-    An embedder is looked for only where a trained model has a use for one. The warning about a model that cannot run
-    names the caller of the function that called this one.
+    An embedder is looked for only where a trained model does not run without one, or answers better with it. The
+    warning about a model that cannot run names the caller of the function that called this one.
     """
     found = files.load_profile(profile, config=config, models=models, embedder=embedder)
-    wanted = absent_models(found) or any(place.call is not None and place.call.lacks_embedder for place in found.layers)
+    wanted = bool(absent_models(found)) or any(place.call is not None and place.call.lacks for place in found.layers)
     if embedder is None and wanted and (embedder := open_embedder(config, local=local)) is not None:
         found = files.load_profile(profile, config=config, models=models, embedder=embedder)
     for said in idle_models(found):
