@@ -1,6 +1,7 @@
 """Training without a terminal: what is learnt, what is held out, and what the next training knows of it."""
 
 import hashlib
+import json
 import random
 from collections.abc import Sequence
 from pathlib import Path
@@ -125,6 +126,29 @@ def test_after_the_hold_out_it_learns_from_every_row(desk: Profile) -> None:
     assert not {*map(row_key, kept.noted.held)} & {*kept.noted.learnt}
     assert kept.noted.answers == {}
     assert kept.report.held_out == once.held_out, "judged by the same rows, before either learnt from them"
+
+
+def test_what_the_version_before_noted_is_read(desk: Profile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then nothing that was held out had been learnt, and a folder of its own had a list of keys."""
+    digest = train(desk, examples(40)).manifest.digest
+    file = registry.note_file("desk", "student", digest, NOTE)
+    form = json.loads(file.read_text())
+    assert form.pop("answers")
+    file.write_text(json.dumps(form))
+    noted = read_record("desk", "student", digest)
+    assert noted is not None
+    assert noted.answers == {}
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "learnt.json").write_text('["a", "b"]')
+    monkeypatch.setattr("turnout.learn.train.shipped_model", lambda *_: tmp_path / "old")
+    shipped = read_record("desk", "student", champion.SHIPPED)
+    assert shipped is not None
+    assert (shipped.learnt, shipped.answers) == (("a", "b"), {})
+    train(desk, examples(40), out=tmp_path / "new")
+    monkeypatch.setattr("turnout.learn.train.shipped_model", lambda *_: tmp_path / "new")
+    shipped = read_record("desk", "student", champion.SHIPPED)
+    assert shipped is not None
+    assert {*shipped.answers} < {*shipped.learnt}
 
 
 def test_end_to_end_counts_the_fallback(tmp_path: Path, desk: Profile) -> None:

@@ -9,6 +9,7 @@ import pytest
 import turnout
 from taught import Words
 from turnout import Policy, Router
+from turnout.config.champion import champion_file
 from turnout.core.errors import LearnError, TooFewExamples
 from turnout.learn.dataset import Example
 from turnout.learn.stranger import find_strangers
@@ -74,6 +75,14 @@ def test_options() -> None:
     assert learn(gate=1.0).route_sync("a refund of my money please").route == "other"
     vectors = learn(embedder=Words())
     assert vectors.route_sync("a refund of my money please").route == "refund"
+
+
+def test_a_student_of_that_name_on_the_shelf_is_not_its_business() -> None:
+    """Read, it would be one of other routes; served, the wrong one."""
+    shelf = champion_file("shop", "student")
+    shelf.parent.mkdir(parents=True)
+    shelf.write_text("0123456789abcdef")
+    assert learn(name="shop").route_sync("a refund of my money please").route == "refund"
 
 
 def test_strangers_of_ones_own() -> None:

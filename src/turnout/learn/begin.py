@@ -14,11 +14,12 @@ import msgspec
 from msgspec import Struct
 
 from turnout.config.champion import SHIPPED, champion_digest
+from turnout.config.check import Checker
 from turnout.config.document import Document, from_source
 from turnout.config.resolve import build
 from turnout.config.starter import GATE, STUDENT, choose_fallback, student_profile
 from turnout.core.embed import Embeds
-from turnout.core.errors import QueryError, TooFewExamples, UnknownRoute
+from turnout.core.errors import ConfigError, QueryError, TooFewExamples, UnknownRoute
 from turnout.core.policy import Policy
 from turnout.core.router import Router
 from turnout.text.file import write_bytes
@@ -109,14 +110,15 @@ def learn_router(
         raise QueryError(f"gate {gate}: how sure it must be to be right, between 0 and 1")
     tree = from_source(student_profile(name, routes, fallback=least, gate=gate), f"{name}.toml").tree
     tree["policy"] |= _read_policies(policies or {}, routes)
-    profile = build(Document(tree, {}, f"{name}.toml"))
+    if problems := Checker(Document(tree, {}, f"{name}.toml")).problems():
+        raise ConfigError(problems)
     try:
         labels = [route for route in routes if examples.get(route)]
         fitted = fit([*rows, *find_strangers(rows, least)], labels=labels, embedder=embedder, seed=seed)
     except TooFewExamples as error:
         # What else the message advises is for the command line.
         raise TooFewExamples(str(error).partition("; label more")[0]) from None
-    return Router(serve_fit(fitted, profile, STUDENT, embedder))
+    return Router(serve_fit(fitted, tree, STUDENT, embedder))
 
 
 def _read_lists(examples: Any) -> Iterator[Example]:

@@ -78,14 +78,17 @@ def remember(
 
 
 def serve_fit(
-    fitted: StudentFit, profile: Profile, layer: str, embedder: Embeds | None = None, beside: File | None = None
+    fitted: StudentFit,
+    tree: Mapping[str, Any],
+    layer: str,
+    embedder: Embeds | None = None,
+    beside: File | None = None,
 ) -> Profile:
-    """The profile with this student in a layer's place. Relative paths in it start from the folder `beside`."""
-    with tempfile.TemporaryDirectory(prefix="turnout-fit-") as name:
-        folder = File(name)
-        write_artefact(folder, replace(fitted.draft, profile=profile.name, layer=layer), fitted.arrays)
-        document = Document(dict(profile.resolved), {}, profile.name)
-        return build(document, embedder=embedder, beside=beside, students={layer: folder})
+    """The resolved profile with this student in a layer's place. Relative paths in it start from `beside`."""
+    with tempfile.TemporaryDirectory(prefix="turnout-fit-") as made:
+        folder, name = File(made), str(tree["name"])
+        write_artefact(folder, replace(fitted.draft, profile=name, layer=layer), fitted.arrays)
+        return build(Document(dict(tree), {}, name), embedder=embedder, beside=beside, students={layer: folder})
 
 
 def ask_served(
@@ -99,7 +102,7 @@ def ask_served(
     """For the key of each row what the student says of it, and what the profile decides with it in its place."""
     if not rows:
         return {}
-    router = Router(serve_fit(fitted, profile, layer, embedder, beside))
+    router = Router(serve_fit(fitted, profile.resolved, layer, embedder, beside))
     ask = asker(router, layer)
     found = {}
     for row in rows:
