@@ -6,9 +6,9 @@ keeps a rule honest is how often it fires elsewhere: on the few that stand alone
 never part of a conversation. The rules were written while reading half A, split by a hash of the question; of half B
 only the questions that stand alone were read, the others were counted. Nothing was fitted on CANARD.
 
-Conversations of other kinds (cooking, shopping, code, a museum's guide, in six languages) are in `seeds/followup.jsonl`.
-The line was fitted on those marked `train` and `dev`; those marked `test`, on other subjects, were written before there
-was a line, and measured once it was done.
+Conversations of other kinds (cooking, shopping, code, a museum's guide, in six languages) are in
+`seeds/conversations/followup.jsonl`. The line was fitted on those marked `train` and `dev`; those marked `test`, on
+other subjects, were written before there was a line, and measured once it was done.
 
     python benchmarks/reference.py                  a few seconds
     python benchmarks/reference.py --examples 5     also what was found in each other set
@@ -45,7 +45,7 @@ HOSTILE_CHARACTERS = 1_000_000
 ROUNDS = 5
 
 CANARD = "canard/dev.jsonl"
-OTHERS = ROOT / "seeds" / "followup.jsonl"
+OTHERS = ROOT / "seeds" / "conversations" / "followup.jsonl"
 
 
 class Source(NamedTuple):
@@ -130,7 +130,7 @@ class Check(NamedTuple):
 
 
 COLUMNS = ("precision", "recall", "F1", "alone but found", "share")
-OTHER_LANGUAGES = ("es", "de", "fr", "zh", "ja")
+LANGUAGES = ("en", "es", "de", "fr", "zh", "ja")
 
 HOSTILE = ("it ", "this ", "¿y ", "he ", "Nora he ", "yes, ", "explícalo ", "a", "x\n", "é", "好", "\u200b")
 
@@ -232,9 +232,7 @@ def converse() -> tuple[Table, list[Check]]:
     """Conversations of other kinds, each question with the turns before it."""
     rows = [json.loads(text) for text in OTHERS.read_text(encoding="utf-8").splitlines()]
     parts = {"test": [row for row in rows if row["half"] == "test"]}
-    parts |= {
-        f"test, {lang}": [row for row in parts["test"] if row["lang"] == lang] for lang in ("en", *OTHER_LANGUAGES)
-    }
+    parts |= {f"test, {lang}": [row for row in parts["test"] if row["lang"] == lang] for lang in LANGUAGES}
     lines = []
     checks = []
     for judge in JUDGES[:2]:
@@ -244,10 +242,10 @@ def converse() -> tuple[Table, list[Check]]:
             if judge is DEFAULT and part == "test":
                 checks.append(judge_score("conversations of other kinds", got))
     note = (
-        f"{len(parts['test'])} questions that were written before the line was fitted, on subjects of their own; it was "
-        f"fitted on {len(rows) - len(parts['test'])} others and on questions of the seed sets."
+        f"{len(parts['test'])} questions that were written before the line was fitted, on subjects of their own; it "
+        f"was fitted on {len(rows) - len(parts['test'])} others and on questions of the seed sets."
     )
-    return Table("Conversations of other kinds", ["seeds/followup.jsonl", *COLUMNS], lines, note), checks
+    return Table("Conversations of other kinds", ["conversations", *COLUMNS], lines, note), checks
 
 
 def fire(sets: Mapping[Source, list[str]]) -> tuple[Table, list[Check]]:
@@ -267,9 +265,9 @@ def fire(sets: Mapping[Source, list[str]]) -> tuple[Table, list[Check]]:
             share = shares[DEFAULT.name]
             checks.append(Check(f"{source.name}: found in at most {FIRES:.0%}", f"{share:.1%}", share <= FIRES))
     note = (
-        "Share in which a reference is found after another question of the set. Prompts and strategyqa stand alone; clinc150 and banking77 hold genuine "
-        "pointing (this song, this charge) and replies (yes, maybe); in second turns finding is right, though about a "
-        "quarter of them would stand alone too."
+        "Share in which a reference is found after another question of the set. Prompts and strategyqa stand alone; "
+        "clinc150 and banking77 hold genuine pointing (this song, this charge) and replies (yes, maybe); in second "
+        "turns finding is right, though about a quarter of them would stand alone too."
     )
     return Table("Outside conversations", ["set", "size", *(judge.name for judge in JUDGES)], rows, note), checks
 

@@ -2,10 +2,11 @@
 
     python scripts/fit_followup.py          about a minute; needs turnout[learn]
 
-Learnt from rows written for Turnout alone: the conversations in `seeds/followup.jsonl` but for those marked `test`, the
-rows of the seed sets that have a turn before them (follow-ups) and those that have none (questions that stand alone:
-their history is other questions, those that share words with them where there are any). Rows in which a rule finds a
-word that points are left out: there the rules decide. The cut was chosen by cross-validation over the conversations.
+Learnt from rows written for Turnout alone: the conversations in `seeds/conversations/followup.jsonl` but for those
+marked `test`, the rows of the seed sets that have a turn before them (follow-ups) and those that have none (questions
+that stand alone: their history is other questions, those that share words with them where there are any). Rows in which
+a rule finds a word that points are left out: there the rules decide. The cut was chosen by cross-validation over the
+conversations.
 """
 
 import json
@@ -71,7 +72,7 @@ def read(name: str) -> list[dict]:
 
 
 def conversations() -> list[Row]:
-    rows = [row for row in read("followup") if row["half"] != "test"]
+    rows = [row for row in read("conversations/followup") if row["half"] != "test"]
     return [Row(row["text"], row["before"], row["needs"], CONVERSATION) for row in rows]
 
 

@@ -314,7 +314,8 @@ def test_says_why() -> None:
 
 
 def test_every_kind_has_a_sentence_and_a_case() -> None:
-    assert set(SENTENCES) == set(get_args(Kind)) == {case.kind for case in (*POINTING, *BROAD)}
+    # Cases of what only turns before it explain are in test_followup.py.
+    assert set(SENTENCES) == set(get_args(Kind)) == {case.kind for case in (*POINTING, *BROAD)} | {"followup"}
 
 
 def test_every_cue_compiles_and_none_is_doubled() -> None:

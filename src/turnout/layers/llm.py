@@ -128,10 +128,11 @@ class Llm(Layer):
         )
 
     def _history(self, reading: Reading) -> tuple[str, ...]:
-        """The session's intents, where the question points back at all; else nothing that could sway it."""
-        if not self.config.history or not reading.query.intents or not needs_history(reading.words):
+        """The session's intents, where the question leans on them at all; else nothing that could sway it."""
+        intents = reading.query.intents
+        if not self.config.history or not intents or not needs_history(reading.words, intents):
             return ()
-        return reading.query.intents[-self.config.history :]
+        return intents[-self.config.history :]
 
     def _read(self, text: str) -> Labels | None:
         match self.config.reply:

@@ -1,10 +1,10 @@
 """Does a question lean on what was said just before? A line through a few dozen measures, learnt from examples.
 
-The rules of `reference` find words that point. Most follow-ups have none: "how many eggs?", "size 44 please", "is the
-battery any good?". What gives them away is that they are short, name little that is new, take a thing for granted or
-compare it with nothing; what acquits a question is that it names its subject itself. No single sign is enough, so each
-has a weight, fitted on conversations that were written for it (`seeds/followup.jsonl`) and on questions of the seed
-sets, which stand alone. `followup.toml` holds the words of each language and the weights; no weight is set by hand.
+The rules of `reference` find words that point. Most follow-ups have none: "any pets allowed?", "is the battery any
+good?". What gives them away is that they are short, name little that is new, take a thing for granted or compare it
+with nothing; what acquits a question is that it names its subject itself. No single sign is enough, so each has a
+weight, fitted on conversations that were written for it (`seeds/conversations`) and on questions of the seed sets,
+which stand alone. `followup.toml` holds the words of each language and the weights; no weight is set by hand.
 
 Invariant: a function of the text and the turns before it, in time linear in what is read of them, and that is bounded.
 A text in a language without a table leans on nothing.

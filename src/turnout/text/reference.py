@@ -6,7 +6,7 @@ pointing word is found first and then acquitted: by something before it that it 
 it opens, by what the text goes on to bring (after a colon, on the next line, between quotes), or because it points to
 nothing at all ("is it safe to", "there are", "the book that won").
 
-Where the turns before are given, a question in which no word points may still lean on them ("how many eggs?"):
+Where the turns before are given, a question in which no word points may still lean on them ("any pets allowed?"):
 `followup` says whether, by a line through measures of both.
 
 Invariant: only the opening can need the conversation, which is everything up to the end of the first sentence that
@@ -66,7 +66,7 @@ SENTENCES: Final[Mapping[Kind, str]] = {
     "comparative": "compares with something said before",  # what else, which is better; ¿quién más?
     "definite": "takes for granted which one is meant",  # was the album a success?
     "open": "asks about a past without naming whose",  # who won?, were there any problems?
-    "followup": "leans on what was said before",  # how many eggs?, size 44 please; ¿cuánto tarda?
+    "followup": "leans on what was said before",  # any pets allowed?; ¿cuánto dura?
 }
 
 
