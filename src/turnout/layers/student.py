@@ -47,9 +47,8 @@ class StudentConfig(Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     """The digest of the one student that will do. A profile that has been built names it."""
     characters: Annotated[int, Meta(ge=1, le=65_536)] | None = None
     """How much of the folded text is read, where that is to be less than the student was trained on."""
-    demand: Mapping[str, Annotated[float, Meta(ge=0.0, le=1.0)]] = {}
-    """Routes that are said only with this probability or more, since to be wrong there costs most; below, the next likely
-    one is said."""
+    least: Mapping[str, Annotated[float, Meta(ge=0.0, le=1.0)]] = {}
+    """The least probability with which a route is said, where to be wrong costs most; below, the next likely one is."""
 
 
 class Student(Layer):
@@ -62,10 +61,10 @@ class Student(Layer):
         trained: StudentModel,
         embedder: Embeds | None = None,
         characters: int | None = None,
-        demand: Mapping[str, float] | None = None,
+        least: Mapping[str, float] | None = None,
     ) -> None:
         self.trained = trained
-        self.demand = demand or {}
+        self.least = least or {}
         self.labels = trained.labels
         self.staged = embedder is not None and trained.manifest.alone is not None
         self.embedder = embedder
@@ -90,7 +89,7 @@ class Student(Layer):
         trained = self.trained
         chances: Any = judged.probabilities
         labels = trained.labels
-        if self.demand and chances[judged.best] < self.demand.get(judged.label, 0.0):
+        if self.least and chances[judged.best] < self.least.get(judged.label, 0.0):
             best, second = judged.second, judged.best
             confidence = min(float(chances[best]), judged.confidence)
             judged = judged._replace(label=labels[best], best=best, second=second, confidence=confidence)
@@ -111,8 +110,8 @@ class Student(Layer):
         label = f"the student says {one} ({verdict.confidence:.2f} sure to be right), not {other}"
         reasons: tuple[Reason, ...] = (Reason("student.label", label),)
         if verdict.scores[other] > verdict.scores[one]:
-            said = f"{other} is likelier ({verdict.scores[other]:.2f}), and is said from {self.demand[other]:.2f} on"
-            reasons += (Reason("student.demand", said),)
+            said = f"{other} is likelier ({verdict.scores[other]:.2f}), and is said from {self.least[other]:.2f} on"
+            reasons += (Reason("student.least", said),)
         if self.staged:
             reasons += (WORDS_ENOUGH if alone else WORDS_NOT_ENOUGH,)
         if self.embedder is not None and not alone:
@@ -183,20 +182,20 @@ def student(config: StudentConfig, supplies: Supplies) -> Student | Absent:
             f"turnout train -p {supplies.profile or 'NAME'}"
         )
         raise ConfigError([Problem(str(folder / MANIFEST), said)])
-    for route in config.demand:
+    for route in config.least:
         if route not in supplies.routes:
-            said = f"demand: there is no route {route!r}{suggest(route, supplies.routes)}"
+            said = f"least: there is no route {route!r}{suggest(route, supplies.routes)}"
             raise ConfigError([Problem(supplies.profile or "profile", said)])
     by_words = manifest.terms is not None and len(manifest.labels) <= FEW
     if not by_words and find_spec("numpy") is None:
         return Absent("this student is served with NumPy, which is not installed (pip install 'turnout[student]')")
     needed, embedder = manifest.embedder, supplies.embedder
     if needed is None:
-        return Student(read_student(folder), None, config.characters, config.demand)
+        return Student(read_student(folder), None, config.characters, config.least)
     # A remote embedder knows its width once it has answered.
     fits = embedder is not None and embedder.name == needed.name and embedder.width in (0, needed.width)
     if not fits and manifest.terms is not None:
-        return Student(read_student(folder, vectors=False), None, config.characters, config.demand)
+        return Student(read_student(folder, vectors=False), None, config.characters, config.least)
     if embedder is None:
         return Absent(f"it was trained with the embedder {needed.name}, and none is here (turnout-build-minilm)")
     if not fits:
@@ -205,7 +204,7 @@ def student(config: StudentConfig, supplies: Supplies) -> Student | Absent:
             f"compare (turnout-build-minilm, or turnout train -p {supplies.profile or 'NAME'})"
         )
     build: type[Student] = RemoteStudent if hasattr(embedder, "fetch") else Student
-    return build(read_student(folder), embedder, config.characters, config.demand)
+    return build(read_student(folder), embedder, config.characters, config.least)
 
 
 def find_folder(config: Any, supplies: Supplies) -> Path | None:

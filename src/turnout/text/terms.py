@@ -11,6 +11,7 @@ want.
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from math import log1p
 from typing import Annotated
 from zlib import crc32
@@ -89,7 +90,7 @@ def tokenize(text: str) -> list[str]:
 def pair_up(tokens: list[str]) -> set[tuple[str, str]]:
     """Each pair of neighbours once, the ends of the text among them."""
     pairs = {(START, tokens[0]), (tokens[-1], END)}
-    pairs.update(zip(tokens, tokens[1:], strict=False))
+    pairs.update(pairwise(tokens))
     return pairs
 
 
