@@ -132,11 +132,15 @@ class TermHead:
     def _add(self, own: int, letters: list[int]) -> Any:
         """1 for what was learnt, and what it adds to each label, in steps."""
         width, table = self._labels, self._table
-        buckets = [own & self.terms.buckets - 1] * WORD_COUNTS + letters
-        joined = b"".join([table[bucket * width : (bucket + 1) * width] for bucket in buckets])
-        none = ZERO * len(buckets)
+        bucket = own & self.terms.buckets - 1
         bit = own & KNOWN_BITS - 1
         known = self._known[bit >> 3] >> (bit & 7) & 1
+        if self.few and not letters:
+            row = table[bucket * width : (bucket + 1) * width]
+            return (known, *[(one - ZERO) * WORD_COUNTS for one in row])
+        buckets = [bucket] * WORD_COUNTS + letters
+        joined = b"".join([table[bucket * width : (bucket + 1) * width] for bucket in buckets])
+        none = ZERO * len(buckets)
         if self.few:
             return (known, *[sum(joined[label::width]) - none for label in range(width)])
         import numpy as np
