@@ -90,7 +90,7 @@ UNFIT = [
     Unfit("long runs", lambda told: told["terms"].update(letters=[3, 9]), "not the manifest"),
     Unfit("runs backwards", lambda told: told["terms"].update(letters=[5, 3]), "from low to high"),
     Unfit("no power of two", lambda told: told["terms"].update(buckets=1000), "power of two"),
-    Unfit("more buckets", lambda told: told["terms"].update(buckets=1 << 20), "table is uint8"),
+    Unfit("more buckets", lambda told: told["terms"].update(buckets=1 << 21), "table is uint8"),
     Unfit("an unknown term", lambda told: told["terms"].update(code="x"), "not the manifest"),
 ]
 
@@ -179,7 +179,7 @@ TAMPERED = [
     Tampered("a label less", _put("table", lambda a: a[:, :-1]), "table is uint8"),
     Tampered("a bucket less", _put("table", lambda a: a[:-1]), "table is uint8"),
     Tampered("labels for buckets", _put("table", lambda a: a.T), "table is uint8"),
-    Tampered("bits that are missing", _put("known", lambda a: a[:-1]), "known is uint8"),
+    Tampered("learnt many times", _poke("table", 7), "are neither learnt nor not"),
     Tampered("a number less", _put("shape", lambda a: a[:-1]), "shape is float32"),
     Tampered("signed", _put("table", lambda a: a.astype(np.int8)), "table is int8"),
     Tampered("wrong type", _put("bias", lambda a: a.astype(np.float64)), "not float32"),
@@ -299,7 +299,7 @@ SPOILED: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "an unknown key": (lambda raw: raw.replace(b'"seed"', b'"sead"'), "not the manifest"),
     "no finite number": (lambda raw: raw.replace(b'"temperature": 0', b'"temperature": -1'), "not the manifest"),
     "deep": (lambda raw: b"[" * 100_000, "not the manifest"),
-    "buckets": (lambda raw: raw.replace(b"524288", b"524287"), "not the manifest"),
+    "buckets": (lambda raw: raw.replace(b"1048576", b"1048575"), "not the manifest"),
 }
 
 

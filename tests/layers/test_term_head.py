@@ -25,7 +25,7 @@ from turnout.layers.term_head import KEPT, ZERO, Memo
 from turnout.learn.fit import FitSettings, StudentFit, fit, read_terms
 from turnout.testing import make_reading
 from turnout.text.fold import fold
-from turnout.text.terms import KNOWN_BITS, WORD_COUNTS, Terms
+from turnout.text.terms import WORD_COUNTS, Terms
 
 PLAIN = teach()
 MANY = tuple(f"route-{at}" for at in range(12))
@@ -46,12 +46,11 @@ def score(fitted: StudentFit, texts: list[str]) -> tuple[Any, Any]:
     terms = fitted.draft.terms
     assert terms is not None
     read = read_terms(texts, terms)
-    weights = (fitted.arrays["table"].astype(np.float64) - ZERO) * fitted.draft.step * WORD_COUNTS
+    weights = (fitted.arrays["table"][:, 1:].astype(np.float64) - ZERO) * fitted.draft.step * WORD_COUNTS
     scores = read.terms @ weights + read.shape @ fitted.arrays["shape"].astype(np.float64) + fitted.arrays["bias"]
-    bits = np.unpackbits(fitted.arrays["known"], bitorder="little").astype(float)
-    assert len(bits) == KNOWN_BITS
+    learnt = fitted.arrays["table"][:, 0].astype(float)
     counts = np.maximum(np.asarray(read.known.sum(axis=1)).ravel(), 1.0)
-    return scores, (read.known @ bits) / counts
+    return scores, (read.known @ learnt) / counts
 
 
 @pytest.mark.parametrize("fitted", [PLAIN, OF_MANY], ids=["few labels", "many labels"])
@@ -234,7 +233,6 @@ def test_a_megabyte_is_judged_in_time(fitted: StudentFit, text: str, seconds: fl
 
     def judge_first() -> None:
         layer.trained._head._words.clear()  # type: ignore[union-attr]
-        layer.trained._head._pairs.clear()  # type: ignore[union-attr]
         layer(reading)
 
     assert is_within(seconds, judge_first)
@@ -290,8 +288,8 @@ def test_even_odds_are_the_most_that_is_said_of_noise() -> None:
 
 
 def test_words_that_were_learnt_are_told_from_others() -> None:
-    """A bit for each word and pair: of those that were not learnt hardly one seems to be."""
+    """A mark for each word and pair: of those that were not learnt hardly one seems to be."""
     trained = PLAIN.model()
     shares = [trained.hear(f"w{n}q").known for n in range(200)]
-    assert np.unpackbits(PLAIN.arrays["known"]).sum() < 1_000
+    assert PLAIN.arrays["table"][:, 0].sum() < 1_000
     assert sum(shares) / len(shares) < 0.01

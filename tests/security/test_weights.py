@@ -266,7 +266,7 @@ def encrypted(packed: bytes) -> bytes:
 LARGE = b"PK\6\7" + b"\xff" * 16 + b"PK\5\6" + b"\xff" * 16 + b"\0\0"
 HUGE = "(1000000000000000000,)"
 HOSTILE = [
-    Hostile("bomb", member(npy(described("<f4", "(15728640,)"), b"\0" * 62_914_560)), "not float32"),
+    Hostile("bomb", member(npy(described("<f4", "(14680064,)"), b"\0" * 58_720_256)), "not float32"),
     Hostile("bomb-past-its-ratio", member(npy(described("<f4", "(20971520,)"), b"\0" * 83_886_080)), "may grow 64"),
     Hostile("claims-4-gb", lambda _, arrays, kind: claiming(pack(arrays), 0xFFFFFFFE), "bytes of arrays; 268,435,456"),
     Hostile("claims-less", lambda _, arrays, kind: claiming(pack(arrays), 20), "not "),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pace import is_linear
 from turnout.text.fold import fold
-from turnout.text.terms import SHAPE_NUMBERS, Terms, hash_pair, measure_shape, pair_up, tokenize
+from turnout.text.terms import END, SHAPE_NUMBERS, START, Terms, measure_shape, tokenize
 
 
 class Wrong(NamedTuple):
@@ -101,27 +101,25 @@ def test_tokens(text: str, tokens: list[str]) -> None:
 def test_a_word_a_pair_and_letters_fall_apart() -> None:
     own, letters = Terms().of_word("parcel")
     assert own not in letters
-    assert hash_pair(("par", "cel")) != Terms().of_word("par cel")[0]
+    par, cel = Terms().of_word("par")[0], Terms().of_word("cel")[0]
+    assert Terms().of_pair(par, cel) != Terms().of_pair(cel, par)
     assert Terms().of_word("ab")[1] == [], "runs of letters in a short word are hardly more than the word"
     # " parcel " has 6 runs of three, 5 of four, 4 of five.
     assert len(letters) == 15
     assert len(Terms().of_word("x" * 10_000)[1]) == len(Terms().of_word("x" * 24)[1])
 
 
-@given(st.lists(st.sampled_from(["a", "b", "c"]), min_size=1))
-def test_pairs_are_neighbours(tokens: list[str]) -> None:
-    pairs = pair_up(tokens)
-    assert ("\x02", tokens[0]) in pairs
-    assert (tokens[-1], "\x03") in pairs
-    assert len(pairs) <= len(tokens) + 1
-    assert {pair for pair in pairs if "\x02" not in pair and "\x03" not in pair} == {*pairwise(tokens)}
+@given(st.lists(st.sampled_from([11, 222, 3333]), min_size=1))
+def test_pairs_are_neighbours(hashes: list[int]) -> None:
+    terms = Terms()
+    assert terms.of_pairs(hashes) == {terms.of_pair(*pair) for pair in pairwise((START, *hashes, END))}
 
 
 @given(st.text(min_size=1))
 def test_the_shape_is_some_finite_numbers(text: str) -> None:
     tokens = tokenize(text)
     if tokens:
-        shape = measure_shape(text, tokens, set(tokens))
+        shape = measure_shape(text, tokens, len(set(tokens)))
         assert len(shape) == SHAPE_NUMBERS
         assert all(0.0 <= number < 1e5 for number in shape)
 
@@ -130,7 +128,7 @@ def test_another_process_gives_the_same_terms() -> None:
     """Python's own hashes of words differ from process to process; none of them is used."""
     code = (
         "from turnout.text.terms import *;"
-        "print([Terms().of_word(w) for w in ('paquete', '天', '\\ud800')], hash_pair(('a', '天')))"
+        "print([Terms().of_word(w) for w in ('paquete', '天', '\\ud800')], Terms().of_pairs([1, 2, 3]))"
     )
     said = {
         subprocess.run(
@@ -156,5 +154,5 @@ def test_time_is_linear_in_what_is_read() -> None:
 
 def _read(terms: Terms, text: str) -> None:
     tokens = tokenize(terms.cut(text))
-    pair_up(tokens)
-    measure_shape(text, tokens, set(tokens))
+    terms.of_pairs([len(token) for token in tokens])
+    measure_shape(text, tokens, len(set(tokens)))

@@ -17,7 +17,7 @@ from msgspec import Meta, Struct
 
 from turnout.core.errors import ArtefactUnreadable
 from turnout.text.ngram import Ngrams
-from turnout.text.terms import KNOWN_BITS, SHAPE_NUMBERS, Terms
+from turnout.text.terms import SHAPE_NUMBERS, Terms
 
 from .artefact import (
     MOST_LABELS,
@@ -59,6 +59,7 @@ class Scale(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 AS_IT_IS = Scale(0.0, 1.0)
+NEITHER = "some of its terms are neither learnt nor not"
 
 # So many spreads below the average nearness no question was found that had anything to do with the training: it is
 # noise, or another language's letters. Whatever label its length makes likely, even odds are the most that is said.
@@ -140,8 +141,7 @@ class StudentManifest(Manifest, frozen=True, kw_only=True, forbid_unknown_fields
         labels = len(self.labels)
         expected: dict[str, tuple[str, tuple[int | str, ...]]] = (
             {
-                "table": ("uint8", (self.terms.buckets, labels)),
-                "known": ("uint8", (KNOWN_BITS // 8,)),
+                "table": ("uint8", (self.terms.buckets, labels + 1)),
                 "shape": ("float32", (SHAPE_NUMBERS, labels)),
                 "bias": ("float32", (labels,)),
             }
@@ -166,6 +166,8 @@ class StudentManifest(Manifest, frozen=True, kw_only=True, forbid_unknown_fields
         import numpy as np
 
         problems = []
+        if self.terms is not None and int(arrays["table"][:, 0].max()) > 1:
+            problems.append(NEITHER)
         if self.ngrams is not None:
             rows = arrays["ngram_rows"].astype(np.int64)
             if len(rows) and (int(rows.max()) >= self.ngrams.buckets or (np.diff(rows) <= 0).any()):
@@ -385,8 +387,8 @@ def make_student(manifest: StudentManifest, arrays: Mapping[str, Array], *, vect
     if manifest.terms is None:
         head: TermHead | NgramHead = NgramHead(manifest.ngrams or Ngrams(), len(manifest.labels), arrays)
     else:
-        table, known = arrays["table"].tobytes(), arrays["known"].tobytes()
-        head = _term_head(manifest, table, known, arrays["shape"].ravel().tolist(), arrays["bias"].tolist())
+        shape, bias = arrays["shape"].ravel().tolist(), arrays["bias"].tolist()
+        head = _term_head(manifest, arrays["table"].tobytes(), shape, bias)
     return StudentModel(manifest, head, VectorHead(arrays) if vectors and manifest.embedder is not None else None)
 
 
@@ -399,11 +401,11 @@ def read_student(folder: Path, *, vectors: bool = True) -> StudentModel:
     shape, bias = packed["shape"].floats(), packed["bias"].floats()
     for problem in (*check_floats("shape", shape), *check_floats("bias", bias)):
         raise ArtefactUnreadable(folder / WEIGHTS, problem)
-    table, known = packed["table"].octets(), packed["known"].octets()
-    return StudentModel(manifest, _term_head(manifest, table, known, shape, bias), None)
+    table = packed["table"].octets()
+    if max(table[:: len(manifest.labels) + 1]) > 1:
+        raise ArtefactUnreadable(folder / WEIGHTS, NEITHER)
+    return StudentModel(manifest, _term_head(manifest, table, shape, bias), None)
 
 
-def _term_head(
-    manifest: StudentManifest, table: bytes, known: bytes, shape: Sequence[float], bias: Sequence[float]
-) -> TermHead:
-    return TermHead(manifest.terms or Terms(), len(manifest.labels), manifest.step, table, known, shape, bias)
+def _term_head(manifest: StudentManifest, table: bytes, shape: Sequence[float], bias: Sequence[float]) -> TermHead:
+    return TermHead(manifest.terms or Terms(), len(manifest.labels), manifest.step, table, shape, bias)

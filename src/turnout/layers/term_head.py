@@ -1,26 +1,18 @@
 """The head of a student that reads terms: a table of weights in signed bytes, added up in plain Python.
 
 What a word adds to each label, by itself and by the letters inside it, depends on the word alone and is kept while the
-word is in use; so is what a pair adds. With few labels no library is faster than that; with many, NumPy adds.
+word is in use. With few labels no library is faster than that; with many, NumPy adds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from itertools import pairwise
 from math import sqrt
 from operator import mul
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from turnout.text.terms import (
-    KNOWN_BITS,
-    SHAPE_NUMBERS,
-    WORD_COUNTS,
-    Terms,
-    hash_pair,
-    measure_shape,
-    pair_up,
-    tokenize,
-)
+from turnout.text.terms import END, SHAPE_NUMBERS, START, WORD_COUNTS, Terms, measure_shape, tokenize
 
 if TYPE_CHECKING:
     import numpy
@@ -32,7 +24,7 @@ if TYPE_CHECKING:
 FEW = 8
 # A byte that adds nothing: half of them stand for less, half for more.
 ZERO = 128
-# Most of a language's running text is a few thousand words and some ten thousand pairs: 15 MB at most.
+# Most of a language's running text is a few thousand words; so many of them take 10 MB at most.
 KEPT = 1 << 15
 
 
@@ -64,6 +56,16 @@ class Heard(NamedTuple):
     """The share of its words and pairs that were learnt."""
 
 
+class WeighedWord(NamedTuple):
+    """What is known of a word."""
+
+    hash: int
+    known: int
+    """1 if it was learnt."""
+    adds: Any
+    """What it adds to each label, in steps: a list, or an array where labels are many."""
+
+
 class TermHead:
     """Weights in memory. Any number of threads may use it: what is kept is the same whoever works it out."""
 
@@ -73,21 +75,20 @@ class TermHead:
         labels: int,
         step: float,
         table: bytes,
-        known: bytes,
         shape: Sequence[float],
         bias: Sequence[float],
     ) -> None:
-        """`step` is what one step of a byte is worth; `shape` has the weights of each number of the shape in turn."""
+        """`step` is what one step of a byte is worth. `table` has a row for each bucket: 1 if a word or pair of it was
+        learnt, and what its terms add to each label. `shape` has the weights of each number of the shape in turn."""
         self.terms = terms
         self.few = labels <= FEW
         self._labels = labels
+        self._width = labels + 1
         self._step = step
         self._table = table
-        self._known = known
         self._shape = [tuple(shape[label::labels]) for label in range(labels)]
         self._bias = list(bias)
-        self._words = Memo(self._weigh_word)
-        self._pairs = Memo(self._weigh_pair)
+        self._words = Memo(self._weigh)
 
     def cut(self, folded: str) -> str:
         """What is read of a text."""
@@ -98,13 +99,17 @@ class TermHead:
         tokens = tokenize(text)
         if not tokens:
             return Heard(self._score([0.0] * self._labels, 0.0, NO_SHAPE), 0.0)
-        words = set(tokens)
-        kept, pairs = self._words, self._pairs
-        added = [kept[word] for word in words]
-        added += [pairs[pair] for pair in pair_up(tokens)]
-        known, *sums = map(sum, zip(*added, strict=True)) if self.few else self._sum(added)
-        shape = measure_shape(text, tokens, len(words))
-        return Heard(self._score(sums, self._step / sqrt(len(words)), shape), known / len(added))
+        kept, words = self._words, set(tokens)
+        read = [kept[word] for word in words]
+        pairs = self.terms.of_pairs([kept[token].hash for token in tokens])
+        learnt, paired = self._add(pairs)
+        if self.few:
+            sums = [sum(one) for one in zip(*[word.adds for word in read], strict=True)]
+            added = [one + WORD_COUNTS * other for one, other in zip(sums, paired, strict=True)]
+        else:
+            added = (sum(word.adds for word in read) + WORD_COUNTS * paired).tolist()
+        scores = self._score(added, self._step / sqrt(len(words)), measure_shape(text, tokens, len(words)))
+        return Heard(scores, (sum([word.known for word in read]) + learnt) / (len(words) + len(pairs)))
 
     def _score(self, sums: Sequence[float], worth: float, shape: tuple[float, ...]) -> Scores:
         """What the terms add up to, in steps of this worth, what is usual, and what the shape adds."""
@@ -116,37 +121,25 @@ class TermHead:
 
         return np.array(found, np.float32)
 
-    def _sum(self, added: list[Any]) -> list[float]:
-        import numpy as np
-
-        found: list[float] = np.sum(added, axis=0).tolist()
-        return found
-
-    def _weigh_word(self, word: str) -> Any:
+    def _weigh(self, word: str) -> WeighedWord:
         own, letters = self.terms.of_word(word)
-        return self._add(own, letters)
+        known, added = self._add([own & self.terms.buckets - 1])
+        _, inside = self._add(letters)
+        if self.few:
+            return WeighedWord(own, known, [WORD_COUNTS * one + more for one, more in zip(added, inside, strict=True)])
+        return WeighedWord(own, known, WORD_COUNTS * added + inside)
 
-    def _weigh_pair(self, pair: tuple[str, str]) -> Any:
-        return self._add(hash_pair(pair), [])
-
-    def _add(self, own: int, letters: list[int]) -> Any:
-        """1 for what was learnt, and what it adds to each label, in steps."""
-        width, table = self._labels, self._table
-        bucket = own & self.terms.buckets - 1
-        bit = own & KNOWN_BITS - 1
-        known = self._known[bit >> 3] >> (bit & 7) & 1
-        if self.few and not letters:
-            row = table[bucket * width : (bucket + 1) * width]
-            return (known, *[(one - ZERO) * WORD_COUNTS for one in row])
-        buckets = [bucket] * WORD_COUNTS + letters
+    def _add(self, buckets: Collection[int]) -> tuple[int, Any]:
+        """How many of these buckets were learnt, and what they add to each label, in steps."""
+        width, table = self._width, self._table
         joined = b"".join([table[bucket * width : (bucket + 1) * width] for bucket in buckets])
         none = ZERO * len(buckets)
+        learnt = sum(joined[::width])
         if self.few:
-            return (known, *[sum(joined[label::width]) - none for label in range(width)])
+            return learnt, [sum(joined[label::width]) - none for label in range(1, width)]
         import numpy as np
 
-        added = np.frombuffer(joined, np.uint8).reshape(-1, width).sum(axis=0, dtype=np.int32) - none
-        return np.concatenate([[known], added])
+        return learnt, np.frombuffer(joined, np.uint8).reshape(-1, width)[:, 1:].sum(axis=0, dtype=np.int64) - none
 
     def pushes(self, text: str, best: int, second: int) -> list[tuple[str, float]]:
         """How much each word, by itself, by its letters and by its neighbours, speaks for one label against another."""
@@ -154,15 +147,25 @@ class TermHead:
         words = dict.fromkeys(tokens, 0.0)
         worth = self._step / sqrt(len(words) or 1)
         for word in words:
-            added = self._words[word]
-            words[word] += float(added[best + 1] - added[second + 1]) * worth
-        for pair in pair_up(tokens) if tokens else ():
-            added = self._pairs[pair]
-            push = float(added[best + 1] - added[second + 1]) * worth
-            shared = [word for word in pair if word in words]
-            for word in shared:
-                words[word] += push / len(shared)
+            added = self._words[word].adds
+            words[word] += float(added[best] - added[second]) * worth
+        for bucket, pair in self._pairs(tokens).items():
+            added = self._add([bucket])[1]
+            for word in pair:
+                words[word] += float(added[best] - added[second]) * WORD_COUNTS * worth / len(pair)
         return list(words.items())
+
+    def _pairs(self, tokens: list[str]) -> dict[int, tuple[str, ...]]:
+        """The words of each bucket that a pair of neighbours falls into; at the ends of a text there is one."""
+        if not tokens:
+            return {}
+        hashes, of_pair = [self._words[token].hash for token in tokens], self.terms.of_pair
+        found: dict[int, tuple[str, ...]] = {
+            of_pair(START, hashes[0]): (tokens[0],),
+            of_pair(hashes[-1], END): (tokens[-1],),
+        }
+        neighbours = zip(pairwise(hashes), pairwise(tokens), strict=True)
+        return found | {of_pair(one, other): pair for (one, other), pair in neighbours}
 
     def lean(self, text: str, best: int, second: int) -> float:
         """How much speaks for one label against another whatever the words are: what is usual, and the text's shape."""

@@ -25,16 +25,7 @@ from turnout.layers.student_model import EMBEDDED_CHARACTERS, StudentManifest, S
 from turnout.layers.term_head import ZERO
 from turnout.text.fold import fold
 from turnout.text.ngram import Ngrams
-from turnout.text.terms import (
-    KNOWN_BITS,
-    SHAPE_NUMBERS,
-    WORD_COUNTS,
-    Terms,
-    hash_pair,
-    measure_shape,
-    pair_up,
-    tokenize,
-)
+from turnout.text.terms import SHAPE_NUMBERS, WORD_COUNTS, Terms, measure_shape, tokenize
 
 from .confidence import LIKELIEST, NEAR_WEIGHT_WORDS, Truth, fit_alone, fit_mix, say_of_each, serve
 from .dataset import Example
@@ -79,8 +70,8 @@ LEVELS = 127
 
 # A table has a byte for each bucket and label: 32 MB at most, in memory.
 MOST_CELLS = 1 << 25
-# 54,000 different terms of CLINC150 in 65,536 buckets: every third shares one. More than 2^19 buckets gain nothing.
-LEAST_BUCKETS, MOST_BUCKETS = 1 << 14, 1 << 19
+# 54,000 different terms of CLINC150 in 65,536 buckets: every third shares one. More than 2^20 buckets gain nothing.
+LEAST_BUCKETS, MOST_BUCKETS = 1 << 14, 1 << 20
 
 
 class FitSettings(Struct, frozen=True, forbid_unknown_fields=True):
@@ -441,14 +432,13 @@ class _Fitting(NamedTuple):
         head = self.fit_head("words", everything, strengths["words"])
         weights = head.weights[: len(buckets)]
         step = float(np.abs(weights).max(initial=0)) / LEVELS or 1.0
-        table = np.full((terms.buckets, self.labels), ZERO, np.uint8)
+        table = np.full((terms.buckets, self.labels + 1), ZERO, np.uint8)
         steps = np.rint(weights / step).astype(np.int16)
-        table[buckets] = np.where(np.abs(steps) <= NOISE, 0, steps) + ZERO
-        known = np.zeros(KNOWN_BITS, np.uint8)
-        known[np.unique(self.read.known[inside].indices)] = 1
+        table[buckets, 1:] = np.where(np.abs(steps) <= NOISE, 0, steps) + ZERO
+        table[:, 0] = 0
+        table[np.unique(self.read.known[inside].indices), 0] = 1
         arrays: dict[str, Floats] = {
             "table": table,
-            "known": np.packbits(known, bitorder="little"),
             "shape": head.weights[len(buckets) :].astype(np.float32),
             "bias": head.bias.astype(np.float32),
         }
@@ -481,7 +471,7 @@ class ReadTexts(NamedTuple):
     terms: Any
     """How much of each bucket's term there is in it."""
     known: Any
-    """1 for the bit of each of its words and pairs."""
+    """1 for the bucket of each of its words and pairs."""
     shape: Floats
 
     def join(self, buckets: Floats) -> Any:
@@ -503,22 +493,19 @@ def read_terms(folded: Sequence[str], terms: Terms) -> ReadTexts:
     """The same that serving reads, as matrices: a word counts 1, a run of letters in it a part of that, and the whole
     is divided by the root of how many words there are."""
     kept: dict[str, tuple[int, list[int]]] = {}
-    mask, bits = terms.buckets - 1, KNOWN_BITS - 1
-    counted, known = _Sparse(terms.buckets), _Sparse(KNOWN_BITS)
+    mask = terms.buckets - 1
+    counted, known = _Sparse(terms.buckets), _Sparse(terms.buckets)
     shape = np.zeros((len(folded), SHAPE_NUMBERS))
     for at, text in enumerate(map(terms.cut, folded)):
         tokens = tokenize(text)
-        words = set(tokens)
+        words = {word: kept.get(word) or kept.setdefault(word, terms.of_word(word)) for word in tokens}
         counts: Counter[int] = Counter()
-        for word in words:
-            own, letters = kept.get(word) or kept.setdefault(word, terms.of_word(word))
+        for _, letters in words.values():
             counts.update(letters)
-            counts[own & mask] += WORD_COUNTS
-            known.add(own & bits, 1.0)
-        for pair in pair_up(tokens) if tokens else ():
-            own = hash_pair(pair)
-            counts[own & mask] += WORD_COUNTS
-            known.add(own & bits, 1.0)
+        pairs = terms.of_pairs([words[token][0] for token in tokens]) if tokens else ()
+        for bucket in (*(own & mask for own, _ in words.values()), *pairs):
+            counts[bucket] += WORD_COUNTS
+            known.add(bucket, 1.0)
         whole = WORD_COUNTS * sqrt(len(words) or 1)
         for bucket, count in counts.items():
             counted.add(bucket, count / whole)

@@ -11,6 +11,7 @@ want.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from itertools import pairwise
 from math import log1p
 from typing import Annotated
@@ -27,14 +28,12 @@ SHORTEST_WORD = 3
 # What a word or a pair counts for where a run of letters counts 1. On cross-validated seed questions 3 is right more
 # often than 1 (by a point) and no less often than 4.
 WORD_COUNTS = 3
+# crc32 starts from these: a word and the same letters inside a longer one fall into different buckets.
+_WORD, _LETTERS = 1, 3
 # Stand before the first word and behind the last: "what" at the beginning is another term than "what" in the middle.
-START, END = "\x02", "\x03"
-# Of which words and pairs were learnt there is a bit each, by their hash: 200,000 of them in 2^21 bits leave one in ten
-# of the others that seems to be among them.
-KNOWN_BITS = 1 << 21
-
-# crc32 starts from these: a word, a pair and the same letters inside a longer word fall into different buckets.
-_WORD, _PAIR, _LETTERS = 1, 2, 3
+START, END = 0x2545F491, 0x4F6CDD1D
+# A pair's hash is made of its words', which are at hand: a prime near the golden ratio of 2^32 spreads them.
+SPREAD = 0x9E3779B1
 
 _tokens = re.compile(rf"[^\W\d_{UNSPACED}]+|\d+|[{UNSPACED}]|[^\w\s]").findall
 # The same for ASCII, in half the time.
@@ -46,7 +45,7 @@ Span = tuple[Annotated[int, Meta(ge=1, le=8)], Annotated[int, Meta(ge=1, le=8)]]
 class Terms(Struct, frozen=True, forbid_unknown_fields=True):
     """How much of a folded text is read, and into how many buckets its terms fall."""
 
-    buckets: Annotated[int, Meta(ge=2, le=1 << 22)] = 1 << 19
+    buckets: Annotated[int, Meta(ge=2, le=1 << 22)] = 1 << 20
     """A power of two."""
     letters: Span = (3, 5)
     """Runs of letters within a word and the spaces around it, from how long to how long."""
@@ -68,7 +67,7 @@ class Terms(Struct, frozen=True, forbid_unknown_fields=True):
         return f"{folded[: self.head]}\n{folded[-self.tail :] if self.tail else ''}"
 
     def of_word(self, word: str) -> tuple[int, list[int]]:
-        """A word's hash, and the buckets of the letters inside it."""
+        """A word's hash, whose last bits are its bucket, and the buckets of the letters inside it."""
         mask, (low, high) = self.buckets - 1, self.letters
         own = crc32(word.encode("utf-8", "replace"), _WORD)
         if len(word) < SHORTEST_WORD:
@@ -77,21 +76,21 @@ class Terms(Struct, frozen=True, forbid_unknown_fields=True):
         runs = [padded[at : at + size] for size in range(low, high + 1) for at in range(len(padded) - size + 1)]
         return own, [crc32(run.encode("utf-8", "replace"), _LETTERS) & mask for run in runs]
 
+    def of_pair(self, one: int, other: int) -> int:
+        """The bucket of two neighbours, by their hashes."""
+        return one * SPREAD + other & self.buckets - 1
 
-def hash_pair(pair: tuple[str, str]) -> int:
-    return crc32(" ".join(pair).encode("utf-8", "replace"), _PAIR)
+    def of_pairs(self, hashes: Sequence[int]) -> set[int]:
+        """The bucket of each pair of neighbours, the ends of the text among them, by the hashes of all its words."""
+        mask = self.buckets - 1
+        found = {self.of_pair(START, hashes[0]), self.of_pair(hashes[-1], END)}
+        found.update([one * SPREAD + other & mask for one, other in pairwise(hashes)])
+        return found
 
 
 def tokenize(text: str) -> list[str]:
     """Words, numbers, signs, and the characters of scripts written without spaces, in their order."""
     return _ascii_tokens(text) if text.isascii() else _tokens(text)
-
-
-def pair_up(tokens: list[str]) -> set[tuple[str, str]]:
-    """Each pair of neighbours once, the ends of the text among them."""
-    pairs = {(START, tokens[0]), (tokens[-1], END)}
-    pairs.update(pairwise(tokens))
-    return pairs
 
 
 # --- the shape of a text
