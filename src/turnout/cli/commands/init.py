@@ -15,6 +15,7 @@ from turnout.config.load import is_shipped
 from turnout.config.starter import CASES, WORDS, words_profile
 from turnout.core.errors import LearnError, QueryError
 from turnout.runtime.load import EmbedderChoice, choose_embedder
+from turnout.text.control import escape_json
 from turnout.text.count import counted
 
 from ..draw.screen import console, visible
@@ -76,7 +77,7 @@ def init(
         _refuse_overwriting([file, cases], force=force)
         folder.mkdir(parents=True, exist_ok=True)
         file.write_text(words_profile(name, cases.name), encoding="utf-8", newline="\n")
-        cases.write_bytes(b"".join(msgspec.json.encode(case) + b"\n" for case in CASES))
+        cases.write_bytes(b"".join(escape_json(msgspec.json.encode(case)) + b"\n" for case in CASES))
         _print_words(os.fspath(file), os.fspath(cases))
         return 0
     if source == STDIN:
@@ -170,4 +171,4 @@ def _other(option: str, name: str, usual: str) -> tuple[str, ...]:
 
 def _double(text: str) -> str:
     """In double quotes: the shell's are single."""
-    return msgspec.json.encode(text).decode()
+    return escape_json(msgspec.json.encode(text)).decode()
