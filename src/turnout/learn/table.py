@@ -36,8 +36,8 @@ LABEL_NAMES = (
     *("label", "route", "intent", "category", "class", "queue", "topic", "target", "tag", "department", "team"),
     *("type", "group"),
 )
-# Rows that are learnt from: of more, so many are drawn by their text. 20,000 train in minutes, and a label that has
-# none among them is rarer than one in five thousand.
+# Rows that are learnt from: of more, so many are drawn by their text. CLINC150's 15,000 of 150 labels train in a minute
+# and a half on one core, and a label that has none among so many is rarer than one in five thousand.
 MOST_ROWS = 20_000
 # A route is a name, not a text: the longest label of Banking77, CLINC150 and HWU64 has 57 characters.
 LONGEST_LABEL = 100
