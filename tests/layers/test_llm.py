@@ -160,6 +160,7 @@ def test_sources(case: Case) -> None:
 
 INTENTS = tuple(f'[RETRIEVAL] "topic number {number}"' for number in range(9))
 POINTS = "what about this one?"
+FLATS = '[RETRIEVAL] "flats with two rooms"'
 STANDS = "How does the scheduler of the Linux kernel pick the next task?"
 
 
@@ -173,6 +174,8 @@ class History(NamedTuple):
 HISTORIES = [
     History("points-back", POINTS, INTENTS[:2], INTENTS[:2]),
     History("at-most-six", POINTS, INTENTS, INTENTS[-6:]),
+    # No word of it points back, but after a question about flats it is one about them.
+    History("leans-back", "any pets allowed?", (FLATS,), (FLATS,)),
     History("stands-alone", STANDS, INTENTS, (NO_TURNS,)),
     History("nothing-before", POINTS, (), (NO_TURNS,)),
 ]

@@ -9,9 +9,9 @@ from scipy import stats
 
 from turnout.learn.bound import (
     ceiling_of,
+    chance_to_prove,
     clopper_pearson,
     compare_paired,
-    count_needed,
     floor_of,
     least_count,
     mcnemar,
@@ -52,17 +52,15 @@ def test_a_bound_and_its_test_say_the_same() -> None:
 
 def test_rows_needed() -> None:
     # The rule of three, exactly: 0.98**149 is the first power below 0.05.
-    assert (
-        count_needed(0.0, 0.02, 0.05) == least_count(0, 0.02, 0.05) == 149 == math.ceil(math.log(0.05) / math.log(0.98))
-    )
+    assert least_count(0, 0.02, 0.05) == 149 == math.ceil(math.log(0.05) / math.log(0.98))
     assert least_count(1, 0.02, 0.05) == 236
-    for rate in (0.001, 0.005, 0.01, 0.015):
-        needed = count_needed(rate, 0.02, 0.05)
-        assert needed is not None
-        assert p_of_few(math.floor(rate * needed), needed, 0.02) <= 0.05
-        assert rate * least_count(math.floor(rate * needed) - 1, 0.02, 0.05) > math.floor(rate * needed) - 1
-    assert count_needed(0.02, 0.02, 0.05) is None
-    assert count_needed(0.5, 0.02, 0.05) is None
+
+
+@pytest.mark.parametrize(("rate", "count"), [(0.0, 148), (0.0, 149), (0.01, 300), (0.01, 2000), (0.03, 500), (0.0, 0)])
+def test_the_chance_to_prove_is_counted_over_every_outcome(rate: float, count: int) -> None:
+    chance = stats.binom.pmf(np.arange(count + 1), count, rate)
+    expected = sum(chance[errors] for errors in range(count + 1) if count and p_of_few(errors, count, 0.02) <= 0.05)
+    assert chance_to_prove(rate, count, 0.02, 0.05) == pytest.approx(expected)
 
 
 def test_in_sequence() -> None:

@@ -18,9 +18,6 @@ from scipy import special
 # right when they do, which is what a promotion hangs on. At 0.1 the test of "better" costs 10 % of its level.
 DISAGREEMENT = 0.1
 
-# An error rate so near its limit that proving it takes more errors than this is as good as at the limit.
-MOST_ERRORS = 1_000_000
-
 
 class PairedComparison(Struct, frozen=True):
     """Two classifiers on the same questions."""
@@ -75,20 +72,13 @@ def least_count(errors: int, limit: float, delta: float) -> int:
     return high
 
 
-def count_needed(rate: float, limit: float, delta: float) -> int | None:
-    """How many answers prove an error of at most `limit` when their share of errors is `rate`; None if none do."""
-    if not rate < limit:
-        return None
-    # The errors that so many answers would have must be no more than those they may have.
-    few, many = -1, 0
-    while rate * least_count(many, limit, delta) > many:
-        few, many = many, 2 * many + 1
-        if many > MOST_ERRORS:
-            return None
+def chance_to_prove(rate: float, count: int, limit: float, delta: float) -> float:
+    """How likely so many answers prove an error of at most `limit`, if each is wrong with a chance of `rate`."""
+    few, many = -1, count
     while many - few > 1:
         middle = (few + many) // 2
-        few, many = (middle, many) if rate * least_count(middle, limit, delta) > middle else (few, middle)
-    return least_count(many, limit, delta)
+        few, many = (middle, many) if p_of_few(middle, count, limit) <= delta else (few, middle)
+    return p_of_few(few, count, rate) if few >= 0 else 0.0
 
 
 def prove_in_sequence(p_values: Sequence[float], delta: float) -> int:

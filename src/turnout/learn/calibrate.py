@@ -111,7 +111,7 @@ def compose(base: str, found: Calibration) -> str:
         f"Gates chosen by turnout calibrate on {datetime.date.today().isoformat()}, all of them together.",
         f"questions  {File(found.source).name}: {len(found.trial.labels):,}{foreign}; sha256 {found.data_hash[:16]}",
         f"promise    of what local layers decide at most {100 * choice.max_error:.6g}% is wrong, "
-        f"at {100 * sure:.6g}% confidence",
+        f"at {100 * sure:.6g}% confidence; over all of it together, not for each route",
         f"proof      {tested.rows:,} questions that had no say in the gates: {tested.decided:,} decided, "
         f"{tested.wrong:,} wrong, so at most {choice.ceiling:.2%}",
         f"before     {profile.name} {profile.hash}: {was or 'nothing decided'}",

@@ -3,7 +3,8 @@
 What is controlled is the selective risk: **P(wrong | decided by a local layer)**, over questions like those labelled.
 Hard rules and declared routes have no gate, but what they decide counts. The promise: with probability at least
 1 - `delta` over the labelled sample, the chosen gates' selective risk is at most `max_error`. It needs no assumption on
-the layers or their confidences, only that the labelled questions are independent draws of what will be asked.
+the layers or their confidences, only that the labelled questions are independent draws of what will be asked. It is
+unconditional: over all that is decided together, not for each route, language or question.
 
 How: learn, then test (Angelopoulos et al. 2021). A fifth of the rows, drawn by `seed`, lays a path of gate vectors from
 closed to open; each step opens the gate that buys most for the errors it brings. The other rows have no say in the
@@ -21,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from .bound import ceiling_of, count_needed, least_count, p_of_few, prove_in_sequence
+from .bound import ceiling_of, chance_to_prove, least_count, p_of_few, prove_in_sequence
 from .metric import Flags, Floats
 
 # Of the labelled rows, the part that lays the path. In trials on CLINC150 (60 draws of 600 to 3,000 rows, one and two
@@ -40,6 +41,11 @@ WORTH = 0.03
 STEPS = 400
 # Gates are written with this many decimals, and proven as written.
 DECIMALS = 6
+# The hint of how many rows would do: more likely than not. It is looked for in steps of a hundredth, up to more rows
+# than anyone labels.
+LIKELY = 0.5
+GROWTH = 100
+MOST_ROWS = 1_000_000
 CLOSED = math.inf
 """The gate nothing passes but what is decisive."""
 
@@ -125,7 +131,8 @@ class GateChoice(Struct, frozen=True):
     """The error of those is at most this, but for a chance of `delta`."""
     shares: tuple[LayerShare, ...]
     rows_needed: int | None = None
-    """Where nothing was proven: about how many labelled rows would do, if they are like these; None if none would."""
+    """Where nothing was proven: about how many labelled rows would do, if they are like these; always more than there
+    are. None if none would, or if that cannot be told."""
     least_error: float = math.nan
     """Where nothing was proven: the lowest share of errors any gates had that decided something, over all rows."""
 
@@ -302,16 +309,32 @@ def share(layers: Sequence[LayerAnswers], gates: Sequence[float]) -> tuple[Layer
 
 
 def _need_more(points: Sequence[GatePoint], max_error: float, delta: float, testing: float) -> tuple[int | None, float]:
-    """About how many rows would have proven something, and the lowest error there was, over all rows."""
-    needed: list[int] = []
-    errors: list[float] = []
-    for point in points:
-        decided = point.laid.decided + point.tested.decided
-        if not decided:
-            continue
-        rate = (point.laid.wrong + point.tested.wrong) / decided
-        errors.append(rate)
-        answers = count_needed(rate, max_error, delta)
-        if answers is not None:
-            needed.append(math.ceil(answers * (point.laid.rows + point.tested.rows) / decided / testing))
-    return min(needed, default=None), min(errors, default=math.nan)
+    """About how many rows would have proven something, and the lowest error there was, over all rows.
+
+    What more rows do is foreseen from all there are: where testing would begin, how much is decided there and how much
+    of that is wrong. That some point of the path would do, picked with hindsight, proves nothing: testing does not
+    begin there.
+    """
+    seen = [
+        Count(laid.rows + tested.rows, laid.decided + tested.decided, laid.wrong + tested.wrong)
+        for laid, tested in ((point.laid, point.tested) for point in points)
+    ]
+    errors = [one.error for one in seen if one.decided]
+    least = min(errors, default=math.nan)
+    if not least < max_error:
+        return None, least
+    rows = seen[0].rows + 1
+    while rows <= MOST_ROWS:
+        one = seen[_find_start(seen, round(rows * testing), max_error, delta)]
+        decided = round(one.coverage * rows * testing)
+        if chance_to_prove(_foresee(one, max_error), decided, max_error, delta) >= LIKELY:
+            return rows, least
+        rows += max(1, rows // GROWTH)
+    return None, least
+
+
+def _foresee(one: Count, max_error: float) -> float:
+    """The error that more rows will show: what was seen, and half an error more, since gates that were chosen for few
+    errors had luck as well. Where so few were decided that this alone is above the limit, what was seen."""
+    likely = (one.wrong + 0.5) / (one.decided + 1)
+    return likely if likely < max_error else one.error

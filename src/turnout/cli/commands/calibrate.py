@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 # Points of the curve on the screen; --json has all of them.
 SHOWN = 10
+UNCONDITIONAL = "a bound on all decisions together, as questions come: a single route or kind of question may do worse"
 BAR = 24
 
 
@@ -159,6 +160,7 @@ def _print(found: Calibration, cost: QuestionCost | None, *, asked: str | None) 
         f"at {told(1 - choice.delta)} confidence at most {choice.ceiling:.2%}"
     )
     screen.say((said, "bold green"))
+    screen.say((UNCONDITIONAL, "dim"))
     changed = changed_gates(profile, choice)
     screen.inset(_layers(choice, changed, screen.glyphs))
     for line in _rest(1 - tested.coverage, 1 - found.before.coverage, cost):
@@ -191,6 +193,10 @@ def _apologise(screen: Screen, choice: GateChoice) -> None:
         screen.say((said, "bold yellow"))
     if choice.rows_needed is not None:
         screen.say(f"about {choice.rows_needed:,} labelled questions like these would show it")
+    elif choice.least_error < choice.max_error:
+        screen.say(
+            f"more questions may help: the safest gates are wrong in {choice.least_error:.2%} of what they decide"
+        )
     elif not math.isnan(choice.least_error):
         best = f"more questions would not help: at best {choice.least_error:.2%} of what is decided is wrong."
         screen.say(f"{best} Train the layer, mend the rules, or allow more errors")
