@@ -32,6 +32,7 @@ def test_gates_are_printed_and_written(run: Run) -> None:
     assert "  now " in ran.out
     assert "rules  no gate" in ran.out
     assert "go on to llm" in ran.out
+    assert "a bound on all decisions together" in " ".join(ran.out.split())
     text = Path("mine.toml").read_text()
     tree = tomllib.loads(text)
     assert tree["extends"] == "toy.toml"
@@ -40,7 +41,7 @@ def test_gates_are_printed_and_written(run: Run) -> None:
     for said in (
         "sha256",
         "1,575, 30 of them outside every route",
-        "at most 3% is wrong, at 95% confidence",
+        "at most 3% is wrong, at 95% confidence; over all of it together, not for each route",
         "--seed 0",
     ):
         assert said in text
