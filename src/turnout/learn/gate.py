@@ -41,9 +41,9 @@ WORTH = 0.03
 STEPS = 400
 # Gates are written with this many decimals, and proven as written.
 DECIMALS = 6
-# The hint of how many rows would do: as likely as not, if errors are as frequent as foreseen. In simulated worlds of 200
-# and 400 rows a third to a half of the next attempts succeeded. It is looked for in steps of a hundredth, up to more rows
-# than anyone labels.
+# The hint of how many rows would do: as likely as not, if errors are as frequent as foreseen. In simulated worlds of
+# 200 and 400 rows a third to a half of the next attempts succeeded. It is looked for in steps of a hundredth, up to
+# more rows than anyone labels.
 LIKELY = 0.5
 GROWTH = 100
 MOST_ROWS = 1_000_000
