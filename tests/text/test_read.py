@@ -1,4 +1,7 @@
-"""Of a very long text the beginning and the end are read: the work stops growing, and the decision says so."""
+"""Of a very long text the beginning and the end are read: the work stops growing, and the decision says so.
+
+And what a follow-up goes on from is read with it, where a profile says so.
+"""
 
 from typing import NamedTuple
 
@@ -7,7 +10,7 @@ import pytest
 from pace import is_within
 from turnout import Query, Turn
 from turnout.text.match import Lexicon, Phrase
-from turnout.text.read import LONGEST, reader
+from turnout.text.read import LONGEST, LONGEST_TASK, reader
 
 LEXICON = Lexicon()
 WORD = LEXICON.add(Phrase(("needle",)), "test.needle")
@@ -61,3 +64,55 @@ def test_what_a_client_wraps_around_the_words_does_not_count_however_long_it_is(
 def test_the_longest_text_takes_no_longer_than_what_is_read_of_it(unit: str) -> None:
     query = Query(turns=(Turn("user", unit * (16 * LONGEST // len(unit))),))
     assert is_within(1.5, lambda: READ(query), tries=3)
+
+
+INHERIT = reader(LEXICON.compile(), fold_name="unicode", unwrap=True, inherit=True)
+TASK = "Prove that the square root of two is irrational"
+DONE = "Done. Shall I go on?"
+LONG = TASK + " and so on" * 300
+
+
+class FollowUp(NamedTuple):
+    id: str
+    before: tuple[str, ...]
+    """The user's and the assistant's in turn."""
+    asked: str
+    task: str = TASK
+
+
+FOLLOW_UPS = [
+    FollowUp("a consent", (TASK, DONE), "yes, go ahead"),
+    FollowUp("two in a row", (TASK, DONE, "yes", DONE), "ok, continue"),
+    FollowUp("the task before it is the one", ("hello", "Hi!", TASK, DONE), "do it again"),
+    FollowUp("without a task, the answer before", ("", DONE), "yes", DONE),
+    FollowUp("a long task is read from its beginning", (LONG, DONE), "go on", LONG[:LONGEST_TASK]),
+    FollowUp("another matter", (TASK, DONE), "What is the capital of France?", ""),
+    FollowUp("a sum", (TASK, DONE), "3+1", ""),
+    FollowUp("thanks", (TASK, DONE), "Thanks a lot!", ""),
+    FollowUp("thanks in German", (TASK, DONE), "Vielen Dank!", ""),
+    FollowUp("a long message", (TASK, DONE), "go on with this" * 30, ""),
+    FollowUp("nothing before", (), "yes, go ahead", ""),
+    FollowUp("nothing asked", (TASK, DONE), "", ""),
+]
+
+
+@pytest.mark.parametrize("case", FOLLOW_UPS, ids=lambda case: case.id)
+def test_a_follow_up_is_read_with_what_it_goes_on_from(case: FollowUp) -> None:
+    before = tuple(Turn("assistant" if at % 2 else "user", text) for at, text in enumerate(case.before))
+    last = Query(turns=(*before, Turn("user", case.asked)))
+    beside = Query(case.asked, turns=before)
+    for query in (last, beside) if case.asked else (last,):
+        reading = INHERIT(query)
+        assert reading.words == (f"{case.task}\n{case.asked}" if case.task else case.asked)
+        assert reading.notes == (("extract.inherited",) if case.task else ())
+        assert READ(query).words == case.asked
+
+
+def test_only_what_was_said_is_gone_on_from() -> None:
+    turns = (Turn("system", TASK), Turn("tool", TASK), Turn("user", "yes, go ahead"), Turn("assistant", TASK))
+    assert INHERIT(Query(turns=turns)).words == "yes, go ahead"
+
+
+def test_thousands_of_turns_take_no_longer_than_the_last_of_them() -> None:
+    turns = tuple(Turn("assistant" if at % 2 else "user", "it " * 5000) for at in range(2000))
+    assert is_within(0.5, lambda: INHERIT(Query("go on", turns=turns)), tries=3)

@@ -28,7 +28,7 @@ from turnout.core.verdict import Gate, Reason, Verdict
 from turnout.layers.signals_config import Bands
 from turnout.text.extract import extract
 from turnout.text.match import wrap_text
-from turnout.text.read import FOLDS, own_words
+from turnout.text.read import FOLDS, INHERITED, find_task, own_words
 
 if TYPE_CHECKING:
     from turnout.store.records import Logged
@@ -229,11 +229,13 @@ def _explain_logged(form: Explanation, asked: Query, facts: ProfileFacts, *, kep
 
 def _words(asked: Query, form: Explanation) -> str:
     """The user's own words, as they were read."""
-    if asked.text or not asked.turns:
-        return asked.text
-    words, system = own_words(asked)
-    unwrapped = any(remark.code.startswith("extract.") for remark in form.remarks)
-    return extract(words, system)[0] if unwrapped else words
+    codes = {remark.code for remark in form.remarks if remark.code.startswith("extract.")}
+    words = asked.text
+    if asked.turns and not words:
+        words, system = own_words(asked)
+        words = extract(words, system)[0] if codes - {INHERITED} else words
+    task = find_task(asked, words) if INHERITED in codes else ""
+    return f"{task}\n{words}" if task else words
 
 
 def _worded(form: Explanation) -> Explanation:

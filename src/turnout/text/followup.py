@@ -45,6 +45,8 @@ _capitals: Final = re.compile(r"(?<=[\w,;:] )[A-ZÀ-Þ][^\W_]+").findall
 _other_script: Final = re.compile(r"[\u0370-\u1cff\uac00-\ud7ff]").search
 _EDGES: Final = " ?!.¿¡。？！…,;:"
 _BRINGING: Final = frozenset('\n:"=')
+_OPERATORS: Final = frozenset("+-*/^%x×÷·")
+_SUM: Final = _OPERATORS | frozenset("0123456789.,()= ")
 _WESTERN: Final = ("en", "es", "de", "fr")
 
 
@@ -80,13 +82,18 @@ def _read(text: str) -> _Text | None:
     # Characters that cannot be seen are folded away, and take no room from those that can.
     flat = fold(text[: 4 * WINDOW]).text[:WINDOW].strip(_EDGES)
     words = _words(flat)
-    if not words or _other_script(flat):
+    if not words or _other_script(flat) or _is_sum(flat):
         return None
     if 2 * sum(1 for word in words if _is_east_asian(word)) > len(words):
         return _Text(flat, words, "ja" if _kana(flat) else "zh")
     votes = {code: _vote(_tables[code], text, words) for code in _WESTERN}
     # The first of equals is English.
     return _Text(flat, words, max(votes, key=votes.__getitem__))
+
+
+def _is_sum(flat: str) -> bool:
+    """Whether there are numbers and operators alone: nothing that was said before changes what they come to."""
+    return _SUM.issuperset(flat) and not _OPERATORS.isdisjoint(flat)
 
 
 def _vote(table: Words, text: str, words: list[str]) -> int:

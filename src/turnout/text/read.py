@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from turnout.core.query import Query, Reading, Turn
 
@@ -24,6 +24,7 @@ FOLLOW_UP = 400
 MOST_TURNS, LONGEST_TASK = 16, 2000
 
 _WINDOW = ("scan.window",)
+INHERITED = "extract.inherited"
 CLOSING = Words("closing", "closing")
 FOLDS: dict[str, Callable[[str], FoldedText]] = {"unicode": fold, "javascript": fold_javascript}
 
@@ -48,8 +49,8 @@ def reader(matcher: Matcher, *, fold_name: str, unwrap: bool, inherit: bool = Fa
             words, notes = extract(words, system)
             # What was between the ends may have been no words of the user's either.
             between = between if seam in words else 0
-        if inherit and len(query.turns) > 1 and len(words) <= FOLLOW_UP and (task := find_task(query.turns, words)):
-            words, notes = f"{task}\n{words}", (*notes, "extract.inherited")
+        if inherit and query.turns and (task := find_task(query, words)):
+            words, notes = f"{task}\n{words}", (*notes, INHERITED)
         # Most text is ASCII: it goes from folding to scanning as bytes.
         if fast and words.isascii():
             seen = fold_ascii(words)
@@ -72,20 +73,27 @@ def _ends(text: str) -> tuple[str, str, int]:
     return ends, ends[half - SEAM : half + SEAM], len(text[half:-half].encode("utf-16-le", "surrogatepass")) // 2
 
 
-def find_task(turns: Sequence[Turn], words: str) -> str:
+def find_task(query: Query, words: str) -> str:
     """What a follow-up goes on from: the last message of the user's that is none itself, else the answer before it.
     Empty where the words stand for themselves."""
+    turns = query.turns if query.text else _before_last(query.turns)
+    if not turns or len(words) > FOLLOW_UP:
+        return ""
     spoken = [turn for turn in turns if turn.role in ("user", "assistant") and turn.text][-MOST_TURNS:]
     said = [turn.text[-FOLLOW_UP:] for turn in spoken]
-    last = max((at for at, turn in enumerate(spoken) if turn.role == "user"), default=0)
-    if not last or _closes(words) or not needs_history(words, said[:last]):
+    if not spoken or _closes(words) or not needs_history(words, said):
         return ""
-    for at in range(last - 1, -1, -1):
-        if spoken[at].role == "user" and not (
-            at and len(spoken[at].text) <= FOLLOW_UP and needs_history(spoken[at].text, said[:at])
-        ):
-            return spoken[at].text[:LONGEST_TASK]
-    return said[last - 1]
+    for at in range(len(spoken) - 1, -1, -1):
+        text = spoken[at].text
+        if spoken[at].role == "user" and not (at and len(text) <= FOLLOW_UP and needs_history(text, said[:at])):
+            return text[:LONGEST_TASK]
+    return said[-1]
+
+
+def _before_last(turns: tuple[Turn, ...]) -> tuple[Turn, ...]:
+    """The turns before the last of the user's."""
+    last = max((at for at, turn in enumerate(turns) if turn.role == "user"), default=0)
+    return turns[:last]
 
 
 def _closes(words: str) -> bool:
