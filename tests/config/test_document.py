@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from toml_router import unlearnt
 from turnout import ConfigError, load
 from turnout.config.document import Document, Place, extend, from_source, parse, read, set_value, spell
 
@@ -130,13 +131,33 @@ def test_every_wrong_word_is_told_at_once() -> None:
     assert len(caught.value.problems) == 3
 
 
+HOLDERS = "fallback = { route = 'r', held = 0.4, held_by = ['a', 'b'] }\nlayers = [{ id = 'a' }, { id = 'b' }]"
+DROPPED = {
+    "one of two": ("layers = [{ id = 'a', drop = true }]", {"held": 0.4, "held_by": ["b"]}),
+    # A list of none would let every layer's verdict be used.
+    "both": ("layers = [{ id = 'a', drop = true }, { id = 'b', drop = true }]", {}),
+    "none": ("layers = [{ id = 'a', n = 1 }]", {"held": 0.4, "held_by": ["a", "b"]}),
+    # A mistake of the file's own is for the check to tell.
+    "said again": (
+        "fallback = { held_by = ['a'] }\nlayers = [{ id = 'a', drop = true }]",
+        {"held": 0.4, "held_by": ["a"]},
+    ),
+}
+
+
+@pytest.mark.parametrize(("over", "fallback"), DROPPED.values(), ids=DROPPED.keys())
+def test_a_dropped_layer_is_named_by_no_fallback(over: str, fallback: dict[str, object]) -> None:
+    assert extend(doc(HOLDERS), doc(over)).tree["fallback"] == {"route": "r"} | fallback
+
+
 def test_a_list_of_a_shipped_profile_is_changed_without_repeating_it(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text(
         'extends = "sources"\nname = "mine"\n[[layers]]\nid = "keywords"\n'
         '[layers.add_words]\nuptime = ["plex"]\n[layers.drop_words]\nforecast = ["tomorrow"]\n'
+        '[[layers]]\nid = "student"\ndrop = true\n'
     )
-    was, now = load("sources", config=""), load(file, config="")
+    was, now = unlearnt("sources"), load(file, config="")
     assert now.route_sync("plex?").routes == ("uptime",) != was.route_sync("plex?").routes
     assert was.route_sync("see you tomorrow").routes == ("forecast",) != now.route_sync("see you tomorrow").routes
     file.write_text(file.read_text().replace('["plex"]', '[" "]'))

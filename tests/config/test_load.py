@@ -260,9 +260,9 @@ class TestSettings:
 
     def test_they_change_what_is_decided(self, write: Write) -> None:
         text = "What is complexity in this context?"
-        assert load("study").route_sync(text).by == "fallback"
-        low = "[study]\nrouter_local_confidence_threshold = 0.5\nrouter_local_margin_threshold = 0.0\n"
-        assert load("study", config=write("low.toml", low)).route_sync(text).by == "local"
+        assert load("study-seed").route_sync(text).by == "fallback"
+        low = "[study-seed]\nrouter_local_confidence_threshold = 0.5\nrouter_local_margin_threshold = 0.0\n"
+        assert load("study-seed", config=write("low.toml", low)).route_sync(text).by == "local"
         off = load("study", config=write("off.toml", "[study]\nenable_query_router = false\n"))
         assert (off.route_sync(text).route, off.route_sync(text).outcome) == ("general_contextual", "N-")
 

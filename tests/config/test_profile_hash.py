@@ -1,5 +1,6 @@
 """The hash names everything in a profile that can change a decision, and nothing else."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -130,7 +131,11 @@ def test_it_is_the_same_in_every_process() -> None:
     code = "import turnout; print(*[turnout.load_profile(n, config='').hash for n in turnout.profile_names()])"
     seen = {
         subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PYTHONHASHSEED": seed}
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            check=True,
+            env=os.environ | {"PYTHONHASHSEED": seed},
         ).stdout.split()[0]
         for seed in ("0", "1", "4242")
     }
