@@ -176,3 +176,14 @@ def test_nothing_is_fine_that_fails(mini: Path, run: Run) -> None:
     assert "is fine" not in ran.out
     assert "mini has 1 case that must hold and does not  mini.toml" in ran.out
     assert ran.out.index("FAILED") < ran.out.index("mini has 1 case")
+
+
+def test_a_layer_may_be_dropped_that_the_fallback_names(run: Run, tmp_path: Path) -> None:
+    """What is taken over names it; what is written here must name one there is."""
+    file = tmp_path / "heir.toml"
+    file.write_text('extends = "tiers"\nname = "heir"\n[[layers]]\nid = "student"\ndrop = true\n')
+    assert run("check", str(file)).code == 0
+    file.write_text('extends = "tiers"\nname = "heir"\nfallback = { route = "MEDIUM", held_by = ["studnet"] }\n')
+    ran = run("check", str(file))
+    assert ran.code == 1
+    assert "there is no layer 'studnet', did you mean 'student'?" in " ".join(ran.out.split())

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import turnout
+from toml_router import LOCAL
 from turnout.cli import BUG, commands, guarded, main
 from turnout.cli.table import REMOVED, RENAMED
 from turnout.config.load import shipped
@@ -38,11 +39,15 @@ CASES = [
     Case("misspelt-option", ("route", "x", "--jsno"), 2, err=("Did you mean --json?", "turnout route --help")),
     Case("unquoted", ("route", "two", "words"), 2, err=("'words'", "in quotes")),
     Case("leading-hyphen", ("route", "-3+5"), 2, err=("goes after '--'",)),
-    Case("after-hyphens", ("route", "--", "-3+5"), out=("score",)),
+    Case("after-hyphens", ("route", "-p", "tiers-seed", "--", "-3+5"), out=("score",)),
     Case("missing-value", ("route", "x", "--profile"), 2, err=("--profile requires an argument",)),
-    Case("route", ("route", "Define entropy", "-p", "study"), out=("standalone_definition  score 0.94  by local  S-",)),
-    Case("route-reasons", ("route", "Define entropy", "-p", "study"), out=("  definition (define)",)),
-    Case("route-default-profile", ("route", "hello"), out=("SIMPLE  score",)),
+    Case(
+        "route",
+        ("route", "Define entropy", "-p", "study-seed"),
+        out=("standalone_definition  score 0.94  by local  S-",),
+    ),
+    Case("route-reasons", ("route", "Define entropy", "-p", "study-seed"), out=("  definition (define)",)),
+    Case("route-default-profile", ("route", "hello"), out=("SIMPLE  ",)),
     Case("declared", ("route", "x", "--declare", "complex"), out=("COMPLEX", "by declared", "D-")),
     Case("ceiling", ("route", "Prove the theorem", "--ceiling", "SIMPLE"), out=("SIMPLE", "k (")),
     Case("bad-ceiling", ("route", "x", "--ceiling", "SIMPEL"), 2, err=("did you mean 'SIMPLE'?",)),
@@ -57,14 +62,14 @@ CASES = [
     Case("no-question", ("route",), 2, err=("no question: give it as TEXT, or pipe it in",)),
     Case("empty", ("route", ""), out=("SIMPLE", "N-", "the question is blank")),
     Case("empty-pipe", ("route",), out=("N-",), stdin=b""),
-    Case("emoji", ("route", "🚂"), out=("score",)),
-    Case("nul", ("route",), out=("score",), stdin=b"a\0b"),
-    Case("not-utf8", ("route",), out=("score",), stdin=b"a\xff\xfeb"),
+    Case("emoji", ("route", "🚂", "-p", "tiers-seed"), out=("score",)),
+    Case("nul", ("route", "-p", "tiers-seed"), out=("score",), stdin=b"a\0b"),
+    Case("not-utf8", ("route", "-p", "tiers-seed"), out=("score",), stdin=b"a\xff\xfeb"),
     Case("surrogates", ("explain", "a\udcff\ud800b"), out=("a\ufffd\ufffdb",)),
     Case("escape-codes", ("explain", "a\x1b[31mb\u202ec"), out=("a␛[31mb\ufffdc",)),
     Case("megabyte", ("explain",), out=("(1,000,000 characters)", "COMPLEX"), stdin=b"x" * 1_000_000),
     Case("too-long", ("route",), 2, err=("16,777,216",), stdin=b"x" * (16 * 1024 * 1024 + 1)),
-    Case("explain", ("explain", "Define entropy", "-p", "study"), out=("●─▶ local", "needs 0.75 ✓", "what if")),
+    Case("explain", ("explain", "Define entropy", "-p", "study-seed"), out=("●─▶ local", "needs 0.75 ✓", "what if")),
     Case("profiles", ("profiles",), out=("name", "study", "declared →")),
     Case("profiles-show", ("profiles", "show", "tiers"), out=("score >= 0.70", "accept_confidence", "chain", "llm.v1")),
     Case("profiles-show-unknown", ("profiles", "show", "stuudy"), 2, err=("did you mean 'study'?",)),
@@ -131,12 +136,12 @@ def test_profile_from_the_environment(run: Run, monkeypatch: pytest.MonkeyPatch)
 
 def test_settings_file(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
-    file.write_text("[tiers]\nfallback_tier = 'COMPLEX'\n")
-    assert run("route", "zxcv", "--config", str(file)).out.startswith("COMPLEX")
-    shown = run("profiles", "show", "tiers", "--config", str(file)).out
+    file.write_text("[local]\nfallback_tier = 'COMPLEX'\n")
+    assert run("route", "zxcv", "-p", LOCAL, "--config", str(file)).out.startswith("COMPLEX")
+    shown = run("profiles", "show", LOCAL, "--config", str(file)).out
     assert "setting fallback_tier = 'COMPLEX' (mine.toml:2) sets fallback.route" in shown
-    file.write_text("[tiers]\nfalback_tier = 'COMPLEX'\n")
-    assert "did you mean 'fallback_tier'?" in run("route", "zxcv", "--config", str(file)).err
+    file.write_text("[local]\nfalback_tier = 'COMPLEX'\n")
+    assert "did you mean 'fallback_tier'?" in run("route", "zxcv", "-p", LOCAL, "--config", str(file)).err
 
 
 def test_session_grows(run: Run, tmp_path: Path) -> None:

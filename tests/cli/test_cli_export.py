@@ -15,7 +15,9 @@ import pytest
 
 from full_store import COMPOUND
 from past import backdate, ms
-from stored import ask, taught
+from stored import taught
+from toml_router import unlearnt
+from turnout import Query
 from turnout.store import Outcome, Store, export, open_store
 
 Run = Callable[..., Any]
@@ -36,7 +38,7 @@ def log() -> Iterator[Store]:
 def labelled(log: Store) -> dict[str, str]:
     """Decisions with every kind of label; the id of each."""
     made = {
-        "plain": ask("zxqv brmpf?", "assist", session="s"),
+        "plain": unlearnt("assist").route_sync(Query("zxqv brmpf?", session="s")),
         "taught": taught("second", "taught one"),
         "right": taught("second", "a human agrees"),
         "should": taught("second", "a human knows better"),
@@ -90,7 +92,7 @@ def test_who_says_what(case: Label, labelled: dict[str, str], run: Run) -> None:
 
 def test_a_row_says_what_was_decided_and_what_came_of_it(labelled: dict[str, str], run: Run) -> None:
     row = next(row for row in rows_of(run("export")) if row["id"] == labelled["plain"])
-    assert (row["text"], row["route"], row["by"], row["outcome"]) == ("zxqv brmpf?", "RETRIEVAL", "fallback", "Fl")
+    assert (row["text"], row["route"], row["by"], row["outcome"]) == ("zxqv brmpf?", "RETRIEVAL", "fallback", "F-")
     assert (row["profile"], row["session"], row["ended"], row["slot"]) == ("assist", "s", "answered", "main")
     assert (row["model"], row["cost_usd"], row["confidence"]) == ("m-1", 0.25, 0.5)
     assert abs((datetime.now(UTC) - datetime.fromisoformat(row["created_at"])).total_seconds()) < 60

@@ -19,6 +19,7 @@ import pytest
 import turnout
 from child import running
 from past import backdate, ms
+from toml_router import LOCAL, unlearnt
 from turnout import Query
 from turnout.cli.draw.log import SHORT_ID, DecisionLines
 from turnout.cli.draw.screen import PLAIN, Glyphs
@@ -28,8 +29,7 @@ from turnout.store.follow import OVERLAP_S, Follower, LogFilter
 
 Run = Callable[..., Any]
 
-TIERS = turnout.load("tiers", config="")
-SOURCES = turnout.load("sources", config="")
+TIERS, SOURCES = unlearnt("tiers"), unlearnt("sources")
 
 
 @pytest.fixture
@@ -246,7 +246,7 @@ def test_an_id_of_the_table_is_enough_for_show(some: Store, run: Run) -> None:
 
 
 def test_today_has_no_date_and_one_profile_no_column(run: Run) -> None:
-    run("route", "hello")
+    run("route", "hello", "-p", LOCAL)
     head, line = run("log").out.splitlines()
     assert "profile" not in head
     assert re.match(r"\d\d:\d\d:\d\d  \w{8}  S-  SIMPLE  0\.91 +signals  hello$", line)

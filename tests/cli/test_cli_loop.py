@@ -135,7 +135,9 @@ def test_the_loop_closes(case: Loop, run: Run, tmp_path: Path, monkeypatch: pyte
     assert report["by"]["human"] >= len(questions()) * 0.5
     assert report["champion"] == (None if shipped_model(name, "student") is None else SHIPPED)
 
-    done = run("student", "promote", *at, *accepted(), "--json")
+    # Some dozen rows cannot prove more than that.
+    Path("few.toml").write_text("[learn]\nmax_loss = 0.2\n")
+    done = run("student", "promote", *at, *accepted(), "--config", "few.toml", "--json")
     checks = json.loads(done.out)
     failed = {check["check"]: (check["why"], check["setting"]) for check in checks["checks"] if not check["passed"]}
     assert done.code == 0, failed

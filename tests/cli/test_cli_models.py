@@ -13,7 +13,7 @@ from surroundings import clear_surroundings
 from turnout.testing import Fault, Reply, ScriptedProvider
 
 Run = Callable[..., Any]
-UNSURE = "Where is my parcel?"
+UNSURE = ("Write a reply to Ana", "-p", "tiers-seed")
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +32,7 @@ def provider() -> Iterator[ScriptedProvider]:
 def config(tmp_path: Path, provider: ScriptedProvider) -> str:
     file = tmp_path / "own.toml"
     slot = f'[models.classifier]\nmodel = "mine/small"\nbase_url = "{provider.base_url}"\n'
-    file.write_text(slot + '[tiers]\nclassifier_timeout_ms = 5000\n[models.main]\nmodel = "openai/gpt-5"\n')
+    file.write_text(slot + '[tiers-seed]\nclassifier_timeout_ms = 5000\n[models.main]\nmodel = "openai/gpt-5"\n')
     return str(file)
 
 
@@ -189,20 +189,20 @@ class TestAsking:
 
     def test_a_model_decides_in_doubt(self, run: Run, config: str, provider: ScriptedProvider) -> None:
         provider.default = Reply("COMPLEX")
-        ran = run("route", UNSURE, "--config", config)
+        ran = run("route", *UNSURE, "--config", config)
         assert (ran.code, ran.err) == (0, "")
         assert "by llm" in ran.out
         assert "mine/small says COMPLEX" in ran.out
         assert is_left(provider), "the connection was closed"
 
     def test_not_with_local(self, run: Run, config: str, provider: ScriptedProvider) -> None:
-        assert "by fallback" in run("route", UNSURE, "--local", "--config", config).out
+        assert "by fallback" in run("route", *UNSURE, "--local", "--config", config).out
         assert run("route", "hello", "--config", config).code == 0
         assert provider.received == 0
 
     def test_a_model_that_fails_is_no_error(self, run: Run, config: str, provider: ScriptedProvider) -> None:
         provider.default = Reply(status=500)
-        ran = run("explain", UNSURE, "--config", config)
+        ran = run("explain", *UNSURE, "--config", config)
         assert ran.code == 0
         assert "answered 500" in ran.out
         assert is_left(provider)
@@ -211,7 +211,7 @@ class TestAsking:
         monkeypatch.setitem(sys.modules, "aiohttp", None)
         for name in ("turnout.net.http", "turnout.net.client", "turnout.models.ask"):
             monkeypatch.delitem(sys.modules, name, raising=False)
-        assert "by fallback" in run("route", UNSURE, "--config", config).out
+        assert "by fallback" in run("route", *UNSURE, "--config", config).out
 
     def test_the_doctor_knows(self, run: Run, config: str) -> None:
         told = run("doctor", "--config", config).out

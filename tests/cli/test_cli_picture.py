@@ -241,7 +241,7 @@ def test_visible_keeps_length_and_is_printable(text: str) -> None:
 
 def test_a_narrow_terminal_cuts_no_number(run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "30")
-    out = run("explain", "Define entropy", "-p", "study").out
+    out = run("explain", "Define entropy", "-p", "study-seed").out
     lines = [" ".join(line.split()) for line in out.splitlines()]
     assert "score 0.94 needs 0.75 ✓" in lines
     assert "margin 0.38 needs 0.20 ✓" in lines

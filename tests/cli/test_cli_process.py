@@ -13,6 +13,7 @@ import pytest
 
 import turnout
 from child import running
+from toml_router import LOCAL
 from turnout.config.load import shipped
 from turnout.store import open_store
 
@@ -30,8 +31,13 @@ class Case(NamedTuple):
 CASES = [
     Case("version", ("--version",), b"turnout "),
     Case("bytes-in-argv", ("explain", b"define \xff\xfe"), "define \ufffd\ufffd".encode()),
-    Case("ascii-output", ("explain", "Write a função"), b"`-> fallback", env=(("PYTHONIOENCODING", "ascii"),)),
-    Case("latin-1-output", ("route", "é", "-p", "study"), b"score", env=(("PYTHONIOENCODING", "latin-1"),)),
+    Case(
+        "ascii-output",
+        ("explain", "Write a função", "-p", LOCAL),
+        b"`-> fallback",
+        env=(("PYTHONIOENCODING", "ascii"),),
+    ),
+    Case("latin-1-output", ("route", "é", "-p", "study-seed"), b"score", env=(("PYTHONIOENCODING", "latin-1"),)),
     Case("piped-in", ("route", "-", "--json"), b'"route":"SIMPLE"', stdin=b"hello\n"),
 ]
 

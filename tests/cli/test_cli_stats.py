@@ -14,6 +14,7 @@ from rich.cells import cell_len
 
 import turnout
 from past import backdate, ms
+from toml_router import unlearnt
 from turnout import Query
 from turnout.cli.draw.screen import dollars
 from turnout.cli.draw.traffic import SHOWN, percent
@@ -22,8 +23,7 @@ from turnout.store import Outcome, Store, TimeSpan, open_store
 
 Run = Callable[..., Any]
 
-TIERS = turnout.load("tiers", config="")
-SOURCES = turnout.load("sources", config="")
+TIERS, SOURCES = unlearnt("tiers"), unlearnt("sources")
 
 
 @pytest.fixture

@@ -181,7 +181,9 @@ class Checker:
         named = fallback.get("held_by") if isinstance(fallback, dict) else None
         layers = [layer_id(entry) for _, entry in self._tables("layers")]
         for i, name in enumerate(named if isinstance(named, list) else ()):
-            if name not in layers:
+            # A profile that extends this one may drop the layer, and need not say so twice.
+            taken_over = self.document.place(("fallback", "held_by", i)).file != self.document.file
+            if name not in layers and not taken_over:
                 said = f"there is no layer {name!r}{suggest(str(name), layers)}"
                 self.found.append((("fallback", "held_by", i), said))
         if self.tree.get("enabled") is False and "off" not in self.tree:

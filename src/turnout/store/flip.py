@@ -3,7 +3,8 @@
 A question that points to nothing outside itself must be decided alike whatever came before it. So each is decided with
 no history and then with many: real questions in other orders, and histories written to mislead. Every decision that
 differs is a flip, and the flip rate is their share. Questions that do point to the conversation may change with it;
-they are counted apart, for information.
+they are counted apart, for information. Where a profile says `inherit`, a follow-up is read together with the task it
+goes on from, and says so: that is no flip either.
 
 The same seed gives the same histories, and a question's histories do not depend on which others are measured with it
 but for the questions they quote.
@@ -38,7 +39,7 @@ ENTRIES = 6
 MISLEADING = 0.6
 # Longer questions are not measured, longer ones are quoted in part: neither says anything about history.
 LONGEST, QUOTED = 1_000_000, 2_000
-FACT = "flipped_by_history"
+FACT, INHERITED = "flipped_by_history", "extract.inherited"
 ANSWER = "Here is what I found."
 
 
@@ -135,9 +136,9 @@ def _flips(
         beside = chance.random() < 0.5
         if beside not in alone:
             alone[beside] = router.route_sync(_after((), question.query, beside=beside))
-        was, now = alone[beside].routes, router.route_sync(_after(turns, question.query, beside=beside)).routes
-        if was != now:
-            yield was, now, kind
+        was, now = alone[beside], router.route_sync(_after(turns, question.query, beside=beside))
+        if was.routes != now.routes and not any(reason.code == INHERITED for reason in now.reasons):
+            yield was.routes, now.routes, kind
 
 
 def _after(turns: tuple[Turn, ...], query: Query, *, beside: bool) -> Query:
