@@ -15,7 +15,7 @@ import pytest
 
 from full_store import COMPOUND
 from past import backdate, ms
-from stored import taught
+from stored import ask, taught
 from toml_router import unlearnt
 from turnout import Query
 from turnout.store import Outcome, Store, export, open_store
