@@ -161,6 +161,19 @@ def test_a_batch_steers_nothing_and_reads_back(world: Path, run: Run) -> None:
     assert [json.loads(line)["text"] for line in again.out.splitlines()] == [row["text"] for row in rows]
 
 
+def test_a_table_that_steers_makes_a_profile_that_does_not(run: Run, tmp_path: Path) -> None:
+    """Neither its texts, its labels nor the names of its columns reach a screen or a file as they are."""
+    rows = [{f"q{STEER}": f"{word} {STEER} {number}", "label": word} for word in ("one", "two") for number in range(20)]
+    rows += [{f"q{STEER}": f"three {number}", "label": f"three{STEER}"} for number in range(9)]
+    file = tmp_path / "rows.jsonl"
+    file.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    ran = run("init", "mine", "--from", str(file), "--text", f"q{STEER}", "--out", str(tmp_path), "--embedder", "none")
+    assert ran.code == 0, ran.err
+    assert not {*"\x9b\u202e\u202c\u2028\x7f\x85"} & {*ran.out}
+    assert "9 rows left out: the label is no name" in ran.out
+    clean((tmp_path / "mine.toml").read_text(encoding="utf-8"))
+
+
 # --- by construction
 
 # Functions whose JSON becomes a part of a text for people, which `visible` shows.
