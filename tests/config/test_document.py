@@ -131,25 +131,6 @@ def test_every_wrong_word_is_told_at_once() -> None:
     assert len(caught.value.problems) == 3
 
 
-HOLDERS = "fallback = { route = 'r', held = 0.4, held_by = ['a', 'b'] }\nlayers = [{ id = 'a' }, { id = 'b' }]"
-DROPPED = {
-    "one of two": ("layers = [{ id = 'a', drop = true }]", {"held": 0.4, "held_by": ["b"]}),
-    # A list of none would let every layer's verdict be used.
-    "both": ("layers = [{ id = 'a', drop = true }, { id = 'b', drop = true }]", {}),
-    "none": ("layers = [{ id = 'a', n = 1 }]", {"held": 0.4, "held_by": ["a", "b"]}),
-    # A mistake of the file's own is for the check to tell.
-    "said again": (
-        "fallback = { held_by = ['a'] }\nlayers = [{ id = 'a', drop = true }]",
-        {"held": 0.4, "held_by": ["a"]},
-    ),
-}
-
-
-@pytest.mark.parametrize(("over", "fallback"), DROPPED.values(), ids=DROPPED.keys())
-def test_a_dropped_layer_is_named_by_no_fallback(over: str, fallback: dict[str, object]) -> None:
-    assert extend(doc(HOLDERS), doc(over)).tree["fallback"] == {"route": "r"} | fallback
-
-
 def test_a_list_of_a_shipped_profile_is_changed_without_repeating_it(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text(

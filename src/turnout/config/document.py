@@ -123,31 +123,7 @@ def leaves(tree: object, path: Path = ()) -> Iterator[tuple[Path, object]]:
 def extend(base: Document, over: Document) -> Document:
     """The base with everything the other says laid over it."""
     origins: dict[Path, Place] = {}
-    tree = _merge(base, (), over, (), (), origins)
-    _forget_dropped(tree, base, over)
-    return Document(tree, origins, over.file)
-
-
-def _forget_dropped(tree: Tree, base: Document, over: Document) -> None:
-    """A layer that was dropped holds nothing, so the base's fallback names it no longer; where it named no other, what
-    is held is not used at all, since a list of none would let every layer's be."""
-    fallback, said = tree.get("fallback"), over.tree.get("fallback")
-    named = fallback.get("held_by") if isinstance(fallback, dict) else None
-    if not isinstance(named, list) or (isinstance(said, dict) and "held_by" in said):
-        return
-    gone = _ids(base.tree) - _ids(tree)
-    kept = [name for name in named if not isinstance(name, str) or name not in gone]
-    if kept:
-        fallback["held_by"] = kept
-    elif named:
-        del fallback["held_by"]
-        fallback.pop("held", None)
-
-
-def _ids(tree: Tree) -> set[str]:
-    layers = tree.get("layers")
-    ids = [item.get("id") for item in layers if isinstance(item, dict)] if isinstance(layers, list) else []
-    return {name for name in ids if isinstance(name, str)}
+    return Document(_merge(base, (), over, (), (), origins), origins, over.file)
 
 
 def _merge(base: Document, at: Path, over: Document, by: Path, to: Path, origins: dict[Path, Place]) -> Any:
