@@ -230,6 +230,12 @@ CASES = [
     toy("no fallback", 'fallback = { route = "a" }', "", "toy.toml: 'fallback' is missing"),
     toy("fallback as a string", '{ route = "a" }', '"a"', "toy.toml:3 fallback: must be a table, found 'a'"),
     toy("fallback without a route", '{ route = "a" }', "{}", "toy.toml:3 fallback: 'route' is missing"),
+    toy(
+        "held by nobody",
+        '{ route = "a" }',
+        '{ route = "a", held = 0.4, held_by = ["rule"] }',
+        "toy.toml:3 fallback.held_by[0]: there is no layer 'rule', did you mean 'rules'?",
+    ),
     toy("blank", "", 'blank = { route = "c" }\n', "toy.toml:1 blank.route: 'c' is not a route (a, b)"),
     toy("off", "", "enabled = false\n", "toy.toml:1 enabled: is false, so `off` must say which route"),
     toy("enabled as a word", "", "enabled = 'no'\n", "toy.toml:1 enabled: must be true or false, found 'no'"),

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 from msgspec.structs import replace
 
+from toml_router import unlearnt
 from turnout import Decision, Gate, Policy, Query, Reading, Reason, ReplayMismatch, Router, Turn, Verdict, load
 from turnout.core.profile import Fallback, Part
 from turnout.core.verdict import Fault
@@ -282,20 +283,20 @@ class TestReplay:
 
 class TestCounterfactuals:
     def test_what_a_decision_hangs_on(self) -> None:
-        one = load("study", config="")
+        one = load("study-seed", config="")
         decision = one.route_sync("Define macroeconomics")
         (found,) = one.counterfactuals(decision)
         assert (found.signal, found.route) == ("signals.definition", "general_contextual")
         assert found.text == f"would be general_contextual ({found.confidence:.2f}) without signals.definition"
 
     def test_an_override_can_be_left_out(self) -> None:
-        one = load("tiers", config="")
+        one = unlearnt("tiers")
         decision = one.route_sync("prove the theorem, and derive it formally")
         assert (decision.route, decision.reasons[0].code) == ("REASONING", "override.reasoning")
         assert "override.reasoning" in {found.signal for found in one.counterfactuals(decision)}
 
     def test_a_measure_can_be_left_out(self) -> None:
-        one = load("tiers", config="")
+        one = unlearnt("tiers")
         decision = one.route_sync("ok? " * 200)
         codes = {reason.code for reason in decision.reasons}
         assert "signals.questionComplexity" in codes
@@ -324,7 +325,7 @@ class TestCounterfactuals:
         assert len(layer.calls) == 1
 
     def test_a_compound_question_hangs_on_what_its_parts_hang_on(self) -> None:
-        study = load("study", config="")
+        study = load("study-seed", config="")
         one = Router(replace(study.profile, split=split_on_and))
         decision = one.route_sync("Define macroeconomics and summarize the main argument")
         assert len(decision.parts) == 2

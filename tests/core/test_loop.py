@@ -133,6 +133,22 @@ class TestHeld:
         layers = [place(says("middle", 0.5), "one", gate=gate), place(says("dear", 0.5), "two", gate=gate)]
         assert decide(*layers, fallback=Fallback("cheap", held=0.5)).by == "one"
 
+    def test_a_probability_weighs_more_than_a_score(self) -> None:
+        gate = Gate(0.95)
+        learnt = ScriptedLayer([Verdict(("middle",), 0.5, calibrated=True)])
+        layers = [place(says("dear", 0.9), "one", gate=gate), place(learnt, "two", gate=gate)]
+        assert decide(*layers, fallback=Fallback("cheap", held=0.5)).by == "two"
+        assert decide(*layers, fallback=Fallback("cheap", held=0.6)).by == "one"
+
+    @pytest.mark.parametrize(
+        ("named", "by"), [((), "two"), (("one",), "one"), (("one", "two"), "two"), (("three",), "fallback")]
+    )
+    def test_only_what_a_named_layer_held_is_used(self, named: tuple[str, ...], by: str) -> None:
+        gate = Gate(0.9)
+        layers = [place(says("middle", 0.5), "one", gate=gate), place(says("dear", 0.6), "two", gate=gate)]
+        decision = decide(*layers, fallback=Fallback("cheap", held=0.4, held_by=named))
+        assert (decision.by, decision.outcome[1]) == (by, "l" if by == "fallback" else "h")
+
     def test_a_held_verdict_is_not_used_when_a_later_layer_is_sure(self) -> None:
         layers = [place(says("dear", 0.8), "one", gate=Gate(0.9)), place(says("middle", 0.1), "two")]
         assert decide(*layers, fallback=Fallback("cheap", held=0.0)).by == "two"

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 import turnout
+from toml_router import unlearnt
 from turnout import Query, Reason, Verdict
 from turnout.config.cases import codes_of
 from turnout.config.load import shipped
@@ -16,7 +17,7 @@ from turnout.explain.explanation import explain
 from turnout.testing import make_router
 from wild_text import router
 
-TIERS, STUDY = router("tiers"), router("study")
+TIERS, STUDY = unlearnt("tiers"), router("study")
 HELD = TIERS.route_sync("Write a function to sort an array")
 QUESTION = "Will it rain in Paris, and who won the game?"
 
@@ -70,7 +71,7 @@ def test_what_signals_add_to_a_band_is_the_score(text: str) -> None:
     ],
 )
 def test_what_a_signal_adds_is_what_is_missing_without_it(name: str, text: str) -> None:
-    decision = router(name).route_sync(text)
+    decision = unlearnt(name).route_sync(text)
     profile = decision.profile
     reading = profile.read(decision.query)
     for step in decision.steps:
@@ -96,7 +97,7 @@ def test_any_layer_may_say_what_a_reason_adds() -> None:
 
 
 def test_every_part_is_explained() -> None:
-    explained = explain(router("sources").route_sync(QUESTION))
+    explained = explain(unlearnt("sources").route_sync(QUESTION))
     assert [part.question.excerpt for part in explained.parts] == ["Will it rain in Paris", "who won the game?"]
     for part in explained.parts:
         assert part.question.spans

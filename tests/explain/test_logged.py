@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given, settings
 from msgspec.structs import replace
 
-from toml_router import router_of
+import turnout
+from toml_router import LOCAL, router_of
 from turnout import Decision, Query, QueryError, Reason, Router, Turn, Verdict
 from turnout.config.cases import read_cases
 from turnout.config.load import shipped, shipped_file
@@ -141,7 +142,7 @@ def test_a_part_comes_out_on_its_own(store: Store) -> None:
 
 
 def test_without_its_profile_it_says_what_the_row_says(store: Store) -> None:
-    decision = router("tiers").route_sync("Write a function that returns JSON")
+    decision = turnout.load(LOCAL, config="").route_sync("Write a function that returns JSON")
     store.record(decision)
     row, found = fetched(store, decision)
     bare = explain_logged(row)
@@ -171,7 +172,7 @@ class Level(NamedTuple):
 )
 def test_what_was_not_kept_is_not_made_up(case: Level, tmp_path: Path) -> None:
     text = "Define entropy, and mail it to joe@example.org, then go on and on and on until nobody listens any more"
-    decision = router("study").route_sync(Query(text, tenant="acme"))
+    decision = router("study-seed").route_sync(Query(text, tenant="acme"))
     assert decision.hits
     with open_store(str(tmp_path / "log.db"), text=case.level, config="") as store:
         store.record(decision)

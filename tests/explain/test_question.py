@@ -6,11 +6,10 @@ from typing import NamedTuple
 
 import pytest
 
-import turnout
-from toml_router import router_of
+from toml_router import router_of, unlearnt
 from turnout.explain.explanation import DOTS, HEAD, TAIL, explain, question_of
 
-TIERS = turnout.load("tiers", config="")
+TIERS = unlearnt("tiers")
 
 
 def test_matched_words_are_found_where_they_stand() -> None:
