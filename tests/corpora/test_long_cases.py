@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pytest
 
-from corpora.measure import router
+from toml_router import unlearnt
 from turnout import Decision, Query, Turn
 
 BOTH = ("tiers", "tiers-seed")
@@ -107,7 +107,7 @@ LONG = [
     [pytest.param(profile, case, id=f"{profile}-{case.id}") for case in LONG for profile in case.profiles],
 )
 def test_long_text(profile: str, case: Long) -> None:
-    decision = router(profile).route_sync(case.text)
+    decision = unlearnt(profile).route_sync(case.text)
     assert (decision.route, decision.outcome) == (case.route, case.outcome)
     assert decision.scores["score"] == pytest.approx(case.score, abs=1e-9)
     assert decision.confidence == pytest.approx(case.confidence, abs=1e-9)
@@ -115,7 +115,7 @@ def test_long_text(profile: str, case: Long) -> None:
 
 
 def test_large_context_names_its_tokens() -> None:
-    decision = router("tiers").route_sync(padded("hello", 400_004))
+    decision = unlearnt("tiers").route_sync(padded("hello", 400_004))
     assert decision.reasons[0].text == "large context (100001 tokens) → COMPLEX"
 
 
@@ -152,10 +152,10 @@ TAILS = [
 @pytest.mark.parametrize("case", TAILS, ids=lambda case: case.id)
 def test_long_message_is_read_at_its_tail(profile: str, case: Tail) -> None:
     system = (Turn("system", case.system),) if case.system else ()
-    decision = router(profile).route_sync(Query(turns=(*system, Turn("user", case.user()))))
+    decision = unlearnt(profile).route_sync(Query(turns=(*system, Turn("user", case.user()))))
     assert decision.route == ("SIMPLE" if case.cut else "REASONING")
     assert ("extract.tail" in codes(decision)) is case.cut
 
 
 def test_plain_text_is_not_cut() -> None:
-    assert router("tiers").route_sync(head_and_tail(800, "3+1")).route == "REASONING"
+    assert unlearnt("tiers").route_sync(head_and_tail(800, "3+1")).route == "REASONING"

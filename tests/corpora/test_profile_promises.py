@@ -8,6 +8,7 @@ import pytest
 
 import turnout
 from corpora.measure import router
+from toml_router import unlearnt
 from turnout import ConfigError, Query, QueryError, Turn
 from turnout.config.load import shipped_file
 
@@ -67,7 +68,7 @@ RANKS = [
 
 @pytest.mark.parametrize("case", RANKS, ids=lambda case: case.id)
 def test_precedence(case: Rank) -> None:
-    decision = router("assist").route_sync(case.query)
+    decision = unlearnt("assist").route_sync(case.query)
     assert (decision.by, decision.reasons[0].code) == (case.by, case.code)
 
 
@@ -170,9 +171,8 @@ def test_every_decision_says_why(profile: str, text: str) -> None:
     [("which newsletters are worth it", "news"), ("weathered oak", "forecast"), ("write this down for me", "uptime")],
 )
 def test_substring_matching_is_an_option(text: str, route: str, tmp_path: Path) -> None:
-    source = shipped_file("sources").read_text(encoding="utf-8")
-    copy = tmp_path / "sources.toml"
-    changed = source.replace('kind = "keywords.v1"\n', 'kind = "keywords.v1"\nmatch = "substring"\n')
-    copy.write_text(changed, encoding="utf-8")
-    assert turnout.load(copy, config="").route_sync(text).route == route
-    assert router("sources").route_sync(text).route == "kiwix"
+    heir = tmp_path / "mine.toml"
+    unlearn = '[[layers]]\nid = "student"\ndrop = true\n'
+    heir.write_text(f'name = "mine"\nextends = "sources"\n{unlearn}[[layers]]\nid = "keywords"\nmatch = "substring"\n')
+    assert turnout.load(heir, config="").route_sync(text).route == route
+    assert unlearnt("sources").route_sync(text).route == "kiwix"

@@ -6,6 +6,7 @@ import pytest
 
 import turnout
 from corpora.measure import router
+from toml_router import unlearnt
 
 SUBSTRING = [
     ("What is 2+2?", ["short (3 tokens)", "simple (what is)"]),
@@ -42,7 +43,7 @@ def test_signals_shown_to_people(text: str, shown: list[str]) -> None:
 
 @pytest.mark.parametrize("profile", ["tiers", "tiers-seed"])
 def test_ambiguous_is_said(profile: str) -> None:
-    decision = router(profile).route_sync("Write a function to sort an array in JavaScript")
+    decision = unlearnt(profile).route_sync("Write a function to sort an array in JavaScript")
     assert "ambiguous (conf=0.54) → needs LLM classification" in [reason.text for reason in decision.reasons]
 
 
@@ -79,6 +80,6 @@ RAISED = [
 @pytest.mark.parametrize(("setting", "question"), RAISED)
 def test_raising_a_threshold_asks_the_model_more(tmp_path: Path, setting: str, question: str) -> None:
     settings = tmp_path / "turnout.toml"
-    settings.write_text(f"[study]\n{setting}\n", encoding="utf-8")
-    assert router("study").route_sync(question).outcome == "S-"
-    assert turnout.load("study", config=settings).route_sync(question).outcome == "Fl"
+    settings.write_text(f"[study-seed]\n{setting}\n", encoding="utf-8")
+    assert router("study-seed").route_sync(question).outcome == "S-"
+    assert turnout.load("study-seed", config=settings).route_sync(question).outcome == "Fl"
