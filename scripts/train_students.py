@@ -20,8 +20,8 @@ from turnout.models.embed import find_embedder
 
 STUDENTS = Path(__file__).parent.parent / "src" / "turnout" / "profiles" / "students"
 PROFILES = ("tiers", "sources", "study", "claims", "assist")
-# 512 vectors of 384 half-floats are 400 KB; a student stays below a megabyte.
-SETTINGS = FitSettings(bank_rows=512)
+# 256 vectors of 384 half-floats are 200 KB; a student stays below a megabyte.
+SETTINGS = FitSettings(bank_rows=256)
 HELD_OUT = 0.1
 
 
