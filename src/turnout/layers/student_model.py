@@ -57,6 +57,10 @@ class Scale(Struct, frozen=True, forbid_unknown_fields=True):
     def of(self, value: float) -> float:
         return (value - self.mean) / self.spread
 
+    def is_below(self, value: float, spreads: float) -> bool:
+        """Whether it is far below the mean, by so many spreads and by a good part of it."""
+        return self.of(value) < spreads and value < STRANGE_SHARE * self.mean
+
 
 AS_IT_IS = Scale(0.0, 1.0)
 NEITHER = "some of its terms are neither learnt nor not"
@@ -65,6 +69,8 @@ NEITHER = "some of its terms are neither learnt nor not"
 # noise, or another language's letters. Whatever label its length makes likely, even odds are the most that is said.
 # Where all training questions are alike, spreads are tiny: then a third less than the average is wanted as well.
 STRANGE, STRANGE_SHARE = -6.0, 0.67
+# The same for the share of words and pairs that were learnt: one question in forty has so few, and noise has fewer.
+STRANGE_WORDS = -2.0
 
 
 class Abstention(Struct, frozen=True, forbid_unknown_fields=True):
@@ -231,13 +237,13 @@ class StudentModel:
     def judge_alone(self, heard: Heard) -> StudentAnswer | None:
         """By the words alone; None where that is not sure enough."""
         if self._vectors is None:
-            only = self._only
-            return self._decide(_scale(heard.scores, only.temperature), heard.known, only.abstention, only.confidence)
+            only, logits = self._only, _scale(heard.scores, self._only.temperature)
+            return self._decide(logits, heard.known, only, strange=self._is_strange(heard, only.abstention))
         alone = self.manifest.alone
         if alone is None:
             return None
         logits = _scale(heard.scores, alone.temperature)
-        judged = self._decide(logits, heard.known, alone.abstention, alone.confidence)
+        judged = self._decide(logits, heard.known, alone, strange=self._is_strange(heard, alone.abstention))
         if judged.confidence < alone.sure:
             return None
         return judged._replace(knownness=alone.known.of(judged.knownness), alone=True)
@@ -250,23 +256,24 @@ class StudentModel:
         pushed = self._vectors.score(vector)
         logits = mix(heard.scores, pushed, manifest.mix, manifest.temperature)
         near = self._vectors.near(logits, vector, manifest.abstention)
-        strange = STRANGE
+        strange = manifest.abstention.near.is_below(near, STRANGE)
         if manifest.terms is not None and manifest.alone is not None:
-            # Where its words are strange too, a meaning half as far away is.
-            strange /= 2 if manifest.alone.abstention.near.of(heard.known) < STRANGE else 1
-        told = logits.tolist() if self._few else logits
-        return self._decide(told, near, manifest.abstention, manifest.confidence, strange)
+            strange |= self._is_strange(heard, manifest.alone.abstention)
+        return self._decide(logits.tolist() if self._few else logits, near, manifest, strange=strange)
 
-    def _decide(
-        self, logits: Scores, near: float, abstention: Abstention, confidence: Confidence, strange: float = STRANGE
-    ) -> StudentAnswer:
+    def _is_strange(self, heard: Heard, abstention: Abstention) -> bool:
+        """Whether a text has next to nothing in common with what was learnt, by its words."""
+        return abstention.near.is_below(heard.known, STRANGE if self.manifest.terms is None else STRANGE_WORDS)
+
+    def _decide(self, logits: Scores, near: float, curves: Alone | StudentManifest, *, strange: bool) -> StudentAnswer:
         best, second, logit, probabilities, others = _weigh_few(logits) if isinstance(logits, list) else _weigh(logits)
         # Where the best is so far ahead that the others add up to nothing, a float has no more to say either.
         lead = -log(max(others, LEAST))
+        abstention, confidence = curves.abstention, curves.confidence
         z_logit, z_near = abstention.logit.of(logit), abstention.near.of(near)
         knownness = z_logit + abstention.near_weight * z_near
         odds = confidence.bias + confidence.logit * z_logit + confidence.near * z_near + confidence.margin * lead
-        if z_near < strange and near < STRANGE_SHARE * abstention.near.mean:
+        if strange:
             odds = min(odds, 0.0)
         return StudentAnswer(
             self.labels[best], sigmoid(odds), knownness, probabilities, best, second, near, logit, lead
