@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from serving import Served, serving
+from toml_router import ASKING
 from turnout.store import Store
 from turnout.store.keys import Key
 from turnout.testing import ScriptedProvider
@@ -99,9 +100,10 @@ def id_of(key: str) -> str:
 def settings(
     provider: ScriptedProvider, *, prices: str = "", classifier: bool = False, server: str = "", more: str = ""
 ) -> str:
-    """A turnout.toml whose every slot is the scripted provider."""
+    """A turnout.toml whose every slot is the scripted provider; a classifier is asked whatever is in doubt."""
     # A busy machine is no reason to refuse anybody here.
-    text = f"[server]\ndrain_s = 1.0\nlag_s = 60.0\nwait_s = 5.0\n{server}\n"
+    asking = f'profile = "{ASKING}"\n' if classifier else ""
+    text = f"[server]\n{asking}drain_s = 1.0\nlag_s = 60.0\nwait_s = 5.0\n{server}\n"
     for tier in (*TIERS, *(("classifier",) if classifier else ())):
         text += (
             f'[models.{tier}]\nmodel = "fake/{tier}"\nbase_url = "{provider.base_url}"\nprivate = true\n'

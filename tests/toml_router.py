@@ -12,6 +12,8 @@ from turnout.config.resolve import build
 
 LOCAL = str(Path(__file__).with_name("local.toml"))
 """`tiers` where no model is asked and nothing was learnt."""
+ASKING = str(Path(__file__).with_name("asking.toml"))
+"""`tiers` where nothing was learnt, so that a model is asked in doubt."""
 
 
 def router_of(source: str) -> Router:
