@@ -33,6 +33,11 @@ def layer_router(layer: str, routes: str = '["a", "b", "c"]') -> Router:
 @cache
 def unlearnt(profile: str) -> Router:
     """A shipped profile without what was learnt: what its words and rules alone decide, whichever student ships."""
-    whole = turnout.load_profile(profile, config="")
+    return unlearn(turnout.load(profile, config=""))
+
+
+def unlearn(router: Router) -> Router:
+    """A router without what was learnt: in doubt it asks its model."""
+    whole = router.profile
     layers = tuple(place for place in whole.layers if place.kind not in ("student.v1", "gain.v1"))
     return Router(replace(whole, layers=layers))

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from toml_router import unlearn, unlearnt
 from turnout import Router, load
 from turnout.apps.caller import Budget, Caller
 from turnout.apps.gateway.gateway import Answer, Gateway
@@ -113,7 +114,7 @@ async def read(answer: Answer) -> Told:
 @cache
 def local_router() -> Router:
     """The usual one, which asks no model and is therefore the same for every bench."""
-    return load("tiers")
+    return unlearnt("tiers")
 
 
 @contextlib.asynccontextmanager
@@ -142,5 +143,5 @@ async def bench_of(
         models = Models(held, client)
         file = folder / "turnout.db"
         store = stack.enter_context(open_store(str(file)))
-        router: Router = local_router() if profile is None else load(profile, models=models)
+        router: Router = local_router() if profile is None else unlearn(load(profile, models=models))
         yield Bench(Gateway(lambda: router, models, store), providers, store, file)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from gateway.bench import HELLO, PROOF, Bench, bench_of, caller, request
-from turnout import load
+from toml_router import unlearnt
 from turnout.apps.caller import Budget
 from turnout.models.provider import WIRES, Wire
 from turnout.models.slot import Prices
@@ -255,7 +255,7 @@ def test_the_method_is_named(tmp_path: Path, case: Method) -> None:
             absent = case.profile == "tiers-unasked"
             async with bench_of(tmp_path, "tiers", **({} if absent else {"classifier": classifier})) as bench:
                 if absent:
-                    router = load("tiers")
+                    router = unlearnt("tiers")
                     bench.gateway.router = lambda: router
                 told = await bench.ask(case.model, case.content)
                 assert (told.status, told.slot) == (200, case.slot)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from gateway.bench import caller
+from toml_router import unlearn
 from turnout import Query, Router, load
 from turnout.apps.caller import Budget
 from turnout.apps.ledger import TOOL_TOKENS, decide, spent_usd, worst_usd
@@ -44,7 +45,7 @@ def with_model(
             slots = slots_of(provider.base_url, prices)
             client = Client(Egress(slots.origins))
             try:
-                return await use(load(profile, models=Models(slots, client)), slots, provider)
+                return await use(unlearn(load(profile, models=Models(slots, client))), slots, provider)
             finally:
                 await client.close()
 
