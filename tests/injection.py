@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
+from toml_router import unlearn
 from turnout import load
 from turnout.core.decision import Decision
 from turnout.core.model import Prompt, Reply
@@ -159,7 +160,7 @@ def limited(folder: Path, models: Obedient, max_shift: int | None = 1) -> Router
     limit = "" if max_shift is None else f"max_shift = {max_shift}\n"
     file = folder / f"limited-{max_shift}.toml"
     file.write_text(f'extends = "tiers"\nname = "limited"\n[[layers]]\nid = "llm"\n{limit}', encoding="utf-8")
-    return load(file, config="", models=models)
+    return unlearn(load(file, config="", models=models))
 
 
 def decide(router: Router, text: str, **query: str) -> Decision:
