@@ -88,7 +88,7 @@ VARIES = [
     (re.compile(r"\b\d\d-\d\d \d\d:00\b"), "HOUR"),
     # A profile's hash covers its student, and a student is trained again now and then.
     (re.compile(r"\b[0-9a-f]{16}\b"), "DIGEST"),
-    (re.compile(r"\b[01]\.\d\d(?= +(?:· )?by student\b| sure to be right| +student\b)"), "CHANCE"),
+    (re.compile(r"\b[01]\.\d\d(?= +(?:· )?by (?:student|parts)\b| sure to be right| +(?:student|parts)\b)"), "CHANCE"),
     (re.compile(r"\btno_[0-9a-z]{12}_[\w-]{43}"), "KEY"),
     (re.compile(r"^[0-9a-z]{12}(?= {3})", re.MULTILINE), "KEYID"),
     (re.compile(r"\bpostgresql://\S+?(?=:?(?:\s|$))"), "DATABASE"),

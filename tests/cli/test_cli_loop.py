@@ -51,19 +51,20 @@ accept = {{ confidence = 0.6 }}
 NEW_LAYER = 'kind = "student.v1"\nbefore = "{before}"\n'
 # Words of a company's own, which no shipped profile knows.
 SUBJECTS = ("zorbex", "quillon", "vantreel", "mirpod", "tasklo", "obrenz")
+# What is done with them there. Everyday words would say of everybody's questions what people say of these.
 ASKED = (
-    "run the {} now",
-    "{} please",
-    "what about {} today",
-    "I need {} for the team",
-    "show {} again",
-    "is {} done",
-    "{} for monday",
-    "can you do {}",
-    "start with {} then",
-    "the {} of last week",
-    "why {} at night",
-    "once more {} for us",
+    "flanter the {} grosk",
+    "{} veldup",
+    "brintel {} quamsy",
+    "dortle my {}",
+    "plenkor {} tromby wexil",
+    "snarvel {}",
+    "{} klimsa ordun",
+    "yandor a {} fesk",
+    "murbly {} again",
+    "the {} of hastrin",
+    "why cravel {}",
+    "pondrix {} jelm",
 )
 
 
@@ -143,7 +144,7 @@ def test_the_loop_closes(case: Loop, run: Run, tmp_path: Path, monkeypatch: pyte
     assert done.code == 0, failed
     assert champion_digest(name, "student") == report["digest"]
 
-    fresh = [f"and {subject} for the others" for subject in SUBJECTS]
+    fresh = [f"{subject} brintel and klimsa" for subject in SUBJECTS]
     routes = [json.loads(run("route", text, *at, "--json").out)["route"] for text in fresh]
     assert routes.count(case.wanted) > len(fresh) / 2, "it has learnt what people said"
     back = run("student", "rollback", *at)
@@ -160,7 +161,8 @@ COMMON_WORDS = (
 
 def accepted() -> tuple[str, ...]:
     """What the screen would take for planted is this company's vocabulary."""
-    return tuple(word for subject in SUBJECTS for word in ("--accept", subject))
+    words = {word for text in questions() for word in text.split()} - {"the", "my", "a", "again", "of", "why"}
+    return tuple(word for one in sorted(words) for word in ("--accept", one))
 
 
 def test_a_promotion_that_fails_names_its_setting(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
