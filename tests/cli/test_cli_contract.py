@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from past import backdate, ms
 from stored import ask
+from toml_router import LOCAL
 from turnout import Decision, Query, Verdict, load
 from turnout.core import registry
 from turnout.core.query import Reading
@@ -162,6 +163,17 @@ def test_report_without_a_log(run: Run) -> None:
 
 
 # --- flips
+
+
+def test_what_is_read_otherwise_is_no_flip(run: Run, tmp_path: Path) -> None:
+    """A follow-up inherits its task, and of a long message without a system prompt the tail alone is read."""
+    tail = f"Prove the theorem formally, step by step. {'The rest is as before. ' * 30}\n\nhello"
+    rows = [{"text": text} for text in ("yes, go ahead", tail, "Prove the theorem formally", "hello")]
+    file = tmp_path / "rows.jsonl"
+    file.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    ran = run("contract", "flips", "-p", LOCAL, "--from", str(file), "--json")
+    assert (ran.code, ran.err) == (0, "")
+    assert json.loads(ran.out)["alone"]["flips"] == 0
 
 
 def test_the_profile_that_promises_it_has_no_flips(run: Run) -> None:

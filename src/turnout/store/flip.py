@@ -3,8 +3,9 @@
 A question that points to nothing outside itself must be decided alike whatever came before it. So each is decided with
 no history and then with many: real questions in other orders, and histories written to mislead. Every decision that
 differs is a flip, and the flip rate is their share. Questions that do point to the conversation may change with it;
-they are counted apart, for information. Where a profile says `inherit`, a follow-up is read together with the task it
-goes on from, and says so: that is no flip either.
+they are counted apart, for information. A profile may read another part of a message because of its turns, and says so:
+a follow-up together with its task (`inherit`), only the tail where there is no system prompt (`unwrap`). What was not
+read alike cannot flip.
 
 The same seed gives the same histories, and a question's histories do not depend on which others are measured with it
 but for the questions they quote.
@@ -39,7 +40,7 @@ ENTRIES = 6
 MISLEADING = 0.6
 # Longer questions are not measured, longer ones are quoted in part: neither says anything about history.
 LONGEST, QUOTED = 1_000_000, 2_000
-FACT, INHERITED = "flipped_by_history", "extract.inherited"
+FACT = "flipped_by_history"
 ANSWER = "Here is what I found."
 
 
@@ -137,8 +138,13 @@ def _flips(
         if beside not in alone:
             alone[beside] = router.route_sync(_after((), question.query, beside=beside))
         was, now = alone[beside], router.route_sync(_after(turns, question.query, beside=beside))
-        if was.routes != now.routes and not any(reason.code == INHERITED for reason in now.reasons):
+        if was.routes != now.routes and _extracted(was) == _extracted(now):
             yield was.routes, now.routes, kind
+
+
+def _extracted(decision: Decision) -> list[str]:
+    """What was done to get the words that were read."""
+    return [reason.code for reason in decision.reasons if reason.code.startswith("extract.")]
 
 
 def _after(turns: tuple[Turn, ...], query: Query, *, beside: bool) -> Query:
