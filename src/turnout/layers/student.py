@@ -47,6 +47,8 @@ class StudentConfig(Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     """The digest of the one student that will do. A profile that has been built names it."""
     characters: Annotated[int, Meta(ge=1, le=65_536)] | None = None
     """How much of the folded text is read, where that is to be less than the student was trained on."""
+    longest: Annotated[int, Meta(ge=1)] | None = None
+    """Texts of more characters are left to the layers behind: what is read of them says too little of the whole."""
     least: Mapping[str, Annotated[float, Meta(ge=0.0, le=1.0)]] = {}
     """The least probability with which a route is said, where to be wrong costs most; below, the next likely one is."""
 
@@ -62,7 +64,9 @@ class Student(Layer):
         embedder: Embeds | None = None,
         characters: int | None = None,
         least: Mapping[str, float] | None = None,
+        longest: int | None = None,
     ) -> None:
+        self.longest = longest
         self.trained = trained
         self.least = least or {}
         self.labels = trained.labels
@@ -75,7 +79,7 @@ class Student(Layer):
 
     def __call__(self, reading: Reading) -> Verdict | None:
         trained = self.trained
-        text = trained.cut(reading.folded, self.characters)
+        text = self._cut(reading)
         if not text:
             return None
         heard = trained.hear(text)
@@ -84,6 +88,12 @@ class Student(Layer):
             vector = None if self.embedder is None else self.embedder.embed((text[:EMBEDDED_CHARACTERS],))[0]
             judged = trained.judge_whole(heard, vector)
         return self._verdict(text, judged, vector)
+
+    def _cut(self, reading: Reading) -> str:
+        """What is read of a text; nothing of one that is too long."""
+        if self.longest is not None and len(reading.folded) > self.longest:
+            return ""
+        return self.trained.cut(reading.folded, self.characters)
 
     def _verdict(self, text: str, judged: StudentAnswer, vector: Array | None) -> Verdict:
         trained = self.trained
@@ -154,7 +164,7 @@ class RemoteStudent(Student):
     cost: Cost | None = "network"
 
     async def __call__(self, reading: Reading) -> Verdict | None:  # type: ignore[override]
-        text = self.trained.cut(reading.folded, self.characters)
+        text = self._cut(reading)
         if not text:
             return None
         heard = self.trained.hear(text)
@@ -191,11 +201,11 @@ def student(config: StudentConfig, supplies: Supplies) -> Student | Absent:
         return Absent("this student is served with NumPy, which is not installed (pip install 'turnout[student]')")
     needed, embedder = manifest.embedder, supplies.embedder
     if needed is None:
-        return Student(read_student(folder), None, config.characters, config.least)
+        return Student(read_student(folder), None, config.characters, config.least, config.longest)
     # A remote embedder knows its width once it has answered.
     fits = embedder is not None and embedder.name == needed.name and embedder.width in (0, needed.width)
     if not fits and manifest.terms is not None:
-        return Student(read_student(folder, vectors=False), None, config.characters, config.least)
+        return Student(read_student(folder, vectors=False), None, config.characters, config.least, config.longest)
     if embedder is None:
         return Absent(f"it was trained with the embedder {needed.name}, and none is here (turnout-build-minilm)")
     if not fits:
@@ -204,7 +214,7 @@ def student(config: StudentConfig, supplies: Supplies) -> Student | Absent:
             f"compare (turnout-build-minilm, or turnout train -p {supplies.profile or 'NAME'})"
         )
     build: type[Student] = RemoteStudent if hasattr(embedder, "fetch") else Student
-    return build(read_student(folder), embedder, config.characters, config.least)
+    return build(read_student(folder), embedder, config.characters, config.least, config.longest)
 
 
 def find_folder(config: Any, supplies: Supplies) -> Path | None:
