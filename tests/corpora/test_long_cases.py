@@ -11,6 +11,8 @@ import pytest
 from toml_router import unlearnt
 from turnout import Decision, Query, Turn
 
+# Words alone decide in the published formula; in `tiers` only a context beyond measure does.
+SEED = ("tiers-seed",)
 BOTH = ("tiers", "tiers-seed")
 # Words in which no keyword of any list occurs, not even inside a word.
 FILL = "grey hills lie quiet as rain moves over a wide lake and birds go home "
@@ -30,7 +32,7 @@ class Long(NamedTuple):
     confidence: float
     outcome: str = "S-"
     reason: str = "signals.simpleIndicators"
-    profiles: tuple[str, ...] = BOTH
+    profiles: tuple[str, ...] = SEED
 
 
 LONG = [
@@ -39,8 +41,10 @@ LONG = [
     Long("500-tokens-utf16", "hello " + TRAIN * 998 + "!", "SIMPLE", -0.11, 0.789181706522253),
     Long("501-tokens-utf16", "hello " + TRAIN * 999, "MEDIUM", -0.03, 0.5, "Fl", "signals.tokenCount"),
     Long("100000-tokens", padded("hello", 400_003), "MEDIUM", -0.03, 0.5, "Fl", "signals.tokenCount"),
-    Long("100001-tokens", padded("hello", 400_004), "COMPLEX", -0.03, 0.95, "S-", "override.large-context"),
-    Long("100001-tokens-utf16", "hello " + TRAIN * 199_999, "COMPLEX", -0.03, 0.95, "S-", "override.large-context"),
+    Long("100001-tokens", padded("hello", 400_004), "COMPLEX", -0.03, 0.95, "S-", "override.large-context", BOTH),
+    Long(
+        "100001-tokens-utf16", "hello " + TRAIN * 199_999, "COMPLEX", -0.03, 0.95, "S-", "override.large-context", BOTH
+    ),
     # The first override wins, whatever the words say.
     Long(
         "100001-tokens-proof",
@@ -50,6 +54,7 @@ LONG = [
         0.95,
         "S-",
         "override.large-context",
+        BOTH,
     ),
     Long(
         "long-proof",
@@ -148,7 +153,7 @@ TAILS = [
 ]
 
 
-@pytest.mark.parametrize("profile", BOTH)
+@pytest.mark.parametrize("profile", SEED)
 @pytest.mark.parametrize("case", TAILS, ids=lambda case: case.id)
 def test_long_message_is_read_at_its_tail(profile: str, case: Tail) -> None:
     system = (Turn("system", case.system),) if case.system else ()
@@ -158,4 +163,4 @@ def test_long_message_is_read_at_its_tail(profile: str, case: Tail) -> None:
 
 
 def test_plain_text_is_not_cut() -> None:
-    assert unlearnt("tiers").route_sync(head_and_tail(800, "3+1")).route == "REASONING"
+    assert unlearnt("tiers-seed").route_sync(head_and_tail(800, "3+1")).route == "REASONING"
