@@ -32,8 +32,8 @@ def layer_router(layer: str, routes: str = '["a", "b", "c"]') -> Router:
 
 @cache
 def unlearnt(profile: str) -> Router:
-    """A shipped profile without what was learnt: what its words and rules alone decide, whichever student ships. Words of
-    `tiers` are evidence for its student and decide next to nothing, so that an heir stands for it in which they do."""
+    """A shipped profile without what was learnt: what its words and rules alone decide, whichever student ships. Words
+    of `tiers` are evidence for its student and decide next to nothing: an heir in which they do stands for it."""
     if profile == "tiers":
         return Router(replace(turnout.load(ASKING, config="").profile, name="tiers"))
     return unlearn(turnout.load(profile, config=""))

@@ -71,7 +71,7 @@ CASES = [
     Case("too-long", ("route",), 2, err=("16,777,216",), stdin=b"x" * (16 * 1024 * 1024 + 1)),
     Case("explain", ("explain", "Define entropy", "-p", "study-seed"), out=("●─▶ local", "needs 0.75 ✓", "what if")),
     Case("profiles", ("profiles",), out=("name", "study", "declared →")),
-    Case("profiles-show", ("profiles", "show", "tiers"), out=("score >= 0.70", "accept_confidence", "chain", "llm.v1")),
+    Case("profiles-show", ("profiles", "show", "tiers"), out=("score >= 0.90", "accept_confidence", "chain", "llm.v1")),
     Case("profiles-show-unknown", ("profiles", "show", "stuudy"), 2, err=("did you mean 'study'?",)),
     Case("profiles-show-default", ("profiles", "show"), out=("tiers · ",)),
     Case("check-default", ("check",), out=("tiers is fine",)),

@@ -75,12 +75,13 @@ def test_from_a_table_to_a_profile_that_serves(file: str, run: Run) -> None:
     assert digest != SHIPPED
     for name in ("shop", "shop.toml"):
         router = turnout.load(name)
-        decision = router.route_sync("a refund of the invoice to my card")
+        decision = router.route_sync("refund invoice card please my the")
         assert (decision.route, decision.by) == ("Billing", "student")
         assert router.route_sync("ωξψ ζηθ").route == "other", "what it does not know"
     assert router.profile.routes == (*sorted(WORDS), "other")
     assert (
-        json.loads(run("route", "parcel late, courier?", "-p", "shop", "--json").out)["route"] == "Délai de livraison"
+        json.loads(run("route", "parcel late courier today why is", "-p", "shop", "--json").out)["route"]
+        == "Délai de livraison"
     )
     assert run("check", "shop").code == 0
     changes = registry.read_history("shop", "student")

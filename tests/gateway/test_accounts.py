@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from gateway.bench import HELLO, PROOF, Bench, bench_of, caller, request
+from gateway.bench import HELLO, Bench, bench_of, caller, request
 from toml_router import unlearnt
+from turnout import load
 from turnout.apps.caller import Budget
 from turnout.models.provider import WIRES, Wire
 from turnout.models.slot import Prices
@@ -230,12 +231,13 @@ class Method(NamedTuple):
     """Of deciding."""
 
 
+PROVE = "Prove by induction that the sum of the first n odd numbers is n squared."
 PACKED = "[Chat messages since your last reply - for context]\nBob: hi\n"
 METHODS = [
     Method("forced", "forced", HELLO, "simple", slot="simple"),
     Method("named", "forced", HELLO, "complex-co/complex-model", slot="complex"),
     Method("rule-based", "rule-based", HELLO, slot="simple"),
-    Method("override", "rule-based", PROOF, slot="reasoning"),
+    Method("student", "rule-based", PROVE, slot="reasoning", profile="tiers-learnt"),
     Method("packed-default", "packed-default", PACKED),
     Method("llm-confirmed", "llm-confirmed", says="MEDIUM", cost=0.00041),
     Method("llm-override", "llm-override", says="COMPLEX", slot="complex", cost=0.00041),
@@ -252,10 +254,10 @@ def test_the_method_is_named(tmp_path: Path, case: Method) -> None:
             said = case.says if isinstance(case.says, Reply) else Reply(case.says, usage=(40, 1))
             model.default = said
             classifier = {"model": "tiny-co/tiny", "base_url": model.base_url, "prices": CLASSIFIER_PRICES}
-            absent = case.profile == "tiers-unasked"
-            async with bench_of(tmp_path, "tiers", **({} if absent else {"classifier": classifier})) as bench:
-                if absent:
-                    router = unlearnt("tiers")
+            asked = case.profile == "tiers"
+            async with bench_of(tmp_path, "tiers", **({"classifier": classifier} if asked else {})) as bench:
+                if not asked:
+                    router = load("tiers", config="") if case.profile == "tiers-learnt" else unlearnt("tiers")
                     bench.gateway.router = lambda: router
                 told = await bench.ask(case.model, case.content)
                 assert (told.status, told.slot) == (200, case.slot)

@@ -165,8 +165,10 @@ def split_questions(text: str, hits: Hits, knows: Hits, *, most: int = MOST) -> 
         if asked and len(cuts) < most and _asks_alone(sentence, hits):
             cuts.append(start)
         asked = asked or bool(_asking(sentence))
+    if len(cuts) < 2:
+        return [whole]
     parts = [_without_joint(whole[start:end]) for start, end in pairwise((*cuts, len(whole)))]
-    return parts if len(parts) > 1 and all(knows(part[:WINDOW]) for part in parts) else [whole]
+    return parts if all(knows(part[:WINDOW]) for part in parts) else [whole]
 
 
 def _asks_alone(sentence: str, hits: Hits) -> bool:
@@ -180,7 +182,7 @@ def _asks_alone(sentence: str, hits: Hits) -> bool:
 
 def _without_joint(part: str) -> str:
     """A part without the conjunction it begins with: "And is the door locked?"."""
-    tokens, _ = _read(part)
+    tokens, _ = _read(part[:WINDOW])
     length = _joint_length(tokens)
     return part[tokens[length].start :].rstrip(MARKS) if length < len(tokens) else part
 
