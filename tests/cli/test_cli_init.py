@@ -75,7 +75,7 @@ def test_from_a_table_to_a_profile_that_serves(file: str, run: Run) -> None:
     assert digest != SHIPPED
     for name in ("shop", "shop.toml"):
         router = turnout.load(name)
-        decision = router.route_sync("refund invoice card please my the")
+        decision = router.route_sync("a refund of the invoice to my card")
         assert (decision.route, decision.by) == ("Billing", "student")
         assert router.route_sync("ωξψ ζηθ").route == "other", "what it does not know"
     assert router.profile.routes == (*sorted(WORDS), "other")

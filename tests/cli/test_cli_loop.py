@@ -137,7 +137,7 @@ def test_the_loop_closes(case: Loop, run: Run, tmp_path: Path, monkeypatch: pyte
     assert report["champion"] == (None if shipped_model(name, "student") is None else SHIPPED)
 
     # Some dozen rows cannot prove more than that.
-    Path("few.toml").write_text("[learn]\nmax_loss = 0.2\n")
+    Path("few.toml").write_text("[learn]\nmax_loss = 0.25\n")
     done = run("student", "promote", *at, *accepted(), "--config", "few.toml", "--json")
     checks = json.loads(done.out)
     failed = {check["check"]: (check["why"], check["setting"]) for check in checks["checks"] if not check["passed"]}

@@ -278,7 +278,7 @@ class Filter(NamedTuple):
 
 FILTERED = {
     "define": lambda: ask("Define entropy", "study", session="a"),
-    "vague": lambda: ask("What is complexity in this context?", "study", session="b"),
+    "vague": lambda: ask("zxcv qwer", "study", session="b"),
     "code": lambda: ask("hello, Écris CODE: 100 %", "tiers"),
     "multi": lambda: ask(COMPOUND, "sources", session="a"),
     "learned": lambda: taught("second", "something else"),

@@ -217,11 +217,12 @@ class TestSaved:
 
 
 def test_the_share_of_models_is_of_those_that_decided(store: Store) -> None:
-    for decision in (taught("second"), taught("first"), ask(), ask()):
+    decided = ask()
+    for decision in (taught("second"), taught("first"), decided, ask()):
         store.record(decision)
     found = store.records().stats()
-    assert (found.model_share, found.layers) == (0.5, {"llm": 2, "local": 2})
-    assert found.letters == {"llm": "L", "local": "S"}
+    assert (found.model_share, found.layers) == (0.5, {"llm": 2, decided.by: 2})
+    assert found.letters == {"llm": "L", decided.by: decided.outcome[0]}
 
 
 def test_parts_are_not_counted(store: Store) -> None:

@@ -14,7 +14,7 @@ profile = "tiers-local"
 profiles = ["mine.toml"]
 lag_s = 60.0
 [tiers-learned]
-accept_confidence = 0.7
+classifier_timeout_ms = 2500
 """
 
 

@@ -71,6 +71,9 @@ NEITHER = "some of its terms are neither learnt nor not"
 STRANGE, STRANGE_SHARE = -6.0, 0.67
 # The same for the share of words and pairs that were learnt: one question in forty has so few, and noise has fewer.
 STRANGE_WORDS = -2.0
+# Known words put together anew are a new question of the known kind: where only dozens were learnt, no pair is known.
+# Of words made of random letters nineteen in twenty have fewer, even in a full table.
+FAMILIAR_WORDS = 0.7
 
 
 class Abstention(Struct, frozen=True, forbid_unknown_fields=True):
@@ -263,7 +266,9 @@ class StudentModel:
 
     def _is_strange(self, heard: Heard, abstention: Abstention) -> bool:
         """Whether a text has next to nothing in common with what was learnt, by its words."""
-        return abstention.near.is_below(heard.known, STRANGE if self.manifest.terms is None else STRANGE_WORDS)
+        if self.manifest.terms is None:
+            return abstention.near.is_below(heard.known, STRANGE)
+        return heard.words < FAMILIAR_WORDS and abstention.near.is_below(heard.known, STRANGE_WORDS)
 
     def _decide(self, logits: Scores, near: float, curves: Alone | StudentManifest, *, strange: bool) -> StudentAnswer:
         best, second, logit, probabilities, others = _weigh_few(logits) if isinstance(logits, list) else _weigh(logits)

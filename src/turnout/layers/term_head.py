@@ -54,6 +54,8 @@ class Heard(NamedTuple):
     """For each label; a list where labels are few."""
     known: float
     """The share of its words and pairs that were learnt."""
+    words: float = 0.0
+    """The share of its words alone."""
 
 
 class WeighedWord(NamedTuple):
@@ -109,7 +111,8 @@ class TermHead:
         else:
             added = (sum(word.adds for word in read) + WORD_COUNTS * paired).tolist()
         scores = self._score(added, self._step / sqrt(len(words)), measure_shape(text, tokens, len(words)))
-        return Heard(scores, (sum([word.known for word in read]) + learnt) / (len(words) + len(pairs)))
+        known = sum([word.known for word in read])
+        return Heard(scores, (known + learnt) / (len(words) + len(pairs)), known / len(words))
 
     def _score(self, sums: Sequence[float], worth: float, shape: tuple[float, ...]) -> Scores:
         """What the terms add up to, in steps of this worth, what is usual, and what the shape adds."""
