@@ -786,8 +786,19 @@ def test_a_usage_of_nothing_is_no_usage(tmp_path: Path, stream: bool, usage: tup
         budget = Budget(1.0)
         told = await send(bench, "openai-chat", budget, stream=stream, max_tokens=4000)
         written = len(LONG.split()) * OUT_USD
-        assert budget.spent_usd >= (written if stream or usage == (0, 0) else 1000 * IN_USD)
-        assert bench.outcome(told).extra.get("estimated_tokens", False) is (stream or usage == (0, 0))
+        assert budget.spent_usd >= written + usage[0] * IN_USD
+        assert bench.outcome(told).extra["estimated_tokens"] is True
+
+    on_bench(tmp_path, scenario)
+
+
+def test_an_answer_of_nothing_costs_its_input(tmp_path: Path) -> None:
+    async def scenario(bench: Bench) -> None:
+        bench.providers["medium"].default = Reply("", usage=(1000, 0))
+        budget = Budget(1.0)
+        told = await send(bench, "openai-chat", budget, max_tokens=4000)
+        assert budget.spent_usd == pytest.approx(1000 * IN_USD)
+        assert "estimated_tokens" not in bench.outcome(told).extra
 
     on_bench(tmp_path, scenario)
 

@@ -149,7 +149,8 @@ class Account(Money):
         assert self.generation is not None  # noqa: S101 - it is what completed
         request, told = self.generation.request, completion.usage
         # Some report nothing but zeros, for all or for what they wrote.
-        unsaid = not told.is_told or (request.stream and not told.output_tokens and completion.written > 0)
+        wrote = completion.written > 0 if request.stream else completion.is_uncounted
+        unsaid = not told.is_told or (wrote and not told.output_tokens)
         # An answer in one piece is counted as a whole; a stream only by a count that came after its last words.
         if not unsaid and (told.final or (ended == "answered" and not request.stream)):
             return told, False

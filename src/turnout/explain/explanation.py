@@ -39,7 +39,7 @@ WHO: dict[str, str] = {
     "R": "a hard rule",
     "S": "signals",
     "K": "keywords",
-    "E": "an embedding",
+    "E": "a trained student",
     "L": "a language model",
     "A": "an agent",
     "C": "the cache",

@@ -34,7 +34,7 @@ from .wire import FORMATS
 from .wire.format import UNREADABLE, Format, most_tokens
 from .wire.named import names_something
 from .wire.sse import EVENT_BYTES, Events
-from .wire.value import ModelRequest
+from .wire.value import ModelRequest, ModelResponse
 
 if TYPE_CHECKING:
     from .ask import Models
@@ -96,6 +96,8 @@ class Completion:
         self.first = b""
         """Without streaming, all of it; else what came up to the first delta."""
         self.usage = Usage()
+        self.is_uncounted = False
+        """It came in one piece, says something, and counts no tokens for that."""
         self._written = 0
         self.id = ""
         """What a later request may call this answer by, instead of repeating it."""
@@ -329,7 +331,14 @@ class Generation:
         upstream.close()
         completion.first, completion.id, completion.state = raw, response.id, "end"
         completion.usage = response.usage or Usage()
+        completion.is_uncounted = not completion.usage.output_tokens and self._says_something(response)
         return completion
+
+    def _says_something(self, response: ModelResponse) -> bool:
+        try:
+            return any(part.text or part.kind != "text" for part in self.form.read_parts(response)[0])
+        except (*UNREADABLE, LookupError):
+            return True
 
     async def _read_start(self, completion: Completion, until: float) -> Completion | Refusal:
         slot = completion.slot
