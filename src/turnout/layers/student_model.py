@@ -71,9 +71,9 @@ NEITHER = "some of its terms are neither learnt nor not"
 STRANGE, STRANGE_SHARE = -6.0, 0.67
 # The same for the share of words and pairs that were learnt: one question in forty has so few, and noise has fewer.
 STRANGE_WORDS = -2.0
-# Known words put together anew are a new question of the known kind: where only dozens were learnt, no pair is known.
-# Of words made of random letters nineteen in twenty have fewer, even in a full table.
-FAMILIAR_WORDS = 0.7
+# Where only dozens were learnt no pair is known, and known words put together anew are a new question of that kind.
+# Of thousands most words are known, and only the pairs tell.
+FAMILIAR_WORDS, FEW_ROWS = 0.7, 1_000
 
 
 class Abstention(Struct, frozen=True, forbid_unknown_fields=True):
@@ -219,6 +219,7 @@ class StudentModel:
         self._head = head
         self._vectors = vectors
         self._few = len(manifest.labels) <= FEW
+        self._learnt_little = sum(manifest.counts.values()) < FEW_ROWS
         whole = manifest.alone if manifest.terms is not None and vectors is None else None
         self._only = whole or Alone(manifest.temperature, manifest.abstention, manifest.confidence, AS_IT_IS, 0.0)
         """How words alone are judged where there is nothing else."""
@@ -268,7 +269,8 @@ class StudentModel:
         """Whether a text has next to nothing in common with what was learnt, by its words."""
         if self.manifest.terms is None:
             return abstention.near.is_below(heard.known, STRANGE)
-        return heard.words < FAMILIAR_WORDS and abstention.near.is_below(heard.known, STRANGE_WORDS)
+        familiar = heard.words >= FAMILIAR_WORDS and self._learnt_little
+        return not familiar and abstention.near.is_below(heard.known, STRANGE_WORDS)
 
     def _decide(self, logits: Scores, near: float, curves: Alone | StudentManifest, *, strange: bool) -> StudentAnswer:
         best, second, logit, probabilities, others = _weigh_few(logits) if isinstance(logits, list) else _weigh(logits)
