@@ -20,8 +20,8 @@ from turnout.models.embed import find_embedder
 
 STUDENTS = Path(__file__).parent.parent / "src" / "turnout" / "profiles" / "students"
 PROFILES = ("tiers", "sources", "study", "claims", "assist")
-# 256 vectors of 384 half-floats are 200 KB; a student stays below a megabyte.
-SETTINGS = FitSettings(bank_rows=256)
+# 256 vectors of 384 half-floats are 200 KB; fewer for the largest sets: a student stays below a megabyte.
+BANK_ROWS = {"tiers": 128, "sources": 128, "study": 256, "claims": 256, "assist": 256}
 HELD_OUT = 0.1
 
 
@@ -39,7 +39,7 @@ def main(names: list[str]) -> int:
             read_seeds(name, profile.routes),
             embedder=embedder,
             share=HELD_OUT,
-            settings=SETTINGS,
+            settings=FitSettings(bank_rows=BANK_ROWS[name]),
             out=made,
             say=lambda _what, _done: None,
         )
