@@ -45,8 +45,9 @@ FEW_FOLDS = 3
 NEAR_WEIGHT = 1.0
 # Of known questions so many vectors are kept: five labels of 400 are a quarter of a millisecond, all are 6 MB.
 BANK_ROWS, BANK_ROWS_PER_LABEL = 8_192, 400
-# Weights of one or two steps of 127 change no answer, and a third of the file is theirs.
-NOISE = 2
+# Weights of one or two steps of 127 change no answer, and a third of the file is theirs. Of a large set three or four
+# change none either: with more weights than these a student would be larger than a megabyte.
+NOISE, MOST_WEIGHTS = 2, 400_000
 
 Which = Literal["words", "vector"]
 # Strengths tried for each head, the weakest first; measured on CLINC150's validation rows, where words are best at
@@ -434,7 +435,10 @@ class _Fitting(NamedTuple):
         step = float(np.abs(weights).max(initial=0)) / LEVELS or 1.0
         table = np.full((terms.buckets, self.labels + 1), ZERO, np.uint8)
         steps = np.rint(weights / step).astype(np.int16)
-        table[buckets, 1:] = np.where(np.abs(steps) <= NOISE, 0, steps) + ZERO
+        noise = NOISE
+        while np.count_nonzero(np.abs(steps) > noise) > MOST_WEIGHTS:
+            noise += 1
+        table[buckets, 1:] = np.where(np.abs(steps) <= noise, 0, steps) + ZERO
         table[:, 0] = 0
         table[np.unique(self.read.known[inside].indices), 0] = 1
         arrays: dict[str, Floats] = {
