@@ -86,7 +86,7 @@ def test_the_baseline_is_the_dearest_slot_wherever_it_is(tmp_path: Path) -> None
     async def scenario() -> None:
         more = {"simple": {"prices": Prices(100.0, 100.0)}, "reasoning": {"prices": None}}
         async with bench_of(tmp_path, **more) as bench:
-            bench.providers["medium"].default = Reply(usage=(1000, 0))
+            bench.providers["medium"].default = Reply("", usage=(1000, 0))
             assert bench.outcome(await bench.ask("medium")).baseline_usd == pytest.approx(0.1)
 
     asyncio.run(scenario())
@@ -283,7 +283,7 @@ def test_deciding_is_paid_for_by_the_key(tmp_path: Path) -> None:
         async with ScriptedProvider(answer) as model:
             classifier = {"model": "tiny-co/tiny", "base_url": model.base_url, "prices": CLASSIFIER_PRICES}
             async with bench_of(tmp_path, "tiers", classifier=classifier) as bench:
-                bench.providers["medium"].default = Reply(usage=(1000, 0))
+                bench.providers["medium"].default = Reply("", usage=(1000, 0))
                 budget = Budget(1.0)
                 await bench.ask("auto", UNSURE, who=caller(budget=budget))
                 assert budget.spent_usd == pytest.approx(0.01 + 0.002)
