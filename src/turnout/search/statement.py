@@ -1,0 +1,318 @@
+"""What a sentence states, as far as words tell: which things, how many, and whether it is so or not.
+
+Two sentences state the same thing in other words where their words have one key: endings are cut off, groups of words
+count as one, and of two opposites one is the other negated. No grammar is parsed, and no model is asked: a word counts
+as negated within a few words of what negates, in the same clause. Time is linear in the length.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping
+from functools import cache, lru_cache
+from typing import Final
+
+from msgspec import Struct
+
+from turnout.text.fold import fold
+from turnout.text.match import UNSPACED
+from turnout.text.words import Words, read_table
+
+from .number import DECADE, MONTH, PATTERN, VERSION, Number, read_number
+
+LANGUAGES: Final = ("en", "es", "de", "fr")
+# How a word stands: a bit each, so that all occurrences of one are a small number.
+SO, NOT_SO, DENIED = 1, 2, 4
+# Letters that are compared: what is behind them tells forms of a word apart more often than words.
+STEM: Final = 6
+# A word loses its ending as long as so many letters stay.
+SHORTEST_STEM: Final = 3
+# Enough to tell a language by its small words.
+GUESSED_FROM: Final = 4000
+# Months that are other words too count beside a number only.
+_AMBIGUOUS_MONTHS: Final = frozenset({"may", "march", "mar", "mars", "mai", "marz", "sept", "jan", "dec", "sep"})
+_CURRENCIES: Final = frozenset({"usd", "eur", "gbp", "jpy"})
+# What ordinals end with in digits: 1st, 2nd, 3rd, 4th.
+_ORDINALS: Final = frozenset({"st", "nd", "rd", "th"})
+
+_TOKEN: Final = re.compile(
+    r"(?P<iso>\b\d{4}-\d\d-\d\d)(?!\d)|(?P<day>\b\d{1,2}([./])\d{1,2}\3\d{4})(?!\d)"
+    rf"|(?P<number>(?:(?<![\w.,])-)?(?:{PATTERN}))|(?P<unspaced>[{UNSPACED}])|(?P<word>[^\W\d_{UNSPACED}]+(?:'[^\W\d_]+)*)"
+    r"|(?P<sign>°[cf]?|[%$€£¥])|(?P<stop>[,;:()\[\]\"\n.!?|]|(?<=\s)-(?=\s))"
+)
+
+
+class Statement(Struct, frozen=True):
+    """What a sentence states."""
+
+    words: dict[str, int]
+    """By key, how the word stands wherever it does: SO, NOT_SO or both."""
+    numbers: tuple[Number, ...]
+    negated: tuple[frozenset[str], ...]
+    """What each negation reaches."""
+    spelled: dict[str, str]
+    """By key, the first word as it was written, folded."""
+
+
+class _Lists(Struct, frozen=True):
+    """A language's lists, as they are asked."""
+
+    plain: frozenset[str]
+    light: frozenset[str]
+    suffixes: tuple[str, ...]
+    same: Mapping[str, str]
+    opposite: Mapping[str, tuple[str, int]]
+    particle: frozenset[str]
+    negation: frozenset[str]
+    denial: frozenset[str]
+    no_negation: frozenset[str]
+    breaks: frozenset[str]
+    reach: tuple[int, int]
+    hedge: Mapping[str, str]
+    month: Mapping[str, int]
+    number: Mapping[str, float]
+    scale: Mapping[str, float]
+    joint: str
+    """What joins hundreds to the rest: "two hundred and fifty"."""
+
+
+@cache
+def lists(lang: str) -> _Lists:
+    table = read_table(lang, "citation")
+    words = Words(lang, "citation")
+    suffixes = tuple(sorted(table["suffix"].split(), key=len, reverse=True))
+    same = {stem(word, suffixes): group.split()[0] for group in reversed(table["same"]) for word in group.split()}
+    opposite = {}
+    for pair in table["opposite"]:
+        for side, sign in zip(pair.split("/"), (SO, NOT_SO), strict=True):
+            opposite.update(dict.fromkeys(side.split(), (f"={pair.split()[0]}", sign)))
+    return _Lists(
+        plain=frozenset(strip_accents(word) for word in Words(lang, "followup").plain) - set(table["number"]),
+        light=words.light,
+        suffixes=suffixes,
+        same=same,
+        opposite=opposite,
+        particle=words.particle,
+        negation=words.negation,
+        denial=words.denial,
+        no_negation=frozenset(words.no_negation),
+        breaks=getattr(words, "break"),
+        reach=tuple(table["reach"]),
+        hedge={word: kind for kind in ("about", "over", "under") for word in table[kind].split()},
+        month={word: at for at, names in enumerate(table["month"], 1) for word in names.split()},
+        number=table["number"],
+        scale=table["scale"],
+        joint=table["joint"],
+    )
+
+
+@cache
+def _units() -> dict[str, str]:
+    return {word: unit for unit, words in read_table("unit", "citation").items() for word in words.split()}
+
+
+def guess_language(text: str) -> str:
+    """Whose small words it has most of; English where that says nothing."""
+    words = [strip_accents(word) for word in re.findall(r"[^\W\d_]+", fold(text[:GUESSED_FROM]).text)]
+    return max(LANGUAGES, key=lambda lang: sum(word in lists(lang).plain or word in lists(lang).light for word in words))
+
+
+def strip_accents(word: str) -> str:
+    if word.isascii():
+        return word
+    return "".join(c for c in unicodedata.normalize("NFD", word) if not unicodedata.combining(c)).replace("ß", "ss")
+
+
+def stem(word: str, suffixes: tuple[str, ...]) -> str:
+    for suffix in suffixes:
+        if word.endswith(suffix) and len(word) - len(suffix) >= SHORTEST_STEM:
+            word = word[: -len(suffix)]
+            break
+    if len(word) > SHORTEST_STEM and word[-1] == word[-2]:
+        word = word[:-1]
+    return word[:STEM]
+
+
+@lru_cache(maxsize=16_384)
+def key_of(word: str, lang: str) -> tuple[str, int]:
+    """What a word is compared by, and how it stands if nothing negates it."""
+    known = lists(lang)
+    if found := known.opposite.get(word):
+        return found
+    key = stem(word, known.suffixes)
+    return known.same.get(key, key), SO
+
+
+def read_statement(text: str, lang: str) -> Statement:
+    """What one sentence states."""
+    return _Reader(text, lang).read()
+
+
+class _Token(Struct):
+    text: str
+    """Without accents."""
+    raw: str
+    kind: str
+    clause: int
+    joined: bool
+    """Nothing stands between it and the one before."""
+
+
+class _Reader:
+    """Reads one sentence."""
+
+    def __init__(self, text: str, lang: str) -> None:
+        self.lang, self.lists = lang, lists(lang)
+        self.tokens = self._tokenize(fold(text).text)
+
+    def _tokenize(self, text: str) -> list[_Token]:
+        tokens: list[_Token] = []
+        clause = end = 0
+        for match in _TOKEN.finditer(text):
+            kind = match.lastgroup or ""
+            if kind == "stop":
+                clause += 1
+                continue
+            joined = match.start() == end
+            end = match.end()
+            pieces = [match[0]]
+            if kind == "word" and "'" in match[0]:
+                # "isn't" negates, "company's" is "company", "l'eau" and "n'est" are two words each.
+                pieces = ["not"] if match[0].endswith("n't") else match[0].split("'")
+            for piece in pieces:
+                word = strip_accents(piece)
+                if word in self.lists.breaks:
+                    clause += 1
+                tokens.append(_Token(word, piece, kind, clause, joined))
+        return tokens
+
+    def read(self) -> Statement:
+        numbers = self._numbers()
+        words, spelled = {}, {}
+        reached, scopes = self._negations(self.lists.negation)
+        denied, _ = self._negations(self.lists.denial)
+        keys: list[str] = []
+        for at, token in enumerate(self.tokens):
+            key, sign = "", SO
+            if token.kind in ("word", "unspaced") and self._is_content(at):
+                key, sign = key_of(token.text, self.lang)
+                if at in reached:
+                    sign = SO + NOT_SO - sign
+                words[key] = words.get(key, 0) | sign | (DENIED if at in denied else 0)
+                spelled.setdefault(key, token.text)
+            keys.append(key)
+        negated = tuple(frozenset(keys[at] for at in scope if keys[at]) for scope in scopes)
+        return Statement(words, numbers, negated, spelled)
+
+    def _is_content(self, at: int) -> bool:
+        word, known = self.tokens[at].text, self.lists
+        if word in known.particle:
+            after = self.tokens[at + 1] if at + 1 < len(self.tokens) else None
+            return after is None or after.clause != self.tokens[at].clause
+        if word in known.opposite:
+            return True
+        if len(word) == 1 and word.isascii():
+            return False
+        return not (word in known.plain or word in known.negation or word in known.number or word in known.scale)
+
+    def _negations(self, cues: frozenset[str]) -> tuple[set[int], list[list[int]]]:
+        """Which tokens are negated, and what each negation reaches."""
+        left, right = self.lists.reach
+        reached: set[int] = set()
+        scopes = []
+        tokens = self.tokens
+        for at, token in enumerate(tokens):
+            if token.raw not in cues or token.kind != "word":
+                continue
+            after = tokens[at + 1] if at + 1 < len(tokens) else None
+            if after and (f"{token.text} {after.text}" in self.lists.no_negation or (token.text == "no" and after.kind == "number")):
+                continue
+            near = range(max(0, at - left), min(len(tokens), at + right + 1))
+            scope = [other for other in near if other != at and tokens[other].clause == token.clause]
+            reached.update(scope)
+            scopes.append(scope)
+        return reached, scopes
+
+    def _numbers(self) -> tuple[Number, ...]:
+        found: list[Number] = []
+        at = 0
+        while at < len(self.tokens):
+            numbers, at = self._number(at)
+            found += numbers
+        return tuple(found)
+
+    def _number(self, at: int) -> tuple[list[Number], int]:
+        """The numbers that begin there, and where to go on."""
+        token, known = self.tokens[at], self.lists
+        if token.kind == "iso":
+            year, month, day = map(int, token.text.split("-"))
+            return [Number(year), Number(month, MONTH), Number(day)], at + 1
+        if token.kind == "day":
+            one, two, year = map(int, re.split("[./]", token.text))
+            day, month = (two, one) if "/" in token.text and self.lang == "en" else (one, two)
+            return [Number(year), Number(month, MONTH), Number(day)], at + 1
+        if token.kind == "word" and token.text in known.month:
+            beside = [self.tokens[near].kind for near in (at - 1, at + 1) if 0 <= near < len(self.tokens)]
+            if token.text in _AMBIGUOUS_MONTHS and "number" not in beside:
+                return [], at + 1
+            return [Number(known.month[token.text], MONTH, spelled=token.text)], at + 1
+        if token.kind == "number":
+            read = read_number(token.text.lstrip("-"), comma=self.lang != "en")
+            if read is None:
+                return [Number(0, VERSION + token.text, spelled=token.text)], at + 1
+            value, grain = read
+            return self._finish(at, at + 1, -value if token.text[0] == "-" else value, grain)
+        if token.kind == "word" and token.text in known.number:
+            value, end = self._spelled_out(at)
+            return self._finish(at, end, value, 0.0)
+        return [], at + 1
+
+    def _spelled_out(self, at: int) -> tuple[float, int]:
+        """Words that are one number: "two hundred and fifty" """
+        known, total, current = self.lists, 0.0, self.lists.number[self.tokens[at].text]
+        at += 1
+        while at < len(self.tokens):
+            word = self.tokens[at].text
+            value = known.number.get(word)
+            if value is None and word == known.joint and current >= 100 and at + 1 < len(self.tokens):
+                value = known.number.get(self.tokens[at + 1].text)
+                at += value is not None
+            if value is not None and value < 100 and (current >= 100 or (current >= 20 and current % 10 == 0 and value < 10)):
+                current += value
+            elif word in known.scale and known.scale[word] == 100:
+                current *= 100
+            else:
+                break
+            at += 1
+        return total + current, at
+
+    def _finish(self, start: int, at: int, value: float, grain: float) -> tuple[list[Number], int]:
+        """The number with what stands around it: hedge, scale, unit."""
+        known, tokens, units = self.lists, self.tokens, _units()
+        before = tokens[start - 1] if start else None
+        spelled = " ".join(token.text for token in tokens[start:at])
+        unit = units.get(before.text, "") if before and before.kind == "sign" else ""
+        if unit and start > 1:
+            before = tokens[start - 2]
+        # "more than 5", "more than about 5": the word before, or the one before "than".
+        hedge = known.hedge.get(before.text, "") if before and before.kind == "word" else ""
+        if before and before.text == "than" and start > 1:
+            hedge = {"more": "over", "less": "under", "fewer": "under"}.get(tokens[start - 2].text, "")
+        rounded = 0.0
+        after = tokens[at] if at < len(tokens) else None
+        if after and after.joined and (after.text in _ORDINALS or after.text == "s"):
+            if after.text == "s" and value % 10 == 0:
+                unit = DECADE
+            at += 1
+        scale = known.scale.get(after.text, 0.0) if after else 0.0
+        if after and after.text == "m" and unit in _CURRENCIES:
+            scale = 1e6
+        if scale:
+            value, rounded = value * scale, grain * scale
+            spelled += f" {after.text}" if after else ""
+            at += 1
+        after = tokens[at] if at < len(tokens) else None
+        if after and not unit and after.text in units:
+            unit = units[after.text]
+        return [Number(value, unit, hedge, rounded, spelled)], at
