@@ -18,7 +18,7 @@ DECADE: Final = "decade"
 MONTH: Final = "month of the year"
 VERSION: Final = "version "
 
-PATTERN: Final = r"\d{1,3}(?:[ ']\d{3})+(?:[.,]\d+)?(?![\d])|\d+(?:[.,]\d+)*"
+PATTERN: Final = r"(?<!\w)\d{1,3}(?:[ ']\d{3})+(?:[.,]\d+)?(?![\d])|\d+(?:[.,]\d+)*"
 _GROUPED: Final = re.compile(r"\d{1,3}(?:([ '.,])\d{3})(?:\1\d{3})*(?:(?!\1)[.,]\d+)?")
 
 
@@ -52,26 +52,32 @@ def read_number(text: str, *, comma: bool) -> tuple[float, float] | None:
     return float(plain[:40]), 10.0**-decimals
 
 
-def agree(said: Number, there: Number) -> bool:
-    """Whether what was said of a number is borne out by one that is there."""
-    value, found = said.value, there.value
-    if said.unit == DECADE and not there.unit:
-        return value <= found < value + 10
-    if said.unit and there.unit and said.unit != there.unit:
-        return False
-    if MONTH in (said.unit, there.unit) and said.unit != there.unit:
-        return False
-    off = abs(found - value)
-    if off <= 1e-9 * abs(value):
-        return True
-    if said.grain and off <= said.grain / 2:
-        return True
+def bounds(said: Number) -> tuple[float, float]:
+    """Between which two values a number is what was said."""
+    value = said.value
+    off = max(said.grain / 2, 1e-9 * abs(value))
+    low, high = value - off, value + off
+    if said.unit == DECADE:
+        return low, value + 9
     match said.hedge:
         case "about":
-            return off <= ABOUT * abs(value)
+            return min(low, value - ABOUT * abs(value)), max(high, value + ABOUT * abs(value))
         case "over":
-            return value <= found <= value * (1 + OVER)
+            return low, max(high, value + OVER * abs(value))
         case "under":
-            return value * (1 - OVER) <= found <= value
+            return min(low, value - OVER * abs(value)), high
         case _:
-            return False
+            return low, high
+
+
+def agree(said: Number, there: Number) -> bool:
+    """Whether what was said of a number is borne out by one that is there."""
+    low, high = bounds(said)
+    return low <= there.value <= high and _are_of_a_kind(said.unit, there.unit)
+
+
+def _are_of_a_kind(said: str, there: str) -> bool:
+    """Whether two units can be the same; one that is not named can be any that measures."""
+    if said == there or (said == DECADE and not there):
+        return True
+    return not (said and there) and not (said + there).startswith((MONTH, DECADE, VERSION))

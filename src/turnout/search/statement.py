@@ -11,6 +11,7 @@ import re
 import unicodedata
 from collections.abc import Mapping
 from functools import cache, lru_cache
+from itertools import islice
 from typing import Final
 
 from msgspec import Struct
@@ -38,7 +39,7 @@ _ORDINALS: Final = frozenset({"st", "nd", "rd", "th"})
 
 _TOKEN: Final = re.compile(
     r"(?P<iso>\b\d{4}-\d\d-\d\d)(?!\d)|(?P<day>\b\d{1,2}([./])\d{1,2}\3\d{4})(?!\d)"
-    rf"|(?P<number>(?:(?<![\w.,])-)?(?:{PATTERN}))|(?P<unspaced>[{UNSPACED}])|(?P<word>[^\W\d_{UNSPACED}]+(?:'[^\W\d_]+)*)"
+    rf"|(?P<number>(?:(?<![\w.,])-)?(?:{PATTERN}))|(?P<unspaced>[{UNSPACED}])|(?P<word>[^\W\d_{UNSPACED}]+(?:\d\w*|(?:'[^\W\d_]+)*))"
     r"|(?P<sign>°[cf]?|[%$€£¥])|(?P<stop>[,;:()\[\]\"\n.!?|]|(?<=\s)-(?=\s))"
 )
 
@@ -51,6 +52,8 @@ class Statement(Struct, frozen=True):
     numbers: tuple[Number, ...]
     negated: tuple[frozenset[str], ...]
     """What each negation reaches."""
+    heads: frozenset[str]
+    """What each negates first of all: "open" in "is not open to cars"."""
     spelled: dict[str, str]
     """By key, the first word as it was written, folded."""
 
@@ -203,7 +206,15 @@ class _Reader:
                 spelled.setdefault(key, token.text)
             keys.append(key)
         negated = tuple(frozenset(keys[at] for at in scope if keys[at]) for scope in scopes)
-        return Statement(words, numbers, negated, spelled)
+        return Statement(words, numbers, negated, self._heads(scopes, keys), spelled)
+
+    def _heads(self, scopes: list[list[int]], keys: list[str]) -> frozenset[str]:
+        """The first word with a meaning behind each negation, or the last before it."""
+        heads: set[str] = set()
+        for scope in scopes:
+            telling = (keys[at] for at in scope if keys[at] and self.tokens[at].text not in self.lists.light)
+            heads.update(islice(telling, 1))
+        return frozenset(heads)
 
     def _is_content(self, at: int) -> bool:
         word, known = self.tokens[at].text, self.lists
@@ -228,8 +239,8 @@ class _Reader:
             after = tokens[at + 1] if at + 1 < len(tokens) else None
             if after and (f"{token.text} {after.text}" in self.lists.no_negation or (token.text == "no" and after.kind == "number")):
                 continue
-            near = range(max(0, at - left), min(len(tokens), at + right + 1))
-            scope = [other for other in near if other != at and tokens[other].clause == token.clause]
+            near = (*range(at + 1, min(len(tokens), at + right + 1)), *range(at - 1, max(-1, at - left - 1), -1))
+            scope = [other for other in near if tokens[other].clause == token.clause]
             reached.update(scope)
             scopes.append(scope)
         return reached, scopes
