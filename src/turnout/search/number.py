@@ -16,6 +16,7 @@ ABOUT: Final = 0.05
 OVER: Final = 0.25
 DECADE: Final = "decade"
 MONTH: Final = "month of the year"
+DAY: Final = "day of month "
 VERSION: Final = "version "
 
 PATTERN: Final = r"(?<!\w)\d{1,3}(?:[ ']\d{3})+(?:[.,]\d+)?(?![\d])|\d+(?:[.,]\d+)*"
@@ -27,7 +28,7 @@ class Number(Struct, frozen=True):
 
     value: float
     unit: str = ""
-    """One of the names of units, DECADE, MONTH; empty where none stands beside it."""
+    """One of the names of units, DECADE, MONTH, DAY with the month; empty where none stands beside it."""
     hedge: str = ""
     """about, over, under."""
     grain: float = 0.0
@@ -80,4 +81,6 @@ def _are_of_a_kind(said: str, there: str) -> bool:
     """Whether two units can be the same; one that is not named can be any that measures."""
     if said == there or (said == DECADE and not there):
         return True
-    return not (said and there) and not (said + there).startswith((MONTH, DECADE, VERSION))
+    if said:
+        return not there and not said.startswith((MONTH, DAY, VERSION))
+    return not there.startswith((MONTH, DECADE, VERSION))

@@ -8,9 +8,7 @@ as negated within a few words of what negates, in the same clause. Time is linea
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Mapping
-from functools import cache, lru_cache
 from itertools import islice
 from typing import Final
 
@@ -18,27 +16,21 @@ from msgspec import Struct
 
 from turnout.text.fold import fold
 from turnout.text.match import UNSPACED
-from turnout.text.words import Words, read_table
 
-from .number import DECADE, MONTH, PATTERN, VERSION, Number, read_number
+from .number import DAY, DECADE, MONTH, PATTERN, VERSION, Number, read_number
+from .vocabulary import DENIED, NOT_SO, SO, key_of, lists, strip_accents, units
 
-LANGUAGES: Final = ("en", "es", "de", "fr")
-# How a word stands: a bit each, so that all occurrences of one are a small number.
-SO, NOT_SO, DENIED = 1, 2, 4
-# Letters that are compared: what is behind them tells forms of a word apart more often than words.
-STEM: Final = 6
-# A word loses its ending as long as so many letters stay.
-SHORTEST_STEM: Final = 3
-# Enough to tell a language by its small words.
-GUESSED_FROM: Final = 4000
+# A line with a date and no more words than this is a date: "Originally published June 1, 2018 at 1:49 pm".
+DATELINE: Final = 4
 # Months that are other words too count beside a number only.
 _AMBIGUOUS_MONTHS: Final = frozenset({"may", "march", "mar", "mars", "mai", "marz", "sept", "jan", "dec", "sep"})
 _CURRENCIES: Final = frozenset({"usd", "eur", "gbp", "jpy"})
 # What ordinals end with in digits: 1st, 2nd, 3rd, 4th.
 _ORDINALS: Final = frozenset({"st", "nd", "rd", "th"})
+_OF_A_MONTH: Final = _ORDINALS | {"of", "de", "er", "del"}
 
 _TOKEN: Final = re.compile(
-    r"(?P<iso>\b\d{4}-\d\d-\d\d)(?!\d)|(?P<day>\b\d{1,2}([./])\d{1,2}\3\d{4})(?!\d)"
+    r"(?P<iso>\b\d{4}([-./])\d\d\2\d\d)(?!\d)|(?P<day>\b\d{1,2}([./])\d{1,2}\4\d{4})(?!\d)"
     rf"|(?P<number>(?:(?<![\w.,])-)?(?:{PATTERN}))|(?P<unspaced>[{UNSPACED}])|(?P<word>[^\W\d_{UNSPACED}]+(?:\d\w*|(?:'[^\W\d_]+)*))"
     r"|(?P<sign>°[cf]?|[%$€£¥])|(?P<stop>[,;:()\[\]\"\n.!?|]|(?<=\s)-(?=\s))"
 )
@@ -54,97 +46,10 @@ class Statement(Struct, frozen=True):
     """What each negation reaches."""
     heads: frozenset[str]
     """What each negates first of all: "open" in "is not open to cars"."""
+    is_dateline: bool
+    """It is hardly more than a date, and so tells when all that stands beside it was said."""
     spelled: dict[str, str]
     """By key, the first word as it was written, folded."""
-
-
-class _Lists(Struct, frozen=True):
-    """A language's lists, as they are asked."""
-
-    plain: frozenset[str]
-    light: frozenset[str]
-    suffixes: tuple[str, ...]
-    same: Mapping[str, str]
-    opposite: Mapping[str, tuple[str, int]]
-    particle: frozenset[str]
-    negation: frozenset[str]
-    denial: frozenset[str]
-    no_negation: frozenset[str]
-    breaks: frozenset[str]
-    reach: tuple[int, int]
-    hedge: Mapping[str, str]
-    month: Mapping[str, int]
-    number: Mapping[str, float]
-    scale: Mapping[str, float]
-    joint: str
-    """What joins hundreds to the rest: "two hundred and fifty"."""
-
-
-@cache
-def lists(lang: str) -> _Lists:
-    table = read_table(lang, "citation")
-    words = Words(lang, "citation")
-    suffixes = tuple(sorted(table["suffix"].split(), key=len, reverse=True))
-    same = {stem(word, suffixes): group.split()[0] for group in reversed(table["same"]) for word in group.split()}
-    opposite = {}
-    for pair in table["opposite"]:
-        for side, sign in zip(pair.split("/"), (SO, NOT_SO), strict=True):
-            opposite.update(dict.fromkeys(side.split(), (f"={pair.split()[0]}", sign)))
-    return _Lists(
-        plain=frozenset(strip_accents(word) for word in Words(lang, "followup").plain) - set(table["number"]),
-        light=words.light,
-        suffixes=suffixes,
-        same=same,
-        opposite=opposite,
-        particle=words.particle,
-        negation=words.negation,
-        denial=words.denial,
-        no_negation=frozenset(words.no_negation),
-        breaks=getattr(words, "break"),
-        reach=tuple(table["reach"]),
-        hedge={word: kind for kind in ("about", "over", "under") for word in table[kind].split()},
-        month={word: at for at, names in enumerate(table["month"], 1) for word in names.split()},
-        number=table["number"],
-        scale=table["scale"],
-        joint=table["joint"],
-    )
-
-
-@cache
-def _units() -> dict[str, str]:
-    return {word: unit for unit, words in read_table("unit", "citation").items() for word in words.split()}
-
-
-def guess_language(text: str) -> str:
-    """Whose small words it has most of; English where that says nothing."""
-    words = [strip_accents(word) for word in re.findall(r"[^\W\d_]+", fold(text[:GUESSED_FROM]).text)]
-    return max(LANGUAGES, key=lambda lang: sum(word in lists(lang).plain or word in lists(lang).light for word in words))
-
-
-def strip_accents(word: str) -> str:
-    if word.isascii():
-        return word
-    return "".join(c for c in unicodedata.normalize("NFD", word) if not unicodedata.combining(c)).replace("ß", "ss")
-
-
-def stem(word: str, suffixes: tuple[str, ...]) -> str:
-    for suffix in suffixes:
-        if word.endswith(suffix) and len(word) - len(suffix) >= SHORTEST_STEM:
-            word = word[: -len(suffix)]
-            break
-    if len(word) > SHORTEST_STEM and word[-1] == word[-2]:
-        word = word[:-1]
-    return word[:STEM]
-
-
-@lru_cache(maxsize=16_384)
-def key_of(word: str, lang: str) -> tuple[str, int]:
-    """What a word is compared by, and how it stands if nothing negates it."""
-    known = lists(lang)
-    if found := known.opposite.get(word):
-        return found
-    key = stem(word, known.suffixes)
-    return known.same.get(key, key), SO
 
 
 def read_statement(text: str, lang: str) -> Statement:
@@ -162,11 +67,26 @@ class _Token(Struct):
     """Nothing stands between it and the one before."""
 
 
+def _day(token: _Token) -> int:
+    """The day of a month that a token is; 0 if it is none."""
+    return int(token.text) if token.kind == "number" and len(token.text) <= 2 and 1 <= int(token.text) <= 31 else 0
+
+
+def _date(year: int, month: int, day: int, spelled: str) -> list[Number]:
+    units = ("", MONTH, f"{DAY}{month}")
+    return [Number(value, unit, spelled=spelled) for value, unit in zip((year, month, day), units, strict=True)]
+
+
+def _is_dateline(words: Mapping[str, int], numbers: tuple[Number, ...]) -> bool:
+    return len(words) <= DATELINE and any(number.unit.startswith(DAY) for number in numbers)
+
+
 class _Reader:
     """Reads one sentence."""
 
     def __init__(self, text: str, lang: str) -> None:
         self.lang, self.lists = lang, lists(lang)
+        self.asks = text.rstrip(' \n"”»)').endswith("?")
         self.tokens = self._tokenize(fold(text).text)
 
     def _tokenize(self, text: str) -> list[_Token]:
@@ -192,7 +112,8 @@ class _Reader:
 
     def read(self) -> Statement:
         numbers = self._numbers()
-        words, spelled = {}, {}
+        words: dict[str, int] = {}
+        spelled: dict[str, str] = {}
         reached, scopes = self._negations(self.lists.negation)
         denied, _ = self._negations(self.lists.denial)
         keys: list[str] = []
@@ -206,7 +127,7 @@ class _Reader:
                 spelled.setdefault(key, token.text)
             keys.append(key)
         negated = tuple(frozenset(keys[at] for at in scope if keys[at]) for scope in scopes)
-        return Statement(words, numbers, negated, self._heads(scopes, keys), spelled)
+        return Statement(words, numbers, negated, self._heads(scopes, keys), _is_dateline(words, numbers), spelled)
 
     def _heads(self, scopes: list[list[int]], keys: list[str]) -> frozenset[str]:
         """The first word with a meaning behind each negation, or the last before it."""
@@ -232,12 +153,16 @@ class _Reader:
         left, right = self.lists.reach
         reached: set[int] = set()
         scopes = []
-        tokens = self.tokens
+        # "Didn't it fall out?" denies nothing.
+        tokens = [] if self.asks else self.tokens
         for at, token in enumerate(tokens):
             if token.raw not in cues or token.kind != "word":
                 continue
             after = tokens[at + 1] if at + 1 < len(tokens) else None
-            if after and (f"{token.text} {after.text}" in self.lists.no_negation or (token.text == "no" and after.kind == "number")):
+            if after and (
+                f"{token.text} {after.text}" in self.lists.no_negation
+                or (token.text == "no" and after.kind == "number")
+            ):
                 continue
             near = (*range(at + 1, min(len(tokens), at + right + 1)), *range(at - 1, max(-1, at - left - 1), -1))
             scope = [other for other in near if tokens[other].clause == token.clause]
@@ -249,25 +174,22 @@ class _Reader:
         found: list[Number] = []
         at = 0
         while at < len(self.tokens):
-            numbers, at = self._number(at)
+            numbers, at = self._number(at, found)
             found += numbers
         return tuple(found)
 
-    def _number(self, at: int) -> tuple[list[Number], int]:
-        """The numbers that begin there, and where to go on."""
+    def _number(self, at: int, before: list[Number]) -> tuple[list[Number], int]:
+        """The numbers that begin there, given those before, and where to go on."""
         token, known = self.tokens[at], self.lists
         if token.kind == "iso":
-            year, month, day = map(int, token.text.split("-"))
-            return [Number(year), Number(month, MONTH), Number(day)], at + 1
+            year, month, day = map(int, re.split("[-./]", token.text))
+            return _date(year, month, day, token.text), at + 1
         if token.kind == "day":
             one, two, year = map(int, re.split("[./]", token.text))
             day, month = (two, one) if "/" in token.text and self.lang == "en" else (one, two)
-            return [Number(year), Number(month, MONTH), Number(day)], at + 1
+            return _date(year, month, day, token.text), at + 1
         if token.kind == "word" and token.text in known.month:
-            beside = [self.tokens[near].kind for near in (at - 1, at + 1) if 0 <= near < len(self.tokens)]
-            if token.text in _AMBIGUOUS_MONTHS and "number" not in beside:
-                return [], at + 1
-            return [Number(known.month[token.text], MONTH, spelled=token.text)], at + 1
+            return self._month(at, before)
         if token.kind == "number":
             read = read_number(token.text.lstrip("-"), comma=self.lang != "en")
             if read is None:
@@ -279,6 +201,23 @@ class _Reader:
             return self._finish(at, end, value, 0.0)
         return [], at + 1
 
+    def _month(self, at: int, before: list[Number]) -> tuple[list[Number], int]:
+        """A month, with the day before or behind it: 5 May, the 5th of May, May 5."""
+        name = self.tokens[at].text
+        month = self.lists.month[name]
+        if at + 1 < len(self.tokens) and (day := _day(self.tokens[at + 1])):
+            return [Number(month, MONTH, spelled=name), Number(day, f"{DAY}{month}", spelled=f"{name} {day}")], at + 2
+        for back in range(at - 1, max(-1, at - 4), -1):
+            if (day := _day(self.tokens[back])) and before and before[-1].value == day:
+                before[-1] = Number(day, f"{DAY}{month}", spelled=f"{day} {name}")
+                return [Number(month, MONTH, spelled=name)], at + 1
+            if self.tokens[back].text not in _OF_A_MONTH:
+                break
+        beside = at + 1 < len(self.tokens) and self.tokens[at + 1].kind == "number"
+        if name in _AMBIGUOUS_MONTHS and not beside:
+            return [], at + 1
+        return [Number(month, MONTH, spelled=name)], at + 1
+
     def _spelled_out(self, at: int) -> tuple[float, int]:
         """Words that are one number: "two hundred and fifty" """
         known, total, current = self.lists, 0.0, self.lists.number[self.tokens[at].text]
@@ -289,7 +228,11 @@ class _Reader:
             if value is None and word == known.joint and current >= 100 and at + 1 < len(self.tokens):
                 value = known.number.get(self.tokens[at + 1].text)
                 at += value is not None
-            if value is not None and value < 100 and (current >= 100 or (current >= 20 and current % 10 == 0 and value < 10)):
+            if (
+                value is not None
+                and value < 100
+                and (current >= 100 or (current >= 20 and current % 10 == 0 and value < 10))
+            ):
                 current += value
             elif word in known.scale and known.scale[word] == 100:
                 current *= 100
@@ -300,10 +243,10 @@ class _Reader:
 
     def _finish(self, start: int, at: int, value: float, grain: float) -> tuple[list[Number], int]:
         """The number with what stands around it: hedge, scale, unit."""
-        known, tokens, units = self.lists, self.tokens, _units()
+        known, tokens, named = self.lists, self.tokens, units()
         before = tokens[start - 1] if start else None
         spelled = " ".join(token.text for token in tokens[start:at])
-        unit = units.get(before.text, "") if before and before.kind == "sign" else ""
+        unit = named.get(before.text, "") if before and before.kind == "sign" else ""
         if unit and start > 1:
             before = tokens[start - 2]
         # "more than 5", "more than about 5": the word before, or the one before "than".
@@ -324,6 +267,6 @@ class _Reader:
             spelled += f" {after.text}" if after else ""
             at += 1
         after = tokens[at] if at < len(tokens) else None
-        if after and not unit and after.text in units:
-            unit = units[after.text]
+        if after and not unit and after.text in named:
+            unit = named[after.text]
         return [Number(value, unit, hedge, rounded, spelled)], at

@@ -1,0 +1,246 @@
+"""The one check of citations: what a written answer says stands in the section it cites, or the citation goes.
+
+An answer is taken apart into sentences with the sections they cite, `[1]`, `[2][3]`, `[1, 2]`; each citation is kept if
+its section supports the sentence, by itself or, where no section does, together with the others cited. The outcome is a
+value that a terminal, an HTTP answer and a page show each in their way. Pure functions: nothing is read or asked.
+
+Invariant: apart from citations nothing of an answer is changed, lost or moved: if all are kept, its text is the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from turnout.text.sentence import split
+
+from .support import Claim, Passage, Place, Supported, Unsupported, Why, check, read_claim, read_passage, weigh
+from .vocabulary import guess_language
+
+__all__ = ["Place", "Status", "Supported", "Unsupported", "Why", "apply", "check", "parse"]
+
+# Sections that one sentence may cite; more are no citation but a list.
+MOST_CITED: Final = 8
+# Characters of passages that are compared with one answer, over all its sentences: three hundred sentences that cite
+# eight sections of 1,500 characters each, and a few seconds of work at worst.
+MOST_COMPARED: Final = 4_000_000
+# What a sentence is followed by whose citations are all gone.
+UNSUPPORTED: Final = " [unsupported]"
+
+_NUMBERS: Final = r"\^?\d{1,3}(?:\s?[,;–-]\s?\^?\d{1,3}){0,16}"
+# With the white space before it, and with the address that makes it a link in Markdown.
+_MARK: Final = re.compile(
+    rf"[ \t\u00a0]{{0,4}}(?:\[\[({_NUMBERS})\]\]|\[({_NUMBERS})\]|【({_NUMBERS})(?:†[^】\n]{{0,80}})?】)"
+    r"(?:\(https?://[^\s()]{0,2000}\))?"
+)
+_MARKS_FIRST: Final = re.compile(rf"(?:{_MARK.pattern}){{1,8}}\s*")
+_CODE: Final = re.compile(r"`[^`\n]{1,2000}`")
+_RANGE: Final = re.compile(r"(\d+)(?:\s?[–-]\s?\^?(\d+))?")
+_BULLET: Final = re.compile(r"\s*(?:[-*+•#>]+\s+|\(?\d{1,3}[.)]\s+)+")
+_LINK: Final = re.compile(r"\]\([^\s()]{0,2000}\)")
+
+
+class Mark(Struct, frozen=True):
+    """A citation as it stands in a sentence."""
+
+    start: int
+    end: int
+    sections: tuple[int, ...]
+    """Their numbers, from 1."""
+
+
+class Sentence(Struct, frozen=True):
+    """A sentence of an answer as it was written."""
+
+    text: str
+    """With the white space that follows it: the texts joined are the answer."""
+    marks: tuple[Mark, ...] = ()
+    is_code: bool = False
+    """A fenced block: nothing in it is a citation."""
+
+    @property
+    def cited(self) -> tuple[int, ...]:
+        """The sections it cites, each once."""
+        return tuple(dict.fromkeys(number for mark in self.marks for number in mark.sections))
+
+    @property
+    def plain(self) -> str:
+        """What it says: without citations, addresses, and what makes it an item of a list."""
+        text, end = "", 0
+        for mark in self.marks:
+            text, end = text + self.text[end : mark.start] + " ", mark.end
+        return _LINK.sub("]", _BULLET.sub("", text + self.text[end:], count=1)).strip()
+
+
+class Status(StrEnum):
+    """What is known of a sentence."""
+
+    SUPPORTED = "supported"
+    """By at least one section that it cites."""
+    UNSUPPORTED = "unsupported"
+    """By none of them."""
+    UNCITED = "uncited"
+    """It cites nothing, and was not checked."""
+
+
+class Citation(Struct, frozen=True):
+    """A section that a sentence cites, and what became of it. Places in it are places in `sections`."""
+
+    section: int
+    """Its number, from 1."""
+    result: Supported | Unsupported
+
+
+class CheckedSentence(Struct, frozen=True):
+    """A sentence of which every citation was checked."""
+
+    text: str
+    """Without the citations that were dropped."""
+    status: Status
+    citations: tuple[Citation, ...] = ()
+    """All that it had."""
+
+    @property
+    def kept(self) -> tuple[int, ...]:
+        return tuple(one.section for one in self.citations if isinstance(one.result, Supported))
+
+    @property
+    def dropped(self) -> tuple[Citation, ...]:
+        return tuple(one for one in self.citations if isinstance(one.result, Unsupported))
+
+
+class CheckedAnswer(Struct, frozen=True):
+    """An answer, sentence by sentence."""
+
+    sentences: tuple[CheckedSentence, ...]
+
+    def render(self, mark: str = UNSUPPORTED) -> str:
+        """As text, with `mark` behind each sentence whose citations are all gone."""
+        return "".join(
+            _add_mark(one.text, mark) if one.status == Status.UNSUPPORTED else one.text for one in self.sentences
+        )
+
+
+def _add_mark(text: str, mark: str) -> str:
+    bare = text.rstrip()
+    return f"{bare}{mark}{text[len(bare) :]}"
+
+
+def parse(answer: str) -> tuple[Sentence, ...]:
+    """The sentences of an answer, with the sections each cites."""
+    return tuple(_read_sentence(text) for text in _join_marks(split(answer)))
+
+
+def apply(answer: str, sections: Sequence[str]) -> CheckedAnswer:
+    """The answer without the citations that its sections do not bear out; the first section is number 1."""
+    lang = guess_language(answer)
+    shelf = _Shelf(sections)
+    return CheckedAnswer(tuple(_check_sentence(sentence, shelf, lang) for sentence in parse(answer)))
+
+
+class _Shelf:
+    """The sections, each read when it is first cited, and how much more may be compared."""
+
+    def __init__(self, sections: Sequence[str]) -> None:
+        self._sections = sections
+        self._read: dict[int, Passage] = {}
+        self._left = MOST_COMPARED
+
+    def find(self, number: int) -> Passage | Unsupported:
+        if not 1 <= number <= len(self._sections):
+            return Unsupported(Why.NO_SECTION, f"There is no section {number}; there are {len(self._sections)}.")
+        self._left -= len(self._sections[number - 1])
+        if self._left < 0:
+            return Unsupported(
+                Why.TOO_LONG, f"It was not checked: the answer cites more than {MOST_COMPARED} characters."
+            )
+        if number not in self._read:
+            self._read[number] = read_passage(self._sections[number - 1])
+        return self._read[number]
+
+
+def _check_sentence(sentence: Sentence, shelf: _Shelf, lang: str) -> CheckedSentence:
+    cited = sentence.cited
+    if not cited:
+        return CheckedSentence(sentence.text, Status.UNCITED)
+    citations = tuple(_judge(read_claim(sentence.plain, lang), cited, shelf))
+    kept = {one.section for one in citations if isinstance(one.result, Supported)}
+    status = Status.SUPPORTED if kept else Status.UNSUPPORTED
+    return CheckedSentence(_drop(sentence, kept), status, citations)
+
+
+def _judge(claim: Claim, cited: Sequence[int], shelf: _Shelf) -> Iterator[Citation]:
+    """What each section does for a claim: by itself; if none is enough, all of them together."""
+    too_many = Unsupported(Why.TOO_LONG, f"It was not checked: a sentence cites {MOST_CITED} sections at most.")
+    found = {number: shelf.find(number) if at < MOST_CITED else too_many for at, number in enumerate(cited)}
+    there = {number: passage for number, passage in found.items() if isinstance(passage, Passage)}
+    results = {number: _place(weigh(claim, [passage]), [number]) for number, passage in there.items()}
+    if len(there) > 1 and not any(isinstance(result, Supported) for result in results.values()):
+        together = _place(weigh(claim, list(there.values())), list(there))
+        if isinstance(together, Supported):
+            for number in there:
+                if mine := tuple(place for place in together.where if place.passage == number - 1):
+                    results[number] = Supported(together.score, mine)
+    for number, passage in found.items():
+        yield Citation(number, results[number] if isinstance(passage, Passage) else passage)
+
+
+def _place(result: Supported | Unsupported, numbers: Sequence[int]) -> Supported | Unsupported:
+    """The same, its places counted by the sections of the answer."""
+    if isinstance(result, Unsupported):
+        return result
+    return replace(result, where=tuple(replace(place, passage=numbers[place.passage] - 1) for place in result.where))
+
+
+def _drop(sentence: Sentence, kept: set[int]) -> str:
+    """The sentence with the citations of these sections only."""
+    pieces, end = [], 0
+    for mark in sentence.marks:
+        pieces.append(sentence.text[end : mark.start])
+        staying = [number for number in mark.sections if number in kept]
+        if len(staying) == len(mark.sections):
+            pieces.append(sentence.text[mark.start : mark.end])
+        elif staying:
+            pieces.append(" " * sentence.text[mark.start].isspace() + "".join(f"[{number}]" for number in staying))
+        end = mark.end
+    return "".join([*pieces, sentence.text[end:]])
+
+
+def _join_marks(texts: Sequence[str]) -> list[str]:
+    """The same, with citations behind a stop given back to the sentence they follow: "It is big. [1] Rome is old." """
+    joined: list[str] = []
+    for text in texts:
+        marks = _MARKS_FIRST.match(text) if joined and not joined[-1].endswith("\n") else None
+        # In "[1] says so" the citation is a word of the sentence.
+        cut = marks.end() if marks and not text[marks.end() : marks.end() + 1].islower() else 0
+        if cut:
+            joined[-1] += text[:cut]
+        if text[cut:]:
+            joined.append(text[cut:])
+    return joined
+
+
+def _read_sentence(text: str) -> Sentence:
+    if text.lstrip(" >").startswith(("```", "~~~")):
+        return Sentence(text, is_code=True)
+    code = [span for match in _CODE.finditer(text) for span in range(*match.span())] if "`" in text else []
+    inside = frozenset(code)
+    marks = (
+        Mark(match.start(), match.end(), numbers)
+        for match in _MARK.finditer(text)
+        if match.end() - 1 not in inside and (numbers := _read_numbers(match[1] or match[2] or match[3]))
+    )
+    return Sentence(text, tuple(marks))
+
+
+def _read_numbers(spelled: str) -> tuple[int, ...]:
+    """The sections a mark names: "1, 3-5" is four. 0 is none: `list[0]` is no citation."""
+    numbers: list[int] = []
+    for first, last in _RANGE.findall(spelled):
+        numbers += range(int(first), min(int(last or first), int(first) + MOST_CITED) + 1)
+    return tuple(dict.fromkeys(number for number in numbers if number))

@@ -1,0 +1,119 @@
+"""The words of each language that tell what a sentence states: which count as one, which negate, which are numbers.
+
+The lists are data (`citation.toml`). A word is compared by its key: without accents and ending, and by the first word
+of its group; of two opposites one is the other negated.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping
+from functools import cache, lru_cache
+from typing import Final
+
+from msgspec import Struct
+
+from turnout.text.fold import fold
+from turnout.text.words import Words, read_table
+
+LANGUAGES: Final = ("en", "es", "de", "fr")
+# How a word stands: a bit each, so that all occurrences of one are a small number.
+SO, NOT_SO, DENIED = 1, 2, 4
+# Letters that are compared: what is behind them tells forms of a word apart more often than words.
+STEM: Final = 6
+# A word loses its ending as long as so many letters stay.
+SHORTEST_STEM: Final = 3
+# Enough to tell a language by its small words.
+GUESSED_FROM: Final = 4000
+
+
+class Vocabulary(Struct, frozen=True):
+    """A language's lists, as they are asked."""
+
+    plain: frozenset[str]
+    light: frozenset[str]
+    suffixes: tuple[str, ...]
+    same: Mapping[str, str]
+    opposite: Mapping[str, tuple[str, int]]
+    particle: frozenset[str]
+    negation: frozenset[str]
+    denial: frozenset[str]
+    no_negation: frozenset[str]
+    breaks: frozenset[str]
+    reach: tuple[int, int]
+    hedge: Mapping[str, str]
+    month: Mapping[str, int]
+    number: Mapping[str, float]
+    scale: Mapping[str, float]
+    joint: str
+    """What joins hundreds to the rest: "two hundred and fifty"."""
+
+
+@cache
+def lists(lang: str) -> Vocabulary:
+    table = read_table(lang, "citation")
+    words = Words(lang, "citation")
+    suffixes = tuple(sorted(table["suffix"].split(), key=len, reverse=True))
+    same = {stem(word, suffixes): group.split()[0] for group in reversed(table["same"]) for word in group.split()}
+    opposite = {}
+    for pair in table["opposite"]:
+        for side, sign in zip(pair.split("/"), (SO, NOT_SO), strict=True):
+            opposite.update(dict.fromkeys(side.split(), (f"={pair.split()[0]}", sign)))
+    return Vocabulary(
+        plain=frozenset(strip_accents(word) for word in Words(lang, "followup").plain) - set(table["number"]),
+        light=words.light,
+        suffixes=suffixes,
+        same=same,
+        opposite=opposite,
+        particle=words.particle,
+        negation=words.negation,
+        denial=words.denial,
+        no_negation=frozenset(words.no_negation),
+        breaks=getattr(words, "break"),
+        reach=tuple(table["reach"]),
+        hedge={word: kind for kind in ("about", "over", "under") for word in table[kind].split()},
+        month={word: at for at, names in enumerate(table["month"], 1) for word in names.split()},
+        number=table["number"],
+        scale=table["scale"],
+        joint=table["joint"],
+    )
+
+
+@cache
+def units() -> dict[str, str]:
+    return {word: unit for unit, words in read_table("unit", "citation").items() for word in words.split()}
+
+
+def guess_language(text: str) -> str:
+    """Whose small words it has most of; English where that says nothing."""
+    words = [strip_accents(word) for word in re.findall(r"[^\W\d_]+", fold(text[:GUESSED_FROM]).text)]
+    return max(
+        LANGUAGES, key=lambda lang: sum(word in lists(lang).plain or word in lists(lang).light for word in words)
+    )
+
+
+def strip_accents(word: str) -> str:
+    if word.isascii():
+        return word
+    return "".join(c for c in unicodedata.normalize("NFD", word) if not unicodedata.combining(c)).replace("ß", "ss")
+
+
+def stem(word: str, suffixes: tuple[str, ...]) -> str:
+    for suffix in suffixes:
+        if word.endswith(suffix) and len(word) - len(suffix) >= SHORTEST_STEM:
+            word = word[: -len(suffix)]
+            break
+    if len(word) > SHORTEST_STEM and word[-1] == word[-2]:
+        word = word[:-1]
+    return word[:STEM]
+
+
+@lru_cache(maxsize=16_384)
+def key_of(word: str, lang: str) -> tuple[str, int]:
+    """What a word is compared by, and how it stands if nothing negates it."""
+    known = lists(lang)
+    if found := known.opposite.get(word):
+        return found
+    key = stem(word, known.suffixes)
+    return known.same.get(key, key), SO
