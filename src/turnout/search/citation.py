@@ -41,7 +41,7 @@ _MARK: Final = re.compile(
 _MARKS_FIRST: Final = re.compile(rf"(?:{_MARK.pattern}){{1,8}}\s*")
 _CODE: Final = re.compile(r"`[^`\n]{1,2000}`")
 _RANGE: Final = re.compile(r"(\d+)(?:\s?[–-]\s?\^?(\d+))?")
-_BULLET: Final = re.compile(r"\s*(?:[-*+•#>]+\s+|\(?\d{1,3}[.)]\s+)+")
+_BULLET: Final = re.compile(r"\A\s*(?:[-*+•#>]{1,6}\s+|\(?\d{1,3}[.)]\s+){1,4}")
 _LINK: Final = re.compile(r"\]\([^\s()]{0,2000}\)")
 
 
@@ -71,10 +71,12 @@ class Sentence(Struct, frozen=True):
     @property
     def plain(self) -> str:
         """What it says: without citations, addresses, and what makes it an item of a list."""
-        text, end = "", 0
+        pieces, end = [], 0
         for mark in self.marks:
-            text, end = text + self.text[end : mark.start] + " ", mark.end
-        return _LINK.sub("]", _BULLET.sub("", text + self.text[end:], count=1)).strip()
+            pieces.append(self.text[end : mark.start])
+            end = mark.end
+        text = " ".join([*pieces, self.text[end:]])
+        return _LINK.sub("]", _BULLET.sub("", text)).strip()
 
 
 class Status(StrEnum):

@@ -219,27 +219,23 @@ class _Reader:
         return [Number(month, MONTH, spelled=name)], at + 1
 
     def _spelled_out(self, at: int) -> tuple[float, int]:
-        """Words that are one number: "two hundred and fifty" """
-        known, total, current = self.lists, 0.0, self.lists.number[self.tokens[at].text]
+        """What words that are one number say, and where they end: "two hundred and fifty"."""
+        known, value = self.lists, self.lists.number[self.tokens[at].text]
         at += 1
         while at < len(self.tokens):
             word = self.tokens[at].text
-            value = known.number.get(word)
-            if value is None and word == known.joint and current >= 100 and at + 1 < len(self.tokens):
-                value = known.number.get(self.tokens[at + 1].text)
-                at += value is not None
-            if (
-                value is not None
-                and value < 100
-                and (current >= 100 or (current >= 20 and current % 10 == 0 and value < 10))
-            ):
-                current += value
-            elif word in known.scale and known.scale[word] == 100:
-                current *= 100
+            if word == known.joint and value >= 100 and at + 1 < len(self.tokens):
+                word = self.tokens[at + 1].text
+            more = known.number.get(word, 0)
+            hundreds, tens = value >= 100 and value % 100 == 0, value % 100 >= 20 and value % 10 == 0
+            if known.scale.get(word) == 100 and value < 100:
+                value *= 100
+            elif (hundreds and 0 < more < 100) or (tens and 0 < more < 10):
+                value += more
             else:
                 break
-            at += 1
-        return total + current, at
+            at += 1 + (self.tokens[at].text == known.joint)
+        return value, at
 
     def _finish(self, start: int, at: int, value: float, grain: float) -> tuple[list[Number], int]:
         """The number with what stands around it: hedge, scale, unit."""
