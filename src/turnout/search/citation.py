@@ -1,8 +1,8 @@
 """The one check of citations: what a written answer says stands in the section it cites, or the citation goes.
 
 An answer is taken apart into sentences with the sections they cite, `[1]`, `[2][3]`, `[1, 2]`; each citation is kept if
-its section supports the sentence, by itself or, where no section does, together with the others cited. The outcome is a
-value that a terminal, an HTTP answer and a page show each in their way. Pure functions: nothing is read or asked.
+its section supports the sentence, by itself or together with the others cited. The outcome is a value that a terminal,
+an HTTP answer and a page show each in their way. Pure functions: nothing is read or asked.
 
 Invariant: apart from citations nothing of an answer is changed, lost or moved: if all are kept, its text is the same.
 """
@@ -26,6 +26,8 @@ __all__ = ["Place", "Status", "Supported", "Unsupported", "Why", "apply", "check
 
 # Sections that one sentence may cite; more are no citation but a list.
 MOST_CITED: Final = 8
+# How much more of a sentence sections must have together for those to be kept that do not support it alone.
+ADDED: Final = 0.1
 # Characters of passages that are compared with one answer, over all its sentences: three hundred sentences that cite
 # eight sections of 1,500 characters each, and a few seconds of work at worst.
 MOST_COMPARED: Final = 4_000_000
@@ -177,17 +179,18 @@ def _check_sentence(sentence: Sentence, shelf: _Shelf, lang: str) -> CheckedSent
 
 
 def _judge(claim: Claim, cited: Sequence[int], shelf: _Shelf) -> Iterator[Citation]:
-    """What each section does for a claim: by itself; if none is enough, all of them together."""
+    """What each section does for a claim: by itself, or with the others where together they have more of it."""
     too_many = Unsupported(Why.TOO_LONG, f"It was not checked: a sentence cites {MOST_CITED} sections at most.")
     found = {number: shelf.find(number) if at < MOST_CITED else too_many for at, number in enumerate(cited)}
     there = {number: passage for number, passage in found.items() if isinstance(passage, Passage)}
     results = {number: _place(weigh(claim, [passage]), [number]) for number, passage in there.items()}
-    if len(there) > 1 and not any(isinstance(result, Supported) for result in results.values()):
-        together = _place(weigh(claim, list(there.values())), list(there))
-        if isinstance(together, Supported):
-            for number in there:
-                if mine := tuple(place for place in together.where if place.passage == number - 1):
-                    results[number] = Supported(together.score, mine)
+    together = _place(weigh(claim, list(there.values())), list(there))
+    alone = max((result.score for result in results.values() if isinstance(result, Supported)), default=-1.0)
+    if isinstance(together, Supported) and together.score >= alone + ADDED:
+        for number in there:
+            mine = tuple(place for place in together.where if place.passage == number - 1)
+            if mine and isinstance(results[number], Unsupported):
+                results[number] = Supported(together.score, mine)
     for number, passage in found.items():
         yield Citation(number, results[number] if isinstance(passage, Passage) else passage)
 
@@ -201,16 +204,21 @@ def _place(result: Supported | Unsupported, numbers: Sequence[int]) -> Supported
 
 def _drop(sentence: Sentence, kept: set[int]) -> str:
     """The sentence with the citations of these sections only."""
-    pieces, end = [], 0
+    text, pieces, end = sentence.text, [], 0
+    gap = ""
     for mark in sentence.marks:
-        pieces.append(sentence.text[end : mark.start])
+        # The white space before a citation that goes is that of the next one in the row.
+        gap = gap if mark.start == end else ""
+        written = text[mark.start : mark.end]
+        gap = gap or written[: len(written) - len(written.lstrip())]
         staying = [number for number in mark.sections if number in kept]
-        if len(staying) == len(mark.sections):
-            pieces.append(sentence.text[mark.start : mark.end])
-        elif staying:
-            pieces.append(" " * sentence.text[mark.start].isspace() + "".join(f"[{number}]" for number in staying))
+        pieces.append(text[end : mark.start])
+        if staying:
+            whole = len(staying) == len(mark.sections)
+            pieces += [gap, written.lstrip() if whole else "".join(f"[{number}]" for number in staying)]
+            gap = ""
         end = mark.end
-    return "".join([*pieces, sentence.text[end:]])
+    return "".join([*pieces, text[end:]])
 
 
 def _join_marks(texts: Sequence[str]) -> list[str]:
