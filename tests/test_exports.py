@@ -41,7 +41,7 @@ ROUTER = ["accept", "counterfactuals", "from_examples", "profile", "replay", "ro
 # Rooms a reader of `dir(turnout)` sees because something has imported them.
 ROOMS = {
     *("apps", "cli", "config", "core", "explain", "layers", "learn", "models", "net", "profiles", "runtime", "store"),
-    *("testing", "text", "web"),
+    *("search", "testing", "text", "web"),
 }
 
 

@@ -49,6 +49,7 @@ PARSED = [
     Parsed("year", "In [2019] it rained.", [()]),
     Parsed("text", "See [the page](https://example.org) and [x].", [()]),
     Parsed("spanish", "¿Es grande? París es grande [1].", [(), (1,)]),
+    Parsed("german-date", "Am 5. Mai regnete es [1]. Gut.", [(1,), ()]),
     Parsed("japanese", "東京は大きい[1]。京都は古い[2]。", [(1,), (2,)]),
     Parsed("empty", "", []),
 ]

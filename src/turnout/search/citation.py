@@ -17,8 +17,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from turnout.text.sentence import split
-
+from .statement import split_sentences
 from .support import Claim, Passage, Place, Supported, Unsupported, Why, check, read_claim, read_passage, weigh
 from .vocabulary import guess_language
 
@@ -137,7 +136,7 @@ def _add_mark(text: str, mark: str) -> str:
 
 def parse(answer: str) -> tuple[Sentence, ...]:
     """The sentences of an answer, with the sections each cites."""
-    return tuple(_read_sentence(text) for text in _join_marks(split(answer)))
+    return tuple(_read_sentence(text) for text in _join_marks(split_sentences(answer)))
 
 
 def apply(answer: str, sections: Sequence[str]) -> CheckedAnswer:

@@ -16,9 +16,10 @@ from msgspec import Struct
 
 from turnout.text.fold import fold
 from turnout.text.match import UNSPACED
+from turnout.text.sentence import split
 
 from .number import DAY, DECADE, MONTH, PATTERN, VERSION, Number, read_number
-from .vocabulary import DENIED, NOT_SO, SO, key_of, lists, strip_accents, units
+from .vocabulary import DENIED, NOT_SO, SO, key_of, lists, months, strip_accents, units
 
 # A line with a date and no more words than this is a date: "Originally published June 1, 2018 at 1:49 pm".
 DATELINE: Final = 4
@@ -36,6 +37,10 @@ _TOKEN: Final = re.compile(
 )
 
 
+_FIRST_WORD: Final = re.compile(r"[^\W\d_]{3,12}")
+_DAY_LAST: Final = re.compile(r"\b\d{1,2}\.\s+\Z")
+
+
 class Statement(Struct, frozen=True):
     """What a sentence states."""
 
@@ -50,6 +55,18 @@ class Statement(Struct, frozen=True):
     """It is hardly more than a date, and so tells when all that stands beside it was said."""
     spelled: dict[str, str]
     """By key, the first word as it was written, folded."""
+
+
+def split_sentences(text: str) -> list[str]:
+    """The sentences of a text, each with the white space that follows it; "am 5. Mai" is cut nowhere."""
+    joined: list[str] = []
+    for sentence in split(text):
+        word = _FIRST_WORD.match(sentence)
+        if joined and word and _DAY_LAST.search(joined[-1][-8:]) and strip_accents(word[0].lower()) in months():
+            joined[-1] += sentence
+        else:
+            joined.append(sentence)
+    return joined
 
 
 def read_statement(text: str, lang: str) -> Statement:

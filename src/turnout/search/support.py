@@ -20,10 +20,9 @@ from typing import Final
 from msgspec import Struct
 
 from turnout.text.fold import fold
-from turnout.text.sentence import split
 
 from .number import Number, agree, bounds
-from .statement import Statement, read_statement
+from .statement import Statement, read_statement, split_sentences
 from .vocabulary import DENIED, NOT_SO, SO, guess_language, key_of, lists, strip_accents
 
 # The numbers below were set on the train and test splits of WiCE, so that its dev split measures them. Of train there
@@ -141,7 +140,7 @@ def read_passage(text: str) -> Passage:
     with_word: dict[str, list[int]] = {}
     numbers: list[tuple[float, int, Number]] = []
     start = 0
-    for sentence in split(text[:LONGEST_PASSAGE]):
+    for sentence in split_sentences(text[:LONGEST_PASSAGE]):
         states = read_statement(sentence, lang)
         for word in states.words:
             with_word.setdefault(word, []).append(len(lines))

@@ -73,11 +73,18 @@ def lists(lang: str) -> Vocabulary:
         breaks=getattr(words, "break"),
         reach=tuple(table["reach"]),
         hedge={word: kind for kind in ("about", "over", "under") for word in table[kind].split()},
-        month={word: at for at, names in enumerate(table["month"], 1) for word in names.split()},
+        month=months(),
         number=table["number"],
         scale=table["scale"],
         joint=table["joint"],
     )
+
+
+@cache
+def months() -> dict[str, int]:
+    """Of all languages: of a date alone the language cannot be told."""
+    tables = [read_table(lang, "citation")["month"] for lang in LANGUAGES]
+    return {word: at for table in tables for at, names in enumerate(table, 1) for word in names.split()}
 
 
 @cache
