@@ -109,6 +109,8 @@ CASES = [
     Case("es-other", "La catedral de Burgos tiene dos torres góticas.", PUENTE, Why.WORDS),
     Case("es-date", "El tratado se firmó el 5 de mayo de 1955.", "El 5 de mayo de 1955 se firmó el tratado."),
     Case("es-spelled-out", "Murieron doce personas en la tormenta.", "La tormenta: 12 personas murieron."),
+    Case("es-over", "Más de 250 casas ardieron.", "El fuego: 263 casas ardieron."),
+    Case("es-short", "La luz está apagada.", "Luz: apagada"),
     # German
     Case("de", "Die alte Brücke über die Elbe wurde 1897 gebaut.", BRUECKE),
     Case("de-year", "Die alte Brücke über die Elbe wurde 1898 gebaut.", BRUECKE, Why.NUMBER),
@@ -121,6 +123,8 @@ CASES = [
     Case("de-other", "Der Kölner Dom hat zwei gotische Türme.", BRUECKE, Why.WORDS),
     Case("de-date", "Der Vertrag wurde am 5. Mai 1955 unterzeichnet.", "05.05.1955: Der Vertrag wurde unterzeichnet."),
     Case("de-spelled-out", "Im Sturm starben zwölf Menschen.", "Der Sturm: 12 Menschen sind gestorben."),
+    Case("de-over", "Mehr als 250 Häuser brannten.", "Das Feuer: 263 Häuser brannten."),
+    Case("de-short", "Das Garagentor ist geschlossen.", "Garagentor: geschlossen"),
     # French
     Case("fr", "Le vieux pont sur la Loire a été construit en 1897.", PONT),
     Case("fr-year", "Le vieux pont sur la Loire a été construit en 1899.", PONT, Why.NUMBER),
@@ -132,6 +136,7 @@ CASES = [
     Case("fr-inserted", "Charles Leroux n'a pas construit le pont sur la Loire.", PONT, Why.POLARITY),
     Case("fr-born", "Charles Leroux est né à Nantes.", "Charles Leroux, né à Nantes, était ingénieur."),
     Case("fr-other", "La cathédrale de Reims possède deux tours gothiques.", PONT, Why.WORDS),
+    Case("fr-over", "Plus de 250 maisons ont brûlé.", "Le feu : 263 maisons ont brûlé."),
     Case("fr-date", "Le traité fut signé le 5 mai 1955.", "Le traité : signé le 5 mai 1955."),
 ]
 

@@ -141,16 +141,17 @@ def parse(answer: str) -> tuple[Sentence, ...]:
 
 def apply(answer: str, sections: Sequence[str]) -> CheckedAnswer:
     """The answer without the citations that its sections do not bear out; the first section is number 1."""
-    lang = guess_language(answer)
-    shelf = _Shelf(sections)
+    lang = guess_language(answer, guess_language("\n".join(sections[:1])))
+    shelf = _Shelf(sections, lang)
     return CheckedAnswer(tuple(_check_sentence(sentence, shelf, lang) for sentence in parse(answer)))
 
 
 class _Shelf:
     """The sections, each read when it is first cited, and how much more may be compared."""
 
-    def __init__(self, sections: Sequence[str]) -> None:
+    def __init__(self, sections: Sequence[str], lang: str) -> None:
         self._sections = sections
+        self._lang = lang
         self._read: dict[int, Passage] = {}
         self._left = MOST_COMPARED
 
@@ -163,7 +164,7 @@ class _Shelf:
                 Why.TOO_LONG, f"It was not checked: the answer cites more than {MOST_COMPARED} characters."
             )
         if number not in self._read:
-            self._read[number] = read_passage(self._sections[number - 1])
+            self._read[number] = read_passage(self._sections[number - 1], self._lang)
         return self._read[number]
 
 

@@ -32,11 +32,10 @@ _OF_A_MONTH: Final = _ORDINALS | {"of", "de", "er", "del"}
 
 _TOKEN: Final = re.compile(
     r"(?P<iso>\b\d{4}([-./])\d\d\2\d\d)(?!\d)|(?P<day>\b\d{1,2}([./])\d{1,2}\4\d{4})(?!\d)"
-    rf"|(?P<number>(?:(?<![\w.,])-)?(?:{PATTERN}))|(?P<unspaced>[{UNSPACED}])|(?P<word>[^\W\d_{UNSPACED}]+(?:\d\w*|(?:'[^\W\d_]+)*))"
+    rf"|(?P<number>(?:(?<![\w.,])-)?(?:{PATTERN}))|(?P<unspaced>[{UNSPACED}])"
+    rf"|(?P<word>[^\W\d_{UNSPACED}]+(?:\d\w*|(?:'[^\W\d_]+)*))"
     r"|(?P<sign>°[cf]?|[%$€£¥])|(?P<stop>[,;:()\[\]\"\n.!?|]|(?<=\s)-(?=\s))"
 )
-
-
 _FIRST_WORD: Final = re.compile(r"[^\W\d_]{3,12}")
 _DAY_LAST: Final = re.compile(r"\b\d{1,2}\.\s+\Z")
 
@@ -262,10 +261,9 @@ class _Reader:
         unit = named.get(before.text, "") if before and before.kind == "sign" else ""
         if unit and start > 1:
             before = tokens[start - 2]
-        # "more than 5", "more than about 5": the word before, or the one before "than".
-        hedge = known.hedge.get(before.text, "") if before and before.kind == "word" else ""
-        if before and before.text == "than" and start > 1:
-            hedge = {"more": "over", "less": "under", "fewer": "under"}.get(tokens[start - 2].text, "")
+        hedge = known.hedge.get(before.text, "") if before else ""
+        if before and before.text in known.than and start > 1:
+            hedge = known.compared.get(tokens[start - 2].text, "")
         rounded = 0.0
         after = tokens[at] if at < len(tokens) else None
         if after and after.joined and (after.text in _ORDINALS or after.text == "s"):

@@ -43,6 +43,9 @@ class Vocabulary(Struct, frozen=True):
     breaks: frozenset[str]
     reach: tuple[int, int]
     hedge: Mapping[str, str]
+    than: frozenset[str]
+    compared: Mapping[str, str]
+    """What stands before `than` makes a number: over, under."""
     month: Mapping[str, int]
     number: Mapping[str, float]
     scale: Mapping[str, float]
@@ -73,6 +76,8 @@ def lists(lang: str) -> Vocabulary:
         breaks=getattr(words, "break"),
         reach=tuple(table["reach"]),
         hedge={word: kind for kind in ("about", "over", "under") for word in table[kind].split()},
+        than=words.than,
+        compared={**dict.fromkeys(words.more, "over"), **dict.fromkeys(words.less, "under")},
         month=months(),
         number=table["number"],
         scale=table["scale"],
@@ -92,12 +97,11 @@ def units() -> dict[str, str]:
     return {word: unit for unit, words in read_table("unit", "citation").items() for word in words.split()}
 
 
-def guess_language(text: str) -> str:
-    """Whose small words it has most of; English where that says nothing."""
+def guess_language(text: str, otherwise: str = "en") -> str:
+    """Whose small words it has most of; `otherwise` where that is one of several."""
     words = [strip_accents(word) for word in re.findall(r"[^\W\d_]+", fold(text[:GUESSED_FROM]).text)]
-    return max(
-        LANGUAGES, key=lambda lang: sum(word in lists(lang).plain or word in lists(lang).light for word in words)
-    )
+    small = {lang: sum(word in lists(lang).plain or word in lists(lang).light for word in words) for lang in LANGUAGES}
+    return max(LANGUAGES, key=lambda lang: (small[lang], lang == otherwise))
 
 
 def strip_accents(word: str) -> str:
