@@ -18,7 +18,7 @@ from msgspec.structs import astuple, fields
 from turnout.core.errors import StoreError
 
 from . import sql
-from .migrate import AppliedMigration, Migration, migrations, pending
+from .migrate import LOG, AppliedMigration, Migration, migrations, pending
 from .row import BreachRow, DecisionRow, OutcomeRow, ProfileRow, ReplyRow, Row, SpendRow
 
 Value = str | int | float | bool | bytes | None
@@ -71,6 +71,8 @@ class Backend(ABC):
     """One database. Thread-safe. Every method may raise StoreUnavailable; `write` also Unwritable."""
 
     name: ClassVar[str]
+    steps: ClassVar[str] = LOG
+    """The package that holds the steps of its schema."""
     where: str
     """How messages call it: a path, or an address without its password."""
 
@@ -131,14 +133,14 @@ class Backend(ABC):
     def pending(self) -> list[Migration]:
         """The steps its schema still needs; raises SchemaTooNew or StoreDamaged."""
         with self.reading() as reads:
-            return pending(migrations(self.name), self.applied(reads), self.where)
+            return pending(migrations(self.name, self.steps), self.applied(reads), self.where)
 
     def migrate(self) -> list[Migration]:
         """Take the pending steps; which they were."""
         with self.migrating() as changes:
             # Asked again inside the transaction: another process may have been quicker.
             changes.change(sql.SCHEMA_TABLE, {})
-            steps = pending(migrations(self.name), self.applied(changes), self.where)
+            steps = pending(migrations(self.name, self.steps), self.applied(changes), self.where)
             for step in steps:
                 for statement in step.statements:
                     changes.connection.execute(statement)

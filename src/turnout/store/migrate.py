@@ -2,7 +2,8 @@
 checksum, and a database that knows another step under the same number, or one we do not know, is refused.
 
 A step is a file `NNNN_name.sql` that both databases take, or a pair `NNNN_name.sqlite.sql` and
-`NNNN_name.postgres.sql`. It begins with a comment that says why it exists.
+`NNNN_name.postgres.sql`. It begins with a comment that says why it exists. The decision log has one such folder, the
+search index another.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from turnout.core.errors import SchemaTooNew, StoreDamaged
+
+LOG = "turnout.store.migrations"
 
 
 class Migration(NamedTuple):
@@ -45,9 +48,9 @@ class AppliedMigration(NamedTuple):
     checksum: str
 
 
-def migrations(database: str) -> list[Migration]:
+def migrations(database: str, package: str = LOG) -> list[Migration]:
     """The steps for one kind of database, in order."""
-    folder = Path(str(resources.files("turnout.store.migrations")))
+    folder = Path(str(resources.files(package)))
     found = []
     for path in sorted(folder.glob("*.sql")):
         name, _, only = path.name.removesuffix(".sql").partition(".")

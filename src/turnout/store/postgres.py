@@ -45,10 +45,12 @@ MIGRATION_LOCK = 7_276_101
 class Postgres(Backend):
     name = "postgres"
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, schema: str = "") -> None:
+        """`schema`: where its tables are, before `public`; by default where the URL or the server says."""
         self.where = without_password(url)
         _quiet()
         said = _options(url)
+        path = f"-c search_path={schema},public" if schema else ""
         self._password = str(said.get("password") or "")
         self._connections: type[PooledConnection] = type("Connections", (PooledConnection,), {})
         self._pool = ConnectionPool(
@@ -62,7 +64,7 @@ class Postgres(Backend):
             open=False,
             configure=_configure,
             check=ConnectionPool.check_connection,
-            kwargs={"options": f"-c statement_timeout={STATEMENT_MS} {said.get('options', '')}".strip()}
+            kwargs={"options": f"-c statement_timeout={STATEMENT_MS} {said.get('options', '')} {path}".strip()}
             | {name: value for name, value in CONNECTION.items() if name not in said},
         )
         self._opened = False
@@ -95,7 +97,8 @@ class Postgres(Backend):
             yield reads
 
     def applied(self, transaction: Transaction) -> list[AppliedMigration]:
-        exists = transaction.read("select to_regclass('schema_version')", {})[0][0]
+        # Its own alone: of two schemas on the search path the second may have one, too.
+        exists = transaction.read("select to_regclass(quote_ident(current_schema()) || '.schema_version')", {})[0][0]
         return [AppliedMigration(*row) for row in transaction.read(sql.APPLIED, {})] if exists else []
 
     def migrate(self) -> list[Migration]:

@@ -112,7 +112,7 @@ class Sqlite(Backend):
 
     def pending(self) -> list[Migration]:
         if not self.path.exists():
-            return migrations(self.name)
+            return migrations(self.name, self.steps)
         self._roll_back()
         return super().pending()
 

@@ -1,0 +1,1 @@
+"""The steps of the search index's schema; see `turnout.store.migrate`."""

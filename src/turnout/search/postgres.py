@@ -1,0 +1,166 @@
+"""The index in PostgreSQL: `tsvector` for words, pgvector for vectors. Each index has a schema of its own, so that no
+statement can reach another's documents, and the frequency of a word is that in its own texts.
+
+The stems are made here as everywhere and handed over as they are: what PostgreSQL is built with, or what its locale
+calls a letter, changes nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from turnout.core.errors import StoreError
+from turnout.store.backend import Transaction, Values
+from turnout.store.migrate import Migration
+from turnout.store.postgres import Postgres
+
+from .tables import COLUMNS, Candidate, Tables
+
+# PostgreSQL keeps 256 positions of a word and numbers them up to here; a passage has a few hundred words.
+POSITIONS = 256
+LAST_POSITION = 16_383
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
+
+_FILTERS = """
+  (cast(:langs as text) is null or d.lang in (select json_array_elements_text(cast(:langs as json))))
+  and (cast(:since as bigint) is null or d.updated_ms >= :since)
+  and (cast(:until as bigint) is null or d.updated_ms < :until)
+  and not exists (
+    select 1 from json_each(cast(:attributes as json)) f where not exists (
+      select 1 from attributes a
+      where a.document = d.key and a.name = f.key and a.value in (select json_array_elements_text(f.value))
+    )
+  )
+"""
+# The rank of a single word grows with how often it is said and levels off, as BM25 has it; how rare the word is and how
+# long the passage, PostgreSQL does not ask: the divisor is BM25's for a word said once.
+PROPOSE = f"""
+with asked as (
+  select cast('''' || stem || '''' as tsquery) as query, weight
+  from json_to_recordset(cast(:weights as json)) as given(stem text, weight double precision)
+)
+select {COLUMNS} from passages p join documents d on d.key = p.document
+where p.stems @@ cast(:query as tsquery) and {_FILTERS}
+order by (select sum(weight * ts_rank('{{1,1,1,1}}', p.stems, query)) from asked)
+  / (0.6 + 0.4 * p.length / cast(:average as double precision)) desc, p.key
+limit :limit
+"""  # noqa: S608 - of constants
+FREQUENCIES = """
+select value, (select count(*) from passages p where p.stems @@ cast('''' || value || '''' as tsquery))
+from json_array_elements_text(cast(:stems as json))
+"""
+SET_STEMS = """
+update passages set stems = cast(:stems as tsvector) where key = :key
+"""
+HAS_TABLE = """
+select to_regclass(quote_ident(current_schema()) || '.vectors') is not null
+"""
+CREATE_VECTORS = """
+create table if not exists vectors (
+  passage bigint primary key,
+  embedder text not null,
+  vector vector not null
+)
+"""
+SET_VECTOR = """
+insert into vectors (passage, embedder, vector) values (:key, :embedder, cast(:vector as vector))
+on conflict (passage) do update set embedder = excluded.embedder, vector = excluded.vector
+"""
+WITHOUT_VECTOR = """
+select p.key, d.title, p.text from passages p join documents d on d.key = p.document
+where p.key > :after and d.lang in (select json_array_elements_text(cast(:langs as json)))
+  and not exists (select 1 from vectors v where v.passage = p.key and v.embedder = :embedder)
+order by p.key limit :limit
+"""
+# A vector of zeros (a blank text) is near nothing: its distance is no number.
+NEAREST = f"""
+select {COLUMNS}, 1 - (v.vector <=> cast(:vector as vector)) as cosine
+from vectors v join passages p on p.key = v.passage join documents d on d.key = p.document
+where v.embedder = :embedder and {_FILTERS}
+order by v.vector <=> cast(:vector as vector), p.key
+limit :limit
+"""  # noqa: S608 - of constants
+
+
+class IndexSchema(Postgres):
+    steps = "turnout.search.migrations"
+
+    def __init__(self, url: str, name: str) -> None:
+        if not _NAME.fullmatch(name):
+            raise ValueError(f"{name!r} is no name of an index: up to 41 of a-z, 0-9 and _, a letter first")
+        self.schema = f"search_{name}"
+        super().__init__(url, self.schema)
+
+    def pending(self) -> list[Migration]:
+        with self.migrating() as changes:
+            if not changes.read("select to_regnamespace(:name)", {"name": self.schema})[0][0]:
+                changes.connection.execute(f"create schema {self.schema}".encode())
+        return super().pending()
+
+    def _add_vectors(self) -> None:
+        """In `public`, where every index finds the extension. A server without it is searched by words alone."""
+        with contextlib.suppress(StoreError), self.transaction() as changes:
+            changes.connection.execute("create extension if not exists vector schema public")
+        with contextlib.suppress(StoreError), self.transaction() as changes:
+            changes.change(CREATE_VECTORS, {})
+
+
+class PostgresTables(Tables):
+    def __init__(self, url: str, name: str) -> None:
+        self.backend = IndexSchema(url, name)
+
+    @property
+    def vectors(self) -> bool:  # type: ignore[override]
+        if not self._has_vectors:
+            self._has_vectors = bool(self.backend.read(HAS_TABLE, {})[0][0])
+        return self._has_vectors
+
+    _has_vectors = False
+
+    def set_stems(self, changes: Transaction, key: int, stems: Sequence[str]) -> None:
+        places: dict[str, list[str]] = {}
+        for place, stem in enumerate(stems, 1):
+            if len(found := places.setdefault(stem, [])) < POSITIONS:
+                found.append(str(min(place, LAST_POSITION)))
+        said = " ".join(f"'{stem}':{','.join(found)}" for stem, found in places.items())
+        changes.change(SET_STEMS, {"key": key, "stems": said})
+
+    def frequencies(self, reads: Transaction, stems: Sequence[str]) -> dict[str, int]:
+        return dict(reads.read(FREQUENCIES, {"stems": _json(list(stems))}))
+
+    def propose(
+        self, reads: Transaction, weights: Mapping[str, float], average: float, filters: Values, limit: int
+    ) -> list[Candidate]:
+        values: Values = {
+            "query": " | ".join(f"'{stem}'" for stem in weights),
+            "weights": _json([{"stem": stem, "weight": weight} for stem, weight in weights.items()]),
+            "average": average,
+            "limit": limit,
+            **filters,
+        }
+        return [Candidate(*row) for row in reads.read(PROPOSE, values)]
+
+    def set_vector(self, changes: Transaction, key: int, embedder: str, vector: Any) -> None:
+        changes.change(SET_VECTOR, {"key": key, "embedder": embedder, "vector": _json(vector.tolist())})
+
+    def without_vector(
+        self, reads: Transaction, embedder: str, langs: Sequence[str], after: int, limit: int
+    ) -> list[tuple[int, str, str]]:
+        values: Values = {"embedder": embedder, "langs": _json(list(langs)), "after": after, "limit": limit}
+        return [(key, title, text) for key, title, text in reads.read(WITHOUT_VECTOR, values)]
+
+    def nearest(
+        self, reads: Transaction, revision: str, embedder: str, vector: Any, filters: Values, limit: int
+    ) -> list[tuple[Candidate, float]]:
+        values: Values = {"embedder": embedder, "vector": _json(vector.tolist()), "limit": limit, **filters}
+        found = ((Candidate(*row[:-1]), float(row[-1])) for row in reads.read(NEAREST, values))
+        return [(one, cosine) for one, cosine in found if cosine == cosine]  # noqa: PLR0124 - not a number
+
+
+def _json(value: object) -> str:
+    return msgspec.json.encode(value).decode()

@@ -1,0 +1,180 @@
+"""The index in a file: SQLite's FTS5 for words, a matrix in memory for vectors. Needs nothing installed; vectors need
+NumPy, as whatever makes them does."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from turnout.store.backend import Transaction, Values
+from turnout.store.sqlite import Sqlite
+
+from .tables import COLUMNS, Candidate, Tables
+
+if TYPE_CHECKING:
+    import numpy
+
+    Array = numpy.ndarray[Any, Any]
+
+# A filter that names an attribute holds where the document has it with one of the values.
+_FILTERS = """
+  (:langs is null or d.lang in (select value from json_each(:langs)))
+  and (:since is null or d.updated_ms >= :since)
+  and (:until is null or d.updated_ms < :until)
+  and not exists (
+    select 1 from json_each(:attributes) f where not exists (
+      select 1 from attributes a
+      where a.document = d.key and a.name = f.key and a.value in (select value from json_each(f.value))
+    )
+  )
+"""
+# `cross join` keeps the order: the passages in their rank, so that only as many as are wanted are looked up.
+PROPOSE = f"""
+select {COLUMNS} from postings
+cross join passages p on p.key = postings.rowid
+cross join documents d on d.key = p.document
+where postings match :query and {_FILTERS}
+order by postings.rank limit :limit
+"""  # noqa: S608 - of constants
+FREQUENCIES = """
+select term, doc from vocabulary where term in (select value from json_each(:stems))
+"""
+SET_STEMS = """
+insert or replace into postings (rowid, stems) values (:key, :stems)
+"""
+DELETE_STEMS = """
+delete from postings where rowid = :key
+"""
+SET_VECTOR = """
+insert or replace into vectors (passage, embedder, vector) values (:key, :embedder, :vector)
+"""
+WITHOUT_VECTOR = """
+select p.key, d.title, p.text from passages p join documents d on d.key = p.document
+where p.key > :after and d.lang in (select value from json_each(:langs))
+  and not exists (select 1 from vectors v where v.passage = p.key and v.embedder = :embedder)
+order by p.key limit :limit
+"""
+VECTOR_KEYS = """
+select passage from vectors where embedder = :embedder order by passage
+"""
+VECTORS = """
+select passage, vector from vectors where embedder = :embedder and passage > :after order by passage
+"""
+ALLOWED = f"""
+select p.key from passages p join documents d on d.key = p.document where {_FILTERS} order by p.key
+"""  # noqa: S608 - of constants
+PASSAGES = f"""
+select {COLUMNS} from passages p join documents d on d.key = p.document
+where p.key in (select value from json_each(:keys))
+"""  # noqa: S608 - of constants
+NO_FILTERS: Values = {"attributes": "{}", "langs": None, "since": None, "until": None}
+
+
+class IndexFile(Sqlite):
+    steps = "turnout.search.migrations"
+
+
+class SqliteTables(Tables):
+    vectors = True
+
+    def __init__(self, path: Path) -> None:
+        self.backend = IndexFile(path)
+        self._matrix: _Matrix | None = None
+        self._lock = threading.Lock()
+
+    def set_stems(self, changes: Transaction, key: int, stems: Sequence[str]) -> None:
+        changes.change(SET_STEMS, {"key": key, "stems": " ".join(stems)})
+
+    def delete_passage(self, changes: Transaction, key: int) -> None:
+        changes.change(DELETE_STEMS, {"key": key})
+        super().delete_passage(changes, key)
+
+    def frequencies(self, reads: Transaction, stems: Sequence[str]) -> dict[str, int]:
+        return dict(reads.read(FREQUENCIES, {"stems": _json(stems)}))
+
+    def propose(
+        self, reads: Transaction, weights: Mapping[str, float], average: float, filters: Values, limit: int
+    ) -> list[Candidate]:
+        # Stems are letters and digits alone: between quotes none is an operator.
+        query = " OR ".join(f'"{stem}"' for stem in weights)
+        return [Candidate(*row) for row in reads.read(PROPOSE, {"query": query, "limit": limit, **filters})]
+
+    def set_vector(self, changes: Transaction, key: int, embedder: str, vector: Any) -> None:
+        changes.change(SET_VECTOR, {"key": key, "embedder": embedder, "vector": vector.astype("<f4").tobytes()})
+
+    def without_vector(
+        self, reads: Transaction, embedder: str, langs: Sequence[str], after: int, limit: int
+    ) -> list[tuple[int, str, str]]:
+        values: Values = {"embedder": embedder, "langs": _json(langs), "after": after, "limit": limit}
+        return [(key, title, text) for key, title, text in reads.read(WITHOUT_VECTOR, values)]
+
+    def nearest(
+        self, reads: Transaction, revision: str, embedder: str, vector: Any, filters: Values, limit: int
+    ) -> list[tuple[Candidate, float]]:
+        import numpy as np
+
+        matrix = self._load(reads, revision, embedder)
+        cosines = matrix.rows @ np.asarray(vector, np.float32)
+        if filters != NO_FILTERS:
+            allowed = np.array([key for (key,) in reads.read(ALLOWED, filters)], np.int64)
+            cosines = np.where(np.isin(matrix.keys, allowed), cosines, -np.inf)
+        best = np.argsort(-cosines, kind="stable")[:limit]
+        found = {int(matrix.keys[at]): float(cosines[at]) for at in best if np.isfinite(cosines[at])}
+        passages = (Candidate(*row) for row in reads.read(PASSAGES, {"keys": _json(list(found))}))
+        return sorted(((one, found[one.key]) for one in passages), key=lambda pair: (-pair[1], pair[0].key))
+
+    def _load(self, reads: Transaction, revision: str, embedder: str) -> _Matrix:
+        """The vectors as they are in this transaction. Keys are never used twice: what is known is kept, what is new is
+        read, what is gone is dropped."""
+        with self._lock:
+            old = self._matrix
+            if old is None or (old.embedder, old.revision) != (embedder, revision):
+                if old is None or old.embedder != embedder:
+                    old = _Matrix(embedder, "", _keys([]), _rows([]))
+                self._matrix = old = old.follow(reads, revision)
+            return old
+
+
+class _Matrix(msgspec.Struct, frozen=True):
+    embedder: str
+    revision: str
+    keys: Any
+    rows: Any
+
+    def follow(self, reads: Transaction, revision: str) -> _Matrix:
+        import numpy as np
+
+        there = _keys([key for (key,) in reads.read(VECTOR_KEYS, {"embedder": self.embedder})])
+        last = int(self.keys[-1]) if len(self.keys) else 0
+        new = reads.read(VECTORS, {"embedder": self.embedder, "after": last})
+        kept = np.isin(self.keys, there)
+        keys = np.concatenate([self.keys[kept], _keys([key for key, _ in new])])
+        if len(keys) != len(there):
+            # A vector was made late, for a passage older than the last.
+            new = reads.read(VECTORS, {"embedder": self.embedder, "after": 0})
+            return _Matrix(self.embedder, revision, _keys([key for key, _ in new]), _rows([row for _, row in new]))
+        rows = _rows([row for _, row in new])
+        return _Matrix(
+            self.embedder, revision, keys, np.concatenate([self.rows[kept], rows]) if len(self.rows) else rows
+        )
+
+
+def _keys(found: list[int]) -> Array:
+    import numpy as np
+
+    return np.array(found, np.int64)
+
+
+def _rows(blobs: list[bytes]) -> Array:
+    import numpy as np
+
+    width = len(blobs[0]) // 4 if blobs else 0
+    return np.frombuffer(b"".join(blobs), "<f4").reshape(len(blobs), width) if blobs else np.zeros((0, 0), np.float32)
+
+
+def _json(values: Sequence[str] | Sequence[int]) -> str:
+    return msgspec.json.encode(values).decode()

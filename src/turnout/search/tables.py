@@ -1,0 +1,70 @@
+"""What a database does for a search index: proposes passages for stems, and for a vector. Everything is ranked again by
+those who ask, so a proposal need only be roughly in order."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from turnout.store.backend import Backend, Transaction, Values
+
+from . import sql
+
+
+class Candidate(NamedTuple):
+    """A passage that was proposed, with what is known of its document."""
+
+    key: int
+    start: int
+    text: str
+    id: str
+    title: str
+    lang: str
+    attributes: str
+    updated_ms: int | None
+
+
+COLUMNS = "p.key, p.start, p.text, d.id, d.title, d.lang, d.attributes, d.updated_ms"
+
+
+class Tables(ABC):
+    """The tables of one index. Methods run inside a transaction of `backend`."""
+
+    backend: Backend
+    vectors: bool
+    """Whether it can keep vectors."""
+
+    @abstractmethod
+    def set_stems(self, changes: Transaction, key: int, stems: Sequence[str]) -> None:
+        """What a passage is found by."""
+
+    @abstractmethod
+    def frequencies(self, reads: Transaction, stems: Sequence[str]) -> dict[str, int]:
+        """In how many passages each stem stands."""
+
+    @abstractmethod
+    def propose(
+        self, reads: Transaction, weights: Mapping[str, float], average: float, filters: Values, limit: int
+    ) -> list[Candidate]:
+        """The passages with any of the stems that fit best."""
+
+    @abstractmethod
+    def set_vector(self, changes: Transaction, key: int, embedder: str, vector: Any) -> None: ...
+
+    @abstractmethod
+    def without_vector(
+        self, reads: Transaction, embedder: str, langs: Sequence[str], after: int, limit: int
+    ) -> list[tuple[int, str, str]]:
+        """Passages beyond a key that have no vector of this embedder: key, title and text, by key."""
+
+    @abstractmethod
+    def nearest(
+        self, reads: Transaction, revision: str, embedder: str, vector: Any, filters: Values, limit: int
+    ) -> list[tuple[Candidate, float]]:
+        """The passages whose vectors point the same way, with the cosine."""
+
+    def delete_passage(self, changes: Transaction, key: int) -> None:
+        if self.vectors:
+            changes.change(sql.DELETE_VECTOR, {"key": key})
+        changes.change(sql.DELETE_PASSAGE, {"key": key})
