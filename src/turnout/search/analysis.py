@@ -52,6 +52,8 @@ STEMMERS = {
 # Vowel signs and accents that are written apart belong to the word they stand in.
 _MARKS = "\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0900-\u0dff"
 _tokens = re.compile(rf"[{UNSPACED}]+|(?:[^\W_{UNSPACED}]|[{_MARKS}])+").findall
+# The same for ASCII that is folded, in a quarter of the time.
+_ascii_tokens = re.compile("[a-z0-9]+").findall
 _is_unspaced = re.compile(f"[{UNSPACED}]").match
 # A stemmer keeps the word it works on: one thread at a time.
 _stemming = threading.Lock()
@@ -65,8 +67,11 @@ def version() -> str:
 
 def read_words(text: str) -> list[str]:
     """The words of a text in order, folded; of a script without spaces, pairs of characters."""
+    folded = fold(text).text
+    if folded.isascii():
+        return [token[:LONGEST_WORD] for token in _ascii_tokens(folded)]
     found: list[str] = []
-    for token in _tokens(fold(text).text):
+    for token in _tokens(folded):
         if _is_unspaced(token):
             found.extend(a + b for a, b in pairwise(token)) if len(token) > 1 else found.append(token)
         else:

@@ -33,7 +33,7 @@ from .sqlite import SqliteTables
 from .tables import Candidate, Tables
 
 # Characters of a passage. A sentence embedder reads some 500; see `benchmarks/search.py` for other sizes.
-PASSAGE = 1_200
+PASSAGE = 900
 # Documents written in one transaction: long enough to be quick, short enough that other writers get their turn.
 BATCH = 100
 # Passages a list proposes for the judge to read, and how many at most where a few documents fill them.
