@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from turnout.core.embed import Embeds
 from turnout.store.backend import Transaction
@@ -115,13 +116,14 @@ class Index:
 
     def _put(self, changes: Transaction, document: Document) -> bool | None:
         """Whether a document has changed; None if it is new."""
+        title, text = _clean(document.title), _clean(document.text)
+        document = replace(document, title=title, text=text)
         found = changes.read(sql.FIND, {"id": document.id})
         updated_ms, digest = to_ms(document.updated_at), document.hash()
         if found and found[0][1] == digest:
             if found[0][4] != updated_ms:
                 changes.change(sql.TOUCH, {"key": found[0][0], "updated_ms": updated_ms})
             return False
-        title, text = _clean(document.title), _clean(document.text)
         lang = document.lang or guess(f"{title}\n{text}")
         attributes = spread(document.attributes)
         row = {

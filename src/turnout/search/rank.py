@@ -148,11 +148,11 @@ class Judge:
         return best
 
     def _closest(self, places: Sequence[tuple[int, int, float]]) -> float:
-        """The weight of the words that stand in the best stretch of `SPAN`; of one that stands there twice, the better."""
+        """The weight of the words that stand in the best stretch of `SPAN`."""
         best = 0.0
         for first, (start, _, _) in enumerate(places):
             inside: dict[int, float] = {}
-            # A stretch has no more words than its length: the work is linear in the passage.
+            # No more can stand in a stretch: the work is linear in the passage.
             for place, at, share in places[first : first + SPAN * len(self.asked)]:
                 if place - start >= SPAN:
                     break

@@ -118,6 +118,8 @@ class SqliteTables(Tables):
         import numpy as np
 
         matrix = self._load(reads, revision, embedder)
+        if not len(matrix.keys):
+            return []
         cosines = matrix.rows @ np.asarray(vector, np.float32)
         if filters != NO_FILTERS:
             allowed = np.array([key for (key,) in reads.read(ALLOWED, filters)], np.int64)
@@ -157,10 +159,8 @@ class _Matrix(msgspec.Struct, frozen=True):
             # A vector was made late, for a passage older than the last.
             new = reads.read(VECTORS, {"embedder": self.embedder, "after": 0})
             return _Matrix(self.embedder, revision, _keys([key for key, _ in new]), _rows([row for _, row in new]))
-        rows = _rows([row for _, row in new])
-        return _Matrix(
-            self.embedder, revision, keys, np.concatenate([self.rows[kept], rows]) if len(self.rows) else rows
-        )
+        rows = [rows for rows in (self.rows[kept], _rows([row for _, row in new])) if len(rows)]
+        return _Matrix(self.embedder, revision, keys, np.concatenate(rows) if rows else _rows([]))
 
 
 def _keys(found: list[int]) -> Array:
