@@ -10,6 +10,7 @@ that of full text alone.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -258,7 +259,7 @@ class Index:
             changes.change(sql.NEXT_REVISION, {})
             after = 0
             while rows := changes.read(sql.ALL_PASSAGES, {"after": after, "limit": BATCH}):
-                for key, title, text, lang in ((key, title, text, lang) for key, title, lang, text in rows):
+                for key, title, lang, text in rows:
                     stems = _stems(title, text, lang)
                     changes.change(sql.SET_LENGTH, {"key": key, "length": len(stems)})
                     self.tables.set_stems(changes, key, stems)
@@ -281,11 +282,10 @@ def open_index(
         backend, _ = connect(url)
         tables = SqliteTables(Path(backend.where))
     index = Index(tables, embedder, frozenset(knows))
-    try:
+    with contextlib.ExitStack() as opened:
+        opened.callback(index.close)
         index._bring_up()
-    except BaseException:
-        index.close()
-        raise
+        opened.pop_all()
     return index
 
 
