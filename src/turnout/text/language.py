@@ -53,7 +53,8 @@ def guess(text: str) -> str:
     if len(other := _other(seen)) * 4 > len(_latin(seen)):
         return _by_script("".join(other))
     scores = dict.fromkeys(WRITTEN, 0.0)
-    for word in _words(seen):
+    # Each once: a list of places in Los Angeles is not Spanish.
+    for word in set(_words(seen)):
         of = _languages().get(word, ())
         for lang in of:
             scores[lang] += 1 / len(of)
