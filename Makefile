@@ -66,6 +66,7 @@ bench: $(DEV) ## Turnout beside its peers, in one run
 	@$(BIN)/python benchmarks/overload.py
 	@$(BIN)/python benchmarks/split.py
 	@$(BIN)/python benchmarks/citation.py
+	@$(BIN)/python benchmarks/search.py
 	@$(BIN)/python benchmarks/reference.py
 	@$(BIN)/python benchmarks/student.py
 	@$(BIN)/python benchmarks/bound.py
