@@ -1,5 +1,5 @@
 """The one HTTP client. It connects where the egress guard allows, attaches a credential only to the host it belongs to,
-follows no redirect, inflates nothing, and names what went wrong.
+follows no redirect, inflates nothing that it was not told to, and names what went wrong.
 """
 
 from __future__ import annotations
@@ -14,13 +14,15 @@ from turnout.core.errors import Broken, EgressRefused, TimedOut
 from .deadline import Deadline
 from .egress import Egress, Origin
 from .http import HttpTransport
-from .transport import Exchange, Request, Transport
+from .inflate import ENCODINGS, inflate
+from .transport import Exchange, Request, Talk, Transport
 
 __all__ = ["Client", "Request", "Response"]
 
 # Of an answer that is read whole. Generations are far smaller; images and audio may not be.
 WHOLE_BYTES = 64 * 1024 * 1024
-# Answers are asked for as they are: what is small on the wire and huge in memory is not inflated at all.
+# Answers are asked for as they are. What comes encoded all the same is refused, or, where the request says so, inflated
+# up to the limit it is read with.
 PLAIN = frozenset(("", "identity"))
 TOO_LONG = "the answer took too long"
 _PATH = re.compile(r"/[\x21\x22\x24-\x7e]*")
@@ -30,11 +32,12 @@ _BROKEN_LINE = re.compile(r"[\x00\r\n]")
 class Response:
     """An answer. Use it as a context: leaving it ends the exchange."""
 
-    def __init__(self, exchange: Exchange, where: str) -> None:
+    def __init__(self, exchange: Exchange, where: str, encoding: str = "") -> None:
         self.status = exchange.status
         self.headers = exchange.headers
         self._exchange = exchange
         self._where = where
+        self._encoding = encoding
 
     async def __aenter__(self) -> Response:
         return self
@@ -81,7 +84,8 @@ class Response:
                     parts.append(chunk)
         except TimeoutError:
             raise self._late(TOO_LONG) from None
-        return parts[0] if len(parts) == 1 else b"".join(parts)
+        whole = parts[0] if len(parts) == 1 else b"".join(parts)
+        return inflate(whole, self._encoding, limit, self._where) if self._encoding else whole
 
     def _late(self, said: str) -> TimedOut:
         return TimedOut(f"{self._where}: {said}")
@@ -99,12 +103,19 @@ class Client:
         origin = self.egress.allows(request.origin)
         exchange = await self.transport.send(_complete(request, origin), self.egress, wait_s)
         encoding = exchange.headers.get("content-encoding", "").strip().lower()
-        if encoding not in PLAIN:
-            exchange.close()
-            broken = Broken(f"{origin.host}: the answer is encoded ({encoding[:40]}), which was not asked for")
-            broken.was_sent = True
-            raise broken
-        return Response(exchange, origin.host)
+        if encoding in PLAIN:
+            return Response(exchange, origin.host)
+        if request.inflates and encoding in ENCODINGS:
+            return Response(exchange, origin.host, encoding)
+        exchange.close()
+        broken = Broken(f"{origin.host}: the answer is encoded ({encoding[:40]}), which was not asked for")
+        broken.was_sent = True
+        raise broken
+
+    async def converse(self, request: Request, wait_s: float) -> Talk:
+        """Open a WebSocket. A credential that is said in it is shielded like one in a header."""
+        origin = self.egress.allows(request.origin)
+        return await self.transport.converse(_complete(request, origin), self.egress, wait_s)
 
     async def close(self) -> None:
         await self.transport.close()
@@ -122,5 +133,5 @@ def _complete(request: Request, origin: Origin) -> Request:
     if _BROKEN_LINE.search("".join((*headers, *headers.values()))):
         name = next(name for name, value in headers.items() if _BROKEN_LINE.search(name + value))
         raise ValueError(f"the header {name[:40]!r} holds a line end or a NUL")
-    shielded = request.credential is not None and not request.plain_http
+    shielded = (request.credential is not None or request.shielded) and not request.plain_http
     return request._replace(origin=origin, headers=headers, credential=None, shielded=shielded)

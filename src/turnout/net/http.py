@@ -7,11 +7,13 @@ proxies from the environment are off. Under other rules, names and connections o
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 import ssl
 from contextvars import ContextVar
 from functools import lru_cache, partial
 from io import BytesIO
+from typing import TypedDict
 from weakref import WeakKeyDictionary
 
 import aiohttp
@@ -36,6 +38,10 @@ NAMES_S = 30
 HEADER_BYTES = 16 * 1024
 # A longer body is sent in pieces: what is not sent when its caller goes away never is.
 PIECE_BYTES = 64 * 1024
+# Of one message of a WebSocket: the list of all entities of a large home has some 3 MB.
+MESSAGE_BYTES = 16 * 1024 * 1024
+# How long a WebSocket that is left may take to say goodbye.
+FAREWELL_S = 0.25
 # Of what a library or a peer says about a failure.
 SAID_CHARACTERS = 200
 
@@ -43,8 +49,9 @@ SAID_CHARACTERS = 200
 class _Attempt:
     """What a request's connection must know of it, and what is known of the connection."""
 
-    def __init__(self, shielded: Origin | None) -> None:
-        self.shielded = shielded
+    def __init__(self, request: Request) -> None:
+        self.origin = request.origin
+        self.shielded = request.origin if request.shielded else None
         """It carries a key: over http it goes to no public address, wherever the name leads."""
         self.connected = False
         """Until then nothing of it was sent."""
@@ -61,46 +68,53 @@ class HttpTransport:
         self._tls: ssl.SSLContext | None = None
 
     async def send(self, request: Request, egress: Egress, wait_s: float) -> Exchange:
-        where, attempt = request.origin.host, _Attempt(request.origin if request.shielded else None)
+        attempt = _Attempt(request)
         mark = _attempt.set(attempt)
-        failure: NetError
         try:
             async with asyncio.timeout(wait_s):
                 return await self._send(request, egress)
-        except NetError as error:
-            failure = error
-        except aiohttp.ConnectionTimeoutError:
-            failure = Unreachable(f"{where}: no connection within {CONNECT_S:g} s")
-        except TimeoutError:
-            failure = TimedOut(f"{where}: no answer within {wait_s:g} s")
-        except aiohttp.ClientHttpProxyError as error:
-            failure = Unreachable(f"{where}: the proxy answered {error.status} to CONNECT")
-        except aiohttp.ClientResponseError as error:
-            failure = Broken(f"{where}: what it answered is not HTTP ({_said(error)})")
-        except (aiohttp.ClientError, OSError) as error:
-            failure = Unreachable(f"{where}: {_said(error)}")
+        except (NetError, aiohttp.ClientError, OSError) as error:
+            failure = _named(error, request.origin.host, wait_s)
+        finally:
+            _attempt.reset(mark)
+        failure.was_sent = attempt.connected
+        raise failure
+
+    async def converse(self, request: Request, egress: Egress, wait_s: float) -> Conversation:
+        """Open a WebSocket, through the same guard."""
+        attempt = _Attempt(request)
+        mark = _attempt.set(attempt)
+        try:
+            async with asyncio.timeout(wait_s):
+                socket = await self._opened(egress).ws_connect(
+                    _url(request.origin, request.path),
+                    headers=request.headers,
+                    max_msg_size=MESSAGE_BYTES,
+                    ssl=self._trusted(request.origin),
+                    **_way(egress, request.origin),
+                )
+        except aiohttp.WSServerHandshakeError as error:
+            raise Broken(f"{request.origin.host}: no WebSocket (HTTP {error.status})") from None
+        except (NetError, aiohttp.ClientError, OSError) as error:
+            failure = _named(error, request.origin.host, wait_s)
+        else:
+            return Conversation(socket, request.origin.host)
         finally:
             _attempt.reset(mark)
         failure.was_sent = attempt.connected
         raise failure
 
     async def _send(self, request: Request, egress: Egress) -> _Exchange:
-        origin, body = request.origin, request.body
-        if origin.scheme == "https" and self._tls is None:
-            self._tls = trusted()
-        # What is private is in this network, and so is the proxy: it leads out of it.
-        proxy = egress.proxy if egress.proxy is not None and not origin.private else None
-        login = {"proxy-authorization": proxy.login} if proxy is not None and proxy.login else {}
+        origin, body, way = request.origin, request.body, _way(egress, request.origin)
         response = await self._opened(egress).request(
             request.method,
             _url(origin, request.path),
             data=BytesIO(body) if len(body) > PIECE_BYTES else body or None,
             # With TLS the proxy reads what opens the tunnel, and nothing else.
-            headers=request.headers if origin.scheme == "https" else {**request.headers, **login},
+            headers=request.headers if origin.scheme == "https" else {**request.headers, **way["proxy_headers"]},
             allow_redirects=False,
-            ssl=self._tls or True,
-            proxy=_url(proxy.origin, "") if proxy is not None else None,
-            proxy_headers=login,
+            ssl=self._trusted(origin),
+            **way,
         )
         exchange = _Exchange(response)
         if exchange.size > HEADER_BYTES:
@@ -108,6 +122,11 @@ class HttpTransport:
             said = f"what it answered is not HTTP (headers of more than {HEADER_BYTES:,} bytes)"
             raise Broken(f"{origin.host}: {said}")
         return exchange
+
+    def _trusted(self, origin: Origin) -> ssl.SSLContext | bool:
+        if origin.scheme == "https" and self._tls is None:
+            self._tls = trusted()
+        return self._tls or True
 
     def _opened(self, egress: Egress) -> aiohttp.ClientSession:
         if self._session is None:
@@ -183,6 +202,46 @@ class _Exchange:
         return None if "content-length" in self.headers or "transfer-encoding" in self.headers else _lost(self._closed)
 
 
+class _Way(TypedDict):
+    """How a request leaves this network."""
+
+    proxy: URL | None
+    proxy_headers: dict[str, str]
+
+
+class Conversation:
+    """A WebSocket: messages of text in both directions, each of them bounded."""
+
+    def __init__(self, socket: aiohttp.ClientWebSocketResponse, where: str) -> None:
+        self._socket = socket
+        self._where = where
+
+    async def say(self, text: str) -> None:
+        try:
+            await self._socket.send_str(text)
+        except (aiohttp.ClientError, OSError) as error:
+            raise Broken(f"{self._where}: the conversation broke off ({_said(error)})") from error
+
+    async def hear(self, wait_s: float) -> str:
+        """The next message."""
+        try:
+            async with asyncio.timeout(wait_s):
+                heard = await self._socket.receive()
+        except TimeoutError:
+            raise TimedOut(f"{self._where}: silent for {wait_s:g} s") from None
+        except (aiohttp.ClientError, OSError) as error:
+            raise Broken(f"{self._where}: the conversation broke off ({_said(error)})") from error
+        if heard.type is not aiohttp.WSMsgType.TEXT:
+            raise Broken(f"{self._where}: the conversation ended ({heard.type.name.lower()})")
+        return str(heard.data)
+
+    async def close(self) -> None:
+        """Leave it, without waiting long for the other side to agree."""
+        with contextlib.suppress(TimeoutError, aiohttp.ClientError, OSError):
+            async with asyncio.timeout(FAREWELL_S):
+                await self._socket.close()
+
+
 class _Resolver(AbstractResolver):
     """Hands out a name's addresses once the egress guard has admitted all of them."""
 
@@ -220,6 +279,9 @@ class _Connector(aiohttp.TCPConnector):
         self, req: aiohttp.ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
     ) -> Connection:
         attempt, rules = _attempt.get(), self._egress.rules
+        if (req.url.scheme, req.url.host, req.url.port) != attempt.origin[:3]:
+            # Where the library follows a redirect of its own accord, as it does for a WebSocket.
+            raise EgressRefused(f"{attempt.origin.host} leads to another place: no connection is made")
         if rules != self._rules:
             self._rules = rules
             self.clear_dns_cache()
@@ -258,6 +320,32 @@ def _drop_unsent(transport: asyncio.Transport) -> None:
     """Closing waits until all is sent, which a peer that does not read can put off for ever."""
     if transport.get_write_buffer_size():
         transport.abort()
+
+
+def _way(egress: Egress, origin: Origin) -> _Way:
+    """What is private is in this network, and so is the proxy: it leads out of it."""
+    proxy = egress.proxy if not origin.private else None
+    if proxy is None:
+        return {"proxy": None, "proxy_headers": {}}
+    login = {"proxy-authorization": proxy.login} if proxy.login else {}
+    return {"proxy": _url(proxy.origin, ""), "proxy_headers": login}
+
+
+def _named(error: Exception, where: str, wait_s: float) -> NetError:
+    """An error of the library or the system by its name in our tree."""
+    match error:
+        case NetError():
+            return error
+        case aiohttp.ConnectionTimeoutError():
+            return Unreachable(f"{where}: no connection within {CONNECT_S:g} s")
+        case TimeoutError():
+            return TimedOut(f"{where}: no answer within {wait_s:g} s")
+        case aiohttp.ClientHttpProxyError(status=status):
+            return Unreachable(f"{where}: the proxy answered {status} to CONNECT")
+        case aiohttp.ClientResponseError():
+            return Broken(f"{where}: what it answered is not HTTP ({_said(error)})")
+        case _:
+            return Unreachable(f"{where}: {_said(error)}")
 
 
 @lru_cache(maxsize=256)

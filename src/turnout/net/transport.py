@@ -26,6 +26,8 @@ class Request(NamedTuple):
     """The credential may go to a public address unencrypted."""
     shielded: bool = False
     """It carries a credential that may not; told to the transport."""
+    inflates: bool = False
+    """An answer that is compressed unasked is inflated when it is read whole, within the same limit."""
 
     def __repr__(self) -> str:
         return f"Request({self.method} {self.origin}{self.path}, {len(self.body)} bytes)"
@@ -51,9 +53,25 @@ class Exchange(Protocol):
         ...
 
 
+class Talk(Protocol):
+    """A WebSocket: messages of text in both directions, each of them bounded."""
+
+    async def say(self, text: str) -> None: ...
+
+    async def hear(self, wait_s: float) -> str:
+        """The next message. Raises TimedOut or Broken."""
+        ...
+
+    async def close(self) -> None: ...
+
+
 class Transport(Protocol):
     async def send(self, request: Request, egress: Egress, wait_s: float) -> Exchange:
         """Send a request and wait for the answer's headers. `was_sent` of an error says whether it went out."""
+        ...
+
+    async def converse(self, request: Request, egress: Egress, wait_s: float) -> Talk:
+        """Open a WebSocket."""
         ...
 
     async def close(self) -> None:

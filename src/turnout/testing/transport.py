@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 
-from turnout.core.errors import Broken, NetError, TimedOut
+from turnout.core.errors import Broken, NetError, TimedOut, Unreachable
 from turnout.net.egress import Egress
-from turnout.net.transport import Request
+from turnout.net.transport import Request, Talk
 
 from .reply import ScriptedReply
 
@@ -40,6 +40,9 @@ class ScriptedTransport:
         exchange = ScriptedExchange(entry, request.origin.host)
         self.exchanges.append(exchange)
         return exchange
+
+    async def converse(self, request: Request, egress: Egress, wait_s: float) -> Talk:
+        raise Unreachable(f"{request.origin.host}: a script has no WebSocket")
 
     async def close(self) -> None:
         self.closed = True
