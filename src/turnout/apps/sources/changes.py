@@ -1,0 +1,207 @@
+"""What has changed since last time: the other sources are asked now and then, and what they say is compared.
+
+A snapshot is the answer's facts (and for news its articles) as a table from a name to a value, written to disk; so a
+restart forgets nothing. Compared are data, not sentences. A number that moves a little is no change: a thermometer
+always does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+from msgspec import Struct
+
+from turnout.text.file import read_bytes, reason_of, write_bytes
+
+from .fetch import health_of
+from .source import (
+    Answer,
+    Empty,
+    EntityState,
+    Failed,
+    Health,
+    HourOfWeather,
+    MonitorState,
+    Question,
+    Result,
+    Source,
+    Why,
+)
+from .weather import CODES
+
+# How many snapshots of a source are kept: two days of hourly ones.
+KEPT = 48
+# So long a snapshot counts as "last time" for a question that does not say since when: less would compare a question
+# with the one a moment before.
+LEAST_AGE_S = 600.0
+# A number has changed if it moved by this share; half a degree has not.
+MOVED_SHARE = 0.2
+FILE_BYTES = 16 * 1024 * 1024
+SHOWN = 20
+# What each kind of source is asked for a snapshot; a blank question is about everything it knows.
+QUESTIONS = {"ha": "", "uptime": "", "news": "", "forecast": "this week"}
+
+
+class Snapshot(Struct, frozen=True):
+    at: datetime
+    values: dict[str, str]
+
+
+class Snapshots(Protocol):
+    """Where snapshots are kept, the oldest first."""
+
+    def load(self, source: str) -> list[Snapshot]: ...
+
+    def save(self, source: str, snapshots: Sequence[Snapshot]) -> None:
+        """Raises OSError."""
+        ...
+
+
+class FolderSnapshots:
+    """A file for each source."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def load(self, source: str) -> list[Snapshot]:
+        try:
+            return msgspec.json.decode(read_bytes(self._file(source), FILE_BYTES), type=list[Snapshot])
+        except (OSError, msgspec.MsgspecError):
+            return []  # none yet, or one that cannot be read: then this is the first time
+
+    def save(self, source: str, snapshots: Sequence[Snapshot]) -> None:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        write_bytes(self._file(source), msgspec.json.encode(list(snapshots)))
+
+    def _file(self, source: str) -> Path:
+        return self._folder / f"{source}.json"
+
+
+class Watched(Struct, frozen=True):
+    """A source that is asked for snapshots, and what it is asked."""
+
+    source: Source
+    question: str = ""
+
+
+class Changes:
+    def __init__(
+        self,
+        name: str,
+        watched: Sequence[Watched],
+        kept: Snapshots,
+        description: str = "",
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self.name = name
+        self.description = description or "what has changed since the user last looked"
+        self._watched = tuple(watched)
+        self._kept = kept
+        self._now = now
+        self._writing = asyncio.Lock()
+
+    async def ask(self, question: Question) -> Result:
+        taken = await asyncio.gather(*(self._compare(one, question.since) for one in self._watched))
+        failed = [one for one in taken if isinstance(one, Failed)]
+        if failed and len(failed) == len(taken):
+            return failed[0]
+        lines = [line for one in taken if not isinstance(one, Failed) for line in one]
+        note = f"Not compared: {'; '.join(one.said for one in failed)}" if failed else ""
+        if not lines:
+            return Answer("Nothing has changed.", note=note) if taken else Empty("changes")
+        more = [f"And {len(lines) - SHOWN} more."] if len(lines) > SHOWN else []
+        return Answer("\n".join(lines[:SHOWN] + more), note=note)
+
+    async def check(self) -> Health:
+        async def look() -> Failed | None:
+            if self._watched:
+                return None
+            return Failed(Why.NOT_CONFIGURED, f"{self.name}: no source is configured that it could watch")
+
+        return await health_of(look())
+
+    def words(self) -> Sequence[str]:
+        return ()
+
+    async def take(self) -> None:
+        """A snapshot of each source."""
+        await asyncio.gather(*(self._take(one) for one in self._watched))
+
+    async def keep_taking(self, every_s: float) -> None:
+        """Take snapshots on a schedule, until cancelled."""
+        while True:
+            await self.take()
+            await asyncio.sleep(every_s)
+
+    async def _take(self, watched: Watched) -> tuple[list[Snapshot], Snapshot] | Failed:
+        """What is kept of a source from before, and what it says now, which is kept from now on."""
+        result = await watched.source.ask(Question(watched.question))
+        if isinstance(result, Failed):
+            return result
+        values = dict(_values(result)) if isinstance(result, Answer) else {}
+        snapshot = Snapshot(self._now(), values)
+        name = watched.source.name
+        async with self._writing:
+            before = await asyncio.to_thread(self._kept.load, name)
+            # Questions in quick succession do not push out what was there yesterday.
+            recent = before[-1:] and (snapshot.at - before[-1].at).total_seconds() < LEAST_AGE_S
+            if not recent:
+                try:
+                    await asyncio.to_thread(self._kept.save, name, [*before, snapshot][-KEPT:])
+                except OSError as error:
+                    said = f"{self.name}: its snapshots cannot be written: {reason_of(error)}"
+                    return Failed(Why.ERROR, said)
+        return before, snapshot
+
+    async def _compare(self, watched: Watched, since: datetime | None) -> list[str] | Failed:
+        taken = await self._take(watched)
+        if isinstance(taken, Failed):
+            return taken
+        before, now = taken
+        until = since or datetime.fromtimestamp(now.at.timestamp() - LEAST_AGE_S, UTC)
+        earlier = [one for one in before if one.at <= until]
+        # Since before the first: compared with that; since a moment ago: with the last there is.
+        old = earlier[-1] if earlier else before[0] if before and since is not None else None
+        return list(differences(old.values, now.values)) if old is not None else []
+
+
+def _values(answer: Answer) -> Iterator[tuple[str, str]]:
+    for fact in answer.facts:
+        match fact:
+            case EntityState():
+                yield fact.name, f"{fact.state}{fact.unit}"
+            case MonitorState():
+                yield fact.name, "up" if fact.up else "down" if fact.up is False else "paused"
+            case HourOfWeather():
+                chance = f", {fact.rain_probability:.0%} rain" if fact.rain_probability is not None else ""
+                yield f"{fact.at:%A %d %B}", f"{CODES.get(fact.code, str(fact.code))}{chance}"
+    if not answer.facts:
+        for passage in answer.passages:
+            yield passage.url or passage.title, passage.title
+
+
+def differences(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[str]:
+    """What is different, in lines; a pure function."""
+    for name, value in new.items():
+        if name not in old:
+            yield f"New: {value if '://' in name else f'{name} ({value})'}"
+        elif _has_changed(old[name], value):
+            yield f"{name}: {old[name]} → {value}"
+    for name in old:
+        if name not in new and "://" not in name:
+            yield f"Gone: {name}"
+
+
+def _has_changed(old: str, new: str) -> bool:
+    if old == new:
+        return False
+    try:
+        before, after = float(old.rstrip("%°CFWkh ")), float(new.rstrip("%°CFWkh "))
+    except ValueError:
+        return True
+    return abs(after - before) > MOVED_SHARE * max(abs(before), 1.0)

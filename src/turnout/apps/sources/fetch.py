@@ -1,0 +1,160 @@
+"""A configured server, asked over HTTP: a bounded answer, or what went wrong as a value; nothing is raised.
+
+Redirects lead to the same server or nowhere. No sentence made here holds a credential or a byte of what was sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from time import monotonic
+from typing import Any, TypeVar
+from urllib.parse import urlencode, urljoin, urlsplit
+
+import msgspec
+from msgspec import Struct
+
+from turnout.core.contain import contain
+from turnout.core.errors import Broken, EgressRefused, NetError, TimedOut
+from turnout.core.verdict import Fault
+from turnout.models.secret import Secret
+from turnout.net.client import Client, Request
+from turnout.net.deadline import Deadline
+from turnout.net.egress import Origin, origin_of
+
+from .source import Failed, Health, Why
+
+T = TypeVar("T")
+
+# Of one answer. All states of a home with 3,000 entities have some 2 MB, a feed of 500 articles as much.
+BODY_BYTES = 8 * 1024 * 1024
+# A server moves a page to its canonical address, and at most from there to a language.
+REDIRECTS = 3
+
+
+class Site(Struct, frozen=True):
+    """Where a source is, and how it is asked."""
+
+    name: str
+    """The source's, for sentences."""
+    client: Client
+    origin: Origin
+    path: str = ""
+    """What stands before every path: "/kiwix"."""
+    credential: tuple[str, Secret] | None = None
+    """A header's name and its value."""
+    plain_http: bool = False
+    timeout_s: float = 10.0
+    """Its own limit; the caller's deadline may be sooner."""
+
+    async def get(
+        self, path: str, params: Mapping[str, str | int] | None = None, *, limit: int = BODY_BYTES
+    ) -> bytes | Failed:
+        """What is at a path below the configured one, or at an absolute one ("//tiny/page" is the latter)."""
+        return await self.send("GET", path, params, limit=limit)
+
+    async def json(self, path: str, wanted: type[T], params: Mapping[str, str | int] | None = None) -> T | Failed:
+        """The same as a value of a type."""
+        body = await self.get(path, params)
+        return body if isinstance(body, Failed) else self.read(body, wanted)
+
+    def read(self, body: bytes, wanted: type[T]) -> T | Failed:
+        """JSON as a value of a type."""
+        try:
+            return msgspec.json.decode(body, type=wanted)
+        except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+            return self.misread(str(error))
+
+    async def send(
+        self,
+        method: str,
+        path: str,
+        params: Mapping[str, str | int] | None = None,
+        body: bytes = b"",
+        headers: Mapping[str, str] | None = None,
+        *,
+        limit: int = BODY_BYTES,
+    ) -> bytes | Failed:
+        deadline = Deadline.after(self.timeout_s)
+        target = path.removeprefix("/") if path.startswith("//") else f"{self.path}{path}"
+        target += f"?{urlencode(params)}" if params else ""
+        try:
+            for _ in range(REDIRECTS + 1):
+                request = self.request(method, target, body, headers or {})
+                async with await self.client.open(request, deadline.left) as response:
+                    if not 300 <= response.status < 400:
+                        whole = await response.read(deadline, limit)
+                        return whole if response.status < 300 else self.rejected(response.status, path)
+                    moved = urljoin(f"{self.origin}{target}", response.headers.get("location", ""))
+                if not self.is_here(moved):
+                    return self.failed(Why.DENIED, "it leads to another server: set url to where it leads")
+                parts = urlsplit(moved)
+                target = f"{parts.path or '/'}{'?' if parts.query else ''}{parts.query}"
+        except NetError as error:
+            return self.lost(error)
+        return self.failed(Why.MALFORMED, f"more than {REDIRECTS} redirects: check url")
+
+    def request(self, method: str, target: str, body: bytes = b"", headers: Mapping[str, str] | None = None) -> Request:
+        shown = self.credential
+        return Request(
+            self.origin,
+            target or "/",
+            body,
+            method,
+            headers or {},
+            (shown[0], shown[1].reveal()) if shown is not None else None,
+            self.plain_http,
+            inflates=True,
+        )
+
+    def is_here(self, url: str) -> bool:
+        """Whether an address is this server's."""
+        parts = urlsplit(url)
+        try:
+            return origin_of(f"{parts.scheme}://{parts.netloc}")[:3] == self.origin[:3]
+        except EgressRefused:
+            return False
+
+    # --- what went wrong
+
+    def lost(self, error: NetError) -> Failed:
+        """What a failure on the way means."""
+        match error:
+            case EgressRefused():
+                return self.failed(Why.DENIED, str(error))
+            case TimedOut():
+                return self.failed(Why.TIMEOUT, f"{error}: ask again, or raise timeout_s")
+            case Broken():
+                return self.failed(Why.MALFORMED, f"{error}: check what answers at {self.origin}")
+            case _:
+                return self.failed(Why.UNREACHABLE, f"{error}: is it running at {self.origin}?")
+
+    def rejected(self, status: int, path: str) -> Failed:
+        if status in (401, 403):
+            return self.failed(Why.DENIED, f"it answered HTTP {status}: check the token, and what it may read")
+        shown = path.partition("?")[0][:80]
+        return self.failed(Why.ERROR, f"it answered HTTP {status} to {shown}: see its own log, or check url")
+
+    def misread(self, said: str) -> Failed:
+        return self.failed(Why.MALFORMED, f"what it sent cannot be read ({said[:120]}): is it what url should lead to?")
+
+    def failed(self, why: Why, said: str) -> Failed:
+        said = f"{self.name}: {said}"
+        return Failed(why, self.credential[1].hide(said) if self.credential is not None else said)
+
+
+async def health_of(asked: Awaitable[Any]) -> Health:
+    """How it went, and how long it took."""
+    began = monotonic()
+    got = await asked
+    ms = (monotonic() - began) * 1000
+    if not isinstance(got, Failed):
+        return Health("ok", ms=ms)
+    return Health("not_configured" if got.why is Why.NOT_CONFIGURED else "error", got.said, ms)
+
+
+def parsed(name: str, parse: Callable[..., T], *arguments: object) -> T | Failed:
+    """What a library makes of foreign bytes; whatever it raises is a failure of the source."""
+    found: T | Fault = contain(parse, *arguments)
+    if isinstance(found, Fault):
+        return Failed(Why.MALFORMED, f"{name}: what it sent cannot be read ({found.detail[:120]})")
+    return found

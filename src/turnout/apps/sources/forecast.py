@@ -1,0 +1,261 @@
+"""The weather: Open-Meteo's JSON, for the place in the settings or one that the question names.
+
+The facts of an answer are those of the time that is asked about, and of no other: a condition about tomorrow is judged
+by tomorrow. They are metric; the text is in the user's units.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta, timezone
+from typing import Literal, NamedTuple
+
+from msgspec import Struct
+
+from .fetch import Site, health_of
+from .source import Answer, Empty, Failed, Health, HourOfWeather, Question, Result
+from .weather import CODES, Span, span_of
+from .weather import DAYS as DAY_NAMES
+
+Units = Literal["metric", "imperial"]
+# As far as a week and the weekend after it reach.
+DAYS = 14
+# A place in a question: "in Phoenix", "for New York", "in San José today".
+_named_place = re.compile(r"\b(?:in|for|at|near|around)\s+((?:[A-Z][\w'’.-]*\s?){1,4})").search
+_MONTHS = ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november")
+_NOT_PLACES = frozenset((*DAY_NAMES, *_MONTHS, "december"))
+
+
+class Place(NamedTuple):
+    name: str
+    latitude: float
+    longitude: float
+
+
+class _Found(Struct):
+    name: str
+    latitude: float
+    longitude: float
+    country_code: str = ""
+
+
+class _Places(Struct):
+    results: list[_Found] = []
+
+
+Numbers = list[float | None]
+
+
+class _Current(Struct):
+    time: str
+    temperature_2m: float | None = None
+    weather_code: float | None = None
+    precipitation: float | None = None
+    wind_speed_10m: float | None = None
+
+
+class _Hourly(Struct):
+    time: list[str] = []
+    temperature_2m: Numbers = []
+    precipitation_probability: Numbers = []
+    precipitation: Numbers = []
+    snowfall: Numbers = []
+    weather_code: Numbers = []
+    wind_speed_10m: Numbers = []
+
+
+class _Daily(Struct):
+    time: list[str] = []
+    weather_code: Numbers = []
+    temperature_2m_max: Numbers = []
+    temperature_2m_min: Numbers = []
+    precipitation_sum: Numbers = []
+    precipitation_probability_max: Numbers = []
+    snowfall_sum: Numbers = []
+    wind_speed_10m_max: Numbers = []
+
+
+class _Weather(Struct):
+    utc_offset_seconds: int = 0
+    current: _Current | None = None
+    hourly: _Hourly = _Hourly()
+    daily: _Daily = _Daily()
+
+
+class Forecast:
+    def __init__(
+        self, site: Site, geocoder: Site | None, place: str | Place, units: Units = "metric", description: str = ""
+    ) -> None:
+        self.name = site.name
+        self.description = description or "the weather, now and in the coming days"
+        self._site = site
+        self._geocoder = geocoder
+        self._place = place
+        self._units: Units = units
+        self._known: dict[str, Place] = {}
+
+    async def ask(self, question: Question) -> Result:
+        place = await self._find(place_in(question.text) or self._place)
+        if isinstance(place, Failed | Empty):
+            return place
+        got = await self._weather(place)
+        if isinstance(got, Failed):
+            return got
+        try:
+            zone = timezone(timedelta(seconds=got.utc_offset_seconds))
+            span = span_of(question.text, datetime.now(zone))
+            facts = list(_facts(got, span, zone))
+        except (ValueError, OverflowError) as error:
+            return self._site.misread(str(error))
+        if not facts:
+            return Empty(f"the weather {span.said} in {place.name}")
+        return Answer("\n".join(_tell(facts, span, place.name, self._units)), facts=tuple(facts))
+
+    async def check(self) -> Health:
+        async def look() -> object:
+            place = await self._find(self._place)
+            return place if isinstance(place, Failed | Empty) else await self._weather(place)
+
+        return await health_of(look())
+
+    def words(self) -> Sequence[str]:
+        return ()
+
+    async def _find(self, place: str | Place) -> Place | Failed | Empty:
+        if isinstance(place, Place):
+            return place
+        if place in self._known:
+            return self._known[place]
+        if self._geocoder is None:
+            return self._site.misread(f"{place!r} is a name, and no geocoding host is set")
+        got = await self._geocoder.json("/v1/search", _Places, {"name": place, "count": 1, "format": "json"})
+        if isinstance(got, Failed):
+            return got
+        if not got.results:
+            return Empty(f"a place called {place}")
+        found = got.results[0]
+        if len(self._known) < 1000:
+            self._known[place] = Place(found.name, found.latitude, found.longitude)
+        return Place(found.name, found.latitude, found.longitude)
+
+    async def _weather(self, place: Place) -> _Weather | Failed:
+        params: dict[str, str | int] = {
+            "latitude": f"{place.latitude:.4f}",
+            "longitude": f"{place.longitude:.4f}",
+            "current": ",".join(_Current.__struct_fields__[1:]),
+            "hourly": ",".join(_Hourly.__struct_fields__[1:]),
+            "daily": ",".join(_Daily.__struct_fields__[1:]),
+            "timezone": "auto",
+            "forecast_days": DAYS,
+        }
+        return await self._site.json("/v1/forecast", _Weather, params)
+
+
+def place_in(question: str) -> str:
+    """The place a question names, blank if none."""
+    found = _named_place(question)
+    name = found[1].strip(" .?!,") if found is not None else ""
+    return "" if name.casefold() in _NOT_PLACES else name
+
+
+def _facts(got: _Weather, span: Span, zone: timezone) -> Iterator[HourOfWeather]:
+    if span.grain == "now" and got.current is not None:
+        now = got.current
+        yield HourOfWeather(
+            at=datetime.fromisoformat(now.time).replace(tzinfo=zone),
+            code=int(now.weather_code or 0),
+            rain_mm=now.precipitation,
+            low_c=now.temperature_2m,
+            high_c=now.temperature_2m,
+            wind_kmh=now.wind_speed_10m,
+        )
+        return
+    if span.grain == "days":
+        days = got.daily
+        for n, day in enumerate(days.time):
+            at = datetime.fromisoformat(day).replace(tzinfo=zone)
+            if span.first <= at < span.last:
+                yield HourOfWeather(
+                    at=at,
+                    code=int(_at(days.weather_code, n) or 0),
+                    rain_probability=_share(_at(days.precipitation_probability_max, n)),
+                    rain_mm=_at(days.precipitation_sum, n),
+                    snow_cm=_at(days.snowfall_sum, n),
+                    low_c=_at(days.temperature_2m_min, n),
+                    high_c=_at(days.temperature_2m_max, n),
+                    wind_kmh=_at(days.wind_speed_10m_max, n),
+                )
+        return
+    hours = got.hourly
+    for n, hour in enumerate(hours.time):
+        at = datetime.fromisoformat(hour).replace(tzinfo=zone)
+        if span.first - timedelta(hours=1) < at < span.last:
+            warm = _at(hours.temperature_2m, n)
+            yield HourOfWeather(
+                at=at,
+                code=int(_at(hours.weather_code, n) or 0),
+                rain_probability=_share(_at(hours.precipitation_probability, n)),
+                rain_mm=_at(hours.precipitation, n),
+                snow_cm=_at(hours.snowfall, n),
+                low_c=warm,
+                high_c=warm,
+                wind_kmh=_at(hours.wind_speed_10m, n),
+            )
+
+
+def _at(numbers: Sequence[float | None], n: int) -> float | None:
+    return numbers[n] if n < len(numbers) else None
+
+
+def _share(percent: float | None) -> float | None:
+    return None if percent is None else min(1.0, max(0.0, percent / 100))
+
+
+def _tell(facts: Sequence[HourOfWeather], span: Span, place: str, units: Units) -> Iterator[str]:
+    if span.grain == "hours":
+        facts = [_sum(facts)]
+    for one in facts:
+        when = span.said if len(facts) == 1 else f"{one.at:%A}"
+        said = [CODES.get(one.code, f"code {one.code}")]
+        if one.low_c is not None and one.high_c is not None:
+            said.append(_temperature(one.low_c, one.high_c, units))
+        if one.rain_probability is not None:
+            said.append(f"{one.rain_probability:.0%} chance of precipitation")
+        if one.rain_mm:
+            said.append(f"{one.rain_mm:g} mm" if units == "metric" else f"{one.rain_mm / 25.4:.2f} in")
+        if one.snow_cm:
+            said.append(f"{one.snow_cm:g} cm of snow" if units == "metric" else f"{one.snow_cm / 2.54:.1f} in of snow")
+        if one.wind_kmh is not None:
+            said.append(
+                f"wind {one.wind_kmh:.0f} km/h" if units == "metric" else f"wind {one.wind_kmh / 1.609:.0f} mph"
+            )
+        yield f"{place}, {when}: {', '.join(said)}."
+
+
+def _temperature(low: float, high: float, units: Units) -> str:
+    if units == "imperial":
+        low, high = low * 1.8 + 32, high * 1.8 + 32
+    unit = "°C" if units == "metric" else "°F"
+    return f"{low:.0f} {unit}" if round(low) == round(high) else f"{low:.0f} to {high:.0f} {unit}"
+
+
+def _sum(hours: Sequence[HourOfWeather]) -> HourOfWeather:
+    """Some hours as one: the most severe code, the extremes, what falls in all."""
+
+    def known(values: Iterator[float | None]) -> list[float]:
+        return [value for value in values if value is not None]
+
+    chances = known(one.rain_probability for one in hours)
+    winds = known(one.wind_kmh for one in hours)
+    lows, highs = known(one.low_c for one in hours), known(one.high_c for one in hours)
+    return HourOfWeather(
+        at=hours[0].at,
+        code=max(one.code for one in hours),
+        rain_probability=max(chances, default=None),
+        rain_mm=sum(known(one.rain_mm for one in hours)) or None,
+        snow_cm=sum(known(one.snow_cm for one in hours)) or None,
+        low_c=min(lows, default=None),
+        high_c=max(highs, default=None),
+        wind_kmh=max(winds, default=None),
+    )

@@ -1,0 +1,213 @@
+"""The smart home: Home Assistant. States come from its REST interface; areas and aliases, which are not in there, from
+the registry lists of its WebSocket, or where those are not allowed from a template.
+
+Turnout reads. A request to act is answered with what is the case, and with a note that nothing was switched: there is
+no call in here that could.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from time import monotonic
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from turnout.core.errors import NetError
+from turnout.models.secret import Secret
+
+from .fetch import Site, health_of
+from .home import UNASKED, Home, Thing, binary_state, look
+from .source import Answer, Empty, Failed, Health, Question, Result
+from .telling import summarise, tell
+
+READS_ONLY = "Turnout reads the home, it does not switch anything."
+# How long areas and aliases are taken to stay as they are; states are read for every question.
+REGISTRY_S = 300.0
+# How many things one answer tells of, and how many it has facts of.
+TOLD, FACTS = 20, 5000
+# Entities whose aliases are asked for at once; a home has hundreds.
+ALIASED = 5000
+# For a user who may not read the registries: each area with the entities in it.
+TEMPLATE = (
+    "[{% for a in areas() %}{{ {'area_id': a, 'name': area_name(a), 'entities': area_entities(a)} | to_json }}"
+    "{{ '' if loop.last else ',' }}{% endfor %}]"
+)
+_DETAILS = (
+    *("current_temperature", "temperature", "temperature_unit", "hvac_action", "brightness", "current_position"),
+    *("media_title", "volume_level", "humidity", "battery_level", "wind_speed", "wind_speed_unit", "percentage"),
+)
+
+
+class _State(Struct):
+    entity_id: str
+    state: str = ""
+    attributes: dict[str, Any] = {}
+
+
+class _Area(Struct):
+    area_id: str
+    name: str
+    aliases: list[str] = []
+
+
+class _AreaOf(_Area):
+    entities: list[str] = []
+
+
+class _Entry(Struct):
+    entity_id: str
+    area_id: str | None = None
+    device_id: str | None = None
+    aliases: list[str | None] = []
+    hidden_by: str | None = None
+
+
+class _Device(Struct):
+    id: str
+    area_id: str | None = None
+
+
+class Registry(Struct, frozen=True):
+    """What the states do not say."""
+
+    areas: Mapping[str, tuple[str, ...]] = {}
+    """The names of each."""
+    area_of: Mapping[str, str] = {}
+    aliases: Mapping[str, tuple[str, ...]] = {}
+    hidden: frozenset[str] = frozenset()
+
+
+class HomeAssistant:
+    def __init__(self, site: Site, token: Secret | None, description: str = "") -> None:
+        self.name = site.name
+        self.description = description or "the user's smart home: lights, doors, sensors, energy"
+        self._site = site
+        self._token = token
+        self._registry = Registry()
+        self._read_at: float | None = None
+        self._reading = asyncio.Lock()
+        self._home = Home(())
+
+    async def ask(self, question: Question) -> Result:
+        home = await self._look()
+        if isinstance(home, Failed):
+            return home
+        asked = look(question.text, home)
+        if not asked.things:
+            told = summarise(question.text, home)
+            return (
+                Answer("\n".join(told[0]), facts=tuple(thing.fact for thing in told[1])) if told else Empty("the home")
+            )
+        facts = tuple(thing.fact for thing in asked.things[:FACTS])
+        text = "\n".join(tell(question.text, asked, TOLD))
+        return Answer(text, facts=facts, note=READS_ONLY if asked.acts else "")
+
+    async def check(self) -> Health:
+        return await health_of(self._look())
+
+    def words(self) -> Sequence[str]:
+        """The names and aliases of its things, as of the last time it was asked."""
+        return tuple(dict.fromkeys(name for thing in self._home.things for name in thing.names))
+
+    @property
+    def home(self) -> Home:
+        """As it was when it was last asked."""
+        return self._home
+
+    async def _look(self) -> Home | Failed:
+        states = await self._site.json("/api/states", list[_State])
+        if isinstance(states, Failed):
+            return states
+        async with self._reading:
+            if self._read_at is None or monotonic() - self._read_at > REGISTRY_S:
+                self._registry = await self._read_registry([state.entity_id for state in states])
+                self._read_at = monotonic()
+        registry = self._registry
+        self._home = Home(tuple(_things(states, registry)), tuple(registry.areas.values()))
+        return self._home
+
+    async def _read_registry(self, entities: Sequence[str]) -> Registry:
+        """Areas and aliases; without them if neither way is open: the states alone answer, too."""
+        try:
+            return await self._from_socket(entities)
+        except (NetError, msgspec.MsgspecError, RecursionError, LookupError):
+            return await self._from_template()
+
+    async def _from_socket(self, entities: Sequence[str]) -> Registry:
+        wait_s = self._site.timeout_s
+        target = f"{self._site.path}/api/websocket"
+        request = self._site.request("GET", target)._replace(credential=None, shielded=self._token is not None)
+        talk = await self._site.client.converse(request, wait_s)
+        try:
+            await talk.hear(wait_s)  # that it wants a token
+            token = self._token.reveal() if self._token is not None else ""
+            await talk.say(msgspec.json.encode({"type": "auth", "access_token": token}).decode())
+            if msgspec.json.decode(await talk.hear(wait_s), type=_Said).type != "auth_ok":
+                raise LookupError("the token is not accepted")
+
+            async def fetch(number: int, kind: str, wanted: Any, **more: object) -> Any:
+                await talk.say(msgspec.json.encode({"id": number, "type": kind, **more}).decode())
+                said = msgspec.json.decode(await talk.hear(wait_s), type=_Said)
+                if said.id != number or not said.success:
+                    raise LookupError(f"{kind} is not allowed")
+                return msgspec.convert(said.result, wanted)
+
+            areas = await fetch(1, "config/area_registry/list", list[_Area])
+            entries = await fetch(2, "config/entity_registry/list", list[_Entry])
+            devices = await fetch(3, "config/device_registry/list", list[_Device])
+            known = [entry.entity_id for entry in entries][:ALIASED]
+            full = await fetch(4, "config/entity_registry/get_entries", dict[str, _Entry | None], entity_ids=known)
+        finally:
+            await talk.close()
+        room = {device.id: device.area_id for device in devices}
+        placed = {entry.entity_id: entry.area_id or room.get(entry.device_id or "") for entry in entries}
+        return Registry(
+            {area.area_id: (area.name, *area.aliases) for area in areas},
+            {entity: area for entity, area in placed.items() if area},
+            {name: tuple(filter(None, one.aliases)) for name, one in full.items() if one is not None and one.aliases},
+            frozenset(entry.entity_id for entry in entries if entry.hidden_by),
+        )
+
+    async def _from_template(self) -> Registry:
+        body = msgspec.json.encode({"template": TEMPLATE})
+        headers = {"content-type": "application/json"}
+        got = await self._site.send("POST", "/api/template", body=body, headers=headers)
+        areas = got if isinstance(got, Failed) else self._site.read(got, list[_AreaOf])
+        if isinstance(areas, Failed):
+            return Registry()
+        return Registry(
+            {area.area_id: (area.name,) for area in areas},
+            {entity: area.area_id for area in areas for entity in area.entities},
+        )
+
+
+class _Said(Struct):
+    type: str
+    id: int = 0
+    success: bool = False
+    result: Any = None
+
+
+def _things(states: Sequence[_State], registry: Registry) -> Iterator[Thing]:
+    for state in states:
+        domain = state.entity_id.partition(".")[0]
+        if domain in UNASKED or state.entity_id in registry.hidden:
+            continue
+        told = state.attributes
+        name = told.get("friendly_name")
+        device_class = told.get("device_class")
+        unit = told.get("unit_of_measurement")
+        kind = device_class if isinstance(device_class, str) else ""
+        shown = name if isinstance(name, str) and name.strip() else state.entity_id.partition(".")[2].replace("_", " ")
+        yield Thing(
+            state.entity_id,
+            (shown, *registry.aliases.get(state.entity_id, ())),
+            binary_state(state.state, kind) if domain == "binary_sensor" else state.state,
+            registry.areas.get(registry.area_of.get(state.entity_id, ""), ()),
+            kind,
+            unit if isinstance(unit, str) else "",
+            {key: told[key] for key in _DETAILS if isinstance(told.get(key), int | float | str)},
+        )

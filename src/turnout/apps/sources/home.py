@@ -1,0 +1,218 @@
+"""A home as a value: its things with their names, areas and states, and which of them a question is about.
+
+Names are matched by whole words, roughly stemmed. A question that says what kind of thing it means ("the kitchen
+light") is never answered with another kind that happens to be called so. Word lists are data (`home.toml`).
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+from msgspec import Struct
+
+from .source import EntityState
+from .terms import stems, stop_words, words_of
+
+# Domains that hold nothing anybody asks about.
+UNASKED = frozenset(
+    ("zone", "sun", "stt", "tts", "button", "event", "conversation", "tag", "mailbox", "image_processing")
+)
+_OUTDOORS = frozenset(("outside", "outdoor", "outdoors"))
+UNKNOWN = frozenset(("unknown", "unavailable", "none", ""))
+
+
+class Thing(Struct, frozen=True):
+    """Something in the home."""
+
+    id: str
+    names: tuple[str, ...]
+    """What it is called, and its aliases."""
+    state: str
+    """As people say it: a door that Home Assistant calls "on" is open."""
+    areas: tuple[str, ...] = ()
+    """Its area, by its names."""
+    device_class: str = ""
+    unit: str = ""
+    details: Mapping[str, Any] = {}
+    """Of its attributes, those that are told."""
+
+    @property
+    def domain(self) -> str:
+        return self.id.partition(".")[0]
+
+    @property
+    def name(self) -> str:
+        return self.names[0]
+
+    @property
+    def fact(self) -> EntityState:
+        area = self.areas[0] if self.areas else ""
+        return EntityState(self.id, self.name, self.state, area, self.device_class or self.domain, self.unit)
+
+
+class Home(Struct, frozen=True):
+    things: tuple[Thing, ...]
+    areas: tuple[tuple[str, ...], ...] = ()
+    """The names of each area."""
+
+
+class _Kind(NamedTuple):
+    name: str
+    words: frozenset[str]
+    domains: frozenset[str]
+    classes: frozenset[str]
+
+    def has(self, thing: Thing) -> bool:
+        return thing.domain in self.domains or thing.device_class in self.classes
+
+
+@cache
+def lists() -> dict[str, Any]:
+    return tomllib.loads(files(__package__).joinpath("home.toml").read_text(encoding="utf-8"))
+
+
+@cache
+def kinds(table: str) -> tuple[_Kind, ...]:
+    """Of `property` or of `thing`."""
+    return tuple(
+        _Kind(
+            name,
+            frozenset((*row["words"].split(), *stems(row["words"].split()))),
+            frozenset(row.get("domains", ())),
+            frozenset(row.get("classes", ())),
+        )
+        for name, row in lists()[table].items()
+    )
+
+
+def binary_state(state: str, device_class: str) -> str:
+    """What "on" and "off" mean for a binary sensor."""
+    words = lists()["binary"].get(device_class)
+    return state if words is None or state not in ("on", "off") else str(words[state == "off"])
+
+
+class Asked(NamedTuple):
+    """What of a home a question is about."""
+
+    things: tuple[Thing, ...]
+    acts: bool
+    """It asks for something to be done."""
+    kinds: tuple[str, ...]
+
+
+def look(question: str, home: Home) -> Asked:
+    """Which things a question is about; none if it names nothing of this home."""
+    words = words_of(question)
+    said = tuple(stems(words))
+    properties = _mentioned(said, "property")
+    things = _mentioned(said, "thing")
+    named = _full_names(said, home.things)
+    rooms = [area for area in home.areas if any(_stands(stems(words_of(name)), said) for name in area)]
+    candidates = home.things
+    if properties or things:
+        # The property decides, unless nothing of the home has it, or what is named has another.
+        of_property = [thing for thing in home.things if any(kind.has(thing) for kind in properties)]
+        of_thing = [thing for thing in home.things if any(kind.has(thing) for kind in things)]
+        candidates = tuple(of_property or of_thing or named)
+        if of_property and not _OUTDOORS.isdisjoint(words):
+            outdoors = [one for one in of_property if one.domain == "weather" or not _OUTDOORS.isdisjoint(_words(one))]
+            candidates = tuple(outdoors) or candidates
+    chosen = _choose(said, candidates, rooms, asked_kind=bool(properties or things))
+    if not chosen and named:
+        chosen = tuple(named)
+    return Asked(chosen, is_request(words), tuple(kind.name for kind in (*properties, *things)))
+
+
+def _choose(
+    said: Sequence[str], candidates: Sequence[Thing], rooms: Sequence[Sequence[str]], *, asked_kind: bool
+) -> tuple[Thing, ...]:
+    """Of the candidates, those called by name; else those in the rooms; else those some of whose name is said."""
+    if named := _full_names(said, candidates):
+        return tuple(named)
+    if rooms:
+        names = {name for room in rooms for name in room}
+        inside = [thing for thing in candidates if names & set(thing.areas)]
+        if inside:
+            return tuple(_nearest(said, inside)) or tuple(inside)
+    if near := _nearest(said, candidates):
+        return tuple(near)
+    return tuple(candidates) if asked_kind else ()
+
+
+def _full_names(said: Sequence[str], things: Iterable[Thing]) -> list[Thing]:
+    """Things whose whole name is said; those with the longest name, and all that are named apart from them."""
+    hits: list[tuple[int, Thing]] = []
+    for thing in things:
+        sizes = [len(name) for one in thing.names if (name := stems(words_of(one))) and _stands(name, said)]
+        if sizes:
+            hits.append((max(sizes), thing))
+    longest = max((size for size, _ in hits), default=0)
+    return [thing for size, thing in hits if size == longest]
+
+
+def _nearest(said: Sequence[str], things: Sequence[Thing]) -> list[Thing]:
+    """Things more of whose own name is said than of the others'. Words for kinds of things tell none apart."""
+    ordinary = _kind_words() | stop_words()["en"]
+    wanted = [word for word in said if word not in ordinary]
+    shares = []
+    for thing in things:
+        own = [[word for word in stems(words_of(name)) if word not in ordinary] for name in thing.names]
+        shares.append(max((sum(word in wanted for word in name) / len(name) for name in own if name), default=0.0))
+    best = max(shares, default=0.0)
+    return [thing for thing, share in zip(things, shares, strict=True) if share == best] if best else []
+
+
+@cache
+def _kind_words() -> frozenset[str]:
+    found = frozenset(word for table in ("property", "thing") for kind in kinds(table) for word in kind.words)
+    return found | {"sensor", "level", "room", "on", "off"}
+
+
+def _mentioned(said: Sequence[str], table: str) -> list[_Kind]:
+    return [kind for kind in kinds(table) if not kind.words.isdisjoint(said)]
+
+
+def _stands(name: Sequence[str], said: Sequence[str]) -> bool:
+    """Whether a run of words stands somewhere."""
+    size = len(name)
+    return size > 0 and any(tuple(said[at : at + size]) == tuple(name) for at in range(len(said) - size + 1))
+
+
+def _words(thing: Thing) -> set[str]:
+    return {word for name in (*thing.names, *thing.areas) for word in words_of(name)}
+
+
+def is_request(words: Sequence[str]) -> bool:
+    """Whether something is to be done: "turn off the light", "kitchen light off"."""
+    table = lists()["act"]
+    leads, verbs = frozenset(table["leads"].split()), frozenset(table["verbs"].split())
+    rest = list(words)
+    while rest and rest[0] in leads:
+        rest.pop(0)
+    if not rest:
+        return False
+    if rest[0] in verbs:
+        return True
+    asks = rest[0] in (
+        "is",
+        "are",
+        "was",
+        "were",
+        "do",
+        "does",
+        "did",
+        "has",
+        "have",
+        "what",
+        "which",
+        "who",
+        "how",
+        "when",
+    )
+    return (
+        not asks and (rest[-1] in ("on", "off") or not {"start", "return", "stop"}.isdisjoint(rest)) and len(rest) < 8
+    )

@@ -1,0 +1,209 @@
+"""The user's news: FreshRSS by its Google-Reader API, or plain RSS and Atom feeds.
+
+What is asked about is searched for in titles and summaries; a question about the news as such gets the newest. A feed
+that cannot be read is named beside what the others had.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from calendar import timegm
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from io import BytesIO
+from typing import Any
+from urllib.parse import urlencode
+
+from msgspec import Struct
+
+from turnout.models.secret import Secret
+
+from .fetch import Site, health_of, parsed
+from .page import plain
+from .source import Answer, Empty, Failed, Health, Passage, Question, Result, Why
+from .terms import fit, search_terms
+
+# How many articles are looked through, and how many are shown.
+LOOKED_THROUGH, SHOWN = 200, 8
+SUMMARY_CHARACTERS = 300
+# Where FreshRSS has its API below its own address.
+API = "/api/greader.php"
+# Words that ask for news, and say nothing about which.
+ASKING = frozenset(
+    (
+        *("news", "headline", "headlines", "feed", "feeds", "rss", "article", "articles", "story", "stories", "unread"),
+        *(
+            "latest",
+            "recent",
+            "new",
+            "newest",
+            "today",
+            "day",
+            "week",
+            "morning",
+            "top",
+            "breaking",
+            "update",
+            "updates",
+        ),
+        *("happening", "happened", "world", "read", "anything", "something", "noticias", "nachrichten"),
+    )
+)
+
+
+class _Link(Struct):
+    href: str = ""
+
+
+class _Content(Struct):
+    content: str = ""
+
+
+class _Origin(Struct):
+    title: str = ""
+
+
+class _Item(Struct):
+    title: str = ""
+    published: float = 0.0
+    canonical: list[_Link] = []
+    alternate: list[_Link] = []
+    summary: _Content = _Content()
+    origin: _Origin = _Origin()
+
+
+class _Stream(Struct):
+    items: list[_Item]
+
+
+class FreshRss:
+    """FreshRSS. Its API has a password of its own, with which one logs in for a token."""
+
+    def __init__(self, site: Site, user: str, password: Secret) -> None:
+        self._site = site
+        self._login = user, password
+        self._auth = ""
+
+    async def articles(self) -> list[Passage] | Failed:
+        got = await self._read()
+        if isinstance(got, Failed) and got.why is Why.DENIED:
+            self._auth = ""  # a token may have been revoked; once more with a fresh one
+            got = await self._read()
+        if isinstance(got, Failed):
+            return got
+        stream = self._site.read(got, _Stream)
+        return stream if isinstance(stream, Failed) else [_article(item) for item in stream.items]
+
+    async def _read(self) -> bytes | Failed:
+        if not self._auth:
+            user, password = self._login
+            body = urlencode({"Email": user, "Passwd": password.reveal()}).encode()
+            form = {"content-type": "application/x-www-form-urlencoded"}
+            got = await self._site.send("POST", f"{API}/accounts/ClientLogin", body=body, headers=form)
+            if isinstance(got, Failed):
+                return got
+            lines = dict(line.split("=", 1) for line in got.decode("utf-8", "replace").splitlines() if "=" in line)
+            if not lines.get("Auth", "").isprintable() or not lines.get("Auth"):
+                return self._site.misread("no token")
+            self._auth = lines["Auth"]
+        path = f"{API}/reader/api/0/stream/contents/user/-/state/com.google/reading-list"
+        headers = {"authorization": f"GoogleLogin auth={self._auth}"}
+        return await self._site.send("GET", path, {"n": LOOKED_THROUGH, "output": "json"}, headers=headers)
+
+
+def _article(item: _Item) -> Passage:
+    link = next((one.href for one in (*item.canonical, *item.alternate) if one.href), "")
+    text = plain(item.summary.content)[:SUMMARY_CHARACTERS]
+    title = plain(item.title) + (f" ({item.origin.title})" if item.origin.title else "")
+    return Passage(text, title, link, _moment(item.published))
+
+
+def _moment(seconds: float) -> datetime | None:
+    try:
+        return datetime.fromtimestamp(seconds, UTC) if seconds else None
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+class PlainFeed:
+    """One address of RSS or Atom."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+
+    async def articles(self) -> list[Passage] | Failed:
+        body = await self._site.get("")
+        if isinstance(body, Failed):
+            return body
+        feed = await asyncio.to_thread(parsed, self._site.name, read_feed, body)
+        return self._site.misread(f"no feed at {self._site.path or '/'}") if feed is None else feed
+
+
+def read_feed(body: bytes) -> list[Passage] | None:
+    """The articles of a feed; None if it is none. Raises whatever its library does."""
+    import feedparser
+
+    # A file object: bytes that look like an address or a file's name would be opened.
+    feed: Any = feedparser.parse(BytesIO(body), sanitize_html=False, resolve_relative_uris=False)
+    if not feed.get("version"):
+        return None
+    return [
+        Passage(
+            plain(entry.get("summary", ""))[:SUMMARY_CHARACTERS],
+            plain(entry.get("title", "")) + (f" ({plain(feed.feed.title)})" if feed.feed.get("title") else ""),
+            entry.get("link", ""),
+            _moment(timegm(when)) if when else None,
+        )
+        for entry in feed.entries[:LOOKED_THROUGH]
+        for when in (entry.get("published_parsed") or entry.get("updated_parsed"),)
+    ]
+
+
+class News:
+    def __init__(self, name: str, feeds: Sequence[FreshRss | PlainFeed], description: str = "") -> None:
+        self.name = name
+        self.description = description or "the user's news feeds"
+        self._feeds = tuple(feeds)
+
+    async def ask(self, question: Question) -> Result:
+        read = await asyncio.gather(*(feed.articles() for feed in self._feeds))
+        failed = [one for one in read if isinstance(one, Failed)]
+        if failed and len(failed) == len(read):
+            return failed[0]
+        articles = [one for articles in read if not isinstance(articles, Failed) for one in articles]
+        chosen, terms = choose(articles, question)
+        if not chosen:
+            return Empty(" ".join(terms))
+        note = f"{len(failed)} of {len(read)} feeds could not be read: {failed[0].said}" if failed else ""
+        return Answer("\n".join(map(_line, chosen)), tuple(chosen), note=note)
+
+    async def check(self) -> Health:
+        async def first_failure() -> Failed | None:
+            read = await asyncio.gather(*(feed.articles() for feed in self._feeds))
+            return next((one for one in read if isinstance(one, Failed)), None)
+
+        return await health_of(first_failure())
+
+    def words(self) -> Sequence[str]:
+        return ()
+
+
+def choose(articles: Sequence[Passage], question: Question) -> tuple[list[Passage], tuple[str, ...]]:
+    """The articles about what is asked, the best first; about nothing in particular, the newest. And what was looked
+    for."""
+    since = question.since
+    fresh = [one for one in articles if since is None or one.at is None or one.at > since]
+    fresh.sort(key=lambda one: -(one.at.timestamp() if one.at else 0.0))
+    # "I" and "me" of a request go with the stop words; what asks for news as such goes here.
+    terms = tuple(term for term in search_terms(question.text, question.lang) if term not in ASKING)
+    if not terms:
+        return fresh[:SHOWN], ()
+    fits = fit(terms, [f"{one.title} {one.title} {one.text}" for one in fresh])
+    found = [(score, one) for score, one in zip(fits, fresh, strict=True) if score > 0]
+    found.sort(key=lambda one: -one[0])
+    return [Passage(one.text, one.title, one.url, one.at, score) for score, one in found[:SHOWN]], terms
+
+
+def _line(article: Passage) -> str:
+    when = f"{article.at:%Y-%m-%d %H:%M} " if article.at else ""
+    return f"- {when}{article.title}" + (f": {article.text}" if article.text else "")

@@ -1,0 +1,168 @@
+"""The tables `[sources.NAME]` of the user's settings, as they are written.
+
+Strict, like every other table: all mistakes at once, each with its line and the word that was meant. A token stands in
+none of them, only where it is: `{ env = "NAME" }` or `{ file = "PATH" }`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct, inspect
+
+from turnout.config.check import Found, conform
+from turnout.config.document import Document
+from turnout.core.errors import ConfigError, suggest
+from turnout.models.secret import SecretPlace
+
+Seconds = Annotated[float, Meta(gt=0.0, le=600.0)]
+TABLE = "sources"
+
+
+class SourceFile(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
+    """What every table may say."""
+
+    kind: str = ""
+    """By default its name."""
+    description: str = ""
+    """One line that tells a model what it knows."""
+    timeout_s: Seconds = 10.0
+    private: bool = False
+    """Its host may resolve to a private address."""
+    plain_http: bool = False
+    """Its token may go to a public address over http, where others can read it."""
+
+
+class KiwixFile(SourceFile, frozen=True):
+    url: str
+    books: tuple[str, ...] = ()
+    """By default all that the server has."""
+
+
+class NewsFile(SourceFile, frozen=True):
+    url: str | None = None
+    """FreshRSS."""
+    user: str = ""
+    token: SecretPlace | None = None
+    """FreshRSS's API password."""
+    feeds: tuple[str, ...] = ()
+    """Addresses of RSS or Atom."""
+
+
+class WebFile(SourceFile, frozen=True):
+    url: str
+    public_web: bool = False
+    """Pages that were found may be read."""
+    pages: Annotated[int, Meta(ge=1, le=10)] = 3
+
+
+class Coordinates(Struct, frozen=True, forbid_unknown_fields=True):
+    latitude: Annotated[float, Meta(ge=-90.0, le=90.0)]
+    longitude: Annotated[float, Meta(ge=-180.0, le=180.0)]
+    name: str = "here"
+
+
+class ForecastFile(SourceFile, frozen=True):
+    place: str | Coordinates
+    units: Literal["metric", "imperial"] = "metric"
+    url: str = "https://api.open-meteo.com"
+    geocoding: str = "https://geocoding-api.open-meteo.com"
+
+
+class HaFile(SourceFile, frozen=True):
+    url: str
+    token: SecretPlace
+
+
+class UptimeFile(SourceFile, frozen=True):
+    url: str
+    token: SecretPlace | None = None
+    """An API key, for the metrics."""
+    page: Annotated[str, Meta(pattern=r"^[\w.-]*$")] = ""
+    """The name of a status page, instead."""
+
+
+class ChangesFile(SourceFile, frozen=True):
+    watch: tuple[str, ...] = ()
+    """Names of sources; by default all that can be compared."""
+    every_s: Annotated[float, Meta(ge=60.0)] = 3600.0
+    folder: str = ""
+    """Where snapshots are kept; by default in the user's data folder."""
+
+
+class HttpJsonFile(SourceFile, frozen=True):
+    url: str
+    """With `{question}` or `{terms}` where those go."""
+    text: str
+    """JSON pointers: what is told, and where the list, a title, a link and a date are."""
+    items: str = ""
+    title: str = ""
+    link: str = ""
+    at: str = ""
+    header: str = "authorization"
+    token: SecretPlace | None = None
+    """The whole value of that header."""
+
+
+class FilesFile(SourceFile, frozen=True):
+    folder: str
+
+
+KINDS: dict[str, type[SourceFile]] = {
+    "kiwix": KiwixFile,
+    "news": NewsFile,
+    "web": WebFile,
+    "forecast": ForecastFile,
+    "ha": HaFile,
+    "uptime": UptimeFile,
+    "changes": ChangesFile,
+    "http-json": HttpJsonFile,
+    "files": FilesFile,
+}
+
+
+def read_tables(document: Document) -> dict[str, SourceFile]:
+    """What the tables say; raises ConfigError with every mistake."""
+    table: Any = document.tree.get(TABLE, {})
+    found: list[Found] = list(_misspelt(document))
+    files: dict[str, SourceFile] = {}
+    if not isinstance(table, dict):
+        raise ConfigError([document.problem((TABLE,), "must be a table of sources: [sources.kiwix]")])
+    for name, entry in table.items():
+        here = list(_mistakes(name, entry))
+        found += here
+        if not here:
+            files[name] = msgspec.convert(entry, KINDS[entry.get("kind") or name])
+    if found:
+        raise ConfigError([document.problem(path, said) for path, said in found])
+    return files
+
+
+def _misspelt(document: Document) -> Iterator[Found]:
+    for other, table in document.tree.items():
+        near = suggest(other, (TABLE,)) if other != TABLE and isinstance(table, dict) else ""
+        if near and any(
+            isinstance(entry, dict) and {"kind", "url", "folder"} & entry.keys() for entry in table.values()
+        ):
+            yield (other,), f"no such table{near}"
+
+
+def _mistakes(name: str, entry: Any) -> Iterator[Found]:
+    where = (TABLE, name)
+    if not isinstance(entry, dict):
+        yield where, "must be a table"
+        return
+    kind = entry.get("kind") or name
+    if kind not in KINDS:
+        near = suggest(str(kind), KINDS)
+        at = (*where, "kind") if "kind" in entry else where
+        yield at, f"kind {str(kind)[:40]!r} is not known{near} (one of {', '.join(KINDS)})"
+        return
+    token = entry.get("token")
+    # Whatever it is instead of a place may be the token itself, and is not shown.
+    if token is not None and not (isinstance(token, dict) and all(isinstance(value, str) for value in token.values())):
+        yield (*where, "token"), 'a token does not belong in a file: token = { env = "NAME" } or { file = "PATH" }'
+        return
+    yield from conform(entry, inspect.type_info(KINDS[kind]), where)

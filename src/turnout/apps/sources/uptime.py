@@ -1,0 +1,132 @@
+"""Services that are watched: Uptime Kuma, by its metrics or by a public status page.
+
+What is up is a number in the data, never a word of a sentence; the monitors' names are words that mean this source.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec import Struct
+
+from .fetch import Site, health_of
+from .source import Answer, Empty, Failed, Health, MonitorState, Question, Result
+from .terms import words_of
+
+# How Kuma numbers states: down, up, pending, maintenance.
+UP = {0: False, 1: True}
+# `monitor_status{monitor_name="Plex",monitor_type="http"} 1`; a label's value escapes quotes, backslashes, line ends.
+_sample = re.compile(r'^monitor_status\{((?:[^"}]|"(?:[^"\\]|\\.)*")*)\}\s+(\S+)').match
+_labels = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"').findall
+_escape = re.compile(r'\\([\\"n])')
+# Names that are ordinary words mean something else wherever they stand.
+LEAST_LETTERS = 3
+
+
+class _Monitor(Struct):
+    id: int
+    name: str = ""
+
+
+class _Group(Struct):
+    monitorList: list[_Monitor] = []  # noqa: N815 - Kuma's name
+
+
+class _Page(Struct):
+    publicGroupList: list[_Group]  # noqa: N815 - Kuma's name
+
+
+class _Beat(Struct):
+    status: int
+
+
+class _Beats(Struct):
+    heartbeatList: Mapping[str, list[_Beat]]  # noqa: N815 - Kuma's name
+
+
+class Uptime:
+    def __init__(self, site: Site, page: str = "", description: str = "") -> None:
+        self.name = site.name
+        self.description = description or "whether the user's services and servers are up"
+        self._site = site
+        self._page = page
+        self._names: tuple[str, ...] = ()
+        """As of the last time it was asked."""
+
+    async def ask(self, question: Question) -> Result:
+        read = await self._monitors()
+        if isinstance(read, Failed):
+            return read
+        if not read:
+            return Empty("monitors")
+        asked = named(question.text, read)
+        return Answer("\n".join(_tell(asked or read)), facts=tuple(asked or read))
+
+    async def check(self) -> Health:
+        return await health_of(self._monitors())
+
+    def words(self) -> Sequence[str]:
+        return self._names
+
+    async def _monitors(self) -> list[MonitorState] | Failed:
+        found = await (self._from_page() if self._page else self._from_metrics())
+        if not isinstance(found, Failed):
+            self._names = tuple(one.name for one in found if len(one.name) >= LEAST_LETTERS)
+        return found
+
+    async def _from_metrics(self) -> list[MonitorState] | Failed:
+        body = await self._site.get("/metrics")
+        if isinstance(body, Failed):
+            return body
+        text = body.decode("utf-8", "replace")
+        found = list(_read_metrics(text))
+        if not found and "monitor_status" not in text and "# HELP" not in text:
+            return self._site.misread("no metrics")
+        return found
+
+    async def _from_page(self) -> list[MonitorState] | Failed:
+        page = await self._site.json(f"/api/status-page/{self._page}", _Page)
+        if isinstance(page, Failed):
+            return page
+        beats = await self._site.json(f"/api/status-page/heartbeat/{self._page}", _Beats)
+        if isinstance(beats, Failed):
+            return beats
+        last = {number: beat[-1].status for number, beat in beats.heartbeatList.items() if beat}
+        monitors = [monitor for group in page.publicGroupList for monitor in group.monitorList]
+        return [MonitorState(one.name, UP.get(last.get(str(one.id), -1))) for one in monitors]
+
+
+def _read_metrics(text: str) -> Iterator[MonitorState]:
+    for line in text.splitlines():
+        if sample := _sample(line):
+            labels = {
+                name: _escape.sub(lambda one: "\n" if one[1] == "n" else one[1], value)
+                for name, value in _labels(sample[1])
+            }
+            try:
+                state = int(float(sample[2]))
+            except (ValueError, OverflowError):
+                continue
+            if labels.get("monitor_name"):
+                yield MonitorState(labels["monitor_name"], UP.get(state))
+
+
+def named(question: str, monitors: Sequence[MonitorState]) -> list[MonitorState]:
+    """Those that a question names."""
+    said = f" {' '.join(words_of(question))} "
+    return [one for one in monitors if (name := " ".join(words_of(one.name))) and f" {name} " in said]
+
+
+def _tell(monitors: Sequence[MonitorState]) -> Iterator[str]:
+    down = [one.name for one in monitors if one.up is False]
+    unknown = [one.name for one in monitors if one.up is None]
+    up = len(monitors) - len(down) - len(unknown)
+    if len(monitors) == 1:
+        yield f"{monitors[0].name} is {'up' if up else 'down' if down else 'paused or not checked yet'}."
+        return
+    yield f"{up} of {len(monitors)} services are up." if up < len(monitors) else f"All {up} services are up."
+    if down:
+        yield f"Down: {', '.join(down)}."
+    if unknown:
+        yield f"Paused or not checked yet: {', '.join(unknown)}."

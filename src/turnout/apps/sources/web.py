@@ -1,0 +1,160 @@
+"""Web search: SearXNG's JSON, and, where the settings allow the public web, the pages it found.
+
+Two searches, the question and another wording of it; what they find is ranked by the question. A search whose engines
+all failed is a failure and not an empty result.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
+
+from msgspec import Struct
+
+from turnout.core.contain import contain
+from turnout.core.errors import NetError
+from turnout.core.verdict import Fault
+from turnout.net.deadline import Deadline
+from turnout.net.public import Page, PublicWeb
+
+from .fetch import Site, health_of
+from .page import plain, read_html
+from .source import Answer, Empty, Failed, Health, Passage, Question, Result, Why
+from .terms import fit, search_terms
+
+# How many results an answer is made of.
+SHOWN = 5
+# A shorter question is its own search term.
+REPHRASED_WORDS = 3
+# Of a page that was read.
+PAGE_CHARACTERS = 1500
+# Where a search engine put a result counts for so much beside how well its text fits.
+FIRST_PLACE = 0.25
+
+Rephrase = Callable[[str], Awaitable[str]]
+"""Another wording of a question, which a model may give."""
+
+
+class _Result(Struct):
+    url: str = ""
+    title: str = ""
+    content: str | None = ""
+    publishedDate: str | None = None  # noqa: N815 - SearXNG's name
+
+
+class _Results(Struct):
+    results: list[_Result]
+    unresponsive_engines: list[object] = []
+
+
+class Web:
+    def __init__(
+        self,
+        site: Site,
+        public: PublicWeb | None = None,
+        pages: int = 3,
+        rephrase: Rephrase | None = None,
+        description: str = "",
+    ) -> None:
+        self.name = site.name
+        self.description = description or "a web search: recent events, products, anything the others do not have"
+        self._site = site
+        self._public = public
+        self._pages = pages
+        self._rephrase = rephrase
+
+    async def ask(self, question: Question) -> Result:
+        queries = [question.text.strip()]
+        terms = search_terms(question.text, question.lang)
+        if len(question.text.split()) >= REPHRASED_WORDS:
+            other = await self._rephrase(question.text) if self._rephrase is not None else " ".join(terms)
+            queries += [other] if other and other.casefold() != queries[0].casefold() else []
+        searches = await asyncio.gather(*(self._search(query, question.lang) for query in queries))
+        found: dict[str, Passage] = {}
+        for results in searches:
+            for one in results if isinstance(results, list) else []:
+                found.setdefault(one.url, one)
+        if not found:
+            return next((one for one in searches if isinstance(one, Failed)), Empty(queries[0]))
+        best = _rank(terms, list(found.values()))[:SHOWN]
+        if self._public is not None:
+            best[: self._pages] = await asyncio.gather(*(self._read(one, terms) for one in best[: self._pages]))
+        text = "\n\n".join(f"{one.title}\n{one.text}\n{one.url}" for one in best)
+        return Answer(text, tuple(best))
+
+    async def check(self) -> Health:
+        return await health_of(self._site.get("/"))
+
+    def words(self) -> Sequence[str]:
+        return ()
+
+    async def _search(self, query: str, lang: str) -> list[Passage] | Failed:
+        params: dict[str, str | int] = {"q": query, "format": "json"}
+        params |= {"language": lang} if lang else {}
+        got = await self._site.json("/search", _Results, params)
+        if isinstance(got, Failed):
+            return got
+        if not got.results and got.unresponsive_engines:
+            names = ", ".join(
+                str(one[0]) if isinstance(one, list) and one else str(one) for one in got.unresponsive_engines
+            )
+            return self._site.failed(Why.UNREACHABLE, f"its engines did not answer ({names[:120]}): see its settings")
+        return [
+            Passage(plain(one.content or ""), plain(one.title), one.url, _moment(one.publishedDate), 1 / place)
+            for place, one in enumerate(got.results, 1)
+            if one.url
+        ]
+
+    async def _read(self, found: Passage, terms: Sequence[str]) -> Passage:
+        """The result with the part of its page that fits; as it was, if the page cannot be read."""
+        assert self._public is not None  # noqa: S101 - asked for only where there is one
+        try:
+            page = await self._public.get(found.url, Deadline.after(self._site.timeout_s))
+        except NetError:
+            return found
+        text = await asyncio.to_thread(readable_text, page)
+        if not text:
+            return found
+        lines = text.split("\n")
+        fits = fit(terms, lines)
+        best = max(range(len(lines)), key=lambda at: fits[at])
+        text = "\n".join(lines[max(0, best - 1) :])[:PAGE_CHARACTERS].strip()
+        return Passage(text or found.text, found.title, found.url, found.at, found.score)
+
+
+def _rank(terms: Sequence[str], found: Sequence[Passage]) -> list[Passage]:
+    fits = fit(terms, [f"{one.title} {one.text}" for one in found])
+    scored = [
+        Passage(one.text, one.title, one.url, one.at, fits + FIRST_PLACE * one.score)
+        for one, fits in zip(found, fits, strict=True)
+    ]
+    return sorted(scored, key=lambda one: -one.score)
+
+
+def readable_text(page: Page) -> str:
+    """The article of a page, without what stands around it; blank if it has none."""
+    kind = page.headers.get("content-type", "text/html")
+    if page.status != 200 or not kind.startswith(("text/", "application/xhtml")):
+        return ""
+    source = page.body.decode("utf-8", "replace")
+    if kind.startswith("text/plain"):
+        return source
+    text = contain(_extract, source)
+    if isinstance(text, Fault) or not text:
+        plainly = contain(read_html, source)
+        return "" if isinstance(plainly, Fault) else str(plainly.text)
+    return str(text)
+
+
+def _extract(source: str) -> str | None:
+    import trafilatura
+
+    return trafilatura.extract(source, include_comments=False, include_tables=True)
+
+
+def _moment(said: str | None) -> datetime | None:
+    try:
+        return datetime.fromisoformat(said) if said else None
+    except ValueError:
+        return None
