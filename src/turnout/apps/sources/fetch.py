@@ -122,7 +122,7 @@ class Site(Struct, frozen=True):
             case EgressRefused():
                 return self.failed(Why.DENIED, str(error))
             case TimedOut():
-                return self.failed(Why.TIMEOUT, f"{error}: ask again, or raise timeout_s")
+                return self.failed(Why.TIMEOUT, f"no answer within {self.timeout_s:g} s: ask again, or raise timeout_s")
             case Broken():
                 return self.failed(Why.MALFORMED, f"{error}: check what answers at {self.origin}")
             case _:

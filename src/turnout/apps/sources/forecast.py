@@ -33,21 +33,21 @@ class Place(NamedTuple):
     longitude: float
 
 
-class _Found(Struct):
+class _Found(Struct, frozen=True):
     name: str
     latitude: float
     longitude: float
     country_code: str = ""
 
 
-class _Places(Struct):
+class _Places(Struct, frozen=True):
     results: list[_Found] = []
 
 
 Numbers = list[float | None]
 
 
-class _Current(Struct):
+class _Current(Struct, frozen=True):
     time: str
     temperature_2m: float | None = None
     weather_code: float | None = None
@@ -55,7 +55,7 @@ class _Current(Struct):
     wind_speed_10m: float | None = None
 
 
-class _Hourly(Struct):
+class _Hourly(Struct, frozen=True):
     time: list[str] = []
     temperature_2m: Numbers = []
     precipitation_probability: Numbers = []
@@ -65,7 +65,7 @@ class _Hourly(Struct):
     wind_speed_10m: Numbers = []
 
 
-class _Daily(Struct):
+class _Daily(Struct, frozen=True):
     time: list[str] = []
     weather_code: Numbers = []
     temperature_2m_max: Numbers = []
@@ -76,7 +76,7 @@ class _Daily(Struct):
     wind_speed_10m_max: Numbers = []
 
 
-class _Weather(Struct):
+class _Weather(Struct, frozen=True):
     utc_offset_seconds: int = 0
     current: _Current | None = None
     hourly: _Hourly = _Hourly()

@@ -41,23 +41,23 @@ _DETAILS = (
 )
 
 
-class _State(Struct):
+class _State(Struct, frozen=True):
     entity_id: str
     state: str = ""
     attributes: dict[str, Any] = {}
 
 
-class _Area(Struct):
+class _Area(Struct, frozen=True):
     area_id: str
     name: str
     aliases: list[str] = []
 
 
-class _AreaOf(_Area):
+class _AreaOf(_Area, frozen=True):
     entities: list[str] = []
 
 
-class _Entry(Struct):
+class _Entry(Struct, frozen=True):
     entity_id: str
     area_id: str | None = None
     device_id: str | None = None
@@ -65,7 +65,7 @@ class _Entry(Struct):
     hidden_by: str | None = None
 
 
-class _Device(Struct):
+class _Device(Struct, frozen=True):
     id: str
     area_id: str | None = None
 
@@ -184,7 +184,7 @@ class HomeAssistant:
         )
 
 
-class _Said(Struct):
+class _Said(Struct, frozen=True):
     type: str
     id: int = 0
     success: bool = False

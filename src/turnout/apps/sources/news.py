@@ -7,6 +7,7 @@ that cannot be read is named beside what the others had.
 from __future__ import annotations
 
 import asyncio
+import re
 from calendar import timegm
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -51,19 +52,22 @@ ASKING = frozenset(
 )
 
 
-class _Link(Struct):
+_end = re.compile(rb"(?i)</(?:\w+:)?(?:rss|feed|rdf|channel)\s*>\s*(?:<!--.*-->)?$").search
+
+
+class _Link(Struct, frozen=True):
     href: str = ""
 
 
-class _Content(Struct):
+class _Content(Struct, frozen=True):
     content: str = ""
 
 
-class _Origin(Struct):
+class _Origin(Struct, frozen=True):
     title: str = ""
 
 
-class _Item(Struct):
+class _Item(Struct, frozen=True):
     title: str = ""
     published: float = 0.0
     canonical: list[_Link] = []
@@ -72,7 +76,7 @@ class _Item(Struct):
     origin: _Origin = _Origin()
 
 
-class _Stream(Struct):
+class _Stream(Struct, frozen=True):
     items: list[_Item]
 
 
@@ -136,16 +140,17 @@ class PlainFeed:
         if isinstance(body, Failed):
             return body
         feed = await asyncio.to_thread(parsed, self._site.name, read_feed, body)
-        return self._site.misread(f"no feed at {self._site.path or '/'}") if feed is None else feed
+        return self._site.misread(f"no whole feed at {self._site.path or '/'}") if feed is None else feed
 
 
 def read_feed(body: bytes) -> list[Passage] | None:
-    """The articles of a feed; None if it is none. Raises whatever its library does."""
+    """The articles of a feed; None if it is none, or breaks off. Raises whatever its library does."""
     import feedparser
 
     # A file object: bytes that look like an address or a file's name would be opened.
     feed: Any = feedparser.parse(BytesIO(body), sanitize_html=False, resolve_relative_uris=False)
-    if not feed.get("version"):
+    # Its library reads the most broken of feeds, and does not mind one that lacks its end.
+    if not feed.get("version") or not _end(body.rstrip()[-64:]):
         return None
     return [
         Passage(

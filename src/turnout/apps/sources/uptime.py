@@ -24,24 +24,24 @@ _escape = re.compile(r'\\([\\"n])')
 LEAST_LETTERS = 3
 
 
-class _Monitor(Struct):
+class _Monitor(Struct, frozen=True):
     id: int
     name: str = ""
 
 
-class _Group(Struct):
+class _Group(Struct, frozen=True):
     monitorList: list[_Monitor] = []  # noqa: N815 - Kuma's name
 
 
-class _Page(Struct):
+class _Page(Struct, frozen=True):
     publicGroupList: list[_Group]  # noqa: N815 - Kuma's name
 
 
-class _Beat(Struct):
+class _Beat(Struct, frozen=True):
     status: int
 
 
-class _Beats(Struct):
+class _Beats(Struct, frozen=True):
     heartbeatList: Mapping[str, list[_Beat]]  # noqa: N815 - Kuma's name
 
 
@@ -79,11 +79,11 @@ class Uptime:
         body = await self._site.get("/metrics")
         if isinstance(body, Failed):
             return body
-        text = body.decode("utf-8", "replace")
-        found = list(_read_metrics(text))
-        if not found and "monitor_status" not in text and "# HELP" not in text:
+        lines = body.decode("utf-8", "replace").splitlines()
+        samples = [line for line in lines if line.startswith("monitor_status{")]
+        if not all(map(_sample, samples)) or not (samples or any(line.startswith("# HELP") for line in lines)):
             return self._site.misread("no metrics")
-        return found
+        return list(_read_metrics(samples))
 
     async def _from_page(self) -> list[MonitorState] | Failed:
         page = await self._site.json(f"/api/status-page/{self._page}", _Page)
@@ -97,8 +97,8 @@ class Uptime:
         return [MonitorState(one.name, UP.get(last.get(str(one.id), -1))) for one in monitors]
 
 
-def _read_metrics(text: str) -> Iterator[MonitorState]:
-    for line in text.splitlines():
+def _read_metrics(lines: Sequence[str]) -> Iterator[MonitorState]:
+    for line in lines:
         if sample := _sample(line):
             labels = {
                 name: _escape.sub(lambda one: "\n" if one[1] == "n" else one[1], value)

@@ -36,14 +36,14 @@ Rephrase = Callable[[str], Awaitable[str]]
 """Another wording of a question, which a model may give."""
 
 
-class _Result(Struct):
+class _Result(Struct, frozen=True):
     url: str = ""
     title: str = ""
     content: str | None = ""
     publishedDate: str | None = None  # noqa: N815 - SearXNG's name
 
 
-class _Results(Struct):
+class _Results(Struct, frozen=True):
     results: list[_Result]
     unresponsive_engines: list[object] = []
 
@@ -84,7 +84,8 @@ class Web:
         return Answer(text, tuple(best))
 
     async def check(self) -> Health:
-        return await health_of(self._site.get("/"))
+        # A search: many servers have a page but do not allow JSON.
+        return await health_of(self._search(self.name, ""))
 
     def words(self) -> Sequence[str]:
         return ()
