@@ -17,7 +17,7 @@ from turnout.text.fold import fold
 
 from .fetch import Site, health_of, parsed
 from .page import plain, read_html, read_xml
-from .source import Answer, Empty, Failed, Health, Passage, Question, Result
+from .source import Answer, Empty, Failed, Health, Passage, Question, Result, Why
 from .terms import fit, search_terms, stems, words_of
 
 # How many results are ranked again, and of those the best how many are read whole.
@@ -78,6 +78,8 @@ class Kiwix:
     async def _catalogue(self) -> tuple[str, ...] | Failed:
         """The names of the books there are; an empty name is all of them, for a server that does not tell."""
         body = await self._site.get("/catalog/v2/entries", {"count": BOOKS})
+        if isinstance(body, Failed) and body.why is not Why.ERROR:
+            return body
         if isinstance(body, Failed):
             # Before 3.2 there was no such page; whether there is a server at all is told by its first.
             first = await self._site.get("/")
