@@ -110,8 +110,8 @@ def look(question: str, home: Home) -> Asked:
     said = tuple(stems(words))
     properties = _mentioned(said, "property")
     things = _mentioned(said, "thing")
-    named = _full_names(said, home.things)
-    rooms = [area for area in home.areas if any(_stands(stems(words_of(name)), said) for name in area)]
+    named, _ = _full_names(said, home.things)
+    rooms = [area for area in home.areas if any(_places(stems(words_of(name)), said) for name in area)]
     candidates = home.things
     if properties or things:
         # The property decides, unless nothing of the home has it, or what is named has another.
@@ -130,28 +130,41 @@ def look(question: str, home: Home) -> Asked:
 def _choose(
     said: Sequence[str], candidates: Sequence[Thing], rooms: Sequence[Sequence[str]], *, asked_kind: bool
 ) -> tuple[Thing, ...]:
-    """Of the candidates, those called by name; else those in the rooms; else those some of whose name is said."""
-    if named := _full_names(said, candidates):
-        return tuple(named)
-    if rooms:
-        names = {name for room in rooms for name in room}
-        inside = [thing for thing in candidates if names & set(thing.areas)]
-        if inside:
-            return tuple(_nearest(said, inside)) or tuple(inside)
+    """Of the candidates, those called by name; those in the rooms; else those some of whose name is said."""
+    named, covered = _full_names(said, candidates)
+    names = {name for room in rooms if not _is_within(room, said, covered) for name in room}
+    inside = [thing for thing in candidates if names & set(thing.areas)]
+    if named:
+        # "The kitchen light and the living room": a room beside what is named counts if its kind is said.
+        beside = inside if asked_kind else []
+        return tuple({thing.id: thing for thing in (*named, *beside)}.values())
+    if inside:
+        return tuple(_nearest(said, inside)) or tuple(inside)
     if near := _nearest(said, candidates):
         return tuple(near)
     return tuple(candidates) if asked_kind else ()
 
 
-def _full_names(said: Sequence[str], things: Iterable[Thing]) -> list[Thing]:
-    """Things whose whole name is said; those with the longest name, and all that are named apart from them."""
-    hits: list[tuple[int, Thing]] = []
-    for thing in things:
-        sizes = [len(name) for one in thing.names if (name := stems(words_of(one))) and _stands(name, said)]
-        if sizes:
-            hits.append((max(sizes), thing))
-    longest = max((size for size, _ in hits), default=0)
-    return [thing for size, thing in hits if size == longest]
+def _full_names(said: Sequence[str], things: Iterable[Thing]) -> tuple[list[Thing], set[int]]:
+    """Things whose whole name is said, but not inside of another's; and which words those are."""
+    spans: dict[str, list[tuple[int, int]]] = {}
+    found = list(things)
+    for thing in found:
+        for name in thing.names:
+            spans.setdefault(thing.id, []).extend(_places(stems(words_of(name)), said))
+    longest = sorted({span for places in spans.values() for span in places}, key=lambda span: span[0] - span[1])
+    kept: list[tuple[int, int]] = []
+    for start, end in longest:
+        if not any(first <= start and end <= last and (first, last) != (start, end) for first, last in kept):
+            kept.append((start, end))
+    named = [thing for thing in found if any(span in kept for span in spans.get(thing.id, ()))]
+    return named, {at for start, end in kept for at in range(start, end)}
+
+
+def _is_within(room: Sequence[str], said: Sequence[str], covered: set[int]) -> bool:
+    """Whether a room is said only as a part of names."""
+    places = [span for name in room for span in _places(stems(words_of(name)), said)]
+    return all(covered.issuperset(range(*span)) for span in places)
 
 
 def _nearest(said: Sequence[str], things: Sequence[Thing]) -> list[Thing]:
@@ -176,10 +189,11 @@ def _mentioned(said: Sequence[str], table: str) -> list[_Kind]:
     return [kind for kind in kinds(table) if not kind.words.isdisjoint(said)]
 
 
-def _stands(name: Sequence[str], said: Sequence[str]) -> bool:
-    """Whether a run of words stands somewhere."""
+def _places(name: Sequence[str], said: Sequence[str]) -> list[tuple[int, int]]:
+    """Where a run of words stands."""
     size = len(name)
-    return size > 0 and any(tuple(said[at : at + size]) == tuple(name) for at in range(len(said) - size + 1))
+    starts = range(len(said) - size + 1) if size else ()
+    return [(at, at + size) for at in starts if tuple(said[at : at + size]) == tuple(name)]
 
 
 def _words(thing: Thing) -> set[str]:
@@ -190,29 +204,12 @@ def is_request(words: Sequence[str]) -> bool:
     """Whether something is to be done: "turn off the light", "kitchen light off"."""
     table = lists()["act"]
     leads, verbs = frozenset(table["leads"].split()), frozenset(table["verbs"].split())
-    rest = list(words)
+    # "If it is above 23 then set it to 22."
+    rest = list(words[words.index("then") + 1 :] if "then" in words else words)
     while rest and rest[0] in leads:
         rest.pop(0)
-    if not rest:
-        return False
-    if rest[0] in verbs:
-        return True
-    asks = rest[0] in (
-        "is",
-        "are",
-        "was",
-        "were",
-        "do",
-        "does",
-        "did",
-        "has",
-        "have",
-        "what",
-        "which",
-        "who",
-        "how",
-        "when",
-    )
-    return (
-        not asks and (rest[-1] in ("on", "off") or not {"start", "return", "stop"}.isdisjoint(rest)) and len(rest) < 8
-    )
+    if not rest or rest[0] in verbs:
+        return bool(rest)
+    # "Kitchen light off", "Roborock return to base".
+    is_brief = len(rest) < 8 and not {"on", "off", "start", "stop", "return"}.isdisjoint(rest)
+    return is_brief and frozenset(table["asking"].split()).isdisjoint(rest)

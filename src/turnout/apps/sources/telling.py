@@ -20,6 +20,8 @@ _SUMMARIES = (
 
 def tell(question: str, asked: Asked, most: int) -> Iterator[str]:
     """The answer in lines."""
+    # What follows the question says how it is to be answered: 'Answer "yes" or "no".'
+    question = question.partition("?")[0]
     things, words = asked.things, words_of(question)
     if len(words) > 1 and not asked.acts:
         if words[:2] == ["how", "many"] and (counted := _count(question, things)):
