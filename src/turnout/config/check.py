@@ -101,7 +101,8 @@ def _conform_union(value: Any, types: Iterable[inspect.Type], path: Path) -> Ite
             names = " or ".join(_name(kind) for kind in types if not isinstance(kind, inspect.NoneType))
             yield path, f"must be {names}, found {_show(value)}"
         else:
-            yield from min(tried, key=len)
+            # Of two with as many, the one it was meant to be: a table with a wrong number in it is no string.
+            yield from min(tried, key=lambda found: (len(found), found[0][0] == path))
 
 
 def _in_range(value: float, wanted: inspect.IntType | inspect.FloatType, path: Path) -> Iterator[Found]:

@@ -1,0 +1,374 @@
+"""forecast, ha, uptime and changes: what is the case, as facts and as sentences."""
+
+import asyncio
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from apps.sources.at_home import ALIASES, AREA_OF, AREAS, STATES, ask, opened, state
+from turnout.apps.sources.changes import Changes, FolderSnapshots, Watched, differences
+from turnout.apps.sources.forecast import place_in
+from turnout.apps.sources.ha import READS_ONLY
+from turnout.apps.sources.home import Home, Thing, is_request, look
+from turnout.apps.sources.judge import judge
+from turnout.apps.sources.source import Answer, Empty, EntityState, Failed, Health, MonitorState, Question, Result, Why
+from turnout.apps.sources.telling import tell
+from turnout.apps.sources.terms import words_of
+from turnout.apps.sources.weather import span_of
+from turnout.testing.source import Day, HomeDouble, KumaDouble, MeteoDouble
+
+# A Wednesday.
+NOW = datetime(2026, 3, 4, 15, 30, tzinfo=UTC)
+HA = '[sources.ha]\nurl = "{url}"\ntoken = {{ env = "TEST_TOKEN" }}\n'
+
+
+class When(NamedTuple):
+    question: str
+    first: str
+    days: float
+    grain: str = "days"
+
+
+WHEN = [
+    When("what's the weather", "2026-03-04 00", 1),
+    When("will it rain tomorrow", "2026-03-05 00", 1),
+    When("the day after tomorrow", "2026-03-06 00", 1),
+    When("this weekend", "2026-03-07 00", 2),
+    When("on friday", "2026-03-06 00", 1),
+    When("on Wednesday", "2026-03-04 00", 1),
+    When("this week", "2026-03-04 00", 7),
+    When("next week", "2026-03-09 00", 7),
+    When("in three days", "2026-03-07 00", 1),
+    When("tonight", "2026-03-04 18", 0.5, "hours"),
+    When("later today", "2026-03-04 15", 1 / 24 * 8.5, "hours"),
+    When("is it raining", "2026-03-04 15", 1 / 24, "now"),
+    When("how warm is it outside", "2026-03-04 15", 1 / 24, "now"),
+]
+
+
+@pytest.mark.parametrize("case", WHEN, ids=lambda case: case.question)
+def test_span(case: When) -> None:
+    span = span_of(case.question, NOW)
+    assert f"{span.first:%Y-%m-%d %H}" == case.first
+    assert span.last - span.first == timedelta(days=case.days)
+    assert span.grain == case.grain
+
+
+def test_the_weekend_on_a_sunday_is_what_is_left_of_it() -> None:
+    sunday = datetime(2026, 3, 8, 15, tzinfo=UTC)
+    assert span_of("this weekend", sunday).last == datetime(2026, 3, 9, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("question", "place"),
+    [
+        ("weather in Phoenix", "Phoenix"),
+        ("will it rain in New York tomorrow?", "New York"),
+        ("weather for Monday", ""),
+        ("is it cold in here", ""),
+        ("forecast", ""),
+    ],
+)
+def test_place(question: str, place: str) -> None:
+    assert place_in(question) == place
+
+
+class TestForecast:
+    async def _ask(self, folder: Path, question: str, days: Sequence[Day] = (), units: str = "metric") -> Result:
+        places = {"Berlin": (52.52, 13.41), "Phoenix": (33.4, -112.0)}
+        async with MeteoDouble(days, places) as meteo:
+            text = f'[sources.forecast]\nurl = "{meteo.url}"\ngeocoding = "{meteo.url}"\nplace = "Berlin"\n'
+            async with opened(folder, f'{text}units = "{units}"\n') as sources:
+                return await ask(sources.find("forecast"), question)
+
+    def test_facts_are_those_of_the_time_asked_about(self, tmp_path: Path) -> None:
+        days = [Day(code=95, chance=100, rain_mm=20), Day(code=0, chance=5)]
+        today = asyncio.run(self._ask(tmp_path, "will it rain today?", days))
+        tomorrow = asyncio.run(self._ask(tmp_path, "it rains tomorrow", days))
+        assert isinstance(today, Answer)
+        assert isinstance(tomorrow, Answer)
+        assert judge("it rains", today.facts) is True
+        # "Clear, 5 % chance of rain" is not rain, whatever its words are.
+        assert "chance of precipitation" in tomorrow.text
+        assert judge("it rains tomorrow", tomorrow.facts) is False
+
+    def test_hours_and_now(self, tmp_path: Path) -> None:
+        for question in ("tonight", "later today", "is it raining right now"):
+            result = asyncio.run(
+                self._ask(tmp_path, question, [Day(code=63, chance=90, rain_mm=24), Day(code=63, chance=90)])
+            )
+            assert isinstance(result, Answer)
+            assert judge("it rains", result.facts) is True
+            assert len(result.text.splitlines()) == 1
+
+    def test_another_place_and_other_units(self, tmp_path: Path) -> None:
+        result = asyncio.run(self._ask(tmp_path, "weather in Phoenix", [Day(high=40.0, low=25.0)], "imperial"))
+        assert isinstance(result, Answer)
+        assert "Phoenix, today: clear, 77 to 104 °F" in result.text
+        assert isinstance(asyncio.run(self._ask(tmp_path, "weather in Atlantis")), Empty)
+
+    def test_the_week_in_lines(self, tmp_path: Path) -> None:
+        result = asyncio.run(self._ask(tmp_path, "the weather this week"))
+        assert isinstance(result, Answer)
+        assert len(result.text.splitlines()) == len(result.facts) == 7
+
+
+class Asked(NamedTuple):
+    question: str
+    text: str
+    """How the answer begins."""
+    acts: bool = False
+
+
+ASKED = [
+    Asked("Is the kitchen light on?", "Yes.\nKitchen Light: on, 50%."),
+    Asked("is the bedroom light on", "No.\nBedroom Light: off."),
+    Asked("is the night lamp off?", "Yes.\nBedroom Light: off."),
+    Asked("which lights are on", "Kitchen Light: on"),
+    Asked("how many lights are on?", "1 of 3 is on: Kitchen Light."),
+    Asked("are the doors locked?", "No."),
+    Asked("is the front door locked?", "Yes.\nFront Door: locked."),
+    Asked("is the back door unlocked?", "Yes."),
+    Asked("is the garage closed?", "Yes.\nGarage Door: closed."),
+    Asked("how warm is the bedroom?", "Bedroom Thermometer: 21.5 °C."),
+    Asked("is the front door battery low?", "Yes.\nFront Door Battery: 15%."),
+    Asked("is the hall light on?", "Hall Light: not known."),
+    Asked("is the kitchen window open?", "Yes.\nKitchen Window: open."),
+    Asked("is anyone home?", "Yes.\nAnna: home."),
+    Asked("turn off the kitchen light", "Kitchen Light: on, 50%.", True),
+    Asked("Kitchen light off", "Kitchen Light: on, 50%.", True),
+    Asked("could you please lock the back door", "Back Door: unlocked.", True),
+    Asked("set the thermostat to 23", "Thermostat: heat, 20° now, set to 21°.", True),
+    Asked("house status", "Lights on: Kitchen Light."),
+]
+
+
+class TestHome:
+    @pytest.mark.parametrize("case", ASKED, ids=lambda case: case.question)
+    def test_asked(self, case: Asked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("TEST_TOKEN", "token")
+
+        async def main() -> None:
+            async with HomeDouble(STATES, AREAS, AREA_OF, ALIASES) as home:
+                async with opened(tmp_path, HA.format(url=home.url)) as sources:
+                    result = await ask(sources.find("ha"), case.question)
+                assert isinstance(result, Answer)
+                assert result.text.startswith(case.text)
+                assert result.note == (READS_ONLY if case.acts else "")
+                assert home.switched == 0
+                assert {method for method, path in home.requests if "template" not in path} == {"GET"}
+
+        asyncio.run(main())
+
+    @pytest.mark.parametrize("registries", [True, False])
+    def test_areas_by_either_way(self, registries: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("TEST_TOKEN", "token")
+
+        async def main() -> None:
+            rooms = [state("light.a", "on", "Lamp"), state("light.b", "off", "Lamp")]
+            placed = {"light.a": "attic", "light.b": "cellar"}
+            async with HomeDouble(rooms, {"attic": "Attic", "cellar": "Cellar"}, placed, registries=registries) as home:
+                async with opened(tmp_path, HA.format(url=home.url)) as sources:
+                    result = await ask(sources.find("ha"), "is the light in the cellar on?")
+                assert isinstance(result, Answer)
+                assert result.text == "No.\nLamp: off."
+                assert [fact.area for fact in result.facts if isinstance(fact, EntityState)] == ["Cellar"]
+                paths = [path for _, path in home.requests]
+                assert ("/api/template" in paths) is not registries
+
+        asyncio.run(main())
+
+    def test_words_and_what_it_does_not_know(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("TEST_TOKEN", "token")
+
+        async def main() -> None:
+            home = HomeDouble(STATES, AREAS, AREA_OF, ALIASES)
+            async with home, opened(tmp_path, HA.format(url=home.url)) as sources:
+                source = sources.find("ha")
+                assert source.words() == ()
+                assert isinstance(await ask(source, "what is a black hole"), Empty)
+                words = source.words()
+            assert {"Kitchen Light", "night lamp", "Front Door"} <= set(words)
+            assert "Home" not in words
+
+        asyncio.run(main())
+
+    def test_a_token_it_does_not_take(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("TEST_TOKEN", "wrong-token")
+
+        async def main() -> None:
+            async with HomeDouble(STATES) as home, opened(tmp_path, HA.format(url=home.url)) as sources:
+                result = await ask(sources.find("ha"), "lights")
+                assert isinstance(result, Failed)
+                assert result.why is Why.DENIED
+                assert "wrong-token" not in result.said
+
+        asyncio.run(main())
+
+    @settings(max_examples=60)
+    @given(st.text(max_size=60), st.lists(st.tuples(st.text(max_size=20), st.text(max_size=10)), max_size=5))
+    def test_any_question_about_any_home(self, question: str, things: list[tuple[str, str]]) -> None:
+        home = Home(tuple(Thing(f"light.{n}", (name or "x",), said) for n, (name, said) in enumerate(things)))
+        asked = look(question, home)
+        assert {thing.id for thing in asked.things} <= {thing.id for thing in home.things}
+        assert all(isinstance(line, str) for line in tell(question, asked, 20))
+
+    @pytest.mark.parametrize(
+        ("said", "acts"),
+        [
+            ("turn off the lights", True),
+            ("please could you open the garage", True),
+            ("if it is above 23 then set the target to 22", True),
+            ("kitchen light off", True),
+            ("are the lights on", False),
+            ("please tell me, are the sprinklers on?", False),
+            ("which lights are on", False),
+            ("", False),
+            ("please", False),
+        ],
+    )
+    def test_request(self, said: str, acts: bool) -> None:
+        assert is_request(words_of(said)) is acts
+
+
+class TestUptime:
+    def test_names_and_states(self, tmp_path: Path) -> None:
+        odd = 'a "quoted" \\ name'
+
+        async def main() -> None:
+            monitors = {"Plex": 1, "Downloader": 1, odd: 0, "Backup": 3, "New one": 2}
+            async with (
+                KumaDouble(monitors) as kuma,
+                opened(tmp_path, f'[sources.uptime]\nurl = "{kuma.url}"\n') as sources,
+            ):
+                source = sources.find("uptime")
+                result = await ask(source, "is everything up?")
+                assert isinstance(result, Answer)
+                assert result.text.splitlines() == [
+                    "2 of 5 services are up.",
+                    f"Down: {odd}.",
+                    "Paused or not checked yet: Backup, New one.",
+                ]
+                plex = await ask(source, "is plex down?")
+                assert isinstance(plex, Answer)
+                assert plex.facts == (MonitorState("Plex", True),)
+                assert plex.text == "Plex is up."
+                assert set(source.words()) == set(monitors)
+
+        asyncio.run(main())
+
+
+class Scripted:
+    """A source that says what it is told to."""
+
+    name, description = "uptime", ""
+
+    def __init__(self) -> None:
+        self.result: Result = Empty()
+
+    async def ask(self, question: Question) -> Result:
+        return self.result
+
+    async def check(self) -> Health:
+        return Health("ok")
+
+    def words(self) -> Sequence[str]:
+        return ()
+
+
+def up(**states: bool) -> Answer:
+    return Answer("", facts=tuple(MonitorState(name, state) for name, state in states.items()))
+
+
+class TestChanges:
+    def test_since_last_time_and_across_a_restart(self, tmp_path: Path) -> None:
+        source, clock = Scripted(), [NOW]
+
+        def fresh() -> Changes:
+            return Changes("changes", [Watched(source)], FolderSnapshots(tmp_path), now=lambda: clock[0])
+
+        async def main() -> None:
+            source.result = up(Plex=True, Web=True)
+            first = await ask(fresh(), "what changed?")
+            assert isinstance(first, Answer)
+            assert first.text == "Nothing has changed."
+            clock[0] += timedelta(hours=1)
+            source.result = up(Plex=False, Web=True, Mail=True)
+            second = await ask(fresh(), "what changed?")
+            assert isinstance(second, Answer)
+            assert second.text.splitlines() == ["Plex: up → down", "New: Mail (up)"]
+            # Since this morning: compared with the first, not with the last.
+            clock[0] += timedelta(hours=1)
+            since = await fresh().ask(Question("since then", since=NOW + timedelta(minutes=5)))
+            assert isinstance(since, Answer)
+            assert "Plex: up → down" in since.text
+
+        asyncio.run(main())
+
+    def test_asked_twice_in_a_row(self, tmp_path: Path) -> None:
+        """The answer stays the same: what was there a moment ago is not "last time"."""
+        source, clock = Scripted(), [NOW]
+        changes = Changes("changes", [Watched(source)], FolderSnapshots(tmp_path), now=lambda: clock[0])
+
+        async def main() -> None:
+            source.result = up(Plex=True)
+            await changes.take()
+            clock[0] += timedelta(hours=8)
+            source.result = up(Plex=False)
+            for _ in range(3):
+                clock[0] += timedelta(seconds=20)
+                result = await ask(changes, "what changed?")
+                assert isinstance(result, Answer)
+                assert result.text == "Plex: up → down"
+
+        asyncio.run(main())
+
+    def test_a_source_that_fails_is_named_and_not_gone(self, tmp_path: Path) -> None:
+        good, bad = Scripted(), Scripted()
+        good.name = "ha"
+        good.result, bad.result = up(Plex=True), Failed(Why.UNREACHABLE, "uptime: no connection")
+        changes = Changes("changes", [Watched(good), Watched(bad)], FolderSnapshots(tmp_path))
+        result = asyncio.run(ask(changes, "what changed?"))
+        assert isinstance(result, Answer)
+        assert result.note == "Not compared: uptime: no connection"
+        alone = Changes("changes", [Watched(bad)], FolderSnapshots(tmp_path))
+        assert isinstance(asyncio.run(ask(alone, "what changed?")), Failed)
+
+    def test_where_nothing_can_be_written(self, tmp_path: Path) -> None:
+        (tmp_path / "file").write_text("")
+        source = Scripted()
+        source.result = up(Plex=True)
+        result = asyncio.run(
+            ask(Changes("changes", [Watched(source)], FolderSnapshots(tmp_path / "file")), "what changed?")
+        )
+        assert isinstance(result, Failed)
+        assert "cannot be written" in result.said
+
+    def test_a_damaged_file_is_a_first_time(self, tmp_path: Path) -> None:
+        (tmp_path / "uptime.json").write_text("{")
+        source = Scripted()
+        source.result = up(Plex=True)
+        result = asyncio.run(ask(Changes("changes", [Watched(source)], FolderSnapshots(tmp_path)), "what changed?"))
+        assert isinstance(result, Answer)
+
+    @pytest.mark.parametrize(
+        ("old", "new", "lines"),
+        [
+            ({"T": "21.5°C"}, {"T": "21.7°C"}, []),
+            ({"T": "21.5°C"}, {"T": "29°C"}, ["T: 21.5°C → 29°C"]),
+            ({"Door": "locked"}, {"Door": "unlocked"}, ["Door: locked → unlocked"]),
+            ({"https://a": "Old"}, {"https://b": "Fresh"}, ["New: Fresh"]),
+            ({"Lamp": "on"}, {}, ["Gone: Lamp"]),
+        ],
+    )
+    def test_differences(self, old: dict[str, str], new: dict[str, str], lines: list[str]) -> None:
+        assert list(differences(old, new)) == lines
+
+    @given(st.dictionaries(st.text(), st.text()))
+    def test_nothing_differs_from_itself(self, values: dict[str, Any]) -> None:
+        assert list(differences(values, dict(values))) == []
