@@ -15,7 +15,7 @@ UV := $(BIN)/uv
 INSTALL := $(UV) pip install --quiet --python $(BIN)/python
 GET_UV = $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/uv.txt
 
-.PHONY: serve embedder demo test soak lint bench lock clean
+.PHONY: serve embedder demo test real soak lint bench lock clean
 .DEFAULT_GOAL := serve
 
 $(SERVE): requirements/uv.txt requirements/serve.txt pyproject.toml
@@ -51,6 +51,9 @@ demo: $(SERVE) ## an explained decision from each profile
 test: $(MINILM) ## the whole test suite
 	@$(BIN)/python -m pytest -n 3
 
+real: $(DEV) ## the real servers that tests of sources ask: kiwix-serve, searx, Home Assistant; those that can be had
+	@UV=$(UV) scripts/install_real_sources.sh
+
 soak: $(DEV) ## the long tests: kills, restarts, full disks, power cuts, coding agents from npm; some fifteen minutes
 	@PYTHONPATH=tests $(BIN)/python -m faults.soak
 
@@ -82,6 +85,7 @@ lock: $(DEV) ## recompile the locks
 	@$(COMPILE) -c requirements/dev.txt --extra serve --extra student --group build --no-emit-package uvloop pyproject.toml -o requirements/serve.txt
 	@$(COMPILE) -c requirements/dev.txt pyproject.toml -o requirements/base.txt
 	@echo uv==0.13.7 | $(COMPILE) - -o requirements/uv.txt
+	@$(subst --universal,--no-annotate,$(COMPILE)) requirements/homeassistant.in -o requirements/homeassistant.txt
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) .real build dist .mypy_cache .ruff_cache .pytest_cache

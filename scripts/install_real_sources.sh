@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# The real servers that the tests of sources ask, beside the doubles: kiwix-serve and searx from Debian, Home Assistant in
+# an environment of its own, hash-locked. What cannot be had is said, and its tests are skipped.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+packages=(kiwix-tools zim-tools searx)
+hass=.real/ha
+uv=${UV:-.venv/bin/uv}
+
+has() { command -v "$1" >/dev/null; }
+
+if ! { has kiwix-serve && has zimwriterfs && has searx-run; }; then
+  if has apt-get && [ "$(id -u)" = 0 ]; then
+    export DEBIAN_FRONTEND=noninteractive
+    apt-get update -qq && apt-get install -y -qq --no-install-recommends "${packages[@]}" >/dev/null ||
+      echo "not installed: ${packages[*]} (apt-get failed)"
+  else
+    echo "not installed: run as root: apt-get install --no-install-recommends ${packages[*]}"
+  fi
+fi
+
+# This release is the last for Python 3.11.
+if ! [ -x "$hass/bin/hass" ]; then
+  python=$(command -v python3.11 || echo .venv/bin/python)
+  { "$python" -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' && "$python" -m venv "$hass" &&
+    "$uv" pip install --quiet --python "$hass/bin/python" --require-hashes -r requirements/homeassistant.txt; } ||
+    { echo "not installed: Home Assistant (Python 3.11 and a package index are needed)" && rm -rf "$hass"; }
+fi
+exit 0
