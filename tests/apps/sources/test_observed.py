@@ -145,6 +145,8 @@ ASKED = [
     Asked("could you please lock the back door", "Back Door: unlocked.", True),
     Asked("set the thermostat to 23", "Thermostat: heat, 20° now, set to 21°.", True),
     Asked("house status", "Lights on: Kitchen Light."),
+    Asked("is the attic light on?", "Nothing here is called 'attic'; of the same kind:\nKitchen Light: on"),
+    Asked("what is the battery level of the front door?", "Front Door Battery: 15%."),
 ]
 
 
@@ -162,6 +164,21 @@ class TestHome:
                 assert result.note == (READS_ONLY if case.acts else "")
                 assert home.switched == 0
                 assert {method for method, path in home.requests if "template" not in path} == {"GET"}
+
+        asyncio.run(main())
+
+    def test_what_is_not_there_is_not_judged(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("TEST_TOKEN", "token")
+
+        async def main() -> None:
+            home = HomeDouble(STATES, AREAS, AREA_OF, ALIASES)
+            async with home, opened(tmp_path, HA.format(url=home.url)) as sources:
+                attic = await ask(sources.find("ha"), "the attic light is on")
+                any_light = await ask(sources.find("ha"), "any lights are currently on")
+            assert isinstance(attic, Answer)
+            assert isinstance(any_light, Answer)
+            assert judge("the attic light is on", attic.facts) is None
+            assert judge("any lights are currently on", any_light.facts) is True
 
         asyncio.run(main())
 
@@ -258,6 +275,11 @@ class TestUptime:
                 assert isinstance(plex, Answer)
                 assert plex.facts == (MonitorState("Plex", True),)
                 assert plex.text == "Plex is up."
+                # What is not watched cannot be judged by what is.
+                other = await ask(source, "is jellyfin up?")
+                assert isinstance(other, Answer)
+                assert other.text.startswith("No monitor is called 'jellyfin'.")
+                assert judge("jellyfin is up", other.facts) is None
                 assert set(source.words()) == set(monitors)
 
         asyncio.run(main())

@@ -96,10 +96,13 @@ class Changes:
         watched: Sequence[Watched],
         kept: Snapshots,
         description: str = "",
+        every_s: float = 3600.0,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self.name = name
         self.description = description or "what has changed since the user last looked"
+        self.every_s = every_s
+        """How often a snapshot is to be taken."""
         self._watched = tuple(watched)
         self._kept = kept
         self._now = now
@@ -132,11 +135,11 @@ class Changes:
         """A snapshot of each source."""
         await asyncio.gather(*(self._take(one) for one in self._watched))
 
-    async def keep_taking(self, every_s: float) -> None:
+    async def keep_taking(self) -> None:
         """Take snapshots on a schedule, until cancelled."""
         while True:
             await self.take()
-            await asyncio.sleep(every_s)
+            await asyncio.sleep(self.every_s)
 
     async def _take(self, watched: Watched) -> tuple[list[Snapshot], Snapshot] | Failed:
         """What is kept of a source from before, and what it says now, which is kept from now on."""

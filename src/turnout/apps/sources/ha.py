@@ -51,6 +51,13 @@ class _Area(Struct, frozen=True):
     area_id: str
     name: str
     aliases: list[str] = []
+    floor_id: str | None = None
+
+
+class _Floor(Struct, frozen=True):
+    floor_id: str
+    name: str
+    aliases: list[str] = []
 
 
 class _AreaOf(_Area, frozen=True):
@@ -101,7 +108,7 @@ class HomeAssistant:
             return (
                 Answer("\n".join(told[0]), facts=tuple(thing.fact for thing in told[1])) if told else Empty("the home")
             )
-        facts = tuple(thing.fact for thing in asked.things[:FACTS])
+        facts = () if asked.unknown else tuple(thing.fact for thing in asked.things[:FACTS])
         text = "\n".join(tell(question.text, asked, TOLD))
         return Answer(text, facts=facts, note=READS_ONLY if asked.acts else "")
 
@@ -160,12 +167,16 @@ class HomeAssistant:
             devices = await fetch(3, "config/device_registry/list", list[_Device])
             known = [entry.entity_id for entry in entries][:ALIASED]
             full = await fetch(4, "config/entity_registry/get_entries", dict[str, _Entry | None], entity_ids=known)
+            # Only if areas are on floors: before 2024.4 there were none.
+            storeys = any(area.floor_id for area in areas)
+            floors = await fetch(5, "config/floor_registry/list", list[_Floor]) if storeys else []
         finally:
             await talk.close()
         room = {device.id: device.area_id for device in devices}
         placed = {entry.entity_id: entry.area_id or room.get(entry.device_id or "") for entry in entries}
+        on = {floor.floor_id: (floor.name, *floor.aliases) for floor in floors}
         return Registry(
-            {area.area_id: (area.name, *area.aliases) for area in areas},
+            {area.area_id: (area.name, *area.aliases, *on.get(area.floor_id or "", ())) for area in areas},
             {entity: area for entity, area in placed.items() if area},
             {name: tuple(filter(None, one.aliases)) for name, one in full.items() if one is not None and one.aliases},
             frozenset(entry.entity_id for entry in entries if entry.hidden_by),

@@ -101,7 +101,8 @@ class Asked(NamedTuple):
     things: tuple[Thing, ...]
     acts: bool
     """It asks for something to be done."""
-    kinds: tuple[str, ...]
+    unknown: str = ""
+    """What it names that nothing here is called: then what is told is of the kind, and cannot be judged by."""
 
 
 def look(question: str, home: Home) -> Asked:
@@ -112,37 +113,37 @@ def look(question: str, home: Home) -> Asked:
     things = _mentioned(said, "thing")
     named, _ = _full_names(said, home.things)
     rooms = [area for area in home.areas if any(_places(stems(words_of(name)), said) for name in area)]
-    candidates = home.things
+    candidates, own = home.things, list[Thing]()
     if properties or things:
         # The property decides, unless nothing of the home has it, or what is named has another.
         of_property = [thing for thing in home.things if any(kind.has(thing) for kind in properties)]
         of_thing = [thing for thing in home.things if any(kind.has(thing) for kind in things)]
-        candidates = tuple(of_property or of_thing or named)
+        # The battery of what is named, and not the thing itself.
+        own = [one for one in of_property if any(_words(name, areas=False) <= _words(one) for name in named)]
+        candidates = tuple(own or of_property or of_thing or named)
         if of_property and not _OUTDOORS.isdisjoint(words):
             outdoors = [one for one in of_property if one.domain == "weather" or not _OUTDOORS.isdisjoint(_words(one))]
             candidates = tuple(outdoors) or candidates
-    chosen = _choose(said, candidates, rooms, asked_kind=bool(properties or things))
-    if not chosen and named:
-        chosen = tuple(named)
-    return Asked(chosen, is_request(words), tuple(kind.name for kind in (*properties, *things)))
+    chosen = _choose(said, candidates, rooms) or tuple(candidates if own else named)
+    if chosen or not (properties or things):
+        return Asked(chosen, is_request(words))
+    strange = [
+        word for word, stem in zip(words, said, strict=True) if stem not in _ordinary() and word not in _ordinary()
+    ]
+    return Asked(tuple(candidates), is_request(words), " ".join(word for word in strange if not word.isdigit()))
 
 
-def _choose(
-    said: Sequence[str], candidates: Sequence[Thing], rooms: Sequence[Sequence[str]], *, asked_kind: bool
-) -> tuple[Thing, ...]:
+def _choose(said: Sequence[str], candidates: Sequence[Thing], rooms: Sequence[Sequence[str]]) -> tuple[Thing, ...]:
     """Of the candidates, those called by name; those in the rooms; else those some of whose name is said."""
     named, covered = _full_names(said, candidates)
     names = {name for room in rooms if not _is_within(room, said, covered) for name in room}
     inside = [thing for thing in candidates if names & set(thing.areas)]
     if named:
-        # "The kitchen light and the living room": a room beside what is named counts if its kind is said.
-        beside = inside if asked_kind else []
-        return tuple({thing.id: thing for thing in (*named, *beside)}.values())
+        # "The living room and kitchen lights": a room beside what is named.
+        return tuple({thing.id: thing for thing in (*named, *inside)}.values())
     if inside:
         return tuple(_nearest(said, inside)) or tuple(inside)
-    if near := _nearest(said, candidates):
-        return tuple(near)
-    return tuple(candidates) if asked_kind else ()
+    return tuple(_nearest(said, candidates))
 
 
 def _full_names(said: Sequence[str], things: Iterable[Thing]) -> tuple[list[Thing], set[int]]:
@@ -169,20 +170,23 @@ def _is_within(room: Sequence[str], said: Sequence[str], covered: set[int]) -> b
 
 def _nearest(said: Sequence[str], things: Sequence[Thing]) -> list[Thing]:
     """Things more of whose own name is said than of the others'. Words for kinds of things tell none apart."""
-    ordinary = _kind_words() | stop_words()["en"]
-    wanted = [word for word in said if word not in ordinary]
+    wanted = [word for word in said if word not in _ordinary()]
     shares = []
     for thing in things:
-        own = [[word for word in stems(words_of(name)) if word not in ordinary] for name in thing.names]
+        own = [[word for word in stems(words_of(name)) if word not in _ordinary()] for name in thing.names]
         shares.append(max((sum(word in wanted for word in name) / len(name) for name in own if name), default=0.0))
     best = max(shares, default=0.0)
     return [thing for thing, share in zip(things, shares, strict=True) if share == best] if best else []
 
 
 @cache
-def _kind_words() -> frozenset[str]:
-    found = frozenset(word for table in ("property", "thing") for kind in kinds(table) for word in kind.words)
-    return found | {"sensor", "level", "room", "on", "off"}
+def _ordinary() -> frozenset[str]:
+    """Words that name no one thing: those for kinds and states, those of requests, and the small ones."""
+    act = lists()["act"]
+    known = {word for table in ("property", "thing") for kind in kinds(table) for word in kind.words}
+    known |= {word for row in (act["verbs"], act["leads"], act["asking"], act["fillers"]) for word in row.split()}
+    known |= {word for pair in lists()["binary"].values() for state in pair for word in state.split()}
+    return frozenset((*known, *stems(known), *stop_words()["en"]))
 
 
 def _mentioned(said: Sequence[str], table: str) -> list[_Kind]:
@@ -196,8 +200,8 @@ def _places(name: Sequence[str], said: Sequence[str]) -> list[tuple[int, int]]:
     return [(at, at + size) for at in starts if tuple(said[at : at + size]) == tuple(name)]
 
 
-def _words(thing: Thing) -> set[str]:
-    return {word for name in (*thing.names, *thing.areas) for word in words_of(name)}
+def _words(thing: Thing, *, areas: bool = True) -> set[str]:
+    return {word for name in (*thing.names, *(thing.areas if areas else ())) for word in words_of(name)}
 
 
 def is_request(words: Sequence[str]) -> bool:

@@ -106,11 +106,11 @@ STATES = (
     _state("on running active enabled", _ON, _OFF, stands_out=True),
     _state("off inactive disabled", _OFF, _ON, stands_out=False),
 )
-_UP, _DOWN = (
-    frozenset(("up", "online", "running", "reachable", "available", "working", "healthy", "ok", "okay", "fine")),
-    frozenset(
-        ("down", "offline", "unreachable", "unavailable", "outage", "outages", "failing", "broken", "out", "dead")
-    ),
+UP_WORDS = frozenset(
+    ("up", "online", "running", "reachable", "available", "working", "healthy", "ok", "okay", "fine"),
+)
+DOWN_WORDS = frozenset(
+    ("down", "offline", "unreachable", "unavailable", "outage", "outages", "failing", "broken", "out", "dead"),
 )
 
 
@@ -230,9 +230,9 @@ def _number(text: str) -> float | None:
 
 def _judge_monitors(text: str, monitors: Sequence[MonitorState]) -> Judged:
     words = set(_word(text))
-    if words & _DOWN:
+    if words & DOWN_WORDS:
         return _over(text, [negate(one.up) for one in monitors], stands_out=True)
-    return _over(text, [one.up for one in monitors], stands_out=False) if words & _UP else None
+    return _over(text, [one.up for one in monitors], stands_out=False) if words & UP_WORDS else None
 
 
 # --- the weather

@@ -213,7 +213,7 @@ class _Maker:
         kinds = {HomeAssistant: "ha", Uptime: "uptime", News: "news", Forecast: "forecast"}
         watched = [Watched(others[one], QUESTIONS.get(kinds.get(type(others[one]), ""), "")) for one in names]
         folder = Path(os.path.expanduser(entry.folder)) if entry.folder else data_folder() / "changes"
-        return Changes(name, watched, FolderSnapshots(folder), entry.description)
+        return Changes(name, watched, FolderSnapshots(folder), entry.description, entry.every_s)
 
     def _without(self, name: str, place: SecretPlace) -> Source:
         return Unconfigured(name, f"{name} has no token: {place.place} is missing or empty")

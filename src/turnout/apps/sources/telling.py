@@ -23,7 +23,9 @@ def tell(question: str, asked: Asked, most: int) -> Iterator[str]:
     # What follows the question says how it is to be answered: 'Answer "yes" or "no".'
     question = question.partition("?")[0]
     things, words = asked.things, words_of(question)
-    if len(words) > 1 and not asked.acts:
+    if asked.unknown:
+        yield f"Nothing here is called {asked.unknown!r}; of the same kind:"
+    elif len(words) > 1 and not asked.acts:
         if words[:2] == ["how", "many"] and (counted := _count(question, things)):
             yield counted
         elif (verdict := _verdict(question, words, things)) is not None:

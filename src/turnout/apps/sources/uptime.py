@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 
 from msgspec import Struct
 
 from .fetch import Site, health_of
+from .judge import DOWN_WORDS, UP_WORDS
 from .source import Answer, Empty, Failed, Health, MonitorState, Question, Result
-from .terms import words_of
+from .terms import stop_words, words_of
 
 # How Kuma numbers states: down, up, pending, maintenance.
 UP = {0: False, 1: True}
@@ -20,6 +22,25 @@ UP = {0: False, 1: True}
 _sample = re.compile(r'^monitor_status\{((?:[^"}]|"(?:[^"\\]|\\.)*")*)\}\s+(\S+)').match
 _labels = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"').findall
 _escape = re.compile(r'\\([\\"n])')
+GENERIC = frozenset(
+    (
+        *("everything", "anything", "something", "nothing", "every", "all", "any", "none", "service", "services"),
+        *(
+            "server",
+            "servers",
+            "network",
+            "monitor",
+            "monitors",
+            "status",
+            "uptime",
+            "check",
+            "right",
+            "now",
+            "currently",
+        ),
+        *("still", "today", "site", "sites", "website", "websites", "system", "systems", "host", "hosts", "new"),
+    )
+)
 # Names that are ordinary words mean something else wherever they stand.
 LEAST_LETTERS = 3
 
@@ -61,6 +82,10 @@ class Uptime:
         if not read:
             return Empty("monitors")
         asked = named(question.text, read)
+        strange = " ".join(word for word in words_of(question.text) if word not in _generic()) if not asked else ""
+        if strange:
+            # What it asks about is not watched: nothing that is can be judged by.
+            return Answer("\n".join((f"No monitor is called {strange!r}.", *_tell(read))))
         return Answer("\n".join(_tell(asked or read)), facts=tuple(asked or read))
 
     async def check(self) -> Health:
@@ -113,9 +138,18 @@ def _read_metrics(lines: Sequence[str]) -> Iterator[MonitorState]:
 
 
 def named(question: str, monitors: Sequence[MonitorState]) -> list[MonitorState]:
-    """Those that a question names."""
-    said = f" {' '.join(words_of(question))} "
-    return [one for one in monitors if (name := " ".join(words_of(one.name))) and f" {name} " in said]
+    """Those that a question names: by their whole name; else by words that only names have."""
+    words = words_of(question)
+    said = f" {' '.join(words)} "
+    whole = [one for one in monitors if (name := " ".join(words_of(one.name))) and f" {name} " in said]
+    wanted = {word for word in words if word not in _generic()}
+    return whole or [one for one in monitors if wanted and wanted <= set(words_of(one.name))]
+
+
+@cache
+def _generic() -> frozenset[str]:
+    """Words of questions about services that name none."""
+    return UP_WORDS | DOWN_WORDS | GENERIC | stop_words()["en"]
 
 
 def _tell(monitors: Sequence[MonitorState]) -> Iterator[str]:
