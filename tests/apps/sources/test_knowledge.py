@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -13,11 +13,13 @@ from apps.sources.at_home import ARTICLES, BOOK, NOW, RESULTS, ask, opened
 from turnout.apps.sources.compat import compat_text_is_empty
 from turnout.apps.sources.fetch import Site
 from turnout.apps.sources.http_json import point
+from turnout.apps.sources.kiwix import Kiwix
 from turnout.apps.sources.news import choose, read_feed
 from turnout.apps.sources.page import read_html, read_xml
 from turnout.apps.sources.source import Answer, Empty, Failed, Passage, Question, Source, Why
 from turnout.apps.sources.terms import fit, search_terms
 from turnout.apps.sources.web import Web, readable_text
+from turnout.core.errors import TimedOut
 from turnout.net.client import Client
 from turnout.net.egress import Egress, origin_of
 from turnout.net.public import Page, PublicWeb
@@ -122,6 +124,37 @@ class TestKiwix:
             assert [one.score > 14 for one in result.passages] == [True, True]
 
         run(double, 'kind = "kiwix"\nurl = "URL"', tmp_path, act)
+
+    def test_what_a_model_adds(self) -> None:
+        """Other phrasings of one term, and the books; without a model, or one that fails, it does without."""
+        double = KiwixDouble({"tiny": BOOK, "cars": {"x": ("Mercury (car)", "Mercury made cars.")}})
+
+        async def phrasings(question: str) -> list[str]:
+            return ["planet Mercury", "Mercury in the solar system"]
+
+        async def choose(question: str, books: Sequence[str]) -> list[str]:
+            return ["tiny", "unheard of"]
+
+        async def silent(*_: object) -> list[str]:
+            raise TimedOut("no answer")
+
+        async def main() -> None:
+            async with double:
+                origin = origin_of(double.url)
+                client = Client(Egress(frozenset((origin,))))
+                site = Site("kiwix", client, origin)
+                helped = await ask(Kiwix(site, phrasings=phrasings, choose_books=choose), "mercury?")
+                alone = await ask(Kiwix(site, phrasings=silent, choose_books=silent), "mercury?")
+                await client.close()
+            assert isinstance(helped, Answer)
+            assert isinstance(alone, Answer)
+            assert not any("/cars/" in one.url for one in helped.passages)
+            assert any("/cars/" in one.url for one in alone.passages)
+
+        asyncio.run(main())
+        searches = [path for _, path in double.requests if path.startswith("/search")]
+        assert "pattern=mercury+OR+planet+OR+solar+OR+system" in searches[0]
+        assert "pattern=mercury&" in searches[1]
 
     def test_a_book_that_is_not_there(self, tmp_path: Path) -> None:
         async def act(source: Source) -> None:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 from urllib.parse import quote, urlsplit
 
+from turnout.core.errors import TurnoutError
 from turnout.text.fold import fold
 
 from .fetch import Site, health_of, parsed
@@ -24,6 +25,8 @@ from .terms import fit, search_terms, stems, words_of
 RESULTS, READ = 25, 10
 # How many books are searched at once; a shelf has hundreds, and each search costs the server a few milliseconds.
 BOOKS = 12
+# The specification's: so many other phrasings of a question of one term.
+PHRASINGS = 3
 # How many passages an answer is made of, and how long each may be: what fusion keeps of a source is 1,500 characters.
 SHOWN, PASSAGE_CHARACTERS = 3, 1500
 # What the server's own first place is worth beside the fit of a text: it knows how rare each word is in the whole book.
@@ -47,20 +50,36 @@ class Found(NamedTuple):
     """Among the results of its search, from 1."""
 
 
+Phrasings = Callable[[str], Awaitable[Sequence[str]]]
+"""Other ways to put a question that is one term, which a model may give."""
+ChooseBooks = Callable[[str, Sequence[str]], Awaitable[Sequence[str]]]
+"""The books a question is about, of those there are, which a model may choose."""
+
+
 class Kiwix:
-    def __init__(self, site: Site, books: Sequence[str] = (), description: str = "") -> None:
+    def __init__(
+        self,
+        site: Site,
+        books: Sequence[str] = (),
+        description: str = "",
+        phrasings: Phrasings | None = None,
+        choose_books: ChooseBooks | None = None,
+    ) -> None:
         self.name = site.name
         self.description = description or "an offline encyclopedia: facts, people, places, history, how things work"
         self._site = site
         self._books = tuple(books)
+        self._phrasings = phrasings
+        self._choose_books = choose_books
 
     async def ask(self, question: Question) -> Result:
         terms = search_terms(question.text, question.lang)
         books = self._books or await self._catalogue()
         if isinstance(books, Failed):
             return books
-        pattern = " OR ".join(terms)
-        searches = await asyncio.gather(*(self._search(pattern, book) for book in books[:BOOKS])) if terms else []
+        chosen = await self._chosen(question.text, books)
+        pattern = " OR ".join((*terms, *await self._more_terms(question, terms)))
+        searches = await asyncio.gather(*(self._search(pattern, book) for book in chosen[:BOOKS])) if terms else []
         found = [one for results in searches if not isinstance(results, Failed) for one in results]
         if not found:
             failed = next((one for one in searches if isinstance(one, Failed)), None)
@@ -94,6 +113,27 @@ class Kiwix:
             if link.get("type") == "text/html"
         ]
         return tuple(link.rstrip("/").rpartition("/")[2] for link in links if link) or ("",)
+
+    async def _chosen(self, question: str, books: Sequence[str]) -> Sequence[str]:
+        """The books a model takes the question to be about; all of them if it takes none."""
+        if self._choose_books is None or len(books) < 2:
+            return books
+        try:
+            chosen = set(await self._choose_books(question, books))
+        except TurnoutError:
+            return books
+        return [book for book in books if book in chosen] or books
+
+    async def _more_terms(self, question: Question, terms: Sequence[str]) -> list[str]:
+        """For a question that is one term, those of other phrasings."""
+        if self._phrasings is None or len(terms) != 1:
+            return []
+        try:
+            others = (await self._phrasings(question.text))[:PHRASINGS]
+        except TurnoutError:
+            return []
+        more = dict.fromkeys(term for other in others for term in search_terms(other, question.lang))
+        return [term for term in more if term not in terms]
 
     async def _search(self, pattern: str, book: str) -> list[Found] | Failed:
         params: dict[str, str | int] = {"pattern": pattern, "format": "xml", "pageLength": RESULTS}

@@ -10,6 +10,7 @@ import os
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -30,7 +31,7 @@ from .files import Files, Index
 from .forecast import Forecast, Place
 from .ha import HomeAssistant
 from .http_json import HttpJson, Pointers
-from .kiwix import Kiwix
+from .kiwix import ChooseBooks, Kiwix, Phrasings
 from .news import FreshRss, News, PlainFeed
 from .source import Failed, Health, Question, Source, Why
 from .tables import TABLE, SourceFile, read_tables
@@ -84,19 +85,23 @@ def open_sources(
     *,
     index: Callable[[str], Index] | None = None,
     rephrase: Rephrase | None = None,
+    phrasings: Phrasings | None = None,
+    choose_books: ChooseBooks | None = None,
     transport: Transport | None = None,
     public: Transport | None = None,
 ) -> Sources:
     """The sources of the user's settings; raises ConfigError with every mistake in them.
 
-    `index` makes what a folder's passages are found with, `rephrase` asks a model for another wording.
+    `index` makes what a folder's passages are found with. The others ask a model: for another wording of a search, for
+    phrasings of a single term, for the books of an encyclopedia that a question is about.
     """
     file = settings_file(config)
     document = read(file) if file is not None else Document({}, {}, "")
     files = read_tables(document)
     proxy = read_proxy(document)
     egress = Egress(frozenset(), proxy)
-    maker = _Maker(Client(egress, transport), PublicWeb(public, proxy), index, rephrase)
+    models = _Models(rephrase, phrasings, choose_books)
+    maker = _Maker(Client(egress, transport), PublicWeb(public, proxy), index, models)
     problems: list[Problem] = []
     sources: dict[str, Source] = {}
     # What watches the others comes last, but stays where it stands.
@@ -111,28 +116,37 @@ def open_sources(
     return Sources({name: sources[name] for name in files}, maker.client, maker.public)
 
 
+class _Models(NamedTuple):
+    """What a model is asked for, as far as there is one."""
+
+    rephrase: Rephrase | None
+    phrasings: Phrasings | None
+    choose_books: ChooseBooks | None
+
+
 class _Maker:
     """Makes sources, and notes where they lead."""
 
     def __init__(
-        self, client: Client, public: PublicWeb, index: Callable[[str], Index] | None, rephrase: Rephrase | None
+        self, client: Client, public: PublicWeb, index: Callable[[str], Index] | None, models: _Models
     ) -> None:
         self.client = client
         self.public = public
         self.origins: set[Origin] = set()
         self._index = index
-        self._rephrase = rephrase
+        self._models = models
 
     def make(self, name: str, entry: SourceFile, others: Mapping[str, Source]) -> Source:
         said = entry.description
         match entry:
             case tables.KiwixFile():
-                return Kiwix(self.site(name, entry, entry.url), entry.books, said)
+                ways = self._models.phrasings, self._models.choose_books
+                return Kiwix(self.site(name, entry, entry.url), entry.books, said, *ways)
             case tables.NewsFile():
                 return self._news(name, entry)
             case tables.WebFile():
                 public = self.public if entry.public_web else None
-                return Web(self.site(name, entry, entry.url), public, entry.pages, self._rephrase, said)
+                return Web(self.site(name, entry, entry.url), public, entry.pages, self._models.rephrase, said)
             case tables.ForecastFile():
                 told = entry.place
                 place = told if isinstance(told, str) else Place(told.name, told.latitude, told.longitude)

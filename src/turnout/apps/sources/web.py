@@ -13,7 +13,7 @@ from datetime import datetime
 from msgspec import Struct
 
 from turnout.core.contain import contain
-from turnout.core.errors import NetError
+from turnout.core.errors import NetError, TurnoutError
 from turnout.core.verdict import Fault
 from turnout.net.deadline import Deadline
 from turnout.net.public import Page, PublicWeb
@@ -68,7 +68,7 @@ class Web:
         queries = [question.text.strip()]
         terms = search_terms(question.text, question.lang)
         if len(question.text.split()) >= REPHRASED_WORDS:
-            other = await self._rephrase(question.text) if self._rephrase is not None else " ".join(terms)
+            other = await self._other_wording(question.text) or " ".join(terms)
             queries += [other] if other and other.casefold() != queries[0].casefold() else []
         searches = await asyncio.gather(*(self._search(query, question.lang) for query in queries))
         found: dict[str, Passage] = {}
@@ -89,6 +89,14 @@ class Web:
 
     def words(self) -> Sequence[str]:
         return ()
+
+    async def _other_wording(self, text: str) -> str:
+        if self._rephrase is None:
+            return ""
+        try:
+            return (await self._rephrase(text)).strip()
+        except TurnoutError:
+            return ""  # the model did not answer: the search does without
 
     async def _search(self, query: str, lang: str) -> list[Passage] | Failed:
         params: dict[str, str | int] = {"q": query, "format": "json"}
