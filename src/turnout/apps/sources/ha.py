@@ -102,7 +102,8 @@ class HomeAssistant:
         home = await self._look()
         if isinstance(home, Failed):
             return home
-        asked = look(question.text, home)
+        # A large home has thousands of names: not on the event loop.
+        asked = await asyncio.to_thread(look, question.text, home)
         if not asked.things:
             told = summarise(question.text, home)
             return (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
@@ -112,7 +112,7 @@ def look(question: str, home: Home) -> Asked:
     properties = _mentioned(said, "property")
     things = _mentioned(said, "thing")
     named, _ = _full_names(said, home.things)
-    rooms = [area for area in home.areas if any(_places(stems(words_of(name)), said) for name in area)]
+    rooms = [area for area in home.areas if any(_places(_spelled(name), said) for name in area)]
     candidates, own = home.things, list[Thing]()
     if properties or things:
         # The property decides, unless nothing of the home has it, or what is named has another.
@@ -152,7 +152,7 @@ def _full_names(said: Sequence[str], things: Iterable[Thing]) -> tuple[list[Thin
     found = list(things)
     for thing in found:
         for name in thing.names:
-            spans.setdefault(thing.id, []).extend(_places(stems(words_of(name)), said))
+            spans.setdefault(thing.id, []).extend(_places(_spelled(name), said))
     longest = sorted({span for places in spans.values() for span in places}, key=lambda span: span[0] - span[1])
     kept: list[tuple[int, int]] = []
     for start, end in longest:
@@ -164,16 +164,18 @@ def _full_names(said: Sequence[str], things: Iterable[Thing]) -> tuple[list[Thin
 
 def _is_within(room: Sequence[str], said: Sequence[str], covered: set[int]) -> bool:
     """Whether a room is said only as a part of names."""
-    places = [span for name in room for span in _places(stems(words_of(name)), said)]
+    places = [span for name in room for span in _places(_spelled(name), said)]
     return all(covered.issuperset(range(*span)) for span in places)
 
 
 def _nearest(said: Sequence[str], things: Sequence[Thing]) -> list[Thing]:
     """Things more of whose own name is said than of the others'. Words for kinds of things tell none apart."""
     wanted = [word for word in said if word not in _ordinary()]
+    if not wanted:
+        return []
     shares = []
     for thing in things:
-        own = [[word for word in stems(words_of(name)) if word not in _ordinary()] for name in thing.names]
+        own = [[word for word in _spelled(name) if word not in _ordinary()] for name in thing.names]
         shares.append(max((sum(word in wanted for word in name) / len(name) for name in own if name), default=0.0))
     best = max(shares, default=0.0)
     return [thing for thing, share in zip(things, shares, strict=True) if share == best] if best else []
@@ -189,15 +191,21 @@ def _ordinary() -> frozenset[str]:
     return frozenset((*known, *stems(known), *stop_words()["en"]))
 
 
+@lru_cache(maxsize=50_000)
+def _spelled(name: str) -> tuple[str, ...]:
+    """A name as its stems. Large homes have thousands, and each is looked for in every question."""
+    return tuple(stems(words_of(name)))
+
+
 def _mentioned(said: Sequence[str], table: str) -> list[_Kind]:
     return [kind for kind in kinds(table) if not kind.words.isdisjoint(said)]
 
 
-def _places(name: Sequence[str], said: Sequence[str]) -> list[tuple[int, int]]:
+def _places(name: tuple[str, ...], said: Sequence[str]) -> list[tuple[int, int]]:
     """Where a run of words stands."""
     size = len(name)
     starts = range(len(said) - size + 1) if size else ()
-    return [(at, at + size) for at in starts if tuple(said[at : at + size]) == tuple(name)]
+    return [(at, at + size) for at in starts if tuple(said[at : at + size]) == name]
 
 
 def _words(thing: Thing, *, areas: bool = True) -> set[str]:

@@ -85,8 +85,8 @@ class Kiwix:
             failed = next((one for one in searches if isinstance(one, Failed)), None)
             return failed or Empty(pattern)
         passages = await self._read(terms, _best(terms, found)[:READ])
-        text = "\n\n".join(f"{one.title}\n{one.text}" for one in passages[:SHOWN])
-        return Answer(text, tuple(passages[:SHOWN]))
+        text = "\n\n".join(f"{one.title}\n{one.text}" for one in passages)
+        return Answer(text, tuple(passages))
 
     async def check(self) -> Health:
         return await health_of(self._catalogue())
@@ -142,21 +142,26 @@ class Kiwix:
 
     async def _read(self, terms: Sequence[str], found: Sequence[Found]) -> list[Passage]:
         """The best stretch of each page, the best page first; what cannot be read is left with its excerpt."""
-        pages = await asyncio.gather(*(self._page(one) for one in found))
+        bodies = await asyncio.gather(*(self._site.get(f"/{one.path}") for one in found))
+        # A page may have megabytes: not on the event loop.
+        return await asyncio.to_thread(self._rank, terms, found, bodies)
+
+    def _rank(self, terms: Sequence[str], found: Sequence[Found], bodies: Sequence[bytes | Failed]) -> list[Passage]:
+        pages = [self._paragraphs(body) for body in bodies]
         texts = [" ".join(page) if page else one.excerpt for one, page in zip(found, pages, strict=True)]
-        passages = [
-            Passage(
-                _stretch(terms, page) if page else one.excerpt,
-                one.title,
-                f"{self._site.origin}{one.path}",
-                score=_title_score(terms, one.title) + EXCERPT * (fits + FIRST_PLACE / one.place),
-            )
+        scored = [
+            (_title_score(terms, one.title) + EXCERPT * (fits + FIRST_PLACE / one.place), one, page)
             for one, page, fits in zip(found, pages, fit(terms, texts), strict=True)
         ]
-        return sorted(passages, key=lambda one: -one.score)
+        scored.sort(key=lambda one: -one[0])
+        return [
+            Passage(
+                _stretch(terms, page) if page else one.excerpt, one.title, f"{self._site.origin}{one.path}", score=score
+            )
+            for score, one, page in scored[:SHOWN]
+        ]
 
-    async def _page(self, found: Found) -> tuple[str, ...]:
-        body = await self._site.get(f"/{found.path}")
+    def _paragraphs(self, body: bytes | Failed) -> tuple[str, ...]:
         if isinstance(body, Failed):
             return ()
         page = parsed(self.name, read_html, body.decode("utf-8", "replace"))
