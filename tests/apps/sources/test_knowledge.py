@@ -17,7 +17,7 @@ from turnout.apps.sources.kiwix import Kiwix
 from turnout.apps.sources.news import choose, read_feed
 from turnout.apps.sources.page import read_html, read_xml
 from turnout.apps.sources.source import Answer, Empty, Failed, Passage, Question, Source, Why
-from turnout.apps.sources.terms import fit, search_terms
+from turnout.apps.sources.terms import fit, neighbours, search_terms
 from turnout.apps.sources.web import Web, readable_text
 from turnout.core.errors import TimedOut
 from turnout.net.client import Client
@@ -79,6 +79,12 @@ def test_fit_prefers_rare_words_and_finds_compounds() -> None:
     assert fit(["südkalifornien"], texts)[2] > 0
     assert all(0 <= score <= 1 for score in fit(["city", "tesla"], texts))
     assert fit(["x"], []) == []
+    assert neighbours(["black", "hole", "mass"], ["the hole is black", "black as a deep dark hole", ""]) == [
+        0.5,
+        0.0,
+        0.0,
+    ]
+    assert neighbours(["one"], ["one"]) == [0.0]
 
 
 class TestKiwix:

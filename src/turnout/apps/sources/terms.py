@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib.resources import files
+from itertools import pairwise
 from math import log
 
 from turnout.text.fold import fold
@@ -26,6 +27,8 @@ K1, B = 1.2, 0.75
 # "Südkalifornische" shares most of its letters with "Südkalifornien", and is inside of a compound. From this length on
 # that is no accident; on XQuAD (every other question, 595 a language) it adds 0 / 1 / 1.5 points in en / es / de.
 SHARED_LETTERS, ENDING_LETTERS, SHARED_COUNTS = 6, 3, 0.6
+# Words that stand no further apart than this belong together: "University of Strasbourg".
+NEAR = 3
 
 _words = re.compile(r"[^\W_]+(?:['’][^\W_]+)*").findall
 # Endings of plurals, verbs and cases in the languages above, the longest first. A stem keeps at least four letters.
@@ -92,3 +95,15 @@ def _occurrences(term: str, count: Counter[str]) -> float:
         return count[term]
     shared = term[: max(STEM_LETTERS + 1, len(term) - ENDING_LETTERS)]
     return SHARED_COUNTS * sum(n for word, n in count.items() if word.startswith(shared) or term in word)
+
+
+def neighbours(terms: Sequence[str], texts: Sequence[str]) -> list[float]:
+    """Of the pairs of terms that follow one another, the share that stand near each other in each of some texts."""
+    wanted = set(pairwise(stems(terms)))
+    shares = []
+    for text in texts:
+        words = stems(words_of(text[:COMPARED_CHARACTERS]))
+        near = {pair for gap in range(1, NEAR + 1) for pair in zip(words, words[gap:], strict=False)}
+        found = sum(pair in near or pair[::-1] in near for pair in wanted)
+        shares.append(found / len(wanted) if wanted else 0.0)
+    return shares
