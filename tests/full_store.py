@@ -74,6 +74,7 @@ def fill(store: Store) -> None:
     store.keys.add(Key("k1", "0" * 64, "a key", "acme", profiles=("study",), may_force=False, budget_usd=0.1))
     store.keys.add(Key("k2", "1" * 64, "another"))
     store.spend(made[0], "k1", 0.1 + 0.2)
+    store.cache.put("result", "acme", "0" * 32, b'{"text": "kept"}', 1, 2**52, 10)
     assert store.flush()
 
 

@@ -57,7 +57,18 @@ def columns(url: str, table: str) -> list[str]:
     return [name for (name,) in found]
 
 
-TABLES = ("store_settings", "profiles", "decisions", "outcomes", "feedback", "breaches", "replies", "keys", "spending")
+TABLES = (
+    "store_settings",
+    "profiles",
+    "decisions",
+    "outcomes",
+    "feedback",
+    "breaches",
+    "replies",
+    "keys",
+    "spending",
+    "cache_entries",
+)
 
 
 def everything(url: str, tables: Iterable[str] = TABLES) -> str:

@@ -22,6 +22,7 @@ from turnout.store.postgres import spelled
 
 SOURCE = Path(turnout.__file__).parent
 ROOMS = ("store", "search")
+SQL_FILES = ("store/sql.py", "store/sql_search.py")
 RUN = ("execute", "executemany", "executescript")
 # What a database runs, and what is only ever a piece of it: neither is glued to anything.
 STATEMENT = re.compile(
@@ -48,6 +49,10 @@ class File(NamedTuple):
 
 
 Rule = Callable[[File], Iterator[str]]
+
+
+def sql_source() -> str:
+    return (SOURCE / SQL_FILES[0]).read_text(encoding="utf-8")
 
 
 def files() -> list[File]:
@@ -280,7 +285,7 @@ TENANT_TABLES = r"(?:decisions|outcomes|feedback|breaches|replies|turns)"
 
 
 def is_a_list_of_constants(file: File) -> Iterator[str]:
-    if file.path != "store/sql.py":
+    if file.path not in SQL_FILES:
         return
     for node in ast.parse(file.source).body:
         fine = isinstance(node, ast.ImportFrom) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
@@ -311,7 +316,7 @@ def drops_the_tenant_alone(made: ast.expr) -> bool:
 
 def names_the_tenant(file: File) -> Iterator[str]:
     """Each table that is read is tied to the tenant, or to one that is."""
-    if file.path != "store/sql.py":
+    if file.path not in SQL_FILES:
         return
     found = [one for one in statements(file.source) if one.section == "what a tenant may read"]
     for one in found:
@@ -327,7 +332,7 @@ def reads_with_tenant_statements(file: File) -> Iterator[str]:
     """What a tenant reads with is in the tenants' section; a human's word finds its decision by tenant, too."""
     if file.path not in ("store/records.py", "store/stats.py"):
         return
-    source = (SOURCE / "store/sql.py").read_text(encoding="utf-8")
+    source = sql_source()
     allowed = {one.name for one in statements(source) if one.section == "what a tenant may read"} | {
         "ADD_FEEDBACK",
         "ALL_TENANTS",
@@ -373,7 +378,7 @@ def test_the_source(rule: Rule) -> None:
 
 def test_the_rules_see_something() -> None:
     """Were the files moved or the section renamed, the rules would hold for nothing."""
-    source = (SOURCE / "store/sql.py").read_text(encoding="utf-8")
+    source = sql_source()
     tenants = [one for one in statements(source) if one.section == "what a tenant may read"]
     assert len(tenants) >= 20
     places = takers(rooms())
@@ -381,7 +386,9 @@ def test_the_rules_see_something() -> None:
 
 
 @pytest.mark.parametrize(
-    "one", statements((SOURCE / "store/sql.py").read_text(encoding="utf-8")), ids=lambda one: one.name
+    "one",
+    [one for path in SQL_FILES for one in statements((SOURCE / path).read_text(encoding="utf-8"))],
+    ids=lambda one: one.name,
 )
 def test_every_statement_can_be_spelled_for_both_databases(one: Statement) -> None:
     """Placeholders are `:name` or `?`, never both; psycopg would take a percent sign for one of its own."""

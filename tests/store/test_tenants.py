@@ -83,7 +83,7 @@ def test_the_store_itself_reads_nothing_for_nobody() -> None:
     one exception says so in its name and is the operator's: see test_all_tenants.py."""
     public = {name for kind in (Store, StoreReader) for name in vars(kind) if not name.startswith("_")}
     writing = {"record", "append", "settle", "reply", "spend", "close_account", "flush", "close"}
-    assert public == writing | {"records", "all_records", "tenants", "counts", "keys", "is_strict"}
+    assert public == writing | {"records", "all_records", "tenants", "counts", "keys", "cache", "is_strict"}
 
 
 class Did(NamedTuple):

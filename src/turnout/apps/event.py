@@ -16,6 +16,67 @@ class Token(Event, frozen=True, tag="token"):
     text: str
 
 
+class PartStarted(Event, frozen=True, tag="part_started"):
+    """A part of a question goes to its sources."""
+
+    part: int
+    """Its place, from 0."""
+    text: str
+    role: str
+    sources: tuple[str, ...]
+
+
+class SourceAnswered(Event, frozen=True, tag="source_answered"):
+    part: int
+    source: str
+    ms: float
+    cached: bool
+
+
+class SourceFailed(Event, frozen=True, tag="source_failed"):
+    """A source has nothing, or could not say."""
+
+    part: int
+    source: str
+    ms: float
+    why: str
+    """`empty`, or why it failed."""
+    said: str
+
+
+class SourceSlow(Event, frozen=True, tag="source_slow"):
+    """A source is no longer waited for."""
+
+    part: int
+    source: str
+    ms: float
+
+
+class FellBack(Event, frozen=True, tag="fell_back"):
+    """Another source is asked in the place of one that has nothing."""
+
+    part: int
+    source: str
+    to: str
+
+
+class Section(Event, frozen=True, tag="section"):
+    """What one source says, as soon as it is there."""
+
+    part: int
+    source: str
+    text: str
+
+
+class Citation(Event, frozen=True, tag="citation"):
+    """What a number in a written answer stands for."""
+
+    number: int
+    source: str
+    title: str = ""
+    url: str = ""
+
+
 class Done(Event, frozen=True, tag="done"):
     text: str = ""
 

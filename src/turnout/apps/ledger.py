@@ -66,6 +66,10 @@ class Account(Money):
         """Of the answer that the request follows, if it was given here."""
         self.fallback: str | None = None
         """Why another model answered than was chosen."""
+        self.sources: tuple[str, ...] | None = None
+        """The sources that were used."""
+        self.parts: list[tuple[Decision, Outcome]] = []
+        """How the parts of the question ended, each in a row of its own."""
         self.extra: dict[str, object] = {}
         """What else the log keeps."""
         self._started = time.monotonic()
@@ -189,8 +193,10 @@ class Account(Money):
                 classifier_usd=self._deciding_usd,
                 fallback=self.fallback,
                 elapsed_ms=(time.monotonic() - self._started) * 1000,
+                sources=self.sources,
                 extra=extra,
             ),
+            parts=self.parts,
             key_id=self.caller.key_id,
             spent_usd=(self._deciding_usd or 0.0) + self._lost_usd + booked,
             decided=self._recorded,

@@ -59,6 +59,7 @@ TABLES = (
     Table("replies", sql.ALL_REPLIES, sql.ADD_REPLY),
     Table("keys", sql.ALL_KEYS, sql.ADD_KEY, boolean=(7,), counted=False),
     Table("spending", sql.ALL_SPENDING, sql.ADD_SPENDING, counted=False),
+    Table("cache_entries", sql.ALL_CACHED, sql.KEEP_CACHED, counted=False),
 )
 
 

@@ -8,6 +8,16 @@ before, too.
 
 from __future__ import annotations
 
+from .sql_search import (  # noqa: F401 - read and held to the same rules as what stands here
+    ALL_CACHED,
+    CACHED,
+    CLEAR_CACHED,
+    COUNT_CACHED,
+    KEEP_CACHED,
+    SEARCHES,
+    TRIM_CACHED,
+)
+
 # --- what the journal writes, its rows' fields in order; whatever is there already stays as it is
 
 ADD_PROFILE = """
@@ -288,6 +298,7 @@ select o.slot, o.model, o.ended, count(*), cast(sum(o.attempts) as bigint), cast
 from outcomes o
 join decisions d on d.id = o.decision_id and d.tenant = o.tenant
 where o.tenant = :tenant
+  and d.parent_id is null
   and d.created_ms >= :since_ms
   and d.created_ms < :until_ms
   and (cast(:profile as text) is null or d.profile in (:profile, :profile_was, :profile_was_too))

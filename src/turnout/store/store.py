@@ -11,6 +11,7 @@ import hashlib
 import os
 import secrets
 import time
+from collections.abc import Iterable
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Self
@@ -22,6 +23,7 @@ from turnout.core.errors import ConfigError, Problem, StoreError
 
 from . import sql
 from .backend import Backend
+from .cache import CacheRows
 from .journal import Counts, Durability, Journal
 from .keys import Keys
 from .migrate import Migration
@@ -51,6 +53,11 @@ class StoreReader:
     def keys(self) -> Keys:
         """Keys, and what they have spent."""
         return Keys(self.backend, self._settled)
+
+    @property
+    def cache(self) -> CacheRows:
+        """What was answered before and is still fresh."""
+        return CacheRows(self.backend)
 
     def records(self, tenant: str = "") -> Records:
         """What one tenant may see. Without a name: decisions of queries that named none."""
@@ -118,11 +125,20 @@ class Store(StoreReader):
         self.journal.put(self.journal.encoder.outcome(subject, outcome))
 
     def close_account(
-        self, decision: Decision, outcome: Outcome, *, key_id: str = "", spent_usd: float = 0.0, decided: bool = True
+        self,
+        decision: Decision,
+        outcome: Outcome,
+        *,
+        parts: Iterable[tuple[Decision, Outcome]] = (),
+        key_id: str = "",
+        spent_usd: float = 0.0,
+        decided: bool = True,
     ) -> Future[None] | None:
-        """Write down in one go what happened after a decision and what a key spent on it; unless it is `decided`
-        already, the decision too. Never blocks: in `strict`, what to wait for."""
-        lines = self.journal.encoder.outcome(_subject(decision), outcome) + _spending(decision, key_id, spent_usd)
+        """Write down in one go what happened after a decision and each of its parts, and what a key spent on it;
+        unless it is `decided` already, the decision too. Never blocks: in `strict`, what to wait for."""
+        ends = ((decision, outcome), *parts)
+        lines = b"".join(self.journal.encoder.outcome(_subject(one), ended) for one, ended in ends)
+        lines += _spending(decision, key_id, spent_usd)
         return self.journal.post(lines) if decided else self.journal.append(decision, lines, key_id=key_id)
 
     def reply(self, decision: Decision, text: str, *, role: str = "assistant") -> None:

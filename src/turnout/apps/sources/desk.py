@@ -1,0 +1,118 @@
+"""Where sources are asked: each question once at a time, and not at all while its last answer is fresh.
+
+Whatever a source does becomes a result: one that raises, returns something else or is not there has failed, and a
+caller that no longer waits leaves at once. A source that nobody waits for any more is cancelled.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from turnout.core.contain import to_fault
+from turnout.text.fold import fold
+
+from .cache import Cache
+from .source import Answer, Empty, Failed, Question, Result, Source, Why
+
+# Seconds an answer is fresh, the specification's; a source that is not here is asked every time.
+FRESH_S: Mapping[str, float] = {
+    "kiwix": 86_400,
+    "forecast": 1_800,
+    "news": 900,
+    "web": 3_600,
+    "uptime": 60,
+    "ha": 30,
+    "changes": 120,
+}
+_answers = msgspec.json.Decoder(Answer)
+
+
+class Told(NamedTuple):
+    """What a source said, now or before."""
+
+    result: Result
+    cached: bool = False
+
+
+class Flight:
+    """One question under way, and how many wait for it."""
+
+    def __init__(self, task: asyncio.Task[Any]) -> None:
+        self.task = task
+        self.waiting = 0
+        self.kept = False
+        """Its answer is in the cache."""
+
+
+class Desk:
+    """The sources of one process."""
+
+    def __init__(self, sources: Mapping[str, Source], cache: Cache) -> None:
+        self.sources = sources
+        self.cache = cache
+        self._flights: dict[tuple[str, ...], Flight] = {}
+        self._left: set[asyncio.Task[Any]] = set()
+        """Cancelled and not ended yet: a task nobody refers to may vanish."""
+
+    async def ask(self, name: str, question: Question, tenant: str = "") -> Told:
+        """What a source says to a question; raises nothing but CancelledError."""
+        source = self.sources.get(name)
+        if source is None:
+            said = f"{name} is not configured: add [sources.{name}] to turnout.toml"
+            return Told(Failed(Why.NOT_CONFIGURED, said))
+        since = question.since.isoformat() if question.since is not None else ""
+        words = " ".join(fold(question.text).text.split())
+        key = (name, source.description, words, question.lang, since)
+        fresh_s = FRESH_S.get(name, 0.0)
+        kept = await self.cache.get(tenant, key) if fresh_s else None
+        if kept is not None:
+            return Told(_answers.decode(kept), cached=True)
+        flight = await self._join((tenant, *key), lambda: source.ask(question))
+        result = _result(flight.task, name)
+        if isinstance(result, Answer) and fresh_s and not flight.kept:
+            flight.kept = True
+            self.cache.put(tenant, key, msgspec.json.encode(result), fresh_s)
+        return Told(result)
+
+    async def _join(self, key: tuple[str, ...], start: Callable[[], Awaitable[Result]]) -> Flight:
+        """The flight of a question, once it has landed."""
+        flight = self._flights.get(key)
+        if flight is None:
+            flight = self._flights[key] = Flight(asyncio.ensure_future(_awaited(start)))
+        flight.waiting += 1
+        try:
+            await asyncio.wait((flight.task,))
+        finally:
+            flight.waiting -= 1
+            if not flight.waiting and self._flights.get(key) is flight:
+                del self._flights[key]
+                if not flight.task.done():
+                    self._leave(flight.task)
+        return flight
+
+    def _leave(self, task: asyncio.Task[Any]) -> None:
+        self._left.add(task)
+        task.add_done_callback(self._left.discard)
+        # Asked for, so that the event loop does not tell of an error that nobody waits for.
+        task.add_done_callback(lambda done: done.cancelled() or done.exception())
+        task.cancel()
+
+
+async def _awaited(start: Callable[[], Awaitable[Result]]) -> Result:
+    return await start()
+
+
+def _result(task: asyncio.Task[Any], name: str) -> Result:
+    error = asyncio.CancelledError() if task.cancelled() else task.exception()
+    if error is not None:
+        return Failed(Why.ERROR, f"{name} broke: {to_fault(error).detail}")
+    result = task.result()
+    if isinstance(result, Answer) and not result.text.strip():
+        return Empty()
+    if isinstance(result, Answer | Empty | Failed):
+        return result
+    return Failed(Why.MALFORMED, f"{name} returned {type(result).__name__}, which is no result")

@@ -1,0 +1,84 @@
+"""Several sources' answers as one: what another says as well is left out, each is as long as people read, and each is
+labelled with whose it is.
+
+A source is left out if at least 60 % of its sentences stand in a longer answer; sentences are compared without case,
+typography and punctuation. Invariant: what is left is in the order it was given in, and the longest is always left.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from turnout.text.fold import fold
+from turnout.text.sentence import split
+
+from .source import Answer, Passage
+
+# The specification's numbers.
+CONTAINED: Final = 0.6
+SECTION_CHARACTERS: Final = 1500
+# Sentences of an answer that are compared; what is longer is judged by its beginning.
+COMPARED: Final = 200
+_signs: Final = re.compile(r"[^\w\s]+")
+
+
+class Section(Struct, frozen=True):
+    """What one source contributes."""
+
+    source: str
+    text: str
+    passages: tuple[Passage, ...] = ()
+
+
+def fuse(answers: Sequence[tuple[str, Answer]]) -> list[Section]:
+    """The sections of several answers; one alone is left as it is."""
+    if len(answers) == 1:
+        return [_section(*answers[0])]
+    kept = _distinct([answer.text for _, answer in answers])
+    sections = [_section(*answers[place]) for place in kept]
+    return [Section(one.source, cut(one.text), one.passages) for one in sections] if len(kept) > 1 else sections
+
+
+def _section(source: str, answer: Answer) -> Section:
+    return Section(source, answer.text.strip(), answer.passages)
+
+
+def _distinct(texts: Sequence[str]) -> list[int]:
+    """The places of the texts that are not contained in a longer one."""
+    plain = [_plain(text) for text in texts]
+    # The longest first; of two alike the first.
+    order = sorted(range(len(texts)), key=lambda place: (-len(plain[place]), place))
+    kept: list[int] = []
+    for place in order:
+        sentences = [one for sentence in split(texts[place])[:COMPARED] if (one := _plain(sentence).strip())]
+        inside = max((sum(f" {one} " in plain[other] for one in sentences) for other in kept), default=0)
+        if not kept or not sentences or inside < CONTAINED * len(sentences):
+            kept.append(place)
+    return sorted(kept)
+
+
+def _plain(text: str) -> str:
+    return f" {' '.join(_signs.sub(' ', fold(text).text).split())} "
+
+
+def cut(text: str, most: int = SECTION_CHARACTERS) -> str:
+    """The beginning of a text, up to the end of a line; where a line is longer than that, up to the end of a word."""
+    if len(text) <= most:
+        return text
+    if text[most] == "\n":
+        return text[:most].rstrip()
+    head = text[:most]
+    line = head.rfind("\n")
+    if line > 0 and (kept := head[:line].rstrip()):
+        return kept
+    word = head[: most - 1].rfind(" ")
+    return f"{head[: word if word > 0 else most - 1].rstrip()}…"
+
+
+def label(sections: Sequence[Section], first: int = 1) -> str:
+    """Sections one below the other, each with its number and whose it is."""
+    return "\n\n".join(f"[{number}] {one.source}\n{one.text}" for number, one in enumerate(sections, first))

@@ -1,0 +1,138 @@
+"""A plan as it runs: all parts at once, in each all of its sources at once, under one bound.
+
+Nobody is waited for longer than the bound, whatever it does. A source that may be replaced is given half of the time,
+so that whoever is asked in its place has the other half. What is told of a source is what happened: every one that was
+asked ends in exactly one `Tried`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from turnout.apps.event import (
+    Event,
+    FellBack,
+    PartStarted,
+    SourceAnswered,
+    SourceFailed,
+    SourceSlow,
+)
+from turnout.apps.event import Section as SectionEvent
+from turnout.core.contain import contain
+
+from .desk import Desk
+from .frame import tell_part
+from .fusion import Section, cut, fuse
+from .plan import Plan, PlannedPart, PlannedSource
+from .result import PartResult, Tried, part_result
+from .source import Answer, Empty, Fact, Question
+
+# The specification's bound on what a caller waits for sources.
+BOUND_S = 15.0
+# Of it, what a source has that another one may be asked for.
+FALLBACK_SHARE = 0.5
+
+Judge = Callable[[str, Sequence[Fact]], bool | None]
+"""Whether a condition is the case, by what is known; None: that does not tell."""
+
+
+class Ran(NamedTuple):
+    """A part that has run."""
+
+    result: PartResult
+    sections: Sequence[Section]
+
+
+async def run(
+    plan: Plan, desk: Desk, judge: Judge, emit: Callable[[Event], None], *, tenant: str = "", bound_s: float = BOUND_S
+) -> list[Ran]:
+    """Every part, in the order of the plan."""
+    runs = [PartRun(number, part, desk, emit, tenant, bound_s) for number, part in enumerate(plan.parts)]
+    return await asyncio.gather(*(one.run(judge) for one in runs))
+
+
+class PartRun:
+    """One part under way."""
+
+    def __init__(
+        self, number: int, part: PlannedPart, desk: Desk, emit: Callable[[Event], None], tenant: str, bound_s: float
+    ) -> None:
+        self.number = number
+        self.part = part
+        self.desk = desk
+        self.emit = emit
+        self.tenant = tenant
+        self.clock = asyncio.get_running_loop().time
+        self.began = self.clock()
+        self.until = self.began + bound_s
+        self.replaced_by = self.began + FALLBACK_SHARE * bound_s
+        self.tried: dict[str, Tried] = {}
+        self.answers: dict[str, Answer] = {}
+        self._replaced: list[str] = []
+        """Sources in whose place another is asked."""
+        self._replacing: asyncio.Task[bool] | None = None
+
+    async def run(self, judge: Judge) -> Ran:
+        part = self.part
+        self.emit(PartStarted(self.number, part.text, part.role, part.names))
+        await asyncio.gather(*(self._ask(source) for source in part.sources))
+        tried = self._settle()
+        found = [(one.source, self.answers[one.source]) for one in tried if one.source in self.answers]
+        sections = fuse(found) if found else []
+        met = None
+        if part.role == "condition":
+            facts = [fact for _, answer in found for fact in answer.facts]
+            judged = contain(judge, part.text, facts) if facts else None
+            met = judged if isinstance(judged, bool) else None
+        text = tell_part(part, sections, tried, met)
+        return Ran(part_result(part, tried, sections, text, (self.clock() - self.began) * 1000, met), sections)
+
+    async def _ask(self, source: PlannedSource) -> None:
+        """One source, and whoever is asked in its place: once, however many it stands in for."""
+        if await self._try(source.name, self.replaced_by if source.fallback else self.until) or not source.fallback:
+            return
+        self.emit(FellBack(self.number, source.name, source.fallback))
+        self._replaced.append(source.name)
+        if self._replacing is None:
+            self._replacing = asyncio.ensure_future(self._try(source.fallback, self.until))
+        await self._replacing
+
+    async def _try(self, name: str, until: float) -> bool:
+        """Ask a source and note how that ended; whether it answered."""
+        began = self.clock()
+        try:
+            async with asyncio.timeout_at(until):
+                result, cached = await self.desk.ask(name, Question(self.part.text), self.tenant)
+        except TimeoutError:
+            ms = self._since(began)
+            self.tried[name] = Tried(name, "slow", ms)
+            self.emit(SourceSlow(self.number, name, ms))
+            return False
+        ms = self._since(began)
+        if isinstance(result, Answer):
+            self.answers[name] = result
+            self.tried[name] = Tried(name, "answered", ms, cached, result.note)
+            self.emit(SourceAnswered(self.number, name, ms, cached))
+            self.emit(SectionEvent(self.number, name, cut(result.text)))
+            return True
+        why, said = ("empty", "") if isinstance(result, Empty) else (str(result.why), result.said)
+        self.tried[name] = Tried(name, why, ms, said=said)
+        self.emit(SourceFailed(self.number, name, ms, why, said))
+        return False
+
+    def _since(self, began: float) -> float:
+        return round((self.clock() - began) * 1000, 3)
+
+    def _settle(self) -> list[Tried]:
+        """Whom the plan names, in its order, with who was asked in the place of some behind the first of them."""
+        settled = []
+        for source in self.part.sources:
+            settled.append(self.tried[source.name])
+            if self._replaced and source.name == next(name for name in self.part.names if name in self._replaced):
+                instead = tuple(name for name in self.part.names if name in self._replaced)
+                settled.append(replace(self.tried[source.fallback], instead_of=instead))
+        return settled
