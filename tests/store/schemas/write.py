@@ -44,6 +44,7 @@ def fill(path: Path) -> None:
             store.records(decision.query.tenant or "").judge(decision.id, "wrong", by="me", note="no: 100 %")
         store.keys.add(Key("k1", "0" * 64, "a key", "acme", profiles=("study",), budget_usd=1.5))
         store.spend(platform, "k1", 0.25)
+        store.cache.put("result", "acme", "0" * 32, b'{"text": "kept"}', 1, 2**52, 10)
 
 
 def dump(path: Path, number: int) -> Iterator[str]:
