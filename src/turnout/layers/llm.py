@@ -12,6 +12,7 @@ import re
 import secrets
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from copy import copy
 from time import monotonic
 from typing import Annotated, Any, Literal
 
@@ -114,6 +115,18 @@ class Llm(Layer):
         verdict = self._verdict(said, reply.model, reply.cost_usd)
         self._keep(key, verdict)
         return verdict
+
+    def offering(self, described: Mapping[str, str]) -> Llm:
+        """The same with these routes alone to choose from, each with what is said of it; whoever asks for this keeps
+        replies itself."""
+        other = copy(self)
+        other.config = replace(self.config, describe=described, cache_entries=0)
+        other.names = {name: route for name, route in self.names.items() if route in described}
+        other.names |= {route.casefold(): route for route in described}
+        other.system = system_prompt(other.config, tuple(described))
+        other.schema = reply_schema(other.config, tuple(described))
+        other._kept = OrderedDict()
+        return other
 
     def demand(self, query: Query) -> Demand:
         """The most that is sent about a query, and the longest reply."""

@@ -1,0 +1,127 @@
+"""A follow-up in words of its own: "and tomorrow?" after "Will it rain in Paris?" is "Will it rain in Paris tomorrow?".
+
+What a follow-up leaves out is taken from the question before it: a fragment takes the place of the phrase like it, or
+is added; a word that points is replaced by what was named. Where neither can be done, the question before it stands
+behind it in brackets: whoever searches finds its words, and whoever reads sees what was meant. A text that stands alone
+is returned as it is. English only; anything else stands alone or gets its brackets.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from .fold import fold
+from .reference import find_reference
+from .words import Words, match_phrase
+
+LISTS: Final = Words("standalone", "en")
+# Words of a fragment at most: "in the north of France".
+FRAGMENT: Final = 6
+# Words of a question that says next to nothing: "why?", "which of them?".
+BARE: Final = 3
+# What is read of a question: the longest that a person types in one breath.
+WINDOW: Final = 400
+_END: Final = " ?!.,;:…¿¡"
+_word: Final = re.compile(r"[^\W_]+(?:['’\-][^\W_]+)*").finditer
+
+
+def make_standalone(text: str, history: Sequence[str], knows: Callable[[str], bool] = lambda text: False) -> str:
+    """The text as it is understood after the user's questions before it, oldest first. `knows` tells whether a few
+    words are a question of their own: "and the news?"."""
+    before = next((turn.strip() for turn in reversed(history) if turn.strip()), "")
+    if not before or len(before) > WINDOW or len(text) > WINDOW:
+        return text
+    if fragment := _fragment(text):
+        return _put(fragment, before) if _has_place(fragment) or not knows(fragment) else fragment
+    found = find_reference(text, history)
+    # What leans by its looks alone is taken for a follow-up only if it could hardly be a question.
+    if found is None or (found.kind == "followup" and (knows(text) or len(list(_word(text))) > BARE)):
+        return text
+    topic = _topic(before) if found.kind != "followup" else ""
+    return (_replace_pointer(text, topic) if topic else "") or f"{text.strip()} ({before.rstrip(_END)})"
+
+
+def _has_place(fragment: str) -> bool:
+    """Whether it says when or where, which is no question."""
+    words = [fold(word[0]).text for word in _word(fragment)]
+    return words[0] in LISTS.prepositions or match_phrase(words, LISTS.times) == len(words)
+
+
+def _fragment(text: str) -> str:
+    """What stands behind the opener of a text that asks nothing by itself; empty if it is a question."""
+    words = list(_word(text))
+    folded = [fold(word[0]).text for word in words]
+    opened = match_phrase(folded, LISTS.openers)
+    rest = folded[opened:]
+    is_time = match_phrase(rest, LISTS.times) == len(rest)
+    alone = is_time or (bool(rest) and rest[0] in LISTS.prepositions)
+    if not rest or len(rest) > FRAGMENT or not (opened or alone):
+        return ""
+    if not is_time and any(word in LISTS.asking or word in LISTS.pronouns for word in rest):
+        return ""
+    return text[words[opened].start() :].strip(_END)
+
+
+def _put(fragment: str, before: str) -> str:
+    """The question before, with the fragment in the place of what is like it."""
+    mark = before[len(before.rstrip(_END)) :].strip() or "?"
+    asked = before.rstrip(_END)
+    words = list(_word(asked))
+    folded = [fold(word[0]).text for word in words]
+    first = fold(fragment.split(maxsplit=1)[0]).text
+    is_time = match_phrase([fold(word[0]).text for word in _word(fragment)], LISTS.times) > 0
+    for at in range(len(words) - 1, -1, -1):
+        size = match_phrase(folded, LISTS.times, at)
+        if is_time and size:
+            return f"{asked[: words[at].start()]}{fragment}{asked[words[at + size - 1].end() :]}{mark}"
+    if is_time:
+        return f"{asked} {fragment}{mark}"
+    places = [at for at, word in enumerate(folded) if at and word in LISTS.prepositions]
+    alike = [at for at in places if folded[at] == first]
+    if alike:
+        return f"{asked[: words[alike[-1]].start()]}{fragment}{_time_behind(asked, words, folded, alike[-1])}{mark}"
+    if first in LISTS.prepositions or not places:
+        return f"{asked} {fragment}{mark}"
+    # A bare name takes the place of what the last preposition leads to.
+    end = words[places[-1]].end()
+    return f"{asked[:end]} {fragment}{_time_behind(asked, words, folded, places[-1])}{mark}"
+
+
+def _time_behind(asked: str, words: Sequence[re.Match[str]], folded: Sequence[str], at: int) -> str:
+    """When, where that is said behind the phrase that is replaced."""
+    for place in range(at + 1, len(words)):
+        if match_phrase(folded, LISTS.times, place) == len(words) - place:
+            return f" {asked[words[place].start() :]}"
+    return ""
+
+
+def _topic(before: str) -> str:
+    """What a question is about: the last name in it, else the last thing with an article."""
+    words = [word[0] for word in _word(before)]
+    folded = [fold(word).text for word in words]
+    for at in range(len(words) - 1, 0, -1):
+        if words[at][:1].isupper() and folded[at] not in ("i", "i'm"):
+            start = at
+            while start > 1 and words[start - 1][:1].isupper():
+                start -= 1
+            return " ".join(words[start : at + 1])
+    for at in range(len(words) - 1, -1, -1):
+        if folded[at] in LISTS.articles:
+            end = at + 1
+            while end < len(words) and folded[end] not in LISTS.verbs and folded[end] not in LISTS.prepositions:
+                end += 1
+            if end > at + 1:
+                return " ".join(words[at:end])
+    return ""
+
+
+def _replace_pointer(text: str, topic: str) -> str:
+    """The text with the first word that points replaced; empty if there is none."""
+    for word in _word(text):
+        found = fold(word[0]).text
+        if found in LISTS.pronouns:
+            named = f"{topic}'s" if found in LISTS.possessives else f"in {topic}" if found == "there" else topic
+            return f"{text[: word.start()]}{named}{text[word.end() :]}".strip()
+    return ""
