@@ -6,8 +6,9 @@ An application is handed a runtime and hands in its rows; neither the server nor
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from importlib.metadata import entry_points
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 import msgspec
@@ -76,6 +77,8 @@ class Call(NamedTuple):
     headers: Mapping[str, str]
     params: Mapping[str, str]
     """What its path names."""
+    options: Mapping[str, str] = MappingProxyType({})
+    """What stands behind the `?`."""
 
     @property
     def store(self) -> Store:
@@ -157,6 +160,16 @@ class ActingApp(App, Protocol):
         ...
 
 
+class AnsweringApp(ActingApp, Protocol):
+    """An application that answers in a chat: under the names of models that it adds to `Runtime.answering`."""
+
+    models: ClassVar[Sequence[str]]
+
+    def answer(self, query: Query, caller: Caller) -> AsyncGenerator[Event, None]:
+        """Decide and act: the last event is a `Done`, or one with its text as `result`."""
+        ...
+
+
 class MakesApp(Protocol):
     """The class of an application."""
 
@@ -175,5 +188,6 @@ def installed_apps() -> list[MakesApp]:
 def find_apps() -> list[MakesApp]:
     """All there are, our own first."""
     from .gateway.app import GatewayApp
+    from .sources.app import SourcesApp
 
-    return [GatewayApp, *installed_apps()]
+    return [GatewayApp, SourcesApp, *installed_apps()]

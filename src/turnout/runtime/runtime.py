@@ -11,7 +11,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Iterable
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -87,6 +87,8 @@ class Runtime:
         self._stamp = stamp(settings_file(config))
         self._narrowing: asyncio.TimerHandle | None = None
         self._reloading = asyncio.Lock()
+        self.answering: dict[str, Any] = {}
+        """Applications that answer in a chat, by the name of the model that a client asks for."""
         self.on_reload: list[Callable[[], None]] = []
         """Called when everything was replaced."""
 

@@ -135,6 +135,22 @@ class Label(Struct, frozen=True):
         return self.human or self.teacher
 
 
+class Search(Struct, frozen=True):
+    """A question to sources, or a part of one, and what became of it."""
+
+    id: str
+    parent_id: str | None
+    question: str | None
+    digest: str | None
+    routes: tuple[str, ...]
+    created_ms: int
+    ended: str
+    fallback: str | None
+    elapsed_ms: float | None
+    sources: tuple[str, ...] | None
+    extra: dict[str, Any]
+
+
 class RuleCount(Struct, frozen=True):
     """How often one rule of a profile was broken."""
 
@@ -262,6 +278,14 @@ class Records:
         """What that profile looks for, in the order of a decision's hits; nothing where no such row was written."""
         found = self._read(sql.PROFILE_OF, hash=profile_hash)
         return msgspec.json.decode(found[0][1] or "[]", type=tuple[PatternSource, ...]) if found else ()
+
+    def searches(self, profile: str) -> Iterator[Search]:
+        """Questions of one profile that were acted on, the newest first, each followed by its parts."""
+        for row in self._read_all(sql.SEARCHES, "below", {"profile": profile, "below": LAST}):
+            fields: dict[str, Any] = dict(zip(Search.__struct_fields__, row, strict=True))
+            for field, missing in (("routes", ()), ("sources", None), ("extra", {})):
+                fields[field] = msgspec.json.decode(fields[field]) if fields[field] else missing
+            yield msgspec.convert(fields, Search)
 
     # --- what belongs to a decision
 

@@ -12,6 +12,7 @@ import time
 from collections.abc import Mapping
 from contextlib import nullcontext
 from typing import Any
+from urllib.parse import parse_qsl
 
 from starlette.routing import compile_path
 
@@ -29,6 +30,8 @@ log = logging.getLogger("turnout.web")
 
 # What is noted of a request whose client left before its answer was there.
 LEFT = 499
+# What stands behind the `?` of a request of ours: one or two things.
+OPTIONS = 32
 
 
 class Application:
@@ -111,8 +114,11 @@ class Application:
         """The answer of a route, unless that was sent as it came."""
         server, headers = self.server, header_map(scope["headers"])
         server.guard.check(headers)
+        options = dict(
+            parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True, max_num_fields=OPTIONS)
+        )
         if not route.scope:
-            return await route.handler(Call(server.runtime, _ANYBODY, b"", headers, params))
+            return await route.handler(Call(server.runtime, _ANYBODY, b"", headers, params, options))
         # The administrator is always let in.
         async with nullcontext() if self.admin else server.admission:
             caller = await server.auth.caller(scope["headers"], admin=self.admin)
@@ -121,7 +127,7 @@ class Application:
                 body = await read_body(receive, server.settings.body_bytes, headers.get("content-length"))
                 if len(body) > VALUES:  # a byte is at most one value
                     await asyncio.to_thread(check_structure, body)
-                call = Call(server.runtime, caller, body, headers, params)
+                call = Call(server.runtime, caller, body, headers, params, options)
                 if not route.asks:
                     return await route.handler(call)
                 await self._ask(route, call, receive, send)

@@ -1,0 +1,297 @@
+"""One question box over everything you run: decided, asked of its sources, answered, and said truthfully who answered.
+
+A question has one account of the ledger's and one row in the log, its parts have rows below it, and what HTTP, a chat
+client and the terminal show is the same stream of events.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from functools import partial
+from itertools import islice
+from typing import Annotated, Any, ClassVar
+
+import msgspec
+from msgspec import Meta, Struct
+
+from turnout.apps.app import Answer, AppCommand, Call, Route, answer
+from turnout.apps.caller import Caller
+from turnout.apps.event import Citation, Event, Token, write_events
+from turnout.apps.ledger import Account, Ledger, decide
+from turnout.core.aside import aside
+from turnout.core.decision import Decision
+from turnout.core.errors import QueryError, Refused
+from turnout.core.query import Query, Turn
+from turnout.core.router import Router
+from turnout.models.wire.format import MESSAGES, UNREADABLE, check_text, told
+from turnout.runtime.runtime import Runtime
+from turnout.store.row import asked_text
+
+from .ask import Asked, decide_explicit, standalone
+from .cache import Cache
+from .choose import CHOICES, choosing
+from .desk import FRESH_S, Desk
+from .frame import tell_all
+from .health import check_all
+from .log import line, note, part_outcomes, stats, wholes, why_fallback
+from .plan import MOST_SOURCES, Plan, make_plan
+from .result import PartResult, SearchResult, search_result
+from .run import BOUND_S, Judge, Ran, run
+from .source import Source
+from .write import Supports, supports, write
+
+PROFILE = "sources"
+# The specification's bound on cached answers.
+RESULTS = 500
+# Questions of the log that are shown at most, and without being told otherwise.
+LOG_MOST, LOG_USUAL = 1000, 100
+
+Name = Annotated[str, Meta(max_length=200)]
+
+
+class SearchTurn(Struct, forbid_unknown_fields=True):
+    role: Name
+    text: str
+
+
+class SearchBody(Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """A question to sources."""
+
+    query: str
+    source: Name = "auto"
+    """`auto`, a source by name, or `fusion`."""
+    fusion_sources: Annotated[tuple[Name, ...], Meta(max_length=MOST_SOURCES)] = ()
+    turns: Annotated[tuple[SearchTurn, ...], Meta(max_length=MESSAGES)] = ()
+    """What was said before, oldest first."""
+    session: Name | None = None
+    stream: bool = False
+    """Events as they happen, the last of them the answer."""
+
+
+_body = msgspec.json.Decoder(SearchBody)
+
+
+def find_sources(runtime: Runtime) -> Mapping[str, Source]:
+    """The sources of the user's settings."""
+    return {}
+
+
+def cannot_judge(condition: str, facts: Sequence[object]) -> None:
+    """Stands in for a judge of conditions: nothing can be judged."""
+
+
+class SourcesApp:
+    name: ClassVar = "sources"
+    commands: ClassVar[Sequence[AppCommand]] = ()
+    models: ClassVar[Sequence[str]] = ("ask",)
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        sources: Mapping[str, Source] | None = None,
+        judge: Judge | None = None,
+        *,
+        supported: Supports = supports,
+        bound_s: float = BOUND_S,
+    ) -> None:
+        self.runtime = runtime
+        self.judge = judge or cannot_judge
+        self.supported = supported
+        self.bound_s = bound_s
+        self.results = Cache("result", RESULTS, runtime.store)
+        self.choices = Cache("routing", CHOICES, runtime.store)
+        self._given = sources
+        self._renew()
+        runtime.on_reload.append(self._renew)
+        runtime.answering.update(dict.fromkeys(self.models, self))
+        self.routes = (
+            Route("POST", "/search", "ask", self.search, SearchBody, asks=True),
+            Route("POST", "/plan", "ask", self.show_plan, SearchBody, asks=True),
+            Route("GET", "/sources", "ask", self.list_sources),
+            Route("GET", "/sources/health", "ask", self.health),
+            Route("GET", "/logs", "decisions:read", self.logs),
+            Route("GET", "/logs/stats", "decisions:read", self.log_stats),
+            Route("GET", "/cache", "ask", self.cache),
+            Route("POST", "/cache/clear", "ask", self.clear_cache),
+        )
+
+    def _renew(self) -> None:
+        self.sources = find_sources(self.runtime) if self._given is None else self._given
+        self.desk = Desk(self.sources, self.results)
+
+    # --- deciding
+
+    async def router(self, caller: Caller) -> Router:
+        """The profile's router for the sources there are, if the caller may use it."""
+        if caller.profiles is not None and PROFILE not in caller.profiles:
+            raise Refused(403, "permission_error", f"this key may not use the profile {PROFILE!r}")
+        return choosing(await self.runtime.find_router(PROFILE), self.sources, self.choices)
+
+    async def decide(self, asked: Asked, caller: Caller) -> Decision:
+        """Who answers a question, in words of its own; refused where a source is named that there is not."""
+        router = await self.router(caller)
+        query = standalone(asked.query, router.profile)
+        slots, store = self.runtime.models.slots, self.runtime.store
+        deciding = partial(decide, caller=caller, slots=slots, store=store)
+        try:
+            if asked.source == "auto":
+                return await deciding(router, query)
+            return await decide_explicit(router, query, asked, deciding)
+        except QueryError as error:
+            raise Refused(422, "invalid_request_error", str(error)) from None
+
+    def plan(self, decision: Decision, query: Query) -> Plan:
+        return make_plan(decision, asked_text(query), self.sources)
+
+    # --- acting
+
+    async def answer(self, query: Query, caller: Caller) -> AsyncGenerator[Event, None]:
+        """Decide and act, as a chat client has it done: the conversation's last question."""
+        decision = await self.decide(Asked(query), caller)
+        async for event in self.act(decision, query, caller):
+            yield event
+
+    async def act(self, decision: Decision, query: Query, caller: Caller) -> AsyncGenerator[Event, None]:
+        plan = self.plan(decision, query)
+        with Ledger(self.runtime.store, self.runtime.models.slots).open(decision, caller) as account:
+            await account.record()
+            happened: asyncio.Queue[Event | None] = asyncio.Queue()
+            tenant = decision.query.tenant or ""
+            running = asyncio.ensure_future(
+                run(plan, self.desk, self.judge, happened.put_nowait, tenant=tenant, bound_s=self.bound_s)
+            )
+            running.add_done_callback(lambda _: happened.put_nowait(None))
+            try:
+                while (event := await happened.get()) is not None:
+                    yield event
+                ran = running.result()
+            finally:
+                running.cancel()
+            parts = [one.result for one in ran]
+            text = ""
+            if _is_written(parts):
+                async for event in self._write(plan, ran, account):
+                    text += event.text if isinstance(event, Token) else ""
+                    yield event
+            result = search_result(plan, parts, text or tell_all(parts))
+            _settle(account, decision, result)
+            yield result
+
+    async def _write(self, plan: Plan, ran: Sequence[Ran], account: Account) -> AsyncGenerator[Event, None]:
+        """What a model makes of the sections, if one does: its sentences, then what their numbers stand for."""
+        sections = [section for one in ran for section in one.sections]
+        cited: dict[int, None] = {}
+        written = write(plan.standalone or plan.question, sections, account, self.runtime.models, self.supported)
+        async for text, numbers in written:
+            cited.update(dict.fromkeys(numbers))
+            yield Token(text)
+        for number in sorted(cited):
+            one = sections[number - 1]
+            best = one.passages[0] if one.passages else None
+            yield Citation(number, one.source, best.title if best else "", best.url if best else "")
+
+    # --- HTTP
+
+    async def search(self, call: Call) -> Answer:
+        """Ask the sources that know; `source` names one, or `fusion`."""
+        asked, query, decision = await self._asked(call)
+        events = self.act(decision, query, call.caller)
+        if asked.stream or "text/event-stream" in call.headers.get("accept", ""):
+            headers = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache")]
+            return Answer(200, [*headers, (b"x-turnout-decision", decision.id.encode())], write_events(events))
+        return answer([event async for event in events][-1])
+
+    async def show_plan(self, call: Call) -> Answer:
+        """Who would be asked what, without asking them."""
+        _, query, decision = await self._asked(call)
+        return answer(self.plan(decision, query))
+
+    async def _asked(self, call: Call) -> tuple[SearchBody, Query, Decision]:
+        try:
+            body: SearchBody = await aside(len(call.body), _body.decode, call.body)
+        except UNREADABLE as error:
+            raise Refused(422, "invalid_request_error", told(error)) from None
+        if not body.query.strip():
+            raise Refused(422, "invalid_request_error", "query: the question is blank; say what you want to know")
+        turns = tuple(Turn(turn.role, turn.text) for turn in body.turns)
+        check_text((Turn("user", body.query), *turns), 422)
+        if turns:
+            turns += (Turn("user", body.query),)
+        query = Query("" if turns else body.query, turns, session=body.session, tenant=call.caller.tenant or None)
+        if body.source not in ("auto", "fusion") and not call.caller.may_force:
+            raise Refused(403, "permission_error", "this key may not name a source itself: ask for `auto`")
+        decision = await self.decide(Asked(query, body.source, body.fusion_sources), call.caller)
+        return body, query, decision
+
+    async def list_sources(self, call: Call) -> Answer:
+        """Which sources there are, and which could be configured."""
+        router = await self.router(call.caller)
+        found = [
+            {
+                "name": name,
+                "configured": name in self.sources,
+                "description": self.sources[name].description if name in self.sources else "",
+                "fresh_s": FRESH_S.get(name, 0.0),
+            }
+            for name in router.profile.routes
+        ]
+        return answer({"sources": found})
+
+    async def health(self, call: Call) -> Answer:
+        """Whether each source can be asked, tried now."""
+        router = await self.router(call.caller)
+        found = await check_all(router.profile.routes, self.sources)
+        wrong = any(one.status == "error" for one in found.values())
+        return answer({"status": "degraded" if wrong else "ok", "sources": found})
+
+    async def logs(self, call: Call) -> Answer:
+        """The latest questions and what became of them; `?limit=` of them."""
+        limit = _limit(call.options.get("limit", str(LOG_USUAL)))
+        rows = call.store.records(call.caller.tenant).searches
+        found = await asyncio.to_thread(lambda: [line(*one) for one in islice(wholes(rows(PROFILE)), limit)])
+        return answer({"logs": found})
+
+    async def log_stats(self, call: Call) -> Answer:
+        """Figures over all questions: how many, how quick, how often from the cache or from another source."""
+        rows = call.store.records(call.caller.tenant).searches
+        return answer(await asyncio.to_thread(lambda: stats(rows(PROFILE))))
+
+    async def cache(self, call: Call) -> Answer:
+        """How much is cached."""
+        tenant = call.caller.tenant
+        found = {one.space: {"entries": await one.count(tenant), "most": one.most} for one in self._caches}
+        return answer({"caches": found, "fresh_s": FRESH_S})
+
+    async def clear_cache(self, call: Call) -> Answer:
+        """Forget what is cached."""
+        return answer({"cleared": {one.space: await one.clear(call.caller.tenant) for one in self._caches}})
+
+    @property
+    def _caches(self) -> tuple[Cache, Cache]:
+        return self.results, self.choices
+
+
+def _is_written(parts: Sequence[PartResult]) -> bool:
+    """Whether a model may put an answer in its own words: of several sections, none of which is about a condition."""
+    return sum(len(part.sources) for part in parts) > 1 and all(part.role != "condition" for part in parts)
+
+
+def _settle(account: Account, decision: Decision, result: SearchResult) -> None:
+    """How it ended, for the log."""
+    used: Any = dict.fromkeys(source for part in result.parts for source in part.sources)
+    account.ended = "answered" if result.success else "failed"
+    account.sources = tuple(used)
+    account.fallback = next((why for part in result.parts if (why := why_fallback(part)) is not None), None)
+    account.parts = part_outcomes(decision, result)
+    account.extra = note(result) if account.parts else note(result.parts[0])
+    if account.parts:
+        account.extra["parts"] = len(account.parts)
+    if result.standalone:
+        account.extra["standalone"] = result.standalone
+
+
+def _limit(said: str) -> int:
+    if said.isascii() and said.isdigit() and 1 <= int(said) <= LOG_MOST:
+        return int(said)
+    raise Refused(422, "invalid_request_error", f"limit {said[:20]!r}: a number from 1 to {LOG_MOST}")

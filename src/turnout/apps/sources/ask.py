@@ -1,0 +1,71 @@
+"""What is asked, and how a source that the caller names becomes a decision: no layer has to choose then."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from turnout.core.decision import Decision
+from turnout.core.errors import UnknownRoute
+from turnout.core.ident import new_id
+from turnout.core.profile import Profile
+from turnout.core.query import Query
+from turnout.core.router import Router
+from turnout.core.verdict import Reason
+from turnout.store.row import asked_text
+from turnout.text.standalone import make_standalone
+
+from .choose import RememberedChoice
+from .plan import MOST_SOURCES
+
+# Fused where `fusion` is asked for by name, no list is given and no model says otherwise: the specification's.
+FUSED = ("kiwix", "web")
+
+Decides = Callable[[Router, Query], Awaitable[Decision]]
+
+
+class Asked(NamedTuple):
+    """A question, and whom the caller wants to answer it."""
+
+    query: Query
+    source: str = "auto"
+    fusion: tuple[str, ...] = ()
+
+
+def standalone(query: Query, profile: Profile) -> Query:
+    """The question alone, in words that need nothing before it."""
+    text = asked_text(query)
+    users = [turn.text for turn in query.turns if turn.role == "user"][:-1]
+    made = make_standalone(text, users, lambda words: bool(profile.read(Query(words)).hits)) if users else text
+    return replace(query, text=made, turns=())
+
+
+async def decide_explicit(router: Router, query: Query, asked: Asked, decides: Decides) -> Decision:
+    """The decision where the caller names a source, or asks for several."""
+    profile = router.profile
+    if asked.source != "fusion":
+        named: tuple[str, ...] = (asked.source,)
+    elif asked.fusion:
+        named = tuple(dict.fromkeys(asked.fusion))[:MOST_SOURCES]
+    else:
+        return await _decide_fusion(router, query, decides)
+    for name in named:
+        if name not in profile.routes:
+            raise UnknownRoute("source", name, profile.routes)
+    said = Reason("declared.route", f"the caller asked for {' + '.join(named)}")
+    query = replace(query, declared=asked.source if asked.source in profile.routes else None)
+    return Decision(profile, query, named, 1.0, 1.0, "declared", "D-", remarks=(said,), id=new_id())
+
+
+async def _decide_fusion(router: Router, query: Query, decides: Decides) -> Decision:
+    """Two or three that a model names; else the encyclopedia and the web."""
+    profile = router.profile
+    models = tuple(place for place in profile.layers if isinstance(place.call, RememberedChoice))
+    alone = Router(replace(profile, layers=models, split=None, adjust=()))
+    decision = await decides(alone, query)
+    if len(decision.routes) > 1:
+        return decision
+    said = Reason("sources.fused", f"no model named two or three: {' + '.join(FUSED)}")
+    return replace(decision, routes=FUSED, remarks=(*decision.remarks, said), _reasons=None)

@@ -1,0 +1,31 @@
+"""A server with scripted sources."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from besieged import surroundings
+from serving import Served, serving
+from sources.asked import is_open
+from turnout.apps.sources import app as app_module
+from turnout.testing.scripted_source import ScriptedSource
+
+Serve = Callable[..., Served]
+
+
+@pytest.fixture
+def serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
+    """`serve(sources, settings)`: a server over these sources, until the test ends."""
+    surroundings(monkeypatch, tmp_path)
+    with contextlib.ExitStack() as stack:
+
+        def start(sources: Mapping[str, ScriptedSource], settings: str = "", **store: object) -> Served:
+            monkeypatch.setattr(app_module, "find_sources", lambda runtime: sources)
+            monkeypatch.setattr(app_module, "cannot_judge", is_open)
+            return stack.enter_context(serving(tmp_path, settings, **store))
+
+        yield start
