@@ -11,6 +11,7 @@ from turnout.core.aside import aside
 from turnout.core.errors import Refused
 from turnout.models.provider import Wire
 from turnout.models.wire import FORMATS
+from turnout.models.wire.format import name_in, read_members
 from turnout.runtime.runtime import Runtime
 
 from .gateway import Gateway
@@ -23,7 +24,7 @@ class GatewayApp:
     def __init__(self, runtime: Runtime) -> None:
         self.runtime = runtime
         router = runtime.router
-        self.gateway = Gateway(lambda: router, runtime.models, runtime.store)
+        self.gateway = Gateway(lambda: router, runtime.models, runtime.store, runtime.answering)
         """Under the settings of the moment. A request keeps the one it began with."""
         runtime.on_reload.append(self._renew)
         self.routes = (
@@ -52,9 +53,16 @@ class GatewayApp:
         return await self._generate("openai-responses", call)
 
     async def _generate(self, wire: Wire, call: Call) -> Answer:
-        if call.caller.profiles is not None:
+        if call.caller.profiles is not None and self._model(call.body) not in self.runtime.answering:
             call.check_profile()  # refused where the gateway's profile is none of the caller's
         return await self.gateway.handle(wire, call.body, call.caller, call.headers)
+
+    def _model(self, body: bytes) -> str:
+        """Whom a request asks for; an application checks its own profile."""
+        try:
+            return name_in(read_members(body), "model")
+        except Refused:  # it is refused again, in the client's format
+            return ""
 
     async def count_tokens(self, call: Call) -> Answer:
         """How many tokens a request has, about: the provider that would count is not chosen yet."""
@@ -75,12 +83,13 @@ class GatewayApp:
         return answer(_shape(name))
 
     def _names(self, caller: Caller) -> list[str]:
-        """`auto`, the tiers by name, and the configured models."""
+        """`auto`, what applications answer to, the tiers by name, and the configured models."""
+        answering = sorted(self.runtime.answering)
         if not caller.may_force:
-            return ["auto"]
+            return ["auto", *answering]
         tiers = [f"turnout/{route.lower()}" for route in self.runtime.router.profile.routes]
         slots = sorted({slot.id for slot in self.runtime.models.slots.slots.values() if slot.usable})
-        return ["auto", *tiers, *slots]
+        return ["auto", *answering, *tiers, *slots]
 
 
 def _shape(name: str) -> dict[str, Any]:

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from copy import copy
 from functools import partial
+from types import MappingProxyType
 
 from msgspec.structs import replace
 
-from turnout.apps.app import Answer, Headers, refusal
+from turnout.apps.app import Answer, AnsweringApp, Headers, refusal
 from turnout.apps.caller import Caller
 from turnout.apps.ledger import Account, Ledger, decide
 from turnout.core.aside import aside
@@ -35,6 +36,7 @@ from turnout.store.redact import digest
 
 from .choose import Chain, ChainSlot, choose, unfit
 from .conversation import Conversations, Pin, staying_saves
+from .relay import relay
 
 # How a client asks Anthropic for a window beyond the model's usual one.
 LONG_WINDOW = "context-1m"
@@ -65,11 +67,19 @@ class Stream:
 class Gateway:
     """Serves the three formats with one profile and the slots that are configured."""
 
-    def __init__(self, router: Callable[[], Router], models: Models, store: Store | None) -> None:
+    def __init__(
+        self,
+        router: Callable[[], Router],
+        models: Models,
+        store: Store | None,
+        answering: Mapping[str, AnsweringApp] = MappingProxyType({}),
+    ) -> None:
         self.router = router
         """The router of the moment: a profile may be reloaded between two requests."""
         self.models = models
         self.store = store
+        self.answering = answering
+        """Applications that answer themselves, by the name of the model they are asked for as."""
         self.conversations = Conversations()
 
     def under(self, router: Callable[[], Router], models: Models) -> Gateway:
@@ -87,6 +97,8 @@ class Gateway:
         form = FORMATS[wire]
         try:
             request = await aside(len(body), form.read, body)
+            if request.model in self.answering:
+                return await relay(self.answering[request.model], request, caller)
             if LONG_WINDOW in headers.get("anthropic-beta", ""):
                 request = replace(request, long_window=True)
             decision, choice = await self._decide(request, caller)

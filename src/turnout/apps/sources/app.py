@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
 from functools import partial
 from itertools import islice
 from typing import Annotated, Any, ClassVar
@@ -17,7 +18,7 @@ from msgspec import Meta, Struct
 
 from turnout.apps.app import Answer, AppCommand, Call, Route, answer
 from turnout.apps.caller import Caller
-from turnout.apps.event import Citation, Event, Token, write_events
+from turnout.apps.event import Citation, Event, Section, Token, write_events
 from turnout.apps.ledger import Account, Ledger, decide
 from turnout.core.aside import aside
 from turnout.core.decision import Decision
@@ -32,14 +33,14 @@ from .ask import Asked, decide_explicit, standalone
 from .cache import Cache
 from .choose import CHOICES, choosing
 from .desk import FRESH_S, Desk
-from .frame import tell_all
+from .frame import tell_all, tell_rest
 from .health import check_all
 from .log import line, note, part_outcomes, stats, wholes, why_fallback
 from .plan import MOST_SOURCES, Plan, make_plan
 from .result import PartResult, SearchResult, search_result
 from .run import BOUND_S, Judge, Ran, run
 from .source import Source
-from .write import Supports, supports, write
+from .write import SLOT, Supports, supports, write
 
 PROFILE = "sources"
 # The specification's bound on cached answers.
@@ -147,10 +148,18 @@ class SourcesApp:
     # --- acting
 
     async def answer(self, query: Query, caller: Caller) -> AsyncGenerator[Event, None]:
-        """Decide and act, as a chat client has it done: the conversation's last question."""
+        """Decide and act, as a chat client has it done: the conversation's last question. Where no model writes, each
+        section is told when it is there."""
         decision = await self.decide(Asked(query), caller)
-        async for event in self.act(decision, query, caller):
-            yield event
+        plan = self.plan(decision, query)
+        is_told = sum(len(part.sources) for part in plan.parts) > 1 and not self.runtime.models.has(SLOT)
+        async with aclosing(self.act(decision, query, caller)) as events:
+            async for event in events:
+                if is_told and isinstance(event, Section):
+                    yield Token(f"[{event.source}]\n{event.text}\n\n")
+                if is_told and isinstance(event, SearchResult) and (rest := tell_rest(plan, event.parts)):
+                    yield Token(rest)
+                yield event
 
     async def act(self, decision: Decision, query: Query, caller: Caller) -> AsyncGenerator[Event, None]:
         plan = self.plan(decision, query)

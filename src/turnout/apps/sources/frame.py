@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .fusion import Section, label
-from .plan import PlannedPart
+from .plan import Plan, PlannedPart
 from .result import PartResult, Tried
 
 _WHY = {
@@ -51,6 +51,18 @@ def _verdict(part: PlannedPart, met: bool | None) -> str:
 
 def _list(tried: Sequence[Tried]) -> str:
     return "; ".join(f"{one.source} {_WHY.get(one.ended, one.ended)}" for one in tried)
+
+
+def tell_rest(plan: Plan, parts: Sequence[PartResult]) -> str:
+    """What is left to say where the sections have been shown already: verdicts, and who is missing."""
+    said: list[str] = []
+    for planned, part in zip(plan.parts, parts, strict=True):
+        if part.role == "condition":
+            said.append(_verdict(planned, part.condition_met))
+        said += [one.said for one in part.tried if one.source in part.sources and one.said]
+        if missing := [one for one in part.tried if one.ended != "answered"]:
+            said.append(f"{'Not in this answer' if part.success else 'Nothing was found'}: {_list(missing)}.")
+    return "\n\n".join(said)
 
 
 def tell_all(parts: Sequence[PartResult]) -> str:

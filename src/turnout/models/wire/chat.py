@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -181,10 +182,10 @@ class ChatFormat(OpenAIFormat):
         head = _head(ident, model) | {"object": "chat.completion"}
         return msgspec.json.encode({**head, "choices": choices, "usage": _usage(usage)})
 
-    def write_stream(self, ident: str, model: str, pieces: Sequence[str], usage: Usage) -> Iterator[bytes]:
+    def write_stream(self, ident: str, model: str, pieces: Iterable[str], usage: Usage) -> Iterator[bytes]:
         head = _head(ident, model) | {"object": "chat.completion.chunk"}
-        deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}, *({"content": one} for one in pieces), {}]
-        for delta in deltas:
+        opening: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
+        for delta in chain(opening, ({"content": one} for one in pieces), ({},)):
             choice = {"index": 0, "delta": delta, "finish_reason": None if delta else "stop"}
             yield _data({**head, "choices": [choice]})
         yield _data({**head, "choices": [], "usage": _usage(usage)})

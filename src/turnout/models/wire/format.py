@@ -174,8 +174,8 @@ class Format:
     def write_response(self, ident: str, model: str, text: str, usage: Usage) -> bytes:
         raise NotImplementedError
 
-    def write_stream(self, ident: str, model: str, pieces: Sequence[str], usage: Usage) -> Iterator[bytes]:
-        """The same in pieces, event by event."""
+    def write_stream(self, ident: str, model: str, pieces: Iterable[str], usage: Usage) -> Iterator[bytes]:
+        """The same in pieces, event by event, each piece taken when its event is."""
         raise NotImplementedError
 
     # --- errors

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -224,7 +224,7 @@ class MessagesFormat(Format):
         stop = {"stop_reason": "end_turn", "stop_sequence": None, "usage": told}
         return msgspec.json.encode({**_head(ident, model), "content": [{"type": "text", "text": text}], **stop})
 
-    def write_stream(self, ident: str, model: str, pieces: Sequence[str], usage: Usage) -> Iterator[bytes]:
+    def write_stream(self, ident: str, model: str, pieces: Iterable[str], usage: Usage) -> Iterator[bytes]:
         told = {"input_tokens": usage.input_tokens, "output_tokens": 1}
         start = {"stop_reason": None, "stop_sequence": None, "usage": told}
         yield write_event("message_start", message={**_head(ident, model), "content": [], **start})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -148,32 +148,34 @@ class ResponsesFormat(OpenAIFormat):
     def write_response(self, ident: str, model: str, text: str, usage: Usage) -> bytes:
         return msgspec.json.encode(_whole(ident, model, text, usage))
 
-    def write_stream(self, ident: str, model: str, pieces: Sequence[str], usage: Usage) -> Iterator[bytes]:
-        text = "".join(pieces)
-        done = _whole(ident, model, text, usage)
-        begun = {**done, "status": "in_progress", "output": [], "usage": None}
-        (item,) = done["output"]
-        (part,) = item["content"]
-        place = {"item_id": item["id"], "output_index": 0, "content_index": 0}
-        added = {"output_index": 0, "item": {**item, "status": "in_progress", "content": []}}
-        events: list[tuple[str, dict[str, Any]]] = [
-            ("response.created", {"response": begun}),
-            ("response.in_progress", {"response": begun}),
-            ("response.output_item.added", added),
-            ("response.content_part.added", {**place, "part": {**part, "text": ""}}),
-            *(("response.output_text.delta", {**place, "delta": piece, "logprobs": []}) for piece in pieces),
-            ("response.output_text.done", {**place, "text": text, "logprobs": []}),
-            ("response.content_part.done", {**place, "part": part}),
-            ("response.output_item.done", {"output_index": 0, "item": item}),
-            ("response.completed", {"response": done}),
-        ]
-        for number, (name, fields) in enumerate(events):
+    def write_stream(self, ident: str, model: str, pieces: Iterable[str], usage: Usage) -> Iterator[bytes]:
+        for number, (name, fields) in enumerate(_events(ident, model, pieces, usage)):
             yield write_event(name, sequence_number=number, **fields)
 
     def write_error_event(self, kind: str, message: str, decision: str) -> bytes:
         # Flat as the reference has it, and nested as the servers send it: the SDK raises only for the second.
         flat = {"code": kind, "message": message, "param": None, "sequence_number": 0}
         return write_event("error", **flat, error=error_object(kind, message, decision))
+
+
+def _events(ident: str, model: str, pieces: Iterable[str], usage: Usage) -> Iterator[tuple[str, dict[str, Any]]]:
+    begun = _whole(ident, model, "", usage) | {"status": "in_progress", "output": [], "usage": None}
+    (item,) = _whole(ident, model, "", usage)["output"]
+    place = {"item_id": item["id"], "output_index": 0, "content_index": 0}
+    yield "response.created", {"response": begun}
+    yield "response.in_progress", {"response": begun}
+    yield "response.output_item.added", {"output_index": 0, "item": {**item, "status": "in_progress", "content": []}}
+    yield "response.content_part.added", {**place, "part": item["content"][0]}
+    text = ""
+    for piece in pieces:
+        text += piece
+        yield "response.output_text.delta", {**place, "delta": piece, "logprobs": []}
+    done = _whole(ident, model, text, usage)
+    (item,) = done["output"]
+    yield "response.output_text.done", {**place, "text": text, "logprobs": []}
+    yield "response.content_part.done", {**place, "part": item["content"][0]}
+    yield "response.output_item.done", {"output_index": 0, "item": item}
+    yield "response.completed", {"response": done}
 
 
 def _message(item: Item) -> Message:
