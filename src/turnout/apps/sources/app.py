@@ -40,11 +40,13 @@ from .plan import MOST_SOURCES, Plan, make_plan
 from .result import PartResult, SearchResult, search_result
 from .run import BOUND_S, Judge, Ran, run
 from .source import Source
-from .write import SLOT, Supports, supports, write
+from .write import SLOT, Sentence, Supports, supports, write
 
 PROFILE = "sources"
 # The specification's bound on cached answers.
 RESULTS = 500
+# And how long a written answer is fresh.
+FUSION_S = 1800.0
 # Questions of the log that are shown at most, and without being told otherwise.
 LOG_MOST, LOG_USUAL = 1000, 100
 
@@ -71,6 +73,7 @@ class SearchBody(Struct, forbid_unknown_fields=True, omit_defaults=True):
 
 
 _body = msgspec.json.Decoder(SearchBody)
+_sentences = msgspec.json.Decoder(list[Sentence])
 
 
 def find_sources(runtime: Runtime) -> Mapping[str, Source]:
@@ -183,19 +186,31 @@ class SourcesApp:
                 async for event in self._write(plan, ran, account):
                     text += event.text if isinstance(event, Token) else ""
                     yield event
+                if text and account.generation is not None and account.generation.ended != "answered":
+                    rest = f"\n\n(The answer broke off here. What the sources say:)\n\n{tell_all(parts)}"
+                    text += rest
+                    yield Token(rest)
             result = search_result(plan, parts, text or tell_all(parts))
             _settle(account, decision, result)
             yield result
 
     async def _write(self, plan: Plan, ran: Sequence[Ran], account: Account) -> AsyncGenerator[Event, None]:
-        """What a model makes of the sections, if one does: its sentences, then what their numbers stand for."""
+        """What a model makes of the sections, if one does: its sentences, then what their numbers stand for. The same
+        sections give the same answer for a while."""
         sections = [section for one in ran for section in one.sections]
-        cited: dict[int, None] = {}
-        written = write(plan.standalone or plan.question, sections, account, self.runtime.models, self.supported)
-        async for text, numbers in written:
-            cited.update(dict.fromkeys(numbers))
-            yield Token(text)
-        for number in sorted(cited):
+        question, tenant = plan.standalone or plan.question, account.decision.query.tenant or ""
+        key = ("fusion", question, *(text for one in sections for text in (one.source, one.text)))
+        kept = await self.results.get(tenant, key)
+        sentences: list[Sentence] = [] if kept is None else _sentences.decode(kept)
+        for sentence in sentences:
+            yield Token(sentence.text)
+        if kept is None:
+            async for sentence in write(question, sections, account, self.runtime.models, self.supported):
+                sentences.append(sentence)
+                yield Token(sentence.text)
+            if sentences and account.generation is not None and account.generation.ended == "answered":
+                self.results.put(tenant, key, msgspec.json.encode(sentences), FUSION_S)
+        for number in sorted({number for sentence in sentences for number in sentence.cited}):
             one = sections[number - 1]
             best = one.passages[0] if one.passages else None
             yield Citation(number, one.source, best.title if best else "", best.url if best else "")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import AsyncGenerator, Callable, Sequence
+from typing import NamedTuple
 
 from msgspec import json
 
@@ -24,7 +25,7 @@ from turnout.models.wire.format import TOKEN_CHARACTERS, UNREADABLE, read_member
 from turnout.models.wire.sse import Events
 from turnout.models.wire.value import Message, MessagePart, ModelRequest
 from turnout.text.fold import fold
-from turnout.text.sentence import SentenceStream
+from turnout.text.sentence import SentenceStream, split
 
 from .fusion import Section
 
@@ -42,6 +43,7 @@ Supports = Callable[[str, str], bool]
 """Whether a passage (the second) supports a sentence (the first)."""
 
 _cited = re.compile(r"\s*\[(\d{1,2})\]")
+_behind = re.compile(r"(?:\s*\[\d{1,2}\])+\.?(?=\s|$)").match
 _FENCE = re.compile("={5,}")
 _numbers = re.compile(r"\d+(?:[.,]\d+)*").findall
 _words = re.compile(r"[^\W\d_]{4,}").findall
@@ -56,19 +58,59 @@ def supports(sentence: str, passage: str) -> bool:
     return not words or 2 * len(words & known) >= len(words)
 
 
-def check_sentence(sentence: str, sections: Sequence[Section], supported: Supports) -> tuple[str, tuple[int, ...]]:
-    """A sentence with those of its citations that hold, and their numbers; one with none that does is marked."""
+class Sentence(NamedTuple):
+    """A sentence, or a few, of a written answer."""
+
+    text: str
+    cited: tuple[int, ...] = ()
+    """Sections that support it, by their numbers from 1."""
+
+
+def check_sentence(sentence: str, sections: Sequence[Section], supported: Supports) -> Sentence:
+    """A sentence with those of its citations that hold; one with none that does is marked."""
     cited = list(dict.fromkeys(int(number) for number in _cited.findall(sentence)))
     plain = _cited.sub("", sentence)
     held = tuple(
         number for number in cited if 0 < number <= len(sections) and supported(plain, sections[number - 1].text)
     )
     if not cited or not plain.strip(" \n.!?"):
-        return sentence, ()
+        return Sentence(sentence)
     body = plain.rstrip()
     space = plain[len(body) :]
     marks = "".join(f"[{number}]" for number in held) or UNSUPPORTED
-    return f"{body} {marks}{space}", held
+    return Sentence(f"{body} {marks}{space}", held)
+
+
+class Checking:
+    """Sentences out of a stream of text, each checked once it is certain that no citation of its own follows it: some
+    models put it behind the full stop."""
+
+    def __init__(self, sections: Sequence[Section], supported: Supports) -> None:
+        self._sections = sections
+        self._supported = supported
+        self._stream = SentenceStream()
+        self._held = ""
+
+    def feed(self, text: str) -> list[Sentence]:
+        return self._take(self._stream.feed(text))
+
+    def finish(self) -> list[Sentence]:
+        return [*self._take(self._stream.finish()), *self._give()]
+
+    def _take(self, whole: str) -> list[Sentence]:
+        out: list[Sentence] = []
+        for sentence in split(whole):
+            behind = _behind(sentence)
+            cited = behind[0] if behind is not None else ""
+            self._held += cited
+            if rest := sentence[len(cited) :]:
+                out += self._give()
+                self._held = rest
+        return out
+
+    def _give(self) -> list[Sentence]:
+        held, self._held = self._held, ""
+        return [check_sentence(held, self._sections, self._supported)] if held else []
 
 
 async def write(
@@ -77,7 +119,7 @@ async def write(
     account: Account,
     models: Models,
     supported: Supports = supports,
-) -> AsyncGenerator[tuple[str, tuple[int, ...]], None]:
+) -> AsyncGenerator[Sentence, None]:
     """The sentences of an answer with their citations, as they come; nothing if no model answers. One that breaks off
     ends early: `account.generation.ended` tells."""
     slot = models.slots.find(SLOT)
@@ -93,17 +135,21 @@ async def write(
         return
     models.live.add(found.upstream)
     try:
-        stream, events, sentences = generation.stream(found, account.decision.id), Events(), SentenceStream()
+        stream, events, checking = (
+            generation.stream(found, account.decision.id),
+            Events(),
+            Checking(sections, supported),
+        )
         async for piece in stream:
             for event in events.feed(piece):
                 try:
                     text = FORMATS[request.wire].read_event(event, found.usage).text
                 except UNREADABLE:
                     text = ""
-                if text and (whole := sentences.feed(text)):
-                    yield check_sentence(whole, sections, supported)
-        if rest := sentences.finish():
-            yield check_sentence(rest, sections, supported)
+                for sentence in checking.feed(text) if text else ():
+                    yield sentence
+        for sentence in checking.finish():
+            yield sentence
     finally:
         models.live.discard(found.upstream)
         found.upstream.close()

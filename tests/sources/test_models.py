@@ -1,0 +1,193 @@
+"""With a model: it chooses where words do not, its choice is kept, and it writes with citations that are checked."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import pytest
+
+from besieged import call, forget, make_key
+from serving import Served
+from sources.asked import scripted
+from sources.conftest import Serve
+from turnout.apps.sources.fusion import Section
+from turnout.apps.sources.source import Answer, Passage
+from turnout.apps.sources.write import UNSUPPORTED, Checking, check_sentence, supports
+from turnout.testing import Fault, Reply, ScriptedProvider
+from turnout.testing.scripted_source import ScriptedSource
+
+HOLES = Answer("A black hole is a region of space.", (Passage("A black hole …", "Black hole", "http://kiwix/hole"),))
+FUSED = "everyone keeps talking about black holes rss"
+SECTIONS = [Section("news", "The telescope took 12 new pictures."), Section("kiwix", HOLES.text)]
+
+
+class Case(NamedTuple):
+    id: str
+    sentence: str
+    said: str
+    cited: tuple[int, ...] = ()
+
+
+CASES = [
+    Case("it holds", "The telescope took 12 pictures [1]. ", "The telescope took 12 pictures. [1] ", (1,)),
+    Case("another number", "The telescope took 13 pictures [1].", f"The telescope took 13 pictures. {UNSUPPORTED}"),
+    Case("another section", "The telescope took pictures [2].", f"The telescope took pictures. {UNSUPPORTED}"),
+    Case("one of two", "A black hole is a region [1][2].", "A black hole is a region. [2]", (2,)),
+    Case("no such section", "The telescope took 12 pictures [7].", f"The telescope took 12 pictures. {UNSUPPORTED}"),
+    Case("uncited", "I do not know.", "I do not know."),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_a_citation_that_does_not_hold_goes(case: Case) -> None:
+    assert check_sentence(case.sentence, SECTIONS, supports) == (case.said, case.cited)
+
+
+def checked(*pieces: str) -> list[tuple[str, tuple[int, ...]]]:
+    checking = Checking(SECTIONS, supports)
+    found = [sentence for piece in pieces for sentence in checking.feed(piece)]
+    return [(text.strip(), cited) for text, cited in [*found, *checking.finish()]]
+
+
+@pytest.mark.parametrize("where", ["{0} [1]. {1} [2].", "{0}. [1] {1}. [2]", "{0}.[1] {1}.[2]", "{0} [1]. {1} [2]"])
+@pytest.mark.parametrize("size", [1, 5, 1000])
+def test_each_sentence_has_its_own_citations(where: str, size: int) -> None:
+    text = where.format("The telescope took 12 pictures", "A black hole is a region of space")
+    found = checked(*(text[at : at + size] for at in range(0, len(text), size)))
+    assert [cited for _, cited in found] == [(1,), (2,)], found
+
+
+@pytest.fixture
+def provider() -> Iterator[ScriptedProvider]:
+    with ScriptedProvider.in_thread() as provider:
+        yield provider
+
+
+def settings(provider: ScriptedProvider, *slots: str) -> str:
+    prices = "prices = { input_usd = 1.0, output_usd = 5.0 }"
+    return "".join(
+        f'[models.{slot}]\nmodel = "fake/{slot}"\nbase_url = "{provider.base_url}"\nprivate = true\n{prices}\n'
+        for slot in slots
+    )
+
+
+def search(served: Served, query: str, **more: Any) -> Any:
+    return call(served.url, "POST", "/search", {"query": query}, **more).json
+
+
+def fused() -> dict[str, ScriptedSource]:
+    return scripted(news=SECTIONS[0].text, kiwix=HOLES, meter="42")
+
+
+def test_a_written_answer_has_checked_citations(serve: Serve, provider: ScriptedProvider) -> None:
+    provider.default = Reply("The telescope took 12 pictures [1]. A black hole is a region [2]. It is blue [1].")
+    served = serve(fused(), settings(provider, "main"))
+    got = call(served.url, "POST", "/search", {"query": FUSED, "stream": True}).body.decode()
+    told = search(served, FUSED)
+    expected = f"The telescope took 12 pictures. [1] A black hole is a region. [2] It is blue. {UNSUPPORTED}"
+    assert told["result"].split() == expected.split()
+    assert '"url":"http://kiwix/hole"' in got
+    assert got.index('"event":"section"') < got.index('"event":"token"') < got.index('"event":"citation"')
+    sent = str(provider.requests[0].body)
+    assert SECTIONS[0].text in sent
+    assert served.store.flush(10.0)
+    records = served.store.records("")
+    outcome = records.outcome(told["decision"])
+    assert outcome is not None
+    assert (outcome.ended, outcome.sources) == ("answered", ("news", "kiwix"))
+    # Of the two questions the second found the answer cached: nobody was asked, and nothing paid.
+    assert len(provider.requests) == 1
+    first, second = (records.outcome(row.id) for row in list(records.decisions(profile="sources"))[::-1])
+    assert first is not None
+    assert second is not None
+    assert (first.slot, second.slot) == ("main", None)
+    assert first.cost_usd
+
+
+@pytest.mark.parametrize("reply", [Reply(status=500), Reply("", status=400)], ids=["fails", "refuses"])
+def test_without_what_the_model_says_the_sections_are_the_answer(
+    serve: Serve, provider: ScriptedProvider, reply: Reply
+) -> None:
+    provider.default = reply
+    told = search(serve(fused(), settings(provider, "main")), FUSED)
+    assert told["success"]
+    assert told["result"].startswith("[1] news\n")
+
+
+def test_an_answer_that_breaks_off_is_followed_by_the_sections(serve: Serve, provider: ScriptedProvider) -> None:
+    provider.default = Reply(
+        "The telescope took 12 pictures [1]. A black", fault=Fault("cut", "after_delta", after=6)
+    )
+    served = serve(fused(), settings(provider, "main"))
+    told = search(served, FUSED)
+    assert "broke off here" in told["result"]
+    assert told["result"].endswith(HOLES.text)
+    assert not search(served, FUSED)["error"]
+    assert len(provider.requests) == 2  # it was not kept
+
+
+def test_a_budget_that_does_not_cover_it_still_has_the_sections(serve: Serve, provider: ScriptedProvider) -> None:
+    served = serve(fused(), settings(provider, "main"))
+    key = make_key(served.store, scopes=("ask",), budget_usd=0.000001)
+    forget(served)
+    told = search(served, FUSED, key=key)
+    assert told["result"].startswith("[1] news\n")
+    assert provider.requests == []
+
+
+UNKNOWN = "zorbling frumious grumblewump"
+
+
+def choices(served: Served) -> list[tuple[str, str]]:
+    assert served.store.flush(10.0)
+    return [(one.route, one.outcome) for one in served.store.records("").decisions(profile="sources")][::-1]
+
+
+def test_a_choice_is_kept_for_the_next_process(serve: Serve, provider: ScriptedProvider) -> None:
+    provider.default = Reply("meter")
+    served = serve(fused(), settings(provider, "router"))
+    for _ in range(2):
+        assert search(served, UNKNOWN)["source_used"] == "meter"
+    assert [outcome for _, outcome in choices(served)] == ["L-", "C-"]
+    assert len(provider.requests) == 1
+    sent = str(provider.requests[0].body)
+    assert "- meter: what meter knows" in sent
+    assert "forecast" not in sent  # it is not configured, and not offered
+    time.sleep(0.3)  # the entry is on its way to the store
+    again = serve(fused(), settings(provider, "router"))
+    assert search(again, UNKNOWN)["source_used"] == "meter"
+    assert len(provider.requests) == 1
+    assert call(again.url, "POST", "/cache/clear").json["cleared"]["routing"] == 1
+    search(again, UNKNOWN)
+    assert len(provider.requests) == 2
+
+
+@pytest.mark.parametrize("said", ["forecast", "I would rather not say", ""])
+def test_what_is_no_choice_is_the_default_and_not_kept(serve: Serve, provider: ScriptedProvider, said: str) -> None:
+    provider.default = Reply(said)
+    served = serve(fused(), settings(provider, "router"))
+    for _ in range(2):
+        assert search(served, UNKNOWN)["source_used"] == "kiwix"
+    assert len(provider.requests) == 2
+    assert {route for route, _ in choices(served)} == {"kiwix"}
+
+
+def test_framing_adds_the_encyclopedia_to_a_models_choice_kept_or_not(serve: Serve, provider: ScriptedProvider) -> None:
+    provider.default = Reply("meter")
+    served = serve(fused(), settings(provider, "router"))
+    question = f"{UNKNOWN} everyone keeps talking about"
+    for _ in range(2):
+        told = search(served, question)
+        assert [one["source"] for one in told["parts"][0]["tried"]] == ["meter", "kiwix"]
+    assert [outcome for _, outcome in choices(served)] == ["L-", "C-"]
+
+
+@pytest.mark.parametrize(("said", "used"), [("meter, news", ["meter", "news"]), ("meter", ["kiwix", "web"])])
+def test_fusion_by_name(serve: Serve, provider: ScriptedProvider, said: str, used: list[str]) -> None:
+    provider.default = Reply(said)
+    served = serve({**fused(), **scripted(web="W.")}, settings(provider, "router"))
+    told = call(served.url, "POST", "/search", {"query": "weather", "source": "fusion"}).json
+    assert [one["source"] for one in told["parts"][0]["tried"]] == used
+    assert told["source_used"] == "fusion"
