@@ -75,6 +75,7 @@ def world(tmp_path: Path, run: Run) -> Path:
 # What is run with --json, and whether the characters are in what it says.
 COMMANDS: dict[str, tuple[tuple[str, ...], bool]] = {
     "route:route": (("route", QUESTION, "-p", "{odd}", "--json"), True),
+    "ask:ask": (("ask", QUESTION, "--json"), True),
     "explain:explain": (("explain", QUESTION, "-p", "{odd}", "--json"), True),
     "log:log": (("log", "--json"), True),
     "show:show": (("show", "last", "--json"), True),

@@ -54,7 +54,7 @@ class Ask:
         query = self._query(text, tenant)
         decision = decide(router, query, local=self.local, models=models)
         if self.session is not None:
-            _append(File(self.session), query.turns[-1])
+            append_turn(File(self.session), query.turns[-1])
         return decision
 
     def _query(self, text: str | None, tenant: str | None) -> Query:
@@ -71,7 +71,7 @@ class Ask:
                 )
             return replace(query, turns=turns)
         if self.session is not None:
-            turns = (*_read_session(File(self.session)), Turn("user", read_text(text)))
+            turns = (*read_session(File(self.session)), Turn("user", read_text(text)))
             return replace(query, turns=turns, session=session_name(self.session))
         return replace(query, text=read_text(text))
 
@@ -114,7 +114,7 @@ def _read_turns(path: File) -> tuple[Turn, ...]:
         raise QueryError(f"{path}: not a JSON list of turns with role and text: {error}") from None
 
 
-def _read_session(path: File) -> tuple[Turn, ...]:
+def read_session(path: File) -> tuple[Turn, ...]:
     try:
         lines = path.read_bytes().split(b"\n")
     except FileNotFoundError:
@@ -130,7 +130,7 @@ def _read_session(path: File) -> tuple[Turn, ...]:
     return tuple(turns)
 
 
-def _append(path: File, turn: Turn) -> None:
+def append_turn(path: File, turn: Turn) -> None:
     line = _encode_line(turn) + b"\n"
     with path.open("ab+") as file:
         if file.tell():

@@ -1,0 +1,127 @@
+"""A question to sources on the terminal: its plan, each source while it is asked, the answer and who gave it."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from turnout.apps.event import Event, FellBack, PartStarted, SourceAnswered, SourceFailed, SourceSlow
+from turnout.apps.sources.plan import Plan, PlannedPart, PlannedSource
+from turnout.apps.sources.result import PartResult, SearchResult, Tried
+
+from .screen import Glyphs, console, quoted, visible
+from .shape import Rail
+
+# How often a waiting line counts its seconds.
+TICKS_A_SECOND = 8
+_STYLES = {"answered": "green", "empty": "yellow", "slow": "red"}
+
+
+def plan_tree(plan: Plan, glyphs: Glyphs) -> RenderableType:
+    """The question, and below it each part with whom it goes to."""
+    lines: list[RenderableType] = [Text(quoted(plan.question, glyphs))]
+    if plan.standalone:
+        lines.append(Text.assemble(("understood as ", "dim"), quoted(plan.standalone, glyphs)))
+    for number, part in enumerate(plan.parts, 1):
+        last = number == len(plan.parts)
+        mark = Text(f"{glyphs.corner if last else glyphs.branch} ", "dim")
+        lines += [
+            Text(glyphs.rail, "dim"),
+            Rail(_part(part, glyphs), mark, Text(" " if last else glyphs.rail, "dim"), 3),
+        ]
+    return Group(*lines)
+
+
+def _part(part: PlannedPart, glyphs: Glyphs) -> RenderableType:
+    lines = [Text.assemble((f"{part.role}  ", "bold cyan"), quoted(part.text, glyphs))]
+    lines += [_source(source, glyphs) for source in part.sources]
+    if part.by:
+        lines.append(Text.assemble(("by ", "dim"), visible(part.by), (f" {glyphs.dot} {visible(part.why)}", "dim")))
+    if part.then:
+        lines.append(Text.assemble(("then ", "dim"), quoted(part.then, glyphs)))
+    return Group(*lines)
+
+
+def _source(source: PlannedSource, glyphs: Glyphs) -> Text:
+    line = Text.assemble((f"{glyphs.arrow} ", "dim"), (visible(source.name), "bold"))
+    if not source.configured:
+        line.append("  not configured", "yellow")
+    if source.fallback:
+        line.append(f"  else {source.fallback}", "dim")
+    return line
+
+
+class Progress:
+    """Who is asked, and how far that is: a line each, drawn anew whenever it is looked at."""
+
+    def __init__(self, glyphs: Glyphs) -> None:
+        self.glyphs = glyphs
+        self.asked: dict[tuple[int, str], float] = {}
+        self.ended: dict[tuple[int, str], Text] = {}
+        self.several = False
+
+    def note(self, event: Event) -> None:
+        if isinstance(event, PartStarted):
+            self.several = self.several or event.part > 0
+            self.asked |= dict.fromkeys(((event.part, name) for name in event.sources), time.monotonic())
+        elif isinstance(event, FellBack):
+            self.asked.setdefault((event.part, event.to), time.monotonic())
+        elif isinstance(event, SourceAnswered | SourceFailed | SourceSlow):
+            how = (
+                event.why
+                if isinstance(event, SourceFailed)
+                else "slow"
+                if isinstance(event, SourceSlow)
+                else "answered"
+            )
+            cached = isinstance(event, SourceAnswered) and event.cached
+            self.ended[event.part, event.source] = ended_line(Tried(event.source, how, event.ms, cached), self.glyphs)
+
+    def __rich__(self) -> Group:
+        return Group(*(self._line(*key) for key in sorted(self.asked, key=lambda key: key[0])))
+
+    def _line(self, part: int, name: str) -> Text:
+        waited = time.monotonic() - self.asked[part, name]
+        waiting = Text(f"{self.glyphs.passed} {visible(name)}  {waited:.1f} s", "dim")
+        head = Text(f"{part + 1}  ", "dim") if self.several else Text()
+        return head + self.ended.get((part, name), waiting)
+
+
+def ended_line(tried: Tried, glyphs: Glyphs) -> Text:
+    """How asking one source ended."""
+    good = tried.ended == "answered"
+    style = _STYLES.get(tried.ended, "red")
+    line = Text.assemble((f"{glyphs.yes if good else glyphs.fault} {visible(tried.source)}", style))
+    told = "cached" if tried.cached else f"{tried.ms / 1000:.1f} s"
+    line.append(f"  {told}" if good else f"  {tried.ended.replace('_', ' ')}  {told}", "dim")
+    return line
+
+
+@contextlib.contextmanager
+def live_sources() -> Iterator[Callable[[Event], None]]:
+    """Shows sources on stderr while they are asked, if that is a terminal."""
+    screen = console(stderr=True)
+    progress = Progress(screen.glyphs)
+    if not screen.is_terminal:
+        yield progress.note
+        return
+    from rich.live import Live
+
+    with Live(progress, console=screen, refresh_per_second=TICKS_A_SECOND, transient=True):
+        yield progress.note
+
+
+def answer(result: SearchResult, glyphs: Glyphs) -> RenderableType:
+    """The answer, and below it who was asked and how that ended."""
+    body = Text("\n".join(map(visible, result.result.split("\n"))))
+    asked = [_tried(number, part, glyphs, several=len(result.parts) > 1) for number, part in enumerate(result.parts, 1)]
+    return Group(body, Text(), *asked)
+
+
+def _tried(number: int, part: PartResult, glyphs: Glyphs, *, several: bool) -> Text:
+    head = Text(f"{number}  " if several else "", "dim")
+    return head + Text(f" {glyphs.dot} ").join(ended_line(one, glyphs) for one in part.tried)
