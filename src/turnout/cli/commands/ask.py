@@ -57,7 +57,7 @@ def ask(
     turns = (*read_session(File(session)), Turn("user", asked)) if session is not None else ()
     question = Asked(Query("" if turns else asked, turns), "fusion" if fuse else source, fuse)
     quiet()
-    runtime = Runtime(None if no_log else open_store(db, config=config), profile="sources", config=config)
+    runtime = Runtime(None if no_log or plan else open_store(db, config=config), profile="sources", config=config)
     app = SourcesApp(runtime)
     if plan:
         return _show(asyncio.run(_plan(app, question)), json=json)
