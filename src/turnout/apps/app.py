@@ -141,6 +141,17 @@ class AppCommand(NamedTuple):
     """Its parameters are the options, its docstring the help."""
 
 
+class AppTool(NamedTuple):
+    """Something that a model may have done: what the MCP server offers."""
+
+    name: str
+    description: str
+    body: type
+    """What it takes, a struct."""
+    run: Callable[[Any, Caller], Awaitable[object]]
+    """What it returns is told as JSON, or as it is if it is text. Raises Refused for what cannot be done."""
+
+
 class App(Protocol):
     """What one makes of a runtime."""
 

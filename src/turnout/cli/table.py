@@ -75,6 +75,13 @@ SERVE = (
         ),
     ),
     Command(
+        "mcp",
+        "Offer Turnout's tools to a program that speaks MCP, over stdin and stdout.\n\n"
+        "`route` decides what happens with a text, `ask` and `search` ask your sources. Needs the extras: pip install "
+        "'turnout[serve,mcp]'.",
+        ("turnout mcp", "claude mcp add turnout -- turnout mcp"),
+    ),
+    Command(
         "models",
         "List, try or change the models that fill the slots.",
         (

@@ -16,7 +16,7 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 from msgspec import Meta, Struct
 
-from turnout.apps.app import Answer, AppCommand, Call, Route, answer
+from turnout.apps.app import Answer, AppCommand, AppTool, Call, Route, answer
 from turnout.apps.caller import Caller
 from turnout.apps.event import Citation, Event, Section, Token, write_events
 from turnout.apps.ledger import Account, Ledger, decide
@@ -71,6 +71,18 @@ class SearchBody(Struct, forbid_unknown_fields=True, omit_defaults=True):
     stream: bool = False
     """Events as they happen, the last of them the answer."""
 
+
+class QuestionBody(Struct, forbid_unknown_fields=True):
+    """A question."""
+
+    question: str
+
+
+ASK_SAYS = (
+    "Ask the user's own sources (encyclopedia, news feeds, web search, weather, smart home, service monitors, files) a "
+    "question in plain words. The answer says who gave it and who had nothing."
+)
+SEARCH_SAYS = "As `ask`, with a source named if wanted, and every detail of what became of the question as JSON."
 
 _body = msgspec.json.Decoder(SearchBody)
 _sentences = msgspec.json.Decoder(list[Sentence])
@@ -215,6 +227,24 @@ class SourcesApp:
             best = one.passages[0] if one.passages else None
             yield Citation(number, one.source, best.title if best else "", best.url if best else "")
 
+    # --- tools
+
+    @property
+    def tools(self) -> Sequence[AppTool]:
+        return (
+            AppTool("ask", ASK_SAYS, QuestionBody, self.tell),
+            AppTool("search", SEARCH_SAYS, SearchBody, self.find),
+        )
+
+    async def tell(self, body: QuestionBody, caller: Caller) -> str:
+        """The answer as text."""
+        return (await self.find(SearchBody(body.question), caller)).result
+
+    async def find(self, body: SearchBody, caller: Caller) -> SearchResult:
+        """The answer with all that is known of it."""
+        query, decision = await self._decided(body, caller)
+        return await _last(self.act(decision, query, caller))
+
     # --- HTTP
 
     async def search(self, call: Call) -> Answer:
@@ -224,7 +254,7 @@ class SourcesApp:
         if asked.stream or "text/event-stream" in call.headers.get("accept", ""):
             headers = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache")]
             return Answer(200, [*headers, (b"x-turnout-decision", decision.id.encode())], write_events(events))
-        return answer([event async for event in events][-1])
+        return answer(await _last(events))
 
     async def show_plan(self, call: Call) -> Answer:
         """Who would be asked what, without asking them."""
@@ -236,17 +266,19 @@ class SourcesApp:
             body: SearchBody = await aside(len(call.body), _body.decode, call.body)
         except UNREADABLE as error:
             raise Refused(422, "invalid_request_error", told(error)) from None
+        return body, *await self._decided(body, call.caller)
+
+    async def _decided(self, body: SearchBody, caller: Caller) -> tuple[Query, Decision]:
         if not body.query.strip():
             raise Refused(422, "invalid_request_error", "query: the question is blank; say what you want to know")
         turns = tuple(Turn(turn.role, turn.text) for turn in body.turns)
         check_text((Turn("user", body.query), *turns), 422)
         if turns:
             turns += (Turn("user", body.query),)
-        query = Query("" if turns else body.query, turns, session=body.session, tenant=call.caller.tenant or None)
-        if body.source not in ("auto", "fusion") and not call.caller.may_force:
+        query = Query("" if turns else body.query, turns, session=body.session, tenant=caller.tenant or None)
+        if body.source not in ("auto", "fusion") and not caller.may_force:
             raise Refused(403, "permission_error", "this key may not name a source itself: ask for `auto`")
-        decision = await self.decide(Asked(query, body.source, body.fusion_sources), call.caller)
-        return body, query, decision
+        return query, await self.decide(Asked(query, body.source, body.fusion_sources), caller)
 
     async def list_sources(self, call: Call) -> Answer:
         """Which sources there are, and which could be configured."""
@@ -294,6 +326,13 @@ class SourcesApp:
     @property
     def _caches(self) -> tuple[Cache, Cache]:
         return self.results, self.choices
+
+
+async def _last(events: AsyncGenerator[Event, None]) -> SearchResult:
+    """How it ended."""
+    *_, last = [event async for event in events]
+    assert isinstance(last, SearchResult)  # noqa: S101 - acting ends with one
+    return last
 
 
 def _is_written(parts: Sequence[PartResult]) -> bool:
