@@ -12,7 +12,6 @@ import time
 from collections.abc import Mapping
 from contextlib import nullcontext
 from typing import Any
-from urllib.parse import parse_qsl
 
 from starlette.routing import compile_path
 
@@ -24,14 +23,12 @@ from turnout.models.wire import FORMATS
 from .guard import header_map
 from .server import Server
 from .structure import VALUES, check_structure
-from .wire import Gone, Receive, Scope, Send, WhileConnected, read_body, send_answer
+from .wire import Gone, Receive, Scope, Send, WhileConnected, read_body, read_options, send_answer
 
 log = logging.getLogger("turnout.web")
 
 # What is noted of a request whose client left before its answer was there.
 LEFT = 499
-# What stands behind the `?` of a request of ours: one or two things.
-OPTIONS = 32
 
 
 class Application:
@@ -114,9 +111,7 @@ class Application:
         """The answer of a route, unless that was sent as it came."""
         server, headers = self.server, header_map(scope["headers"])
         server.guard.check(headers)
-        options = dict(
-            parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True, max_num_fields=OPTIONS)
-        )
+        options = read_options(scope)
         if not route.scope:
             return await route.handler(Call(server.runtime, _ANYBODY, b"", headers, params, options))
         # The administrator is always let in.

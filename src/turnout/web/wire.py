@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
+from urllib.parse import parse_qsl
 
 from turnout.apps.app import Answer
 from turnout.core.errors import Refused
@@ -21,6 +22,8 @@ BODY_S = 10.0
 BODY_RATE = 8192
 # A client that takes nothing for so long is as good as gone, and what it does not take is paid for.
 TAKE_S = 30.0
+# Options of a request of ours: one or two.
+OPTIONS = 32
 # Where there is none, a server may name itself.
 SERVER = (b"server", b"turnout")
 
@@ -56,6 +59,16 @@ async def read_body(receive: Receive, limit: int, length: str | None) -> bytes:
         parts.append(part)
         until += len(part) / BODY_RATE
     return b"".join(parts)
+
+
+def read_options(scope: Scope) -> dict[str, str]:
+    """What stands behind the `?`."""
+    said = scope.get("query_string", b"").decode("latin-1")
+    try:
+        return dict(parse_qsl(said, keep_blank_values=True, max_num_fields=OPTIONS)) if said else {}
+    except ValueError:
+        said = f"more than {OPTIONS} options behind the `?`: leave out what the path does not take"
+        raise Refused(400, "invalid_request_error", said) from None
 
 
 def _too_large(limit: int) -> Refused:
