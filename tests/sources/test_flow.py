@@ -133,6 +133,16 @@ class Case(NamedTuple):
     """(intended, used, fallback) of each, where there are several."""
 
 
+def test_a_source_that_is_named_is_the_one_that_is_asked() -> None:
+    """Nobody stands in for it, even where it is not configured."""
+    router = words_alone()
+    decision = router.route_sync(Query("who was Ada Lovelace", declared="kiwix"))
+    plan = make_plan(decision, "who was Ada Lovelace", ("files", "web"))
+    assert [(source.name, source.fallback, source.configured) for source in plan.parts[0].sources] == [
+        ("kiwix", "web", False)
+    ]
+
+
 CASES = [
     Case("its source", "weather", {"forecast": "Sunny."}, "forecast", says=("Sunny.",)),
     Case(

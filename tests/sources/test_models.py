@@ -117,9 +117,7 @@ def test_without_what_the_model_says_the_sections_are_the_answer(
 
 
 def test_an_answer_that_breaks_off_is_followed_by_the_sections(serve: Serve, provider: ScriptedProvider) -> None:
-    provider.default = Reply(
-        "The telescope took 12 pictures [1]. A black", fault=Fault("cut", "after_delta", after=6)
-    )
+    provider.default = Reply("The telescope took 12 pictures [1]. A black", fault=Fault("cut", "after_delta", after=6))
     served = serve(fused(), settings(provider, "main"))
     told = search(served, FUSED)
     assert "broke off here" in told["result"]

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from besieged import Got, call, make_key
+from besieged import Got, call, forget, make_key
 from serving import Served
 from sources.asked import scripted
 from sources.conftest import Serve
@@ -171,8 +171,7 @@ def test_tenants_do_not_see_each_other(serve: Serve) -> None:
     scopes = ("ask", "decisions:read")
     one, other = (make_key(served.store, tenant=name, scopes=scopes) for name in ("one", "other"))
     asking = make_key(served.store, tenant="one", scopes=("ask",))
-    served.loop.call_soon_threadsafe(served.server.auth.forget)
-    time.sleep(0.02)
+    forget(served)
     assert not search(served, "weather", key=one).json["cached"]
     assert not search(served, "weather", key=other).json["cached"]
     assert call(served.url, "POST", "/cache/clear", key=other).json["cleared"]["result"] == 1
@@ -221,6 +220,41 @@ def test_a_follow_up_is_asked_in_words_of_its_own(serve: Serve) -> None:
     plan = call(served.url, "POST", "/plan", {"query": "and tomorrow?", "turns": before}).json
     assert plan["standalone"] == "Will it rain in Paris tomorrow?"
     assert len(sources["forecast"].calls) == 1
+
+
+def test_figures_do_not_need_the_text(serve: Serve) -> None:
+    served = serve(scripted(forecast="Sunny.", news=Empty(), web="W."), text="hash")
+    for _ in range(2):
+        search(served, "weather")
+    search(served, "headlines")
+    assert served.store.flush(10.0)
+    stats = get(served, "/logs/stats")
+    assert (stats["unique_queries"], stats["learned_queries"], stats["fallback_by_target"]) == (2, 1, {"web": 1})
+    assert set(stats["latency_by_source"]) == {"forecast", "news", "web"}
+    assert "weather" not in json.dumps([stats, get(served, "/logs")])
+
+
+def test_what_a_chat_client_wraps_around_a_question_is_not_searched_for(serve: Serve) -> None:
+    sources = scripted(forecast="Sunny.")
+    served = serve(sources)
+    content = "<system-reminder>\nToday is Monday.\n</system-reminder>\nWill it rain in Paris?"
+    body = {"model": "ask", "messages": [{"role": "user", "content": content}]}
+    assert call(served.url, "POST", "/v1/chat/completions", body).status == 200
+    assert [one.text for one in sources["forecast"].calls] == ["Will it rain in Paris?"]
+
+
+def test_a_key_that_may_not_force_names_no_source(serve: Serve) -> None:
+    served = serve(scripted(forecast="Sunny.", ha="Locked."))
+    key = make_key(served.store, scopes=("ask",), may_force=False)
+    forget(served)
+    assert search(served, "weather", key=key).status == 200
+    for named in ({"source": "ha"}, {"source": "fusion", "fusion_sources": ["ha"]}):
+        assert search(served, "weather", key=key, **named).status == 403
+
+
+def test_many_options_are_refused(serve: Serve) -> None:
+    got = call(serve(scripted(web="W.")).url, "GET", "/logs?" + "&".join(f"a{n}=1" for n in range(40)))
+    assert got.status == 400
 
 
 def test_names_of_the_home_lead_to_it(serve: Serve) -> None:

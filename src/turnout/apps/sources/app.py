@@ -118,6 +118,8 @@ class SourcesApp:
         self.results = Cache("result", RESULTS, runtime.store)
         self.choices = Cache("routing", CHOICES, runtime.store)
         self._given = sources
+        self._router: tuple[object, Router] | None = None
+        """For whom it was made, and the router."""
         self._renew()
         runtime.on_reload.append(self._renew)
         runtime.answering.update(dict.fromkeys(self.models, self))
@@ -142,7 +144,11 @@ class SourcesApp:
         """The profile's router for the sources there are, if the caller may use it."""
         if caller.profiles is not None and PROFILE not in caller.profiles:
             raise Refused(403, "permission_error", f"this key may not use the profile {PROFILE!r}")
-        return choosing(await self.runtime.find_router(PROFILE), self.sources, self.choices)
+        found = await self.runtime.find_router(PROFILE)
+        known = (found, self.sources, [tuple(source.words()) for source in self.sources.values()])
+        if self._router is None or self._router[0] != known:
+            self._router = known, choosing(found, self.sources, self.choices)
+        return self._router[1]
 
     async def decide(self, asked: Asked, caller: Caller) -> Decision:
         """Who answers a question, in words of its own; refused where a source is named that there is not."""
@@ -276,7 +282,7 @@ class SourcesApp:
         if turns:
             turns += (Turn("user", body.query),)
         query = Query("" if turns else body.query, turns, session=body.session, tenant=caller.tenant or None)
-        if body.source not in ("auto", "fusion") and not caller.may_force:
+        if (body.source not in ("auto", "fusion") or body.fusion_sources) and not caller.may_force:
             raise Refused(403, "permission_error", "this key may not name a source itself: ask for `auto`")
         return query, await self.decide(Asked(query, body.source, body.fusion_sources), caller)
 

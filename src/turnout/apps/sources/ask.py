@@ -15,6 +15,7 @@ from turnout.core.query import Query
 from turnout.core.router import Router
 from turnout.core.verdict import Reason
 from turnout.store.row import asked_text
+from turnout.text.extract import extract
 from turnout.text.standalone import make_standalone
 
 from .choose import RememberedChoice
@@ -35,8 +36,11 @@ class Asked(NamedTuple):
 
 
 def standalone(query: Query, profile: Profile) -> Query:
-    """The question alone, in words that need nothing before it."""
+    """The question alone, in the user's own words, such that they need nothing before them."""
     text = asked_text(query)
+    # What chat clients wrap around a question is nothing to search for.
+    own = extract(text)
+    text = own.words if any(note.startswith(("extract.wrapper", "extract.packed")) for note in own.notes) else text
     users = [turn.text for turn in query.turns if turn.role == "user"][:-1]
     made = make_standalone(text, users, lambda words: bool(profile.read(Query(words)).hits)) if users else text
     return replace(query, text=made, turns=())
@@ -68,4 +72,5 @@ async def _decide_fusion(router: Router, query: Query, decides: Decides) -> Deci
     if len(decision.routes) > 1:
         return decision
     said = Reason("sources.fused", f"no model named two or three: {' + '.join(FUSED)}")
-    return replace(decision, routes=FUSED, remarks=(*decision.remarks, said), _reasons=None)
+    remarks = (*decision.remarks, said)
+    return replace(decision, routes=FUSED, by="declared", outcome="D-", remarks=remarks, _reasons=None)

@@ -73,7 +73,9 @@ def make_plan(decision: Decision, question: str, configured: Container[str]) -> 
 
 def _plan_part(decision: Decision, configured: Container[str], whole: str) -> PlannedPart:
     sources = (decision.policy.sources or decision.routes)[:MOST_SOURCES]
-    if decision.by == "fallback" and sources[0] not in configured:
+    if decision.outcome[0] == "D":
+        pass  # whoever names a source gets that one
+    elif decision.by == "fallback" and sources[0] not in configured:
         sources = next(((name,) for name in DEFAULTS if name in configured), sources)
     elif "kiwix" in sources and "kiwix" not in configured and "files" in configured:
         sources = tuple(dict.fromkeys("files" if name == "kiwix" else name for name in sources))
@@ -89,7 +91,7 @@ def _plan_part(decision: Decision, configured: Container[str], whole: str) -> Pl
 
 def _plan_source(name: str, sources: tuple[str, ...], configured: Container[str], decision: Decision) -> PlannedSource:
     """Files that stand in for the encyclopedia fall back as it does. Who is asked anyway is nobody's fallback."""
-    stands_in = name == "files" and "files" not in decision.routes
+    stands_in = name == "files" and "files" not in decision.routes and "kiwix" in decision.routes
     falls_back = (name in FALLS_BACK or stands_in) and FALLBACK not in sources
     return PlannedSource(name, FALLBACK if falls_back else "", name in configured)
 
