@@ -12,9 +12,10 @@ from cli.conftest import Run
 from sources.asked import scripted
 from turnout.apps.event import FellBack, PartStarted, SourceAnswered, SourceFailed, SourceSlow
 from turnout.apps.sources import app as app_module
-from turnout.apps.sources.source import Empty
+from turnout.apps.sources.source import Empty, Health
 from turnout.cli.draw.ask import Progress
 from turnout.cli.draw.screen import PLAIN
+from turnout.cli.draw.sources import source_table
 from turnout.testing.scripted_source import ScriptedSource
 
 
@@ -111,3 +112,16 @@ def test_progress_has_a_line_for_each_source() -> None:
         "1  . web  0.0 s",
         "2  x forecast  slow  15.0 s",
     ]
+
+
+def test_sources_in_a_table() -> None:
+    sources = scripted(ha="x", web="x")
+    health = {
+        "ha": Health("ok", "", 12.0),
+        "web": Health("error", "no answer within 5 s"),
+        "news": Health("not_configured", "add it"),
+    }
+    out = Console(file=io.StringIO(), width=80)
+    out.print(source_table(sources, health, PLAIN))
+    said = [" ".join(line.split()) for line in out.file.getvalue().splitlines()[2:]]  # type: ignore[attr-defined]
+    assert said == ["ha ok ok 12 what ha knows", "web x error no answer within 5 s", "news - not configured add it"]

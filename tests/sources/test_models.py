@@ -13,7 +13,7 @@ from serving import Served
 from sources.asked import scripted
 from sources.conftest import Serve
 from turnout.apps.sources.fusion import Section
-from turnout.apps.sources.source import Answer, Passage
+from turnout.apps.sources.source import Answer, Empty, Passage
 from turnout.apps.sources.write import UNSUPPORTED, Checking, check_sentence, supports
 from turnout.testing import Fault, Reply, ScriptedProvider
 from turnout.testing.scripted_source import ScriptedSource
@@ -87,8 +87,9 @@ def test_a_written_answer_has_checked_citations(serve: Serve, provider: Scripted
     got = call(served.url, "POST", "/search", {"query": FUSED, "stream": True}).body.decode()
     told = search(served, FUSED)
     expected = f"The telescope took 12 pictures. [1] A black hole is a region. [2] It is blue. {UNSUPPORTED}"
-    assert told["result"].split() == expected.split()
-    assert '"url":"http://kiwix/hole"' in got
+    legend = "[1] news [2] kiwix: Black hole http://kiwix/hole"
+    assert told["result"].split() == f"{expected} {legend}".split()
+    assert [(one["number"], one["url"]) for one in told["citations"]] == [(1, ""), (2, "http://kiwix/hole")]
     assert got.index('"event":"section"') < got.index('"event":"token"') < got.index('"event":"citation"')
     sent = str(provider.requests[0].body)
     assert SECTIONS[0].text in sent
@@ -104,6 +105,13 @@ def test_a_written_answer_has_checked_citations(serve: Serve, provider: Scripted
     assert second is not None
     assert (first.slot, second.slot) == ("main", None)
     assert first.cost_usd
+
+
+def test_who_is_missing_in_a_written_answer_is_named(serve: Serve, provider: ScriptedProvider) -> None:
+    provider.default = Reply("The telescope took 12 pictures [1].")
+    sources = scripted(news=SECTIONS[0].text, kiwix=Empty(), web="W.")
+    told = search(serve(sources, settings(provider, "main")), FUSED)
+    assert told["result"].endswith("[1] news\n\nNot in this answer: kiwix has nothing about this.")
 
 
 @pytest.mark.parametrize("reply", [Reply(status=500), Reply("", status=400)], ids=["fails", "refuses"])

@@ -33,14 +33,14 @@ from .ask import Asked, decide_explicit, standalone
 from .cache import Cache
 from .choose import CHOICES, choosing
 from .desk import FRESH_S, Desk
-from .frame import tell_all, tell_rest
+from .frame import tell_all, tell_citation, tell_rest
 from .health import check_all
 from .log import line, note, part_outcomes, stats, wholes, why_fallback
 from .plan import MOST_SOURCES, Plan, make_plan
 from .result import PartResult, SearchResult, search_result
 from .run import BOUND_S, Judge, Ran, run
 from .source import Source
-from .write import SLOT, Sentence, Supports, supports, write
+from .write import SLOT, Sentence, Supports, cite, supports, write
 
 PROFILE = "sources"
 # The specification's bound on cached answers.
@@ -198,17 +198,16 @@ class SourcesApp:
                 ran = running.result()
             finally:
                 running.cancel()
-            parts = [one.result for one in ran]
-            text = ""
+            parts, text, cited = [one.result for one in ran], "", []
             if _is_written(parts):
                 async for event in self._write(plan, ran, account):
                     text += event.text if isinstance(event, Token) else ""
+                    cited += [event] if isinstance(event, Citation) else []
                     yield event
-                if text and account.generation is not None and account.generation.ended != "answered":
-                    rest = f"\n\n(The answer broke off here. What the sources say:)\n\n{tell_all(parts)}"
-                    text += rest
-                    yield Token(rest)
-            result = search_result(plan, parts, text or tell_all(parts))
+            if text and (rest := _rest(plan, parts, cited, account)):
+                text += rest
+                yield Token(rest)
+            result = search_result(plan, parts, text or tell_all(parts), cited)
             _settle(account, decision, result)
             yield result
 
@@ -229,9 +228,7 @@ class SourcesApp:
             if sentences and account.generation is not None and account.generation.ended == "answered":
                 self.results.put(tenant, key, msgspec.json.encode(sentences), FUSION_S)
         for number in sorted({number for sentence in sentences for number in sentence.cited}):
-            one = sections[number - 1]
-            best = one.passages[0] if one.passages else None
-            yield Citation(number, one.source, best.title if best else "", best.url if best else "")
+            yield cite(number, sections[number - 1])
 
     # --- tools
 
@@ -344,6 +341,15 @@ async def _last(events: AsyncGenerator[Event, None]) -> SearchResult:
 def _is_written(parts: Sequence[PartResult]) -> bool:
     """Whether a model may put an answer in its own words: of several sections, none of which is about a condition."""
     return sum(len(part.sources) for part in parts) > 1 and all(part.role != "condition" for part in parts)
+
+
+def _rest(plan: Plan, parts: Sequence[PartResult], cited: Sequence[Citation], account: Account) -> str:
+    """What a written answer is followed by: what its numbers stand for and who is missing in it; where it broke off,
+    what the sources say."""
+    if account.generation is not None and account.generation.ended != "answered":
+        return f"\n\n(The answer broke off here. What the sources say:)\n\n{tell_all(parts)}"
+    legend = "\n".join(tell_citation(one) for one in cited)
+    return "".join(f"\n\n{text}" for text in (legend, tell_rest(plan, parts)) if text)
 
 
 def _settle(account: Account, decision: Decision, result: SearchResult) -> None:

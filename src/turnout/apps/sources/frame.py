@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from turnout.apps.event import Citation
+
 from .fusion import Section, label
 from .plan import Plan, PlannedPart
 from .result import PartResult, Tried
@@ -63,6 +65,12 @@ def tell_rest(plan: Plan, parts: Sequence[PartResult]) -> str:
         if missing := [one for one in part.tried if one.ended != "answered"]:
             said.append(f"{'Not in this answer' if part.success else 'Nothing was found'}: {_list(missing)}.")
     return "\n\n".join(said)
+
+
+def tell_citation(cited: Citation) -> str:
+    """What a number stands for."""
+    place = " ".join(filter(None, (cited.title, cited.url)))
+    return f"[{cited.number}] {cited.source}{f': {place}' if place else ''}"
 
 
 def tell_all(parts: Sequence[PartResult]) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from turnout.apps.event import Event
+from turnout.apps.event import Citation, Event
 
 from .fusion import Section
 from .plan import Plan, PlannedPart
@@ -64,6 +64,9 @@ class SearchResult(Event, frozen=True, tag="done"):
     parts: tuple[PartResult, ...]
     decision: str
     standalone: str = ""
+    """A follow-up as it was understood; empty where it was understood as it is."""
+    citations: tuple[Citation, ...] = ()
+    """What the numbers of a written answer stand for."""
 
 
 def part_result(
@@ -100,7 +103,9 @@ def part_result(
     )
 
 
-def search_result(plan: Plan, parts: Sequence[PartResult], text: str) -> SearchResult:
+def search_result(
+    plan: Plan, parts: Sequence[PartResult], text: str, citations: Sequence[Citation] = ()
+) -> SearchResult:
     """The whole, of its parts."""
     failed = [part for part in parts if not part.success]
     return SearchResult(
@@ -114,4 +119,5 @@ def search_result(plan: Plan, parts: Sequence[PartResult], text: str) -> SearchR
         parts=tuple(parts),
         decision=plan.decision,
         standalone=plan.standalone,
+        citations=tuple(citations),
     )

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from msgspec import json
 
+from turnout.apps.event import Citation
 from turnout.apps.ledger import Account
 from turnout.core.errors import Refused
 from turnout.models.ask import Models
@@ -111,6 +112,12 @@ class Checking:
     def _give(self) -> list[Sentence]:
         held, self._held = self._held, ""
         return [check_sentence(held, self._sections, self._supported)] if held else []
+
+
+def cite(number: int, section: Section) -> Citation:
+    """What a number stands for."""
+    best = section.passages[0] if section.passages else None
+    return Citation(number, section.source, best.title if best else "", best.url if best else "")
 
 
 async def write(
