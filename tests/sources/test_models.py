@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from besieged import call, forget, make_key
+from besieged import call, forget, id_of, make_key
 from serving import Served
 from sources.asked import scripted
 from sources.conftest import Serve
@@ -144,6 +144,19 @@ def test_a_budget_that_does_not_cover_it_still_has_the_sections(serve: Serve, pr
 
 
 UNKNOWN = "zorbling frumious grumblewump"
+
+
+def test_a_plan_is_paid_for(serve: Serve, provider: ScriptedProvider) -> None:
+    provider.default = Reply("meter", usage=(1000, 10))
+    served = serve(fused(), settings(provider, "router"))
+    key = make_key(served.store, scopes=("ask",), budget_usd=1.0)
+    forget(served)
+    assert call(served.url, "POST", "/plan", {"query": UNKNOWN}, key=key).status == 200
+    assert served.store.flush(10.0)
+    assert served.store.keys.spent(id_of(key), 0) == pytest.approx((1000 * 1 + 10 * 5) / 1e6)
+    assert search(served, UNKNOWN, key=key)["source_used"] == "meter"  # kept: chosen without asking
+    assert served.store.flush(10.0)
+    assert served.store.keys.spent(id_of(key), 0) == pytest.approx((1000 * 1 + 10 * 5) / 1e6)
 
 
 def choices(served: Served) -> list[tuple[str, str]]:

@@ -10,81 +10,38 @@ import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
-from itertools import islice
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 import msgspec
-from msgspec import Meta, Struct
 
-from turnout.apps.app import Answer, AppCommand, AppTool, Call, Route, answer
+from turnout.apps.app import AppCommand
 from turnout.apps.caller import Caller
-from turnout.apps.event import Citation, Event, Section, Token, write_events
+from turnout.apps.event import Citation, Event, Section, Token
 from turnout.apps.ledger import Account, Ledger, decide
-from turnout.core.aside import aside
 from turnout.core.decision import Decision
 from turnout.core.errors import QueryError, Refused
-from turnout.core.query import Query, Turn
+from turnout.core.query import Query
 from turnout.core.router import Router
-from turnout.models.wire.format import MESSAGES, UNREADABLE, check_text, told
 from turnout.runtime.runtime import Runtime
 from turnout.store.row import asked_text
 
-from .ask import Asked, decide_explicit, standalone
+from .ask import PROFILE, Asked, decide_explicit, standalone
 from .cache import Cache
 from .choose import CHOICES, choosing
-from .desk import FRESH_S, Desk
+from .desk import Desk
 from .frame import tell_all, tell_citation, tell_rest
-from .health import check_all
-from .log import line, note, part_outcomes, stats, wholes, why_fallback
-from .plan import MOST_SOURCES, Plan, make_plan
+from .log import note, part_outcomes, why_fallback
+from .plan import Plan, make_plan
 from .result import PartResult, SearchResult, search_result
+from .routes import SourceRoutes
 from .run import BOUND_S, Judge, Ran, run
 from .source import Source
 from .write import SLOT, Sentence, Supports, cite, supports, write
 
-PROFILE = "sources"
 # The specification's bound on cached answers.
 RESULTS = 500
 # And how long a written answer is fresh.
 FUSION_S = 1800.0
-# Questions of the log that are shown at most, and without being told otherwise.
-LOG_MOST, LOG_USUAL = 1000, 100
-
-Name = Annotated[str, Meta(max_length=200)]
-
-
-class SearchTurn(Struct, forbid_unknown_fields=True):
-    role: Name
-    text: str
-
-
-class SearchBody(Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """A question to sources."""
-
-    query: str
-    source: Name = "auto"
-    """`auto`, a source by name, or `fusion`."""
-    fusion_sources: Annotated[tuple[Name, ...], Meta(max_length=MOST_SOURCES)] = ()
-    turns: Annotated[tuple[SearchTurn, ...], Meta(max_length=MESSAGES)] = ()
-    """What was said before, oldest first."""
-    session: Name | None = None
-    stream: bool = False
-    """Events as they happen, the last of them the answer."""
-
-
-class QuestionBody(Struct, forbid_unknown_fields=True):
-    """A question."""
-
-    question: str
-
-
-ASK_SAYS = (
-    "Ask the user's own sources (encyclopedia, news feeds, web search, weather, smart home, service monitors, files) a "
-    "question in plain words. The answer says who gave it and who had nothing."
-)
-SEARCH_SAYS = "As `ask`, with a source named if wanted, and every detail of what became of the question as JSON."
-
-_body = msgspec.json.Decoder(SearchBody)
 _sentences = msgspec.json.Decoder(list[Sentence])
 
 
@@ -123,16 +80,8 @@ class SourcesApp:
         self._renew()
         runtime.on_reload.append(self._renew)
         runtime.answering.update(dict.fromkeys(self.models, self))
-        self.routes = (
-            Route("POST", "/search", "ask", self.search, SearchBody, asks=True),
-            Route("POST", "/plan", "ask", self.show_plan, SearchBody, asks=True),
-            Route("GET", "/sources", "ask", self.list_sources),
-            Route("GET", "/sources/health", "ask", self.health),
-            Route("GET", "/logs", "decisions:read", self.logs),
-            Route("GET", "/logs/stats", "decisions:read", self.log_stats),
-            Route("GET", "/cache", "ask", self.cache),
-            Route("POST", "/cache/clear", "ask", self.clear_cache),
-        )
+        shown = SourceRoutes(self)
+        self.routes, self.tools = shown.routes, shown.tools
 
     def _renew(self) -> None:
         self.sources = find_sources(self.runtime) if self._given is None else self._given
@@ -230,113 +179,6 @@ class SourcesApp:
         for number in sorted({number for sentence in sentences for number in sentence.cited}):
             yield cite(number, sections[number - 1])
 
-    # --- tools
-
-    @property
-    def tools(self) -> Sequence[AppTool]:
-        return (
-            AppTool("ask", ASK_SAYS, QuestionBody, self.tell),
-            AppTool("search", SEARCH_SAYS, SearchBody, self.find),
-        )
-
-    async def tell(self, body: QuestionBody, caller: Caller) -> str:
-        """The answer as text."""
-        return (await self.find(SearchBody(body.question), caller)).result
-
-    async def find(self, body: SearchBody, caller: Caller) -> SearchResult:
-        """The answer with all that is known of it."""
-        query, decision = await self._decided(body, caller)
-        return await _last(self.act(decision, query, caller))
-
-    # --- HTTP
-
-    async def search(self, call: Call) -> Answer:
-        """Ask the sources that know; `source` names one, or `fusion`."""
-        asked, query, decision = await self._asked(call)
-        events = self.act(decision, query, call.caller)
-        if asked.stream or "text/event-stream" in call.headers.get("accept", ""):
-            headers = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache")]
-            return Answer(200, [*headers, (b"x-turnout-decision", decision.id.encode())], write_events(events))
-        return answer(await _last(events))
-
-    async def show_plan(self, call: Call) -> Answer:
-        """Who would be asked what, without asking them."""
-        _, query, decision = await self._asked(call)
-        return answer(self.plan(decision, query))
-
-    async def _asked(self, call: Call) -> tuple[SearchBody, Query, Decision]:
-        try:
-            body: SearchBody = await aside(len(call.body), _body.decode, call.body)
-        except UNREADABLE as error:
-            raise Refused(422, "invalid_request_error", told(error)) from None
-        return body, *await self._decided(body, call.caller)
-
-    async def _decided(self, body: SearchBody, caller: Caller) -> tuple[Query, Decision]:
-        if not body.query.strip():
-            raise Refused(422, "invalid_request_error", "query: the question is blank; say what you want to know")
-        turns = tuple(Turn(turn.role, turn.text) for turn in body.turns)
-        check_text((Turn("user", body.query), *turns), 422)
-        if turns:
-            turns += (Turn("user", body.query),)
-        query = Query("" if turns else body.query, turns, session=body.session, tenant=caller.tenant or None)
-        if (body.source not in ("auto", "fusion") or body.fusion_sources) and not caller.may_force:
-            raise Refused(403, "permission_error", "this key may not name a source itself: ask for `auto`")
-        return query, await self.decide(Asked(query, body.source, body.fusion_sources), caller)
-
-    async def list_sources(self, call: Call) -> Answer:
-        """Which sources there are, and which could be configured."""
-        router = await self.router(call.caller)
-        found = [
-            {
-                "name": name,
-                "configured": name in self.sources,
-                "description": self.sources[name].description if name in self.sources else "",
-                "fresh_s": FRESH_S.get(name, 0.0),
-            }
-            for name in router.profile.routes
-        ]
-        return answer({"sources": found})
-
-    async def health(self, call: Call) -> Answer:
-        """Whether each source can be asked, tried now."""
-        router = await self.router(call.caller)
-        found = await check_all(router.profile.routes, self.sources)
-        wrong = any(one.status == "error" for one in found.values())
-        return answer({"status": "degraded" if wrong else "ok", "sources": found})
-
-    async def logs(self, call: Call) -> Answer:
-        """The latest questions and what became of them; `?limit=` of them."""
-        limit = _limit(call.options.get("limit", str(LOG_USUAL)))
-        rows = call.store.records(call.caller.tenant).searches
-        found = await asyncio.to_thread(lambda: [line(*one) for one in islice(wholes(rows(PROFILE)), limit)])
-        return answer({"logs": found})
-
-    async def log_stats(self, call: Call) -> Answer:
-        """Figures over all questions: how many, how quick, how often from the cache or from another source."""
-        rows = call.store.records(call.caller.tenant).searches
-        return answer(await asyncio.to_thread(lambda: stats(rows(PROFILE))))
-
-    async def cache(self, call: Call) -> Answer:
-        """How much is cached."""
-        tenant = call.caller.tenant
-        found = {one.space: {"entries": await one.count(tenant), "most": one.most} for one in self._caches}
-        return answer({"caches": found, "fresh_s": FRESH_S})
-
-    async def clear_cache(self, call: Call) -> Answer:
-        """Forget what is cached."""
-        return answer({"cleared": {one.space: await one.clear(call.caller.tenant) for one in self._caches}})
-
-    @property
-    def _caches(self) -> tuple[Cache, Cache]:
-        return self.results, self.choices
-
-
-async def _last(events: AsyncGenerator[Event, None]) -> SearchResult:
-    """How it ended."""
-    *_, last = [event async for event in events]
-    assert isinstance(last, SearchResult)  # noqa: S101 - acting ends with one
-    return last
-
 
 def _is_written(parts: Sequence[PartResult]) -> bool:
     """Whether a model may put an answer in its own words: of several sections, none of which is about a condition."""
@@ -364,9 +206,3 @@ def _settle(account: Account, decision: Decision, result: SearchResult) -> None:
         account.extra["parts"] = len(account.parts)
     if result.standalone:
         account.extra["standalone"] = result.standalone
-
-
-def _limit(said: str) -> int:
-    if said.isascii() and said.isdigit() and 1 <= int(said) <= LOG_MOST:
-        return int(said)
-    raise Refused(422, "invalid_request_error", f"limit {said[:20]!r}: a number from 1 to {LOG_MOST}")

@@ -21,6 +21,7 @@ from turnout.text.standalone import make_standalone
 from .choose import RememberedChoice
 from .plan import MOST_SOURCES
 
+PROFILE = "sources"
 # Fused where `fusion` is asked for by name, no list is given and no model says otherwise: the specification's.
 FUSED = ("kiwix", "web")
 
