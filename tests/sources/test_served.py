@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from typing import Any, NamedTuple
@@ -12,6 +13,9 @@ from besieged import Got, call, forget, make_key
 from serving import Served
 from sources.asked import scripted
 from sources.conftest import Serve
+from turnout.apps.app import Call
+from turnout.apps.caller import Budget, Caller
+from turnout.apps.sources.app import SourcesApp
 from turnout.apps.sources.source import Empty, Failed, Health, Why
 from turnout.testing.scripted_source import HANG, Late, ScriptedSource
 
@@ -207,6 +211,23 @@ def test_a_client_that_leaves_ends_the_work_and_the_account(serve: Serve) -> Non
     while not sources["forecast"].cancelled and time.monotonic() < deadline:
         time.sleep(0.02)
     assert sources["forecast"].cancelled == 1
+    assert [row.ended for row in rows(served)] == ["cancelled"]
+
+
+def test_a_stream_that_nobody_reads_is_closed_with_its_account(serve: Serve) -> None:
+    """Its client left after the answer was decided on and before a byte of it was sent."""
+    sources = scripted(forecast=HANG)
+    served = serve(sources)
+
+    async def leave() -> None:
+        server = served.server
+        (app,) = [one for one in server.apps if isinstance(one, SourcesApp)]
+        body = b'{"query": "weather", "stream": true}'
+        search = next(route for route in app.routes if route.path == "/search").handler
+        answer = await search(Call(server.runtime, Caller("", "", frozenset(), Budget()), body, {}, {}))
+        await answer.body.aclose()  # type: ignore[union-attr]
+
+    asyncio.run_coroutine_threadsafe(leave(), served.loop).result(10)
     assert [row.ended for row in rows(served)] == ["cancelled"]
 
 

@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator
 
 from turnout.apps.app import Answer, AnsweringApp
 from turnout.apps.caller import Caller
-from turnout.apps.event import Done, Event, Failed, Token
+from turnout.apps.event import Done, Event, EventBody, Failed, Token
 from turnout.core.ident import new_id
 from turnout.core.query import Query
 from turnout.models.price import Usage
@@ -29,7 +29,7 @@ async def relay(app: AnsweringApp, request: ModelRequest, caller: Caller) -> Ans
     first = await anext(events)
     if request.stream:
         headers = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache")]
-        return Answer(200, headers, _stream(form, ident, request, first, events))
+        return Answer(200, headers, EventBody(_stream(form, ident, request, first, events), events))
     last = first
     async for event in events:
         last = event

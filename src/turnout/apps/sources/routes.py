@@ -12,7 +12,7 @@ from msgspec import Meta, Struct
 
 from turnout.apps.app import Answer, AppTool, Call, Route, answer
 from turnout.apps.caller import Caller
-from turnout.apps.event import Event, write_events
+from turnout.apps.event import Event, EventBody, write_events
 from turnout.apps.ledger import spent_usd
 from turnout.core.aside import aside
 from turnout.core.decision import Decision
@@ -110,7 +110,8 @@ class SourceRoutes:
         events = self.app.act(decision, query, call.caller)
         if asked.stream or "text/event-stream" in call.headers.get("accept", ""):
             headers = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache")]
-            return Answer(200, [*headers, (b"x-turnout-decision", decision.id.encode())], write_events(events))
+            body = EventBody(write_events(events, await anext(events)), events)
+            return Answer(200, [*headers, (b"x-turnout-decision", decision.id.encode())], body)
         return answer(await _last(events))
 
     async def show_plan(self, call: Call) -> Answer:
