@@ -321,9 +321,9 @@ def test_a_stored_response_is_continued_where_it_is(world: World) -> None:
 def test_models_are_listed_and_shown(world: World) -> None:
     with openai_client(world) as client:
         names = [model.id for model in client.models.list()]
-        assert names[:5] == ["auto", "turnout/simple", "turnout/medium", "turnout/complex", "turnout/reasoning"]
+        assert names[:6] == ["auto", "ask", "turnout/simple", "turnout/medium", "turnout/complex", "turnout/reasoning"]
         assert "simple-co/simple-model" in names
-        for name in ("auto", "turnout/simple", "simple-co/simple-model"):
+        for name in ("auto", "ask", "turnout/simple", "simple-co/simple-model"):
             assert client.models.retrieve(name).id == name
     with anthropic_client(world) as client:
         assert [model.id for model in client.models.list()] == names
