@@ -332,8 +332,9 @@ def reads_with_tenant_statements(file: File) -> Iterator[str]:
     """What a tenant reads with is in the tenants' section; a human's word finds its decision by tenant, too."""
     if file.path not in ("store/records.py", "store/stats.py"):
         return
-    source = sql_source()
-    allowed = {one.name for one in statements(source) if one.section == "what a tenant may read"} | {
+    sources = [(SOURCE / path).read_text(encoding="utf-8") for path in SQL_FILES]
+    found = [one for source in sources for one in statements(source)]
+    allowed = {one.name for one in found if one.section == "what a tenant may read"} | {
         "ADD_FEEDBACK",
         "ALL_TENANTS",
     }
