@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from stored import Statement, ask, statements, taught, with_model
 from turnout import Decision, Verdict
+from turnout.config.load import shipped
 from turnout.core.errors import StoreError, UnknownDecision
 from turnout.store import Outcome, Records, Store, TimeSpan, open_store, sql
 from turnout.store.store import StoreReader
@@ -42,6 +43,7 @@ READS: dict[str, list[Read]] = {
         lambda records, ident: list(records.decisions(above=ident, contains="e")),
         lambda records, ident: list(records.decisions(below=ident, span=TimeSpan(0))),
     ],
+    "searches": [lambda records: [row for name in shipped() for row in records.searches(name)]],
     "profile": [lambda records: None],  # by hash: see `sees_its_own`
     "contract": [lambda records: None],  # the profile's
     "patterns": [lambda records: None],  # the profile's
