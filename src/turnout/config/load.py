@@ -24,6 +24,8 @@ from .settings import settings_file
 
 # Tables of the settings file that are no profile's (`config.settings` reads them).
 OTHER_TABLES = ("store", "learn", "models", "net", "server")
+# Tables inside a profile's table that are not the profile's: `[sources.kiwix]` says where a source is.
+INNER_TABLES = ("sources",)
 
 
 def load_profile(
@@ -169,6 +171,8 @@ def apply_settings(chain: ProfileChain, file: File | None) -> ProfileChain:
         if name in RENAMED and table:
             notices.append(f"{settings.place((name,))} [{name}]: {old_name_notice(name)}")
         for key, value in table.items():
+            if name in INNER_TABLES and isinstance(value, dict):
+                continue
             if key not in known:
                 hint = suggest(key, known) or f" (known: {', '.join(known) or 'none'})"
                 problems.append(settings.problem((name, key), f"profile {name!r} has no such setting{hint}"))

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -91,6 +91,8 @@ class Runtime:
         """Applications that answer in a chat, by the name of the model that a client asks for."""
         self.on_reload: list[Callable[[], None]] = []
         """Called when everything was replaced."""
+        self.on_close: list[Callable[[], Awaitable[None]]] = []
+        """Called before anything is closed."""
 
     def name_of(self, profile: str) -> str:
         """What a profile is called now; of a name it had before the log hears once."""
@@ -217,6 +219,8 @@ class Runtime:
         self._narrowing = asyncio.get_running_loop().call_later(BEFORE_S, egress.allow, slots.origins, slots.proxy)
 
     async def close(self) -> None:
+        for close in self.on_close:
+            await close()
         if self._narrowing is not None:
             self._narrowing.cancel()
         await self.models.client.close()

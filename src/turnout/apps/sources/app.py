@@ -7,6 +7,7 @@ client and the terminal show is the same stream of events.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
@@ -19,7 +20,7 @@ from turnout.apps.caller import Caller
 from turnout.apps.event import Citation, Event, Section, Token
 from turnout.apps.ledger import Account, Ledger, decide
 from turnout.core.decision import Decision
-from turnout.core.errors import QueryError, Refused
+from turnout.core.errors import ConfigError, QueryError, Refused
 from turnout.core.query import Query
 from turnout.core.router import Router
 from turnout.runtime.runtime import Runtime
@@ -30,28 +31,23 @@ from .cache import Cache
 from .choose import CHOICES, choosing
 from .desk import Desk
 from .frame import tell_all, tell_citation, tell_rest
+from .judge import judge
 from .log import note, part_outcomes, why_fallback
 from .plan import Plan, make_plan
 from .result import PartResult, SearchResult, search_result
 from .routes import SourceRoutes
 from .run import BOUND_S, Judge, Ran, run
+from .settings import Sources, open_sources
 from .source import Source
 from .write import SLOT, Sentence, Supports, cite, supports, write
+
+log = logging.getLogger("turnout.sources")
 
 # The specification's bound on cached answers.
 RESULTS = 500
 # And how long a written answer is fresh.
 FUSION_S = 1800.0
 _sentences = msgspec.json.Decoder(list[Sentence])
-
-
-def find_sources(runtime: Runtime) -> Mapping[str, Source]:
-    """The sources of the user's settings."""
-    return {}
-
-
-def cannot_judge(condition: str, facts: Sequence[object]) -> None:
-    """Stands in for a judge of conditions: nothing can be judged."""
 
 
 class SourcesApp:
@@ -63,29 +59,55 @@ class SourcesApp:
         self,
         runtime: Runtime,
         sources: Mapping[str, Source] | None = None,
-        judge: Judge | None = None,
+        judge: Judge = judge,
         *,
         supported: Supports = supports,
         bound_s: float = BOUND_S,
     ) -> None:
         self.runtime = runtime
-        self.judge = judge or cannot_judge
+        self.judge = judge
         self.supported = supported
         self.bound_s = bound_s
         self.results = Cache("result", RESULTS, runtime.store)
         self.choices = Cache("routing", CHOICES, runtime.store)
         self._given = sources
+        self._opened: Sources | None = None
+        """What the settings of the moment name."""
+        self._left: list[Sources] = []
+        """What they named before: a question that is under way may still ask it."""
+        self._snapshots: asyncio.Task[None] | None = None
         self._router: tuple[object, Router] | None = None
         """For whom it was made, and the router."""
         self._renew()
         runtime.on_reload.append(self._renew)
+        runtime.on_close.append(self.close)
         runtime.answering.update(dict.fromkeys(self.models, self))
         shown = SourceRoutes(self)
         self.routes, self.tools = shown.routes, shown.tools
 
     def _renew(self) -> None:
-        self.sources = find_sources(self.runtime) if self._given is None else self._given
+        if self._given is None:
+            try:
+                opened = open_sources(self.runtime.config)
+            except ConfigError as error:
+                if self._opened is None:
+                    raise
+                log.warning("the sources stay as they were: %s", error)
+                return
+            if self._opened is not None:
+                self._left.append(self._opened)
+            self._opened = opened
+            if self._snapshots is not None:
+                self._snapshots.cancel()
+                self._snapshots = asyncio.ensure_future(opened.take_snapshots())
+        self.sources: Mapping[str, Source] = self._opened.sources if self._opened is not None else self._given or {}
         self.desk = Desk(self.sources, self.results)
+
+    async def close(self) -> None:
+        if self._snapshots is not None:
+            self._snapshots.cancel()
+        for opened in (*self._left, *([self._opened] if self._opened is not None else ())):
+            await opened.close()
 
     # --- deciding
 
@@ -101,6 +123,8 @@ class SourcesApp:
 
     async def decide(self, asked: Asked, caller: Caller) -> Decision:
         """Who answers a question, in words of its own; refused where a source is named that there is not."""
+        if self._snapshots is None and self._opened is not None:
+            self._snapshots = asyncio.ensure_future(self._opened.take_snapshots())
         router = await self.router(caller)
         query = standalone(asked.query, router.profile)
         slots, store = self.runtime.models.slots, self.runtime.store

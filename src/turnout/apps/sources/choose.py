@@ -107,7 +107,8 @@ def choosing(router: Router, sources: Mapping[str, Source], cache: Cache) -> Rou
     names.pop("", None)
     if names:
         profile = replace(profile, hash=_hash(profile.hash, sorted(names.items())))
-    described = {name: sources[name].description for name in profile.routes if name in sources}
+    # A source that cannot be asked has no description, and is offered to nobody.
+    described = {name: said for name in profile.routes if name in sources and (said := sources[name].description)}
     layers: list[Placed] = []
     for place in profile.layers:
         if place.kind == "keywords.v1" and names:

@@ -6,9 +6,11 @@ reads pages that nobody configured. A source whose token is missing is there all
 
 from __future__ import annotations
 
+import asyncio
 import os
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,11 +25,12 @@ from turnout.net.client import Client
 from turnout.net.egress import Egress, Origin, is_exposed, origin_of
 from turnout.net.public import PublicWeb
 from turnout.net.transport import Transport
+from turnout.search import Index, open_index
 
 from . import tables
 from .changes import QUESTIONS, Changes, FolderSnapshots, Watched
 from .fetch import Site
-from .files import Files, Index
+from .files import Files
 from .forecast import Forecast, Place
 from .ha import HomeAssistant
 from .http_json import HttpJson, Pointers
@@ -75,7 +78,14 @@ class Sources:
     def configured(self) -> list[str]:
         return [name for name, source in self.sources.items() if not isinstance(source, Unconfigured)]
 
+    async def take_snapshots(self) -> None:
+        """Keep what `changes` compares with, until cancelled."""
+        await asyncio.gather(*(one.keep_taking() for one in self.sources.values() if isinstance(one, Changes)))
+
     async def close(self) -> None:
+        for source in self.sources.values():
+            if isinstance(source, Files):
+                source.close()
         await self._client.close()
         await self._public.close()
 
@@ -101,7 +111,7 @@ def open_sources(
     proxy = read_proxy(document)
     egress = Egress(frozenset(), proxy)
     models = _Models(rephrase, phrasings, choose_books)
-    maker = _Maker(Client(egress, transport), PublicWeb(public, proxy), index, models)
+    maker = _Maker(Client(egress, transport), PublicWeb(public, proxy), index or _open_index, models)
     problems: list[Problem] = []
     sources: dict[str, Source] = {}
     # What watches the others comes last, but stays where it stands.
@@ -116,6 +126,13 @@ def open_sources(
     return Sources({name: sources[name] for name in files}, maker.client, maker.public)
 
 
+def _open_index(name: str) -> Index:
+    """A file of its own for each folder that is searched."""
+    folder = data_folder() / "search"
+    folder.mkdir(parents=True, exist_ok=True)
+    return open_index(folder / f"{name}.db")
+
+
 class _Models(NamedTuple):
     """What a model is asked for, as far as there is one."""
 
@@ -127,9 +144,7 @@ class _Models(NamedTuple):
 class _Maker:
     """Makes sources, and notes where they lead."""
 
-    def __init__(
-        self, client: Client, public: PublicWeb, index: Callable[[str], Index] | None, models: _Models
-    ) -> None:
+    def __init__(self, client: Client, public: PublicWeb, index: Callable[[str], Index], models: _Models) -> None:
         self.client = client
         self.public = public
         self.origins: set[Origin] = set()
@@ -170,7 +185,7 @@ class _Maker:
                 return self._http_json(name, entry)
             case tables.FilesFile():
                 folder = Path(os.path.expanduser(entry.folder))
-                return Files(name, folder, self._index(name) if self._index is not None else None, said)
+                return Files(name, folder, partial(self._index, name), said)
             case tables.ChangesFile():
                 return self._changes(name, entry, others)
             case _:

@@ -25,7 +25,7 @@ from turnout.models.wire import FORMATS
 from turnout.models.wire.format import TOKEN_CHARACTERS, UNREADABLE, read_members
 from turnout.models.wire.sse import Events
 from turnout.models.wire.value import Message, MessagePart, ModelRequest
-from turnout.text.fold import fold
+from turnout.search.citation import Supported, check
 from turnout.text.sentence import SentenceStream, split
 
 from .fusion import Section
@@ -46,17 +46,11 @@ Supports = Callable[[str, str], bool]
 _cited = re.compile(r"\s*\[(\d{1,2})\]")
 _behind = re.compile(r"(?:\s*\[\d{1,2}\])+\.?(?=\s|$)").match
 _FENCE = re.compile("={5,}")
-_numbers = re.compile(r"\d+(?:[.,]\d+)*").findall
-_words = re.compile(r"[^\W\d_]{4,}").findall
 
 
 def supports(sentence: str, passage: str) -> bool:
-    """All of a sentence's numbers and half of its longer words stand in the passage."""
-    said, given = fold(sentence).text, fold(passage).text
-    words, known = set(_words(said)), set(_words(given))
-    if not set(_numbers(said)) <= set(_numbers(given)):
-        return False
-    return not words or 2 * len(words & known) >= len(words)
+    """By the one check of citations."""
+    return isinstance(check(sentence, [passage]), Supported)
 
 
 class Sentence(NamedTuple):
