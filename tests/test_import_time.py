@@ -107,8 +107,7 @@ def test_importing_any_module_opens_no_file_and_no_socket() -> None:
     warm = "import rich.console, rich.table, rich.text, rich.panel, rich.tree, cyclopts"
     # What others do when they are imported is theirs; what is asked here is that we add nothing to it.
     theirs = (
-        "import psycopg, psycopg_pool, aiohttp.web, starlette.routing, granian.server.embed, prometheus_client
-"
+        "import psycopg, psycopg_pool, aiohttp.web, starlette.routing, granian.server.embed, prometheus_client\n"
         "import numpy, scipy.special, mcp.server.stdio"
     )
     assert run(WATCH % (theirs, ours)).stdout.split("\n")[0] == ""

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from cli.conftest import Run
-from sources.asked import scripted
+from sources.asked import Opened, scripted
 from turnout.apps.event import FellBack, PartStarted, SourceAnswered, SourceFailed, SourceSlow
 from turnout.apps.sources import app as app_module
 from turnout.apps.sources.source import Empty, Health
@@ -22,7 +22,7 @@ from turnout.testing.scripted_source import ScriptedSource
 @pytest.fixture
 def sources(monkeypatch: pytest.MonkeyPatch) -> dict[str, ScriptedSource]:
     found = scripted(forecast="Sunny.", kiwix=Empty(), web="W.", ha="Locked.")
-    monkeypatch.setattr(app_module, "find_sources", lambda runtime: found)
+    monkeypatch.setattr(app_module, "open_sources", lambda config: Opened(found))
     return found
 
 
@@ -71,7 +71,7 @@ def test_a_source_by_name_and_several(run: Run, sources: dict[str, ScriptedSourc
 
 
 def test_nobody_answered(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(app_module, "find_sources", lambda runtime: {})
+    monkeypatch.setattr(app_module, "open_sources", lambda config: Opened({}))
     ran = run("ask", "weather")
     assert (ran.code, "forecast is not configured" in ran.out) == (1, True)
 
@@ -86,7 +86,7 @@ def test_a_session_is_understood_and_grows(run: Run, sources: dict[str, Scripted
 
 
 def test_text_from_a_source_cannot_steer_the_terminal(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(app_module, "find_sources", lambda runtime: scripted(forecast="a\x1b[2Jb\nc"))
+    monkeypatch.setattr(app_module, "open_sources", lambda config: Opened(scripted(forecast="a\x1b[2Jb\nc")))
     ran = run("ask", "weather")
     assert "\x1b" not in ran.out
     assert ran.out.startswith("a␛[2Jb\nc\n")

@@ -15,7 +15,7 @@ from turnout.apps.sources.frame import tell_all
 from turnout.apps.sources.plan import Plan, make_plan
 from turnout.apps.sources.result import SearchResult, search_result
 from turnout.apps.sources.run import BOUND_S, run
-from turnout.apps.sources.source import EntityState, Fact
+from turnout.apps.sources.source import EntityState, Fact, Source
 from turnout.testing.scripted_source import ScriptedSource
 
 ALL = ("kiwix", "forecast", "news", "web", "ha", "changes", "uptime", "files")
@@ -66,3 +66,16 @@ async def ask_plan(
     ran = await run(plan, desk, is_open, emit, bound_s=bound_s)
     parts = [one.result for one in ran]
     return Asked(search_result(plan, parts, tell_all(parts)), events, plan)
+
+
+class Opened:
+    """Stands in for what the settings name."""
+
+    def __init__(self, sources: Mapping[str, Source]) -> None:
+        self.sources = sources
+
+    async def take_snapshots(self) -> None:
+        return
+
+    async def close(self) -> None:
+        return

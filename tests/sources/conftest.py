@@ -10,7 +10,7 @@ import pytest
 
 from besieged import surroundings
 from serving import Served, serving
-from sources.asked import is_open
+from sources.asked import Opened, is_open
 from turnout.apps.sources import app as app_module
 from turnout.testing.scripted_source import ScriptedSource
 
@@ -24,8 +24,8 @@ def serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
     with contextlib.ExitStack() as stack:
 
         def start(sources: Mapping[str, ScriptedSource], settings: str = "", **store: object) -> Served:
-            monkeypatch.setattr(app_module, "find_sources", lambda runtime: sources)
-            monkeypatch.setattr(app_module, "cannot_judge", is_open)
+            monkeypatch.setattr(app_module, "open_sources", lambda config: Opened(sources))
+            monkeypatch.setattr(app_module, "judge_facts", is_open)
             return stack.enter_context(serving(tmp_path, settings, **store))
 
         yield start

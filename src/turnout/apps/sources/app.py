@@ -31,7 +31,7 @@ from .cache import Cache
 from .choose import CHOICES, choosing
 from .desk import Desk
 from .frame import tell_all, tell_citation, tell_rest
-from .judge import judge
+from .judge import judge as judge_facts
 from .log import note, part_outcomes, why_fallback
 from .plan import Plan, make_plan
 from .result import PartResult, SearchResult, search_result
@@ -59,13 +59,13 @@ class SourcesApp:
         self,
         runtime: Runtime,
         sources: Mapping[str, Source] | None = None,
-        judge: Judge = judge,
+        judge: Judge | None = None,
         *,
         supported: Supports = supports,
         bound_s: float = BOUND_S,
     ) -> None:
         self.runtime = runtime
-        self.judge = judge
+        self.judge = judge or judge_facts
         self.supported = supported
         self.bound_s = bound_s
         self.results = Cache("result", RESULTS, runtime.store)

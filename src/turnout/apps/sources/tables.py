@@ -131,8 +131,8 @@ def read_tables(document: Document) -> dict[str, SourceFile]:
     if not isinstance(table, dict):
         raise ConfigError([document.problem((TABLE,), "must be a table of sources: [sources.kiwix]")])
     for name, entry in table.items():
-        if not isinstance(entry, dict):
-            continue  # a setting of the profile of that name, which is judged there
+        if not isinstance(entry, dict) and name not in KINDS:
+            continue  # a setting of the profile `sources`, which is judged there
         here = list(_mistakes(name, entry))
         found += here
         if not here:
@@ -151,8 +151,11 @@ def _misspelt(document: Document) -> Iterator[Found]:
             yield (other,), f"no such table{near}"
 
 
-def _mistakes(name: str, entry: dict[str, Any]) -> Iterator[Found]:
+def _mistakes(name: str, entry: Any) -> Iterator[Found]:
     where = (TABLE, name)
+    if not isinstance(entry, dict):
+        yield where, "must be a table"
+        return
     kind = entry.get("kind") or name
     if kind not in KINDS:
         near = suggest(str(kind), KINDS)
