@@ -63,6 +63,7 @@ lint: $(DEV) ## ruff and mypy
 	@$(BIN)/mypy
 
 bench: $(DEV) ## Turnout beside its peers, in one run
+	@$(BIN)/python benchmarks/quality.py
 	@$(BIN)/python benchmarks/decide.py
 	@$(BIN)/python benchmarks/log.py
 	@$(BIN)/python benchmarks/gateway.py
