@@ -21,7 +21,7 @@ def test_passages_are_the_text(text: str, size: int) -> None:
 @given(texts, texts)
 def test_what_a_passage_covers_is_a_share(question: str, passage: str) -> None:
     asked = read_question(question, "en", ("de",))
-    fit = Judge(asked, weigh(asked, {}, 10), 50.0).read(passage, "en")
+    fit = Judge(asked, weigh(asked, {}, 10), 50.0).rate(passage, "en")
     assert fit.score >= 0
     assert 0 <= fit.coverage <= 1 + 1e-9
 

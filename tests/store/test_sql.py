@@ -17,6 +17,7 @@ import pytest
 
 import turnout
 from stored import Statement, statements
+from turnout.search import sql as search_sql
 from turnout.store import sql
 from turnout.store.postgres import spelled
 
@@ -113,8 +114,10 @@ def is_glued(node: ast.AST) -> bool:
 
 
 def builds_no_statement(file: File) -> Iterator[str]:
+    known = Known(file)
+
     def look(node: ast.AST) -> Iterator[str]:
-        if is_glued(node):
+        if is_glued(node) and not known.is_constant(node):
             text = flat(node)
             if STATEMENT.match(text) or (file.room in ROOMS and PIECE.search(text)):
                 yield f"{file.path}:{node.lineno} SQL put together: {ast.unparse(node)[:60]}"
@@ -141,15 +144,37 @@ class Known:
             for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
             if isinstance(target, ast.Name)
         }
+        self.imported = {
+            each.asname or each.name
+            for node in self.tree.body
+            if isinstance(node, ast.ImportFrom)
+            for each in node.names
+        }
         self.classes = {node.name: node for node in self.tree.body if isinstance(node, ast.ClassDef)}
 
-    def is_sound(self, node: ast.expr, inside: ast.AST) -> bool:
-        """Whether an expression can only be a constant."""
+    def is_constant(self, node: ast.AST) -> bool:
+        """A text, a constant of this file, or a text with such constants in it."""
         match node:
             case ast.Constant(value=str() | bytes()):
                 return True
+            case ast.Name(id=name) if name in self.constants:
+                return name.isupper() and self.is_constant(self.constants[name])
+            case ast.Name(id=name):
+                return name.isupper() and name in self.imported
+            case ast.JoinedStr(values=values):
+                return all(map(self.is_constant, values))
+            case ast.FormattedValue(value=value, format_spec=None):
+                return self.is_constant(value)
+            case _:
+                return False
+
+    def is_sound(self, node: ast.expr, inside: ast.AST) -> bool:
+        """Whether an expression can only be a constant."""
+        if self.is_constant(node):
+            return True
+        match node:
             case ast.Attribute(value=ast.Name(id="sql"), attr=name):
-                return isinstance(getattr(sql, name, None), str)
+                return isinstance(getattr(search_sql if self.path.startswith("search/") else sql, name, None), str)
             case ast.Subscript(value=ast.Attribute(value=ast.Name(id="sql"), attr="ALL_TENANTS")):
                 return True
             case ast.IfExp(body=body, orelse=orelse):

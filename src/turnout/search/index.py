@@ -204,7 +204,7 @@ class Index:
                 one, fit = by_text[ident]
             else:
                 one = by_vector[ident][0]
-                fit = judge.read(f"{one.title}\n{one.text}", one.lang)
+                fit = judge.rate(f"{one.title}\n{one.text}", one.lang)
             hits.append(_hit(one, fit, score, votes))
         return Results(tuple(hits), lang, tuple(one.word for one in asked), voting)
 
@@ -226,7 +226,7 @@ class Index:
             found = self.tables.propose(reads, sought, average, values, pool)
         best: dict[str, tuple[Candidate, Fit]] = {}
         for one in found:
-            fit = judge.read(f"{one.title}\n{one.text}", one.lang)
+            fit = judge.rate(f"{one.title}\n{one.text}", one.lang)
             if one.id not in best or fit.score > best[one.id][1].score:
                 best[one.id] = (one, fit)
         return dict(sorted(best.items(), key=lambda item: (-item[1][1].score, item[0])))

@@ -50,6 +50,13 @@ order by (select sum(weight * ts_rank('{{1,1,1,1}}', p.stems, query)) from asked
   / (0.6 + 0.4 * p.length / cast(:average as double precision)) desc, p.key
 limit :limit
 """  # noqa: S608 - of constants
+# A name is no parameter of `create`: it is handed on as a setting of the transaction's.
+NAME_SCHEMA = """
+select set_config('turnout.schema', :name, true)
+"""
+CREATE_SCHEMA = """
+do $$ begin execute format('create schema %I', current_setting('turnout.schema')); end $$
+"""
 FREQUENCIES = """
 select value, (select count(*) from passages p where p.stems @@ cast('''' || value || '''' as tsquery))
 from json_array_elements_text(cast(:stems as json))
@@ -99,7 +106,8 @@ class IndexSchema(Postgres):
     def pending(self) -> list[Migration]:
         with self.migrating() as changes:
             if not changes.read("select to_regnamespace(:name)", {"name": self.schema})[0][0]:
-                changes.connection.execute(f"create schema {self.schema}".encode())
+                changes.read(NAME_SCHEMA, {"name": self.schema})
+                changes.connection.execute(CREATE_SCHEMA)
         return super().pending()
 
     def _add_vectors(self) -> None:

@@ -95,7 +95,7 @@ class Judge:
                 self._by_run.setdefault(run, []).append(at)
         self._alike: dict[str, dict[int, float]] = {}
 
-    def read(self, text: str, lang: str) -> Fit:
+    def rate(self, text: str, lang: str) -> Fit:
         words = read_words(text)
         counts: dict[int, int] = {}
         places: list[tuple[int, int, float]] = []
