@@ -92,6 +92,18 @@ SERVE = (
         ),
     ),
     Command(
+        "sources",
+        "List, try or add the sources that questions are answered from.\n\n"
+        "Each is a table [sources.NAME] of your turnout.toml. Needs the extras: pip install 'turnout[serve,sources]'.",
+        (
+            "turnout sources list",
+            "turnout sources test kiwix",
+            "turnout sources add kiwix --url http://192.168.1.5:8080",
+            "turnout sources add ha --url http://ha.lan:8123 --private --token-env HA_TOKEN",
+            "turnout sources add notes --kind files --folder ~/notes",
+        ),
+    ),
+    Command(
         "embed",
         "Install the sentence embedder of this machine, or see what is installed.\n\n"
         "A student that was trained with vectors needs the embedder they are from.",
@@ -304,7 +316,7 @@ COMMANDS: dict[str, tuple[Command, ...]] = {
 }
 """The commands by what they are for, in the order of the help."""
 
-SUBCOMMANDS = frozenset({"profiles", "contract", "db", "models", "keys", "embed", "student"})
+SUBCOMMANDS = frozenset({"profiles", "contract", "db", "models", "sources", "keys", "embed", "student"})
 """Commands that have commands of their own."""
 
 RENAMED: dict[str, tuple[str, ...]] = {

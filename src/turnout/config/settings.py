@@ -53,10 +53,23 @@ def settings_file(config: str | os.PathLike[str] | None = None) -> Path | None:
     named = os.environ.get("TURNOUT_CONFIG")
     if named:
         return Path(named)
-    home = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
-    path = Path(os.path.expanduser(home)) / "turnout" / SETTINGS
+    path = own_settings_file()
     # Unlike the methods of a path, these fail for no reason a file system or a user's home can give.
     return path if os.path.isfile(path) else None
+
+
+def own_settings_file() -> Path:
+    """Where a user's settings are by default, whether or not there are any yet."""
+    home = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
+    return Path(os.path.expanduser(home)) / "turnout" / SETTINGS
+
+
+def save_settings(file: Path, text: str) -> None:
+    """Replace a settings file: whoever reads it sees the old text or the new."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    new = file.with_name(file.name + ".new")
+    new.write_text(text, encoding="utf-8")
+    new.replace(file)
 
 
 def store_settings(config: str | os.PathLike[str] | None = None) -> StoreSettings:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from turnout.config.document import MOST_BYTES, from_source, read_source
-from turnout.config.settings import SETTINGS, settings_file
+from turnout.config.settings import own_settings_file, save_settings, settings_file
 from turnout.config.write import toml_text, toml_value
 from turnout.core.errors import ConfigError, Problem
 
@@ -30,7 +30,7 @@ def set_slot(slot: str, model: str, base_url: str | None, config: str | os.PathL
     if not model.isprintable():
         raise ConfigError([Problem(f"models.{slot}", f"model {model!r} has characters no model's name has")])
     make_slot(slot, SlotFile(model, base_url=base_url))
-    file = settings_file(config) or _default_file()
+    file = settings_file(config) or own_settings_file()
     text = read_source(file, MOST_BYTES) if os.path.lexists(file) else ""
     from_source(text, file.name)
     before = _slots(text)
@@ -46,10 +46,7 @@ def set_slot(slot: str, model: str, base_url: str | None, config: str | os.PathL
         raise ConfigError([Problem(str(file), said)])
     document = from_source(changed, file.name)
     read_table(document, {slot: document.tree["models"][slot]})  # with what it keeps, its key above all
-    file.parent.mkdir(parents=True, exist_ok=True)
-    new = file.with_name(file.name + ".new")
-    new.write_text(changed, encoding="utf-8")
-    new.replace(file)
+    save_settings(file, changed)
     return file
 
 
@@ -99,8 +96,3 @@ def _says(text: str, slots: dict[str, Any]) -> bool:
         return _slots(text) == slots
     except tomllib.TOMLDecodeError:
         return False
-
-
-def _default_file() -> Path:
-    home = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
-    return Path(os.path.expanduser(home)) / "turnout" / SETTINGS

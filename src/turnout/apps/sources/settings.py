@@ -107,23 +107,19 @@ def open_sources(
     """
     file = settings_file(config)
     document = read(file) if file is not None else Document({}, {}, "")
-    files = read_tables(document)
     proxy = read_proxy(document)
     egress = Egress(frozenset(), proxy)
     models = _Models(rephrase, phrasings, choose_books)
     maker = _Maker(Client(egress, transport), PublicWeb(public, proxy), index or _open_index, models)
-    problems: list[Problem] = []
-    sources: dict[str, Source] = {}
-    # What watches the others comes last, but stays where it stands.
-    for name, entry in sorted(files.items(), key=lambda one: isinstance(one[1], tables.ChangesFile)):
-        try:
-            sources[name] = maker.make(name, entry, sources)
-        except ConfigError as error:
-            problems += [document.problem((TABLE, name), problem.message) for problem in error.problems]
-    if problems:
-        raise ConfigError(problems)
+    sources = maker.make_all(document)
     egress.allow(frozenset(maker.origins), proxy)
-    return Sources({name: sources[name] for name in files}, maker.client, maker.public)
+    return Sources(sources, maker.client, maker.public)
+
+
+def make_one(name: str, entry: Mapping[str, object], file: str) -> Source:
+    """A source as its table alone describes it, to see whether it can be; raises ConfigError with every mistake."""
+    maker = _Maker(Client(Egress()), PublicWeb(), _open_index, _Models(None, None, None))
+    return maker.make_all(Document({TABLE: {name: dict(entry)}}, {}, file))[name]
 
 
 def _open_index(name: str) -> Index:
@@ -151,6 +147,21 @@ class _Maker:
         self._index = index
         self._models = models
 
+    def make_all(self, document: Document) -> dict[str, Source]:
+        """Every source of the settings; raises ConfigError with every mistake in them."""
+        files = read_tables(document)
+        problems: list[Problem] = []
+        sources: dict[str, Source] = {}
+        # What watches the others comes last, but stays where it stands.
+        for name, entry in sorted(files.items(), key=lambda one: isinstance(one[1], tables.ChangesFile)):
+            try:
+                sources[name] = self.make(name, entry, sources)
+            except ConfigError as error:
+                problems += [document.problem((TABLE, name), problem.message) for problem in error.problems]
+        if problems:
+            raise ConfigError(problems)
+        return {name: sources[name] for name in files}
+
     def make(self, name: str, entry: SourceFile, others: Mapping[str, Source]) -> Source:
         said = entry.description
         match entry:
@@ -170,7 +181,7 @@ class _Maker:
             case tables.HaFile():
                 token = entry.token.read(f"{TABLE}.{name}.token")
                 if token is None:
-                    return self._without(name, entry.token)
+                    return self._without(name, entry, entry.url, entry.token)
                 bearer = ("authorization", Secret(f"Bearer {token.reveal()}"))
                 return HomeAssistant(self.site(name, entry, entry.url, bearer), token, said)
             case tables.UptimeFile():
@@ -178,7 +189,7 @@ class _Maker:
                     return Uptime(self.site(name, entry, entry.url), entry.page, said)
                 key = entry.token.read(f"{TABLE}.{name}.token")
                 if key is None:
-                    return self._without(name, entry.token)
+                    return self._without(name, entry, entry.url, entry.token)
                 login = ("authorization", Secret(f"Basic {b64encode(f':{key.reveal()}'.encode()).decode()}"))
                 return Uptime(self.site(name, entry, entry.url, login), entry.page, said)
             case tables.HttpJsonFile():
@@ -212,7 +223,7 @@ class _Maker:
                 raise ConfigError([Problem(where, "FreshRSS needs user and token (its API password)")])
             password = entry.token.read(f"{where}.token")
             if password is None:
-                return self._without(name, entry.token)
+                return self._without(name, entry, entry.url, entry.token)
             # The password goes into a body; who can read that is checked as for a header.
             site = self.site(name, entry, entry.url, ("x-unused", password))
             feeds.append(FreshRss(replace(site, credential=None), entry.user, password))
@@ -221,7 +232,7 @@ class _Maker:
     def _http_json(self, name: str, entry: tables.HttpJsonFile) -> Source:
         token = entry.token.read(f"{TABLE}.{name}.token") if entry.token is not None else None
         if entry.token is not None and token is None:
-            return self._without(name, entry.token)
+            return self._without(name, entry, entry.url, entry.token)
         bad = [
             key for key in ("text", "items", "title", "link", "at") if (said := getattr(entry, key)) and said[0] != "/"
         ]
@@ -244,7 +255,9 @@ class _Maker:
         folder = Path(os.path.expanduser(entry.folder)) if entry.folder else data_folder() / "changes"
         return Changes(name, watched, FolderSnapshots(folder), entry.description, entry.every_s)
 
-    def _without(self, name: str, place: SecretPlace) -> Source:
+    def _without(self, name: str, entry: SourceFile, url: str, place: SecretPlace) -> Source:
+        """A source whose token is missing. Where that would go is checked before it is there."""
+        self.site(name, entry, url, ("x-unused", Secret("")))
         return Unconfigured(name, f"{name} has no token: {place.place} is missing or empty")
 
 

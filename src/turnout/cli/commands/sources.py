@@ -1,0 +1,207 @@
+"""`turnout sources`: what questions are answered from, whether it answers now, and how another one is added."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+from cyclopts import App, Parameter
+
+from turnout.core.errors import TurnoutError, suggest
+
+from ..app import examples_of
+from ..draw.screen import console, visible, write_json
+from ..option import ConfigOption, JsonOption, hint
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from turnout.apps.sources.settings import Sources
+    from turnout.apps.sources.source import Health, Source
+    from turnout.config.write import Value
+
+app = App(name="sources", help_epilogue=examples_of("sources"))
+
+# What `add` needs for each kind. One that is not here needs nothing.
+NEEDS: dict[str, tuple[str, ...]] = {
+    "kiwix": ("--url", "URL"),
+    "forecast": ("--place", "TOWN"),
+    "news": ("--url", "FEED"),
+    "web": ("--url", "URL"),
+    "ha": ("--url", "URL", "--token-env", "VAR"),
+    "uptime": ("--url", "URL"),
+    "files": ("--folder", "DIR"),
+}
+
+
+@app.default
+@app.command(name="list")
+def list_sources(*, json: JsonOption = False, config: ConfigOption = None) -> int:
+    """List the sources you have, and those you could add. None of them is asked."""
+    return asyncio.run(_list(config, json=json))
+
+
+async def _list(config: str | None, *, json: bool) -> int:
+    from turnout.apps.sources.source import Health
+
+    found = _open(config)
+    health = {
+        # A source that cannot be asked for want of a token knows that by itself.
+        name: Health("configured") if name in found.configured else await source.check()
+        for name, source in found.sources.items()
+    }
+    missing = {name: Health("not_configured", _how_to_add(name, config)) for name in _routes(config)}
+    await found.close()
+    _show(found.sources, missing | health, json=json)
+    return 0
+
+
+@app.command(name="test")
+def try_sources(
+    name: Annotated[str | None, Parameter(help="One source; by default all you have.")] = None,
+    /,
+    *,
+    json: JsonOption = False,
+    config: ConfigOption = None,
+) -> int:
+    """Ask each source you have whether it can answer, all at once, five seconds at most.
+
+    The exit code is 1 if one of them cannot.
+    """
+    return asyncio.run(_try(name, config, json=json))
+
+
+async def _try(name: str | None, config: str | None, *, json: bool) -> int:
+    from turnout.apps.sources.health import check_all
+
+    found = _open(config)
+    try:
+        if name is not None and name not in found.sources:
+            raise TurnoutError(_unknown(name, found, config))
+        chosen = found.sources if name is None else {name: found.sources[name]}
+        health = await check_all((), chosen)
+    finally:
+        await found.close()
+    if not chosen and not json:
+        console().say(f"No source is configured. Those there could be: {_hint(config, 'sources', 'list')}")
+        return 0
+    _show(chosen, health, json=json)
+    return 0 if all(one.status == "ok" for one in health.values()) else 1
+
+
+def _unknown(name: str, found: Sources, config: str | None) -> str:
+    if name in (routes := _routes(config)):
+        return f"{name} is not configured: {_how_to_add(name, config)}"
+    known = tuple(dict.fromkeys((*found.sources, *routes)))
+    return f"there is no source {name[:80]!r}{suggest(name, known)} (see {_hint(config, 'sources', 'list')})"
+
+
+@app.command(name="add")
+def add_source(
+    name: Annotated[str, Parameter(help="What it is called; its kind, too, unless --kind says another.")],
+    /,
+    *,
+    kind: Annotated[str | None, Parameter(help="kiwix, news, web, forecast, ha, uptime, changes or files.")] = None,
+    url: Annotated[str | None, Parameter(help="Where it is; for news, a feed, or FreshRSS with --user.")] = None,
+    folder: Annotated[str | None, Parameter(help="The folder that is searched.", metavar="DIR")] = None,
+    token_env: Annotated[
+        str | None, Parameter(help="The environment variable with its token, never the token itself.", metavar="VAR")
+    ] = None,
+    user: Annotated[str | None, Parameter(help="The user of FreshRSS.", metavar="NAME")] = None,
+    place: Annotated[str | None, Parameter(help="The town whose weather is meant.", metavar="TEXT")] = None,
+    private: Annotated[bool, Parameter(help="Its host is in your own network.")] = False,
+    config: ConfigOption = None,
+) -> int:
+    """Add a source to your turnout.toml; a running server takes it over within a second.
+
+    The rest of the file stays as it is. What else a kind can be told is written there.
+    """
+    _need_extra()
+    from turnout.apps.sources import edit
+    from turnout.apps.sources.settings import Unconfigured
+
+    is_feed = (kind or name) == "news" and user is None and token_env is None
+    told: dict[str, Value | None] = {
+        "kind": kind if kind != name else None,
+        "url": url if not is_feed else None,
+        "feeds": [url] if is_feed and url is not None else None,
+        "user": user,
+        "folder": _folder(folder, make=(kind or name) == "changes") if folder is not None else None,
+        "token": {"env": token_env} if token_env is not None else None,
+        "place": place,
+        "private": private or None,
+    }
+    _demand(name, kind or name, {"--url": url, "--folder": folder, "--token-env": token_env, "--place": place}, config)
+    added = edit.add_source(name, {key: value for key, value in told.items() if value is not None}, config)
+    screen = console()
+    screen.say(f"{name} is a source from now on ({visible(str(added.file))})")
+    if isinstance(added.source, Unconfigured):
+        screen.say((f"Its token is missing: set ${token_env}.", "yellow"))
+    screen.say(f"Next: {_hint(config, 'sources', 'test', name)}")
+    return 0
+
+
+def _demand(name: str, kind: str, given: Mapping[str, str | None], config: str | None) -> None:
+    """Name what a kind cannot do without, as it is typed here."""
+    if kind == "http-json":
+        said = f"http-json has more to say than fits here: write [sources.{name}] into your turnout.toml"
+        raise TurnoutError(f"{said} (url, text and where they are: docs/reference/sources.md)")
+    needs = NEEDS.get(kind, ())
+    lacking = [option for option in needs if option in given and given[option] is None]
+    if lacking:
+        words = ("sources", "add", name, *(("--kind", kind) if kind != name else ()), *needs)
+        raise TurnoutError(f"{kind} needs {' and '.join(lacking)}: {_hint(config, *words)}")
+
+
+def _folder(said: str, *, make: bool) -> str:
+    """The whole path: settings are read from anywhere. A folder that is only written to need not be there."""
+    path = os.path.abspath(os.path.expanduser(said))
+    if not make and not os.path.isdir(path):
+        raise TurnoutError(f"--folder {said[:200]!r}: there is no such folder: make it first, or name another")
+    return path
+
+
+def _need_extra() -> None:
+    try:
+        import turnout.apps.sources.settings  # noqa: F401 - whether it can be
+    except ImportError as error:
+        raise TurnoutError(f"sources need {error.name}: pip install 'turnout[serve,sources]'") from None
+
+
+def _open(config: str | None) -> Sources:
+    _need_extra()
+    from turnout.apps.sources.settings import open_sources
+
+    return open_sources(config)
+
+
+def _routes(config: str | None) -> tuple[str, ...]:
+    """The sources the profile knows of."""
+    from turnout import load
+    from turnout.apps.sources.ask import PROFILE
+
+    return tuple(load(PROFILE, config=config).profile.routes)
+
+
+def _how_to_add(name: str, config: str | None) -> str:
+    return _hint(config, "sources", "add", name, *NEEDS.get(name, ()))
+
+
+def _hint(config: str | None, *words: str) -> str:
+    return hint(*words, *(("--config", config) if config is not None else ()))
+
+
+def _show(sources: Mapping[str, Source], health: Mapping[str, Health], *, json: bool) -> None:
+    if json:
+        rows = [
+            {"source": name, **msgspec.to_builtins(one), "knows": sources[name].description if name in sources else ""}
+            for name, one in health.items()
+        ]
+        write_json(rows)
+        return
+    from ..draw.sources import source_table
+
+    screen = console()
+    screen.inset(source_table(sources, health, screen.glyphs), "")
