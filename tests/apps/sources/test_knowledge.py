@@ -177,6 +177,7 @@ class TestNews:
         async def act(source: Source) -> None:
             newest = await ask(source, "any headlines?")
             assert isinstance(newest, Answer)
+            assert await ask(source, "check the news") == newest
             assert [one.title for one in newest.passages] == [f"{one.title} (Daily)" for one in ARTICLES]
             assert newest.passages[0].at == NOW
             about = await ask(source, "news about black holes")

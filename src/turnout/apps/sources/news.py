@@ -32,6 +32,7 @@ API = "/api/greader.php"
 # Words that ask for news, and say nothing about which.
 ASKING = frozenset(
     (
+        *("check", "get", "catch", "pull"),
         *("news", "headline", "headlines", "feed", "feeds", "rss", "article", "articles", "story", "stories", "unread"),
         *(
             "latest",
