@@ -15,7 +15,7 @@ UV := $(BIN)/uv
 INSTALL := $(UV) pip install --quiet --python $(BIN)/python
 GET_UV = $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/uv.txt
 
-.PHONY: serve embedder demo test real soak lint bench lock clean
+.PHONY: serve embedder demo demo-sources test real soak lint bench lock clean
 .DEFAULT_GOAL := serve
 
 $(SERVE): requirements/uv.txt requirements/serve.txt pyproject.toml
@@ -47,6 +47,9 @@ serve: $(SERVE) ## the gateway on this machine, on embedded defaults; ARGS="--po
 
 demo: $(SERVE) ## an explained decision from each profile
 	@$(BIN)/python -m turnout.cli.commands.demo
+
+demo-sources: $(DEV) ## six questions to sources that run for as long as it does, offline
+	@$(BIN)/python scripts/demo_sources.py
 
 test: $(MINILM) ## the whole test suite
 	@$(BIN)/python -m pytest -n 3
