@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from apps.sources.asked import Opened, scripted
 from cli.conftest import Run
-from sources.asked import Opened, scripted
 from turnout.apps.event import FellBack, PartStarted, SourceAnswered, SourceFailed, SourceSlow
 from turnout.apps.sources import app as app_module
 from turnout.apps.sources.source import Empty, Health

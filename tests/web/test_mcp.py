@@ -12,8 +12,8 @@ import pytest
 
 mcp = pytest.importorskip("mcp", reason="needs the extra: pip install 'turnout[mcp]'")
 
+from apps.sources.asked import scripted  # noqa: E402
 from besieged import surroundings  # noqa: E402
-from sources.asked import scripted  # noqa: E402
 from turnout.apps.caller import Budget, Caller  # noqa: E402
 from turnout.apps.sources.app import SourcesApp  # noqa: E402
 from turnout.runtime.runtime import Runtime  # noqa: E402

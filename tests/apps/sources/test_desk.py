@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import pytest
 
-from sources.asked import ask_plan, scripted
-from sources.timeless import run_timeless
+from apps.sources.asked import ask_plan, scripted
+from apps.sources.timeless import run_timeless
 from turnout.apps.event import Section
 from turnout.apps.sources.cache import Cache
 from turnout.apps.sources.desk import FRESH_S, Desk

@@ -7,8 +7,8 @@ from typing import NamedTuple
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sources.asked import ask_plan, scripted
-from sources.timeless import run_timeless
+from apps.sources.asked import ask_plan, scripted
+from apps.sources.timeless import run_timeless
 from turnout.apps.event import FellBack, PartStarted, Section, SourceAnswered, SourceFailed, SourceSlow
 from turnout.apps.sources.cache import Cache
 from turnout.apps.sources.desk import FRESH_S, Desk

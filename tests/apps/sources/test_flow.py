@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import pytest
 
-from sources.asked import ALL, ask, scripted, words_alone
-from sources.timeless import run_timeless
+from apps.sources.asked import ALL, ask, scripted, words_alone
+from apps.sources.timeless import run_timeless
 from turnout import Query
 from turnout.apps.sources.plan import make_plan
 from turnout.apps.sources.source import Answer, Empty, EntityState, Failed, Why

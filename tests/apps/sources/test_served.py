@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from apps.sources.asked import scripted
+from apps.sources.conftest import Serve
 from besieged import Got, call, forget, make_key
 from serving import Served
-from sources.asked import scripted
-from sources.conftest import Serve
 from turnout.apps.app import Call
 from turnout.apps.caller import Budget, Caller
 from turnout.apps.sources.app import SourcesApp

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from apps.sources.asked import scripted
+from apps.sources.conftest import Serve
 from besieged import call, forget, make_key
 from e2e.sdk_world import World, anthropic_client, openai_client
 from serving import Served
-from sources.asked import scripted
-from sources.conftest import Serve
 from turnout.apps.sources.source import Empty
 from turnout.models.price import Usage
 from turnout.models.wire import FORMATS

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from apps.sources.asked import scripted
+from apps.sources.conftest import Serve
 from besieged import call, forget, id_of, make_key
 from serving import Served
-from sources.asked import scripted
-from sources.conftest import Serve
 from turnout.apps.sources.fusion import Section
 from turnout.apps.sources.source import Answer, Empty, Passage
 from turnout.apps.sources.write import UNSUPPORTED, Checking, check_sentence, supports

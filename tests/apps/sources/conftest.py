@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from apps.sources.asked import Opened, is_open
 from besieged import surroundings
 from serving import Served, serving
-from sources.asked import Opened, is_open
 from turnout.apps.sources import app as app_module
 from turnout.testing.scripted_source import ScriptedSource
 
