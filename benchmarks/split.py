@@ -152,15 +152,15 @@ def load(source: Path, corpus: Corpus) -> list[Question]:
     return [Question(row["text"], len(row["intents"]) if corpus.joined else 1) for row in rows]
 
 
-def measure(splitter: Splitter, questions: Sequence[Question]) -> Score:
+def measure(splitter: Splitter, questions: Sequence[Question], *, rounds: int = ROUNDS) -> Score:
     counts = [len(splitter(question.text)) or 1 for question in questions]
     off = [count - question.parts for count, question in zip(counts, questions, strict=True)]
-    rounds = []
-    for _ in range(ROUNDS):
+    times = []
+    for _ in range(rounds):
         start = time.process_time()
         for question in questions:
             splitter(question.text)
-        rounds.append((time.process_time() - start) / len(questions))
+        times.append((time.process_time() - start) / len(questions))
 
     def share(count: int) -> float:
         return 100 * count / len(questions)
@@ -169,7 +169,7 @@ def measure(splitter: Splitter, questions: Sequence[Question]) -> Score:
         right=share(off.count(0)),
         few=share(sum(one < 0 for one in off)),
         many=share(sum(one > 0 for one in off)),
-        microseconds=median(rounds) * 1e6,
+        microseconds=median(times) * 1e6,
     )
 
 
