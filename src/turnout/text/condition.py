@@ -1,19 +1,23 @@
 """A leading condition: "if the door is open, close it and check the news" as what is asked first, and what is left.
 
-The whole text begins with an opener; the condition runs to the first comma, the consequence from there to the first
-conjunction behind which something else is asked (`split` says what), the remainder to the end. Invariant: the three are
-stretches of the text in this order, condition and consequence are never blank, and a text that merely opens like a
-condition ("should I …", "if possible, …", no comma) has none. Only the first `WINDOW` characters can hold a condition.
+The whole text begins with an opener; the condition runs to the first comma that is not inside a list of it, or to a
+command that follows without one; the consequence from there to the first conjunction behind which something else is
+asked (`split` says what), the remainder to the end. Invariant: the three are stretches of the text in this order,
+condition and consequence are never blank, and a text that merely opens like a condition ("should I …", "if possible,
+…", "if Napoleon had won, who would …") has none. Only the first `WINDOW` characters can hold a condition.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Final
 
 from msgspec import Struct
 
+from .clause import LISTS as CLAUSES
+from .clause import Mood, judge
 from .fold import fold
 from .split import MARKS, WINDOW, Hits, bare, find_words, sentence_starts, split_off
 from .words import Words, match_phrase
@@ -21,9 +25,11 @@ from .words import Words, match_phrase
 LISTS: Final = Words("condition", "en", "es")
 # Words of the longest opener, "en caso de que".
 _LONGEST: Final = 4
+# More commas, or words of one item, are no list that anybody says; a condition has ended long before so many words.
+MOST_ITEMS, MOST_WORDS, MOST_SEARCHED = 16, 4, 100
 
 # A comma between digits belongs to the number.
-_comma: Final = re.compile(r"(?<![0-9])[,，]|[,，](?![0-9])").search
+_commas: Final = re.compile(r"(?<![0-9])[,，]|[,，](?![0-9])").finditer
 _word: Final = re.compile(r"\w+").search
 _then: Final = re.compile(r"(?:then|entonces)\b[\s,]*", re.IGNORECASE).match
 
@@ -40,20 +46,102 @@ class Conditional(Struct, frozen=True):
 def read_condition(text: str, hits: Hits | None = None) -> Conditional | None:
     """The pieces of a text that opens with a condition; `hits` tells trigger phrases, as for `split`."""
     whole = text.strip()
-    comma = _comma(whole, 0, WINDOW)
-    if comma is None:
+    window = whole[:WINDOW]
+    if not _opens(window):
         return None
-    front = whole[: comma.start()]
-    condition = _condition(front, whole[:WINDOW])
-    rest = whole[comma.end() :].lstrip(MARKS)
-    if then := _then(rest):
-        rest = rest[then.end() :].lstrip(MARKS)
-    first = _word(rest)
-    # "Should cats drink milk, or is it bad for them" offers a choice.
-    if not condition or first is None or fold(first[0]).text in ("or", "o"):
-        return None
-    consequence, remainder = split_off(rest, hits)
-    return Conditional(condition, consequence, remainder)
+    for start, end in _ends(window):
+        condition = _condition(whole[:start], window)
+        rest = whole[end:].lstrip(MARKS)
+        if then := _then(rest):
+            rest = rest[then.end() :].lstrip(MARKS)
+        first = _word(rest)
+        # "Should cats drink milk, or is it bad for them" offers a choice.
+        if condition and first is not None and fold(first[0]).text not in ("or", "o"):
+            return None if _is_unreal(window) else Conditional(condition, *split_off(rest, hits))
+    return None
+
+
+def _opens(window: str) -> bool:
+    words = [bare(word[0]) for word in islice(find_words(window), _LONGEST)]
+    return match_phrase(words, LISTS.openers) > 0
+
+
+def _ends(window: str) -> Iterator[tuple[int, int]]:
+    """Where the condition may end and the rest begin, the best first: before a command, behind a list, at a comma."""
+    commas = [(found.start(), found.end()) for found in islice(_commas(window), MOST_ITEMS)]
+    stop = min(filter(None, sentence_starts(window)), default=len(window))
+    at = _imperative(window, 0, min(commas[0][0] if commas else stop, stop))
+    if at is None and (listed := _behind_list(window, commas)):
+        at = _imperative(window, listed[0], min(listed[1], stop))
+        if at is None and listed[1] < len(window):
+            yield listed[1], listed[1] + 1
+    if at is not None:
+        yield at, at
+    yield from commas[:1]
+
+
+def _behind_list(window: str, commas: Sequence[tuple[int, int]]) -> tuple[int, int] | None:
+    """Where the last item of a list begins that the first comma stands in, and where the stretch with it ends.
+
+    "If Anna, Ben and Carl are home, …": what stands between the commas names something, and asks or says nothing.
+    """
+    bounds = [*(start for start, _ in commas), len(window)]
+    for (_, start), end in zip(commas, bounds[1:], strict=True):
+        words = list(find_words(window, start, end))
+        said = [bare(word[0]) for word in words]
+        at = next((i for i, word in enumerate(said) if word in LISTS.listing), None)
+        if at is not None and at + 1 == len(said):
+            return None
+        item = said[:at]
+        names = len(item) == 1 and words[0][0].istitle()
+        # "…, and any news" is no list, but "Ann, Ben, and Carl" is.
+        blank = not item and (at is None or start == commas[0][1])
+        if blank or len(item) > MOST_WORDS or not (names or judge(item) is Mood.FRAGMENT):
+            return None
+        if at is not None:
+            after = said[at + 1 :]
+            # "…, tea and coffee" is what follows, unless something else does.
+            asks = judge(after[:3]) in (Mood.QUESTION, Mood.COMMAND) and not _is_verb(after)
+            return None if asks else (words[at].end(), end)
+    return None
+
+
+def _is_verb(words: Sequence[str]) -> bool:
+    return any(word in CLAUSES.auxiliaries or word in LISTS.verbs for word in words[1:])
+
+
+def _imperative(window: str, begin: int, end: int) -> int | None:
+    """Where a command begins that no comma parts from the condition: "if any lights are on turn them off"."""
+    found = list(islice(find_words(window, begin, end), MOST_SEARCHED))
+    words = [bare(word[0]) for word in found]
+    stated = False
+    for at in range(1, len(words) - 1):
+        word, before, after = words[at], words[at - 1], words[at + 1]
+        # Someone has to do or be something first; "it rains" has no other sign of a verb.
+        stated = (
+            stated
+            or before.rpartition("'")[0] in CLAUSES.pronouns
+            or before in CLAUSES.auxiliaries
+            or before in LISTS.verbs
+            or (at > 2 and words[at - 2] in ("it", "there"))
+        )
+        if not stated or before in LISTS.before_verbs or before in CLAUSES.auxiliaries or before in CLAUSES.subjects:
+            continue
+        commands = word in CLAUSES.commands and after != "to"
+        if commands and (after in CLAUSES.after_verbs or (word in LISTS.plain_commands)):
+            return found[at - 1 if before in CLAUSES.please else at].start()
+    return None
+
+
+def _is_unreal(window: str) -> bool:
+    """Whether the condition is one that is not the case: "if Napoleon had won, who would …"."""
+    words = [bare(word[0]) for word in islice(find_words(window), MOST_SEARCHED)]
+    would = next((i for i, word in enumerate(words) if word in LISTS.would and words[i + 1 : i + 2] != ["you"]), 0)
+    before = words[:would]
+    if not LISTS.unreal.isdisjoint(before):
+        return True
+    is_past = any(word.endswith("ed") or word in CLAUSES.past for word in before)
+    return is_past and LISTS.present.isdisjoint(before)
 
 
 def _condition(front: str, text: str) -> str:
