@@ -1,7 +1,7 @@
 """Are the plans of `sources` right? What is taken for a condition, what is taken apart, and what goes to the home.
 
 The plan is made as the application makes it: by the router that knows the names of the home, without a model. The
-conditions that a source can judge (`benchmarks/sources/conditions.jsonl`) were written before any of them was tried. The
+conditions that a source can judge (`benchmarks/sources/conditions.jsonl`) were written before one of them was tried. The
 rules were looked at with every other question of IfQA and MetaTool (the first, the third, …): what counts is the other
 half, which was only measured with. Public sets are read from the data folder.
 

@@ -41,6 +41,7 @@ _ENGLISH: Final = Words("split", "en")
 _PLAIN: Final = (frozenset({"and"}), frozenset({"y"}))
 _ALSO: Final = frozenset({"also"})
 _COMMA: Final = frozenset({","})
+_LISTED: Final = frozenset({"and", "y", ","})
 
 # `\s` without the four controls that are invisible, which `fold` drops.
 _GAP: Final = r" \t\n\v\f\r\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
@@ -85,6 +86,11 @@ class _Clause:
         self.stands = self.mood.asks and (not leaning or _is_colloquial(self.words))
         # A trigger phrase can be understood alone, but "let me know if it is down" hangs on what came before.
         self.asks = self.stands or (hit and not (leaning and self.mood is Mood.COMMAND))
+
+    @property
+    def yields(self) -> bool:
+        """It wants the outcome of what comes before: "analyze this text and provide key insights"."""
+        return not self.hit and begins_with(self.words, _JOINING.yielding)
 
     @property
     def start(self) -> int:
@@ -152,23 +158,24 @@ def split_questions(text: str, hits: Hits, knows: Hits, *, most: int = MOST) -> 
 
     What is stated goes with the question before it, and before the first with the first. Nothing is cut otherwise.
     """
-    whole = text.strip()
+    asked = text.strip()
+    whole = _unquoted(asked)
     window = whole[:WINDOW]
     if len(_asking(window)) < 2:
-        return [whole] if whole else []
+        return [asked] if asked else []
     tokens, quoted = _read(window)
     opening = [at for at, token in enumerate(tokens) if token.opens and not {at - 1, at} <= quoted]
     cuts = [0]
-    asked = False
+    since = False
     for start, end in pairwise((0, *(tokens[at].start for at in opening), len(window))):
         sentence = window[start:end]
-        if asked and len(cuts) < most and _asks_alone(sentence, hits):
+        if since and len(cuts) < most and _asks_alone(sentence, hits):
             cuts.append(start)
-        asked = asked or bool(_asking(sentence))
+        since = since or bool(_asking(sentence))
     if len(cuts) < 2:
-        return [whole]
+        return [asked]
     parts = [_without_joint(whole[start:end]) for start, end in pairwise((*cuts, len(whole)))]
-    return parts if all(knows(part[:WINDOW]) for part in parts) else [whole]
+    return parts if all(knows(part[:WINDOW]) for part in parts) else [asked]
 
 
 def _asks_alone(sentence: str, hits: Hits) -> bool:
@@ -208,10 +215,12 @@ def _parts(text: str, hits: Hits | None, most: int, *, told: bool) -> list[str]:
     # Most questions join nothing, and RE2 says so in a quarter of the time that `re` takes.
     if _signs().scan(folded) != (0,):
         return [whole] if folded or whole != window else []
+    asked, whole = whole, _unquoted(whole)
+    window = whole[:WINDOW]
     clauses = _bound(_clauses(window, hits))
     cuts = _cuts(window, clauses, hits, most, told=told)
     if not cuts:
-        return [whole]
+        return [asked]
     starts = [clauses[cut].start for cut in (0, *cuts)]
     ends = [clauses[cut - 1].end for cut in cuts]
     ends.append(clauses[-1].end if len(whole) == len(window) else len(whole))
@@ -251,6 +260,15 @@ def _read(text: str) -> tuple[list[_Token], set[int]]:
                 since = -1
         tokens.append(_Token(seen, word, found.start(), found.end(), found.start() in starts))
     return tokens, quoted
+
+
+def _unquoted(text: str) -> str:
+    """A text without the marks around the whole of it: they quote nothing."""
+    closing = _QUOTES.get(text[:1])
+    inner = text[1:-1]
+    return (
+        inner.strip() if closing and text.endswith(closing) and text[0] not in inner and closing not in inner else text
+    )
 
 
 def bare(raw: str) -> str:
@@ -397,13 +415,31 @@ def _goes_on(left: _Left, right: _Clause) -> bool:
     if left.last.words[-1] in _JOINING.unfinished:
         return True
     if right.mood is not Mood.COMMAND:
-        return False
+        # "…, which includes the price" tells of what came before.
+        return right.joint == _COMMA and right.words[0] == "which"
     if right.joint == _ALSO:
         # "Does the bank also offer loans".
         return left.mood is Mood.QUESTION
+    if not right.joint <= _LISTED:
+        return False
+    if _is_relative(left.last.words) or (_works(left.last.words) and right.yields):
+        return True
     if right.joint not in _PLAIN:
         return False
     return begins_with(left.first.words, LISTS.serial) or _asks_how(left) or _is_verb_pair(left.last.words, right)
+
+
+def _is_relative(words: Sequence[str]) -> bool:
+    """Whether a bare verb would go on with what is told of a thing: "a tool that can sort mail", "where I can find"."""
+    return any(
+        word in _JOINING.relatives and words[at] not in LISTS.hollow and words[at + 2] in _JOINING.ables
+        for at, word in enumerate(words[1:-1])
+    )
+
+
+def _works(words: Sequence[str]) -> bool:
+    """Whether something is worked on, such that what is to be given next is what came of it."""
+    return any(word in _JOINING.working for word in words[:6])
 
 
 def _asks_how(left: _Left) -> bool:
@@ -418,6 +454,9 @@ def _asks_how(left: _Left) -> bool:
 
 def _is_verb_pair(left: Sequence[str], right: _Clause) -> bool:
     """Whether two verbs share what follows the second: "find and play a waltz"."""
+    # "Could you decode and explain".
+    if len(left) > 2 and left[-2] == "you" and left[-3] in LISTS.modals:
+        return True
     if left[-1] not in LISTS.commands or not begins_with(right.words, LISTS.commands):
         return False
     # "Avísame" has its object with it.
@@ -427,7 +466,9 @@ def _is_verb_pair(left: Sequence[str], right: _Clause) -> bool:
 
 def _is_asked(text: str, left: _Left, right: _Clause) -> bool:
     """Whether something is asked before the conjunction."""
-    if left.mood.asks or left.hit or is_framed(text[left.start : left.last.end]):
+    # "I am off this weekend and I would like to know …" tells a story, whatever its words trigger.
+    story = left.mood is Mood.STATEMENT and begins_with(left.first.words, LISTS.wishers)
+    if left.mood.asks or (left.hit and not story) or is_framed(text[left.start : left.last.end]):
         return True
     if left.mood is Mood.STATEMENT:
         return not right.joint.isdisjoint(_JOINING.adding)
