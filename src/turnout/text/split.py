@@ -89,8 +89,13 @@ class _Clause:
 
     @property
     def yields(self) -> bool:
-        """It wants the outcome of what comes before: "analyze this text and provide key insights"."""
+        """It may want what comes of the clause before: "… and create a word cloud"."""
         return not self.hit and begins_with(self.words, _JOINING.yielding)
+
+    @property
+    def names_outcome(self) -> bool:
+        """It wants what comes of any request: "… and provide key insights"."""
+        return self.yields and not _JOINING.outcomes.isdisjoint(self.words)
 
     @property
     def start(self) -> int:
@@ -127,6 +132,8 @@ class _Left:
             self._begin(clause)
         self.last = clause
         self.hit = self.hit or clause.hit
+        self.relative = self.relative or _is_relative(clause.words)
+        self.lists_examples = self.lists_examples or any(pair == ("such", "as") for pair in pairwise(clause.words))
         if self.mood.asks or clause.mood is Mood.FRAGMENT:
             return
         if not clause.mood.asks or has_content(clause.words):
@@ -136,6 +143,7 @@ class _Left:
         # A cut is judged by its own sentence: "Can you help? I lost my card and need a new one" asks once.
         self.first = self.last = clause
         self.mood = Mood.FRAGMENT
+        self.relative = self.lists_examples = False
 
 
 def triggers(matcher: Matcher, ids: Container[int] | None = None) -> Hits:
@@ -416,13 +424,17 @@ def _goes_on(left: _Left, right: _Clause) -> bool:
         return True
     if right.mood is not Mood.COMMAND:
         # "…, which includes the price" tells of what came before.
-        return right.joint == _COMMA and right.words[0] == "which"
+        tells = right.joint == _COMMA and right.words[0] == "which"
+        # "Sources such as journals, news outlets and …": an example is not asked for.
+        example = right.mood is Mood.FRAGMENT and left.lists_examples
+        more = right.mood is Mood.WISH and "appreciate" in right.words
+        return tells or example or more or right.words[0] == "or"
     if right.joint == _ALSO:
         # "Does the bank also offer loans".
         return left.mood is Mood.QUESTION
     if not right.joint <= _LISTED:
         return False
-    if _is_relative(left.last.words) or (_works(left.last.words) and right.yields):
+    if left.relative or right.names_outcome or (_works(left.last.words) and right.yields):
         return True
     if right.joint not in _PLAIN:
         return False
@@ -431,7 +443,7 @@ def _goes_on(left: _Left, right: _Clause) -> bool:
 
 def _is_relative(words: Sequence[str]) -> bool:
     """Whether a bare verb would go on with what is told of a thing: "a tool that can sort mail", "where I can find"."""
-    return any(
+    return not _JOINING.fit.isdisjoint(words) or any(
         word in _JOINING.relatives and words[at] not in LISTS.hollow and words[at + 2] in _JOINING.ables
         for at, word in enumerate(words[1:-1])
     )
