@@ -89,13 +89,11 @@ class _Clause:
 
     @property
     def yields(self) -> bool:
-        """It may want what comes of the clause before: "… and create a word cloud"."""
-        return not self.hit and begins_with(self.words, _JOINING.yielding)
-
-    @property
-    def names_outcome(self) -> bool:
-        """It wants what comes of any request: "… and provide key insights"."""
-        return self.yields and not _JOINING.outcomes.isdisjoint(self.words)
+        """It wants what comes of the clause before: "… and provide key insights"."""
+        if begins_with(self.words, _JOINING.giving):
+            return not _JOINING.outcomes.isdisjoint(self.words)
+        new = not {"me", "us", "some", "any"}.isdisjoint(self.words[:4]) and _JOINING.outcomes.isdisjoint(self.words)
+        return begins_with(self.words, _JOINING.yielding) and not new
 
     @property
     def start(self) -> int:
@@ -427,14 +425,16 @@ def _goes_on(left: _Left, right: _Clause) -> bool:
         tells = right.joint == _COMMA and right.words[0] == "which"
         # "Sources such as journals, news outlets and …": an example is not asked for.
         example = right.mood is Mood.FRAGMENT and left.lists_examples
-        more = right.mood is Mood.WISH and "appreciate" in right.words
+        # "I want a change and need …" goes on with the same wisher.
+        bare_wish = begins_with(right.words, LISTS.bare_wishes) and begins_with(left.first.words, LISTS.wishers)
+        more = right.mood is Mood.WISH and (bare_wish or "appreciate" in right.words)
         return tells or example or more or right.words[0] == "or"
     if right.joint == _ALSO:
         # "Does the bank also offer loans".
         return left.mood is Mood.QUESTION
     if not right.joint <= _LISTED:
         return False
-    if left.relative or right.names_outcome or (_works(left.last.words) and right.yields):
+    if left.relative or (right.yields and not (left.hit or right.hit)):
         return True
     if right.joint not in _PLAIN:
         return False
@@ -447,11 +447,6 @@ def _is_relative(words: Sequence[str]) -> bool:
         word in _JOINING.relatives and words[at] not in LISTS.hollow and words[at + 2] in _JOINING.ables
         for at, word in enumerate(words[1:-1])
     )
-
-
-def _works(words: Sequence[str]) -> bool:
-    """Whether something is worked on, such that what is to be given next is what came of it."""
-    return any(word in _JOINING.working for word in words[:6])
 
 
 def _asks_how(left: _Left) -> bool:
