@@ -93,6 +93,19 @@ CASES = [
     Case("curly", "what’s a quark‖ and ‖who’s the pope"),
     Case("no-break-space", "what is a quark‖\u00a0and\u00a0‖who is the pope"),
     Case("invisible", "what is a quark‖ a\u200bnd ‖who is the pope"),
+    Case("additionally", "Who wrote Emma?‖ Additionally, ‖can you book a table for two?"),
+    Case("furthermore", "I need a taxi at nine.‖ Furthermore, ‖could you call my boss?"),
+    Case("relative", "find a tool that can sort my mail and remind me of deadlines"),
+    Case("relative-series", "I need a coach who can write a plan, call me daily and track my runs"),
+    Case("fit", "find a chair designed to ease the pain and keep me upright"),
+    Case("told-by-which", "what is the supply of tin, which includes all mines"),
+    Case("outcome", "can you analyze this text and provide key insights"),
+    Case("outcome-for-me", "can you read this page and give me a summary"),
+    Case("no-outcome", "can you find a course on tin‖ and ‖suggest me some hotels in Bonn"),
+    Case("verbs-share", "could you decode and explain the genome"),
+    Case("same-wisher", "I'm looking for a change and want to explore Peru"),
+    Case("appreciated", "I need a taxi at nine. Also, I would appreciate a receipt"),
+    Case("its", "what is the price of tin and what are its uses"),
     Case("dash", "find my keys‖ — and ‖call Ann"),
     Case("quoted-stays", 'translate "find eggs and call Ann" to Greek‖ and ‖call Ben'),
     Case("quoted-comma", 'what does "stop, look and listen" mean'),
@@ -362,3 +375,9 @@ def test_parts_do_not_depend_on_how_many_there_are() -> None:
     texts = [" and ".join(f"call Ann{number}" for number in range(count)) for count in range(1, MOST + 1)]
     for shorter, longer in pairwise(map(split, texts)):
         assert longer[: len(shorter)] == shorter
+
+
+def test_marks_around_the_whole_quote_nothing() -> None:
+    assert split('"Who wrote Emma? Also, can you call Ann?"') == ["Who wrote Emma?", "can you call Ann?"]
+    assert split('"cats and dogs"') == ['"cats and dogs"']
+    assert split('"find eggs" and call "Ann"') == ['"find eggs"', 'call "Ann"']
