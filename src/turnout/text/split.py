@@ -118,6 +118,8 @@ class _Left:
     first: _Clause
     last: _Clause
     mood: Mood
+    relative: bool  # it tells what a thing does
+    lists_examples: bool
 
     def __init__(self, clause: _Clause) -> None:
         self.start = clause.start
