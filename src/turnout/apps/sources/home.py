@@ -128,7 +128,7 @@ def look(question: str, home: Home) -> Asked:
     if chosen or not (properties or things):
         return Asked(chosen, is_request(words))
     strange = [
-        word for word, stem in zip(words, said, strict=True) if stem not in _ordinary() and word not in _ordinary()
+        word for word, stem in zip(words, said, strict=True) if stem not in ordinary() and word not in ordinary()
     ]
     return Asked(tuple(candidates), is_request(words), " ".join(word for word in strange if not word.isdigit()))
 
@@ -170,19 +170,19 @@ def _is_within(room: Sequence[str], said: Sequence[str], covered: set[int]) -> b
 
 def _nearest(said: Sequence[str], things: Sequence[Thing]) -> list[Thing]:
     """Things more of whose own name is said than of the others'. Words for kinds of things tell none apart."""
-    wanted = [word for word in said if word not in _ordinary()]
+    wanted = [word for word in said if word not in ordinary()]
     if not wanted:
         return []
     shares = []
     for thing in things:
-        own = [[word for word in _spelled(name) if word not in _ordinary()] for name in thing.names]
+        own = [[word for word in _spelled(name) if word not in ordinary()] for name in thing.names]
         shares.append(max((sum(word in wanted for word in name) / len(name) for name in own if name), default=0.0))
     best = max(shares, default=0.0)
     return [thing for thing, share in zip(things, shares, strict=True) if share == best] if best else []
 
 
 @cache
-def _ordinary() -> frozenset[str]:
+def ordinary() -> frozenset[str]:
     """Words that name no one thing: those for kinds and states, those of requests, and the small ones."""
     act = lists()["act"]
     known = {word for table in ("property", "thing") for kind in kinds(table) for word in kind.words}
