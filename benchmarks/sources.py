@@ -1,9 +1,10 @@
 """Are the plans of `sources` right? What is taken for a condition, what is taken apart, and what goes to the home.
 
 The plan is made as the application makes it: by the router that knows the names of the home, without a model. The
-conditions that a source can judge (`benchmarks/sources/conditions.jsonl`) were written before one of them was tried. The
-rules were looked at with every other question of IfQA and MetaTool (the first, the third, …): what counts is the other
-half, which was only measured with. Public sets are read from the data folder.
+conditions that a source can judge (`benchmarks/sources/conditions.jsonl`) were written before the first run; those about
+changes were written anew after it, for they spoke of releases, and the misses were looked at. So was every other question
+of IfQA and MetaTool (the first, the third, …): what counts is the other half, whose questions were not. The home's
+sentences were looked at, too. Public sets are read from the data folder.
 
     python benchmarks/sources.py            a minute
     python benchmarks/sources.py --misses   names what is wrong, of the halves that may be looked at
@@ -24,6 +25,7 @@ from split import CORPORA, COUNT_ACCURACY, FALSE_SPLITS, Corpus, Score, Splitter
 from turnout import Router
 from turnout.apps.sources.cache import Cache
 from turnout.apps.sources.choose import choosing
+from turnout.apps.sources.home import Home, Thing, names_of
 from turnout.apps.sources.plan import Plan, make_plan
 from turnout.testing.scripted_source import ScriptedSource
 from turnout.text.split import split
@@ -63,10 +65,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         tables.append(table)
         show(console, table)
 
-    names: list[str] = []
+    names: tuple[str, ...] = ()
     if options.data.is_dir():
         things = read_rows(options.data / "ha_intents" / "home_en.jsonl")
-        names = [row["name"] for row in things if row["kind"] == "entity"]
+        entities = [row for row in things if row["kind"] == "entity"]
+        names = names_of(Home(tuple(Thing(row["id"], (row["name"],), row["state"]) for row in entities)))
     plan = planning(names)
     put(conditions(plan, options.data, checks, notes))
     if options.data.is_dir():

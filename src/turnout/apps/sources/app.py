@@ -101,7 +101,7 @@ class SourcesApp:
                 self._snapshots.cancel()
                 self._snapshots = asyncio.ensure_future(opened.take_snapshots())
         self.sources: Mapping[str, Source] = self._opened.sources if self._opened is not None else self._given or {}
-        self.desk = Desk(self.sources, self.results)
+        self.desk = Desk(self.sources, self.results, self._opened.stamps if self._opened is not None else {})
 
     async def close(self) -> None:
         if self._snapshots is not None:
@@ -125,6 +125,8 @@ class SourcesApp:
         """Who answers a question, in words of its own; refused where a source is named that there is not."""
         if self._snapshots is None and self._opened is not None:
             self._snapshots = asyncio.ensure_future(self._opened.take_snapshots())
+        if not asked_text(asked.query).strip():
+            raise Refused(422, "invalid_request_error", "the question is blank: ask something")
         router = await self.router(caller)
         query = standalone(asked.query, router.profile)
         slots, store = self.runtime.models.slots, self.runtime.store

@@ -51,9 +51,11 @@ class Flight:
 class Desk:
     """The sources of one process."""
 
-    def __init__(self, sources: Mapping[str, Source], cache: Cache) -> None:
+    def __init__(self, sources: Mapping[str, Source], cache: Cache, stamps: Mapping[str, str] | None = None) -> None:
+        """`stamps` stand for the settings of each source: another server's answers are not this one's."""
         self.sources = sources
         self.cache = cache
+        self._stamps = stamps or {}
         self._flights: dict[tuple[str, ...], Flight] = {}
         self._left: set[asyncio.Task[Any]] = set()
         """Cancelled and not ended yet: a task nobody refers to may vanish."""
@@ -66,7 +68,7 @@ class Desk:
             return Told(Failed(Why.NOT_CONFIGURED, said))
         since = question.since.isoformat() if question.since is not None else ""
         words = " ".join(fold(question.text).text.split())
-        key = (name, source.description, words, question.lang, since)
+        key = (name, self._stamps.get(name, source.description), words, question.lang, since)
         fresh_s = FRESH_S.get(name, 0.0)
         kept = await self.cache.get(tenant, key) if fresh_s else None
         if kept is not None:

@@ -19,7 +19,7 @@ from turnout.core.errors import NetError
 from turnout.models.secret import Secret
 
 from .fetch import Site, health_of
-from .home import UNASKED, Home, Thing, binary_state, look
+from .home import UNASKED, Home, Thing, binary_state, look, names_of
 from .source import Answer, Empty, Failed, Health, Question, Result
 from .telling import summarise, tell
 
@@ -118,7 +118,7 @@ class HomeAssistant:
 
     def words(self) -> Sequence[str]:
         """The names and aliases of its things, as of the last time it was asked."""
-        return tuple(dict.fromkeys(name for thing in self._home.things for name in thing.names))
+        return names_of(self._home)
 
     @property
     def home(self) -> Home:

@@ -21,6 +21,8 @@ from .terms import stems, stop_words, words_of
 UNASKED = frozenset(
     ("zone", "sun", "stt", "tts", "button", "event", "conversation", "tag", "mailbox", "image_processing")
 )
+# Domains whose things are called like places, which everybody speaks of.
+PLACES = frozenset(("zone", "weather"))
 _OUTDOORS = frozenset(("outside", "outdoor", "outdoors"))
 UNKNOWN = frozenset(("unknown", "unavailable", "none", ""))
 
@@ -58,6 +60,11 @@ class Home(Struct, frozen=True):
     things: tuple[Thing, ...]
     areas: tuple[tuple[str, ...], ...] = ()
     """The names of each area."""
+
+
+def names_of(home: Home) -> tuple[str, ...]:
+    """What its things are called that means this home wherever it is said."""
+    return tuple(dict.fromkeys(name for thing in home.things if thing.domain not in PLACES for name in thing.names))
 
 
 class _Kind(NamedTuple):

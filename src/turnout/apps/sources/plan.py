@@ -93,7 +93,11 @@ def _plan_source(name: str, sources: tuple[str, ...], configured: Container[str]
     """Files that stand in for the encyclopedia fall back as it does. Who is asked anyway is nobody's fallback."""
     stands_in = name == "files" and "files" not in decision.routes and "kiwix" in decision.routes
     falls_back = (name in FALLS_BACK or stands_in) and FALLBACK not in sources
-    return PlannedSource(name, FALLBACK if falls_back else "", name in configured)
+    if name in configured or falls_back or decision.outcome[0] == "D":
+        return PlannedSource(name, FALLBACK if falls_back else "", name in configured)
+    # Nobody knows what this question is about as well as a source that is not there: one that is may know it, too.
+    instead = next((other for other in DEFAULTS if other in configured and other not in sources), "")
+    return PlannedSource(name, instead, False)
 
 
 def _whole(part: PlannedPart, asked: str) -> PlannedPart:
