@@ -73,6 +73,7 @@ bench: $(DEV) ## Turnout beside its peers, in one run
 	@$(BIN)/python benchmarks/gateway.py
 	@$(BIN)/python benchmarks/overload.py
 	@$(BIN)/python benchmarks/split.py
+	@$(BIN)/python benchmarks/sources.py
 	@$(BIN)/python benchmarks/citation.py
 	@$(BIN)/python benchmarks/search.py
 	@$(BIN)/python benchmarks/reference.py
