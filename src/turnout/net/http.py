@@ -29,6 +29,8 @@ from .egress import Egress, Origin, is_exposed
 from .transport import Exchange, Request
 
 # A place in the pool, the name, the connection and TLS together; a provider that takes longer is as good as down.
+# A model's path is short; a question in one may be long, and is asked once.
+KEPT_PATH = 256
 CONNECT_S = 2.0
 CONNECTIONS = 512
 KEEP_ALIVE_S = 30.0
@@ -348,8 +350,12 @@ def _named(error: Exception, where: str, wait_s: float) -> NetError:
             return Unreachable(f"{where}: {_said(error)}")
 
 
-@lru_cache(maxsize=256)
 def _url(origin: Origin, path: str) -> URL:
+    return _kept_url(origin, path) if len(path) <= KEPT_PATH else URL(f"{origin}{path}", encoded=True)
+
+
+@lru_cache(maxsize=256)
+def _kept_url(origin: Origin, path: str) -> URL:
     return URL(f"{origin}{path}", encoded=True)
 
 

@@ -87,7 +87,10 @@ class PublicWeb:
                 if not moved:
                     body = await response.read(deadline, limit)
                     return Page(url, response.status, dict(response.headers), body)
-            url = urljoin(url, moved)
+            try:
+                url = urljoin(url, moved)
+            except ValueError:
+                raise Broken(f"{origin.host}: it leads to {moved[:80]!r}, which is no address") from None
         raise Broken(f"{place_of(url)[0].host}: more than {REDIRECTS} redirects")
 
     async def close(self) -> None:

@@ -73,6 +73,8 @@ class Opened:
 
     def __init__(self, sources: Mapping[str, Source]) -> None:
         self.sources = sources
+        self.stamps: dict[str, str] = {}
+        self.by_kind: dict[str, str] = {}
 
     async def take_snapshots(self) -> None:
         return

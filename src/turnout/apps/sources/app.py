@@ -47,6 +47,8 @@ log = logging.getLogger("turnout.sources")
 RESULTS = 500
 # And how long a written answer is fresh.
 FUSION_S = 1800.0
+# What a source is asked with at most: servers take addresses of some 8,000 characters.
+LONGEST = 8_000
 _sentences = msgspec.json.Decoder(list[Sentence])
 
 
@@ -125,8 +127,12 @@ class SourcesApp:
         """Who answers a question, in words of its own; refused where a source is named that there is not."""
         if self._snapshots is None and self._opened is not None:
             self._snapshots = asyncio.ensure_future(self._opened.take_snapshots())
-        if not asked_text(asked.query).strip():
+        text = asked_text(asked.query).strip()
+        if not text:
             raise Refused(422, "invalid_request_error", "the question is blank: ask something")
+        if len(text) > LONGEST:
+            said = f"the question has {len(text):,} characters, and a source is asked {LONGEST:,} at most: shorten it"
+            raise Refused(413, "invalid_request_error", said)
         router = await self.router(caller)
         query = standalone(asked.query, router.profile)
         slots, store = self.runtime.models.slots, self.runtime.store
@@ -139,7 +145,8 @@ class SourcesApp:
             raise Refused(422, "invalid_request_error", str(error)) from None
 
     def plan(self, decision: Decision, query: Query) -> Plan:
-        return make_plan(decision, asked_text(query), self.sources)
+        by_kind = self._opened.by_kind if self._opened is not None else {}
+        return make_plan(decision, asked_text(query), self.sources, by_kind)
 
     # --- acting
 

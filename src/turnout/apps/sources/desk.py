@@ -28,6 +28,8 @@ FRESH_S: Mapping[str, float] = {
     "ha": 30,
     "changes": 120,
 }
+# An answer of some pages; a longer one is asked for again, so that five hundred of them stay below 128 MB.
+KEPT_BYTES = 256 * 1024
 _answers = msgspec.json.Decoder(Answer)
 
 
@@ -77,7 +79,9 @@ class Desk:
         result = _result(flight.task, name)
         if isinstance(result, Answer) and fresh_s and not flight.kept:
             flight.kept = True
-            self.cache.put(tenant, key, msgspec.json.encode(result), fresh_s)
+            encoded = msgspec.json.encode(result)
+            if len(encoded) <= KEPT_BYTES:
+                self.cache.put(tenant, key, encoded, fresh_s)
         return Told(result)
 
     async def _join(self, key: tuple[str, ...], start: Callable[[], Awaitable[Result]]) -> Flight:

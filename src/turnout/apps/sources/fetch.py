@@ -91,6 +91,8 @@ class Site(Struct, frozen=True):
                 target = f"{parts.path or '/'}{'?' if parts.query else ''}{parts.query}"
         except NetError as error:
             return self.lost(error)
+        except ValueError:
+            return self.failed(Why.MALFORMED, "it leads to what is no address: check url")
         return self.failed(Why.MALFORMED, f"more than {REDIRECTS} redirects: check url")
 
     def request(self, method: str, target: str, body: bytes = b"", headers: Mapping[str, str] | None = None) -> Request:

@@ -27,6 +27,8 @@ from .source import Answer, Empty, Failed, Health, Passage, Question, Result, Wh
 # Larger files are no documents; more of them are no folder of notes.
 FILE_BYTES, FILES = 32 * 1024 * 1024, 20_000
 SHOWN = 4
+# A passage with less of what was asked for, rare words counting more, is about something else.
+LEAST_COVERAGE = 0.15
 # How often the folder is looked at again.
 LOOK_S = 2.0
 # Pages of one PDF that are read.
@@ -61,9 +63,10 @@ class Files:
                     return failed
                 self._looked_at = monotonic()
             found = await asyncio.to_thread(self._search, question)
-        if not found.hits:
+        hits = [hit for hit in found.hits if hit.coverage >= LEAST_COVERAGE]
+        if not hits:
             return Empty(" ".join(found.words))
-        passages = tuple(Passage(hit.text, hit.title, hit.id, hit.updated_at, hit.score) for hit in found.hits)
+        passages = tuple(Passage(hit.text, hit.title, hit.id, hit.updated_at, hit.score) for hit in hits)
         text = "\n\n".join(f"{one.title}\n{one.text}" for one in passages)
         return Answer(text, passages, note=self._note())
 

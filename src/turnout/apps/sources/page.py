@@ -5,6 +5,8 @@ Time is linear in the page. What is not closed is closed by what follows, as bro
 
 from __future__ import annotations
 
+import re
+from html import unescape
 from html.parser import HTMLParser
 from typing import NamedTuple
 from xml.etree.ElementTree import Element, ParseError, fromstring
@@ -12,6 +14,14 @@ from xml.etree.ElementTree import Element, ParseError, fromstring
 # Of one page; the longest article of the English encyclopedia has some 2 MB of HTML.
 PAGE_CHARACTERS = 4_000_000
 
+# Of a snippet; search engines give some 300.
+SNIPPET_CHARACTERS = 4_000
+# Elements that are open inside one another; more of them no page has.
+DEPTH = 256
+
+# A tag that another one begins in is none. The parser would look for its end to the end of the page, for each of them.
+_unclosed = re.compile(r"<(?=[^<>]*(?:<|\Z))")
+_tag = re.compile(r"<[^<>]*>")
 _names = str.split
 _SKIPPED = frozenset(_names("script style noscript template svg math nav footer form button select head"))
 _BLOCKS = frozenset(
@@ -45,7 +55,7 @@ class _Reader(HTMLParser):
         if tag in _BLOCKS and self._skipping[:1] == ["head"]:
             self._skipping.clear()  # a head that nobody closed ends where the body begins
         self._in_title = tag == "title"
-        if tag in _SKIPPED:
+        if tag in _SKIPPED and len(self._skipping) < DEPTH:
             self._skipping.append(tag)
         if tag in _BLOCKS:
             self.end_line()
@@ -72,7 +82,7 @@ class _Reader(HTMLParser):
 
 def read_html(source: str) -> HtmlText:
     reader = _Reader()
-    reader.feed(source[:PAGE_CHARACTERS])
+    reader.feed(_unclosed.sub("&lt;", source[:PAGE_CHARACTERS]))
     reader.close()
     reader.end_line()
     return HtmlText(" ".join("".join(reader.title).split()), tuple(reader.paragraphs))
@@ -80,7 +90,7 @@ def read_html(source: str) -> HtmlText:
 
 def plain(markup: str) -> str:
     """A snippet of HTML as one line."""
-    return " ".join(read_html(markup).paragraphs) if "<" in markup or "&" in markup else " ".join(markup.split())
+    return " ".join(unescape(_tag.sub(" ", markup[:SNIPPET_CHARACTERS])).split())
 
 
 def read_xml(body: bytes) -> Element:

@@ -6,7 +6,8 @@ sources are asked, and which one stands in for another, is settled before the fi
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Mapping
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -18,7 +19,8 @@ MOST_SOURCES = 4
 FALLBACK = "web"
 FALLS_BACK = ("kiwix", "news")
 # Asked where nothing matched and no model could be asked: the first of them that is configured.
-DEFAULTS = ("kiwix", "files", "web")
+FILES = "files"
+DEFAULTS = ("kiwix", FILES, "web")
 # Whose answers a condition can be judged by: states, counts and probabilities, or a check that is yes or no.
 JUDGING = frozenset(("ha", "uptime", "forecast", "changes", "news"))
 
@@ -62,26 +64,30 @@ class Plan(Struct, frozen=True, omit_defaults=True):
     decision: str = ""
 
 
-def make_plan(decision: Decision, question: str, configured: Container[str]) -> Plan:
-    """The plan of a question that was decided, perhaps in other words."""
+def make_plan(
+    decision: Decision, question: str, configured: Container[str], by_kind: Mapping[str, str] | None = None
+) -> Plan:
+    """The plan of a question that was decided, perhaps in other words. `by_kind` names the source that answers a route
+    which none is named after: `notes`, where there are no `files`."""
     asked = decision.query.text
-    parts = tuple(_plan_part(part, configured, asked) for part in decision.parts or (decision,))
+    parts = tuple(_plan_part(part, configured, asked, by_kind or {}) for part in decision.parts or (decision,))
     if len(parts) == 1 and parts[0].role == "part":
         parts = (_whole(parts[0], asked),)
     return Plan(question, parts, asked if asked != question else "", decision.id)
 
 
-def _plan_part(decision: Decision, configured: Container[str], whole: str) -> PlannedPart:
-    sources = (decision.policy.sources or decision.routes)[:MOST_SOURCES]
+def _plan_part(decision: Decision, configured: Container[str], whole: str, by_kind: Mapping[str, str]) -> PlannedPart:
+    there = _There(configured, by_kind)
+    routes = tuple(decision.policy.sources or decision.routes)[:MOST_SOURCES]
     if decision.outcome[0] == "D":
         pass  # whoever names a source gets that one
-    elif decision.by == "fallback" and sources[0] not in configured:
-        sources = next(((name,) for name in DEFAULTS if name in configured), sources)
-    elif "kiwix" in sources and "kiwix" not in configured and "files" in configured:
-        sources = tuple(dict.fromkeys("files" if name == "kiwix" else name for name in sources))
-    planned = tuple(_plan_source(name, sources, configured, decision) for name in sources)
+    elif decision.by == "fallback" and routes[0] not in there:
+        routes = next(((route,) for route in DEFAULTS if route in there), routes)
+    elif "kiwix" in routes and "kiwix" not in there and FILES in there:
+        routes = tuple(dict.fromkeys(FILES if route == "kiwix" else route for route in routes))
+    planned = tuple(_plan_source(route, routes, there, decision) for route in routes)
     role, text, then = decision.role or "whole", decision.query.text, decision.then
-    if role == "condition" and JUDGING.isdisjoint(sources):
+    if role == "condition" and JUDGING.isdisjoint(routes):
         # Nobody could say whether it is the case: then it is one question, as "if Napoleon had won, who …" is.
         text = whole if whole.rstrip().endswith(then.rstrip()) else f"if {text}, {then}"
         role, then = "part", ""
@@ -89,15 +95,29 @@ def _plan_part(decision: Decision, configured: Container[str], whole: str) -> Pl
     return PlannedPart(role, text, planned, then, decision.by, why, decision.id)
 
 
-def _plan_source(name: str, sources: tuple[str, ...], configured: Container[str], decision: Decision) -> PlannedSource:
+class _There(NamedTuple):
+    """Which source answers a route here, if one does."""
+
+    configured: Container[str]
+    by_kind: Mapping[str, str]
+
+    def name(self, route: str) -> str:
+        return route if route in self.configured else self.by_kind.get(route, route)
+
+    def __contains__(self, route: object) -> bool:
+        return isinstance(route, str) and self.name(route) in self.configured
+
+
+def _plan_source(route: str, routes: tuple[str, ...], there: _There, decision: Decision) -> PlannedSource:
     """Files that stand in for the encyclopedia fall back as it does. Who is asked anyway is nobody's fallback."""
-    stands_in = name == "files" and "files" not in decision.routes and "kiwix" in decision.routes
-    falls_back = (name in FALLS_BACK or stands_in) and FALLBACK not in sources
-    if name in configured or falls_back or decision.outcome[0] == "D":
-        return PlannedSource(name, FALLBACK if falls_back else "", name in configured)
-    # Nobody knows what this question is about as well as a source that is not there: one that is may know it, too.
-    instead = next((other for other in DEFAULTS if other in configured and other not in sources), "")
-    return PlannedSource(name, instead, False)
+    stands_in = route == FILES and FILES not in decision.routes and "kiwix" in decision.routes
+    instead = ""
+    if (route in FALLS_BACK or stands_in) and FALLBACK not in routes:
+        instead = there.name(FALLBACK)
+    elif routes == (route,) and route not in there and FILES in there and decision.outcome[0] != "D":
+        # What the absent source would say may stand in one's own papers: the code of the boiler's filter.
+        instead = there.name(FILES)
+    return PlannedSource(there.name(route), instead, route in there)
 
 
 def _whole(part: PlannedPart, asked: str) -> PlannedPart:

@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from msgspec import json
 from msgspec.structs import replace
 
 from turnout.config.document import Document, read
@@ -65,8 +66,20 @@ class Unconfigured:
 class Sources:
     """The sources of the settings, and what they connect with. Used inside one running event loop."""
 
-    def __init__(self, sources: Mapping[str, Source], client: Client, public: PublicWeb) -> None:
+    def __init__(
+        self,
+        sources: Mapping[str, Source],
+        client: Client,
+        public: PublicWeb,
+        tables: Mapping[str, object] | None = None,
+    ) -> None:
         self.sources = sources
+        written = {name: table for name, table in (tables or {}).items() if isinstance(table, dict)}
+        self.stamps = {name: json.encode(table, order="sorted").decode() for name, table in written.items()}
+        """What the settings say of each: who was asked elsewhere gave other answers."""
+        kinds = {str(table.get("kind") or name): name for name, table in reversed(written.items())}
+        self.by_kind = {kind: name for kind, name in kinds.items() if kind not in written}
+        """The first source of each kind that none is named after."""
         self._client = client
         self._public = public
 
@@ -110,16 +123,20 @@ def open_sources(
     proxy = read_proxy(document)
     egress = Egress(frozenset(), proxy)
     models = _Models(rephrase, phrasings, choose_books)
-    maker = _Maker(Client(egress, transport), PublicWeb(public, proxy), index or _open_index, models)
+    maker = _Maker(Client(egress, transport), PublicWeb(public, proxy), index or _open_index, models, _folder_of(file))
     sources = maker.make_all(document)
     egress.allow(frozenset(maker.origins), proxy)
-    return Sources(sources, maker.client, maker.public)
+    return Sources(sources, maker.client, maker.public, document.tree.get(TABLE, {}))
 
 
 def make_one(name: str, entry: Mapping[str, object], file: str) -> Source:
     """A source as its table alone describes it, to see whether it can be; raises ConfigError with every mistake."""
-    maker = _Maker(Client(Egress()), PublicWeb(), _open_index, _Models(None, None, None))
+    maker = _Maker(Client(Egress()), PublicWeb(), _open_index, _Models(None, None, None), _folder_of(file))
     return maker.make_all(Document({TABLE: {name: dict(entry)}}, {}, file))[name]
+
+
+def _folder_of(file: str | Path | None) -> Path:
+    return Path(file).parent if file else Path()
 
 
 def _open_index(name: str) -> Index:
@@ -140,7 +157,11 @@ class _Models(NamedTuple):
 class _Maker:
     """Makes sources, and notes where they lead."""
 
-    def __init__(self, client: Client, public: PublicWeb, index: Callable[[str], Index], models: _Models) -> None:
+    def __init__(
+        self, client: Client, public: PublicWeb, index: Callable[[str], Index], models: _Models, folder: Path
+    ) -> None:
+        """`folder`: of the settings file, which paths in it begin at."""
+        self._folder = folder
         self.client = client
         self.public = public
         self.origins: set[Origin] = set()
@@ -195,7 +216,7 @@ class _Maker:
             case tables.HttpJsonFile():
                 return self._http_json(name, entry)
             case tables.FilesFile():
-                folder = Path(os.path.expanduser(entry.folder))
+                folder = self._folder / os.path.expanduser(entry.folder)
                 return Files(name, folder, partial(self._index, name), said)
             case tables.ChangesFile():
                 return self._changes(name, entry, others)

@@ -10,7 +10,7 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from itertools import pairwise
 from math import log
@@ -55,7 +55,7 @@ def search_terms(question: str, lang: str = "") -> tuple[str, ...]:
     return tuple(found or dict.fromkeys(words))[:MOST_TERMS]
 
 
-@cache
+@lru_cache(maxsize=65_536)
 def _stem(word: str) -> str:
     for ending in _ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= STEM_LETTERS:

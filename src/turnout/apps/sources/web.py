@@ -24,6 +24,8 @@ from .source import Answer, Empty, Failed, Health, Passage, Question, Result, Wh
 from .terms import fit, search_terms
 
 # How many results an answer is made of.
+# A page of results has some thirty, and a long article some thousand lines.
+MOST_RESULTS, MOST_LINES = 100, 20_000
 SHOWN = 5
 # A shorter question is its own search term.
 REPHRASED_WORDS = 3
@@ -111,7 +113,7 @@ class Web:
             return self._site.failed(Why.UNREACHABLE, f"its engines did not answer ({names[:120]}): see its settings")
         return [
             Passage(plain(one.content or ""), plain(one.title), one.url, _moment(one.publishedDate), 1 / place)
-            for place, one in enumerate(got.results, 1)
+            for place, one in enumerate(got.results[:MOST_RESULTS], 1)
             if one.url
         ]
 
@@ -125,11 +127,16 @@ class Web:
         text = await asyncio.to_thread(readable_text, page)
         if not text:
             return found
-        lines = text.split("\n")
-        fits = fit(terms, lines)
-        best = max(range(len(lines)), key=lambda at: fits[at])
-        text = "\n".join(lines[max(0, best - 1) :])[:PAGE_CHARACTERS].strip()
+        text = await asyncio.to_thread(_fitting_part, text, terms)
         return Passage(text or found.text, found.title, found.url, found.at, found.score)
+
+
+def _fitting_part(text: str, terms: Sequence[str]) -> str:
+    """From the line before the one that fits best."""
+    lines = text.split("\n", MOST_LINES)[:MOST_LINES]
+    fits = fit(terms, lines)
+    best = max(range(len(lines)), key=lambda at: fits[at])
+    return "\n".join(lines[max(0, best - 1) :])[:PAGE_CHARACTERS].strip()
 
 
 def _rank(terms: Sequence[str], found: Sequence[Passage]) -> list[Passage]:
