@@ -76,6 +76,8 @@ def world(tmp_path: Path, run: Run) -> Path:
 COMMANDS: dict[str, tuple[tuple[str, ...], bool]] = {
     "route:route": (("route", QUESTION, "-p", "{odd}", "--json"), True),
     "ask:ask": (("ask", QUESTION, "--json"), True),
+    "sources:list_sources": (("sources", "list", "--json"), False),
+    "sources:try_sources": (("sources", "test", "--json"), False),
     "explain:explain": (("explain", QUESTION, "-p", "{odd}", "--json"), True),
     "log:log": (("log", "--json"), True),
     "show:show": (("show", "last", "--json"), True),
