@@ -175,7 +175,7 @@ HOSTILE = (
 
 # As many words as a student's vocabulary may have.
 VOCABULARY = 3_000
-SEEDS = Path(__file__).parent.parent / "seeds" / "tiers.jsonl"
+SEEDS = Path(__file__).parent.parent / "src" / "turnout" / "profiles" / "seeds" / "tiers.jsonl"
 
 
 def all_vocabulary() -> Hostile:
