@@ -6,12 +6,21 @@ in its background has told them to ignore Ctrl-C, which the processes they start
 
 NumPy's libraries start a thread for each core, which wait for one another by spinning. With a worker on every core that
 makes training ten times slower; the threads are read once, when NumPy is imported.
+
+Settings, models and logs of the user who runs the tests are not theirs: each process of them begins in an empty folder.
 """
 
 import gc
 import os
+import shutil
 import signal
+import tempfile
 
+FOLDER = tempfile.mkdtemp(prefix="turnout-tests-")
+for name in ("TURNOUT_CONFIG", "TURNOUT_DB", "TURNOUT_PEPPER", "TURNOUT_PROFILE"):
+    os.environ.pop(name, None)
+os.environ["XDG_CONFIG_HOME"] = f"{FOLDER}/config"
+os.environ["XDG_DATA_HOME"] = f"{FOLDER}/data"
 for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 
@@ -19,6 +28,10 @@ for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
 def pytest_configure() -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_unconfigure() -> None:
+    shutil.rmtree(FOLDER, ignore_errors=True)
 
 
 def pytest_collection_finish() -> None:
