@@ -1,0 +1,1 @@
+"""An audited card, a synthesis of cards, or a new audit."""

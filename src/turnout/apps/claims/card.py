@@ -1,0 +1,134 @@
+"""A claim card: what was claimed, the verdict of its audit, and the sources it rests on. Values alone.
+
+A card that is kept is whole: `missing` names what one still lacks, and nothing publishes one that lacks anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Literal
+
+from msgspec import Struct
+
+
+class ClaimType(StrEnum):
+    """What kind of question a claim answers. Two questions about one topic are two claims where their types differ."""
+
+    HISTORICAL = "historical"
+    SCIENTIFIC = "scientific"
+    EPISTEMOLOGY = "epistemology"
+    INTERPRETATION = "interpretation"
+    ETHICS = "ethics"
+    DOCTRINAL = "doctrinal"
+    INSTITUTIONAL = "institutional"
+    LINGUISTIC = "linguistic"
+
+
+ALIASES = {
+    "history": ClaimType.HISTORICAL,
+    "science": ClaimType.SCIENTIFIC,
+    "empirical": ClaimType.SCIENTIFIC,
+    "epistemological": ClaimType.EPISTEMOLOGY,
+    "epistemic": ClaimType.EPISTEMOLOGY,
+    "philosophical": ClaimType.EPISTEMOLOGY,
+    "interpretive": ClaimType.INTERPRETATION,
+    "interpretative": ClaimType.INTERPRETATION,
+    "hermeneutical": ClaimType.INTERPRETATION,
+    "prophecy": ClaimType.INTERPRETATION,
+    "ethical": ClaimType.ETHICS,
+    "moral": ClaimType.ETHICS,
+    "theological": ClaimType.DOCTRINAL,
+    "doctrine": ClaimType.DOCTRINAL,
+    "institution": ClaimType.INSTITUTIONAL,
+    "organizational": ClaimType.INSTITUTIONAL,
+    "political": ClaimType.INSTITUTIONAL,
+    "textual": ClaimType.LINGUISTIC,
+    "translation": ClaimType.LINGUISTIC,
+    "language": ClaimType.LINGUISTIC,
+    "etymological": ClaimType.LINGUISTIC,
+}
+
+
+def read_type(name: str) -> ClaimType | None:
+    """A type by its name or one of the other names it goes by; None if it is no type's."""
+    folded = name.strip().lower()
+    known = ALIASES.get(folded)
+    return known or next((one for one in ClaimType if one.value == folded), None)
+
+
+def asks_alike(one: ClaimType, other: ClaimType) -> bool:
+    """Whether two types ask the same kind of question: historical and scientific both ask whether it happens."""
+    factual = (ClaimType.HISTORICAL, ClaimType.SCIENTIFIC)
+    return one == other or (one in factual and other in factual)
+
+
+class ClaimVerdict(StrEnum):
+    TRUE = "True"
+    MISLEADING = "Misleading"
+    FALSE = "False"
+    UNFALSIFIABLE = "Unfalsifiable"
+    DEPENDS = "Depends on Definitions"
+
+
+class CardConfidence(StrEnum):
+    HIGH = "High"
+    MEDIUM = "Medium"
+    LOW = "Low"
+
+
+Verification = Literal["unverified", "verified", "failed"]
+
+
+class CardSource(Struct, frozen=True, omit_defaults=True):
+    """What a card rests on. Its address and its quote are unverified until they were looked at."""
+
+    citation: str
+    kind: Literal["primary", "scholarly"] = "scholarly"
+    url: str = ""
+    quote_text: str = ""
+    usage_context: str = ""
+    url_status: Verification = "unverified"
+    quote_status: Verification = "unverified"
+
+
+class AgentAudit(Struct, frozen=True, omit_defaults=True):
+    """What one agent of the audit wrote."""
+
+    agent: str
+    output: Mapping[str, Any]
+    model: str = ""
+    elapsed_ms: float = 0.0
+    at: datetime | None = None
+
+
+class Card(Struct, frozen=True, omit_defaults=True):
+    id: str
+    claim_text: str
+    claim_type_category: ClaimType
+    verdict: ClaimVerdict
+    short_answer: str
+    deep_answer: str
+    confidence_level: CardConfidence
+    claimant: str = ""
+    why_matters: str = ""
+    confidence_explanation: str = ""
+    evidence_summary: str = ""
+    why_persists: Sequence[str] = ()
+    sources: Sequence[CardSource] = ()
+    techniques: Sequence[str] = ()
+    category_tags: Sequence[str] = ()
+    limitations: Sequence[str] = ()
+    audit_summary: str = ""
+    change_verdict_if: str = ""
+    agent_audit: Sequence[AgentAudit] = ()
+    lang: str = "en"
+    visible: bool = True
+    demo: bool = False
+    """Made by the demonstration model: it shows how an audit goes, and says nothing of the claim."""
+    twin_of: str = ""
+    """The card that says the same, where there is one."""
+    created_at: datetime | None = None
+    extra: Mapping[str, Any] = {}
+    """What an import brought that is not ours: it goes out again as it came."""
