@@ -23,7 +23,7 @@ from turnout.core.profile import Placed, Profile
 from turnout.core.query import Query
 from turnout.core.router import Router
 from turnout.models.ask import Models
-from turnout.models.generate import Completion, Generation, Money
+from turnout.models.generate import Attempt, Completion, Generation, Money
 from turnout.models.price import Usage, cost_usd
 from turnout.models.slot import Slot, Slots
 from turnout.models.spend import Bound, bound, may_think_unseen
@@ -50,6 +50,32 @@ class Ledger(NamedTuple):
     def open(self, decision: Decision, caller: Caller) -> Account:
         """The account of a decision, a context: it is closed when that ends, with what happened in it."""
         return Account(self, decision, caller)
+
+
+class Spending:
+    """What the generations of an account came to. A sum with something of no known price has none."""
+
+    def __init__(self) -> None:
+        self.slot: Slot | None = None
+        """Who answered last."""
+        self.attempts: list[Attempt] = []
+        self.input_tokens: int | None = None
+        self.output_tokens: int | None = None
+        self.cost_usd: float | None = None
+        self.baseline_usd: float | None = None
+        self.booked_usd = 0.0
+        self.is_estimated = False
+
+    def add(self, slot: Slot, usage: Usage, cost: float | None, baseline: float | None) -> None:
+        is_first, self.slot = self.slot is None, slot
+        self.input_tokens = usage.input_tokens + (self.input_tokens or 0)
+        self.output_tokens = usage.output_tokens + (self.output_tokens or 0)
+        self.cost_usd = cost if is_first else _sum(self.cost_usd, cost)
+        self.baseline_usd = baseline if is_first else _sum(self.baseline_usd, baseline)
+
+
+def _sum(one: float | None, other: float | None) -> float | None:
+    return None if one is None or other is None else one + other
 
 
 class Account(Money):
@@ -82,6 +108,7 @@ class Account(Money):
         """What attempts without an answer may have cost."""
         self._recorded = False
         """The decision is written down."""
+        self._spent = Spending()
         self.is_open = True
         self._kept_open = False
 
@@ -116,9 +143,12 @@ class Account(Money):
             self._recorded = True
             await record(self.ledger.store, self.decision, key_id=self.caller.key_id)
 
-    def generate(self, models: Models, request: ModelRequest, headers: Mapping[str, str]) -> Generation:
-        """The generation that this account pays for."""
-        self.generation = Generation(models, request, headers=headers, money=self)
+    def generate(
+        self, models: Models, request: ModelRequest, headers: Mapping[str, str], total_s: float | None = None
+    ) -> Generation:
+        """A generation that this account pays for, when the one before it has ended."""
+        self._book()
+        self.generation = Generation(models, request, headers=headers, money=self, total_s=total_s)
         return self.generation
 
     # --- attempts
@@ -161,35 +191,43 @@ class Account(Money):
         written = max(1, told.output_tokens, completion.written)
         return replace(told, input_tokens=told.input_tokens or request.tokens, output_tokens=written), True
 
-    def _close(self, ended: Ended) -> None:
-        generation = self.generation
-        attempts = generation.attempts if generation is not None else []
+    def _book(self) -> None:
+        """Add the generation that has ended, if there is one, to what this account paid for."""
+        generation, spent = self.generation, self._spent
         completion = generation.completion if generation is not None else None
-        slot, usage, cost, estimated = None, None, None, False
-        if completion is not None:
-            slot = completion.slot
-            usage, estimated = self.usage(ended, completion)
-            cost = cost_usd(slot, usage)
+        cost, estimated = None, False
+        if generation is not None:
+            spent.attempts += generation.attempts
+        if generation is not None and completion is not None:
+            usage, estimated = self.usage(generation.ended, completion)
+            cost = cost_usd(completion.slot, usage)
+            spent.add(completion.slot, usage, cost, self._baseline(usage))
+            spent.is_estimated |= estimated
         booked = self._booked(cost, completion, estimated)
         self.caller.budget.settle(self._held.usd if self._held is not None else 0.0, booked)
         self._held = None
+        spent.booked_usd += booked
+
+    def _close(self, ended: Ended) -> None:
+        self._book()
         if self.ledger.store is None:
             return
-        extra: dict[str, object] = {"attempts": attempts, **self.extra}
-        extra |= {"estimated_tokens": True} if estimated else {}
+        spent = self._spent
+        extra: dict[str, object] = {"attempts": spent.attempts, **self.extra}
+        extra |= {"estimated_tokens": True} if spent.is_estimated else {}
         extra |= {"lost_usd": self._lost_usd} if self._lost_usd else {}
         # In `strict` this one is not waited for: the decision is committed, and what is lost is counted.
         self.ledger.store.close_account(
             self.decision,
             Outcome(
                 ended=ended,
-                slot=slot.name if slot is not None else None,
-                model=slot.id if slot is not None else None,
-                attempts=len(attempts),
-                input_tokens=usage.input_tokens if usage is not None else None,
-                output_tokens=usage.output_tokens if usage is not None else None,
-                cost_usd=cost,
-                baseline_usd=self._baseline(usage) if usage is not None else None,
+                slot=spent.slot.name if spent.slot is not None else None,
+                model=spent.slot.id if spent.slot is not None else None,
+                attempts=len(spent.attempts),
+                input_tokens=spent.input_tokens,
+                output_tokens=spent.output_tokens,
+                cost_usd=spent.cost_usd,
+                baseline_usd=spent.baseline_usd,
                 classifier_usd=self._deciding_usd,
                 fallback=self.fallback,
                 elapsed_ms=(time.monotonic() - self._started) * 1000,
@@ -198,7 +236,7 @@ class Account(Money):
             ),
             parts=self.parts,
             key_id=self.caller.key_id,
-            spent_usd=(self._deciding_usd or 0.0) + self._lost_usd + booked,
+            spent_usd=(self._deciding_usd or 0.0) + self._lost_usd + spent.booked_usd,
             decided=self._recorded,
         )
 

@@ -29,7 +29,7 @@ from .format import (
     words_of,
 )
 from .sse import SseEvent
-from .value import Delta, Message, MessagePart, ModelRequest, ModelResponse, PartKind, StopReason
+from .value import Delta, Message, MessagePart, ModelRequest, ModelResponse, PartKind, StopReason, ToolOffer
 
 # What a `service_tier` may be without costing more than the list says.
 TIERS = ("auto", "default", "flex", "standard")
@@ -128,10 +128,18 @@ class ChatFormat(OpenAIFormat):
         return effort not in (b"null", b'"none"') or bool(mentions(fields, ("reasoning", "thinking")))
 
     def write_request(
-        self, messages: Sequence[Message], max_tokens: int, schema: Mapping[str, Any] | None = None
+        self,
+        messages: Sequence[Message],
+        max_tokens: int,
+        schema: Mapping[str, Any] | None = None,
+        tools: Sequence[ToolOffer] = (),
+        temperature: float = 0,
     ) -> dict[str, Any]:
-        said = [{"role": message.role, "content": message.text} for message in messages]
-        fields: dict[str, Any] = {"messages": said, "max_tokens": max_tokens, "temperature": 0, "stream": False}
+        said = [one for message in messages for one in _write_message(message)]
+        fields: dict[str, Any] = {"messages": said, "max_tokens": max_tokens, "temperature": temperature}
+        fields["stream"] = False
+        if tools:
+            fields["tools"] = [_write_tool(tool) for tool in tools]
         if schema is not None:
             form = {"name": "verdict", "schema": schema, "strict": True}
             fields["response_format"] = {"type": "json_schema", "json_schema": form}
@@ -235,6 +243,31 @@ def _call(call: Any) -> MessagePart:
     function = function if isinstance(function, dict) else {}
     name, arguments = text_at(function.get("name")), text_at(function.get("arguments"))
     return MessagePart("call", arguments, text_at(call.get("id")), name, is_bound=True)
+
+
+def _write_message(message: Message) -> list[dict[str, Any]]:
+    """A message of our own; results of tools are each a message."""
+    results = [part for part in message.parts if part.kind == "result"]
+    if results:
+        return [{"role": "tool", "tool_call_id": part.id, "content": part.text} for part in results]
+    images = [str(image) for part in message.parts for image in part.images]
+    calls = [part for part in message.parts if part.kind == "call"]
+    content: Any = message.text
+    if images:
+        words = [{"type": "text", "text": message.text}] if message.text else []
+        content = [*words, *({"type": "image_url", "image_url": {"url": image}} for image in images)]
+    written: dict[str, Any] = {"role": message.role, "content": content}
+    if calls:
+        written["tool_calls"] = [
+            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.text}}
+            for call in calls
+        ]
+    return [written]
+
+
+def _write_tool(tool: ToolOffer) -> dict[str, Any]:
+    form = {"name": tool.name, "description": tool.description, "parameters": tool.schema}
+    return {"type": "function", "function": form}
 
 
 def error_object(kind: str, message: str, decision: str, refusal: Refusal | None = None) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from turnout.models.provider import Wire
 from turnout.models.refusal import Refusal
 
 from .sse import SseEvent
-from .value import Delta, Message, MessagePart, ModelRequest, ModelResponse, StopReason, Tool
+from .value import Delta, Message, MessagePart, ModelRequest, ModelResponse, StopReason, Tool, ToolOffer
 
 MESSAGES = 5000
 TOOLS = 512
@@ -140,9 +140,15 @@ class Format:
         return ""
 
     def write_request(
-        self, messages: Sequence[Message], max_tokens: int, schema: Mapping[str, Any] | None = None
+        self,
+        messages: Sequence[Message],
+        max_tokens: int,
+        schema: Mapping[str, Any] | None = None,
+        tools: Sequence[ToolOffer] = (),
+        temperature: float = 0,
     ) -> dict[str, Any]:
-        """The members of a request for text, or for one object of a schema; its model is not among them."""
+        """The members of a request for text, for calls of tools, or for one object of a schema; its model is not among
+        them. Images are `data:` URLs."""
         raise NotImplementedError
 
     # --- responses
@@ -187,6 +193,14 @@ class Format:
     def write_error_event(self, kind: str, message: str, decision: str) -> bytes:
         """The end of a stream that was cut."""
         raise NotImplementedError
+
+
+def read_data_url(url: str) -> tuple[str, str]:
+    """The media type and the base64 of an image that is sent along."""
+    kind, comma, data = url.partition(";base64,")
+    if not comma or not kind.startswith("data:image/"):
+        raise ValueError(f"an image is sent as data:image/...;base64,..., not as {url[:40]!r}")
+    return kind.removeprefix("data:"), data
 
 
 def read_members(body: bytes) -> dict[str, Raw]:

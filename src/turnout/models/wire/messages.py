@@ -25,12 +25,13 @@ from .format import (
     decoded,
     mentions,
     prepare,
+    read_data_url,
     text_at,
     words_of,
     write_event,
 )
 from .sse import SseEvent
-from .value import Delta, Message, MessagePart, ModelRequest, ModelResponse, PartKind, Sign, StopReason
+from .value import Delta, Message, MessagePart, ModelRequest, ModelResponse, PartKind, Sign, StopReason, ToolOffer
 
 # What Anthropic calls an error of each status.
 KINDS = {
@@ -170,11 +171,20 @@ class MessagesFormat(Format):
         return asked.type != "disabled"
 
     def write_request(
-        self, messages: Sequence[Message], max_tokens: int, schema: Mapping[str, Any] | None = None
+        self,
+        messages: Sequence[Message],
+        max_tokens: int,
+        schema: Mapping[str, Any] | None = None,
+        tools: Sequence[ToolOffer] = (),
+        temperature: float = 0,
     ) -> dict[str, Any]:
         system = "\n\n".join(message.text for message in messages if message.role == "system")
-        said = [{"role": one.role, "content": one.text} for one in messages if one.role != "system"]
-        fields: dict[str, Any] = {"system": system, "messages": said, "max_tokens": max_tokens, "temperature": 0}
+        fields: dict[str, Any] = {"system": system, "messages": _write_messages(messages), "max_tokens": max_tokens}
+        fields["temperature"] = temperature
+        if tools:
+            fields["tools"] = [
+                {"name": tool.name, "description": tool.description, "input_schema": tool.schema} for tool in tools
+            ]
         if schema is not None:
             fields["tools"] = [{"name": "verdict", "description": "State the verdict.", "input_schema": schema}]
             fields["tool_choice"] = {"type": "tool", "name": "verdict"}
@@ -266,6 +276,40 @@ def _part(block: Block) -> MessagePart:
         is_cached=block.cache_control is not None
         or any(isinstance(one, dict) and "cache_control" in one for one in block.inside),
     )
+
+
+def _write_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
+    """Messages of our own. Results of tools are the user's here, all that answer one message in one."""
+    written: list[dict[str, Any]] = []
+    for message in messages:
+        if message.role == "system":
+            continue
+        role = "user" if message.role == "tool" else message.role
+        plain = all(part.kind == "text" for part in message.parts)
+        content: Any = message.text if plain else [_write_block(part) for part in message.parts if _says(part)]
+        if written and written[-1]["role"] == role and message.role == "tool" and isinstance(content, list):
+            written[-1]["content"] += content
+        else:
+            written.append({"role": role, "content": content})
+    return written
+
+
+def _says(part: MessagePart) -> bool:
+    """Empty words are refused."""
+    return part.kind != "text" or bool(part.text)
+
+
+def _write_block(part: MessagePart) -> dict[str, Any]:
+    match part.kind:
+        case "call":
+            return {"type": "tool_use", "id": part.id, "name": part.name, "input": Raw(part.text.encode() or b"{}")}
+        case "result":
+            return {"type": "tool_result", "tool_use_id": part.id, "content": part.text}
+        case "image":
+            media, data = read_data_url(str(part.images[0]))
+            return {"type": "image", "source": {"type": "base64", "media_type": media, "data": data}}
+        case _:
+            return {"type": "text", "text": part.text}
 
 
 def _images(block: Block) -> tuple[Raw | str, ...]:

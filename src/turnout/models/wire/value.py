@@ -78,6 +78,15 @@ class Tool(Struct, frozen=True):
         return [str(tool.get("type", "")) if isinstance(tool, dict) else self.type for tool in self.tools]
 
 
+class ToolOffer(Struct, frozen=True):
+    """A tool that a request of our own offers."""
+
+    name: str
+    description: str
+    schema: Mapping[str, Any]
+    """Of its arguments, as JSON schema."""
+
+
 class ModelRequest(Struct, frozen=True):
     """A request to a model."""
 
