@@ -78,7 +78,9 @@ async def under_uvicorn(server: Server, started: Callable[[list[str]], None], st
 
 
 @contextlib.contextmanager
-def serving(folder: Path, settings: str, *, server: str = SERVERS[0], **store: Any) -> Iterator[Served]:
+def serving(
+    folder: Path, settings: str, *, server: str = SERVERS[0], pages: Any = None, **store: Any
+) -> Iterator[Served]:
     """Serve with this turnout.toml (ports are chosen by the system) until the block ends; then drain."""
     file = folder / "turnout.toml"
     file.write_text(settings, encoding="utf-8")
@@ -89,7 +91,7 @@ def serving(folder: Path, settings: str, *, server: str = SERVERS[0], **store: A
     async def main() -> None:
         chosen = replace(server_settings(str(file)), port=0, admin_port=0)
         runtime = Runtime(opened, profile=chosen.profile, profiles=chosen.profiles, config=str(file))
-        made = Server(chosen, runtime)
+        made = Server(chosen, runtime, pages=pages)
         found.update(server=made, loop=asyncio.get_running_loop(), stop=asyncio.Event())
 
         def listening(addresses: list[str]) -> None:

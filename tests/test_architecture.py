@@ -49,7 +49,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "testing": _APPS,
     "web": _APPS,
     "console": _WEB,
-    "cli": _WEB,
+    "cli": _WEB | {"console"},
 }
 
 # Modules that open connections, or exist to. `urllib.parse` and `http.HTTPStatus` are names and numbers.
@@ -393,7 +393,8 @@ PLANTED = [
     ),
     Planted("the web imports the console", IMPORTS, "web/x.py", "from turnout.console import page", 1),
     Planted("cli imports the server", IMPORTS, "cli/x.py", "from turnout.web import app", 0),
-    Planted("cli imports the console", IMPORTS, "cli/x.py", "from turnout.console import page", 1),
+    Planted("cli serves the console", IMPORTS, "cli/x.py", "from turnout.console import page", 0),
+    Planted("the console imports cli", IMPORTS, "console/x.py", "from turnout.cli import draw", 1),
     Planted("anything imports testing", IMPORTS, "cli/x.py", "from turnout.testing import make_router", 1),
     Planted("testing imports the server", IMPORTS, "testing/x.py", "from turnout.web import app", 1),
     Planted("testing imports apps", IMPORTS, "testing/x.py", "from turnout.apps.study import ask", 0),

@@ -131,6 +131,8 @@ class Route(NamedTuple):
     """Its handler may ask models: it is stopped when its client leaves."""
     is_batch: bool = False
     """It does the work of many requests: fewer of them are let in at once."""
+    is_page: bool = False
+    """For people with a browser: who they are is told by a cookie, and a refusal is a page."""
 
 
 class AppCommand(NamedTuple):

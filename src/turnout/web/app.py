@@ -20,13 +20,15 @@ from turnout.apps.caller import Caller
 from turnout.core.errors import Refused
 from turnout.models.wire import FORMATS
 
-from .guard import header_map
+from .guard import check_own_page, header_map
 from .server import Server
 from .structure import VALUES, check_structure
 from .wire import Gone, Receive, Scope, Send, WhileConnected, read_body, read_options, send_answer
 
 log = logging.getLogger("turnout.web")
 
+# Of a form that anybody may send: the one to sign in with.
+PAGE_BYTES = 4096
 # What is noted of a request whose client left before its answer was there.
 LEFT = 499
 
@@ -59,7 +61,7 @@ class Application:
     async def _respond(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request, and say what went wrong. An unexpected error is a sentence for the client; the rest of it
         is for the log."""
-        began, started, path = time.monotonic(), False, ""
+        began, started, path, is_page = time.monotonic(), False, "", False
         answer: Answer | None = None
         status = LEFT
 
@@ -72,16 +74,16 @@ class Application:
         try:
             self.server.guard.check_form(scope)
             route, params = self._find(scope)
-            path = route.path
+            path, is_page = route.path, route.is_page
             answer = await self._serve(route, params, scope, receive, sending)
         except Refused as refused:
-            answer = self._refuse(scope, refused)
+            answer = self._refuse(scope, refused, is_page=is_page)
         except Gone:
             pass
         except Exception:
             log.exception("a request failed unexpectedly")
             said = "something failed here; the log says what"
-            answer = self._refuse(scope, Refused(500, "api_error", said))
+            answer = self._refuse(scope, Refused(500, "api_error", said), is_page=is_page)
         # An answer that has begun is left as it is: the server ends it.
         answer = None if started else answer
         if path:
@@ -112,11 +114,18 @@ class Application:
         server, headers = self.server, header_map(scope["headers"])
         server.guard.check(headers)
         options = read_options(scope)
+        if route.is_page and route.method != "GET":
+            check_own_page(headers)
         if not route.scope:
-            return await route.handler(Call(server.runtime, _ANYBODY, b"", headers, params, options))
+            limit = PAGE_BYTES if route.is_page and route.method != "GET" else 0
+            body = await read_body(receive, limit, headers.get("content-length")) if limit else b""
+            return await route.handler(Call(server.runtime, _ANYBODY, body, headers, params, options))
         # The administrator is always let in.
         async with nullcontext() if self.admin else server.admission:
-            caller = await server.auth.caller(scope["headers"], admin=self.admin)
+            if route.is_page:
+                caller = await server.auth.visitor(headers.get("cookie", ""))
+            else:
+                caller = await server.auth.caller(scope["headers"], admin=self.admin)
             caller.must(route.scope)
             with server.admission.batch() if route.is_batch else nullcontext():
                 body = await read_body(receive, server.settings.body_bytes, headers.get("content-length"))
@@ -162,8 +171,10 @@ class Application:
             if message["type"] == "lifespan.shutdown":
                 return
 
-    def _refuse(self, scope: Scope, refused: Refused) -> Answer:
+    def _refuse(self, scope: Scope, refused: Refused, *, is_page: bool) -> Answer:
         """A refusal in the format the client reads."""
+        if is_page and self.server.pages is not None:
+            return self.server.pages.refuse(refused, header_map(scope["headers"]))
         answer = refusal(FORMATS["anthropic-messages" if _is_anthropic(scope) else "openai-chat"], refused)
         if refused.status == 405:
             answer.headers.append((b"allow", scope["allow"].encode()))

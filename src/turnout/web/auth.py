@@ -17,6 +17,7 @@ from turnout.store import Store
 from turnout.store.keys import Key
 
 from .key import SCOPES, Credential, digest, read_credential
+from .session import cookie_value, read_session, write_session
 
 # Within this time a revoked key stops working, and what other processes have booked on a key is noticed.
 CACHED_S = 30.0
@@ -71,6 +72,28 @@ class Auth:
             cached.caller = await self._caller(row)
         cached.caller.rate.count()
         return cached.caller
+
+    async def visitor(self, cookie: str) -> Caller:
+        """Who looks at the console: on loopback without keys the owner, else whose key has signed in."""
+        now = time.monotonic()
+        if self.loopback and not await self._any_keys(now):
+            return self._owner
+        key_id = read_session(cookie_value(cookie), self.pepper, self.clock())
+        if key_id is None:
+            raise Refused(401, "invalid_api_key", "sign in with a key of this server")
+        cached = self._keys.get(key_id)
+        if cached is None or not cached.is_fresh(now):
+            cached = await self._find(key_id, now)
+        if cached.row is None or not cached.row.is_valid(time.time_ns() // 1_000_000):
+            raise Refused(401, "invalid_api_key", "the key you signed in with is no longer valid")
+        if cached.caller is None:
+            cached.caller = await self._caller(cached.row)
+        return cached.caller
+
+    async def sign_in(self, key: str) -> str:
+        """The value of the cookie that stands for a key; refused if it is none of this server's."""
+        caller = await self.caller([(b"x-api-key", key.strip().encode("latin-1", "replace"))])
+        return write_session(caller.key_id, self.pepper, self.clock())
 
     async def _caller(self, row: Key) -> Caller:
         return Caller(

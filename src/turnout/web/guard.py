@@ -57,6 +57,15 @@ class Guard:
             raise Refused(403, "permission_error", "a page of another site may not call this server")
 
 
+def check_own_page(headers: Mapping[str, str]) -> None:
+    """Refuse what changes something unless a page of this server has sent it. Whoever is on the machine can call the
+    other routes; these a browser calls in its user's name, so that what cannot be told is refused as well."""
+    site, origin = headers.get("sec-fetch-site", "").strip().casefold(), headers.get("origin", "").casefold()
+    own = f"//{headers.get('host', '')}".casefold()
+    if site not in ("", "same-origin") or (not site and origin not in (f"http:{own}", f"https:{own}")):
+        raise Refused(403, "permission_error", "only a page of this server may ask for this: open the console again")
+
+
 def header_map(headers: Sequence[tuple[bytes, bytes]]) -> Mapping[str, str]:
     """Headers by name. Of a repeated one the first counts: nothing decided by them may appear twice anyway."""
     return {name.decode("latin-1"): value.decode("latin-1") for name, value in reversed(headers)}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
 
 from turnout.apps.app import Answer, App, Call, Route, answer, find_apps
-from turnout.core.errors import ConfigError, Problem
+from turnout.core.errors import ConfigError, Problem, Refused
 from turnout.runtime.runtime import Reload, Runtime
 from turnout.store import Store
 
@@ -33,10 +33,26 @@ def check_exposure(settings: ServerSettings, store: Store | None) -> None:
             raise ConfigError([Problem(f"server.{name}", said)])
 
 
+class Pages(Protocol):
+    """What people look at."""
+
+    routes: Sequence[Route]
+
+    def refuse(self, refused: Refused, headers: Mapping[str, str]) -> Answer:
+        """A refusal as a page, or the way to where one can sign in."""
+        ...
+
+
 class Server:
     """One process's worth of server."""
 
-    def __init__(self, settings: ServerSettings, runtime: Runtime, apps: Sequence[App] | None = None) -> None:
+    def __init__(
+        self,
+        settings: ServerSettings,
+        runtime: Runtime,
+        apps: Sequence[App] | None = None,
+        pages: Callable[[Server], Pages] | None = None,
+    ) -> None:
         self.settings = settings
         self.runtime = runtime
         self.apps = [make(runtime) for make in find_apps()] if apps is None else apps
@@ -52,6 +68,9 @@ class Server:
         document = Route("GET", "/openapi.json", "", self.openapi)
         self.routes = [*(route for app in self.apps for route in app.routes), *ROUTES, document, *admin.open]
         """Every route there is for clients. What is not in this table does not exist; each names the scope it needs."""
+        self.pages = pages(self) if pages is not None else None
+        if self.pages is not None:
+            self.routes += self.pages.routes
         runtime.on_reload.append(self.auth.forget)
         self.asking: set[asyncio.Task[Any]] = set()
         """Requests whose answer has not begun."""

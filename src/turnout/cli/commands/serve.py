@@ -45,6 +45,7 @@ def serve(
     config: ConfigOption = None,
 ) -> int:
     try:
+        from turnout.console.console import Console
         from turnout.runtime.runtime import Runtime
         from turnout.web.serve import serve as listen
         from turnout.web.server import Server, check_exposure
@@ -63,7 +64,7 @@ def serve(
     with open_store(db, config=config, public=not settings.loopback) as store:
         check_exposure(settings, store)
         runtime = Runtime(store, profile=settings.profile, profiles=settings.profiles, config=config)
-        server = Server(settings, runtime)
+        server = Server(settings, runtime, pages=Console)
         _run(_try_ports(settings))
         # What the greeting needs is imported now: while it is printed, the server answers no request.
         import rich.text  # noqa: F401

@@ -1,0 +1,1 @@
+"""Pages over public functions of store, explain, learn and runtime."""

@@ -1,0 +1,86 @@
+"""The console: which pages there are, who may see them, and how a refusal looks to a person.
+
+Each page is a module with a function that makes its rows of the route table. Pages call public functions of the store,
+of explain, learn and runtime; none has a rule of its own about who may see what.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from turnout.apps.app import Answer, Call, Route
+from turnout.core.errors import Refused
+from turnout.store.records import Records
+from turnout.web.server import Server
+from turnout.web.session import set_cookie
+
+from .home import home_routes
+from .page import go_to, page, read_form, serve_static, wants_part
+
+
+class Link(NamedTuple):
+    """A page in the navigation."""
+
+    path: str
+    title: str
+    key: str
+    """What is pressed after `g` to go there."""
+    scope: str = "decisions:read"
+
+
+LINKS = (Link("/", "Overview", "o"),)
+
+
+class Console:
+    """What people look at. Made by the server it belongs to."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self.runtime = server.runtime
+        self.routes: Sequence[Route] = [
+            Route("GET", "/static/{name}", "", serve_static, is_page=True),
+            Route("GET", "/login", "", self.login, is_page=True),
+            Route("POST", "/login", "", self.sign_in, is_page=True),
+            Route("POST", "/logout", "", self.sign_out, is_page=True),
+            *home_routes(self),
+        ]
+
+    def show(self, call: Call, template: str, status: int = 200, **values: Any) -> Answer:
+        """A page in its frame: what every template knows."""
+        links = [link for link in LINKS if link.scope in call.caller.scopes]
+        return page(template, status, links=links, key_id=call.caller.key_id, **values)
+
+    def records(self, call: Call) -> Records:
+        """What the caller may see of the log: all of it only who administers the server."""
+        return call.store.all_records() if "admin" in call.caller.scopes else call.store.records(call.caller.tenant)
+
+    def refuse(self, refused: Refused, headers: Mapping[str, str]) -> Answer:
+        if wants_part(headers):
+            return page("error_part.html", refused.status, said=str(refused), signs_in=refused.status == 401)
+        if refused.status == 401:
+            return go_to("/login")
+        return page("error.html", refused.status, said=str(refused), status_code=refused.status)
+
+    # --- signing in
+
+    async def login(self, call: Call) -> Answer:
+        """Where one signs in."""
+        return page("login.html", said="")
+
+    async def sign_in(self, call: Call) -> Answer:
+        """Sign in with a key."""
+        try:
+            value = await self.server.auth.sign_in(read_form(call).get("key", ""))
+        except Refused as refused:
+            return page("login.html", refused.status, said=str(refused))
+        return go_to("/", [set_cookie(value, secure=_is_https(call))])
+
+    async def sign_out(self, call: Call) -> Answer:
+        """Sign out."""
+        return go_to("/login", [set_cookie("", secure=_is_https(call))])
+
+
+def _is_https(call: Call) -> bool:
+    """Whether the browser came over TLS, as far as it says so itself."""
+    return call.headers.get("origin", "").startswith("https:")

@@ -1,0 +1,104 @@
+"""Pages: a template and its values, sent with the headers that keep whatever a question or an answer says from running.
+
+Templates escape everything. No script stands in a page, and none comes from elsewhere: even text that got past the
+escaping would not run. No page is kept by a browser.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any
+from urllib.parse import parse_qsl
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from turnout.apps.app import Answer, Call, Headers
+from turnout.core.errors import Refused
+
+from .shape import FILTERS
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+SECURITY: Headers = [
+    (b"content-security-policy", POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+]
+# A form of ours has a handful; one that changes a profile's weights, some hundred.
+FIELDS = 1000
+KINDS = {".css": b"text/css; charset=utf-8", ".js": b"text/javascript; charset=utf-8", ".svg": b"image/svg+xml"}
+
+
+@cache
+def templates() -> Environment:
+    made = Environment(
+        loader=PackageLoader("turnout.console"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters.update(FILTERS)
+    made.globals["static"] = static_url
+    return made
+
+
+def page(template: str, status: int = 200, headers: Headers | None = None, **values: Any) -> Answer:
+    """A whole page, or a part that takes the place of one: its template says which."""
+    body = templates().get_template(template).render(values).encode("utf-8", "replace")
+    kind = [(b"content-type", b"text/html; charset=utf-8"), (b"cache-control", b"no-store")]
+    return Answer(status, [*kind, *SECURITY, *(headers or ())], body)
+
+
+def go_to(place: str, headers: Headers | None = None) -> Answer:
+    """After a form: look there. `place` is a path of ours."""
+    return Answer(303, [(b"location", place.encode()), *(headers or ())], b"")
+
+
+def read_form(call: Call) -> dict[str, str]:
+    """The fields of a form; of one that is there twice, the last."""
+    try:
+        text = call.body.decode("utf-8")
+        return dict(parse_qsl(text, keep_blank_values=True, max_num_fields=FIELDS))
+    except ValueError:  # not UTF-8, or too many
+        raise Refused(400, "invalid_request_error", f"this is not a form of at most {FIELDS} fields") from None
+
+
+@cache
+def static_file(name: str) -> tuple[bytes, str] | None:
+    """A file that pages use, and the beginning of its hash; None if there is none of that name."""
+    names = {one.name: one for one in files("turnout.console").joinpath("static").iterdir()}
+    if name not in names:
+        return None
+    content = names[name].read_bytes()
+    return content, hashlib.sha256(content).hexdigest()[:12]
+
+
+def static_url(name: str) -> str:
+    found = static_file(name)
+    if found is None:
+        raise LookupError(f"no file {name!r} in console/static")
+    return f"/static/{name}?v={found[1]}"
+
+
+async def serve_static(call: Call) -> Answer:
+    """A style sheet or a script of the console."""
+    name = call.params["name"]
+    found = static_file(name)
+    if found is None:
+        raise Refused(404, "not_found_error", "no such file")
+    # Its address changes with its content.
+    kept = b"public, max-age=31536000, immutable" if call.options.get("v") == found[1] else b"no-cache"
+    kind = KINDS.get(name[name.rfind(".") :], b"application/octet-stream")
+    return Answer(200, [(b"content-type", kind), (b"cache-control", kept), *SECURITY], found[0])
+
+
+def wants_part(headers: Mapping[str, str]) -> bool:
+    """Whether a page's script asks, which puts a part in its place."""
+    return headers.get("hx-request") == "true"

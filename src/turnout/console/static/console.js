@@ -1,0 +1,74 @@
+// What every page does by itself: times in the reader's zone, keys to go from page to page, live lists.
+"use strict";
+(() => {
+  const pad = (n) => String(n).padStart(2, "0");
+  const localTimes = (root) => {
+    for (const one of root.querySelectorAll("time[data-ms]")) {
+      const at = new Date(Number(one.dataset.ms));
+      one.title = at.toISOString();
+      one.textContent = `${at.getFullYear()}-${pad(at.getMonth() + 1)}-${pad(at.getDate())} ${pad(at.getHours())}:${pad(at.getMinutes())}:${pad(at.getSeconds())}`;
+    }
+  };
+
+  const typing = (target) => target.closest("input, textarea, select, [contenteditable]") !== null;
+  let goes = false;
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target)) return;
+    if (goes) {
+      goes = false;
+      const link = document.querySelector(`nav a[data-key="${CSS.escape(event.key)}"]`);
+      if (link) { event.preventDefault(); link.click(); }
+    } else if (event.key === "g") {
+      goes = true;
+      setTimeout(() => { goes = false; }, 1500);
+    } else if (event.key === "/") {
+      const search = document.querySelector("[data-search]");
+      if (search) { event.preventDefault(); search.focus(); }
+    }
+  });
+
+  // A list that grows: <tbody data-live="/decisions/live" data-most="200">. Each event is a rendered, escaped row.
+  // While the page is hidden the connection is closed: a tab in the background costs nothing.
+  const follow = (list) => {
+    let source = null;
+    const open = () => {
+      if (source || document.hidden || list.dataset.paused === "true") return;
+      const place = new URL(list.dataset.live, location.href);
+      if (list.dataset.last) place.searchParams.set("after", list.dataset.last);
+      source = new EventSource(place);
+      source.addEventListener("row", (event) => {
+        list.insertAdjacentHTML("afterbegin", event.data);
+        if (event.lastEventId) list.dataset.last = event.lastEventId;
+        const most = Number(list.dataset.most || 200);
+        while (list.children.length > most) list.lastElementChild.remove();
+        localTimes(list);
+        if (window.htmx) window.htmx.process(list.firstElementChild);
+      });
+    };
+    const close = () => { if (source) { source.close(); source = null; } };
+    document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));
+    list.addEventListener("live:pause", () => { list.dataset.paused = "true"; close(); });
+    list.addEventListener("live:resume", () => { list.dataset.paused = "false"; open(); });
+    open();
+  };
+
+  document.addEventListener("htmx:responseError", (event) => {
+    const told = document.getElementById("told");
+    if (told) told.innerHTML = event.detail.xhr.getResponseHeader("content-type")?.startsWith("text/html") ? event.detail.xhr.responseText : "";
+  });
+  document.addEventListener("htmx:sendError", () => {
+    const told = document.getElementById("told");
+    if (told) { told.className = "error"; told.textContent = "The server does not answer. Is it still running?"; }
+  });
+  document.addEventListener("htmx:afterSwap", (event) => localTimes(event.detail.target));
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("[data-copy]");
+    if (!button) return;
+    const from = document.getElementById(button.dataset.copy);
+    navigator.clipboard?.writeText(from.textContent).then(() => { button.textContent = "copied"; });
+  });
+  document.addEventListener("DOMContentLoaded", () => {
+    localTimes(document);
+    document.querySelectorAll("[data-live]").forEach(follow);
+  });
+})();

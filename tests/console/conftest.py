@@ -1,0 +1,22 @@
+"""A server with its console, without keys unless a test makes one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from serving import Served, serving
+from surroundings import clear_surroundings
+from turnout.console.console import Console
+
+OWN = {"sec-fetch-site": "same-origin"}
+"""What a browser says of a request that a page of the same server sends."""
+
+
+@pytest.fixture
+def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
+    clear_surroundings(monkeypatch, tmp_path)
+    with serving(tmp_path, "[server]\nlag_s = 60.0\n", pages=Console) as served:
+        yield served
