@@ -16,7 +16,11 @@ from turnout.web.server import Server
 from turnout.web.session import set_cookie
 
 from .home import home_routes
+from .keys import key_routes
+from .models import model_routes
 from .page import go_to, page, read_form, serve_static, wants_part
+from .profiles import profile_routes
+from .traffic import traffic_routes
 
 
 class Link(NamedTuple):
@@ -29,7 +33,13 @@ class Link(NamedTuple):
     scope: str = "decisions:read"
 
 
-LINKS = (Link("/", "Overview", "o"),)
+LINKS = (
+    Link("/", "Overview", "o"),
+    Link("/traffic", "Traffic", "t"),
+    Link("/models", "Models", "m", "admin"),
+    Link("/profiles", "Profiles", "p", "admin"),
+    Link("/keys", "Keys", "k", "admin"),
+)
 
 
 class Console:
@@ -44,6 +54,10 @@ class Console:
             Route("POST", "/login", "", self.sign_in, is_page=True),
             Route("POST", "/logout", "", self.sign_out, is_page=True),
             *home_routes(self),
+            *traffic_routes(self),
+            *model_routes(self),
+            *profile_routes(self),
+            *key_routes(self),
         ]
 
     def show(self, call: Call, template: str, status: int = 200, **values: Any) -> Answer:
@@ -52,8 +66,9 @@ class Console:
         return page(template, status, links=links, key_id=call.caller.key_id, **values)
 
     def records(self, call: Call) -> Records:
-        """What the caller may see of the log: all of it only who administers the server."""
-        return call.store.all_records() if "admin" in call.caller.scopes else call.store.records(call.caller.tenant)
+        """What the caller may see of the log: its tenant's decisions; who administers the server may name another."""
+        named = call.options.get("tenant")
+        return call.store.records(named if named is not None and "admin" in call.caller.scopes else call.caller.tenant)
 
     def refuse(self, refused: Refused, headers: Mapping[str, str]) -> Answer:
         if wants_part(headers):

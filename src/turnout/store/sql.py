@@ -199,6 +199,7 @@ from decisions d
 left join outcomes o on o.decision_id = d.id and o.tenant = d.tenant
 where d.tenant = :tenant
   and d.parent_id is null
+  and d.id >= :first
   and d.created_ms >= :since_ms
   and d.created_ms < :until_ms
   and (cast(:profile as text) is null or d.profile in (:profile, :profile_was, :profile_was_too))
@@ -246,6 +247,7 @@ select (created_ms + :shift_ms) / :bucket_ms, profile, decided_by, outcome, rout
 from decisions
 where tenant = :tenant
   and parent_id is null
+  and id >= :first
   and created_ms >= :since_ms
   and created_ms < :until_ms
   and (cast(:profile as text) is null or profile in (:profile, :profile_was, :profile_was_too))
@@ -260,6 +262,7 @@ select elapsed_us
 from decisions
 where tenant = :tenant
   and parent_id is null
+  and id >= :first
   and created_ms >= :since_ms
   and created_ms < :until_ms
   and (cast(:profile as text) is null or profile in (:profile, :profile_was, :profile_was_too))
@@ -275,6 +278,7 @@ from decisions
 where tenant = :tenant
   and parent_id is null
   and id > :above
+  and id >= :first
   and created_ms >= :since_ms
   and created_ms < :until_ms
   and (cast(:profile as text) is null or profile in (:profile, :profile_was, :profile_was_too))
@@ -297,6 +301,7 @@ from outcomes o
 join decisions d on d.id = o.decision_id and d.tenant = o.tenant
 where o.tenant = :tenant
   and d.parent_id is null
+  and o.decision_id >= :first
   and d.created_ms >= :since_ms
   and d.created_ms < :until_ms
   and (cast(:profile as text) is null or d.profile in (:profile, :profile_was, :profile_was_too))

@@ -9,12 +9,17 @@ import hmac
 import os
 import re
 import secrets
+import time
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from turnout.config.settings import data_folder
 from turnout.core.errors import ConfigError, Problem
+from turnout.store.keys import Key
 from turnout.text.file import read_bytes, reason_of
+
+if TYPE_CHECKING:
+    from turnout.store.keys import Keys
 
 PREFIX = "tno"
 _SHAPE = re.compile(rf"{PREFIX}_([0-9a-z]{{12}})_([A-Za-z0-9_-]{{43}})\Z")
@@ -51,6 +56,19 @@ def read_credential(text: str) -> Credential | None:
 def digest(secret: str, pepper: bytes) -> str:
     # Not `hmac.digest`: it lets go of the interpreter's lock, and for a microsecond's work waits to have it back.
     return hmac.new(pepper, secret.encode(), "sha256").hexdigest()
+
+
+def make_key(keys: Keys, name: str, **fields: Any) -> tuple[Key, str]:
+    """A new key, as it is kept and as its holder has it: it cannot be told again."""
+    credential = new_credential()
+    fields.setdefault("created_ms", now_ms())
+    made = Key(credential.key_id, digest(credential.secret, read_pepper()), name, **fields)
+    keys.add(made)
+    return made, spell(credential)
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
 
 
 def pepper_file() -> Path:

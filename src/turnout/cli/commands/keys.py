@@ -97,31 +97,22 @@ def create(
 
     The first key changes things: from then on a server that uses this store wants one with every request.
     """
-    from turnout.web.key import digest, new_credential, read_pepper, spell
+    from turnout.web.key import make_key
 
     _check_name(name)
     rights.check()
     _check_ceiling(rights.ceiling, rights.profile, where)
-    credential = new_credential()
     now = _now_ms()
-    key = Key(
-        id=credential.key_id,
-        digest=digest(credential.secret, read_pepper()),
-        name=name,
-        tenant=tenant or credential.key_id,
-        may_force=not no_force,
-        created_ms=now,
-        **_fields(rights.given(now)),
-    )
+    fields = _fields(rights.given(now)) | {"tenant": tenant, "may_force": not no_force, "created_ms": now}
     with writing_log(where, create=True) as store:
         first = not store.keys.any()
-        store.keys.add(key)
+        key, told = make_key(store.keys, name, **fields)
     if json:
-        write_json({"id": key.id, "key": spell(credential), "name": name, "tenant": key.tenant})
+        write_json({"id": key.id, "key": told, "name": name, "tenant": key.tenant or key.id})
         return 0
 
     screen = console()
-    screen.print(spell(credential), soft_wrap=True)
+    screen.print(told, soft_wrap=True)
     screen.say(("Keep it now: it is not shown again. Send it as Authorization: Bearer, or as x-api-key.", "dim"))
     if first:
         said = "It is the first: within half a minute a server that uses this store wants a key with every request."

@@ -1,0 +1,89 @@
+"""Keys: who may ask, for how much; made and revoked here. A new key is shown once and kept by nobody."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from turnout.apps.app import Answer, Call, Route
+from turnout.core.errors import Refused
+from turnout.store.keys import Key, KeyUse
+from turnout.web.key import SCOPES, make_key, now_ms
+
+from .page import go_to, read_form
+
+if TYPE_CHECKING:
+    from .console import Console
+
+NAME_CHARACTERS = 200
+
+
+def key_routes(console: Console) -> Sequence[Route]:
+    def show(call: Call, found: tuple[list[Key], list[KeyUse]], status: int = 200, **told: Any) -> Answer:
+        keys, used = found
+        spent = {one.id: one for one in used}
+        at = now_ms()
+        rows = [(key, spent.get(key.id), key.is_valid(at)) for key in keys]
+        values = {"rows": rows, "scopes": SCOPES, "usual": Key("", "", "").scopes, "made": "", "said": "", **told}
+        return console.show(call, "keys.html", status, here="/keys", **values)
+
+    def look(call: Call) -> tuple[list[Key], list[KeyUse]]:
+        return call.store.keys.all(), call.store.keys.use()
+
+    async def keys(call: Call) -> Answer:
+        """The keys of this server, and what each has spent."""
+        return show(call, await asyncio.to_thread(look, call))
+
+    async def create(call: Call) -> Answer:
+        """Make a key."""
+        form = read_form(call)
+        try:
+            fields = _read(form)
+        except Refused as refused:
+            return show(call, await asyncio.to_thread(look, call), refused.status, said=str(refused))
+        store = call.store
+        _, told = await asyncio.to_thread(lambda: make_key(store.keys, **fields))
+        console.server.auth.forget()
+        return show(call, await asyncio.to_thread(look, call), 201, made=told)
+
+    async def revoke(call: Call) -> Answer:
+        """Revoke a key."""
+        if not await asyncio.to_thread(call.store.keys.revoke, call.params["id"]):
+            raise Refused(404, "not_found_error", f"no valid key {call.params['id'][:40]!r}")
+        console.server.auth.forget()
+        return go_to("/keys")
+
+    return [
+        Route("GET", "/keys", "admin", keys, is_page=True),
+        Route("POST", "/keys", "admin", create, is_page=True),
+        Route("POST", "/keys/{id}/revoke", "admin", revoke, is_page=True),
+    ]
+
+
+def _read(form: Mapping[str, str]) -> dict[str, Any]:
+    """What the form says of a new key."""
+    name = form.get("name", "").strip()
+    if not name or len(name) > NAME_CHARACTERS:
+        raise Refused(
+            422, "invalid_request_error", f"name: say what the key is for, in 1 to {NAME_CHARACTERS} characters"
+        )
+    scopes = tuple(scope for scope in SCOPES if form.get(f"scope-{scope}"))
+    if not scopes:
+        raise Refused(422, "invalid_request_error", "scopes: a key that may do nothing is none; choose at least one")
+    amounts = {field: _usd(form, field) for field in ("budget_usd", "budget_day_usd", "budget_month_usd")}
+    return {"name": name, "scopes": scopes, "tenant": form.get("tenant", "").strip()[:NAME_CHARACTERS], **amounts}
+
+
+def _usd(form: Mapping[str, str], field: str) -> float | None:
+    said = form.get(field, "").strip()
+    if not said:
+        return None
+    try:
+        amount = float(said)
+    except ValueError:
+        amount = math.nan
+    if not math.isfinite(amount) or amount < 0:
+        raise Refused(422, "invalid_request_error", f"{field}: {said[:40]!r} is no amount of US dollars")
+    return amount

@@ -1,0 +1,81 @@
+"""Profiles: what each decides by, as it is used, and whether a changed one would load."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from turnout.apps.app import Answer, Call, Route
+from turnout.config.document import from_source
+from turnout.config.load import shipped
+from turnout.core.errors import ConfigError, Refused, TurnoutError
+from turnout.core.profile import Profile
+from turnout.runtime.load import load_profile
+
+from .page import page, read_form
+
+if TYPE_CHECKING:
+    from .console import Console
+
+# A profile is some kilobytes; what is pasted here is parsed while others wait for nothing.
+PROFILE_CHARACTERS = 200_000
+PASTED = "pasted.toml"
+
+
+def profile_routes(console: Console) -> Sequence[Route]:
+    async def profiles(call: Call) -> Answer:
+        """The profiles that are served."""
+        names = sorted({*shipped(), console.runtime.profile})
+        found = await asyncio.to_thread(lambda: [_load(console, name) for name in names])
+        return console.show(call, "profiles.html", here="/profiles", profiles=found, default=console.runtime.profile)
+
+    async def profile(call: Call) -> Answer:
+        """A profile as it is used."""
+        name = call.params["name"]
+        call.check_profile(name)
+        found = await asyncio.to_thread(_load, console, name)
+        whole = msgspec.json.format(msgspec.json.encode(found.resolved), indent=2).decode()
+        return console.show(call, "profile.html", here="/profiles", profile=found, whole=whole)
+
+    async def check(call: Call) -> Answer:
+        """Whether a profile loads: every mistake at once."""
+        source = read_form(call).get("source", "")
+        if len(source) > PROFILE_CHARACTERS:
+            said = f"the profile has {len(source):,} characters, and {PROFILE_CHARACTERS:,} are read here"
+            raise Refused(413, "request_too_large", said)
+        made = await asyncio.to_thread(_try, source)
+        if isinstance(made, list):
+            return page("problems_part.html", problems=made, profile=None)
+        return page("problems_part.html", problems=[], profile=made)
+
+    return [
+        Route("GET", "/profiles", "admin", profiles, is_page=True),
+        Route("GET", "/profiles/{name}", "admin", profile, is_page=True),
+        Route("POST", "/profiles/check", "admin", check, is_page=True),
+    ]
+
+
+def _load(console: Console, name: str) -> Profile:
+    config = console.runtime.config
+    return load_profile(name, config=None if config is None else str(config), local=True)
+
+
+def _try(source: str) -> Profile | list[str]:
+    """A pasted profile; what is wrong with it, if something is. It may extend what ships, and nothing else here."""
+    try:
+        base = from_source(source, PASTED).tree.get("extends")
+        if base is not None and base not in shipped():
+            return [f"{PASTED} extends: here it may be one of {', '.join(shipped())}"]
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / PASTED
+            file.write_text(source, encoding="utf-8")
+            return load_profile(str(file), config="", local=True)
+    except ConfigError as error:
+        return [str(problem) for problem in error.problems]
+    except TurnoutError as error:
+        return [str(error)]

@@ -1,0 +1,131 @@
+"""Traffic, models, profiles and keys: what they show, what they change, and what they escape."""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+
+import pytest
+
+from besieged import Got, call, forget, make_key
+from console.conftest import OWN
+from serving import Served
+from turnout.console.traffic import bars
+from turnout.store import Outcome
+
+HOSTILE = "<img src=x onerror=alert(1)>\"'&{{7*7}}"
+
+
+def post(served: Served, path: str, **fields: str) -> Got:
+    form = {"content-type": "application/x-www-form-urlencoded", **OWN}
+    return call(served.url, "POST", path, urlencode(fields).encode(), headers=form)
+
+
+def see(served: Served, path: str) -> str:
+    got = call(served.url, "GET", path)
+    assert got.status == 200, got.body
+    return got.body.decode()
+
+
+def test_every_page_says_what_to_do_when_there_is_nothing(served: Served) -> None:
+    for path in ("/", "/traffic", "/models", "/profiles", "/keys"):
+        page = see(served, path)
+        assert f'href="{path}" data-key=' in page
+        assert 'aria-current="page"' in page
+    assert "Nothing was decided" in see(served, "/traffic")
+    assert "There is no key" in see(served, "/keys")
+
+
+def test_traffic_counts_what_happened(served: Served) -> None:
+    for text in ("hi", "Design a multi-tenant billing system with audits", HOSTILE):
+        assert call(served.url, "POST", "/v1/route", {"text": text}).status == 200
+    assert call(served.url, "POST", "/v1/route", {"text": "hello", "profile": "assist"}).status == 200
+    assert served.store.flush(10.0)
+    page = see(served, "/traffic?span=hour")
+    assert "<b>4</b><span>decisions</span>" in page
+    assert "RC-04" in page
+    only = see(served, "/traffic?span=hour&profile=assist")
+    assert "<b>1</b><span>decisions</span>" in only
+    assert HOSTILE not in see(served, "/")
+    wrong = call(served.url, "GET", "/traffic?span=%3Cb%3E")
+    assert wrong.status == 422
+    assert b"<b>" not in wrong.body
+
+
+def test_bars_stand_for_all_of_a_stretch(served: Served) -> None:
+    for number in range(20):
+        call(served.url, "POST", "/v1/route", {"text": f"question {number}"})
+    assert served.store.flush(10.0)
+    found = served.store.records().stats(bucket_ms=60_000)
+    for bar in bars(found):
+        assert sum(part.height for part in bar.parts) == pytest.approx(100.0, abs=0.1)
+
+
+def test_a_violation_is_shown_with_its_decision(served: Served) -> None:
+    told = call(served.url, "POST", "/v1/route", {"text": "thanks, that was great", "profile": "assist"}).json
+    served.store.settle(told["id"], Outcome("answered", retrieval=True))
+    assert served.store.flush(10.0)
+    page = see(served, "/traffic?span=hour")
+    if told["route"] in ("CONVERSATIONAL", "PLATFORM"):
+        assert f"/decisions/{told['id']}" in page
+
+
+def test_models_say_whether_they_answer(served: Served) -> None:
+    page = see(served, "/models")
+    assert "demonstration model" in page
+    assert "ready" in page
+    assert post(served, "/reload").status == 303
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ('extends = "tiers"', "It loads: tiers"),
+        ('extends = "tiers"\nroutess = 1', "did you mean"),
+        ('extends = "/etc/passwd"', "here it may be one of"),
+        ("= <script>", "mistake"),
+    ],
+)
+def test_a_pasted_profile_is_checked(served: Served, source: str, said: str) -> None:
+    got = post(served, "/profiles/check", source=source).body.decode()
+    assert said in got
+    assert "<script>" not in got
+
+
+def test_a_profile_is_shown_whole(served: Served) -> None:
+    assert "student" in see(served, "/profiles/tiers")
+    assert call(served.url, "GET", "/profiles/nothing").status == 404
+
+
+def test_a_key_is_made_shown_once_and_revoked(served: Served) -> None:
+    assert post(served, "/keys", name="", **{"scope-ask": "1"}).status == 422
+    assert post(served, "/keys", name="x").status == 422
+    wrong = post(served, "/keys", name="x", budget_usd="<b>much", **{"scope-ask": "1"})
+    assert wrong.status == 422
+    assert b"<b>much" not in wrong.body
+    made = post(served, "/keys", name=HOSTILE, budget_usd="2.5", **{"scope-admin": "1", "scope-ask": "1"})
+    assert made.status == 201
+    page = made.body.decode()
+    assert "<img" not in page.replace('<img src="/static', "")
+    key = page.partition('<pre id="made">')[2].partition("</pre>")[0]
+    assert call(served.url, "GET", "/v1/models", key=key).status == 200
+    # From now on one signs in.
+    assert call(served.url, "GET", "/keys").status == 303
+    body = urlencode({"key": key}).encode()
+    signed = call(served.url, "POST", "/login", body, headers={**OWN})
+    cookie = signed.headers["set-cookie"].partition(";")[0]
+    listed = call(served.url, "GET", "/keys", headers={"cookie": cookie}).body.decode()
+    assert key not in listed
+    assert "$2.50" in listed
+    revoked = call(served.url, "POST", f"/keys/{key[4:16]}/revoke", b"", headers={**OWN, "cookie": cookie})
+    assert revoked.status == 303
+    assert call(served.url, "GET", "/v1/models", key=key).status == 401
+
+
+def test_who_administers_nothing_sees_no_keys(served: Served) -> None:
+    key = make_key(served.store, scopes=("decisions:read",))
+    forget(served)
+    signed = call(served.url, "POST", "/login", urlencode({"key": key}).encode(), headers=OWN)
+    cookie = signed.headers["set-cookie"].partition(";")[0]
+    for path in ("/keys", "/models", "/profiles"):
+        assert call(served.url, "GET", path, headers={"cookie": cookie}).status == 403
+    assert "/keys" not in call(served.url, "GET", "/", headers={"cookie": cookie}).body.decode()
