@@ -129,3 +129,31 @@ def test_who_administers_nothing_sees_no_keys(served: Served) -> None:
     for path in ("/keys", "/models", "/profiles"):
         assert call(served.url, "GET", path, headers={"cookie": cookie}).status == 403
     assert "/keys" not in call(served.url, "GET", "/", headers={"cookie": cookie}).body.decode()
+
+
+def test_a_student_is_shown_by_what_it_had_not_seen(served: Served) -> None:
+    page = see(served, "/learning")
+    place = page.partition('href="/learning/assist/student/')[2].partition('"')[0]
+    shown = see(served, f"/learning/assist/student/{place}")
+    assert "it had not seen" in shown
+    assert "style=" not in shown  # which the policy would not let work
+    assert shown.count("<svg") == 3
+    assert call(served.url, "GET", "/learning/assist/student/none").status == 404
+    assert call(served.url, "GET", "/learning/../x/y").status in (404, 422, 400)
+    assert post(served, "/learning/assist/student").status == 422  # nothing to go back to
+
+
+def test_questions_are_labelled_least_sure_first(served: Served) -> None:
+    for text in (HOSTILE, "hello there", "zorbling frumious grumblewump"):
+        call(served.url, "POST", "/v1/route", {"text": text})
+    assert served.store.flush(10.0)
+    page = see(served, "/label?profile=tiers")
+    assert "<img src=x" not in page
+    first = page.partition('id="q')[2].partition('"')[0]
+    wrong = post(served, f"/label/{first}", route="NOWHERE")
+    assert wrong.status == 422
+    done = post(served, f"/label/{first}", route="COMPLEX")
+    assert done.status == 200
+    assert served.store.records().feedback(first)[0].should_be == "COMPLEX"
+    assert first not in see(served, "/label?profile=tiers")
+    assert call(served.url, "GET", "/label?profile=nothing").status == 404

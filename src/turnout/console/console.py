@@ -17,6 +17,7 @@ from turnout.web.session import set_cookie
 
 from .home import home_routes
 from .keys import key_routes
+from .learning import learning_routes
 from .models import model_routes
 from .page import go_to, page, read_form, serve_static, wants_part
 from .profiles import profile_routes
@@ -36,6 +37,8 @@ class Link(NamedTuple):
 LINKS = (
     Link("/", "Overview", "o"),
     Link("/traffic", "Traffic", "t"),
+    Link("/learning", "Learning", "l", "admin"),
+    Link("/label", "Label", "b", "feedback:write"),
     Link("/models", "Models", "m", "admin"),
     Link("/profiles", "Profiles", "p", "admin"),
     Link("/keys", "Keys", "k", "admin"),
@@ -55,6 +58,7 @@ class Console:
             Route("POST", "/logout", "", self.sign_out, is_page=True),
             *home_routes(self),
             *traffic_routes(self),
+            *learning_routes(self),
             *model_routes(self),
             *profile_routes(self),
             *key_routes(self),

@@ -389,7 +389,7 @@ def draw_confusion(found: Confusion) -> str:
             f"x='{beside - 8}' y='{above + middle:.1f}' text-anchor='end'",
             f"transform='translate({beside + middle:.1f} {above - 8}) rotate(-45)'",
         )
-        parts += [f"<text {where} style='font-size:{font:.1f}px'>{name}</text>" for where in places]
+        parts += [f"<text {where} font-size='{font:.1f}'>{name}</text>" for where in places]
     return _svg(above + cell * size + 8, "Confusion matrix", parts, width=wide)
 
 

@@ -67,7 +67,24 @@
     const from = document.getElementById(button.dataset.copy);
     navigator.clipboard?.writeText(from.textContent).then(() => { button.textContent = "copied"; });
   });
+  // A queue of questions: one is marked, a digit answers it, `j` goes on.
+  const queued = () => [...document.querySelectorAll("[data-queue] > li:not(.labelled)")];
+  const markNext = (step) => {
+    const all = queued();
+    const at = all.findIndex((one) => one.classList.contains("now"));
+    all.forEach((one) => one.classList.remove("now"));
+    const next = all[at < 0 ? 0 : (at + step) % all.length];
+    if (next) { next.classList.add("now"); next.scrollIntoView({ block: "nearest" }); }
+  };
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target)) return;
+    if (!document.querySelector("[data-queue]")) return;
+    if (event.key === "j") markNext(1);
+    const button = document.querySelector(`[data-queue] > li.now [data-digit="${CSS.escape(event.key)}"]`);
+    if (button) { markNext(1); button.click(); }
+  });
   document.addEventListener("DOMContentLoaded", () => {
+    markNext(0);
     localTimes(document);
     document.querySelectorAll("[data-live]").forEach(follow);
   });

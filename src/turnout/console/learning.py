@@ -1,0 +1,191 @@
+"""Learning: which student serves, how good it was on what it had not seen, which others there are; and the questions
+whose label would teach the next one most."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from functools import lru_cache, partial
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from markupsafe import Markup
+from msgspec import Struct
+
+from turnout.apps.app import Answer, Call, Route
+from turnout.config.champion import SHIPPED, layers_with_models, shipped_model
+from turnout.config.load import shipped
+from turnout.core.errors import LearnError, Refused, StoreError, TurnoutError, UnknownDecision, UnknownModel
+from turnout.learn.registry import ChampionChange, RegisteredModel, candidates, read_history, rollback
+from turnout.runtime.load import load_profile, open_embedder
+from turnout.store import Records
+from turnout.store.records import Logged
+
+from .page import go_to, page, read_form
+
+if TYPE_CHECKING:
+    from .console import Console
+
+# Decisions among which the most useful questions are looked for: the newest, a moment's reading.
+LOOKED_AT = 2_000
+# Questions to label at a time.
+QUEUED = 12
+
+
+class Shelf(Struct, frozen=True):
+    """The students of one layer."""
+
+    profile: str
+    layer: str
+    models: list[RegisteredModel]
+    history: list[ChampionChange]
+
+
+class Pictures(NamedTuple):
+    rows: int
+    accuracy: float
+    reliability: Markup
+    coverage: Markup
+    confusion: Markup
+
+
+def shelves_of(profiles: Sequence[str]) -> list[Shelf]:
+    found = []
+    for profile in profiles:
+        ships = ["student"] if shipped_model(profile, "student") is not None else []
+        for layer in dict.fromkeys((*ships, *layers_with_models(profile))):
+            history = read_history(profile, layer)[::-1]
+            found.append(Shelf(profile, layer, candidates(profile, layer)[::-1], history))
+    return found
+
+
+@lru_cache(maxsize=32)
+def pictures_of(profile: str, layer: str, digest: str, config: str | None) -> Pictures | None:
+    """Its pictures, from rows it had not seen; None where nothing is known of its training."""
+    from turnout.learn.card import draw_confusion, draw_coverage, draw_reliability
+    from turnout.learn.held import read_held
+    from turnout.learn.metric import bin_reliability, confuse, curve
+
+    held = read_held(profile, layer, digest)
+    if held is None or not held.true:
+        return None
+    right = held.right
+    gate = next(
+        (one.gate.confidence for one in load_profile(profile, config=config, local=True).layers if one.id == layer),
+        None,
+    )
+    # What is drawn escapes the names it shows.
+    return Pictures(
+        len(right),
+        sum(right) / len(right),
+        Markup(draw_reliability(bin_reliability(right, held.confidence), held.confidence)),  # noqa: S704
+        Markup(draw_coverage(curve(right, held.confidence), gate)),  # noqa: S704
+        Markup(draw_confusion(confuse(held.true, held.said))),  # noqa: S704
+    )
+
+
+def most_useful(records: Records, profile: str) -> list[Logged]:
+    """Questions nobody has judged, those first that the profile was least sure of; each once."""
+    judged = {
+        row.id
+        for verdict in ("right", "wrong")
+        for row in islice(records.decisions(profile=profile, verdict=verdict), LOOKED_AT)
+    }
+    seen: dict[str, Logged] = {}
+    for row in islice(records.decisions(profile=profile), LOOKED_AT):
+        if row.id not in judged and row.question and row.kept == "full":
+            seen.setdefault(row.question, row)
+    return sorted(seen.values(), key=lambda row: row.confidence)[:QUEUED]
+
+
+def learning_routes(console: Console) -> Sequence[Route]:
+    def known(profile: str, layer: str) -> None:
+        if not any((one.profile, one.layer) == (profile, layer) for one in shelves_of([profile])):
+            raise Refused(404, "not_found_error", f"no student of {profile[:40]!r}, layer {layer[:40]!r}")
+
+    def config() -> str | None:
+        return None if console.runtime.config is None else str(console.runtime.config)
+
+    def served() -> list[str]:
+        return sorted({*shipped(), console.runtime.profile})
+
+    async def learning(call: Call) -> Answer:
+        """The students of every profile."""
+        found = await asyncio.to_thread(shelves_of, served())
+        return console.show(call, "learning.html", here="/learning", shelves=found)
+
+    async def student(call: Call) -> Answer:
+        """A student: how good it was on what it had not seen."""
+        profile, layer, digest = (call.params[name] for name in ("profile", "layer", "digest"))
+        await asyncio.to_thread(known, profile, layer)
+        model = next((one for one in candidates(profile, layer) if one.digest == digest), None)
+        if model is None:
+            raise Refused(404, "not_found_error", f"no model {digest[:40]!r} of {profile}/{layer}")
+        named = SHIPPED if model.shipped else digest
+        drawn = await asyncio.to_thread(pictures_of, profile, layer, named, config())
+        values: dict[str, Any] = {"profile": profile, "layer": layer, "model": model, "drawn": drawn}
+        return console.show(call, "student.html", here="/learning", **values)
+
+    async def examine(call: Call) -> Answer:
+        """Hold a student against the one that serves; with `serve`, let it serve if it passes."""
+        from turnout.learn.promote import promote
+
+        profile, layer, digest = (call.params[name] for name in ("profile", "layer", "digest"))
+        await asyncio.to_thread(known, profile, layer)
+        asks = read_form(call).get("serve") != "1"
+        embedder = await asyncio.to_thread(open_embedder, config(), local=True)
+        held = partial(promote, profile, layer=layer, digest=digest, config=config(), embedder=embedder, check=asks)
+        try:
+            found = await asyncio.to_thread(held, who=call.caller.key_id or "console")
+        except (LearnError, UnknownModel) as error:
+            return page("error_part.html", 422, said=str(error), signs_in=False)
+        if found.promoted:
+            await console.server.reload()
+        return page("promotion_part.html", found=found)
+
+    async def go_back(call: Call) -> Answer:
+        """Let the student before serve again."""
+        profile, layer = call.params["profile"], call.params["layer"]
+        await asyncio.to_thread(known, profile, layer)
+        try:
+            await asyncio.to_thread(partial(rollback, profile, layer, who=call.caller.key_id or "console"))
+        except UnknownModel as error:
+            raise Refused(422, "invalid_request_error", str(error)) from None
+        await console.server.reload()
+        return go_to("/learning")
+
+    async def queue(call: Call) -> Answer:
+        """The questions whose label would teach most."""
+        profile = call.options.get("profile") or console.runtime.profile
+        call.check_profile(profile)
+        routes = (await call.router(profile)).profile.routes
+        found = await asyncio.to_thread(most_useful, console.records(call), profile)
+        values: dict[str, Any] = {"profile": profile, "profiles": served(), "routes": routes, "rows": found}
+        return console.show(call, "label.html", here="/label", **values)
+
+    async def label(call: Call) -> Answer:
+        """Say which route a question should have had."""
+        form = read_form(call)
+        records = console.records(call)
+
+        def judge() -> Logged:
+            found = records.get(call.params["id"])
+            route = form.get("route", "")
+            verdict: Any = "right" if route == found.route else "wrong"
+            records.judge(found.id, verdict, should_be=route, by=call.caller.key_id or "console")
+            return found
+
+        try:
+            found = await asyncio.to_thread(judge)
+        except (UnknownDecision, StoreError, TurnoutError) as error:
+            raise Refused(422, "invalid_request_error", str(error)) from None
+        return page("labelled_part.html", row=found, route=form.get("route", ""))
+
+    return [
+        Route("GET", "/learning", "admin", learning, is_page=True),
+        Route("GET", "/learning/{profile}/{layer}/{digest}", "admin", student, is_page=True),
+        Route("POST", "/learning/{profile}/{layer}/{digest}", "admin", examine, is_page=True, is_batch=True),
+        Route("POST", "/learning/{profile}/{layer}", "admin", go_back, is_page=True),
+        Route("GET", "/label", "feedback:write", queue, is_page=True),
+        Route("POST", "/label/{id}", "feedback:write", label, is_page=True),
+    ]
