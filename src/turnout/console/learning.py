@@ -19,7 +19,7 @@ from turnout.core.errors import LearnError, Refused, StoreError, TurnoutError, U
 from turnout.learn.registry import ChampionChange, RegisteredModel, candidates, read_history, rollback
 from turnout.runtime.load import load_profile, open_embedder
 from turnout.store import Records
-from turnout.store.records import Logged
+from turnout.store.records import Judgement, Logged
 
 from .page import go_to, page, read_form
 
@@ -70,10 +70,8 @@ def pictures_of(profile: str, layer: str, digest: str, config: str | None) -> Pi
     if held is None or not held.true:
         return None
     right = held.right
-    gate = next(
-        (one.gate.confidence for one in load_profile(profile, config=config, local=True).layers if one.id == layer),
-        None,
-    )
+    places = load_profile(profile, config=config, local=True).layers
+    gate = next((place.gate.confidence for place in places if place.id == layer), None)
     # What is drawn escapes the names it shows.
     return Pictures(
         len(right),
@@ -86,11 +84,9 @@ def pictures_of(profile: str, layer: str, digest: str, config: str | None) -> Pi
 
 def most_useful(records: Records, profile: str) -> list[Logged]:
     """Questions nobody has judged, those first that the profile was least sure of; each once."""
-    judged = {
-        row.id
-        for verdict in ("right", "wrong")
-        for row in islice(records.decisions(profile=profile, verdict=verdict), LOOKED_AT)
-    }
+    words: tuple[Judgement, ...] = ("right", "wrong")
+    told = (records.decisions(profile=profile, verdict=word) for word in words)
+    judged = {row.id for rows in told for row in islice(rows, LOOKED_AT)}
     seen: dict[str, Logged] = {}
     for row in islice(records.decisions(profile=profile), LOOKED_AT):
         if row.id not in judged and row.question and row.kept == "full":
@@ -100,7 +96,7 @@ def most_useful(records: Records, profile: str) -> list[Logged]:
 
 def learning_routes(console: Console) -> Sequence[Route]:
     def known(profile: str, layer: str) -> None:
-        if not any((one.profile, one.layer) == (profile, layer) for one in shelves_of([profile])):
+        if profile not in served() or layer not in {one.layer for one in shelves_of([profile])}:
             raise Refused(404, "not_found_error", f"no student of {profile[:40]!r}, layer {layer[:40]!r}")
 
     def config() -> str | None:

@@ -1,6 +1,6 @@
 """What a student said of rows that it had not learnt from yet, beside what they were: what its pictures are drawn from.
 
-A student on the shelf keeps the rows themselves; of one that ships only their keys are kept, and its seeds have the rest.
+A student on the shelf keeps the rows themselves; of one that ships only their keys are kept: its seeds have the rest.
 """
 
 from __future__ import annotations
