@@ -56,7 +56,7 @@ def test_bars_stand_for_all_of_a_stretch(served: Served) -> None:
         call(served.url, "POST", "/v1/route", {"text": f"question {number}"})
     assert served.store.flush(10.0)
     found = served.store.records().stats(bucket_ms=60_000)
-    for bar in bars(found):
+    for bar in bars(found, 60_000):
         assert sum(part.height for part in bar.parts) == pytest.approx(100.0, abs=0.1)
 
 

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from turnout.apps.app import Answer, Call, Route
 from turnout.core.errors import Refused
+from turnout.explain.explanation import spell
 from turnout.runtime.traffic import DAY_MS, HOUR_MS, shift_of
 from turnout.store import Records, Stats, TimeSpan
 from turnout.store.report import RuleReport, report
@@ -61,11 +62,12 @@ class Bar(Struct, frozen=True):
     model_share: float
 
 
-def bars(found: Stats) -> list[Bar]:
-    """The convergence picture: each stretch as a bar of shares, the layers in one order in all of them."""
+def bars(found: Stats, bucket_ms: int) -> list[Bar]:
+    """The convergence picture: each stretch as a bar of shares, where it is in time, the layers in one order in all."""
     order = {layer: min(number, COLOURS - 1) for number, layer in enumerate(found.layers)}
     drawn = []
-    for place, bucket in enumerate(found.buckets):
+    for bucket in found.buckets:
+        place = (bucket.start_ms - found.buckets[0].start_ms) // bucket_ms
         parts, y = [], 0.0
         for layer in found.layers:
             count = bucket.layers.get(layer, 0)
@@ -86,11 +88,12 @@ def traffic_routes(console: Console) -> Sequence[Route]:
         records = console.records(call)
         found, rules = await asyncio.to_thread(_look, records, span, profile, key)
         values: dict[str, Any] = {
-            "bars": bars(found),
+            "bars": bars(found, span.bucket_ms),
             "found": found,
             "colours": {layer: min(number, COLOURS - 1) for number, layer in enumerate(found.layers)},
             "rules": rules,
-            "width": BAR * len(found.buckets),
+            "width": BAR * max(span.length_ms // span.bucket_ms, 1) + BAR,
+            "spell": spell,
             "span": span,
             "spans": SPANS,
             "profile": profile or "",
