@@ -15,6 +15,7 @@ from turnout.store.records import Records
 from turnout.web.server import Server
 from turnout.web.session import set_cookie
 
+from .ask import ask_routes
 from .home import home_routes
 from .keys import key_routes
 from .learning import learning_routes
@@ -36,6 +37,7 @@ class Link(NamedTuple):
 
 LINKS = (
     Link("/", "Overview", "o"),
+    Link("/ask", "Ask", "a", "ask"),
     Link("/traffic", "Traffic", "t"),
     Link("/learning", "Learning", "l", "admin"),
     Link("/label", "Label", "b", "feedback:write"),
@@ -57,6 +59,7 @@ class Console:
             Route("POST", "/login", "", self.sign_in, is_page=True),
             Route("POST", "/logout", "", self.sign_out, is_page=True),
             *home_routes(self),
+            *ask_routes(self),
             *traffic_routes(self),
             *learning_routes(self),
             *model_routes(self),

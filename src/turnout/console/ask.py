@@ -1,0 +1,62 @@
+"""Ask: a question to one's own sources, its plan as a tree, who was asked and who has answered, and the answer with
+citations that lead to their passages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from turnout.apps.app import Answer, Call, Route
+from turnout.apps.sources.app import SourcesApp
+from turnout.apps.sources.ask import Asked
+from turnout.core.errors import Refused
+from turnout.core.query import Query
+
+from .page import read_form
+from .stream import PagePart, part, stream
+
+if TYPE_CHECKING:
+    from .console import Console
+
+
+def render(event: dict[str, Any]) -> Iterator[PagePart]:
+    """What an event changes on the page."""
+    match event["event"]:
+        case "source_answered" | "source_failed" | "source_slow":
+            yield part(f"state-{event['part']}-{event['source']}", "ask_state.html", "replace", event=event)
+        case "fell_back":
+            yield part(f"part-{event['part']}", "ask_fallback.html", event=event)
+        case "section":
+            yield part("sections", "ask_section.html", event=event)
+        case "token":
+            yield PagePart("written", event["text"], "text")
+        case "citation":
+            yield part("citations", "ask_citation.html", event=event)
+        case "done":
+            yield part("ended", "ask_done.html", "replace", event=event)
+
+
+def ask_routes(console: Console) -> Sequence[Route]:
+    app = next((one for one in console.server.apps if isinstance(one, SourcesApp)), None)
+    if app is None:
+        return []
+
+    async def ask(call: Call) -> Answer:
+        """Where one asks one's sources."""
+        return console.show(call, "ask.html", here="/ask", sources=list(app.sources), asked=call.options.get("q", ""))
+
+    async def run(call: Call) -> Answer:
+        """Ask, and show what happens."""
+        form = read_form(call)
+        text = form.get("q", "").strip()
+        if not text:
+            raise Refused(422, "invalid_request_error", "the question is blank: say what you want to know")
+        query = Query(text, tenant=call.caller.tenant or None)
+        decision = await app.decide(Asked(query, form.get("source") or "auto"), call.caller)
+        plan = part("plan", "ask_plan.html", "replace", plan=app.plan(decision, query))
+        return stream(app.act(decision, query, call.caller), render, plan)
+
+    return [
+        Route("GET", "/ask", "ask", ask, is_page=True),
+        Route("POST", "/ask/run", "ask", run, is_page=True, asks=True),
+    ]

@@ -1,0 +1,58 @@
+// A form whose answer comes in parts: <form data-stream="/ask/run">. What is in #told-here and in the elements marked
+// data-clear goes when a new answer begins. Only what the server rendered and escaped is put in as markup.
+"use strict";
+(() => {
+  const put = (part) => {
+    const place = document.getElementById(part.into);
+    if (!place) return;
+    if (part.how === "text") place.append(part.html);
+    else if (part.how === "replace") place.innerHTML = part.html;
+    else place.insertAdjacentHTML("beforeend", part.html);
+  };
+  const say = (text) => {
+    const place = document.getElementById("told-here");
+    place.textContent = text;
+    place.className = text ? "error" : "";
+  };
+  const read = async (response) => {
+    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+    let held = "";
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      held += value;
+      for (let end = held.indexOf("\n\n"); end >= 0; end = held.indexOf("\n\n")) {
+        const data = held.slice(0, end).split("\n").find((line) => line.startsWith("data: "));
+        held = held.slice(end + 2);
+        if (data) put(JSON.parse(data.slice(6)));
+      }
+    }
+  };
+  let running = null;
+  document.addEventListener("submit", async (event) => {
+    const form = event.target.closest("form[data-stream]");
+    if (!form) return;
+    event.preventDefault();
+    if (running) running.abort();
+    const mine = (running = new AbortController());
+    document.querySelectorAll("[data-clear]").forEach((one) => { one.textContent = ""; });
+    say("");
+    form.setAttribute("aria-busy", "true");
+    const fields = new FormData(form);
+    const multipart = form.enctype === "multipart/form-data";
+    try {
+      const response = await fetch(form.dataset.stream, {
+        method: "POST",
+        body: multipart ? fields : new URLSearchParams(fields),
+        signal: mine.signal,
+        headers: { "hx-request": "true" },
+      });
+      if (response.headers.get("content-type")?.startsWith("text/event-stream")) await read(response);
+      else document.getElementById("told-here").innerHTML = await response.text();
+    } catch (error) {
+      if (error.name !== "AbortError") say("The server does not answer. Is it still running?");
+    } finally {
+      if (running === mine) { running = null; form.removeAttribute("aria-busy"); }
+    }
+  });
+})();
