@@ -6,7 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from turnout.apps.app import Answer, Call, Route
+from turnout.apps.event import Event
 from turnout.apps.sources.app import SourcesApp
 from turnout.apps.sources.ask import Asked
 from turnout.core.errors import Refused
@@ -19,8 +22,8 @@ if TYPE_CHECKING:
     from .console import Console
 
 
-def render(event: dict[str, Any]) -> Iterator[PagePart]:
-    """What an event changes on the page."""
+def render(happened: Event) -> Iterator[PagePart]:
+    event: dict[str, Any] = msgspec.to_builtins(happened)
     match event["event"]:
         case "source_answered" | "source_failed" | "source_slow":
             yield part(f"state-{event['part']}-{event['source']}", "ask_state.html", "replace", event=event)

@@ -6,7 +6,6 @@ script does that and knows nothing of any application.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import AsyncGenerator, Callable, Iterable
 from typing import Any, Literal
 
@@ -19,8 +18,6 @@ from turnout.core.errors import Refused
 
 from .page import SECURITY, templates
 
-log = logging.getLogger("turnout.console")
-
 
 class PagePart(Struct, frozen=True):
     """A piece of a page that takes its place."""
@@ -31,8 +28,8 @@ class PagePart(Struct, frozen=True):
     how: Literal["replace", "append", "text"] = "append"
 
 
-Renders = Callable[[dict[str, Any]], Iterable[PagePart]]
-"""The parts of an event, which is handed over as plain values under its tag, `event`."""
+Renders = Callable[[Event], Iterable[PagePart]]
+"""What an event changes on the page."""
 
 
 def part(into: str, template: str, how: Literal["replace", "append"] = "append", **values: Any) -> PagePart:
@@ -52,7 +49,7 @@ async def _pieces(
         yield _sse(piece)
     try:
         async for event in events:
-            for piece in render(msgspec.to_builtins(event)):
+            for piece in render(event):
                 yield _sse(piece)
     except Refused as refused:
         yield _sse(part("told-here", "error_part.html", "replace", said=str(refused), signs_in=False))
