@@ -11,6 +11,7 @@ from pace import is_linear
 from turnout.search.citation import (
     MOST_CITED,
     CheckedAnswer,
+    CitationStream,
     Status,
     Supported,
     Unsupported,
@@ -198,6 +199,18 @@ def test_every_answer_is_checked_and_always_alike(answer: str, sections: list[st
                 assert citation.result.where
                 assert all(place.passage == citation.section - 1 for place in citation.result.where)
                 assert all(0 <= p.start < p.end <= len(sections[p.passage]) for p in citation.result.where)
+
+
+WRITTEN = st.lists(st.sampled_from([case.answer for case in (*PARSED, *APPLIED)]), max_size=4).map(" ".join)
+
+
+@given(st.one_of(ANSWERS, WRITTEN), st.lists(st.integers(0, 300), max_size=12).map(sorted))
+def test_a_stream_is_checked_as_the_whole_is(answer: str, cuts: list[int]) -> None:
+    """However an answer is cut, its sentences and what became of their citations are the same."""
+    stream = CitationStream(SECTIONS)
+    pieces = [answer[start:end] for start, end in zip([0, *cuts], [*cuts, None], strict=True)]
+    found = [sentence for piece in pieces for sentence in stream.feed(piece)]
+    assert CheckedAnswer((*found, *stream.finish())) == apply(answer, SECTIONS)
 
 
 @given(ANSWERS)

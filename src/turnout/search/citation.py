@@ -2,9 +2,10 @@
 
 An answer is taken apart into sentences with the sections they cite, `[1]`, `[2][3]`, `[1, 2]`; each citation is kept if
 its section supports the sentence, by itself or together with the others cited. The outcome is a value that a terminal,
-an HTTP answer and a page show each in their way. Pure functions: nothing is read or asked.
+an HTTP answer and a page show each in their way. Nothing is read or asked.
 
 Invariant: apart from citations nothing of an answer is changed, lost or moved: if all are kept, its text is the same.
+An answer that comes in pieces is checked by the same steps, and to the same end, however it was cut.
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from .statement import split_sentences
-from .support import Claim, Passage, Place, Supported, Unsupported, Why, check, read_claim, read_passage, weigh
-from .vocabulary import guess_language
+from turnout.text.sentence import SentenceStream
 
-__all__ = ["Place", "Status", "Supported", "Unsupported", "Why", "apply", "check", "parse"]
+from .statement import is_month_of
+from .support import Claim, Passage, Place, Supported, Unsupported, Why, check, read_claim, read_passage, weigh
+from .vocabulary import GUESSED_FROM, guess_language
+
+__all__ = ["CitationStream", "Place", "Status", "Supported", "Unsupported", "Why", "apply", "check", "parse"]
 
 # Sections that one sentence may cite; more are no citation but a list.
 MOST_CITED: Final = 8
@@ -108,6 +111,13 @@ class CheckedSentence(Struct, frozen=True):
     citations: tuple[Citation, ...] = ()
     """All that it had."""
 
+    def render(self, mark: str = UNSUPPORTED) -> str:
+        """As text, followed by `mark` if its citations are all gone."""
+        if self.status != Status.UNSUPPORTED:
+            return self.text
+        bare = self.text.rstrip()
+        return f"{bare}{mark}{self.text[len(bare) :]}"
+
     @property
     def kept(self) -> tuple[int, ...]:
         return tuple(one.section for one in self.citations if isinstance(one.result, Supported))
@@ -124,26 +134,85 @@ class CheckedAnswer(Struct, frozen=True):
 
     def render(self, mark: str = UNSUPPORTED) -> str:
         """As text, with `mark` behind each sentence whose citations are all gone."""
-        return "".join(
-            _add_mark(one.text, mark) if one.status == Status.UNSUPPORTED else one.text for one in self.sentences
-        )
-
-
-def _add_mark(text: str, mark: str) -> str:
-    bare = text.rstrip()
-    return f"{bare}{mark}{text[len(bare) :]}"
+        return "".join(one.render(mark) for one in self.sentences)
 
 
 def parse(answer: str) -> tuple[Sentence, ...]:
     """The sentences of an answer, with the sections each cites."""
-    return tuple(_read_sentence(text) for text in _join_marks(split_sentences(answer)))
+    stream = _Sentences()
+    return (*stream.feed(answer), *stream.finish())
 
 
 def apply(answer: str, sections: Sequence[str]) -> CheckedAnswer:
     """The answer without the citations that its sections do not bear out; the first section is number 1."""
-    lang = guess_language(answer, guess_language("\n".join(sections[:1])))
-    shelf = _Shelf(sections, lang)
-    return CheckedAnswer(tuple(_check_sentence(sentence, shelf, lang) for sentence in parse(answer)))
+    stream = CitationStream(sections)
+    return CheckedAnswer((*stream.feed(answer), *stream.finish()))
+
+
+class CitationStream:
+    """The same for an answer that comes in pieces: each sentence once it is certain that no citation of its own
+    follows, which some models put behind the full stop."""
+
+    def __init__(self, sections: Sequence[str]) -> None:
+        self._lang = guess_language("\n".join(sections[:1]))
+        self._shelf = _Shelf(sections, self._lang)
+        self._sentences = _Sentences()
+        self._said = ""
+        """As much of the answer as its language is guessed from."""
+        self._guessed = 0
+        """How long that was when it was last guessed: each time twice as much, so that time stays linear."""
+
+    def feed(self, text: str) -> list[CheckedSentence]:
+        return [self._check(sentence) for sentence in self._sentences.feed(text)]
+
+    def finish(self) -> list[CheckedSentence]:
+        return [self._check(sentence) for sentence in self._sentences.finish()]
+
+    def _check(self, sentence: Sentence) -> CheckedSentence:
+        if len(self._said) < GUESSED_FROM:
+            self._said += sentence.text
+            if len(self._said) >= 2 * self._guessed:
+                self._guessed, self._lang = len(self._said), guess_language(self._said, self._lang)
+        return _check_sentence(sentence, self._shelf, self._lang)
+
+
+class _Sentences:
+    """The sentences of an answer that comes in pieces, each with the citations behind its stop: "It is big. [1] Rome is
+    old." The last one is held back."""
+
+    def __init__(self) -> None:
+        self._stream = SentenceStream()
+        self._held = ""
+
+    def feed(self, text: str) -> list[Sentence]:
+        return [_read_sentence(whole) for piece in self._stream.read(text) if (whole := self._take(piece))]
+
+    def finish(self) -> list[Sentence]:
+        found = [_read_sentence(whole) for piece in self._stream.read_rest() if (whole := self._take(piece))]
+        held, self._held = self._held, ""
+        return [*found, _read_sentence(held)] if held else found
+
+    def _take(self, piece: str) -> str:
+        """Hold a piece back, or as much of it as does not belong to the one that is held; that, if it is whole."""
+        cut = _belonging(self._held, piece)
+        self._held += piece[:cut]
+        if cut == len(piece):
+            return ""
+        whole, self._held = self._held, piece[cut:]
+        return whole
+
+
+def _belonging(before: str, text: str) -> int:
+    """How many characters of a text belong to the sentence before it."""
+    if not before:
+        return 0
+    space = len(text) - len(text.lstrip())
+    end = before[-8:] + text[:space]
+    if is_month_of(end, text[space:]):
+        return len(text)
+    marks = _MARKS_FIRST.match(text, space) if not end.endswith("\n") else None
+    # In "[1] says so" the citation is a word of the sentence.
+    return marks.end() if marks and not text[marks.end() : marks.end() + 1].islower() else space
 
 
 class _Shelf:
@@ -219,20 +288,6 @@ def _drop(sentence: Sentence, kept: set[int]) -> str:
             gap = ""
         end = mark.end
     return "".join([*pieces, text[end:]])
-
-
-def _join_marks(texts: Sequence[str]) -> list[str]:
-    """The same, with citations behind a stop given back to the sentence they follow: "It is big. [1] Rome is old." """
-    joined: list[str] = []
-    for text in texts:
-        marks = _MARKS_FIRST.match(text) if joined and not joined[-1].endswith("\n") else None
-        # In "[1] says so" the citation is a word of the sentence.
-        cut = marks.end() if marks and not text[marks.end() : marks.end() + 1].islower() else 0
-        if cut:
-            joined[-1] += text[:cut]
-        if text[cut:]:
-            joined.append(text[cut:])
-    return joined
 
 
 def _read_sentence(text: str) -> Sentence:

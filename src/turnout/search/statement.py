@@ -60,12 +60,17 @@ def split_sentences(text: str) -> list[str]:
     """The sentences of a text, each with the white space that follows it; "am 5. Mai" is cut nowhere."""
     joined: list[str] = []
     for sentence in split(text):
-        word = _FIRST_WORD.match(sentence)
-        if joined and word and _DAY_LAST.search(joined[-1][-8:]) and strip_accents(word[0].lower()) in months():
+        if joined and is_month_of(joined[-1], sentence):
             joined[-1] += sentence
         else:
             joined.append(sentence)
     return joined
+
+
+def is_month_of(before: str, sentence: str) -> bool:
+    """Whether a sentence begins with the month of a day that the one before it ends with."""
+    word = _FIRST_WORD.match(sentence)
+    return bool(word and _DAY_LAST.search(before[-8:]) and strip_accents(word[0].lower()) in months())
 
 
 def read_statement(text: str, lang: str) -> Statement:

@@ -116,9 +116,17 @@ class SentenceStream:
         return self._left == 0
 
     def feed(self, chunk: str) -> str:
-        """What may be emitted now: whole sentences, each once it is certain, with the white space before it."""
+        """What may be emitted now."""
+        return "".join(self.read(chunk))
+
+    def finish(self) -> str:
+        """What may be emitted now that no more text will come."""
+        return "".join(self.read_rest())
+
+    def read(self, chunk: str) -> list[str]:
+        """The sentences that are certain now, each with the white space before it."""
         if self.full:
-            return ""
+            return []
         self._scanner.text += chunk
         out: list[str] = []
         for end in self._scanner.ends():
@@ -126,26 +134,27 @@ class SentenceStream:
             if self._left is not None:
                 self._left -= 1
                 if self._left == 0:
-                    return "".join(out).rstrip()
+                    out[-1] = out[-1].rstrip()
+                    return out
         # In steps, not with every character: to forget is to copy what is kept.
         if (gone := self._scanner.pos - _BACK) > _KEPT:
             if gone > self._start:
                 self._held.append(self._scanner.text[self._start : gone])
             self._start = max(0, self._start - gone)
             self._scanner.forget(gone)
-        return "".join(out)
+        return out
 
-    def finish(self) -> str:
-        """What may be emitted now that no more text will come."""
+    def read_rest(self) -> list[str]:
+        """The same, now that no more text will come; at last what is no whole sentence, perhaps white space alone."""
         self._scanner.final = True
-        out = self.feed("")
+        out = self.read("")
         if self._left == 0:
             return out
         rest = self._take(len(self._scanner.text))
         if self._left == 1 and rest and not rest.isspace():
             self._left = 0
             rest = rest.rstrip()
-        return out + rest
+        return [*out, rest] if rest else out
 
     def _take(self, end: int) -> str:
         sentence = "".join(self._held) + self._scanner.text[self._start : end]

@@ -39,7 +39,7 @@ from .routes import SourceRoutes
 from .run import BOUND_S, Judge, Ran, run
 from .settings import Sources, open_sources
 from .source import Source
-from .write import SLOT, Sentence, Supports, cite, supports, write
+from .write import SLOT, WrittenSentence, cite, write
 
 log = logging.getLogger("turnout.sources")
 
@@ -49,7 +49,7 @@ RESULTS = 500
 FUSION_S = 1800.0
 # What a source is asked with at most: servers take addresses of some 8,000 characters.
 LONGEST = 8_000
-_sentences = msgspec.json.Decoder(list[Sentence])
+_sentences = msgspec.json.Decoder(list[WrittenSentence])
 
 
 class SourcesApp:
@@ -63,12 +63,10 @@ class SourcesApp:
         sources: Mapping[str, Source] | None = None,
         judge: Judge | None = None,
         *,
-        supported: Supports = supports,
         bound_s: float = BOUND_S,
     ) -> None:
         self.runtime = runtime
         self.judge = judge or judge_facts
-        self.supported = supported
         self.bound_s = bound_s
         self.results = Cache("result", RESULTS, runtime.store)
         self.choices = Cache("routing", CHOICES, runtime.store)
@@ -200,11 +198,11 @@ class SourcesApp:
         question, tenant = plan.standalone or plan.question, account.decision.query.tenant or ""
         key = ("fusion", question, *(text for one in sections for text in (one.source, one.text)))
         kept = await self.results.get(tenant, key)
-        sentences: list[Sentence] = [] if kept is None else _sentences.decode(kept)
+        sentences: list[WrittenSentence] = [] if kept is None else _sentences.decode(kept)
         for sentence in sentences:
             yield Token(sentence.text)
         if kept is None:
-            async for sentence in write(question, sections, account, self.runtime.models, self.supported):
+            async for sentence in write(question, sections, account, self.runtime.models):
                 sentences.append(sentence)
                 yield Token(sentence.text)
             if sentences and account.generation is not None and account.generation.ended == "answered":
