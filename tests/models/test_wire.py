@@ -146,7 +146,7 @@ def test_an_answer_that_is_written_is_read(wire: Wire) -> None:
 def test_a_stream_that_is_written_is_read(wire: Wire) -> None:
     form, usage = FORMATS[wire], Usage()
     deltas: list[Delta] = []
-    for event in Events().feed(b"".join(form.write_stream("1", "m", ["one ", "two"], USAGE))):
+    for event in Events().feed(b"".join(form.write_stream("1", "m", ["one ", "two"], lambda: USAGE))):
         deltas.append(form.read_event(event, usage))
         usage = deltas[-1].usage
     assert "".join(delta.text for delta in deltas) == "one two"

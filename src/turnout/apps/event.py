@@ -7,9 +7,25 @@ from collections.abc import AsyncGenerator, AsyncIterator
 import msgspec
 from msgspec import Struct
 
+from turnout.core.decision import Decision
+
 
 class Event(Struct, frozen=True, tag_field="event"):
     """Something that happened."""
+
+
+class Decided(Event, frozen=True, tag="decided"):
+    """What is going to be done was decided."""
+
+    decision: str
+    route: str
+    layer: str
+    outcome: str
+    confidence: float
+
+    @classmethod
+    def by(cls, decision: Decision) -> Decided:
+        return cls(decision.id, decision.route, decision.by, decision.outcome, decision.confidence)
 
 
 class Token(Event, frozen=True, tag="token"):

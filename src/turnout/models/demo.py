@@ -31,7 +31,7 @@ def respond(wire: Wire, slot: str, model: str, question: str, stream: bool) -> l
     ident = hashlib.sha256(f"{slot}\0{question}".encode("utf-8", "replace")).hexdigest()[:24]
     usage = Usage(max(1, len(question) // TOKEN_CHARACTERS), max(1, len(text) // TOKEN_CHARACTERS))
     if stream:
-        return list(form.write_stream(ident, model, _pieces(text), usage))
+        return list(form.write_stream(ident, model, _pieces(text), lambda: usage))
     return [form.write_response(ident, model, text, usage)]
 
 

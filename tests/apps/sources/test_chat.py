@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +18,20 @@ from serving import Served
 from turnout.apps.sources.source import Empty
 from turnout.models.price import Usage
 from turnout.models.wire import FORMATS
+from turnout.models.wire.format import most_tokens
 from turnout.models.wire.live import LiveStream
 from turnout.testing.scripted_source import Late
 
+FUSED = "everyone keeps talking about black holes rss"
 TWO = "check the weather and also are the lights on"
 
 
 @given(st.sampled_from(sorted(FORMATS)), st.lists(st.text(max_size=10), max_size=6))
 def test_a_live_stream_is_the_stream(wire: str, pieces: list[str]) -> None:
-    form, usage = FORMATS[wire], Usage(3, 4)  # type: ignore[index]
-    live = LiveStream(form, "x", "ask", usage)
-    assert b"".join([*map(live.feed, pieces), live.end()]) == b"".join(form.write_stream("x", "ask", pieces, usage))
+    form, usage = FORMATS[wire], Usage(3, most_tokens(pieces))  # type: ignore[index]
+    live = LiveStream(form, "x", "ask", usage.input_tokens)
+    whole = form.write_stream("x", "ask", pieces, lambda: usage)
+    assert b"".join([*map(live.feed, pieces), live.end()]) == b"".join(whole)
 
 
 def ask_all(served: Served, content: Any) -> dict[str, str]:
@@ -62,11 +66,37 @@ def test_official_clients_get_an_answer(serve: Serve) -> None:
 
 def test_a_section_is_streamed_when_it_is_there(serve: Serve) -> None:
     served = serve(scripted(forecast=Late(0.3, "Sunny."), ha="Locked."))
-    found = ask_all(served, TWO)
-    assert found["chat"] == "check the weather\nSunny.\n\nare the lights on\nLocked."
-    # By then both are cached, and either may come first.
-    streamed = {text for name, text in found.items() if "streamed" in name}
-    assert streamed <= {"[ha]\nLocked.\n\n[forecast]\nSunny.\n\n", "[forecast]\nSunny.\n\n[ha]\nLocked.\n\n"}
+    for said in ask_all(served, TWO).values():
+        assert said == "check the weather\nSunny.\n\nare the lights on\nLocked."
+
+
+def streamed_text(served: Served, said: str) -> tuple[str, dict[str, Any], dict[str, str]]:
+    """What a client of the chat format reads, what was used, and the headers above it."""
+    body = {"model": "ask", "messages": [{"role": "user", "content": said}], "stream": True}
+    got = call(served.url, "POST", "/v1/chat/completions", body)
+    chunks = [json.loads(line[6:]) for line in got.body.decode().splitlines() if line.startswith("data: {")]
+    text = "".join(one["choices"][0]["delta"].get("content", "") for one in chunks if one["choices"])
+    return text, next(one["usage"] for one in chunks if one.get("usage")), dict(got.headers)
+
+
+def test_sections_of_a_part_come_below_its_words_and_before_the_next(serve: Serve) -> None:
+    sources = scripted(news="N.", kiwix=Late(0.2, "[9] ha\nK."), forecast="Sunny.")
+    text, used, headers = streamed_text(serve(sources), f"{FUSED} and check the weather")
+    assert text == f"{FUSED}\n[news]\nN.\n\n[kiwix]\n> [9] ha\nK.\n\ncheck the weather\nSunny."
+    assert used["completion_tokens"] == most_tokens((text,))
+    assert headers["x-turnout-model"] == "ask"
+
+
+def test_a_stream_and_a_whole_answer_use_as_much_and_say_who_decided(serve: Serve) -> None:
+    served = serve(scripted(forecast="Sunny."))
+    body = {"model": "ask", "messages": [{"role": "user", "content": "weather"}]}
+    whole = call(served.url, "POST", "/v1/chat/completions", body)
+    _, used, headers = streamed_text(served, "weather")
+    assert used == whole.json["usage"]
+    names = {name for name in headers if name.startswith("x-turnout-")}
+    assert names == {name for name in whole.headers if name.startswith("x-turnout-")} >= {"x-turnout-route"}
+    assert served.store.flush(10.0)
+    assert served.store.records("").outcome(headers["x-turnout-decision"]) is not None
 
 
 def test_a_follow_up_in_a_chat(serve: Serve) -> None:

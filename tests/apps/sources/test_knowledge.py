@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -135,13 +135,12 @@ class TestKiwix:
         """Other phrasings of one term, and the books; without a model, or one that fails, it does without."""
         double = KiwixDouble({"tiny": BOOK, "cars": {"x": ("Mercury (car)", "Mercury made cars.")}})
 
-        async def phrasings(question: str) -> list[str]:
-            return ["planet Mercury", "Mercury in the solar system"]
+        async def model(instruction: str, text: str) -> str:
+            return (
+                "tiny\nunheard of" if text.startswith("Books:\n") else "- planet Mercury\nMercury in the solar system"
+            )
 
-        async def choose(question: str, books: Sequence[str]) -> list[str]:
-            return ["tiny", "unheard of"]
-
-        async def silent(*_: object) -> list[str]:
+        async def silent(*_: object) -> str:
             raise TimedOut("no answer")
 
         async def main() -> None:
@@ -149,8 +148,8 @@ class TestKiwix:
                 origin = origin_of(double.url)
                 client = Client(Egress(frozenset((origin,))))
                 site = Site("kiwix", client, origin)
-                helped = await ask(Kiwix(site, phrasings=phrasings, choose_books=choose), "mercury?")
-                alone = await ask(Kiwix(site, phrasings=silent, choose_books=silent), "mercury?")
+                helped = await Kiwix(site).ask(Question("mercury?", asks=model))
+                alone = await Kiwix(site).ask(Question("mercury?", asks=silent))
                 await client.close()
             assert isinstance(helped, Answer)
             assert isinstance(alone, Answer)

@@ -196,7 +196,7 @@ def test_progress_is_streamed(serve: Serve) -> None:
     found = events_of(got)
     assert got.headers["content-type"] == "text/event-stream"
     kinds = [one["event"] for one in found]
-    assert kinds == ["part_started"] * 2 + ["source_answered", "section"] * 2 + ["done"]
+    assert kinds == ["part_started"] * 2 + ["source_answered", "section", "part_ended"] * 2 + ["done"]
     assert [one["source"] for one in found if one["event"] == "section"] == ["ha", "forecast"]
     assert found[-1]["source_used"] == "fusion"
     assert rows(served)[0].ended == "answered"
@@ -212,6 +212,22 @@ def test_a_client_that_leaves_ends_the_work_and_the_account(serve: Serve) -> Non
         time.sleep(0.02)
     assert sources["forecast"].cancelled == 1
     assert [row.ended for row in rows(served)] == ["cancelled"]
+
+
+def test_what_is_known_when_a_client_leaves_is_written_down(serve: Serve) -> None:
+    """One part fell back and answered, the other was still waited for."""
+    served = serve(scripted(forecast=HANG, news=Empty(), web="W."))
+    with pytest.raises(TimeoutError):
+        call(served.url, "POST", "/search", {"query": "check the weather and also any headlines"}, timeout=0.7)
+    deadline = time.monotonic() + 5
+    while not (found := rows(served)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    told = {row.question: (row.ended, row.sources, row.fallback) for row in found}
+    assert told == {
+        "check the weather and also any headlines": ("cancelled", ("web",), "web instead of news"),
+        "check the weather": ("cancelled", (), None),
+        "any headlines": ("answered", ("web",), "web instead of news"),
+    }
 
 
 def test_a_stream_that_nobody_reads_is_closed_with_its_account(serve: Serve) -> None:

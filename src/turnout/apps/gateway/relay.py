@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 
-from turnout.apps.app import Answer, AnsweringApp
+from turnout.apps.app import Answer, AnsweringApp, Headers
 from turnout.apps.caller import Caller
-from turnout.apps.event import Done, Event, EventBody, Failed, Token
+from turnout.apps.event import Decided, Done, Event, EventBody, Failed, Token
 from turnout.core.ident import new_id
 from turnout.core.query import Query
 from turnout.models.price import Usage
@@ -27,21 +27,36 @@ async def relay(app: AnsweringApp, request: ModelRequest, caller: Caller) -> Ans
     events = app.answer(query, caller)
     # What is refused, is before the first event: then there is still a status to say it with.
     first = await anext(events)
+    told = _headers(first, request.model) if isinstance(first, Decided) else []
     if request.stream:
-        headers = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache")]
+        headers = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache"), *told]
         return Answer(200, headers, EventBody(_stream(form, ident, request, first, events), events))
     last = first
     async for event in events:
         last = event
     text = _text(last)
     usage = Usage(request.tokens, most_tokens((text,)))
-    return Answer(200, [(b"content-type", b"application/json")], form.write_response(ident, request.model, text, usage))
+    headers = [(b"content-type", b"application/json"), *told]
+    return Answer(200, headers, form.write_response(ident, request.model, text, usage))
+
+
+def _headers(decided: Decided, model: str) -> Headers:
+    """The same that stand over a model's answer, as far as there is no provider."""
+    told = {
+        "decision": decided.decision,
+        "route": decided.route,
+        "layer": decided.layer,
+        "outcome": decided.outcome,
+        "confidence": f"{decided.confidence:.3f}",
+        "model": model,
+    }
+    return [(f"x-turnout-{name}".encode(), value.encode("latin-1", "replace")) for name, value in told.items()]
 
 
 async def _stream(
     form: Format, ident: str, request: ModelRequest, first: Event, events: AsyncGenerator[Event, None]
 ) -> AsyncGenerator[bytes, None]:
-    live = LiveStream(form, ident, request.model, Usage(request.tokens, 0))
+    live = LiveStream(form, ident, request.model, request.tokens)
     said, event = False, first
     try:
         while True:

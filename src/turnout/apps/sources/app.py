@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import aclosing
+from collections import Counter
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from contextlib import aclosing, contextmanager
 from functools import partial
-from typing import Any, ClassVar
-
-import msgspec
+from typing import ClassVar
 
 from turnout.apps.app import AppCommand
 from turnout.apps.caller import Caller
-from turnout.apps.event import Citation, Event, Section, Token
-from turnout.apps.ledger import Account, Ledger, decide
+from turnout.apps.event import Decided, Event, Token
+from turnout.apps.ledger import Ledger, decide
 from turnout.core.decision import Decision
 from turnout.core.errors import ConfigError, QueryError, Refused
 from turnout.core.query import Query
@@ -26,30 +25,26 @@ from turnout.core.router import Router
 from turnout.runtime.runtime import Runtime
 from turnout.store.row import asked_text
 
+from .act import Act
 from .ask import PROFILE, Asked, decide_explicit, standalone
 from .cache import Cache
+from .chat import PartsInOrder
 from .choose import CHOICES, choosing
 from .desk import Desk
-from .frame import tell_all, tell_citation, tell_rest
 from .judge import judge as judge_facts
-from .log import note, part_outcomes, why_fallback
 from .plan import Plan, make_plan
-from .result import PartResult, SearchResult, search_result
 from .routes import SourceRoutes
-from .run import BOUND_S, Judge, Ran, run
+from .run import BOUND_S, Judge
 from .settings import Sources, open_sources
 from .source import Source
-from .write import SLOT, WrittenSentence, cite, write
+from .write import SLOT
 
 log = logging.getLogger("turnout.sources")
 
 # The specification's bound on cached answers.
 RESULTS = 500
-# And how long a written answer is fresh.
-FUSION_S = 1800.0
 # What a source is asked with at most: servers take addresses of some 8,000 characters.
 LONGEST = 8_000
-_sentences = msgspec.json.Decoder(list[WrittenSentence])
 
 
 class SourcesApp:
@@ -73,8 +68,9 @@ class SourcesApp:
         self._given = sources
         self._opened: Sources | None = None
         """What the settings of the moment name."""
-        self._left: list[Sources] = []
-        """What they named before: a question that is under way may still ask it."""
+        self._held: Counter[Sources] = Counter()
+        """How many questions ask them now: those that the settings named before are closed after the last."""
+        self._closing: set[asyncio.Future[None]] = set()
         self._snapshots: asyncio.Task[None] | None = None
         self._router: tuple[object, Router] | None = None
         """For whom it was made, and the router."""
@@ -86,28 +82,50 @@ class SourcesApp:
         self.routes, self.tools = shown.routes, shown.tools
 
     def _renew(self) -> None:
+        before = self._opened
         if self._given is None:
             try:
-                opened = open_sources(self.runtime.config)
+                self._opened = open_sources(self.runtime.config)
             except ConfigError as error:
-                if self._opened is None:
+                if before is None:
                     raise
                 log.warning("the sources stay as they were: %s", error)
                 return
-            if self._opened is not None:
-                self._left.append(self._opened)
-            self._opened = opened
             if self._snapshots is not None:
                 self._snapshots.cancel()
-                self._snapshots = asyncio.ensure_future(opened.take_snapshots())
+                self._snapshots = asyncio.ensure_future(self._opened.take_snapshots())
         self.sources: Mapping[str, Source] = self._opened.sources if self._opened is not None else self._given or {}
         self.desk = Desk(self.sources, self.results, self._opened.stamps if self._opened is not None else {})
+        if before is not None:
+            self._let_go(before)
+
+    @contextmanager
+    def _holding(self) -> Iterator[Desk]:
+        """The desk of the moment; what it connects with stays open until this ends, whatever the settings say then."""
+        opened, desk = self._opened, self.desk
+        if opened is not None:
+            self._held[opened] += 1
+        try:
+            yield desk
+        finally:
+            if opened is not None:
+                self._held[opened] -= 1
+                self._let_go(opened)
+
+    def _let_go(self, opened: Sources) -> None:
+        """Close what the settings no longer name, once no question asks it any more."""
+        if opened is self._opened or self._held[opened]:
+            return
+        del self._held[opened]
+        closing = asyncio.ensure_future(opened.close())
+        self._closing.add(closing)
+        closing.add_done_callback(self._closing.discard)
 
     async def close(self) -> None:
         if self._snapshots is not None:
             self._snapshots.cancel()
-        for opened in (*self._left, *([self._opened] if self._opened is not None else ())):
-            await opened.close()
+        left = {*self._held, *([self._opened] if self._opened is not None else ())}
+        await asyncio.gather(*(opened.close() for opened in left), *self._closing)
 
     # --- deciding
 
@@ -150,90 +168,23 @@ class SourcesApp:
 
     async def answer(self, query: Query, caller: Caller) -> AsyncGenerator[Event, None]:
         """Decide and act, as a chat client has it done: the conversation's last question. Where no model writes, each
-        section is told when it is there."""
+        part is told when it is there."""
         decision = await self.decide(Asked(query), caller)
+        yield Decided.by(decision)
         plan = self.plan(decision, query)
         is_told = sum(len(part.sources) for part in plan.parts) > 1 and not self.runtime.models.has(SLOT)
+        chat = PartsInOrder(plan) if is_told else None
         async with aclosing(self.act(decision, query, caller)) as events:
             async for event in events:
-                if is_told and isinstance(event, Section):
-                    yield Token(f"[{event.source}]\n{event.text}\n\n")
-                if is_told and isinstance(event, SearchResult) and (rest := tell_rest(plan, event.parts)):
-                    yield Token(rest)
+                if chat is not None and (text := chat.tell(event)):
+                    yield Token(text)
                 yield event
 
     async def act(self, decision: Decision, query: Query, caller: Caller) -> AsyncGenerator[Event, None]:
-        plan = self.plan(decision, query)
-        with Ledger(self.runtime.store, self.runtime.models.slots).open(decision, caller) as account:
+        plan, models = self.plan(decision, query), self.runtime.models
+        with self._holding() as desk, Ledger(self.runtime.store, models.slots).open(decision, caller) as account:
             await account.record()
-            happened: asyncio.Queue[Event | None] = asyncio.Queue()
-            tenant = decision.query.tenant or ""
-            running = asyncio.ensure_future(
-                run(plan, self.desk, self.judge, happened.put_nowait, tenant=tenant, bound_s=self.bound_s)
-            )
-            running.add_done_callback(lambda _: happened.put_nowait(None))
-            try:
-                while (event := await happened.get()) is not None:
+            acting = Act(plan, account, models, desk, self.results)
+            async with aclosing(acting.events(self.judge, self.bound_s)) as events:
+                async for event in events:
                     yield event
-                ran = running.result()
-            finally:
-                running.cancel()
-            parts, text, cited = [one.result for one in ran], "", []
-            if _is_written(parts):
-                async for event in self._write(plan, ran, account):
-                    text += event.text if isinstance(event, Token) else ""
-                    cited += [event] if isinstance(event, Citation) else []
-                    yield event
-            if text and (rest := _rest(plan, parts, cited, account)):
-                text += rest
-                yield Token(rest)
-            result = search_result(plan, parts, text or tell_all(parts), cited)
-            _settle(account, decision, result)
-            yield result
-
-    async def _write(self, plan: Plan, ran: Sequence[Ran], account: Account) -> AsyncGenerator[Event, None]:
-        """What a model makes of the sections, if one does: its sentences, then what their numbers stand for. The same
-        sections give the same answer for a while."""
-        sections = [section for one in ran for section in one.sections]
-        question, tenant = plan.standalone or plan.question, account.decision.query.tenant or ""
-        key = ("fusion", question, *(text for one in sections for text in (one.source, one.text)))
-        kept = await self.results.get(tenant, key)
-        sentences: list[WrittenSentence] = [] if kept is None else _sentences.decode(kept)
-        for sentence in sentences:
-            yield Token(sentence.text)
-        if kept is None:
-            async for sentence in write(question, sections, account, self.runtime.models):
-                sentences.append(sentence)
-                yield Token(sentence.text)
-            if sentences and account.generation is not None and account.generation.ended == "answered":
-                self.results.put(tenant, key, msgspec.json.encode(sentences), FUSION_S)
-        for number in sorted({number for sentence in sentences for number in sentence.cited}):
-            yield cite(number, sections[number - 1])
-
-
-def _is_written(parts: Sequence[PartResult]) -> bool:
-    """Whether a model may put an answer in its own words: of several sections, none of which is about a condition."""
-    return sum(len(part.sources) for part in parts) > 1 and all(part.role != "condition" for part in parts)
-
-
-def _rest(plan: Plan, parts: Sequence[PartResult], cited: Sequence[Citation], account: Account) -> str:
-    """What a written answer is followed by: what its numbers stand for and who is missing in it; where it broke off,
-    what the sources say."""
-    if account.generation is not None and account.generation.ended != "answered":
-        return f"\n\n(The answer broke off here. What the sources say:)\n\n{tell_all(parts)}"
-    legend = "\n".join(tell_citation(one) for one in cited)
-    return "".join(f"\n\n{text}" for text in (legend, tell_rest(plan, parts)) if text)
-
-
-def _settle(account: Account, decision: Decision, result: SearchResult) -> None:
-    """How it ended, for the log."""
-    used: Any = dict.fromkeys(source for part in result.parts for source in part.sources)
-    account.ended = "answered" if result.success else "failed"
-    account.sources = tuple(used)
-    account.fallback = next((why for part in result.parts if (why := why_fallback(part)) is not None), None)
-    account.parts = part_outcomes(decision, result)
-    account.extra = note(result) if account.parts else note(result.parts[0])
-    if account.parts:
-        account.extra["parts"] = len(account.parts)
-    if result.standalone:
-        account.extra["standalone"] = result.standalone

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from turnout.apps.event import Citation
 
-from .fusion import Section, label
+from .fusion import Section, label, quote
 from .plan import Plan, PlannedPart
 from .result import PartResult, Tried
 
@@ -35,7 +35,7 @@ def tell_part(part: PlannedPart, sections: Sequence[Section], tried: Sequence[Tr
     else:
         body = label(sections)
     used = {section.source for section in sections}
-    notes = [one.said for one in tried if one.source in used and one.said]
+    notes = [quote(one.said) for one in tried if one.source in used and one.said]
     if sections and (missing := [one for one in tried if one.ended != "answered"]):
         notes.append(f"Not in this answer: {_list(missing)}.")
     body = "\n\n".join((body, *notes))
@@ -57,13 +57,16 @@ def _list(tried: Sequence[Tried]) -> str:
 
 def tell_rest(plan: Plan, parts: Sequence[PartResult]) -> str:
     """What is left to say where the sections have been shown already: verdicts, and who is missing."""
-    said: list[str] = []
-    for planned, part in zip(plan.parts, parts, strict=True):
-        if part.role == "condition":
-            said.append(_verdict(planned, part.condition_met))
-        said += [one.said for one in part.tried if one.source in part.sources and one.said]
-        if missing := [one for one in part.tried if one.ended != "answered"]:
-            said.append(f"{'Not in this answer' if part.success else 'Nothing was found'}: {_list(missing)}.")
+    return "\n\n".join(
+        said for planned, part in zip(plan.parts, parts, strict=True) if (said := tell_rest_of(planned, part))
+    )
+
+
+def tell_rest_of(planned: PlannedPart, part: PartResult) -> str:
+    said = [_verdict(planned, part.condition_met)] if part.role == "condition" else []
+    said += [quote(one.said) for one in part.tried if one.source in part.sources and one.said]
+    if missing := [one for one in part.tried if one.ended != "answered"]:
+        said.append(f"{'Not in this answer' if part.success else 'Nothing was found'}: {_list(missing)}.")
     return "\n\n".join(said)
 
 

@@ -23,6 +23,10 @@ CONTAINED: Final = 0.6
 SECTION_CHARACTERS: Final = 1500
 # Sentences of an answer that are compared; what is longer is judged by its beginning.
 COMPARED: Final = 200
+# What opens a bracket, behind what nobody sees.
+_labelled: Final = re.compile(
+    r"[\s\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]*[\[\u3010\u3014\u301a\u27e6\uff3b]"
+).match
 _signs: Final = re.compile(r"[^\w\s]+")
 
 
@@ -79,6 +83,11 @@ def cut(text: str, most: int = SECTION_CHARACTERS) -> str:
     return f"{head[: word if word > 0 else most - 1].rstrip()}…"
 
 
+def quote(text: str) -> str:
+    """A text in which no line begins like a label: what a page says may not look as if another source said it."""
+    return "\n".join(f"> {line}" if _labelled(line) else line for line in text.splitlines())
+
+
 def label(sections: Sequence[Section], first: int = 1) -> str:
     """Sections one below the other, each with its number and whose it is."""
-    return "\n\n".join(f"[{number}] {one.source}\n{one.text}" for number, one in enumerate(sections, first))
+    return "\n\n".join(f"[{number}] {one.source}\n{quote(one.text)}" for number, one in enumerate(sections, first))

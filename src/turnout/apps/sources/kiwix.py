@@ -9,24 +9,22 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 from urllib.parse import quote, urlsplit
 
-from turnout.core.errors import TurnoutError
 from turnout.text.fold import fold
 
 from .fetch import Site, health_of, parsed
 from .page import plain, read_html, read_xml
 from .source import Answer, Empty, Failed, Health, Passage, Question, Result, Why
 from .terms import fit, neighbours, search_terms, stems, words_of
+from .wording import choose_books, other_phrasings
 
 # How many results are ranked again, and of those the best how many are read whole.
 RESULTS, READ = 25, 10
 # How many books are searched at once; a shelf has hundreds, and each search costs the server a few milliseconds.
 BOOKS = 12
-# The specification's: so many other phrasings of a question of one term.
-PHRASINGS = 3
 # How many passages an answer is made of, and how long each may be: what fusion keeps of a source is 1,500 characters.
 SHOWN, PASSAGE_CHARACTERS = 3, 1500
 # What the server's own first place is worth beside the fit of a text (it knows how rare a word is in the whole book),
@@ -51,35 +49,20 @@ class Found(NamedTuple):
     """Among the results of its search, from 1."""
 
 
-Phrasings = Callable[[str], Awaitable[Sequence[str]]]
-"""Other ways to put a question that is one term, which a model may give."""
-ChooseBooks = Callable[[str, Sequence[str]], Awaitable[Sequence[str]]]
-"""The books a question is about, of those there are, which a model may choose."""
-
-
 class Kiwix:
-    def __init__(
-        self,
-        site: Site,
-        books: Sequence[str] = (),
-        description: str = "",
-        phrasings: Phrasings | None = None,
-        choose_books: ChooseBooks | None = None,
-    ) -> None:
+    def __init__(self, site: Site, books: Sequence[str] = (), description: str = "") -> None:
         self.name = site.name
         self.description = description or "an offline encyclopedia: facts, people, places, history, how things work"
         self._site = site
         self._books = tuple(books)
-        self._phrasings = phrasings
-        self._choose_books = choose_books
 
     async def ask(self, question: Question) -> Result:
         terms = search_terms(question.text, question.lang)
         books = self._books or await self._catalogue()
         if isinstance(books, Failed):
             return books
-        chosen = await self._chosen(question.text, books)
-        pattern = " OR ".join((*terms, *await self._more_terms(question, terms)))
+        chosen = (await choose_books(question, books) if len(books) > 1 else ()) or books
+        pattern = " OR ".join((*terms, *await _more_terms(question, terms)))
         searches = await asyncio.gather(*(self._search(pattern, book) for book in chosen[:BOOKS])) if terms else []
         found = [one for results in searches if not isinstance(results, Failed) for one in results]
         if not found:
@@ -115,27 +98,6 @@ class Kiwix:
         ]
         return tuple(link.rstrip("/").rpartition("/")[2] for link in links if link) or ("",)
 
-    async def _chosen(self, question: str, books: Sequence[str]) -> Sequence[str]:
-        """The books a model takes the question to be about; all of them if it takes none."""
-        if self._choose_books is None or len(books) < 2:
-            return books
-        try:
-            chosen = set(await self._choose_books(question, books))
-        except TurnoutError:
-            return books
-        return [book for book in books if book in chosen] or books
-
-    async def _more_terms(self, question: Question, terms: Sequence[str]) -> list[str]:
-        """For a question that is one term, those of other phrasings."""
-        if self._phrasings is None or len(terms) != 1:
-            return []
-        try:
-            others = (await self._phrasings(question.text))[:PHRASINGS]
-        except TurnoutError:
-            return []
-        more = dict.fromkeys(term for other in others for term in search_terms(other, question.lang))
-        return [term for term in more if term not in terms]
-
     async def _search(self, pattern: str, book: str) -> list[Found] | Failed:
         params: dict[str, str | int] = {"pattern": pattern, "format": "xml", "pageLength": RESULTS}
         body = await self._site.get("/search", params | ({"content": book} if book else {}))
@@ -167,6 +129,13 @@ class Kiwix:
             return ()
         page = parsed(self.name, read_html, body.decode("utf-8", "replace"))
         return () if isinstance(page, Failed) else page.paragraphs
+
+
+async def _more_terms(question: Question, terms: Sequence[str]) -> list[str]:
+    """For a question that is one term, those of other phrasings."""
+    others = await other_phrasings(question) if len(terms) == 1 else []
+    more = dict.fromkeys(term for other in others for term in search_terms(other, question.lang))
+    return [term for term in more if term not in terms]
 
 
 def _results(body: bytes) -> list[Found]:

@@ -51,6 +51,14 @@ class PartResult(Struct, frozen=True):
     """Of a condition: whether it is the case; None if that cannot be judged, and of any other part."""
 
 
+class PartEnded(Event, frozen=True, tag="part_ended"):
+    """A part has run."""
+
+    part: int
+    """Its place, from 0."""
+    result: PartResult
+
+
 class SearchResult(Event, frozen=True, tag="done"):
     """The answer to a question: what `POST /search` returns, and the last event of a stream."""
 

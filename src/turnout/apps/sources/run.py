@@ -28,8 +28,8 @@ from .desk import Desk
 from .frame import tell_part
 from .fusion import Section, cut, fuse
 from .plan import Plan, PlannedPart, PlannedSource
-from .result import PartResult, Tried, part_result
-from .source import Answer, Empty, Fact, Question
+from .result import PartEnded, PartResult, Tried, part_result
+from .source import Answer, AskModel, Empty, Fact, Question
 
 # The specification's bound on what a caller waits for sources.
 BOUND_S = 15.0
@@ -51,7 +51,23 @@ async def run(
     plan: Plan, desk: Desk, judge: Judge, emit: Callable[[Event], None], *, tenant: str = "", bound_s: float = BOUND_S
 ) -> list[Ran]:
     """Every part, in the order of the plan."""
-    runs = [PartRun(number, part, desk, emit, tenant, bound_s) for number, part in enumerate(plan.parts)]
+    return await run_all(prepare(plan, desk, emit, tenant=tenant, bound_s=bound_s), judge)
+
+
+def prepare(
+    plan: Plan,
+    desk: Desk,
+    emit: Callable[[Event], None],
+    *,
+    tenant: str = "",
+    asks: AskModel | None = None,
+    bound_s: float = BOUND_S,
+) -> list[PartRun]:
+    """What is about to run, and knows at any moment how far it is."""
+    return [PartRun(number, part, desk, emit, tenant, asks, bound_s) for number, part in enumerate(plan.parts)]
+
+
+async def run_all(runs: Sequence[PartRun], judge: Judge) -> list[Ran]:
     return await asyncio.gather(*(one.run(judge) for one in runs))
 
 
@@ -59,19 +75,28 @@ class PartRun:
     """One part under way."""
 
     def __init__(
-        self, number: int, part: PlannedPart, desk: Desk, emit: Callable[[Event], None], tenant: str, bound_s: float
+        self,
+        number: int,
+        part: PlannedPart,
+        desk: Desk,
+        emit: Callable[[Event], None],
+        tenant: str,
+        asks: AskModel | None,
+        bound_s: float,
     ) -> None:
         self.number = number
         self.part = part
         self.desk = desk
         self.emit = emit
         self.tenant = tenant
+        self.question = Question(part.text, asks=asks)
         self.clock = asyncio.get_running_loop().time
         self.began = self.clock()
         self.until = self.began + bound_s
         self.replaced_by = self.began + FALLBACK_SHARE * bound_s
         self.tried: dict[str, Tried] = {}
         self.answers: dict[str, Answer] = {}
+        self.ended: PartResult | None = None
         self._replaced: list[str] = []
         """Sources in whose place another is asked."""
         self._replacing: asyncio.Task[bool] | None = None
@@ -89,7 +114,17 @@ class PartRun:
             judged = contain(judge, part.text, facts) if facts else None
             met = judged if isinstance(judged, bool) else None
         text = tell_part(part, sections, tried, met)
-        return Ran(part_result(part, tried, sections, text, (self.clock() - self.began) * 1000, met), sections)
+        self.ended = part_result(part, tried, sections, text, self._since(self.began), met)
+        self.emit(PartEnded(self.number, self.ended))
+        return Ran(self.ended, sections)
+
+    def so_far(self) -> PartResult:
+        """What became of it; of a part that was left, as much as is known."""
+        if self.ended is not None:
+            return self.ended
+        tried = self._settle()
+        found = [(one.source, self.answers[one.source]) for one in tried if one.source in self.answers]
+        return part_result(self.part, tried, fuse(found) if found else [], "", self._since(self.began))
 
     async def _ask(self, source: PlannedSource) -> None:
         """One source, and whoever is asked in its place: once, however many it stands in for."""
@@ -106,7 +141,7 @@ class PartRun:
         began = self.clock()
         try:
             async with asyncio.timeout_at(until):
-                result, cached = await self.desk.ask(name, Question(self.part.text), self.tenant)
+                result, cached = await self.desk.ask(name, self.question, self.tenant)
         except TimeoutError:
             ms = self._since(began)
             self.tried[name] = Tried(name, "slow", ms)
@@ -130,9 +165,10 @@ class PartRun:
     def _settle(self) -> list[Tried]:
         """Whom the plan names, in its order, with who was asked in the place of some behind the first of them."""
         settled = []
+        instead = tuple(name for name in self.part.names if name in self._replaced)
         for source in self.part.sources:
-            settled.append(self.tried[source.name])
-            if self._replaced and source.name == next(name for name in self.part.names if name in self._replaced):
-                instead = tuple(name for name in self.part.names if name in self._replaced)
+            if source.name in self.tried:
+                settled.append(self.tried[source.name])
+            if instead[:1] == (source.name,) and source.fallback in self.tried:
                 settled.append(replace(self.tried[source.fallback], instead_of=instead))
         return settled

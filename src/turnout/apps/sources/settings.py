@@ -12,7 +12,6 @@ from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 from msgspec import json
 from msgspec.structs import replace
@@ -35,12 +34,12 @@ from .files import Files
 from .forecast import Forecast, Place
 from .ha import HomeAssistant
 from .http_json import HttpJson, Pointers
-from .kiwix import ChooseBooks, Kiwix, Phrasings
+from .kiwix import Kiwix
 from .news import FreshRss, News, PlainFeed
 from .source import Failed, Health, Question, Source, Why
 from .tables import TABLE, SourceFile, read_tables
 from .uptime import Uptime
-from .web import Rephrase, Web
+from .web import Web
 
 
 class Unconfigured:
@@ -107,23 +106,18 @@ def open_sources(
     config: str | os.PathLike[str] | None = None,
     *,
     index: Callable[[str], Index] | None = None,
-    rephrase: Rephrase | None = None,
-    phrasings: Phrasings | None = None,
-    choose_books: ChooseBooks | None = None,
     transport: Transport | None = None,
     public: Transport | None = None,
 ) -> Sources:
     """The sources of the user's settings; raises ConfigError with every mistake in them.
 
-    `index` makes what a folder's passages are found with. The others ask a model: for another wording of a search, for
-    phrasings of a single term, for the books of an encyclopedia that a question is about.
+    `index` makes what a folder's passages are found with.
     """
     file = settings_file(config)
     document = read(file) if file is not None else Document({}, {}, "")
     proxy = read_proxy(document)
     egress = Egress(frozenset(), proxy)
-    models = _Models(rephrase, phrasings, choose_books)
-    maker = _Maker(Client(egress, transport), PublicWeb(public, proxy), index or _open_index, models, _folder_of(file))
+    maker = _Maker(Client(egress, transport), PublicWeb(public, proxy), index or _open_index, _folder_of(file))
     sources = maker.make_all(document)
     egress.allow(frozenset(maker.origins), proxy)
     return Sources(sources, maker.client, maker.public, document.tree.get(TABLE, {}))
@@ -131,7 +125,7 @@ def open_sources(
 
 def make_one(name: str, entry: Mapping[str, object], file: str) -> Source:
     """A source as its table alone describes it, to see whether it can be; raises ConfigError with every mistake."""
-    maker = _Maker(Client(Egress()), PublicWeb(), _open_index, _Models(None, None, None), _folder_of(file))
+    maker = _Maker(Client(Egress()), PublicWeb(), _open_index, _folder_of(file))
     return maker.make_all(Document({TABLE: {name: dict(entry)}}, {}, file))[name]
 
 
@@ -146,27 +140,16 @@ def _open_index(name: str) -> Index:
     return open_index(folder / f"{name}.db")
 
 
-class _Models(NamedTuple):
-    """What a model is asked for, as far as there is one."""
-
-    rephrase: Rephrase | None
-    phrasings: Phrasings | None
-    choose_books: ChooseBooks | None
-
-
 class _Maker:
     """Makes sources, and notes where they lead."""
 
-    def __init__(
-        self, client: Client, public: PublicWeb, index: Callable[[str], Index], models: _Models, folder: Path
-    ) -> None:
+    def __init__(self, client: Client, public: PublicWeb, index: Callable[[str], Index], folder: Path) -> None:
         """`folder`: of the settings file, which paths in it begin at."""
         self._folder = folder
         self.client = client
         self.public = public
         self.origins: set[Origin] = set()
         self._index = index
-        self._models = models
 
     def make_all(self, document: Document) -> dict[str, Source]:
         """Every source of the settings; raises ConfigError with every mistake in them."""
@@ -187,13 +170,12 @@ class _Maker:
         said = entry.description
         match entry:
             case tables.KiwixFile():
-                ways = self._models.phrasings, self._models.choose_books
-                return Kiwix(self.site(name, entry, entry.url), entry.books, said, *ways)
+                return Kiwix(self.site(name, entry, entry.url), entry.books, said)
             case tables.NewsFile():
                 return self._news(name, entry)
             case tables.WebFile():
                 public = self.public if entry.public_web else None
-                return Web(self.site(name, entry, entry.url), public, entry.pages, self._models.rephrase, said)
+                return Web(self.site(name, entry, entry.url), public, entry.pages, said)
             case tables.ForecastFile():
                 told = entry.place
                 place = told if isinstance(told, str) else Place(told.name, told.latitude, told.longitude)

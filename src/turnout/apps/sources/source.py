@@ -6,12 +6,16 @@ the words they were told in.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
 from msgspec import Struct
+
+AskModel = Callable[[str, str], Awaitable[str]]
+"""Has a model do what an instruction says with a text; raises a TurnoutError if none does. Whoever asks the question
+pays for it."""
 
 
 class Question(Struct, frozen=True):
@@ -23,6 +27,8 @@ class Question(Struct, frozen=True):
     """The language it is in, as far as that is known: "en"."""
     since: datetime | None = None
     """Of interest is what happened after this."""
+    asks: AskModel | None = None
+    """What a source may have a model do for it; None: there is no model."""
 
 
 class Passage(Struct, frozen=True, omit_defaults=True):

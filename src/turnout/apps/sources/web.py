@@ -7,13 +7,13 @@ all failed is a failure and not an empty result.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 
 from msgspec import Struct
 
 from turnout.core.contain import contain
-from turnout.core.errors import NetError, TurnoutError
+from turnout.core.errors import NetError
 from turnout.core.verdict import Fault
 from turnout.net.deadline import Deadline
 from turnout.net.public import Page, PublicWeb
@@ -22,6 +22,7 @@ from .fetch import Site, health_of
 from .page import plain, read_html
 from .source import Answer, Empty, Failed, Health, Passage, Question, Result, Why
 from .terms import fit, search_terms
+from .wording import rephrase
 
 # How many results an answer is made of.
 # A page of results has some thirty, and a long article some thousand lines.
@@ -33,9 +34,6 @@ REPHRASED_WORDS = 3
 PAGE_CHARACTERS = 1500
 # Where a search engine put a result counts for so much beside how well its text fits.
 FIRST_PLACE = 0.25
-
-Rephrase = Callable[[str], Awaitable[str]]
-"""Another wording of a question, which a model may give."""
 
 
 class _Result(Struct, frozen=True):
@@ -56,7 +54,6 @@ class Web:
         site: Site,
         public: PublicWeb | None = None,
         pages: int = 3,
-        rephrase: Rephrase | None = None,
         description: str = "",
     ) -> None:
         self.name = site.name
@@ -64,13 +61,12 @@ class Web:
         self._site = site
         self._public = public
         self._pages = pages
-        self._rephrase = rephrase
 
     async def ask(self, question: Question) -> Result:
         queries = [question.text.strip()]
         terms = search_terms(question.text, question.lang)
         if len(question.text.split()) >= REPHRASED_WORDS:
-            other = await self._other_wording(question.text) or " ".join(terms)
+            other = await rephrase(question) or " ".join(terms)
             queries += [other] if other and other.casefold() != queries[0].casefold() else []
         searches = await asyncio.gather(*(self._search(query, question.lang) for query in queries))
         found: dict[str, Passage] = {}
@@ -91,14 +87,6 @@ class Web:
 
     def words(self) -> Sequence[str]:
         return ()
-
-    async def _other_wording(self, text: str) -> str:
-        if self._rephrase is None:
-            return ""
-        try:
-            return (await self._rephrase(text)).strip()
-        except TurnoutError:
-            return ""  # the model did not answer: the search does without
 
     async def _search(self, query: str, lang: str) -> list[Passage] | Failed:
         params: dict[str, str | int] = {"q": query, "format": "json"}

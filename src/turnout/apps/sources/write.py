@@ -12,22 +12,16 @@ import secrets
 from collections.abc import AsyncGenerator, Sequence
 from typing import NamedTuple
 
-from msgspec import json
-
+from turnout.apps.converse import TextStream, says, stream_text
 from turnout.apps.event import Citation
 from turnout.apps.ledger import Account
 from turnout.core.errors import Refused
 from turnout.models.ask import Models
-from turnout.models.generate import Completion
-from turnout.models.provider import Wire
-from turnout.models.slot import Slot
-from turnout.models.wire import FORMATS
-from turnout.models.wire.format import TOKEN_CHARACTERS, UNREADABLE, read_members
-from turnout.models.wire.sse import Events
-from turnout.models.wire.value import Message, MessagePart, ModelRequest
+from turnout.models.refusal import NoAnswer
+from turnout.models.wire.value import Message
 from turnout.search.citation import CheckedSentence, CitationStream
 
-from .fusion import Section
+from .fusion import Section, quote
 
 # The slot that writes; `medium` stands in for it.
 SLOT = "main"
@@ -60,65 +54,35 @@ def cite(number: int, section: Section) -> Citation:
     return Citation(number, section.source, best.title if best else "", best.url if best else "")
 
 
-async def write(
-    question: str,
-    sections: Sequence[Section],
-    account: Account,
-    models: Models,
-) -> AsyncGenerator[WrittenSentence, None]:
+def start_writing(question: str, sections: Sequence[Section], account: Account, models: Models) -> TextStream | None:
+    """The words of an answer, if there is a model to write one."""
+    slot = models.slots.find(SLOT) if models.has(SLOT) else None
+    if slot is None:
+        return None
+    return stream_text(models, slot, _messages(question, sections), account, max_tokens=WRITTEN_TOKENS)
+
+
+async def write(stream: TextStream, sections: Sequence[Section]) -> AsyncGenerator[WrittenSentence, None]:
     """The sentences of an answer with their citations, as they come; nothing if no model answers. One that breaks off
-    ends early: `account.generation.ended` tells."""
-    slot = models.slots.find(SLOT)
-    if slot is None or not models.has(SLOT):
-        return
-    request = _request(slot, question, sections)
-    generation = account.generate(models, request, {})
+    ends early: `stream.ended` tells."""
+    checking = CitationStream([section.text for section in sections])
     try:
-        found = await generation.start([slot])
-    except Refused:  # the budget does not cover it
-        return
-    if not isinstance(found, Completion):
-        return
-    models.live.add(found.upstream)
-    try:
-        stream, events = generation.stream(found, account.decision.id), Events()
-        checking = CitationStream([section.text for section in sections])
         async for piece in stream:
-            for event in events.feed(piece):
-                try:
-                    text = FORMATS[request.wire].read_event(event, found.usage).text
-                except UNREADABLE:
-                    text = ""
-                for sentence in checking.feed(text) if text else ():
-                    yield _written(sentence)
+            for sentence in checking.feed(piece):
+                yield _written(sentence)
         for sentence in checking.finish():
             yield _written(sentence)
+    except (NoAnswer, Refused):  # nobody answers, or the budget does not cover it
+        return
     finally:
-        models.live.discard(found.upstream)
-        found.upstream.close()
+        await stream.aclose()
 
 
-def _request(slot: Slot, question: str, sections: Sequence[Section]) -> ModelRequest:
-    wire: Wire = "anthropic-messages" if slot.wires[0] == "anthropic-messages" else "openai-chat"
+def _messages(question: str, sections: Sequence[Section]) -> tuple[Message, Message]:
     fence = f"===== {secrets.token_hex(6)} ====="
-    quoted = [
-        f"[{number}] from {one.source}\n{fence}\n{_FENCE.sub('====', one.text)}\n{fence}"
+    texts = [
+        f"[{number}] from {one.source}\n{fence}\n{_FENCE.sub('====', quote(one.text))}\n{fence}"
         for number, one in enumerate(sections, 1)
     ]
-    asked = "\n\n".join((*quoted, f"Question: {_FENCE.sub('====', question)}"))
-    messages = tuple(Message(role, (MessagePart(text=text),)) for role, text in (("system", SYSTEM), ("user", asked)))
-    fields = FORMATS[wire].write_request(messages, WRITTEN_TOKENS) | {"stream": True}
-    tokens = (len(SYSTEM) + len(asked)) // TOKEN_CHARACTERS
-    members = read_members(json.encode(fields))
-    seen = tuple(members[name] for name in FORMATS[wire].input if name in members)
-    return ModelRequest(
-        wire,
-        slot.model,
-        members,
-        messages,
-        stream=True,
-        tokens=tokens,
-        input=seen,
-        max_tokens=WRITTEN_TOKENS,
-        has_limit=True,
-    )
+    asked = "\n\n".join((*texts, f"Question: {_FENCE.sub('====', question)}"))
+    return says("system", SYSTEM), says("user", asked)

@@ -20,6 +20,7 @@ from .format import (
     UNREADABLE,
     Format,
     Name,
+    Used,
     check_count,
     count_at,
     decoded,
@@ -190,13 +191,13 @@ class ChatFormat(OpenAIFormat):
         head = _head(ident, model) | {"object": "chat.completion"}
         return msgspec.json.encode({**head, "choices": choices, "usage": _usage(usage)})
 
-    def write_stream(self, ident: str, model: str, pieces: Iterable[str], usage: Usage) -> Iterator[bytes]:
+    def write_stream(self, ident: str, model: str, pieces: Iterable[str], used: Used) -> Iterator[bytes]:
         head = _head(ident, model) | {"object": "chat.completion.chunk"}
         opening: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
         for delta in chain(opening, ({"content": one} for one in pieces), ({},)):
             choice = {"index": 0, "delta": delta, "finish_reason": None if delta else "stop"}
             yield _data({**head, "choices": [choice]})
-        yield _data({**head, "choices": [], "usage": _usage(usage)})
+        yield _data({**head, "choices": [], "usage": _usage(used())})
         yield b"data: [DONE]\n\n"
 
     def write_error_event(self, kind: str, message: str, decision: str) -> bytes:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Annotated, Any
 
@@ -32,6 +32,8 @@ NAME_CHARACTERS = 512
 SAID_CHARACTERS = 300
 Name = Annotated[str, Meta(max_length=NAME_CHARACTERS)]
 # A number of tokens or answers beyond this is a mistake; below, what is too many is the provider's to say.
+Used = Callable[[], Usage]
+"""What an answer has used up to now."""
 Count = Annotated[int, Meta(ge=-1_000_000_000, le=1_000_000_000)]
 # Characters of English per token, about: for checks before a provider has counted.
 TOKEN_CHARACTERS = 4
@@ -180,8 +182,9 @@ class Format:
     def write_response(self, ident: str, model: str, text: str, usage: Usage) -> bytes:
         raise NotImplementedError
 
-    def write_stream(self, ident: str, model: str, pieces: Iterable[str], usage: Usage) -> Iterator[bytes]:
-        """The same in pieces, event by event, each piece taken when its event is."""
+    def write_stream(self, ident: str, model: str, pieces: Iterable[str], used: Used) -> Iterator[bytes]:
+        """The same in pieces, event by event, each piece taken when its event is, and what it used counted when it is
+        told: of what is read at the beginning, of what was written at the end."""
         raise NotImplementedError
 
     # --- errors

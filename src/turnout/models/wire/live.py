@@ -11,23 +11,29 @@ from collections.abc import Iterator
 
 from turnout.models.price import Usage
 
-from .format import Format
+from .format import Format, most_tokens
 
 
 class LiveStream:
     """One answer under way."""
 
-    def __init__(self, form: Format, ident: str, model: str, usage: Usage) -> None:
+    def __init__(self, form: Format, ident: str, model: str, input_tokens: int) -> None:
         self._pieces: deque[str] = deque()
-        self._events = form.write_stream(ident, model, self._fed(), usage)
+        self._said: list[str] = []
+        self._input_tokens = input_tokens
+        self._events = form.write_stream(ident, model, self._fed(), self._used)
 
     def _fed(self) -> Iterator[str]:
         while self._pieces:
             yield self._pieces.popleft()
 
+    def _used(self) -> Usage:
+        return Usage(self._input_tokens, most_tokens(self._said))
+
     def feed(self, text: str) -> bytes:
         """What is sent of a piece, and of what comes before the first one."""
         self._pieces.append(text)
+        self._said.append(text)
         out = b""
         while self._pieces:
             out += next(self._events)

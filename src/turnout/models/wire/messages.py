@@ -20,6 +20,7 @@ from .format import (
     UNREADABLE,
     Format,
     Name,
+    Used,
     check_count,
     count_at,
     decoded,
@@ -234,8 +235,8 @@ class MessagesFormat(Format):
         stop = {"stop_reason": "end_turn", "stop_sequence": None, "usage": told}
         return msgspec.json.encode({**_head(ident, model), "content": [{"type": "text", "text": text}], **stop})
 
-    def write_stream(self, ident: str, model: str, pieces: Iterable[str], usage: Usage) -> Iterator[bytes]:
-        told = {"input_tokens": usage.input_tokens, "output_tokens": 1}
+    def write_stream(self, ident: str, model: str, pieces: Iterable[str], used: Used) -> Iterator[bytes]:
+        told = {"input_tokens": used().input_tokens, "output_tokens": 1}
         start = {"stop_reason": None, "stop_sequence": None, "usage": told}
         yield write_event("message_start", message={**_head(ident, model), "content": [], **start})
         yield write_event("content_block_start", index=0, content_block={"type": "text", "text": ""})
@@ -243,7 +244,7 @@ class MessagesFormat(Format):
             yield write_event("content_block_delta", index=0, delta={"type": "text_delta", "text": piece})
         yield write_event("content_block_stop", index=0)
         stop = {"stop_reason": "end_turn", "stop_sequence": None}
-        yield write_event("message_delta", delta=stop, usage={"output_tokens": usage.output_tokens})
+        yield write_event("message_delta", delta=stop, usage={"output_tokens": used().output_tokens})
         yield write_event("message_stop")
 
     def write_error(self, status: int, kind: str, message: str, decision: str, refusal: Refusal | None = None) -> bytes:

@@ -18,6 +18,7 @@ from .chat import OpenAIFormat, OpenAIPart, error_object, read_content
 from .format import (
     MESSAGES,
     Name,
+    Used,
     check_count,
     count_at,
     decoded,
@@ -148,8 +149,8 @@ class ResponsesFormat(OpenAIFormat):
     def write_response(self, ident: str, model: str, text: str, usage: Usage) -> bytes:
         return msgspec.json.encode(_whole(ident, model, text, usage))
 
-    def write_stream(self, ident: str, model: str, pieces: Iterable[str], usage: Usage) -> Iterator[bytes]:
-        for number, (name, fields) in enumerate(_events(ident, model, pieces, usage)):
+    def write_stream(self, ident: str, model: str, pieces: Iterable[str], used: Used) -> Iterator[bytes]:
+        for number, (name, fields) in enumerate(_events(ident, model, pieces, used)):
             yield write_event(name, sequence_number=number, **fields)
 
     def write_error_event(self, kind: str, message: str, decision: str) -> bytes:
@@ -158,9 +159,9 @@ class ResponsesFormat(OpenAIFormat):
         return write_event("error", **flat, error=error_object(kind, message, decision))
 
 
-def _events(ident: str, model: str, pieces: Iterable[str], usage: Usage) -> Iterator[tuple[str, dict[str, Any]]]:
-    begun = _whole(ident, model, "", usage) | {"status": "in_progress", "output": [], "usage": None}
-    (item,) = _whole(ident, model, "", usage)["output"]
+def _events(ident: str, model: str, pieces: Iterable[str], used: Used) -> Iterator[tuple[str, dict[str, Any]]]:
+    begun = _whole(ident, model, "", used()) | {"status": "in_progress", "output": [], "usage": None}
+    (item,) = _whole(ident, model, "", used())["output"]
     place = {"item_id": item["id"], "output_index": 0, "content_index": 0}
     yield "response.created", {"response": begun}
     yield "response.in_progress", {"response": begun}
@@ -170,7 +171,7 @@ def _events(ident: str, model: str, pieces: Iterable[str], usage: Usage) -> Iter
     for piece in pieces:
         text += piece
         yield "response.output_text.delta", {**place, "delta": piece, "logprobs": []}
-    done = _whole(ident, model, text, usage)
+    done = _whole(ident, model, text, used())
     (item,) = done["output"]
     yield "response.output_text.done", {**place, "text": text, "logprobs": []}
     yield "response.content_part.done", {**place, "part": item["content"][0]}
