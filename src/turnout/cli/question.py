@@ -130,6 +130,17 @@ def read_session(path: File) -> tuple[Turn, ...]:
     return tuple(turns)
 
 
+def check_session(path: File) -> None:
+    """Raise if what is said could not be added to a session: before anybody is asked, not after."""
+    folder = path.parent
+    if path.is_dir():
+        raise QueryError(f"--session {clean(str(path))}: this is a folder; name a file in it")
+    if not folder.is_dir():
+        raise QueryError(f"--session {clean(str(path))}: there is no folder {clean(str(folder))}: make it first")
+    if not os.access(path if path.exists() else folder, os.W_OK):
+        raise QueryError(f"--session {clean(str(path))}: it cannot be written to: choose another, or change its rights")
+
+
 def append_turn(path: File, turn: Turn) -> None:
     line = _encode_line(turn) + b"\n"
     with path.open("ab+") as file:

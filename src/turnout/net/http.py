@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
+import os
 import socket
 import ssl
 from contextvars import ContextVar
@@ -347,7 +349,29 @@ def _named(error: Exception, where: str, wait_s: float) -> NetError:
         case aiohttp.ClientResponseError():
             return Broken(f"{where}: what it answered is not HTTP ({_said(error)})")
         case _:
-            return Unreachable(f"{where}: {_said(error)}")
+            return Unreachable(f"{where}: {_why_lost(error)}")
+
+
+def _why_lost(error: Exception) -> str:
+    """Why there is no connection, in words of our own: the library's name its calls and its address tuples."""
+    cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
+    match cause:
+        case ssl.SSLCertVerificationError():
+            return f"its certificate is not trusted ({cause.verify_message})"
+        case ssl.SSLError():
+            return f"no TLS with it ({(cause.reason or 'the handshake failed').replace('_', ' ').lower()})"
+        case aiohttp.ClientConnectorCertificateError():
+            return "its certificate is not trusted"
+        case socket.gaierror():
+            return "there is no address of that name"
+        case aiohttp.ServerDisconnectedError() | ConnectionResetError() | BrokenPipeError():
+            return "it closed the connection without an answer"
+        case ConnectionRefusedError():
+            return "nothing listens there"
+        case OSError(errno=int(number)) if number in errno.errorcode:
+            return f"no connection ({os.strerror(number).lower()})"
+        case _:
+            return f"no connection ({_said(error)})"
 
 
 def _url(origin: Origin, path: str) -> URL:

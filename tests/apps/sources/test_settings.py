@@ -77,6 +77,59 @@ def test_all_at_once(tmp_path: Path) -> None:
     assert len(raised.value.problems) == 4
 
 
+SEVERAL = """
+[sources.auto]
+kind = "files"
+folder = "x"
+[sources.kiwix]
+url = "kiwix.local"
+book = ["x"]
+[sources.forecast]
+place = "Berlin"
+url = "ftp://x"
+geocoding = "nowhere"
+[sources.news]
+feeds = ["http://127.0.0.1:1", "daily"]
+[sources.meter]
+kind = "http-json"
+url = "meter"
+text = "body"
+items = "list"
+[sources.changes]
+watch = ["forecats", "news", "uptme"]
+[sources.ha]
+url = "http://127.0.0.1:1"
+token = {}
+"""
+# The line of each mistake, and what it is about.
+MISTAKES = {
+    2: "sources.auto: means something else",
+    6: "sources.kiwix.url: 'kiwix.local' is not",
+    7: "sources.kiwix.book: unknown key, did you mean 'books'?",
+    10: "sources.forecast.url: 'ftp",
+    11: "sources.forecast.geocoding: 'nowhere' is not",
+    13: "sources.news.feeds[1]: 'daily' is not",
+    16: "sources.meter.url: 'meter' is not",
+    17: "sources.meter.text: 'body' is no JSON pointer",
+    18: "sources.meter.items: 'list' is no JSON pointer",
+    20: "sources.changes.watch[0]: there is no source 'forecats', did you mean 'forecast'?",
+    23: "sources.ha.token: a key is",
+}
+
+
+def test_every_mistake_at_once_with_the_line_of_its_key(tmp_path: Path) -> None:
+    file = tmp_path / "turnout.toml"
+    file.write_text(SEVERAL, encoding="utf-8")
+    with pytest.raises(ConfigError) as raised:
+        open_sources(file)
+    told = [str(problem) for problem in raised.value.problems]
+    expected = [*MISTAKES.items(), (20, "sources.changes.watch[2]: there is no source 'uptme'")]
+    assert sorted(told) == sorted(
+        next((one for one in told if one.startswith(f"turnout.toml:{line} {said}")), f"{line} {said}")
+        for line, said in expected
+    )
+
+
 ALL = """
 [sources.kiwix]
 url = "http://192.168.1.5:8080/kiwix/"

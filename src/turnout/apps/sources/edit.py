@@ -20,11 +20,9 @@ from turnout.core.errors import ConfigError, Problem, suggest
 
 from .settings import make_one
 from .source import Source
-from .tables import KINDS, TABLE
+from .tables import KINDS, RESERVED, TABLE
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*\Z")
-# What `--source` says when it names no source.
-TAKEN = ("auto", "fusion")
 
 
 class Added(NamedTuple):
@@ -63,7 +61,7 @@ def appended(text: str, name: str, entry: Mapping[str, Value]) -> str:
 def _check_names(name: str, kind: str) -> None:
     if not _NAME.match(name):
         raise ConfigError([Problem(repr(name[:80]), "a source's name is letters, digits, - and _, a letter first")])
-    if name in TAKEN:
+    if name in RESERVED:
         raise ConfigError([Problem(repr(name), f"means something else to turnout ask --source: name it my-{name}")])
     if kind not in KINDS:
         said = f"is no kind of source{suggest(kind, KINDS)}: say --kind, one of {', '.join(KINDS)}"

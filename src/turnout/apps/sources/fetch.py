@@ -5,13 +5,15 @@ Redirects lead to the same server or nowhere. No sentence made here holds a cred
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from time import monotonic
 from typing import Any, TypeVar
 from urllib.parse import urlencode, urljoin, urlsplit
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
 from turnout.core.contain import contain
 from turnout.core.errors import Broken, EgressRefused, NetError, TimedOut
@@ -29,6 +31,35 @@ T = TypeVar("T")
 BODY_BYTES = 8 * 1024 * 1024
 # A server moves a page to its canonical address, and at most from there to a language.
 REDIRECTS = 3
+# Of an answer in JSON, which is decoded in one step that nothing interrupts: at worst 0.2 s for so much of it. A
+# search, a forecast or a status page has a tenth of this.
+JSON_BYTES = 1024 * 1024
+# Requests to one source that are under way; the others wait, within their own time. All sources share 512 connections.
+AT_ONCE = 32
+# Threads that read what one source sent.
+READERS = 2
+
+
+class Capacity:
+    """What one source may take of this process at once, so that one that hangs, or sends what is long to read, takes
+    nothing from the others: connections, and threads of its own. A caller that leaves ends what has not begun; what has
+    is over soon, since what is read is cut before."""
+
+    def __init__(self, at_once: int = AT_ONCE) -> None:
+        self.at_once = at_once
+        self.places = asyncio.Semaphore(at_once)
+        self._readers: ThreadPoolExecutor | None = None
+
+    async def read(self, call: Callable[..., T], *arguments: object) -> T:
+        """What a call returns that works on what was sent, beside the event loop."""
+        if self._readers is None:
+            self._readers = ThreadPoolExecutor(READERS, "turnout-reads")
+        return await asyncio.get_running_loop().run_in_executor(self._readers, call, *arguments)
+
+    def close(self) -> None:
+        if self._readers is not None:
+            self._readers.shutdown(wait=False, cancel_futures=True)
+            self._readers = None
 
 
 class Site(Struct, frozen=True):
@@ -45,6 +76,8 @@ class Site(Struct, frozen=True):
     plain_http: bool = False
     timeout_s: float = 10.0
     """Its own limit; the caller's deadline may be sooner."""
+    capacity: Capacity = field(default_factory=Capacity)
+    """Of the source; its sites share it."""
 
     async def get(
         self, path: str, params: Mapping[str, str | int] | None = None, *, limit: int = BODY_BYTES
@@ -52,9 +85,11 @@ class Site(Struct, frozen=True):
         """What is at a path below the configured one, or at an absolute one ("//tiny/page" is the latter)."""
         return await self.send("GET", path, params, limit=limit)
 
-    async def json(self, path: str, wanted: type[T], params: Mapping[str, str | int] | None = None) -> T | Failed:
+    async def json(
+        self, path: str, wanted: type[T], params: Mapping[str, str | int] | None = None, *, limit: int = JSON_BYTES
+    ) -> T | Failed:
         """The same as a value of a type."""
-        body = await self.get(path, params)
+        body = await self.get(path, params, limit=limit)
         return body if isinstance(body, Failed) else self.read(body, wanted)
 
     def read(self, body: bytes, wanted: type[T]) -> T | Failed:
@@ -75,6 +110,27 @@ class Site(Struct, frozen=True):
         limit: int = BODY_BYTES,
     ) -> bytes | Failed:
         deadline = Deadline.after(self.timeout_s)
+        try:
+            async with asyncio.timeout(deadline.left):
+                await self.capacity.places.acquire()
+        except TimeoutError:
+            said = f"{self.capacity.at_once} requests to it are under way, and none ended within {self.timeout_s:g} s"
+            return self.failed(Why.TIMEOUT, f"{said}: ask again later")
+        try:
+            return await self._exchange(deadline, method, path, params, body, headers, limit)
+        finally:
+            self.capacity.places.release()
+
+    async def _exchange(
+        self,
+        deadline: Deadline,
+        method: str,
+        path: str,
+        params: Mapping[str, str | int] | None,
+        body: bytes,
+        headers: Mapping[str, str] | None,
+        limit: int,
+    ) -> bytes | Failed:
         target = path.removeprefix("/") if path.startswith("//") else f"{self.path}{path}"
         target += f"?{urlencode(params)}" if params else ""
         try:

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 from msgspec import Struct
 
 from .fetch import Site, health_of
-from .source import Answer, Empty, Failed, Health, HourOfWeather, Question, Result
+from .source import Answer, Empty, Failed, Health, HourOfWeather, Question, Result, Why
 from .weather import CODES, Span, span_of
 from .weather import DAYS as DAY_NAMES
 
@@ -115,7 +115,9 @@ class Forecast:
     async def check(self) -> Health:
         async def look() -> object:
             place = await self._find(self._place)
-            return place if isinstance(place, Failed | Empty) else await self._weather(place)
+            if isinstance(place, Empty):
+                return self._site.failed(Why.ERROR, f"there is no place called {str(self._place)[:80]!r}: check place")
+            return place if isinstance(place, Failed) else await self._weather(place)
 
         return await health_of(look())
 
@@ -149,7 +151,10 @@ class Forecast:
             "timezone": "auto",
             "forecast_days": DAYS,
         }
-        return await self._site.json("/v1/forecast", _Weather, params)
+        got = await self._site.json("/v1/forecast", _Weather, params)
+        if isinstance(got, _Weather) and got.current is None and not (got.daily.time or got.hourly.time):
+            return self._site.misread("no weather in it")
+        return got
 
 
 def place_in(question: str) -> str:

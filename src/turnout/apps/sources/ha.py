@@ -13,12 +13,12 @@ from time import monotonic
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from turnout.core.errors import NetError
 from turnout.models.secret import Secret
 
-from .fetch import Site, health_of
+from .fetch import BODY_BYTES, Site, health_of
 from .home import UNASKED, Home, Thing, binary_state, look, names_of
 from .source import Answer, Empty, Failed, Health, Question, Result
 from .telling import summarise, tell
@@ -35,16 +35,36 @@ TEMPLATE = (
     "[{% for a in areas() %}{{ {'area_id': a, 'name': area_name(a), 'entities': area_entities(a)} | to_json }}"
     "{{ '' if loop.last else ',' }}{% endfor %}]"
 )
-_DETAILS = (
-    *("current_temperature", "temperature", "temperature_unit", "hvac_action", "brightness", "current_position"),
-    *("media_title", "volume_level", "humidity", "battery_level", "wind_speed", "wind_speed_unit", "percentage"),
-)
+
+
+class _Attributes(Struct, frozen=True):
+    """Those that are told of; the others, of which there may be megabytes, are passed over. Each may be anything."""
+
+    friendly_name: Any = None
+    device_class: Any = None
+    unit_of_measurement: Any = None
+    current_temperature: Any = None
+    temperature: Any = None
+    temperature_unit: Any = None
+    hvac_action: Any = None
+    brightness: Any = None
+    current_position: Any = None
+    media_title: Any = None
+    volume_level: Any = None
+    humidity: Any = None
+    battery_level: Any = None
+    wind_speed: Any = None
+    wind_speed_unit: Any = None
+    percentage: Any = None
 
 
 class _State(Struct, frozen=True):
     entity_id: str
     state: str = ""
-    attributes: dict[str, Any] = {}
+    attributes: _Attributes = _Attributes()
+
+
+_DETAILS = _Attributes.__struct_fields__[3:]
 
 
 class _Area(Struct, frozen=True):
@@ -103,7 +123,7 @@ class HomeAssistant:
         if isinstance(home, Failed):
             return home
         # A large home has thousands of names: not on the event loop.
-        asked = await asyncio.to_thread(look, question.text, home)
+        asked = await self._site.capacity.read(look, question.text, home)
         if not asked.things:
             told = summarise(question.text, home)
             return (
@@ -114,7 +134,12 @@ class HomeAssistant:
         return Answer(text, facts=facts, note=READS_ONLY if asked.acts else "")
 
     async def check(self) -> Health:
-        return await health_of(self._look())
+        async def look_at_all() -> Home | Failed:
+            home = await self._look()
+            # Even a new one has its sun and its zone.
+            return home if isinstance(home, Failed) or home.things else self._site.misread("no entity at all")
+
+        return await health_of(look_at_all())
 
     def words(self) -> Sequence[str]:
         """The names and aliases of its things, as of the last time it was asked."""
@@ -126,7 +151,7 @@ class HomeAssistant:
         return self._home
 
     async def _look(self) -> Home | Failed:
-        states = await self._site.json("/api/states", list[_State])
+        states = await self._site.json("/api/states", list[_State], limit=BODY_BYTES)
         if isinstance(states, Failed):
             return states
         async with self._reading:
@@ -161,7 +186,7 @@ class HomeAssistant:
                 said = msgspec.json.decode(await talk.hear(wait_s), type=_Said)
                 if said.id != number or not said.success:
                     raise LookupError(f"{kind} is not allowed")
-                return msgspec.convert(said.result, wanted)
+                return msgspec.json.decode(said.result, type=wanted)
 
             areas = await fetch(1, "config/area_registry/list", list[_Area])
             entries = await fetch(2, "config/entity_registry/list", list[_Entry])
@@ -200,7 +225,7 @@ class _Said(Struct, frozen=True):
     type: str
     id: int = 0
     success: bool = False
-    result: Any = None
+    result: Raw = Raw(b"null")
 
 
 def _things(states: Sequence[_State], registry: Registry) -> Iterator[Thing]:
@@ -209,9 +234,7 @@ def _things(states: Sequence[_State], registry: Registry) -> Iterator[Thing]:
         if domain in UNASKED or state.entity_id in registry.hidden:
             continue
         told = state.attributes
-        name = told.get("friendly_name")
-        device_class = told.get("device_class")
-        unit = told.get("unit_of_measurement")
+        name, device_class, unit = told.friendly_name, told.device_class, told.unit_of_measurement
         kind = device_class if isinstance(device_class, str) else ""
         shown = name if isinstance(name, str) and name.strip() else state.entity_id.partition(".")[2].replace("_", " ")
         yield Thing(
@@ -221,5 +244,5 @@ def _things(states: Sequence[_State], registry: Registry) -> Iterator[Thing]:
             registry.areas.get(registry.area_of.get(state.entity_id, ""), ()),
             kind,
             unit if isinstance(unit, str) else "",
-            {key: told[key] for key in _DETAILS if isinstance(told.get(key), int | float | str)},
+            {key: value for key in _DETAILS if isinstance(value := getattr(told, key), int | float | str)},
         )

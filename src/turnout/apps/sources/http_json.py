@@ -44,8 +44,7 @@ class HttpJson:
 
     async def ask(self, question: Question) -> Result:
         terms = " ".join(search_terms(question.text, question.lang))
-        path = self._path.replace("{question}", quote(question.text, safe="")).replace("{terms}", quote(terms, safe=""))
-        got: Any = await self._site.json(path, object)
+        got = await self._get(question.text, terms)
         if isinstance(got, Failed):
             return got
         whole = point(got, self._pointers.items)
@@ -55,10 +54,22 @@ class HttpJson:
         return Answer(text, tuple(passages)) if passages else Empty(terms)
 
     async def check(self) -> Health:
-        return await health_of(self.ask(Question("test")))
+        async def look() -> Failed | None:
+            got = await self._get("test", "test")
+            if isinstance(got, Failed):
+                return got
+            # Of a list with nothing in it all that can be seen is that it is there.
+            pointer = self._pointers.items or self._pointers.text
+            return None if leads(got, pointer) else self._site.misread(f"there is nothing at {pointer[:80]}")
+
+        return await health_of(look())
 
     def words(self) -> Sequence[str]:
         return ()
+
+    async def _get(self, text: str, terms: str) -> Any:
+        path = self._path.replace("{question}", quote(text, safe="")).replace("{terms}", quote(terms, safe=""))
+        return await self._site.json(path, object)
 
     def _passage(self, item: object) -> Passage | None:
         said = {name: _text(point(item, getattr(self._pointers, name))) for name in ("text", "title", "url", "at")}
@@ -75,10 +86,21 @@ class HttpJson:
         )
 
 
+def leads(tree: Any, pointer: str) -> bool:
+    """Whether a JSON pointer leads to something, be it null."""
+    above, _, key = pointer.rpartition("/")
+    inside = point(tree, above)
+    return not pointer or (isinstance(inside, dict) and _key(key) in inside) or point(tree, pointer) is not None
+
+
+def _key(part: str) -> str:
+    return part.replace("~1", "/").replace("~0", "~")
+
+
 def point(tree: Any, pointer: str) -> Any:
     """What a JSON pointer leads to; None if it leads nowhere. The empty one is the whole."""
     for part in pointer.split("/")[1:]:
-        key = part.replace("~1", "/").replace("~0", "~")
+        key = _key(part)
         if isinstance(tree, dict):
             tree = tree.get(key)
         elif isinstance(tree, list) and key.isdecimal() and len(key) < 10 and int(key) < len(tree):

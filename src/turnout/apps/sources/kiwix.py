@@ -23,6 +23,10 @@ from .wording import choose_books, other_phrasings
 
 # How many results are ranked again, and of those the best how many are read whole.
 RESULTS, READ = 25, 10
+# Of a list of results or books; 25 results have some 30 kB.
+XML_BYTES = 1024 * 1024
+# Of each page that is read; ten of them take three seconds at worst. Of the longest articles it is the first half.
+READ_BYTES = 512 * 1024
 # How many books are searched at once; a shelf has hundreds, and each search costs the server a few milliseconds.
 BOOKS = 12
 # How many passages an answer is made of, and how long each may be: what fusion keeps of a source is 1,500 characters.
@@ -80,16 +84,21 @@ class Kiwix:
 
     async def _catalogue(self) -> tuple[str, ...] | Failed:
         """The names of the books there are; an empty name is all of them, for a server that does not tell."""
-        body = await self._site.get("/catalog/v2/entries", {"count": BOOKS})
+        body = await self._site.get("/catalog/v2/entries", {"count": BOOKS}, limit=XML_BYTES)
         if isinstance(body, Failed) and body.why is not Why.ERROR:
             return body
         if isinstance(body, Failed):
             # Before 3.2 there was no such page; whether there is a server at all is told by its first.
             first = await self._site.get("/")
-            return first if isinstance(first, Failed) else ("",)
-        feed = parsed(self.name, read_xml, body)
+            if isinstance(first, Failed):
+                return first
+            is_kiwix = b"kiwix" in first[:READ_BYTES].lower()
+            return ("",) if is_kiwix else self._site.misread("neither a catalogue nor a page of kiwix-serve")
+        feed = await self._site.capacity.read(parsed, self.name, read_xml, body)
         if isinstance(feed, Failed):
             return feed
+        if feed.tag != f"{_ATOM}feed":
+            return self._site.misread("no catalogue of books")
         links = [
             link.get("href", "")
             for entry in feed.iter(f"{_ATOM}entry")
@@ -100,14 +109,15 @@ class Kiwix:
 
     async def _search(self, pattern: str, book: str) -> list[Found] | Failed:
         params: dict[str, str | int] = {"pattern": pattern, "format": "xml", "pageLength": RESULTS}
-        body = await self._site.get("/search", params | ({"content": book} if book else {}))
-        return body if isinstance(body, Failed) else parsed(self.name, _results, body)
+        params |= {"content": book} if book else {}
+        body = await self._site.get("/search", params, limit=XML_BYTES)
+        return body if isinstance(body, Failed) else await self._site.capacity.read(parsed, self.name, _results, body)
 
     async def _read(self, terms: Sequence[str], found: Sequence[Found]) -> list[Passage]:
         """The best stretch of each page, the best page first; what cannot be read is left with its excerpt."""
         bodies = await asyncio.gather(*(self._site.get(f"/{one.path}") for one in found))
         # A page may have megabytes: not on the event loop.
-        return await asyncio.to_thread(self._rank, terms, found, bodies)
+        return await self._site.capacity.read(self._rank, terms, found, bodies)
 
     def _rank(self, terms: Sequence[str], found: Sequence[Found], bodies: Sequence[bytes | Failed]) -> list[Passage]:
         pages = [self._paragraphs(body) for body in bodies]
@@ -127,7 +137,7 @@ class Kiwix:
     def _paragraphs(self, body: bytes | Failed) -> tuple[str, ...]:
         if isinstance(body, Failed):
             return ()
-        page = parsed(self.name, read_html, body.decode("utf-8", "replace"))
+        page = parsed(self.name, read_html, body[:READ_BYTES].decode("utf-8", "replace"))
         return () if isinstance(page, Failed) else page.paragraphs
 
 

@@ -10,6 +10,7 @@ from collections.abc import Container, Mapping
 from typing import NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from turnout.core.decision import Decision
 
@@ -62,6 +63,10 @@ class Plan(Struct, frozen=True, omit_defaults=True):
     standalone: str = ""
     """A follow-up as it is understood without what came before; empty where it was understood as it is."""
     decision: str = ""
+
+    def unlogged(self) -> Plan:
+        """The plan of a question that is not asked: its decisions are in no log, and have no names there."""
+        return replace(self, decision="", parts=tuple(replace(part, decision="") for part in self.parts))
 
 
 def make_plan(

@@ -84,6 +84,7 @@ class SourceRoutes:
             Route("GET", "/logs", "decisions:read", self.logs),
             Route("GET", "/logs/stats", "decisions:read", self.log_stats),
             Route("GET", "/cache", "ask", self.cache),
+            Route("DELETE", "/cache", "ask", self.clear_cache),
             Route("POST", "/cache/clear", "ask", self.clear_cache),
         )
         self.tools = (
@@ -123,7 +124,7 @@ class SourceRoutes:
             caller.budget.settle(0.0, spent)
             if runtime.store is not None:
                 await asyncio.to_thread(runtime.store.spend, decision, caller.key_id, spent)
-        return answer(self.app.plan(decision, query))
+        return answer(self.app.plan(decision, query).unlogged())
 
     async def _asked(self, call: Call) -> tuple[SearchBody, Query, Decision]:
         try:
@@ -140,6 +141,9 @@ class SourceRoutes:
         if turns:
             turns += (Turn("user", body.query),)
         query = Query("" if turns else body.query, turns, session=body.session, tenant=caller.tenant or None)
+        if body.fusion_sources and body.source != "fusion":
+            said = f'fusion_sources are asked with "source": "fusion", not with {body.source[:40]!r}'
+            raise Refused(422, "invalid_request_error", said)
         if (body.source not in ("auto", "fusion") or body.fusion_sources) and not caller.may_force:
             raise Refused(403, "permission_error", "this key may not name a source itself: ask for `auto`")
         return query, await self.app.decide(Asked(query, body.source, body.fusion_sources), caller)

@@ -6,7 +6,7 @@ none of them, only where it is: `{ env = "NAME" }` or `{ file = "PATH" }`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -19,6 +19,8 @@ from turnout.models.secret import SecretPlace
 
 Seconds = Annotated[float, Meta(gt=0.0, le=600.0)]
 TABLE = "sources"
+# What a caller says who names no source.
+RESERVED = ("auto", "fusion")
 
 
 class SourceFile(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
@@ -123,8 +125,8 @@ KINDS: dict[str, type[SourceFile]] = {
 }
 
 
-def read_tables(document: Document) -> dict[str, SourceFile]:
-    """What the tables say; raises ConfigError with every mistake."""
+def read_tables(document: Document) -> tuple[dict[str, SourceFile], list[Found]]:
+    """What the tables say that can be read, and every mistake in the others; raises ConfigError if there are none."""
     table: Any = document.tree.get(TABLE, {})
     found: list[Found] = list(_misspelt(document))
     files: dict[str, SourceFile] = {}
@@ -135,11 +137,20 @@ def read_tables(document: Document) -> dict[str, SourceFile]:
             continue  # a setting of the profile `sources`, which is judged there
         here = list(_mistakes(name, entry))
         found += here
-        if not here:
-            files[name] = msgspec.convert(entry, KINDS[entry.get("kind") or name])
-    if found:
-        raise ConfigError([document.problem(path, said) for path, said in found])
-    return files
+        if (file := _readable(name, entry, here)) is not None:
+            files[name] = file
+    return files, found
+
+
+def _readable(name: str, entry: Any, wrong: Sequence[Found]) -> SourceFile | None:
+    """The table without what is wrong in it, if it is one then: what else is wrong is found in that."""
+    if not isinstance(entry, dict) or (kind := entry.get("kind") or name) not in KINDS:
+        return None
+    keys = {path[2] for path, _ in wrong if len(path) > 2}
+    try:
+        return msgspec.convert({key: value for key, value in entry.items() if key not in keys}, KINDS[kind])
+    except msgspec.ValidationError:
+        return None
 
 
 def _misspelt(document: Document) -> Iterator[Found]:
@@ -156,6 +167,8 @@ def _mistakes(name: str, entry: Any) -> Iterator[Found]:
     if not isinstance(entry, dict):
         yield where, "must be a table"
         return
+    if name in RESERVED:
+        yield where, f"means something else where a source is named (`--source {name}`): call it my-{name}"
     kind = entry.get("kind") or name
     if kind not in KINDS:
         near = suggest(str(kind), KINDS)

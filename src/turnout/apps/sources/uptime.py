@@ -106,8 +106,9 @@ class Uptime:
             return body
         lines = body.decode("utf-8", "replace").splitlines()
         samples = [line for line in lines if line.startswith("monitor_status{")]
-        if not all(map(_sample, samples)) or not (samples or any(line.startswith("# HELP") for line in lines)):
-            return self._site.misread("no metrics")
+        is_kuma = samples or any(line.startswith("# HELP monitor_status") for line in lines)
+        if not is_kuma or not all(map(_sample, samples)):
+            return self._site.misread("no metrics of monitors")
         return list(_read_metrics(samples))
 
     async def _from_page(self) -> list[MonitorState] | Failed:

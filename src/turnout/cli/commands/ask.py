@@ -14,7 +14,7 @@ from turnout.core.query import Query, Turn
 
 from ..draw.screen import console, write_json
 from ..option import ConfigOption, DbOption, JsonOption, TextArgument
-from ..question import append_turn, read_session, read_text
+from ..question import append_turn, check_session, read_session, read_text, session_name
 
 if TYPE_CHECKING:
     from turnout.apps.sources.app import SourcesApp
@@ -47,15 +47,24 @@ def ask(
     try:
         from turnout.apps.sources.app import SourcesApp
         from turnout.apps.sources.ask import Asked
+        from turnout.apps.sources.plan import MOST_SOURCES
         from turnout.runtime.runtime import Runtime
     except ImportError as error:
         raise TurnoutError(f"asking sources needs {error.name}: pip install 'turnout[serve]'") from None
     from turnout.runtime.log import quiet
     from turnout.store import open_store
 
+    if fuse and source not in ("auto", "fusion"):
+        raise TurnoutError(f"--source {source[:40]} and --fuse exclude each other: name all of them with --fuse")
+    if len(set(fuse)) > MOST_SOURCES:
+        raise TurnoutError(f"--fuse names {len(set(fuse))} sources: {MOST_SOURCES} are asked together at most")
     asked = read_text(text)
-    turns = (*read_session(File(session)), Turn("user", asked)) if session is not None else ()
-    question = Asked(Query("" if turns else asked, turns), "fusion" if fuse else source, fuse)
+    turns: tuple[Turn, ...] = ()
+    if session is not None:
+        check_session(File(session))
+        turns = (*read_session(File(session)), Turn("user", asked))
+    query = Query("" if turns else asked, turns, session=session_name(session) if session is not None else None)
+    question = Asked(query, "fusion" if fuse else source, fuse)
     quiet()
     runtime = Runtime(None if no_log or plan else open_store(db, config=config), profile="sources", config=config)
     app = SourcesApp(runtime)
@@ -81,7 +90,7 @@ def _show(plan: Plan, *, json: bool) -> int:
 
 async def _plan(app: SourcesApp, asked: Asked) -> Plan:
     try:
-        return app.plan(await _decide(app, asked), asked.query)
+        return app.plan(await _decide(app, asked), asked.query).unlogged()
     finally:
         await app.runtime.close()
 

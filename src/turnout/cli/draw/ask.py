@@ -119,7 +119,10 @@ def answer(result: SearchResult, glyphs: Glyphs) -> RenderableType:
     """The answer, and below it who was asked and how that ended."""
     body = Text("\n".join(map(visible, result.result.split("\n"))))
     asked = [_tried(number, part, glyphs, several=len(result.parts) > 1) for number, part in enumerate(result.parts, 1)]
-    return Group(body, Text(), *asked)
+    reasons = dict.fromkeys(
+        visible(one.said) for part in result.parts for one in part.tried if one.ended != "answered" and one.said
+    )
+    return Group(body, Text(), *asked, *(Text(said, "dim") for said in reasons))
 
 
 def _tried(number: int, part: PartResult, glyphs: Glyphs, *, several: bool) -> Text:

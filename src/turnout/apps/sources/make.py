@@ -1,0 +1,220 @@
+"""Sources made of their tables: each with where it leads, what it may say there, and how much of it at once.
+
+Every mistake is noted with the key it stands at, and nothing stops at the first.
+"""
+
+from __future__ import annotations
+
+import os
+from base64 import b64encode
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from turnout.config.check import Found
+from turnout.config.document import Document
+from turnout.config.settings import data_folder
+from turnout.core.errors import ConfigError, EgressRefused, suggest
+from turnout.models.secret import Secret, SecretPlace
+from turnout.net.client import Client
+from turnout.net.egress import Origin, is_exposed, origin_of
+from turnout.net.public import PublicWeb
+from turnout.search import Index
+
+from . import tables
+from .changes import QUESTIONS, Changes, FolderSnapshots, Watched
+from .fetch import Capacity, Site
+from .files import Files
+from .forecast import Forecast, Place
+from .ha import HomeAssistant
+from .http_json import HttpJson, Pointers
+from .kiwix import Kiwix
+from .news import FreshRss, News, PlainFeed
+from .source import Failed, Health, Question, Source, Why
+from .tables import TABLE, SourceFile, read_tables
+from .uptime import Uptime
+from .web import Web
+
+# Stands for an address that is none, until all mistakes are told.
+_NOWHERE = Origin("http", "nowhere.invalid", 80)
+
+
+class Unconfigured:
+    """A source that cannot be asked, and says why."""
+
+    def __init__(self, name: str, said: str = "") -> None:
+        self.name = name
+        self.description = ""
+        self._failed = Failed(
+            Why.NOT_CONFIGURED, said or f"{name} is not configured: add [sources.{name}] to turnout.toml"
+        )
+
+    async def ask(self, question: Question) -> Failed:
+        return self._failed
+
+    async def check(self) -> Health:
+        return Health("not_configured", self._failed.said)
+
+    def words(self) -> Sequence[str]:
+        return ()
+
+
+class Maker:
+    """Makes sources, and notes where they lead and what is wrong with them."""
+
+    def __init__(self, client: Client, public: PublicWeb, index: Callable[[str], Index], folder: Path) -> None:
+        """`folder`: of the settings file, which paths in it begin at."""
+        self.client = client
+        self.public = public
+        self.origins: set[Origin] = set()
+        self._index = index
+        self._folder = folder
+        self._wrong: list[Found] = []
+        self.capacities: dict[str, Capacity] = {}
+        """Of each source that is asked over the network."""
+
+    def make_all(self, document: Document) -> dict[str, Source]:
+        """Every source of the settings; raises ConfigError with every mistake in them."""
+        files, self._wrong = read_tables(document)
+        sources: dict[str, Source] = {}
+        # What watches the others comes last, but stays where it stands.
+        for name, entry in sorted(files.items(), key=lambda one: isinstance(one[1], tables.ChangesFile)):
+            sources[name] = self.make(name, entry, sources)
+        if self._wrong:
+            in_order = sorted(self._wrong, key=lambda one: document.place(one[0]).line or 0)
+            raise ConfigError([document.problem(path, said) for path, said in in_order])
+        return {name: sources[name] for name in files}
+
+    def make(self, name: str, entry: SourceFile, others: Mapping[str, Source]) -> Source:
+        said = entry.description
+        match entry:
+            case tables.KiwixFile():
+                return Kiwix(self.site(name, entry, entry.url), entry.books, said)
+            case tables.NewsFile():
+                return self._news(name, entry)
+            case tables.WebFile():
+                public = self.public if entry.public_web else None
+                return Web(self.site(name, entry, entry.url), public, entry.pages, said)
+            case tables.ForecastFile():
+                told = entry.place
+                place = told if isinstance(told, str) else Place(told.name, told.latitude, told.longitude)
+                geocoder = self.site(name, entry, entry.geocoding, "geocoding")
+                return Forecast(self.site(name, entry, entry.url), geocoder, place, entry.units, said)
+            case tables.HaFile():
+                token = self._token(name, entry.token)
+                if token is None:
+                    return self._without(name, entry, entry.url, entry.token)
+                bearer = ("authorization", Secret(f"Bearer {token.reveal()}"))
+                return HomeAssistant(self.site(name, entry, entry.url, credential=bearer), token, said)
+            case tables.UptimeFile():
+                if entry.token is None:
+                    return Uptime(self.site(name, entry, entry.url), entry.page, said)
+                key = self._token(name, entry.token)
+                if key is None:
+                    return self._without(name, entry, entry.url, entry.token)
+                login = ("authorization", Secret(f"Basic {b64encode(f':{key.reveal()}'.encode()).decode()}"))
+                return Uptime(self.site(name, entry, entry.url, credential=login), entry.page, said)
+            case tables.HttpJsonFile():
+                return self._http_json(name, entry)
+            case tables.FilesFile():
+                folder = self._folder / os.path.expanduser(entry.folder)
+                return Files(name, folder, partial(self._index, name), said)
+            case tables.ChangesFile():
+                return self._changes(name, entry, others)
+            case _:
+                raise AssertionError(f"{type(entry).__name__} is of no kind")
+
+    def site(
+        self,
+        name: str,
+        entry: SourceFile,
+        url: str,
+        *key: str | int,
+        credential: tuple[str, Secret] | None = None,
+    ) -> Site:
+        """Where a URL leads that stands at a key of the table, by default `url`."""
+        at = key or ("url",)
+        try:
+            origin, path = _locate(url, entry.private)
+        except EgressRefused as error:
+            self._note(str(error), name, *at)
+            origin, path = _NOWHERE, ""
+        if credential is not None and not entry.plain_http and is_exposed(origin) and origin is not _NOWHERE:
+            said = (
+                f"its token would go to {origin} unencrypted: use https, private = true for a host of your own "
+                "network, or plain_http = true if that is meant"
+            )
+            self._note(said, name, *at)
+        self.origins.add(origin)
+        capacity = self.capacities.setdefault(name, Capacity())
+        return Site(name, self.client, origin, path, credential, entry.plain_http, entry.timeout_s, capacity)
+
+    def _note(self, said: str, *path: str | int) -> None:
+        self._wrong.append(((TABLE, *path), said))
+
+    def _token(self, name: str, place: SecretPlace) -> Secret | None:
+        """What it is; None if it is missing."""
+        try:
+            return place.read(f"{TABLE}.{name}.token")
+        except ConfigError as error:
+            for problem in error.problems:
+                self._note(problem.message, name, "token")
+            return Secret("")
+
+    def _news(self, name: str, entry: tables.NewsFile) -> Source:
+        feeds: list[FreshRss | PlainFeed] = [
+            PlainFeed(self.site(name, entry, url, "feeds", at)) for at, url in enumerate(entry.feeds)
+        ]
+        if entry.url is None and not feeds:
+            self._note("needs url (FreshRSS) or feeds (a list of addresses)", name)
+        if entry.url is not None and (not entry.user or entry.token is None):
+            self._note("FreshRSS needs user and token (its API password)", name)
+        elif entry.url is not None and entry.token is not None:
+            password = self._token(name, entry.token)
+            if password is None:
+                return self._without(name, entry, entry.url, entry.token)
+            # The password goes into a body; who can read that is checked as for a header.
+            site = self.site(name, entry, entry.url, credential=("x-unused", password))
+            feeds.append(FreshRss(replace(site, credential=None), entry.user, password))
+        return News(name, feeds, entry.description)
+
+    def _http_json(self, name: str, entry: tables.HttpJsonFile) -> Source:
+        token = self._token(name, entry.token) if entry.token is not None else None
+        for key in ("text", "items", "title", "link", "at"):
+            if (said := getattr(entry, key)) and said[0] != "/":
+                self._note(f"{said[:40]!r} is no JSON pointer: write it like /results/0/text", name, key)
+        if entry.token is not None and token is None:
+            return self._without(name, entry, entry.url, entry.token)
+        shown = (entry.header, token) if token is not None else None
+        site = self.site(name, entry, entry.url, credential=shown)
+        pointers = Pointers(entry.text, entry.items, entry.title, entry.link, entry.at)
+        return HttpJson(replace(site, path=""), site.path, pointers, entry.description)
+
+    def _changes(self, name: str, entry: tables.ChangesFile, others: Mapping[str, Source]) -> Source:
+        for at, watched in enumerate(entry.watch):
+            if watched not in others:
+                self._note(f"there is no source {watched[:40]!r}{suggest(watched, others)}", name, "watch", at)
+        compared = (HomeAssistant, Uptime, News, Forecast)
+        names = entry.watch or [other for other, source in others.items() if isinstance(source, compared)]
+        kinds = {HomeAssistant: "ha", Uptime: "uptime", News: "news", Forecast: "forecast"}
+        known = [others[one] for one in names if one in others]
+        watching = [Watched(one, QUESTIONS.get(kinds.get(type(one), ""), "")) for one in known]
+        folder = Path(os.path.expanduser(entry.folder)) if entry.folder else data_folder() / "changes"
+        return Changes(name, watching, FolderSnapshots(folder), entry.description, entry.every_s)
+
+    def _without(self, name: str, entry: SourceFile, url: str, place: SecretPlace) -> Source:
+        """A source whose token is missing. Where that would go is checked before it is there."""
+        self.site(name, entry, url, credential=("x-unused", Secret("")))
+        return Unconfigured(name, f"{name} has no token: {place.place} is missing or empty")
+
+
+def _locate(url: str, private: bool) -> tuple[Origin, str]:
+    """The origin of a configured URL, and its path with what is asked for there; raises EgressRefused."""
+    scheme, mark, rest = url.partition("://")
+    end = next((at for at, one in enumerate(rest) if one in "/?#"), len(rest))
+    origin = origin_of(f"{scheme}{mark}{rest[:end]}", private=private)
+    path = rest[end:].partition("#")[0]
+    path = path if path.startswith("/") or not path else f"/{path}"
+    return origin, path if "?" in path or "{" in path else path.rstrip("/")
