@@ -12,7 +12,7 @@ from apps.sources.asked import Opened, scripted
 from cli.conftest import Run
 from turnout.apps.event import FellBack, PartStarted, SourceAnswered, SourceFailed, SourceSlow
 from turnout.apps.sources import app as app_module
-from turnout.apps.sources.source import Empty, Health
+from turnout.apps.sources.source import Empty, Failed, Health, Why
 from turnout.cli.draw.ask import Progress
 from turnout.cli.draw.screen import PLAIN
 from turnout.cli.draw.sources import source_table
@@ -61,6 +61,7 @@ def test_nobody_is_asked_for_a_plan(run: Run, sources: dict[str, ScriptedSource]
     assert not any(source.calls for source in sources.values())
     plan = json.loads(run("ask", "--plan", "--json", "weather").out)
     assert plan["parts"][0]["sources"] == [{"name": "forecast"}]
+    assert "decision" not in str(plan)  # there is none in the log
 
 
 def test_a_source_by_name_and_several(run: Run, sources: dict[str, ScriptedSource]) -> None:
@@ -68,6 +69,32 @@ def test_a_source_by_name_and_several(run: Run, sources: dict[str, ScriptedSourc
     assert json.loads(run("ask", "weather", "--fuse", "ha", "web", "--json").out)["source_used"] == "fusion"
     ran = run("ask", "weather", "--source", "hal")
     assert (ran.code, "did you mean 'ha'" in ran.err) == (2, True)
+
+
+WRONG = {
+    "a source and others to fuse": (
+        ("--source", "kiwix", "--fuse", "ha"),
+        "--source kiwix and --fuse exclude",
+    ),
+    "too many": (("--fuse", "ha", "web", "kiwix", "forecast", "news"), "--fuse names 5 sources: 4 are asked together"),
+    "a session in no folder": (("--session", "nowhere/chat.jsonl"), "there is no folder nowhere: make it first"),
+    "a session that is a folder": (("--session", "."), "this is a folder"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_nobody_is_asked_what_is_wrong_from_the_start(run: Run, sources: dict[str, ScriptedSource], name: str) -> None:
+    options, said = WRONG[name]
+    ran = run("ask", "weather", *options)
+    assert (ran.code, said in ran.err) == (2, True), ran.err
+    assert not any(source.calls for source in sources.values())
+
+
+def test_why_a_source_failed_is_told(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    failed = Failed(Why.UNREACHABLE, "forecast: nothing listens there: is it running?")
+    monkeypatch.setattr(app_module, "open_sources", lambda config: Opened(scripted(forecast=failed)))
+    ran = run("ask", "weather")
+    assert (ran.code, ran.out.strip().splitlines()[-1]) == (1, failed.said)
 
 
 def test_nobody_answered(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,6 +110,8 @@ def test_a_session_is_understood_and_grows(run: Run, sources: dict[str, Scripted
     assert told["standalone"] == "Will it rain in Paris tomorrow?"
     turns = [json.loads(line) for line in Path(file).read_text(encoding="utf-8").splitlines()]
     assert [turn["role"] for turn in turns] == ["user", "assistant"] * 2
+    logged = [json.loads(line) for line in run("log", "--json").out.splitlines()]
+    assert {row["session"] for row in logged} == {file}
 
 
 def test_text_from_a_source_cannot_steer_the_terminal(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

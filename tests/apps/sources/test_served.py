@@ -167,6 +167,7 @@ def test_the_cache_is_shown_and_cleared(serve: Serve) -> None:
     assert get(served, "/cache")["caches"]["result"] == {"entries": 1, "most": 500}
     assert call(served.url, "POST", "/cache/clear").json == {"cleared": {"result": 1, "routing": 0}}
     assert not search(served, "weather").json["cached"]
+    assert call(served.url, "DELETE", "/cache").json == {"cleared": {"result": 1, "routing": 0}}
     assert len(sources["forecast"].calls) == 2
 
 
@@ -287,6 +288,20 @@ def test_a_key_that_may_not_force_names_no_source(serve: Serve) -> None:
     assert search(served, "weather", key=key).status == 200
     for named in ({"source": "ha"}, {"source": "fusion", "fusion_sources": ["ha"]}):
         assert search(served, "weather", key=key, **named).status == 403
+
+
+def test_sources_to_fuse_need_a_fusion(serve: Serve) -> None:
+    served = serve(scripted(forecast="Sunny.", ha="Locked."))
+    for source in ({}, {"source": "auto"}, {"source": "ha"}):
+        refused = search(served, "weather", fusion_sources=["ha"], **source)
+        assert refused.status == 422
+        assert '"source": "fusion"' in refused.json["error"]["message"]
+    assert search(served, "weather", source="fusion", fusion_sources=["ha"]).json["source_used"] == "ha"
+
+
+def test_a_plan_names_no_decision(serve: Serve) -> None:
+    plan = call(serve(scripted(forecast="Sunny.")).url, "POST", "/plan", {"query": "weather"}).json
+    assert "decision" not in str(plan)
 
 
 def test_many_options_are_refused(serve: Serve) -> None:
