@@ -13,8 +13,9 @@ from apps.sources.asked import scripted
 from apps.sources.conftest import Serve
 from besieged import call, forget, id_of, make_key
 from serving import Served
+from turnout.apps.sources import wording
 from turnout.apps.sources.fusion import Section
-from turnout.apps.sources.source import Answer, Empty, Passage
+from turnout.apps.sources.source import Answer, Empty, Passage, Question, Result
 from turnout.apps.sources.write import UNSUPPORTED
 from turnout.testing import Fault, Reply, ScriptedProvider
 from turnout.testing.scripted_source import ScriptedSource
@@ -73,7 +74,8 @@ def settings(provider: ScriptedProvider, *slots: str) -> str:
 
 
 def search(served: Served, query: str, **more: Any) -> Any:
-    return call(served.url, "POST", "/search", {"query": query}, **more).json
+    key = more.pop("key", "")
+    return call(served.url, "POST", "/search", {"query": query, **more}, **({"key": key} if key else {})).json
 
 
 def fused() -> dict[str, ScriptedSource]:
@@ -200,6 +202,66 @@ def test_framing_adds_the_encyclopedia_to_a_models_choice_kept_or_not(serve: Ser
         told = search(served, question)
         assert [one["source"] for one in told["parts"][0]["tried"]] == ["meter", "kiwix"]
     assert [outcome for _, outcome in choices(served)] == ["L-", "C-"]
+
+
+EARLIER = [{"role": "user", "text": "Will it rain in Paris?"}, {"role": "assistant", "text": "No."}]
+
+
+class FollowUp(NamedTuple):
+    id: str
+    reply: Reply
+    understood: str
+
+
+FOLLOW_UPS = [
+    FollowUp("worded", Reply("Will it rain in Paris on Sunday evening?"), "Will it rain in Paris on Sunday evening?"),
+    FollowUp("it fails", Reply(status=500), "Will it rain in Paris tomorrow?"),
+    FollowUp("it says nothing", Reply(""), "Will it rain in Paris tomorrow?"),
+    FollowUp("it chats", Reply("Sure!\n\nHere it is:\nRain?"), "Will it rain in Paris tomorrow?"),
+    FollowUp("it is slow", Reply("Rain?", fault=Fault("stall", "before_headers")), "Will it rain in Paris tomorrow?"),
+]
+
+
+@pytest.mark.parametrize("case", FOLLOW_UPS, ids=lambda case: case.id)
+def test_a_follow_up_is_worded_by_a_model_or_by_rules(
+    serve: Serve, provider: ScriptedProvider, case: FollowUp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wording, "REPLY_S", 0.3)
+    provider.default = case.reply
+    sources = scripted(forecast="Sunny.")
+    served = serve(sources, settings(provider, "router"))
+    key = make_key(served.store, scopes=("ask",), budget_usd=1.0)
+    forget(served)
+    told = search(served, "and tomorrow?", turns=EARLIER, key=key)
+    assert told["standalone"] == sources["forecast"].calls[0].text == case.understood
+    assert told["source_used"] == "forecast"
+    if case.id == "worded":
+        assert served.store.flush(10.0)
+        assert served.store.keys.spent(id_of(key), 0) > 0
+        assert "Before: Will it rain in Paris?" in str(provider.requests[0].body)
+
+
+def test_a_question_that_stands_alone_is_not_worded(serve: Serve, provider: ScriptedProvider) -> None:
+    sources = scripted(forecast="Sunny.")
+    served = serve(sources, settings(provider, "router"))
+    search(served, "Will it snow in the Alps this weekend?", turns=EARLIER)
+    assert provider.requests == []
+
+
+def test_what_a_model_words_for_a_search_is_paid_for_by_the_question(serve: Serve, provider: ScriptedProvider) -> None:
+    class Wording(ScriptedSource):
+        async def ask(self, question: Question) -> Result:
+            return Answer(f"{await wording.rephrase(question)} {await wording.other_phrasings(question)}")
+
+    provider.default = Reply("black hole news", usage=(100, 10))
+    served = serve({"forecast": Wording("forecast", ["x"])}, settings(provider, "router"))
+    told = search(served, "weather")
+    assert told["result"] == "black hole news ['black hole news']"
+    assert served.store.flush(10.0)
+    outcome = served.store.records("").outcome(told["decision"])
+    assert outcome is not None
+    assert (outcome.input_tokens, outcome.output_tokens, outcome.slot) == (200, 20, "router")
+    assert outcome.cost_usd == pytest.approx(2 * (100 * 1 + 10 * 5) / 1e6)
 
 
 @pytest.mark.parametrize(("said", "used"), [("meter, news", ["meter", "news"]), ("meter", ["kiwix", "web"])])

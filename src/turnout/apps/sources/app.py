@@ -14,6 +14,8 @@ from contextlib import aclosing, contextmanager
 from functools import partial
 from typing import ClassVar
 
+from msgspec.structs import replace
+
 from turnout.apps.app import AppCommand
 from turnout.apps.caller import Caller
 from turnout.apps.event import Decided, Event, Token
@@ -26,7 +28,7 @@ from turnout.runtime.runtime import Runtime
 from turnout.store.row import asked_text
 
 from .act import Act
-from .ask import PROFILE, Asked, decide_explicit, standalone
+from .ask import PROFILE, Asked, decide_explicit, read_standalone
 from .cache import Cache
 from .chat import PartsInOrder
 from .choose import CHOICES, choosing
@@ -37,6 +39,7 @@ from .routes import SourceRoutes
 from .run import BOUND_S, Judge
 from .settings import Sources, open_sources
 from .source import Source
+from .wording import word_follow_up
 from .write import SLOT
 
 log = logging.getLogger("turnout.sources")
@@ -150,8 +153,11 @@ class SourcesApp:
             said = f"the question has {len(text):,} characters, and a source is asked {LONGEST:,} at most: shorten it"
             raise Refused(413, "invalid_request_error", said)
         router = await self.router(caller)
-        query = standalone(asked.query, router.profile)
-        slots, store = self.runtime.models.slots, self.runtime.store
+        models, store = self.runtime.models, self.runtime.store
+        alone = read_standalone(asked.query, router.profile)
+        worded = await word_follow_up(alone, router.profile, models, caller, store) if alone.is_follow_up else ""
+        query = replace(asked.query, text=worded or alone.text, turns=())
+        slots = models.slots
         deciding = partial(decide, caller=caller, slots=slots, store=store)
         try:
             if asked.source == "auto":

@@ -16,6 +16,7 @@ from turnout.core.router import Router
 from turnout.core.verdict import Reason
 from turnout.store.row import asked_text
 from turnout.text.extract import extract
+from turnout.text.followup import leans
 from turnout.text.standalone import make_standalone
 
 from .choose import RememberedChoice
@@ -36,15 +37,30 @@ class Asked(NamedTuple):
     fusion: tuple[str, ...] = ()
 
 
-def standalone(query: Query, profile: Profile) -> Query:
+class Standalone(NamedTuple):
+    """A question such that it needs nothing before it."""
+
+    text: str
+    """As rules put it."""
+    own: str
+    """In the user's own words."""
+    before: tuple[str, ...] = ()
+    """The user's questions before it, oldest first."""
+
+    @property
+    def is_follow_up(self) -> bool:
+        return bool(self.before) and (self.text != self.own or leans(self.own, self.before))
+
+
+def read_standalone(query: Query, profile: Profile) -> Standalone:
     """The question alone, in the user's own words, such that they need nothing before them."""
     text = asked_text(query)
     # What chat clients wrap around a question is nothing to search for.
     own = extract(text)
     text = own.words if any(note.startswith(("extract.wrapper", "extract.packed")) for note in own.notes) else text
-    users = [turn.text for turn in query.turns if turn.role == "user"][:-1]
+    users = tuple(turn.text for turn in query.turns if turn.role == "user")[:-1]
     made = make_standalone(text, users, lambda words: bool(profile.read(Query(words)).hits)) if users else text
-    return replace(query, text=made, turns=())
+    return Standalone(made, text, users)
 
 
 async def decide_explicit(router: Router, query: Query, asked: Asked, decides: Decides) -> Decision:
