@@ -26,6 +26,7 @@ BODIES: dict[tuple[str, str, str], Any] = {
     ("public", "GET", "/logs"): None,
     ("public", "GET", "/logs/stats"): None,
     ("public", "GET", "/cache"): None,
+    ("public", "DELETE", "/cache"): None,
     ("public", "POST", "/cache/clear"): None,
     ("public", "POST", "/v1/route"): {"text": "hello there"},
     ("public", "POST", "/v1/route/batch"): {"queries": [{"text": "hello there"}]},

@@ -18,7 +18,7 @@ from turnout.text.fold import fold
 from .fetch import Site, health_of, parsed
 from .page import plain, read_html, read_xml
 from .source import Answer, Empty, Failed, Health, Passage, Question, Result, Why
-from .terms import fit, neighbours, search_terms, stems, words_of
+from .terms import fit, language_of, neighbours, search_terms, stems, words_of
 from .wording import choose_books, other_phrasings
 
 # How many results are ranked again, and of those the best how many are read whole.
@@ -61,7 +61,8 @@ class Kiwix:
         self._books = tuple(books)
 
     async def ask(self, question: Question) -> Result:
-        terms = search_terms(question.text, question.lang)
+        lang = language_of(words_of(question.text), question.lang)
+        terms = search_terms(question.text, lang)
         books = self._books or await self._catalogue()
         if isinstance(books, Failed):
             return books
@@ -72,7 +73,7 @@ class Kiwix:
         if not found:
             failed = next((one for one in searches if isinstance(one, Failed)), None)
             return failed or Empty(pattern)
-        passages = await self._read(terms, _best(terms, found)[:READ])
+        passages = await self._read(terms, lang, _best(terms, lang, found)[:READ])
         text = "\n\n".join(f"{one.title}\n{one.text}" for one in passages)
         return Answer(text, tuple(passages))
 
@@ -113,26 +114,28 @@ class Kiwix:
         body = await self._site.get("/search", params, limit=XML_BYTES)
         return body if isinstance(body, Failed) else await self._site.capacity.read(parsed, self.name, _results, body)
 
-    async def _read(self, terms: Sequence[str], found: Sequence[Found]) -> list[Passage]:
+    async def _read(self, terms: Sequence[str], lang: str, found: Sequence[Found]) -> list[Passage]:
         """The best stretch of each page, the best page first; what cannot be read is left with its excerpt."""
         bodies = await asyncio.gather(*(self._site.get(f"/{one.path}") for one in found))
         # A page may have megabytes: not on the event loop.
-        return await self._site.capacity.read(self._rank, terms, found, bodies)
+        return await self._site.capacity.read(self._rank, terms, lang, found, bodies)
 
-    def _rank(self, terms: Sequence[str], found: Sequence[Found], bodies: Sequence[bytes | Failed]) -> list[Passage]:
+    def _rank(
+        self, terms: Sequence[str], lang: str, found: Sequence[Found], bodies: Sequence[bytes | Failed]
+    ) -> list[Passage]:
         pages = [self._paragraphs(body) for body in bodies]
         texts = [" ".join(page) if page else one.excerpt for one, page in zip(found, pages, strict=True)]
-        scored = [
-            (_title_score(terms, one.title) + EXCERPT * (fits + FIRST_PLACE / one.place + NEIGHBOURS * near), one, page)
-            for one, page, fits, near in zip(found, pages, fit(terms, texts), neighbours(terms, texts), strict=True)
-        ]
+        judged = zip(found, pages, fit(terms, texts, lang), neighbours(terms, texts, lang), strict=True)
+        scored: list[tuple[float, Found, tuple[str, ...]]] = []
+        for one, page, fits, near in judged:
+            of_text = fits + FIRST_PLACE / one.place + NEIGHBOURS * near
+            scored.append((_title_score(terms, lang, one.title) + EXCERPT * of_text, one, page))
         scored.sort(key=lambda one: -one[0])
-        return [
-            Passage(
-                _stretch(terms, page) if page else one.excerpt, one.title, f"{self._site.origin}{one.path}", score=score
-            )
-            for score, one, page in scored[:SHOWN]
-        ]
+        passages = []
+        for score, one, page in scored[:SHOWN]:
+            text = _stretch(terms, lang, page) if page else one.excerpt
+            passages.append(Passage(text, one.title, f"{self._site.origin}{one.path}", score=score))
+        return passages
 
     def _paragraphs(self, body: bytes | Failed) -> tuple[str, ...]:
         if isinstance(body, Failed):
@@ -161,31 +164,31 @@ def _results(body: bytes) -> list[Found]:
     return found
 
 
-def _best(terms: Sequence[str], found: Sequence[Found]) -> list[Found]:
+def _best(terms: Sequence[str], lang: str, found: Sequence[Found]) -> list[Found]:
     """Ranked by title and excerpt; among equals as the server ranked them. A page that two books have comes once."""
     score = {
-        one: _title_score(terms, one.title) + EXCERPT * (fits + FIRST_PLACE / one.place)
-        for one, fits in zip(found, fit(terms, [one.excerpt for one in found]), strict=True)
+        one: _title_score(terms, lang, one.title) + EXCERPT * (fits + FIRST_PLACE / one.place)
+        for one, fits in zip(found, fit(terms, [one.excerpt for one in found], lang), strict=True)
     }
     unique = {(one.title, one.excerpt): one for one in found}.values()
     return sorted(unique, key=lambda one: -score[one])
 
 
-def _title_score(terms: Sequence[str], title: str) -> float:
+def _title_score(terms: Sequence[str], lang: str, title: str) -> float:
     words = words_of(title.partition("(")[0]) or words_of(title)
     listed = LIST_PAGE if _list_page(fold(title).text) else 0.0
     if words == list(terms):
         return EXACT_TITLE + listed
-    stemmed, wanted = stems(words), set(stems(terms))
-    if stemmed == stems(terms):
+    stemmed, wanted = stems(words, lang), stems(terms, lang)
+    if stemmed == wanted:
         return STEM_TITLE + listed
     # Of a long title a word says less: "Mercury" alone is the planet, "Mercury Theatre on the Air" is not.
     return TITLE_WORD * sum(word in wanted for word in stemmed) / max(1, len(stemmed)) + listed
 
 
-def _stretch(terms: Sequence[str], paragraphs: Sequence[str]) -> str:
+def _stretch(terms: Sequence[str], lang: str, paragraphs: Sequence[str]) -> str:
     """As many paragraphs in a row as may be shown, beginning with the one that fits best, or the one before it."""
-    fits = fit(terms, paragraphs)
+    fits = fit(terms, paragraphs, lang)
     best = max(range(len(paragraphs)), key=lambda at: fits[at])
     text = ""
     for paragraph in paragraphs[max(0, best - 1) :]:

@@ -22,7 +22,7 @@ from turnout.models.secret import Secret
 from .fetch import Site, health_of, parsed
 from .page import plain
 from .source import Answer, Empty, Failed, Health, Passage, Question, Result, Why
-from .terms import fit, search_terms
+from .terms import fit, language_of, search_terms, words_of
 
 # How many articles are looked through, and how many are shown.
 LOOKED_THROUGH, SHOWN = 200, 8
@@ -203,10 +203,11 @@ def choose(articles: Sequence[Passage], question: Question) -> tuple[list[Passag
     fresh = [one for one in articles if since is None or one.at is None or one.at > since]
     fresh.sort(key=lambda one: -(one.at.timestamp() if one.at else 0.0))
     # "I" and "me" of a request go with the stop words; what asks for news as such goes here.
-    terms = tuple(term for term in search_terms(question.text, question.lang) if term not in ASKING)
+    lang = language_of(words_of(question.text), question.lang)
+    terms = tuple(term for term in search_terms(question.text, lang) if term not in ASKING)
     if not terms:
         return fresh[:SHOWN], ()
-    fits = fit(terms, [f"{one.title} {one.title} {one.text}" for one in fresh])
+    fits = fit(terms, [f"{one.title} {one.title} {one.text}" for one in fresh], lang)
     found = [(score, one) for score, one in zip(fits, fresh, strict=True) if score > 0]
     found.sort(key=lambda one: -one[0])
     return [Passage(one.text, one.title, one.url, one.at, score) for score, one in found[:SHOWN]], terms

@@ -1,7 +1,7 @@
 """Search terms: what of a question is worth searching for, and how well a text that was found fits them.
 
-A question is not a query: its function words find everything, and joined with AND the whole of it finds nothing. The
-language is taken to be the one most of whose stop words are in the question.
+A question is not a query: its function words find everything, and joined with AND the whole of it finds nothing. Words
+are compared by their stems in the language of the question, those of the one index.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from functools import cache, lru_cache
+from functools import cache
 from importlib.resources import files
 from itertools import pairwise
 from math import log
 
+from turnout.search.analysis import stem
 from turnout.text.fold import fold
 from turnout.text.framing import strip_framing
 
@@ -31,8 +32,7 @@ SHARED_LETTERS, ENDING_LETTERS, SHARED_COUNTS = 6, 3, 0.6
 NEAR = 3
 
 _words = re.compile(r"[^\W_]+(?:['’][^\W_]+)*").findall
-# Endings of plurals, verbs and cases in the languages above, the longest first. A stem keeps at least four letters.
-_ENDINGS = ("ings", "ing", "ies", "ern", "ed", "es", "en", "er", "em", "'s", "s", "e", "n", "y")
+# Of a stem that is compared by its beginning.
 STEM_LETTERS = 4
 
 
@@ -46,35 +46,32 @@ def stop_words() -> dict[str, frozenset[str]]:
     return {language: frozenset(words.split()) for language, words in lists.items()}
 
 
+def language_of(words: Sequence[str], lang: str = "") -> str:
+    """The language of a question, if that is not known: the one most of whose stop words are in it."""
+    lists = stop_words()
+    return lang if lang in lists else max(lists, key=lambda one: sum(word in lists[one] for word in words))
+
+
 def search_terms(question: str, lang: str = "") -> tuple[str, ...]:
     """The words to search for, each once, in their order; all words if none is left."""
     words = words_of(strip_framing(question) or question)
-    lists = stop_words()
-    said = lists.get(lang) or max(lists.values(), key=lambda stop: sum(word in stop for word in words))
+    said = stop_words()[language_of(words, lang)]
     found = dict.fromkeys(word for word in words if word not in said and (len(word) > 1 or word.isdigit()))
     return tuple(found or dict.fromkeys(words))[:MOST_TERMS]
 
 
-@lru_cache(maxsize=65_536)
-def _stem(word: str) -> str:
-    for ending in _ENDINGS:
-        if word.endswith(ending) and len(word) - len(ending) >= STEM_LETTERS:
-            return word[: -len(ending)]
-    return word
+def stems(words: Iterable[str], lang: str = "en") -> list[str]:
+    """The stem of each word, as the index has it."""
+    return [stem(word, lang) for word in words]
 
 
-def stems(words: Iterable[str]) -> list[str]:
-    """Rough stems: enough to see that "holes" is about a hole."""
-    return [_stem(word) for word in words]
-
-
-def fit(terms: Sequence[str], texts: Sequence[str]) -> list[float]:
+def fit(terms: Sequence[str], texts: Sequence[str], lang: str = "en") -> list[float]:
     """How well each of some texts fits the terms, from 0 to 1: BM25 among themselves, over what the best could reach.
 
     A term that all of them have tells none of them apart, but still counts a little.
     """
-    wanted = list(dict.fromkeys(stems(terms)))
-    counts = [Counter(stems(words_of(text[:COMPARED_CHARACTERS]))) for text in texts]
+    wanted = list(dict.fromkeys(stems(terms, lang)))
+    counts = [Counter(stems(words_of(text[:COMPARED_CHARACTERS]), lang)) for text in texts]
     found = [{term: _occurrences(term, count) for term in wanted} for count in counts]
     length = [max(1, count.total()) for count in counts]
     mean = sum(length) / max(1, len(length))
@@ -97,12 +94,12 @@ def _occurrences(term: str, count: Counter[str]) -> float:
     return SHARED_COUNTS * sum(n for word, n in count.items() if word.startswith(shared) or term in word)
 
 
-def neighbours(terms: Sequence[str], texts: Sequence[str]) -> list[float]:
+def neighbours(terms: Sequence[str], texts: Sequence[str], lang: str = "en") -> list[float]:
     """Of the pairs of terms that follow one another, the share that stand near each other in each of some texts."""
-    wanted = set(pairwise(stems(terms)))
+    wanted = set(pairwise(stems(terms, lang)))
     shares = []
     for text in texts:
-        words = stems(words_of(text[:COMPARED_CHARACTERS]))
+        words = stems(words_of(text[:COMPARED_CHARACTERS]), lang)
         near = {pair for gap in range(1, NEAR + 1) for pair in zip(words, words[gap:], strict=False)}
         found = sum(pair in near or pair[::-1] in near for pair in wanted)
         shares.append(found / len(wanted) if wanted else 0.0)

@@ -21,7 +21,7 @@ from turnout.net.public import Page, PublicWeb
 from .fetch import Site, health_of
 from .page import plain, read_html
 from .source import Answer, Empty, Failed, Health, Passage, Question, Result, Why
-from .terms import fit, search_terms
+from .terms import fit, language_of, search_terms, words_of
 from .wording import rephrase
 
 # How many results an answer is made of.
@@ -65,7 +65,8 @@ class Web:
 
     async def ask(self, question: Question) -> Result:
         queries = [question.text.strip()]
-        terms = search_terms(question.text, question.lang)
+        lang = language_of(words_of(question.text), question.lang)
+        terms = search_terms(question.text, lang)
         if len(question.text.split()) >= REPHRASED_WORDS:
             other = await rephrase(question) or " ".join(terms)
             queries += [other] if other and other.casefold() != queries[0].casefold() else []
@@ -76,9 +77,9 @@ class Web:
                 found.setdefault(one.url, one)
         if not found:
             return next((one for one in searches if isinstance(one, Failed)), Empty(queries[0]))
-        best = _rank(terms, list(found.values()))[:SHOWN]
+        best = _rank(terms, lang, list(found.values()))[:SHOWN]
         if self._public is not None:
-            best[: self._pages] = await asyncio.gather(*(self._read(one, terms) for one in best[: self._pages]))
+            best[: self._pages] = await asyncio.gather(*(self._read(one, terms, lang) for one in best[: self._pages]))
         text = "\n\n".join(f"{one.title}\n{one.text}\n{one.url}" for one in best)
         return Answer(text, tuple(best))
 
@@ -106,32 +107,32 @@ class Web:
             if one.url
         ]
 
-    async def _read(self, found: Passage, terms: Sequence[str]) -> Passage:
+    async def _read(self, found: Passage, terms: Sequence[str], lang: str) -> Passage:
         """The result with the part of its page that fits; as it was, if the page cannot be read."""
         assert self._public is not None  # noqa: S101 - asked for only where there is one
         try:
             page = await self._public.get(found.url, Deadline.after(self._site.timeout_s))
         except NetError:
             return found
-        text = await self._site.capacity.read(_read_page, page, terms)
+        text = await self._site.capacity.read(_read_page, page, terms, lang)
         return Passage(text or found.text, found.title, found.url, found.at, found.score)
 
 
-def _read_page(page: Page, terms: Sequence[str]) -> str:
+def _read_page(page: Page, terms: Sequence[str], lang: str) -> str:
     text = readable_text(page)
-    return _fitting_part(text, terms) if text else ""
+    return _fitting_part(text, terms, lang) if text else ""
 
 
-def _fitting_part(text: str, terms: Sequence[str]) -> str:
+def _fitting_part(text: str, terms: Sequence[str], lang: str) -> str:
     """From the line before the one that fits best."""
     lines = text.split("\n", MOST_LINES)[:MOST_LINES]
-    fits = fit(terms, lines)
+    fits = fit(terms, lines, lang)
     best = max(range(len(lines)), key=lambda at: fits[at])
     return "\n".join(lines[max(0, best - 1) :])[:PAGE_CHARACTERS].strip()
 
 
-def _rank(terms: Sequence[str], found: Sequence[Passage]) -> list[Passage]:
-    fits = fit(terms, [f"{one.title} {one.text}" for one in found])
+def _rank(terms: Sequence[str], lang: str, found: Sequence[Passage]) -> list[Passage]:
+    fits = fit(terms, [f"{one.title} {one.text}" for one in found], lang)
     scored = [
         Passage(one.text, one.title, one.url, one.at, fits + FIRST_PLACE * one.score)
         for one, fits in zip(found, fits, strict=True)
