@@ -348,6 +348,8 @@ def _named(error: Exception, where: str, wait_s: float) -> NetError:
             return Unreachable(f"{where}: the proxy answered {status} to CONNECT")
         case aiohttp.ClientResponseError():
             return Broken(f"{where}: what it answered is not HTTP ({_said(error)})")
+        case aiohttp.ClientProxyConnectionError():
+            return Unreachable(f"{where}: no connection to the proxy: {_why_lost(error)}")
         case _:
             return Unreachable(f"{where}: {_why_lost(error)}")
 
@@ -362,6 +364,8 @@ def _why_lost(error: Exception) -> str:
             return f"no TLS with it ({(cause.reason or 'the handshake failed').replace('_', ' ').lower()})"
         case aiohttp.ClientConnectorCertificateError():
             return "its certificate is not trusted"
+        case socket.gaierror(errno=socket.EAI_AGAIN):
+            return "its name could not be looked up: no name server answered"
         case socket.gaierror():
             return "there is no address of that name"
         case aiohttp.ServerDisconnectedError() | ConnectionResetError() | BrokenPipeError():

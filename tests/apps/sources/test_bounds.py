@@ -13,9 +13,27 @@ from turnout.apps.sources.app import LONGEST, SourcesApp
 from turnout.apps.sources.ask import Asked
 from turnout.apps.sources.page import plain, read_html
 from turnout.apps.sources.plan import make_plan
+from turnout.apps.sources.terms import fit
 from turnout.core.errors import Refused
 from turnout.core.query import Query
 from turnout.runtime.runtime import Runtime
+
+# A term, a text that has it inflected, and one that does not.
+INFLECTED = {
+    "en": ("flies", "A fly sat there.", "A flag hung there."),
+    "de": ("häuser", "Das Haus ist alt.", "Die Hose ist alt."),
+    "es": ("ciudades", "La ciudad es antigua.", "La cuidadora es antigua."),
+    "fr": ("chevaux", "Un cheveu est fin; les chevaux courent.", "Un chien court."),
+}
+
+
+@pytest.mark.parametrize("lang", INFLECTED)
+def test_a_word_is_found_by_the_stem_the_index_has(lang: str) -> None:
+    term, has, has_not = INFLECTED[lang]
+    found, missed = fit((term,), [has, has_not], lang)
+    assert found > 0
+    assert missed == 0
+
 
 HOSTILE = {
     "tags in tags": "<a " * 40_000,

@@ -103,7 +103,7 @@ class SourcesApp:
             self._let_go(before)
 
     @contextmanager
-    def _holding(self) -> Iterator[Desk]:
+    def holding(self) -> Iterator[Desk]:
         """The desk of the moment; what it connects with stays open until this ends, whatever the settings say then."""
         opened, desk = self._opened, self.desk
         if opened is not None:
@@ -188,7 +188,7 @@ class SourcesApp:
 
     async def act(self, decision: Decision, query: Query, caller: Caller) -> AsyncGenerator[Event, None]:
         plan, models = self.plan(decision, query), self.runtime.models
-        with self._holding() as desk, Ledger(self.runtime.store, models.slots).open(decision, caller) as account:
+        with self.holding() as desk, Ledger(self.runtime.store, models.slots).open(decision, caller) as account:
             await account.record()
             acting = Act(plan, account, models, desk, self.results)
             async with aclosing(acting.events(self.judge, self.bound_s)) as events:

@@ -165,7 +165,8 @@ class SourceRoutes:
     async def health(self, call: Call) -> Answer:
         """Whether each source can be asked, tried now."""
         router = await self.app.router(call.caller)
-        found = await check_all(router.profile.routes, self.app.sources)
+        with self.app.holding() as desk:
+            found = await check_all(router.profile.routes, desk.sources)
         wrong = any(one.status == "error" for one in found.values())
         return answer({"status": "degraded" if wrong else "ok", "sources": found})
 
