@@ -285,7 +285,7 @@ class TestProxy:
             async with serving(ProxyDouble({})) as proxy:
                 for origin, said in (
                     (proxy.origin, "the proxy answered 403"),
-                    (free(), "no connection to the proxy: nothing listens there"),
+                    (free(), "to the proxy: nothing listens"),
                 ):
                     client = Client(Egress(frozenset((TARGET,)), Proxy(origin)))
                     with pytest.raises(Unreachable, match=said) as raised:

@@ -22,8 +22,8 @@ from turnout.runtime.runtime import Runtime
 INFLECTED = {
     "en": ("flies", "A fly sat there.", "A flag hung there."),
     "de": ("häuser", "Das Haus ist alt.", "Die Hose ist alt."),
-    "es": ("ciudades", "La ciudad es antigua.", "La cuidadora es antigua."),
-    "fr": ("chevaux", "Un cheveu est fin; les chevaux courent.", "Un chien court."),
+    "es": ("canciones", "La canción es antigua.", "La cancha es antigua."),
+    "fr": ("journaux", "Le journal est là.", "Le jour est là."),
 }
 
 
