@@ -25,7 +25,7 @@ from typing import NamedTuple
 from rich.console import Console
 
 from report import Table, markdown, show
-from turnout.search.support import LONGEST_PASSAGE, Passage, Supported, read_claim, read_passage, weigh
+from turnout.search.support import LONGEST_PASSAGE, ReadPassage, Supported, read_claim, read_passage, weigh
 
 ROOT = Path(__file__).parent.parent
 
@@ -186,7 +186,7 @@ def changed(
 
 
 def turnout() -> Judge:
-    read: dict[str, Passage] = {}
+    read: dict[str, ReadPassage] = {}
 
     def judge(pair: Pair) -> bool:
         if pair.page not in read:

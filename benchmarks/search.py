@@ -24,7 +24,7 @@ from rich.console import Console
 
 from report import Table, markdown, show
 from turnout.models.embed import find_embedder
-from turnout.search import Document, Index, open_index
+from turnout.search import Index, IndexDocument, open_index
 
 ROOT = Path(__file__).parent.parent
 sys.path.append(str(ROOT / "tests"))
@@ -111,7 +111,7 @@ def read(path: Path) -> list[dict[str, str]]:
 def measure(index: Index, folder: Path, lang: str) -> Score:
     paragraphs = read(folder / f"paragraphs_{lang}.jsonl")
     began = time.process_time()
-    index.upsert(Document(row["id"], row["text"]) for row in paragraphs)
+    index.upsert(IndexDocument(row["id"], row["text"]) for row in paragraphs)
     added = (time.process_time() - began) / len(paragraphs)
     first = five = guessed = 0
     times = []

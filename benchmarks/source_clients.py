@@ -26,7 +26,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 from apps.sources.real import HAS_KIWIX, kiwix_serve, write_zim  # noqa: E402 - the real server, as the tests start it
 from report import Table, show  # noqa: E402
 from turnout.apps.sources.settings import open_sources  # noqa: E402
-from turnout.apps.sources.source import Answer, Question  # noqa: E402
+from turnout.apps.sources.source import SourceAnswer, SourceQuestion  # noqa: E402
 from turnout.testing.source import HomeDouble  # noqa: E402
 
 LANGUAGES = {"en": "eng", "es": "spa", "de": "deu"}
@@ -56,8 +56,8 @@ async def found_first(data: Path, url: str, language: str, folder: Path) -> floa
     questions = rows(data / "xquad" / f"questions_{language}.jsonl")
     right = 0
     for row in questions:
-        result = await sources.find("kiwix").ask(Question(row["question"], language))
-        right += isinstance(result, Answer) and result.passages[0].url.endswith(f"/p{row['paragraph']}.html")
+        result = await sources.find("kiwix").ask(SourceQuestion(row["question"], language))
+        right += isinstance(result, SourceAnswer) and result.passages[0].url.endswith(f"/p{row['paragraph']}.html")
     await sources.close()
     return 100 * right / len(questions)
 
@@ -119,9 +119,9 @@ async def ask_home(home: dict[str, Any], row: dict[str, Any], folder: Path) -> t
         file = folder / "ha.toml"
         file.write_text(f'[sources.ha]\nurl = "{double.url}"\ntoken = {{ env = "TURNOUT_BENCH" }}\n', encoding="utf-8")
         sources = open_sources(file)
-        result = await sources.find("ha").ask(Question(row["question"]))
+        result = await sources.find("ha").ask(SourceQuestion(row["question"]))
         await sources.close()
-        return result.text if isinstance(result, Answer) else "", double.switched
+        return result.text if isinstance(result, SourceAnswer) else "", double.switched
 
 
 def measure_homes(data: Path) -> list[Check]:

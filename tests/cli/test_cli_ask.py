@@ -12,7 +12,7 @@ from apps.sources.asked import Opened, scripted
 from cli.conftest import Run
 from turnout.apps.event import FellBack, PartStarted, SourceAnswered, SourceFailed, SourceSlow
 from turnout.apps.sources import app as app_module
-from turnout.apps.sources.source import Empty, Failed, Health, Why
+from turnout.apps.sources.source import Cause, Empty, Failure, Health
 from turnout.cli.draw.ask import Progress
 from turnout.cli.draw.screen import PLAIN
 from turnout.cli.draw.sources import source_table
@@ -91,7 +91,7 @@ def test_nobody_is_asked_what_is_wrong_from_the_start(run: Run, sources: dict[st
 
 
 def test_why_a_source_failed_is_told(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    failed = Failed(Why.UNREACHABLE, "forecast: nothing listens there: is it running?")
+    failed = Failure(Cause.UNREACHABLE, "forecast: nothing listens there: is it running?")
     monkeypatch.setattr(app_module, "open_sources", lambda config: Opened(scripted(forecast=failed)))
     ran = run("ask", "weather")
     assert (ran.code, ran.out.strip().splitlines()[-1]) == (1, failed.said)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from page import check
-from turnout.learn.card import Card, render_card, safe
+from turnout.learn.card import ModelCard, render_card, safe
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -26,7 +26,7 @@ HOSTILE = (
 )
 
 
-def make(labels: tuple[str, ...], rows: int = 200, **more: object) -> Card:
+def make(labels: tuple[str, ...], rows: int = 200, **more: object) -> ModelCard:
     draw = np.random.default_rng(0)
     true = draw.choice(len(labels), rows)
     sure = draw.beta(5, 1, rows)
@@ -48,7 +48,7 @@ def make(labels: tuple[str, ...], rows: int = 200, **more: object) -> Card:
         "limits": labels,
         "repeat": labels,
     }
-    return Card(**{**fields, **more})  # type: ignore[arg-type]
+    return ModelCard(**{**fields, **more})  # type: ignore[arg-type]
 
 
 def test_hostile_names_are_shown_and_not_obeyed() -> None:
@@ -74,7 +74,7 @@ def test_safe(text: str) -> None:
 
 
 def test_what_it_says_is_what_was_measured() -> None:
-    card = Card(
+    card = ModelCard(
         title="support",
         what="two routes",
         true=["a"] * 50 + ["b"] * 50,
@@ -105,8 +105,8 @@ def test_any_number_of_labels(labels: int) -> None:
 def test_large_and_small() -> None:
     assert len(render_card(make(("a", "b"), rows=100_000))) < 120_000, "as large as its pictures, not as its questions"
     check(render_card(make(("a",), rows=1)))
-    check(render_card(Card("empty", "nothing was judged", (), (), ())))
-    check(render_card(Card("one", "", ("a",), ("b",), (0.0,), gate=1.0)))
+    check(render_card(ModelCard("empty", "nothing was judged", (), (), ())))
+    check(render_card(ModelCard("one", "", ("a",), ("b",), (0.0,), gate=1.0)))
 
 
 def test_light_and_dark() -> None:

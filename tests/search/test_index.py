@@ -12,17 +12,17 @@ import pytest
 
 from embedding import WordEmbeds
 from turnout.core.errors import StoreError
-from turnout.search import Changes, Document, Filters, Index
+from turnout.search import Changes, Filters, Index, IndexDocument
 from turnout.search.index import PASSAGE
 
 DOCUMENTS = (
-    Document("boiler", "The boiler was serviced in May.", title="House", attributes={"tag": ["home", "heat"]}),
-    Document("cats", "Cats sleep for most of the day.", attributes={"tag": "animals"}),
-    Document("heizung", "Die Heizung wurde im Mai von einem Techniker gewartet."),
-    Document("wasser", "Der Wasserstoffantrieb ist für Busse und für die Bahn gedacht."),
-    Document("gato", "El gato duerme en la ventana de la cocina, ¿no?"),
-    Document("tokyo", "东京是日本的首都，人口众多。"),
-    Document("kyoto", "京都は日本の古い都でした。"),
+    IndexDocument("boiler", "The boiler was serviced in May.", title="House", attributes={"tag": ["home", "heat"]}),
+    IndexDocument("cats", "Cats sleep for most of the day.", attributes={"tag": "animals"}),
+    IndexDocument("heizung", "Die Heizung wurde im Mai von einem Techniker gewartet."),
+    IndexDocument("wasser", "Der Wasserstoffantrieb ist für Busse und für die Bahn gedacht."),
+    IndexDocument("gato", "El gato duerme en la ventana de la cocina, ¿no?"),
+    IndexDocument("tokyo", "东京是日本的首都，人口众多。"),
+    IndexDocument("kyoto", "京都は日本の古い都でした。"),
 )
 
 
@@ -103,9 +103,11 @@ def test_filters(case: Filtered, vectors: bool, opened: Callable[..., Index]) ->
     index = opened(embedder=WordEmbeds() if vectors else None, knows=("en", "de"))
     index.upsert(
         (
-            Document("a", "solar power", lang="en", attributes={"kind": "card", "tag": ["x", "y"]}, updated_at=on(1)),
-            Document("b", "solar power", lang="en", attributes={"kind": "card"}, updated_at=on(2)),
-            Document("c", "solar power", lang="de", attributes={"kind": "page", "tag": "x"}, updated_at=on(3)),
+            IndexDocument(
+                "a", "solar power", lang="en", attributes={"kind": "card", "tag": ["x", "y"]}, updated_at=on(1)
+            ),
+            IndexDocument("b", "solar power", lang="en", attributes={"kind": "card"}, updated_at=on(2)),
+            IndexDocument("c", "solar power", lang="de", attributes={"kind": "page", "tag": "x"}, updated_at=on(3)),
         )
     )
     assert {hit.id for hit in index.search("solar power", lang="en", filters=case.filters).hits} == case.found
@@ -113,8 +115,8 @@ def test_filters(case: Filtered, vectors: bool, opened: Callable[..., Index]) ->
 
 def test_only_what_changed_is_written(filled: Index) -> None:
     assert filled.upsert(DOCUMENTS) == Changes(unchanged=len(DOCUMENTS))
-    newer = Document("boiler", "The pump was replaced.", title="House")
-    assert filled.upsert([newer, Document("new", "Something else.")]) == Changes(added=1, changed=1)
+    newer = IndexDocument("boiler", "The pump was replaced.", title="House")
+    assert filled.upsert([newer, IndexDocument("new", "Something else.")]) == Changes(added=1, changed=1)
     assert filled.search("boiler").hits == ()
     assert filled.search("pump").hits[0].id == "boiler"
     assert filled.search("pump", filters=Filters({"tag": "home"})).hits == ()
@@ -122,8 +124,8 @@ def test_only_what_changed_is_written(filled: Index) -> None:
 
 
 def test_a_touched_document_has_its_new_time(index: Index) -> None:
-    index.upsert([Document("a", "solar power", updated_at=on(1))])
-    assert index.upsert([Document("a", "solar power", updated_at=on(2))]) == Changes(unchanged=1)
+    index.upsert([IndexDocument("a", "solar power", updated_at=on(1))])
+    assert index.upsert([IndexDocument("a", "solar power", updated_at=on(2))]) == Changes(unchanged=1)
     assert index.search("solar").hits[0].updated_at == on(2)
 
 
@@ -136,7 +138,7 @@ def test_what_is_deleted_is_not_found(filled: Index) -> None:
 def test_a_long_document_is_cited_to_the_character(index: Index) -> None:
     text = "".join(f"Sentence {n} speaks of nothing much at all.\n\n" for n in range(200))
     text += "The treasure lies under the old oak. " + "Nothing follows. " * 100
-    index.upsert([Document("long", text), Document("short", "An oak is a tree.")])
+    index.upsert([IndexDocument("long", text), IndexDocument("short", "An oak is a tree.")])
     hit = index.search("where is the treasure?").hits[0]
     assert hit.id == "long"
     assert len(hit.text) <= PASSAGE
@@ -145,8 +147,8 @@ def test_a_long_document_is_cited_to_the_character(index: Index) -> None:
 
 
 def test_a_long_document_does_not_crowd_out_others(index: Index) -> None:
-    index.upsert([Document("long", ("Oak trees grow slowly. " * 50 + "\n\n") * 80)])
-    index.upsert([Document(f"note {n}", f"An oak in garden {n}.") for n in range(5)])
+    index.upsert([IndexDocument("long", ("Oak trees grow slowly. " * 50 + "\n\n") * 80)])
+    index.upsert([IndexDocument(f"note {n}", f"An oak in garden {n}.") for n in range(5)])
     assert len(index.search("oak", limit=6).hits) == 6
 
 
@@ -160,7 +162,7 @@ def test_a_hostile_question_is_bounded(filled: Index) -> None:
 
 
 def test_text_that_no_database_takes(index: Index) -> None:
-    index.upsert([Document("a", "solar\0 \ud800 power", title="\0")])
+    index.upsert([IndexDocument("a", "solar\0 \ud800 power", title="\0")])
     assert index.search("power").hits[0].start == 0
 
 
@@ -204,7 +206,7 @@ def test_vectors_follow_the_documents(opened: Callable[..., Index]) -> None:
     assert later.fill_vectors() == 2
     assert later.fill_vectors() == 0
     assert later.search("pet", lang="en").hits[0].id == "cats"
-    later.upsert([Document("dogs", "A pet shop.", lang="en")])
+    later.upsert([IndexDocument("dogs", "A pet shop.", lang="en")])
     assert {hit.id for hit in later.search("pet", lang="en").hits[:2]} == {"cats", "dogs"}
     later.delete(["cats"])
     assert "cats" not in {hit.id for hit in later.search("pet", lang="en").hits}
@@ -239,7 +241,7 @@ def test_searching_goes_on_while_one_writes(opened: Callable[..., Index]) -> Non
     for thread in threads:
         thread.start()
     for n in range(20):
-        writer.upsert([Document(f"more {n}", f"Something about number {n}.")])
+        writer.upsert([IndexDocument(f"more {n}", f"Something about number {n}.")])
     done.set()
     for thread in threads:
         thread.join()
@@ -250,14 +252,14 @@ def test_a_batch_that_fails_leaves_nothing(index: Index, monkeypatch: pytest.Mon
     index.upsert(DOCUMENTS[:1])
     put = index._put
 
-    def fail(changes: Any, document: Document) -> bool | None:
+    def fail(changes: Any, document: IndexDocument) -> bool | None:
         if document.id == "b":
             raise StoreError("full")
         return put(changes, document)
 
     monkeypatch.setattr(index, "_put", fail)
     with pytest.raises(StoreError):
-        index.upsert([Document("a", "solar"), Document("b", "power")])
+        index.upsert([IndexDocument("a", "solar"), IndexDocument("b", "power")])
     assert index.search("solar").hits == ()
     assert index.count() == 1
 

@@ -63,7 +63,7 @@ class Picture(NamedTuple):
     caption: str
 
 
-class Card(Struct, frozen=True):
+class ModelCard(Struct, frozen=True):
     """What a card says, of whatever kind of model. Answers come from questions the model has not seen."""
 
     title: str
@@ -116,7 +116,7 @@ def percent(share: float) -> str:
     return "–" if math.isnan(share) else f"{100 * share:.1f} %"
 
 
-def render_card(card: Card) -> str:
+def render_card(card: ModelCard) -> str:
     """The file's text."""
     right = [one == other for one, other in zip(card.true, card.said, strict=True)]
     body = [
@@ -141,7 +141,7 @@ def render_card(card: Card) -> str:
     )
 
 
-def _tiles(card: Card, right: Sequence[bool]) -> str:
+def _tiles(card: ModelCard, right: Sequence[bool]) -> str:
     covered, gate = coverage_at(right, card.confidence, precision=0.98)
     tiles = [
         (percent(accuracy(right)), "right", f"of {len(right):,} questions"),
@@ -156,7 +156,7 @@ def _tiles(card: Card, right: Sequence[bool]) -> str:
     return f"<div class='tiles'>{''.join(cells)}</div>"
 
 
-def _plots(card: Card, right: Sequence[bool]) -> str:
+def _plots(card: ModelCard, right: Sequence[bool]) -> str:
     confusion = confuse(card.true, card.said, card.labels)
     reliability = _figure(
         "Does its confidence hold?",
@@ -192,7 +192,7 @@ def _table(rows: Iterable[Sequence[str]], *kinds: str, head: str = "") -> str:
     return f"<table>{head}{'</tr>'.join([*lines, ''])}</table>" if lines else ""
 
 
-def _made_from(card: Card) -> str:
+def _made_from(card: ModelCard) -> str:
     rows = [("content, sha256", card.data_hash)] if card.data_hash else []
     if card.sources:
         rows.append(("labelled by", ", ".join(f"{who} {count:,}" for who, count in card.sources.items())))
@@ -207,7 +207,7 @@ def _made_from(card: Card) -> str:
     return f"{_table(rows)}<table class='bars'>{lines}</table>{_more(len(shown), 'largest')}"
 
 
-def _figures(card: Card, right: Sequence[bool]) -> Iterable[tuple[str, str, str]]:
+def _figures(card: ModelCard, right: Sequence[bool]) -> Iterable[tuple[str, str, str]]:
     if right:
         sure = card.confidence
         yield "accuracy", percent(accuracy(right)), f"of {len(right):,}: {card.judged_on}"
@@ -221,7 +221,7 @@ def _figures(card: Card, right: Sequence[bool]) -> Iterable[tuple[str, str, str]
     yield from card.metrics
 
 
-def _label_table(card: Card) -> str:
+def _label_table(card: ModelCard) -> str:
     labels = list(dict.fromkeys((*card.labels, *sorted({*card.true, *card.said}))))
     scores = score_labels(card.true, card.said, labels)
     if len(labels) > MOST_LABELS:

@@ -14,7 +14,7 @@ from turnout.core.query import Query
 from turnout.core.router import Router
 
 from .bound import PairedComparison, clopper_pearson, compare_paired
-from .card import Card, percent, render_card
+from .card import ModelCard, percent, render_card
 from .dataset import Examples, hash_examples
 from .metric import auroc, brier, coverage_at, ece, or_none
 from .trial import LayerTrial, Trial, decide_local, load_serving, models_of, read_labelled, try_layers
@@ -187,7 +187,7 @@ def draw_evaluation(trial: Trial, found: Evaluation, examples: Examples, source:
     ]
     limits.append("Figures hold for questions like these, and for this model alone.")
     return render_card(
-        Card(
+        ModelCard(
             title=f"{profile.name} · {tried.place.id}",
             what=profile.description or "what a profile's layer decides",
             true=[trial.labels[row] for row in rows],

@@ -35,7 +35,7 @@ from turnout.layers.gain_model import EMBEDDED_CHARACTERS, ConfidenceCurve, Gain
 from turnout.text.ngram import Ngrams
 from turnout.text.shape import shape_of
 
-from .card import Card, Picture, draw_frontier, identify, percent, render_card
+from .card import ModelCard, Picture, draw_frontier, identify, percent, render_card
 from .contest import GAIN, find_layer
 from .fit import Say, count_ngrams, embed_texts
 from .frontier import Aim, FrontierPoint, apgr, centre, choose, find_point, measure_kept, trace
@@ -465,7 +465,7 @@ def draw_gain_card(manifest: GainManifest, fitted: GainFit) -> str:
         f"{share('cost_share')} of the most expensive tier's extra cost, on {metrics['rows']:,} questions held out."
     )
     return render_card(
-        Card(
+        ModelCard(
             title=f"{manifest.profile} / {manifest.layer}",
             what=what,
             pictures=[

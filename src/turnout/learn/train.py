@@ -29,7 +29,7 @@ from turnout.text.file import write_bytes
 from turnout.text.terms import Terms
 
 from . import registry
-from .card import Card, identify, render_card
+from .card import ModelCard, identify, render_card
 from .contest import STUDENT, find_layer
 from .dataset import OUT_OF_SCOPE, Example, Examples, hash_examples, row_key
 from .dedupe import dedupe
@@ -353,7 +353,7 @@ def draw_card(
     if not manifest.oos_rows:
         limits.append("No question outside every route was among the examples: what it says of such ones is untested.")
     return render_card(
-        Card(
+        ModelCard(
             title=f"{profile.name} / {manifest.layer}",
             what=f"Chooses one of {len(manifest.labels)} routes of {profile.name!r}: {profile.description}.",
             true=[str(one.label) for one in shown],

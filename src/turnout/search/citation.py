@@ -21,10 +21,21 @@ from msgspec.structs import replace
 from turnout.text.sentence import SentenceStream
 
 from .statement import is_month_of
-from .support import Claim, Passage, Place, Supported, Unsupported, Why, check, read_claim, read_passage, weigh
+from .support import (
+    Claim,
+    PassagePlace,
+    ReadPassage,
+    Supported,
+    Unsupported,
+    Why,
+    check,
+    read_claim,
+    read_passage,
+    weigh,
+)
 from .vocabulary import GUESSED_FROM, guess_language
 
-__all__ = ["CitationStream", "Place", "Status", "Supported", "Unsupported", "Why", "apply", "check", "parse"]
+__all__ = ["CitationStream", "PassagePlace", "Status", "Supported", "Unsupported", "Why", "apply", "check", "parse"]
 
 # Sections that one sentence may cite; more are no citation but a list.
 MOST_CITED: Final = 8
@@ -94,7 +105,7 @@ class Status(StrEnum):
     """It cites nothing, and was not checked."""
 
 
-class Citation(Struct, frozen=True):
+class CheckedCitation(Struct, frozen=True):
     """A section that a sentence cites, and what became of it. Places in it are places in `sections`."""
 
     section: int
@@ -108,7 +119,7 @@ class CheckedSentence(Struct, frozen=True):
     text: str
     """Without the citations that were dropped."""
     status: Status
-    citations: tuple[Citation, ...] = ()
+    citations: tuple[CheckedCitation, ...] = ()
     """All that it had."""
 
     def render(self, mark: str = UNSUPPORTED) -> str:
@@ -123,7 +134,7 @@ class CheckedSentence(Struct, frozen=True):
         return tuple(one.section for one in self.citations if isinstance(one.result, Supported))
 
     @property
-    def dropped(self) -> tuple[Citation, ...]:
+    def dropped(self) -> tuple[CheckedCitation, ...]:
         return tuple(one for one in self.citations if isinstance(one.result, Unsupported))
 
 
@@ -221,10 +232,10 @@ class _Shelf:
     def __init__(self, sections: Sequence[str], lang: str) -> None:
         self._sections = sections
         self._lang = lang
-        self._read: dict[int, Passage] = {}
+        self._read: dict[int, ReadPassage] = {}
         self._left = MOST_COMPARED
 
-    def find(self, number: int) -> Passage | Unsupported:
+    def find(self, number: int) -> ReadPassage | Unsupported:
         if not 1 <= number <= len(self._sections):
             return Unsupported(Why.NO_SECTION, f"There is no section {number}; there are {len(self._sections)}.")
         self._left -= len(self._sections[number - 1])
@@ -247,11 +258,11 @@ def _check_sentence(sentence: Sentence, shelf: _Shelf, lang: str) -> CheckedSent
     return CheckedSentence(_drop(sentence, kept), status, citations)
 
 
-def _judge(claim: Claim, cited: Sequence[int], shelf: _Shelf) -> Iterator[Citation]:
+def _judge(claim: Claim, cited: Sequence[int], shelf: _Shelf) -> Iterator[CheckedCitation]:
     """What each section does for a claim: by itself, or with the others where together they have more of it."""
     too_many = Unsupported(Why.TOO_LONG, f"It was not checked: a sentence cites {MOST_CITED} sections at most.")
     found = {number: shelf.find(number) if at < MOST_CITED else too_many for at, number in enumerate(cited)}
-    there = {number: passage for number, passage in found.items() if isinstance(passage, Passage)}
+    there = {number: passage for number, passage in found.items() if isinstance(passage, ReadPassage)}
     results = {number: _place(weigh(claim, [passage]), [number]) for number, passage in there.items()}
     together = _place(weigh(claim, list(there.values())), list(there))
     alone = max((result.score for result in results.values() if isinstance(result, Supported)), default=-1.0)
@@ -261,7 +272,7 @@ def _judge(claim: Claim, cited: Sequence[int], shelf: _Shelf) -> Iterator[Citati
             if mine and isinstance(results[number], Unsupported):
                 results[number] = Supported(together.score, mine)
     for number, passage in found.items():
-        yield Citation(number, results[number] if isinstance(passage, Passage) else passage)
+        yield CheckedCitation(number, results[number] if isinstance(passage, ReadPassage) else passage)
 
 
 def _place(result: Supported | Unsupported, numbers: Sequence[int]) -> Supported | Unsupported:

@@ -17,7 +17,7 @@ Attributes = Mapping[str, str | Sequence[str]]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class Document(Struct, frozen=True, omit_defaults=True):
+class IndexDocument(Struct, frozen=True, omit_defaults=True):
     """A card, a page, a note, a file. A document of the same id takes its place."""
 
     id: str

@@ -28,11 +28,11 @@ from turnout.text.language import guess
 from . import sql
 from .analysis import read_words, stem, version
 from .cut import cut
-from .document import Changes, Document, Filters, Hit, Results, Vote, Voting, from_ms, spread, to_ms
+from .document import Changes, Filters, Hit, IndexDocument, Results, Vote, Voting, from_ms, spread, to_ms
 from .fuse import fuse
 from .rank import Fit, Judge, Statistics, read_question, weigh
 from .sqlite import SqliteTables
-from .tables import Candidate, Tables
+from .tables import IndexCandidate, Tables
 
 # Characters of a passage. A sentence embedder reads some 500; see `benchmarks/search.py` for other sizes.
 PASSAGE = 900
@@ -68,7 +68,7 @@ class Index:
 
     # --- writing
 
-    def upsert(self, documents: Iterable[Document]) -> Changes:
+    def upsert(self, documents: Iterable[IndexDocument]) -> Changes:
         """Write what is new and what has changed."""
         added = changed = unchanged = 0
         for batch in _batches(documents):
@@ -115,7 +115,7 @@ class Index:
             made += len(found)
             after = found[-1][0]
 
-    def _put(self, changes: Transaction, document: Document) -> bool | None:
+    def _put(self, changes: Transaction, document: IndexDocument) -> bool | None:
         """Whether a document has changed; None if it is new."""
         title, text = _clean(document.title), _clean(document.text)
         document = replace(document, title=title, text=text)
@@ -188,7 +188,7 @@ class Index:
             sought = {each: weight for each, weight in by_stem.items() if frequencies.get(each)}
             by_text = self._by_text(reads, sought, known.average, values, limit, judge)
             voting = self._voting(reads, lang)
-            by_vector: dict[str, tuple[Candidate, float]] = {}
+            by_vector: dict[str, tuple[IndexCandidate, float]] = {}
             if voting == "voted" and self.embedder is not None:
                 vector = self.embedder.embed([query])[0]
                 for one, cosine in self.tables.nearest(
@@ -216,7 +216,7 @@ class Index:
         values: Mapping[str, Any],
         limit: int,
         judge: Judge,
-    ) -> dict[str, tuple[Candidate, Fit]]:
+    ) -> dict[str, tuple[IndexCandidate, Fit]]:
         """Each document's best passage, the best document first."""
         pool = max(POOL, limit)
         found = self.tables.propose(reads, sought, average, values, pool) if sought else []
@@ -224,7 +224,7 @@ class Index:
         while len(found) == pool and len({one.id for one in found}) < limit and pool < LARGEST_POOL:
             pool *= 4
             found = self.tables.propose(reads, sought, average, values, pool)
-        best: dict[str, tuple[Candidate, Fit]] = {}
+        best: dict[str, tuple[IndexCandidate, Fit]] = {}
         for one in found:
             fit = judge.rate(f"{one.title}\n{one.text}", one.lang)
             if one.id not in best or fit.score > best[one.id][1].score:
@@ -289,7 +289,7 @@ def open_index(
     return index
 
 
-def _hit(one: Candidate, fit: Fit, score: float, votes: tuple[Vote, ...]) -> Hit:
+def _hit(one: IndexCandidate, fit: Fit, score: float, votes: tuple[Vote, ...]) -> Hit:
     return Hit(
         id=one.id,
         title=one.title,

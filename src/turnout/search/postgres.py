@@ -19,7 +19,7 @@ from turnout.store.backend import Transaction, Values
 from turnout.store.migrate import Migration
 from turnout.store.postgres import Postgres
 
-from .tables import COLUMNS, Candidate, Tables
+from .tables import COLUMNS, IndexCandidate, Tables
 
 # PostgreSQL keeps 256 positions of a word and numbers them up to here; a passage has a few hundred words.
 POSITIONS = 256
@@ -143,7 +143,7 @@ class PostgresTables(Tables):
 
     def propose(
         self, reads: Transaction, weights: Mapping[str, float], average: float, filters: Values, limit: int
-    ) -> list[Candidate]:
+    ) -> list[IndexCandidate]:
         values: Values = {
             "query": " | ".join(f"'{stem}'" for stem in weights),
             "weights": _json([{"stem": stem, "weight": weight} for stem, weight in weights.items()]),
@@ -151,7 +151,7 @@ class PostgresTables(Tables):
             "limit": limit,
             **filters,
         }
-        return [Candidate(*row) for row in reads.read(PROPOSE, values)]
+        return [IndexCandidate(*row) for row in reads.read(PROPOSE, values)]
 
     def set_vector(self, changes: Transaction, key: int, embedder: str, vector: Any) -> None:
         changes.change(SET_VECTOR, {"key": key, "embedder": embedder, "vector": _json(vector.tolist())})
@@ -164,9 +164,9 @@ class PostgresTables(Tables):
 
     def nearest(
         self, reads: Transaction, revision: str, embedder: str, vector: Any, filters: Values, limit: int
-    ) -> list[tuple[Candidate, float]]:
+    ) -> list[tuple[IndexCandidate, float]]:
         values: Values = {"embedder": embedder, "vector": _json(vector.tolist()), "limit": limit, **filters}
-        found = ((Candidate(*row[:-1]), float(row[-1])) for row in reads.read(NEAREST, values))
+        found = ((IndexCandidate(*row[:-1]), float(row[-1])) for row in reads.read(NEAREST, values))
         return [(one, cosine) for one, cosine in found if cosine == cosine]  # noqa: PLR0124 - not a number
 
 

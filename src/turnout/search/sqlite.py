@@ -13,7 +13,7 @@ import msgspec
 from turnout.store.backend import Transaction, Values
 from turnout.store.sqlite import Sqlite
 
-from .tables import COLUMNS, Candidate, Tables
+from .tables import COLUMNS, IndexCandidate, Tables
 
 if TYPE_CHECKING:
     import numpy
@@ -98,10 +98,10 @@ class SqliteTables(Tables):
 
     def propose(
         self, reads: Transaction, weights: Mapping[str, float], average: float, filters: Values, limit: int
-    ) -> list[Candidate]:
+    ) -> list[IndexCandidate]:
         # Stems are letters and digits alone: between quotes none is an operator.
         query = " OR ".join(f'"{stem}"' for stem in weights)
-        return [Candidate(*row) for row in reads.read(PROPOSE, {"query": query, "limit": limit, **filters})]
+        return [IndexCandidate(*row) for row in reads.read(PROPOSE, {"query": query, "limit": limit, **filters})]
 
     def set_vector(self, changes: Transaction, key: int, embedder: str, vector: Any) -> None:
         changes.change(SET_VECTOR, {"key": key, "embedder": embedder, "vector": vector.astype("<f4").tobytes()})
@@ -114,7 +114,7 @@ class SqliteTables(Tables):
 
     def nearest(
         self, reads: Transaction, revision: str, embedder: str, vector: Any, filters: Values, limit: int
-    ) -> list[tuple[Candidate, float]]:
+    ) -> list[tuple[IndexCandidate, float]]:
         import numpy as np
 
         matrix = self._load(reads, revision, embedder)
@@ -126,7 +126,7 @@ class SqliteTables(Tables):
             cosines = np.where(np.isin(matrix.keys, allowed), cosines, -np.inf)
         best = np.argsort(-cosines, kind="stable")[:limit]
         found = {int(matrix.keys[at]): float(cosines[at]) for at in best if np.isfinite(cosines[at])}
-        passages = (Candidate(*row) for row in reads.read(PASSAGES, {"keys": _json(list(found))}))
+        passages = (IndexCandidate(*row) for row in reads.read(PASSAGES, {"keys": _json(list(found))}))
         return sorted(((one, found[one.key]) for one in passages), key=lambda pair: (-pair[1], pair[0].key))
 
     def _load(self, reads: Transaction, revision: str, embedder: str) -> _Matrix:

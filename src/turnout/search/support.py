@@ -70,7 +70,7 @@ class Why(StrEnum):
     """It is beyond what is checked of an answer."""
 
 
-class Place(Struct, frozen=True, order=True):
+class PassagePlace(Struct, frozen=True, order=True):
     """A stretch of a passage, from where to where."""
 
     passage: int
@@ -84,7 +84,7 @@ class Supported(Struct, frozen=True, tag="supported"):
 
     score: float
     """How much of it, 0 to 1."""
-    where: tuple[Place, ...]
+    where: tuple[PassagePlace, ...]
     """The sentences that do, in their order."""
 
 
@@ -105,7 +105,7 @@ class _Line(Struct, frozen=True):
     states: Statement
 
 
-class Passage(Struct, frozen=True):
+class ReadPassage(Struct, frozen=True):
     """A passage that has been read, to check any number of sentences against."""
 
     lines: tuple[_Line, ...]
@@ -136,7 +136,7 @@ def check(sentence: str, passages: Sequence[str], lang: str = "") -> Supported |
     return weigh(read_claim(sentence, lang), [read_passage(text, lang) for text in passages])
 
 
-def read_passage(text: str, otherwise: str = "en") -> Passage:
+def read_passage(text: str, otherwise: str = "en") -> ReadPassage:
     """The passage as it is compared, in its own language; `otherwise` where that cannot be told."""
     lang = guess_language(text, otherwise)
     lines: list[_Line] = []
@@ -150,7 +150,7 @@ def read_passage(text: str, otherwise: str = "en") -> Passage:
         numbers += [(number.value, len(lines), number) for number in set(states.numbers)]
         lines.append(_Line(start, start + len(sentence.rstrip()), states))
         start += len(sentence)
-    return Passage(tuple(lines), with_word, sorted(numbers, key=lambda entry: entry[:2]))
+    return ReadPassage(tuple(lines), with_word, sorted(numbers, key=lambda entry: entry[:2]))
 
 
 def read_claim(sentence: str, lang: str = "") -> Claim:
@@ -169,7 +169,7 @@ def _find_names(sentence: str, lang: str) -> set[str]:
     return {key_of(strip_accents(fold(word).text), lang)[0] for word in capital}
 
 
-def weigh(claim: Claim, passages: Sequence[Passage]) -> Supported | Unsupported:
+def weigh(claim: Claim, passages: Sequence[ReadPassage]) -> Supported | Unsupported:
     """Whether the passages, taken together, say what the claim says."""
     total = sum(claim.weights)
     if not total:
@@ -187,11 +187,13 @@ def weigh(claim: Claim, passages: Sequence[Passage]) -> Supported | Unsupported:
         return Unsupported(Why.WORDS, f"Only {score:.0%} of what it says is there.", score)
     if word := _find_contradiction(claim, passages, found, chosen):
         return Unsupported(Why.POLARITY, f'What is there says otherwise of "{word}".', score)
-    places = (Place(at, passages[at].lines[line].start, passages[at].lines[line].end) for at, line in sorted(chosen))
+    places = (
+        PassagePlace(at, passages[at].lines[line].start, passages[at].lines[line].end) for at, line in sorted(chosen)
+    )
     return Supported(score, tuple(places))
 
 
-def _find(claim: Claim, passages: Sequence[Passage]) -> _Found:
+def _find(claim: Claim, passages: Sequence[ReadPassage]) -> _Found:
     """Every line that has something of the claim, in their order."""
     found: _Found = {}
     for at, passage in enumerate(passages):
@@ -208,7 +210,7 @@ def _find(claim: Claim, passages: Sequence[Passage]) -> _Found:
     return dict(sorted(found.items()))
 
 
-def _drop_stray_numbers(claim: Claim, passages: Sequence[Passage], found: _Found) -> _Found:
+def _drop_stray_numbers(claim: Claim, passages: Sequence[ReadPassage], found: _Found) -> _Found:
     """The same without numbers that stand beside other things. A line that is a date is beside everything; lines
     without anything of the claim are passed over, so that they change nothing."""
     of_words = (1 << len(claim.words)) - 1
@@ -251,7 +253,7 @@ def _worth(claim: Claim, mask: int) -> float:
     return total
 
 
-def _find_contradiction(claim: Claim, passages: Sequence[Passage], found: _Found, chosen: Sequence[_Spot]) -> str:
+def _find_contradiction(claim: Claim, passages: Sequence[ReadPassage], found: _Found, chosen: Sequence[_Spot]) -> str:
     """The word that is denied on one side only, as it is spelled in the claim; empty if there is none."""
     states = claim.states
     lines = {spot: passages[spot[0]].lines[spot[1]].states for spot in chosen}
@@ -276,7 +278,9 @@ def _denies(line: Statement, word: str, states: Statement) -> bool:
     return bool(line.words.get(word, 0) & (wanted | DENIED))
 
 
-def _is_held(word: str, held: int, against: _Spot, claim: Claim, passages: Sequence[Passage], found: _Found) -> bool:
+def _is_held(
+    word: str, held: int, against: _Spot, claim: Claim, passages: Sequence[ReadPassage], found: _Found
+) -> bool:
     """Whether another line has the word as the claim has it, and no less of the claim than the line against it."""
     least = _worth(claim, found[against])
     for at, passage in enumerate(passages):

@@ -12,7 +12,7 @@ from turnout.store.backend import Backend, Transaction, Values
 from . import sql
 
 
-class Candidate(NamedTuple):
+class IndexCandidate(NamedTuple):
     """A passage that was proposed, with what is known of its document."""
 
     key: int
@@ -46,7 +46,7 @@ class Tables(ABC):
     @abstractmethod
     def propose(
         self, reads: Transaction, weights: Mapping[str, float], average: float, filters: Values, limit: int
-    ) -> list[Candidate]:
+    ) -> list[IndexCandidate]:
         """The passages with any of the stems that fit best."""
 
     @abstractmethod
@@ -61,7 +61,7 @@ class Tables(ABC):
     @abstractmethod
     def nearest(
         self, reads: Transaction, revision: str, embedder: str, vector: Any, filters: Values, limit: int
-    ) -> list[tuple[Candidate, float]]:
+    ) -> list[tuple[IndexCandidate, float]]:
         """The passages whose vectors point the same way, with the cosine."""
 
     def delete_passage(self, changes: Transaction, key: int) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from turnout.apps.sources.source import Answer, Health, Question
+from turnout.apps.sources.source import Health, SourceAnswer, SourceQuestion
 
 # Longer than any test waits.
 FOREVER_S = 3600.0
@@ -55,13 +55,13 @@ class ScriptedSource:
         self.description = description or f"what {name} knows"
         self.script = tuple(script)
         self.health = health
-        self.calls: list[Question] = []
+        self.calls: list[SourceQuestion] = []
         self.cancelled = 0
         """How often a wait was cancelled, whether or not it gave in."""
         self._words = tuple(words)
         self._released = asyncio.Event()
 
-    async def ask(self, question: Question) -> Any:
+    async def ask(self, question: SourceQuestion) -> Any:
         self.calls.append(question)
         entry = self.script[min(len(self.calls), len(self.script)) - 1]
         while isinstance(entry, Late):
@@ -69,7 +69,7 @@ class ScriptedSource:
             entry = entry.then
         if isinstance(entry, BaseException):
             raise entry
-        return Answer(entry) if isinstance(entry, str) else entry
+        return SourceAnswer(entry) if isinstance(entry, str) else entry
 
     async def check(self) -> Health:
         return self.health

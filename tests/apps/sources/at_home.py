@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from turnout.apps.sources.settings import Sources, open_sources
-from turnout.apps.sources.source import Question, Result, Source
+from turnout.apps.sources.source import Result, Source, SourceQuestion
 from turnout.testing.source import (
     Article,
     Day,
@@ -182,4 +182,4 @@ async def asking(kind: Kind, folder: Path, timeout_s: float = 5.0) -> AsyncItera
 
 
 async def ask(source: Source, question: str) -> Result:
-    return await source.ask(Question(question))
+    return await source.ask(SourceQuestion(question))

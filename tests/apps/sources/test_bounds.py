@@ -10,7 +10,7 @@ from pace import is_within
 from turnout.apps.caller import Budget, Caller
 from turnout.apps.sources import app as app_module
 from turnout.apps.sources.app import LONGEST, SourcesApp
-from turnout.apps.sources.ask import Asked
+from turnout.apps.sources.ask import AskRequest
 from turnout.apps.sources.page import plain, read_html
 from turnout.apps.sources.plan import make_plan
 from turnout.apps.sources.terms import fit
@@ -64,7 +64,7 @@ def app(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> SourcesApp:
 def test_what_no_source_is_asked(app: SourcesApp, text: str, status: int) -> None:
     async def scenario() -> None:
         with pytest.raises(Refused) as refused:
-            await app.decide(Asked(Query(text)), Caller("", "", frozenset(("ask",)), Budget()))
+            await app.decide(AskRequest(Query(text)), Caller("", "", frozenset(("ask",)), Budget()))
         assert refused.value.status == status
 
     asyncio.run(scenario())
@@ -72,7 +72,7 @@ def test_what_no_source_is_asked(app: SourcesApp, text: str, status: int) -> Non
 
 def test_files_are_asked_where_the_source_that_is_meant_is_not_there(app: SourcesApp) -> None:
     async def scenario() -> None:
-        asked = Asked(Query("Is the garage door open?"))
+        asked = AskRequest(Query("Is the garage door open?"))
         decision = await app.decide(asked, Caller("", "", frozenset(("ask",)), Budget()))
         [part] = app.plan(decision, asked.query).parts
         assert [(one.name, one.fallback, one.configured) for one in part.sources] == [("ha", "files", False)]

@@ -15,7 +15,7 @@ from turnout.apps.event import Section
 from turnout.apps.sources.cache import Cache
 from turnout.apps.sources.desk import FRESH_S, Desk
 from turnout.apps.sources.plan import Plan, PlannedPart, PlannedSource
-from turnout.apps.sources.source import Answer, Empty, Failed, Question, Why
+from turnout.apps.sources.source import Cause, Empty, Failure, SourceAnswer, SourceQuestion
 from turnout.store import open_store
 from turnout.testing.scripted_source import HANG, Late, ScriptedSource
 
@@ -38,24 +38,24 @@ def test_an_answer_is_fresh_as_long_as_the_specification_says(case: Fresh) -> No
     async def check() -> None:
         clock, sources = Clock(), scripted(**{case.source: "it"})
         desk = Desk(sources, Cache("result", 500, clock=clock))
-        assert not (await desk.ask(case.source, Question("q"))).cached
+        assert not (await desk.ask(case.source, SourceQuestion("q"))).cached
         clock.now += case.seconds - 1
-        assert (await desk.ask(case.source, Question("  Q "))).cached
+        assert (await desk.ask(case.source, SourceQuestion("  Q "))).cached
         clock.now += 1
-        assert not (await desk.ask(case.source, Question("q"))).cached
+        assert not (await desk.ask(case.source, SourceQuestion("q"))).cached
         assert len(sources[case.source].calls) == 2
 
     run_timeless(check())
 
 
-@pytest.mark.parametrize("nothing", [Empty(), Failed(Why.ERROR, "x"), Answer(""), ValueError()], ids=repr)
+@pytest.mark.parametrize("nothing", [Empty(), Failure(Cause.ERROR, "x"), SourceAnswer(""), ValueError()], ids=repr)
 def test_only_successes_are_kept(nothing: object) -> None:
     async def check() -> None:
         sources = scripted(kiwix=[nothing, "now"])
         desk = Desk(sources, Cache("result", 500))
-        assert not isinstance((await desk.ask("kiwix", Question("q"))).result, Answer)
-        assert await desk.ask("kiwix", Question("q")) == (Answer("now"), False)
-        assert await desk.ask("kiwix", Question("q")) == (Answer("now"), True)
+        assert not isinstance((await desk.ask("kiwix", SourceQuestion("q"))).result, SourceAnswer)
+        assert await desk.ask("kiwix", SourceQuestion("q")) == (SourceAnswer("now"), False)
+        assert await desk.ask("kiwix", SourceQuestion("q")) == (SourceAnswer("now"), True)
 
     run_timeless(check())
 
@@ -63,8 +63,8 @@ def test_only_successes_are_kept(nothing: object) -> None:
 def test_a_tenant_never_gets_another_ones_answer() -> None:
     async def check() -> None:
         desk = Desk(scripted(kiwix=["one", "two"]), Cache("result", 500))
-        assert (await desk.ask("kiwix", Question("q"), "a")).result == Answer("one")
-        assert await desk.ask("kiwix", Question("q"), "b") == (Answer("two"), False)
+        assert (await desk.ask("kiwix", SourceQuestion("q"), "a")).result == SourceAnswer("one")
+        assert await desk.ask("kiwix", SourceQuestion("q"), "b") == (SourceAnswer("two"), False)
 
     run_timeless(check())
 
@@ -84,7 +84,7 @@ def test_it_outlives_the_process_and_stays_bounded(tmp_path: Path) -> None:
         with open_store(str(tmp_path / "turnout.db")) as store:
             cache = Cache("result", 3, store)
             desk = Desk(scripted(kiwix="it"), cache)
-            told = await desk.ask("kiwix", Question(question))
+            told = await desk.ask("kiwix", SourceQuestion(question))
             await cache.settle()
             return str(await cache.count("")), told.cached
 
@@ -105,8 +105,8 @@ def test_a_question_is_asked_once_at_a_time() -> None:
     async def check() -> None:
         sources = scripted(kiwix=Late(1.0, "it"))
         desk = Desk(sources, Cache("result", 500))
-        told = await asyncio.gather(*(desk.ask("kiwix", Question("q")) for _ in range(20)))
-        assert {one.result for one in told} == {Answer("it")}
+        told = await asyncio.gather(*(desk.ask("kiwix", SourceQuestion("q")) for _ in range(20)))
+        assert {one.result for one in told} == {SourceAnswer("it")}
         assert not any(one.cached for one in told)
         assert len(sources["kiwix"].calls) == 1
 
@@ -117,10 +117,10 @@ def test_one_who_leaves_does_not_take_the_others_along() -> None:
     async def check() -> None:
         sources = scripted(kiwix=Late(2.0, "it"))
         desk = Desk(sources, Cache("result", 500))
-        stays = asyncio.create_task(desk.ask("kiwix", Question("q")))
+        stays = asyncio.create_task(desk.ask("kiwix", SourceQuestion("q")))
         with pytest.raises(TimeoutError):
-            await asyncio.wait_for(desk.ask("kiwix", Question("q")), 1.0)
-        assert (await stays).result == Answer("it")
+            await asyncio.wait_for(desk.ask("kiwix", SourceQuestion("q")), 1.0)
+        assert (await stays).result == SourceAnswer("it")
         assert sources["kiwix"].cancelled == 0
 
     run_timeless(check())
@@ -132,7 +132,7 @@ def test_a_source_nobody_waits_for_is_cancelled(stubborn: bool) -> None:
         source = ScriptedSource("kiwix", [Late(3600.0, "it", stubborn)])
         desk = Desk({"kiwix": source}, Cache("result", 500))
         with pytest.raises(TimeoutError):
-            await asyncio.wait_for(desk.ask("kiwix", Question("q")), 1.0)
+            await asyncio.wait_for(desk.ask("kiwix", SourceQuestion("q")), 1.0)
         await asyncio.sleep(0.1)
         assert source.cancelled == 1
         source.release()

@@ -8,20 +8,20 @@ from pathlib import Path
 import pytest
 
 from apps.sources.at_home import KINDS, SECRETS, Kind, ask, asking
-from turnout.apps.sources.source import Answer, Empty, Failed, Why
+from turnout.apps.sources.source import Cause, Empty, Failure, SourceAnswer
 from turnout.testing.source import TROUBLES, Trouble
 
 # What each trouble comes to. Some protocols cannot tell two of them apart.
-MEANS: dict[Trouble, set[Why]] = {
-    "malformed": {Why.MALFORMED},
-    "deep": {Why.MALFORMED},
-    "down": {Why.ERROR},
-    "denied": {Why.DENIED},
-    "hung": {Why.TIMEOUT},
-    "huge": {Why.MALFORMED, Why.TIMEOUT},
-    "bomb": {Why.MALFORMED},
-    "page": {Why.MALFORMED},
-    "elsewhere": {Why.DENIED},
+MEANS: dict[Trouble, set[Cause]] = {
+    "malformed": {Cause.MALFORMED},
+    "deep": {Cause.MALFORMED},
+    "down": {Cause.ERROR},
+    "denied": {Cause.DENIED},
+    "hung": {Cause.TIMEOUT},
+    "huge": {Cause.MALFORMED, Cause.TIMEOUT},
+    "bomb": {Cause.MALFORMED},
+    "page": {Cause.MALFORMED},
+    "elsewhere": {Cause.DENIED},
 }
 # Below this, whatever is sent: a limit of 8 MB, a copy or two of it, and the double's own chunks.
 MEMORY_BYTES = 30 * 1024 * 1024
@@ -39,7 +39,7 @@ def test_it_answers(kind: Kind, tmp_path: Path) -> None:
         async with asking(kind, tmp_path) as (_, source):
             assert (await source.check()).status == "ok"
             result = await ask(source, kind.question)
-            assert isinstance(result, Answer), result
+            assert isinstance(result, SourceAnswer), result
             assert kind.says in result.text
 
     asyncio.run(main())
@@ -59,11 +59,11 @@ def test_trouble(kind: Kind, trouble: Trouble, tmp_path: Path) -> None:
             # Each request has its own limit; a source makes a few, one after another.
             assert time.monotonic() - began < 4.0
             if trouble == "slow":
-                assert isinstance(result, Answer)
+                assert isinstance(result, SourceAnswer)
             elif trouble == "empty":
                 assert isinstance(result, Empty)
             else:
-                assert isinstance(result, Failed), result
+                assert isinstance(result, Failure), result
                 assert result.why in MEANS[trouble], result
                 assert result.said.startswith("it: ")
                 assert not any(secret in result.said for secret in ("apipass", "apikey", "Bearer"))
@@ -78,8 +78,8 @@ def test_nobody_there(kind: Kind, tmp_path: Path) -> None:
         async with asking(kind, tmp_path) as (double, source):
             await double.stop()
             result = await ask(source, kind.question)
-            assert isinstance(result, Failed)
-            assert result.why is Why.UNREACHABLE
+            assert isinstance(result, Failure)
+            assert result.why is Cause.UNREACHABLE
             assert "is it running" in result.said
 
     asyncio.run(main())
@@ -113,7 +113,7 @@ def test_memory_is_bounded(trouble: Trouble, tmp_path: Path) -> None:
                 _, most = tracemalloc.get_traced_memory()
             finally:
                 tracemalloc.stop()
-            assert isinstance(result, Failed)
+            assert isinstance(result, Failure)
             assert most < MEMORY_BYTES
 
     asyncio.run(main())

@@ -10,12 +10,12 @@ from apps.sources.asked import ALL, ask, scripted, words_alone
 from apps.sources.timeless import run_timeless
 from turnout import Query
 from turnout.apps.sources.plan import make_plan
-from turnout.apps.sources.source import Answer, Empty, EntityState, Failed, Why
+from turnout.apps.sources.source import Cause, Empty, EntityState, Failure, SourceAnswer
 from turnout.testing.scripted_source import HANG, Late
 
-OPEN = Answer("Front door: open", facts=(EntityState("cover.front", "Front door", "open"),))
-SHUT = Answer("Front door: closed", facts=(EntityState("cover.front", "Front door", "closed"),))
-DOWN = Failed(Why.UNREACHABLE, "nobody there")
+OPEN = SourceAnswer("Front door: open", facts=(EntityState("cover.front", "Front door", "open"),))
+SHUT = SourceAnswer("Front door: closed", facts=(EntityState("cover.front", "Front door", "closed"),))
+DOWN = Failure(Cause.UNREACHABLE, "nobody there")
 
 
 class Plan(NamedTuple):
@@ -166,7 +166,7 @@ CASES = [
     Case("news not configured", "headlines", {"web": "W."}, "web", fallback=True, says=("not configured",)),
     Case("kiwix raises", "who was Ada", {"kiwix": RuntimeError("boom"), "web": "W."}, "web", fallback=True),
     Case("kiwix returns rubbish", "who was Ada", {"kiwix": 7, "web": "W."}, "web", fallback=True),
-    Case("kiwix blank", "who was Ada", {"kiwix": Answer("  \n"), "web": "W."}, "web", fallback=True),
+    Case("kiwix blank", "who was Ada", {"kiwix": SourceAnswer("  \n"), "web": "W."}, "web", fallback=True),
     Case(
         "kiwix hangs",
         "who was Ada",

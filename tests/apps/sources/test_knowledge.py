@@ -16,7 +16,7 @@ from turnout.apps.sources.http_json import point
 from turnout.apps.sources.kiwix import Kiwix
 from turnout.apps.sources.news import choose, read_feed
 from turnout.apps.sources.page import read_html, read_xml
-from turnout.apps.sources.source import Answer, Empty, Failed, Passage, Question, Source, Why
+from turnout.apps.sources.source import Cause, Empty, Failure, Passage, Source, SourceAnswer, SourceQuestion
 from turnout.apps.sources.terms import fit, neighbours, search_terms
 from turnout.apps.sources.web import Web, readable_text
 from turnout.core.errors import TimedOut
@@ -92,7 +92,7 @@ class TestKiwix:
     def test_both_generations(self, generation: Literal["old", "new"], tmp_path: Path) -> None:
         async def act(source: Source) -> None:
             result = await ask(source, "what is a black hole?")
-            assert isinstance(result, Answer)
+            assert isinstance(result, SourceAnswer)
             best = result.passages[0]
             assert best.title == "Black hole"
             assert best.url.endswith("/content/tiny/Black_hole" if generation == "new" else "/tiny/Black_hole")
@@ -105,7 +105,7 @@ class TestKiwix:
         double = KiwixDouble({"tiny": BOOK})
 
         async def act(source: Source) -> None:
-            assert isinstance(await ask(source, "how does the spring of a garage door work?"), Answer)
+            assert isinstance(await ask(source, "how does the spring of a garage door work?"), SourceAnswer)
             assert isinstance(await ask(source, "how do submarines dive?"), Empty)
 
         run(double, 'kind = "kiwix"\nurl = "URL"', tmp_path, act)
@@ -115,7 +115,7 @@ class TestKiwix:
     def test_list_pages_come_last(self, tmp_path: Path) -> None:
         async def act(source: Source) -> None:
             result = await ask(source, "mercury")
-            assert isinstance(result, Answer)
+            assert isinstance(result, SourceAnswer)
             assert [one.title for one in result.passages] == ["Mercury (planet)", "List of planets"]
 
         run(KiwixDouble({"tiny": BOOK}), 'kind = "kiwix"\nurl = "URL"', tmp_path, act)
@@ -125,7 +125,7 @@ class TestKiwix:
 
         async def act(source: Source) -> None:
             result = await ask(source, "otter")
-            assert isinstance(result, Answer)
+            assert isinstance(result, SourceAnswer)
             assert [one.title for one in result.passages] == ["Otter", "Otters"]
             assert [one.score > 14 for one in result.passages] == [True, True]
 
@@ -148,11 +148,11 @@ class TestKiwix:
                 origin = origin_of(double.url)
                 client = Client(Egress(frozenset((origin,))))
                 site = Site("kiwix", client, origin)
-                helped = await Kiwix(site).ask(Question("mercury?", asks=model))
-                alone = await Kiwix(site).ask(Question("mercury?", asks=silent))
+                helped = await Kiwix(site).ask(SourceQuestion("mercury?", asks=model))
+                alone = await Kiwix(site).ask(SourceQuestion("mercury?", asks=silent))
                 await client.close()
-            assert isinstance(helped, Answer)
-            assert isinstance(alone, Answer)
+            assert isinstance(helped, SourceAnswer)
+            assert isinstance(alone, SourceAnswer)
             assert not any("/cars/" in one.url for one in helped.passages)
             assert any("/cars/" in one.url for one in alone.passages)
 
@@ -164,7 +164,7 @@ class TestKiwix:
     def test_a_book_that_is_not_there(self, tmp_path: Path) -> None:
         async def act(source: Source) -> None:
             result = await ask(source, "otter")
-            assert isinstance(result, Failed)
+            assert isinstance(result, Failure)
             assert "HTTP 400" in result.said
 
         run(KiwixDouble({"tiny": BOOK}), 'kind = "kiwix"\nurl = "URL"\nbooks = ["nope"]', tmp_path, act)
@@ -175,12 +175,12 @@ class TestNews:
     def test_feeds(self, form: Literal["rss", "atom"], tmp_path: Path) -> None:
         async def act(source: Source) -> None:
             newest = await ask(source, "any headlines?")
-            assert isinstance(newest, Answer)
+            assert isinstance(newest, SourceAnswer)
             assert await ask(source, "check the news") == newest
             assert [one.title for one in newest.passages] == [f"{one.title} (Daily)" for one in ARTICLES]
             assert newest.passages[0].at == NOW
             about = await ask(source, "news about black holes")
-            assert isinstance(about, Answer)
+            assert isinstance(about, SourceAnswer)
             assert about.passages[0].url == "https://daily.example/2"
             assert isinstance(await ask(source, "news about submarines"), Empty)
 
@@ -192,7 +192,7 @@ class TestNews:
                 text = f'[sources.news]\nfeeds = ["{good.url}/a", "{bad.url}/b"]\n'
                 async with opened(tmp_path, text) as sources:
                     result = await ask(sources.find("news"), "headlines")
-                    assert isinstance(result, Answer)
+                    assert isinstance(result, SourceAnswer)
                     assert "1 of 2 feeds could not be read" in result.note
                     assert "HTTP 503" in result.note
 
@@ -206,16 +206,16 @@ class TestNews:
 
         async def act(source: Source) -> None:
             for _ in range(2):
-                assert isinstance(await ask(source, "headlines"), Answer)
+                assert isinstance(await ask(source, "headlines"), SourceAnswer)
             assert double.logins == 1
             double.token = "alice/another"  # noqa: S105
-            assert isinstance(await ask(source, "headlines"), Answer)
+            assert isinstance(await ask(source, "headlines"), SourceAnswer)
             assert double.logins == 2
             double.login = "alice", "changed"
             double.token = "alice/third"  # noqa: S105
             result = await ask(source, "headlines")
-            assert isinstance(result, Failed)
-            assert result.why is Why.DENIED
+            assert isinstance(result, Failure)
+            assert result.why is Cause.DENIED
             assert "apipass" not in result.said
 
         table = 'kind = "news"\nurl = "URL"\nuser = "alice"\ntoken = { env = "TEST_PASSWORD" }'
@@ -224,7 +224,7 @@ class TestNews:
 
     def test_since(self) -> None:
         articles = [Passage("", one.title, one.url, one.at) for one in ARTICLES]
-        chosen, _ = choose(articles, Question("news", since=NOW - timedelta(hours=30)))
+        chosen, _ = choose(articles, SourceQuestion("news", since=NOW - timedelta(hours=30)))
         assert [one.title for one in chosen] == [one.title for one in ARTICLES[:2]]
 
     def test_a_feed_that_is_an_address_or_a_file_is_not_opened(self, tmp_path: Path) -> None:
@@ -247,7 +247,7 @@ class TestWeb:
 
         async def act(source: Source) -> None:
             result = await ask(source, "how do I reset a router?")
-            assert isinstance(result, Answer)
+            assert isinstance(result, SourceAnswer)
             assert result.passages[0].url == "https://b.example/"
             assert len(result.passages) == 2
 
@@ -260,8 +260,8 @@ class TestWeb:
     def test_silent_engines_are_a_failure(self, tmp_path: Path) -> None:
         async def act(source: Source) -> None:
             result = await ask(source, "routers")
-            assert isinstance(result, Failed)
-            assert result.why is Why.UNREACHABLE
+            assert isinstance(result, Failure)
+            assert result.why is Cause.UNREACHABLE
             assert "duckduckgo" in result.said
 
         run(SearxDouble(RESULTS, ["duckduckgo"]), 'kind = "web"\nurl = "URL"', tmp_path, act)
@@ -290,8 +290,8 @@ class TestWeb:
         search = ScriptedTransport([Reply(body=msgspec.json.encode({"results": results}))])
         origin = origin_of("http://127.0.0.1:8888")
         site = Site("web", Client(Egress(frozenset((origin,))), search), origin)
-        result = asyncio.run(Web(site, PublicWeb(pages)).ask(Question("reset router")))
-        assert isinstance(result, Answer)
+        result = asyncio.run(Web(site, PublicWeb(pages)).ask(SourceQuestion("reset router")))
+        assert isinstance(result, SourceAnswer)
         assert [str(one.origin) for one in pages.requests] == ["https://site.example:443"]
         texts = {one.url: one.text for one in result.passages}
         assert texts["https://site.example/reset"].startswith("To reset a router hold its button")
@@ -318,7 +318,7 @@ class TestHttpJson:
 
         async def act(source: Source) -> None:
             result = await ask(source, "how many eggs & spoons?")
-            assert isinstance(result, Answer)
+            assert isinstance(result, SourceAnswer)
             at = datetime(2026, 1, 1, tzinfo=UTC)
             assert result.passages == (Passage("Two & three", "A", "https://x.example", at),)
 
@@ -377,14 +377,14 @@ class TestFiles:
                 source = sources.find("files")
                 assert (await source.check()).status == "ok"
                 boiler = await ask(source, "how do I reset the boiler?")
-                assert isinstance(boiler, Answer)
+                assert isinstance(boiler, SourceAnswer)
                 assert (boiler.passages[0].title, boiler.passages[0].url) == ("The boiler", "boiler.md")
                 assert "broken.pdf" in boiler.note
                 guest = await ask(source, "what is the guest password?")
-                assert isinstance(guest, Answer)
+                assert isinstance(guest, SourceAnswer)
                 assert [one.url for one in guest.passages] == ["sub/wifi.txt"]
                 oil = await ask(source, "which oil for the car")
-                assert isinstance(oil, Answer)
+                assert isinstance(oil, SourceAnswer)
                 assert "evil" not in oil.text
                 assert isinstance(await ask(source, "submarines"), Empty)
 
@@ -399,10 +399,10 @@ class TestFiles:
         async def main() -> None:
             async with opened(tmp_path, f'[sources.files]\nfolder = "{note.parent}"\n') as sources:
                 source = sources.find("files")
-                assert isinstance(await ask(source, "dentist monday"), Answer)
+                assert isinstance(await ask(source, "dentist monday"), SourceAnswer)
                 note.write_text("The barber is on Tuesday, not the other one.")
                 assert isinstance(await ask(source, "dentist monday"), Empty)
-                assert isinstance(await ask(source, "barber"), Answer)
+                assert isinstance(await ask(source, "barber"), SourceAnswer)
                 note.unlink()
                 assert isinstance(await ask(source, "barber"), Empty)
 
@@ -412,8 +412,8 @@ class TestFiles:
         async def main() -> None:
             async with opened(tmp_path, f'[sources.files]\nfolder = "{tmp_path}/nope"\n') as sources:
                 result = await ask(sources.find("files"), "x")
-                assert isinstance(result, Failed)
-                assert result.why is Why.NOT_CONFIGURED
+                assert isinstance(result, Failure)
+                assert result.why is Cause.NOT_CONFIGURED
 
         asyncio.run(main())
 
@@ -426,7 +426,7 @@ class TestFiles:
         async def main() -> None:
             async with opened(tmp_path, f'[sources.files]\nfolder = "{folder}"\n') as sources:
                 result = await ask(sources.find("files"), "how much is the deposit")
-                assert isinstance(result, Answer)
+                assert isinstance(result, SourceAnswer)
                 assert "900 euros" in result.text
 
         asyncio.run(main())

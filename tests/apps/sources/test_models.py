@@ -14,15 +14,17 @@ from apps.sources.conftest import Serve
 from besieged import call, forget, id_of, make_key
 from serving import Served
 from turnout.apps.sources import wording
-from turnout.apps.sources.fusion import Section
-from turnout.apps.sources.source import Answer, Empty, Passage, Question, Result
+from turnout.apps.sources.fusion import FusedSection
+from turnout.apps.sources.source import Empty, Passage, Result, SourceAnswer, SourceQuestion
 from turnout.apps.sources.write import UNSUPPORTED
 from turnout.testing import Fault, Reply, ScriptedProvider
 from turnout.testing.scripted_source import ScriptedSource
 
-HOLES = Answer("A black hole is a region of space.", (Passage("A black hole …", "Black hole", "http://kiwix/hole"),))
+HOLES = SourceAnswer(
+    "A black hole is a region of space.", (Passage("A black hole …", "Black hole", "http://kiwix/hole"),)
+)
 FUSED = "everyone keeps talking about black holes rss"
-SECTIONS = [Section("news", "The telescope took 12 new pictures."), Section("kiwix", HOLES.text)]
+SECTIONS = [FusedSection("news", "The telescope took 12 new pictures."), FusedSection("kiwix", HOLES.text)]
 
 
 class Case(NamedTuple):
@@ -250,8 +252,8 @@ def test_a_question_that_stands_alone_is_not_worded(serve: Serve, provider: Scri
 
 def test_what_a_model_words_for_a_search_is_paid_for_by_the_question(serve: Serve, provider: ScriptedProvider) -> None:
     class Wording(ScriptedSource):
-        async def ask(self, question: Question) -> Result:
-            return Answer(f"{await wording.rephrase(question)} {await wording.other_phrasings(question)}")
+        async def ask(self, question: SourceQuestion) -> Result:
+            return SourceAnswer(f"{await wording.rephrase(question)} {await wording.other_phrasings(question)}")
 
     provider.default = Reply("black hole news", usage=(100, 10))
     served = serve({"forecast": Wording("forecast", ["x"])}, settings(provider, "router"))

@@ -11,12 +11,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apps.sources.at_home import ALIASES, AREA_OF, AREAS, STATES, ask, opened, state
-from turnout.apps.sources.changes import Changes, FolderSnapshots, Watched, differences
+from turnout.apps.sources.changes import ChangesSource, FolderSnapshots, Watched, differences
 from turnout.apps.sources.forecast import place_in
 from turnout.apps.sources.ha import READS_ONLY
 from turnout.apps.sources.home import Home, Thing, is_request, look
 from turnout.apps.sources.judge import judge
-from turnout.apps.sources.source import Answer, Empty, EntityState, Failed, Health, MonitorState, Question, Result, Why
+from turnout.apps.sources.source import (
+    Cause,
+    Empty,
+    EntityState,
+    Failure,
+    Health,
+    MonitorState,
+    Result,
+    SourceAnswer,
+    SourceQuestion,
+)
 from turnout.apps.sources.telling import tell
 from turnout.apps.sources.terms import words_of
 from turnout.apps.sources.weather import span_of
@@ -90,8 +100,8 @@ class TestForecast:
         days = [Day(code=95, chance=100, rain_mm=20), Day(code=0, chance=5)]
         today = asyncio.run(self._ask(tmp_path, "will it rain today?", days))
         tomorrow = asyncio.run(self._ask(tmp_path, "it rains tomorrow", days))
-        assert isinstance(today, Answer)
-        assert isinstance(tomorrow, Answer)
+        assert isinstance(today, SourceAnswer)
+        assert isinstance(tomorrow, SourceAnswer)
         assert judge("it rains", today.facts) is True
         # "Clear, 5 % chance of rain" is not rain, whatever its words are.
         assert "chance of precipitation" in tomorrow.text
@@ -102,19 +112,19 @@ class TestForecast:
             result = asyncio.run(
                 self._ask(tmp_path, question, [Day(code=63, chance=90, rain_mm=24), Day(code=63, chance=90)])
             )
-            assert isinstance(result, Answer)
+            assert isinstance(result, SourceAnswer)
             assert judge("it rains", result.facts) is True
             assert len(result.text.splitlines()) == 1
 
     def test_another_place_and_other_units(self, tmp_path: Path) -> None:
         result = asyncio.run(self._ask(tmp_path, "weather in Phoenix", [Day(high=40.0, low=25.0)], "imperial"))
-        assert isinstance(result, Answer)
+        assert isinstance(result, SourceAnswer)
         assert "Phoenix, today: clear, 77 to 104 °F" in result.text
         assert isinstance(asyncio.run(self._ask(tmp_path, "weather in Atlantis")), Empty)
 
     def test_the_week_in_lines(self, tmp_path: Path) -> None:
         result = asyncio.run(self._ask(tmp_path, "the weather this week"))
-        assert isinstance(result, Answer)
+        assert isinstance(result, SourceAnswer)
         assert len(result.text.splitlines()) == len(result.facts) == 7
 
 
@@ -159,7 +169,7 @@ class TestHome:
             async with HomeDouble(STATES, AREAS, AREA_OF, ALIASES) as home:
                 async with opened(tmp_path, HA.format(url=home.url)) as sources:
                     result = await ask(sources.find("ha"), case.question)
-                assert isinstance(result, Answer)
+                assert isinstance(result, SourceAnswer)
                 assert result.text.startswith(case.text)
                 assert result.note == (READS_ONLY if case.acts else "")
                 assert home.switched == 0
@@ -175,8 +185,8 @@ class TestHome:
             async with home, opened(tmp_path, HA.format(url=home.url)) as sources:
                 attic = await ask(sources.find("ha"), "the attic light is on")
                 any_light = await ask(sources.find("ha"), "any lights are currently on")
-            assert isinstance(attic, Answer)
-            assert isinstance(any_light, Answer)
+            assert isinstance(attic, SourceAnswer)
+            assert isinstance(any_light, SourceAnswer)
             assert judge("the attic light is on", attic.facts) is None
             assert judge("any lights are currently on", any_light.facts) is True
 
@@ -192,7 +202,7 @@ class TestHome:
             async with HomeDouble(rooms, {"attic": "Attic", "cellar": "Cellar"}, placed, registries=registries) as home:
                 async with opened(tmp_path, HA.format(url=home.url)) as sources:
                     result = await ask(sources.find("ha"), "is the light in the cellar on?")
-                assert isinstance(result, Answer)
+                assert isinstance(result, SourceAnswer)
                 assert result.text == "No.\nLamp: off."
                 assert [fact.area for fact in result.facts if isinstance(fact, EntityState)] == ["Cellar"]
                 paths = [path for _, path in home.requests]
@@ -221,8 +231,8 @@ class TestHome:
         async def main() -> None:
             async with HomeDouble(STATES) as home, opened(tmp_path, HA.format(url=home.url)) as sources:
                 result = await ask(sources.find("ha"), "lights")
-                assert isinstance(result, Failed)
-                assert result.why is Why.DENIED
+                assert isinstance(result, Failure)
+                assert result.why is Cause.DENIED
                 assert "wrong-token" not in result.said
 
         asyncio.run(main())
@@ -265,19 +275,19 @@ class TestUptime:
             ):
                 source = sources.find("uptime")
                 result = await ask(source, "is everything up?")
-                assert isinstance(result, Answer)
+                assert isinstance(result, SourceAnswer)
                 assert result.text.splitlines() == [
                     "2 of 5 services are up.",
                     f"Down: {odd}.",
                     "Paused or not checked yet: Backup, New one.",
                 ]
                 plex = await ask(source, "is plex down?")
-                assert isinstance(plex, Answer)
+                assert isinstance(plex, SourceAnswer)
                 assert plex.facts == (MonitorState("Plex", True),)
                 assert plex.text == "Plex is up."
                 # What is not watched cannot be judged by what is.
                 other = await ask(source, "is jellyfin up?")
-                assert isinstance(other, Answer)
+                assert isinstance(other, SourceAnswer)
                 assert other.text.startswith("No monitor is called 'jellyfin'.")
                 assert judge("jellyfin is up", other.facts) is None
                 assert set(source.words()) == set(monitors)
@@ -293,7 +303,7 @@ class Scripted:
     def __init__(self) -> None:
         self.result: Result = Empty()
 
-    async def ask(self, question: Question) -> Result:
+    async def ask(self, question: SourceQuestion) -> Result:
         return self.result
 
     async def check(self) -> Health:
@@ -303,31 +313,31 @@ class Scripted:
         return ()
 
 
-def up(**states: bool) -> Answer:
-    return Answer("", facts=tuple(MonitorState(name, state) for name, state in states.items()))
+def up(**states: bool) -> SourceAnswer:
+    return SourceAnswer("", facts=tuple(MonitorState(name, state) for name, state in states.items()))
 
 
 class TestChanges:
     def test_since_last_time_and_across_a_restart(self, tmp_path: Path) -> None:
         source, clock = Scripted(), [NOW]
 
-        def fresh() -> Changes:
-            return Changes("changes", [Watched(source)], FolderSnapshots(tmp_path), now=lambda: clock[0])
+        def fresh() -> ChangesSource:
+            return ChangesSource("changes", [Watched(source)], FolderSnapshots(tmp_path), now=lambda: clock[0])
 
         async def main() -> None:
             source.result = up(Plex=True, Web=True)
             first = await ask(fresh(), "what changed?")
-            assert isinstance(first, Answer)
+            assert isinstance(first, SourceAnswer)
             assert first.text == "Nothing has changed."
             clock[0] += timedelta(hours=1)
             source.result = up(Plex=False, Web=True, Mail=True)
             second = await ask(fresh(), "what changed?")
-            assert isinstance(second, Answer)
+            assert isinstance(second, SourceAnswer)
             assert second.text.splitlines() == ["Plex: up → down", "New: Mail (up)"]
             # Since this morning: compared with the first, not with the last.
             clock[0] += timedelta(hours=1)
-            since = await fresh().ask(Question("since then", since=NOW + timedelta(minutes=5)))
-            assert isinstance(since, Answer)
+            since = await fresh().ask(SourceQuestion("since then", since=NOW + timedelta(minutes=5)))
+            assert isinstance(since, SourceAnswer)
             assert "Plex: up → down" in since.text
 
         asyncio.run(main())
@@ -335,7 +345,7 @@ class TestChanges:
     def test_asked_twice_in_a_row(self, tmp_path: Path) -> None:
         """The answer stays the same: what was there a moment ago is not "last time"."""
         source, clock = Scripted(), [NOW]
-        changes = Changes("changes", [Watched(source)], FolderSnapshots(tmp_path), now=lambda: clock[0])
+        changes = ChangesSource("changes", [Watched(source)], FolderSnapshots(tmp_path), now=lambda: clock[0])
 
         async def main() -> None:
             source.result = up(Plex=True)
@@ -345,7 +355,7 @@ class TestChanges:
             for _ in range(3):
                 clock[0] += timedelta(seconds=20)
                 result = await ask(changes, "what changed?")
-                assert isinstance(result, Answer)
+                assert isinstance(result, SourceAnswer)
                 assert result.text == "Plex: up → down"
 
         asyncio.run(main())
@@ -353,30 +363,32 @@ class TestChanges:
     def test_a_source_that_fails_is_named_and_not_gone(self, tmp_path: Path) -> None:
         good, bad = Scripted(), Scripted()
         good.name = "ha"
-        good.result, bad.result = up(Plex=True), Failed(Why.UNREACHABLE, "uptime: no connection")
-        changes = Changes("changes", [Watched(good), Watched(bad)], FolderSnapshots(tmp_path))
+        good.result, bad.result = up(Plex=True), Failure(Cause.UNREACHABLE, "uptime: no connection")
+        changes = ChangesSource("changes", [Watched(good), Watched(bad)], FolderSnapshots(tmp_path))
         result = asyncio.run(ask(changes, "what changed?"))
-        assert isinstance(result, Answer)
+        assert isinstance(result, SourceAnswer)
         assert result.note == "Not compared: uptime: no connection"
-        alone = Changes("changes", [Watched(bad)], FolderSnapshots(tmp_path))
-        assert isinstance(asyncio.run(ask(alone, "what changed?")), Failed)
+        alone = ChangesSource("changes", [Watched(bad)], FolderSnapshots(tmp_path))
+        assert isinstance(asyncio.run(ask(alone, "what changed?")), Failure)
 
     def test_where_nothing_can_be_written(self, tmp_path: Path) -> None:
         (tmp_path / "file").write_text("")
         source = Scripted()
         source.result = up(Plex=True)
         result = asyncio.run(
-            ask(Changes("changes", [Watched(source)], FolderSnapshots(tmp_path / "file")), "what changed?")
+            ask(ChangesSource("changes", [Watched(source)], FolderSnapshots(tmp_path / "file")), "what changed?")
         )
-        assert isinstance(result, Failed)
+        assert isinstance(result, Failure)
         assert "cannot be written" in result.said
 
     def test_a_damaged_file_is_a_first_time(self, tmp_path: Path) -> None:
         (tmp_path / "uptime.json").write_text("{")
         source = Scripted()
         source.result = up(Plex=True)
-        result = asyncio.run(ask(Changes("changes", [Watched(source)], FolderSnapshots(tmp_path)), "what changed?"))
-        assert isinstance(result, Answer)
+        result = asyncio.run(
+            ask(ChangesSource("changes", [Watched(source)], FolderSnapshots(tmp_path)), "what changed?")
+        )
+        assert isinstance(result, SourceAnswer)
 
     @pytest.mark.parametrize(
         ("old", "new", "lines"),

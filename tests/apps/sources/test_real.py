@@ -12,7 +12,7 @@ from apps.sources.at_home import BOOK, ask, opened
 from apps.sources.real import HAS_KIWIX, HASS, INSTALL, SEARX, home_assistant, kiwix_serve, searx, write_zim
 from turnout.apps.sources.ha import READS_ONLY, HomeAssistant
 from turnout.apps.sources.judge import judge
-from turnout.apps.sources.source import Answer, Empty
+from turnout.apps.sources.source import Empty, SourceAnswer
 from turnout.testing.source import JsonDouble
 
 
@@ -26,14 +26,14 @@ def test_kiwix_serve(tmp_path: Path) -> None:
             source = sources.find("kiwix")
             assert (await source.check()).status == "ok"
             hole = await ask(source, "What's the deal with black holes that everyone keeps talking about?")
-            assert isinstance(hole, Answer)
+            assert isinstance(hole, SourceAnswer)
             assert hole.passages[0].title == "Black hole"
             assert "spacetime" in hole.passages[0].text
             otter = await ask(source, "where do otters swim?")
-            assert isinstance(otter, Answer)
+            assert isinstance(otter, SourceAnswer)
             assert otter.passages[0].title == "Otter"
             named = await ask(source, "rivière names")
-            assert isinstance(named, Answer)
+            assert isinstance(named, SourceAnswer)
             assert "A page about" in named.passages[0].text
             assert isinstance(await ask(source, "zyzzogeton"), Empty)
 
@@ -57,7 +57,7 @@ def test_searx(tmp_path: Path) -> None:
                     source = sources.find("web")
                     assert (await source.check()).status == "ok"
                     result = await ask(source, "how do I reset a router?")
-                    assert isinstance(result, Answer)
+                    assert isinstance(result, SourceAnswer)
                     assert result.passages[0].url == "https://b.example/"
                     engine.trouble = "empty"
                     assert isinstance(await ask(source, "submarines"), Empty)
@@ -97,18 +97,18 @@ def test_home_assistant(demo_home: tuple[str, str], tmp_path: Path, monkeypatch:
             assert {area[0] for area in source.home.areas} == {"Living Room", "Kitchen", "Bedroom"}
             assert {"Kitchen Lights", "Front Door", "Garage Door"} <= set(source.words())
             front = await ask(source, "is the front door locked?")
-            assert isinstance(front, Answer)
+            assert isinstance(front, SourceAnswer)
             assert front.text == "Yes.\nFront Door: locked."
             assert judge("the front door is locked", front.facts) is True
             kitchen = await ask(source, "are the kitchen lights on?")
-            assert isinstance(kitchen, Answer)
+            assert isinstance(kitchen, SourceAnswer)
             assert kitchen.text.startswith("Yes.\nKitchen Lights: on")
             warm = await ask(source, "what is the outside temperature?")
-            assert isinstance(warm, Answer)
+            assert isinstance(warm, SourceAnswer)
             assert "Outside Temperature: 15.6 °C" in warm.text
             before = await asyncio.to_thread(states)
             act = await ask(source, "turn off the kitchen lights")
-            assert isinstance(act, Answer)
+            assert isinstance(act, SourceAnswer)
             assert act.note == READS_ONLY
             assert await asyncio.to_thread(states) == before
 

@@ -16,7 +16,7 @@ from serving import Served
 from turnout.apps.app import Call
 from turnout.apps.caller import Budget, Caller
 from turnout.apps.sources.app import SourcesApp
-from turnout.apps.sources.source import Empty, Failed, Health, Why
+from turnout.apps.sources.source import Cause, Empty, Failure, Health
 from turnout.testing.scripted_source import HANG, Late, ScriptedSource
 
 SPLIT = "check the weather, and Iran and Israel news, and is the door locked"
@@ -58,7 +58,7 @@ def test_a_question_and_its_answer(serve: Serve) -> None:
 
 
 def test_one_root_row_and_a_row_for_each_part(serve: Serve) -> None:
-    served = serve(scripted(forecast="Sunny.", news=Empty(), web="W.", ha=Failed(Why.ERROR, "x")))
+    served = serve(scripted(forecast="Sunny.", news=Empty(), web="W.", ha=Failure(Cause.ERROR, "x")))
     told = search(served, SPLIT).json
     assert (told["source_used"], told["success"], told["fallback_occurred"]) == ("fusion", True, True)
     found = rows(served)

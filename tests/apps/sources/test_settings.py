@@ -8,7 +8,7 @@ import pytest
 
 from apps.sources.at_home import ask, opened
 from turnout.apps.sources.settings import open_sources
-from turnout.apps.sources.source import Failed, Why
+from turnout.apps.sources.source import Cause, Failure
 from turnout.apps.sources.tables import KINDS
 from turnout.core.errors import ConfigError
 
@@ -194,8 +194,8 @@ def test_not_configured(tmp_path: Path) -> None:
             for name, said in (("ha", "$TURNOUT_TEST_UNSET is missing"), ("kiwix", "add [sources.kiwix]")):
                 source = sources.find(name)
                 result = await ask(source, "anything")
-                assert isinstance(result, Failed)
-                assert result.why is Why.NOT_CONFIGURED
+                assert isinstance(result, Failure)
+                assert result.why is Cause.NOT_CONFIGURED
                 assert said in result.said
                 assert (await source.check()).status == "not_configured"
 

@@ -17,10 +17,10 @@ from turnout.apps.sources import app as app_module
 from turnout.apps.sources import kiwix as kiwix_module
 from turnout.apps.sources import web as web_module
 from turnout.apps.sources.app import SourcesApp
-from turnout.apps.sources.ask import Asked
+from turnout.apps.sources.ask import AskRequest
 from turnout.apps.sources.fetch import AT_ONCE, JSON_BYTES, READERS, Capacity
 from turnout.apps.sources.page import HtmlText
-from turnout.apps.sources.source import Answer, Failed, Why
+from turnout.apps.sources.source import Cause, Failure, SourceAnswer
 from turnout.core.query import Query
 from turnout.net import http as http_module
 from turnout.net.public import Page
@@ -99,7 +99,7 @@ def test_a_source_that_hangs_leaves_connections_to_the_others(tmp_path: Path, mo
                 for one in waiting:
                     one.cancel()
                 await asyncio.gather(*waiting, return_exceptions=True)
-                assert isinstance(result, Answer)
+                assert isinstance(result, SourceAnswer)
 
     asyncio.run(main())
 
@@ -113,8 +113,8 @@ def test_who_waits_for_a_place_in_vain_is_told(tmp_path: Path) -> None:
                 for _ in range(AT_ONCE):
                     await capacity.places.acquire()
                 result = await ask(sources.find("meter"), "how many?")
-                assert isinstance(result, Failed)
-                assert result.why is Why.TIMEOUT
+                assert isinstance(result, Failure)
+                assert result.why is Cause.TIMEOUT
                 assert f"{AT_ONCE} requests to it are under way" in result.said
 
     asyncio.run(main())
@@ -172,7 +172,7 @@ def test_an_answer_that_is_long_to_decode_is_refused(tmp_path: Path) -> None:
             table = f'[sources.meter]\nkind = "http-json"\nurl = "{double.url}"\ntext = "/t"\n'
             async with opened(tmp_path, table) as sources:
                 result = await ask(sources.find("meter"), "how many?")
-        assert isinstance(result, Failed)
+        assert isinstance(result, Failure)
         assert f"longer than {JSON_BYTES:,} bytes" in result.said
 
     asyncio.run(main())
@@ -191,8 +191,8 @@ def test_why_there_is_no_connection_is_said_in_our_own_words(tmp_path: Path) -> 
         )
         async with opened(tmp_path, table) as sources:
             off, nobody = [await ask(sources.find(name), "x") for name in ("off", "nobody")]
-        assert isinstance(off, Failed)
-        assert isinstance(nobody, Failed)
+        assert isinstance(off, Failure)
+        assert isinstance(nobody, Failure)
         assert off.said == f"off: 127.0.0.1: nothing listens there: is it running at http://127.0.0.1:{port}?"
         assert "nobody.invalid: there is no address of that name" in nobody.said
         assert not any(word in one.said for word in LIBRARY for one in (off, nobody))
@@ -220,7 +220,7 @@ def test_what_the_settings_named_before_is_closed_after_its_last_question(
     async def main() -> None:
         runtime = Runtime(profile="sources", config="")
         app = SourcesApp(runtime)
-        caller, asked = Caller("", "", frozenset(("ask",)), Budget()), Asked(Query("weather"))
+        caller, asked = Caller("", "", frozenset(("ask",)), Budget()), AskRequest(Query("weather"))
         events = app.act(await app.decide(asked, caller), asked.query, caller)
         await anext(events)
         for _ in range(3):

@@ -14,7 +14,7 @@ from turnout.apps.sources.cache import Cache
 from turnout.apps.sources.desk import FRESH_S, Desk
 from turnout.apps.sources.plan import Plan, PlannedPart, PlannedSource
 from turnout.apps.sources.run import BOUND_S, FALLBACK_SHARE
-from turnout.apps.sources.source import Answer, Empty, Failed, Why
+from turnout.apps.sources.source import Cause, Empty, Failure, SourceAnswer
 from turnout.testing.scripted_source import Late
 
 NAMES = ("kiwix", "news", "web", "ha", "forecast", "files", "extra")
@@ -30,10 +30,10 @@ class Behaviour(NamedTuple):
 
     def entry(self, name: str) -> object:
         entries: dict[str, object] = {
-            "answered": Answer(f"{name} speaks of its own."),
+            "answered": SourceAnswer(f"{name} speaks of its own."),
             "empty": Empty(),
-            "blank": Answer(" "),
-            "unreachable": Failed(Why.UNREACHABLE, "down"),
+            "blank": SourceAnswer(" "),
+            "unreachable": Failure(Cause.UNREACHABLE, "down"),
             "raises": ValueError("broken"),
             "rubbish": "".join,
         }

@@ -20,7 +20,7 @@ from turnout.models.ask import Models
 from .cache import Cache
 from .desk import Desk
 from .frame import tell_all, tell_citation, tell_rest
-from .fusion import Section, cut
+from .fusion import FusedSection, cut
 from .log import note, part_outcomes, why_fallback
 from .plan import Plan
 from .result import PartResult, SearchResult, search_result
@@ -81,7 +81,7 @@ class Act:
         parts = [one.result for one in ran]
         if not _is_written(parts):
             return
-        sections = [Section(one.source, cut(one.text), one.passages) for part in ran for one in part.sections]
+        sections = [FusedSection(one.source, cut(one.text), one.passages) for part in ran for one in part.sections]
         question = self.plan.standalone or self.plan.question
         key = ("fusion", question, *(text for one in sections for text in (one.source, one.text)))
         kept = await self.results.get(self.tenant, key)

@@ -28,7 +28,7 @@ from turnout.runtime.runtime import Runtime
 from turnout.store.row import asked_text
 
 from .act import Act
-from .ask import PROFILE, Asked, decide_explicit, read_standalone
+from .ask import PROFILE, AskRequest, decide_explicit, read_standalone
 from .cache import Cache
 from .chat import PartsInOrder
 from .choose import CHOICES, choosing
@@ -142,7 +142,7 @@ class SourcesApp:
             self._router = known, choosing(found, self.sources, self.choices)
         return self._router[1]
 
-    async def decide(self, asked: Asked, caller: Caller) -> Decision:
+    async def decide(self, asked: AskRequest, caller: Caller) -> Decision:
         """Who answers a question, in words of its own; refused where a source is named that there is not."""
         if self._snapshots is None and self._opened is not None:
             self._snapshots = asyncio.ensure_future(self._opened.take_snapshots())
@@ -175,7 +175,7 @@ class SourcesApp:
     async def answer(self, query: Query, caller: Caller) -> AsyncGenerator[Event, None]:
         """Decide and act, as a chat client has it done: the conversation's last question. Where no model writes, each
         part is told when it is there."""
-        decision = await self.decide(Asked(query), caller)
+        decision = await self.decide(AskRequest(query), caller)
         yield Decided.by(decision)
         plan = self.plan(decision, query)
         is_told = sum(len(part.sources) for part in plan.parts) > 1 and not self.runtime.models.has(SLOT)

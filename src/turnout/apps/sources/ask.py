@@ -29,7 +29,7 @@ FUSED = ("kiwix", "web")
 Decides = Callable[[Router, Query], Awaitable[Decision]]
 
 
-class Asked(NamedTuple):
+class AskRequest(NamedTuple):
     """A question, and whom the caller wants to answer it."""
 
     query: Query
@@ -63,7 +63,7 @@ def read_standalone(query: Query, profile: Profile) -> Standalone:
     return Standalone(made, text, users)
 
 
-async def decide_explicit(router: Router, query: Query, asked: Asked, decides: Decides) -> Decision:
+async def decide_explicit(router: Router, query: Query, asked: AskRequest, decides: Decides) -> Decision:
     """The decision where the caller names a source, or asks for several."""
     profile = router.profile
     if asked.source != "fusion":

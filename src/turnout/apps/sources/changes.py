@@ -20,17 +20,17 @@ from turnout.text.file import read_bytes, reason_of, write_bytes
 
 from .fetch import health_of
 from .source import (
-    Answer,
+    Cause,
     Empty,
     EntityState,
-    Failed,
+    Failure,
     Health,
     HourOfWeather,
     MonitorState,
-    Question,
     Result,
     Source,
-    Why,
+    SourceAnswer,
+    SourceQuestion,
 )
 from .weather import CODES
 
@@ -89,7 +89,7 @@ class Watched(Struct, frozen=True):
     question: str = ""
 
 
-class Changes:
+class ChangesSource:
     def __init__(
         self,
         name: str,
@@ -108,23 +108,23 @@ class Changes:
         self._now = now
         self._writing = asyncio.Lock()
 
-    async def ask(self, question: Question) -> Result:
+    async def ask(self, question: SourceQuestion) -> Result:
         taken = await asyncio.gather(*(self._compare(one, question.since) for one in self._watched))
-        failed = [one for one in taken if isinstance(one, Failed)]
+        failed = [one for one in taken if isinstance(one, Failure)]
         if failed and len(failed) == len(taken):
             return failed[0]
-        lines = [line for one in taken if not isinstance(one, Failed) for line in one]
+        lines = [line for one in taken if not isinstance(one, Failure) for line in one]
         note = f"Not compared: {'; '.join(one.said for one in failed)}" if failed else ""
         if not lines:
-            return Answer("Nothing has changed.", note=note) if taken else Empty("changes")
+            return SourceAnswer("Nothing has changed.", note=note) if taken else Empty("changes")
         more = [f"And {len(lines) - SHOWN} more."] if len(lines) > SHOWN else []
-        return Answer("\n".join(lines[:SHOWN] + more), note=note)
+        return SourceAnswer("\n".join(lines[:SHOWN] + more), note=note)
 
     async def check(self) -> Health:
-        async def look() -> Failed | None:
+        async def look() -> Failure | None:
             if self._watched:
                 return None
-            return Failed(Why.NOT_CONFIGURED, f"{self.name}: no source is configured that it could watch")
+            return Failure(Cause.NOT_CONFIGURED, f"{self.name}: no source is configured that it could watch")
 
         return await health_of(look())
 
@@ -141,12 +141,12 @@ class Changes:
             await self.take()
             await asyncio.sleep(self.every_s)
 
-    async def _take(self, watched: Watched) -> tuple[list[Snapshot], Snapshot] | Failed:
+    async def _take(self, watched: Watched) -> tuple[list[Snapshot], Snapshot] | Failure:
         """What is kept of a source from before, and what it says now, which is kept from now on."""
-        result = await watched.source.ask(Question(watched.question))
-        if isinstance(result, Failed):
+        result = await watched.source.ask(SourceQuestion(watched.question))
+        if isinstance(result, Failure):
             return result
-        values = dict(_values(result)) if isinstance(result, Answer) else {}
+        values = dict(_values(result)) if isinstance(result, SourceAnswer) else {}
         snapshot = Snapshot(self._now(), values)
         name = watched.source.name
         async with self._writing:
@@ -158,12 +158,12 @@ class Changes:
                     await asyncio.to_thread(self._kept.save, name, [*before, snapshot][-KEPT:])
                 except OSError as error:
                     said = f"{self.name}: its snapshots cannot be written: {reason_of(error)}"
-                    return Failed(Why.ERROR, said)
+                    return Failure(Cause.ERROR, said)
         return before, snapshot
 
-    async def _compare(self, watched: Watched, since: datetime | None) -> list[str] | Failed:
+    async def _compare(self, watched: Watched, since: datetime | None) -> list[str] | Failure:
         taken = await self._take(watched)
-        if isinstance(taken, Failed):
+        if isinstance(taken, Failure):
             return taken
         before, now = taken
         until = since or datetime.fromtimestamp(now.at.timestamp() - LEAST_AGE_S, UTC)
@@ -173,7 +173,7 @@ class Changes:
         return list(differences(old.values, now.values)) if old is not None else []
 
 
-def _values(answer: Answer) -> Iterator[tuple[str, str]]:
+def _values(answer: SourceAnswer) -> Iterator[tuple[str, str]]:
     for fact in answer.facts:
         match fact:
             case EntityState():

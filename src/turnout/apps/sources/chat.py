@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from turnout.apps.event import Event
-from turnout.apps.event import Section as SectionEvent
+from turnout.apps.event import Event, Section
 
 from .frame import tell_rest_of
 from .fusion import quote
@@ -23,7 +22,7 @@ class PartsInOrder:
         self._parts = plan.parts
         self._now = 0
         """The part that is told now."""
-        self._sections: defaultdict[int, list[SectionEvent]] = defaultdict(list)
+        self._sections: defaultdict[int, list[Section]] = defaultdict(list)
         """Of each part, those that wait."""
         self._ended: dict[int, PartResult] = {}
         self._heading = self._head()
@@ -32,7 +31,7 @@ class PartsInOrder:
     def tell(self, event: Event) -> str:
         """What an event adds to the text."""
         match event:
-            case SectionEvent() if len(self._parts[event.part].sources) > 1:
+            case Section() if len(self._parts[event.part].sources) > 1:
                 self._sections[event.part].append(event)
             case PartEnded():
                 self._ended[event.part] = event.result

@@ -16,7 +16,7 @@ from turnout.core.contain import to_fault
 from turnout.text.fold import fold
 
 from .cache import Cache
-from .source import Answer, Empty, Failed, Question, Result, Source, Why
+from .source import Cause, Empty, Failure, Result, Source, SourceAnswer, SourceQuestion
 
 # Seconds an answer is fresh, the specification's; a source that is not here is asked every time.
 FRESH_S: Mapping[str, float] = {
@@ -30,7 +30,7 @@ FRESH_S: Mapping[str, float] = {
 }
 # An answer of some pages; a longer one is asked for again, so that five hundred of them stay below 128 MB.
 KEPT_BYTES = 256 * 1024
-_answers = msgspec.json.Decoder(Answer)
+_answers = msgspec.json.Decoder(SourceAnswer)
 
 
 class Told(NamedTuple):
@@ -62,12 +62,12 @@ class Desk:
         self._left: set[asyncio.Task[Any]] = set()
         """Cancelled and not ended yet: a task nobody refers to may vanish."""
 
-    async def ask(self, name: str, question: Question, tenant: str = "") -> Told:
+    async def ask(self, name: str, question: SourceQuestion, tenant: str = "") -> Told:
         """What a source says to a question; raises nothing but CancelledError."""
         source = self.sources.get(name)
         if source is None:
             said = f"{name} is not configured: add [sources.{name}] to turnout.toml"
-            return Told(Failed(Why.NOT_CONFIGURED, said))
+            return Told(Failure(Cause.NOT_CONFIGURED, said))
         since = question.since.isoformat() if question.since is not None else ""
         words = " ".join(fold(question.text).text.split())
         key = (name, self._stamps.get(name, source.description), words, question.lang, since)
@@ -77,7 +77,7 @@ class Desk:
             return Told(_answers.decode(kept), cached=True)
         flight = await self._join((tenant, *key), lambda: source.ask(question))
         result = _result(flight.task, name)
-        if isinstance(result, Answer) and fresh_s and not flight.kept:
+        if isinstance(result, SourceAnswer) and fresh_s and not flight.kept:
             flight.kept = True
             encoded = msgspec.json.encode(result)
             if len(encoded) <= KEPT_BYTES:
@@ -115,10 +115,10 @@ async def _awaited(start: Callable[[], Awaitable[Result]]) -> Result:
 def _result(task: asyncio.Task[Any], name: str) -> Result:
     error = asyncio.CancelledError() if task.cancelled() else task.exception()
     if error is not None:
-        return Failed(Why.ERROR, f"{name} broke: {to_fault(error).detail}")
+        return Failure(Cause.ERROR, f"{name} broke: {to_fault(error).detail}")
     result = task.result()
-    if isinstance(result, Answer) and not result.text.strip():
+    if isinstance(result, SourceAnswer) and not result.text.strip():
         return Empty()
-    if isinstance(result, Answer | Empty | Failed):
+    if isinstance(result, SourceAnswer | Empty | Failure):
         return result
-    return Failed(Why.MALFORMED, f"{name} returned {type(result).__name__}, which is no result")
+    return Failure(Cause.MALFORMED, f"{name} returned {type(result).__name__}, which is no result")

@@ -23,7 +23,7 @@ from turnout.net.client import Client, Request
 from turnout.net.deadline import Deadline
 from turnout.net.egress import Origin, origin_of
 
-from .source import Failed, Health, Why
+from .source import Cause, Failure, Health
 
 T = TypeVar("T")
 
@@ -81,18 +81,18 @@ class Site(Struct, frozen=True):
 
     async def get(
         self, path: str, params: Mapping[str, str | int] | None = None, *, limit: int = BODY_BYTES
-    ) -> bytes | Failed:
+    ) -> bytes | Failure:
         """What is at a path below the configured one, or at an absolute one ("//tiny/page" is the latter)."""
         return await self.send("GET", path, params, limit=limit)
 
     async def json(
         self, path: str, wanted: type[T], params: Mapping[str, str | int] | None = None, *, limit: int = JSON_BYTES
-    ) -> T | Failed:
+    ) -> T | Failure:
         """The same as a value of a type."""
         body = await self.get(path, params, limit=limit)
-        return body if isinstance(body, Failed) else self.read(body, wanted)
+        return body if isinstance(body, Failure) else self.read(body, wanted)
 
-    def read(self, body: bytes, wanted: type[T]) -> T | Failed:
+    def read(self, body: bytes, wanted: type[T]) -> T | Failure:
         """JSON as a value of a type."""
         try:
             return msgspec.json.decode(body, type=wanted)
@@ -108,14 +108,14 @@ class Site(Struct, frozen=True):
         headers: Mapping[str, str] | None = None,
         *,
         limit: int = BODY_BYTES,
-    ) -> bytes | Failed:
+    ) -> bytes | Failure:
         deadline = Deadline.after(self.timeout_s)
         try:
             async with asyncio.timeout(deadline.left):
                 await self.capacity.places.acquire()
         except TimeoutError:
             said = f"{self.capacity.at_once} requests to it are under way, and none ended within {self.timeout_s:g} s"
-            return self.failed(Why.TIMEOUT, f"{said}: ask again later")
+            return self.failed(Cause.TIMEOUT, f"{said}: ask again later")
         try:
             return await self._exchange(deadline, method, path, params, body, headers, limit)
         finally:
@@ -130,7 +130,7 @@ class Site(Struct, frozen=True):
         body: bytes,
         headers: Mapping[str, str] | None,
         limit: int,
-    ) -> bytes | Failed:
+    ) -> bytes | Failure:
         target = path.removeprefix("/") if path.startswith("//") else f"{self.path}{path}"
         target += f"?{urlencode(params)}" if params else ""
         try:
@@ -142,14 +142,14 @@ class Site(Struct, frozen=True):
                         return whole if response.status < 300 else self.rejected(response.status, path)
                     moved = urljoin(f"{self.origin}{target}", response.headers.get("location", ""))
                 if not self.is_here(moved):
-                    return self.failed(Why.DENIED, "it leads to another server: set url to where it leads")
+                    return self.failed(Cause.DENIED, "it leads to another server: set url to where it leads")
                 parts = urlsplit(moved)
                 target = f"{parts.path or '/'}{'?' if parts.query else ''}{parts.query}"
         except NetError as error:
             return self.lost(error)
         except ValueError:
-            return self.failed(Why.MALFORMED, "it leads to what is no address: check url")
-        return self.failed(Why.MALFORMED, f"more than {REDIRECTS} redirects: check url")
+            return self.failed(Cause.MALFORMED, "it leads to what is no address: check url")
+        return self.failed(Cause.MALFORMED, f"more than {REDIRECTS} redirects: check url")
 
     def request(self, method: str, target: str, body: bytes = b"", headers: Mapping[str, str] | None = None) -> Request:
         shown = self.credential
@@ -174,30 +174,34 @@ class Site(Struct, frozen=True):
 
     # --- what went wrong
 
-    def lost(self, error: NetError) -> Failed:
+    def lost(self, error: NetError) -> Failure:
         """What a failure on the way means."""
         match error:
             case EgressRefused():
-                return self.failed(Why.DENIED, str(error))
+                return self.failed(Cause.DENIED, str(error))
             case TimedOut():
-                return self.failed(Why.TIMEOUT, f"no answer within {self.timeout_s:g} s: ask again, or raise timeout_s")
+                return self.failed(
+                    Cause.TIMEOUT, f"no answer within {self.timeout_s:g} s: ask again, or raise timeout_s"
+                )
             case Broken():
-                return self.failed(Why.MALFORMED, f"{error}: check what answers at {self.origin}")
+                return self.failed(Cause.MALFORMED, f"{error}: check what answers at {self.origin}")
             case _:
-                return self.failed(Why.UNREACHABLE, f"{error}: is it running at {self.origin}?")
+                return self.failed(Cause.UNREACHABLE, f"{error}: is it running at {self.origin}?")
 
-    def rejected(self, status: int, path: str) -> Failed:
+    def rejected(self, status: int, path: str) -> Failure:
         if status in (401, 403):
-            return self.failed(Why.DENIED, f"it answered HTTP {status}: check the token, and what it may read")
+            return self.failed(Cause.DENIED, f"it answered HTTP {status}: check the token, and what it may read")
         shown = path.partition("?")[0][:80]
-        return self.failed(Why.ERROR, f"it answered HTTP {status} to {shown}: see its own log, or check url")
+        return self.failed(Cause.ERROR, f"it answered HTTP {status} to {shown}: see its own log, or check url")
 
-    def misread(self, said: str) -> Failed:
-        return self.failed(Why.MALFORMED, f"what it sent cannot be read ({said[:120]}): is it what url should lead to?")
+    def misread(self, said: str) -> Failure:
+        return self.failed(
+            Cause.MALFORMED, f"what it sent cannot be read ({said[:120]}): is it what url should lead to?"
+        )
 
-    def failed(self, why: Why, said: str) -> Failed:
+    def failed(self, why: Cause, said: str) -> Failure:
         said = f"{self.name}: {said}"
-        return Failed(why, self.credential[1].hide(said) if self.credential is not None else said)
+        return Failure(why, self.credential[1].hide(said) if self.credential is not None else said)
 
 
 async def health_of(asked: Awaitable[Any]) -> Health:
@@ -205,14 +209,14 @@ async def health_of(asked: Awaitable[Any]) -> Health:
     began = monotonic()
     got = await asked
     ms = (monotonic() - began) * 1000
-    if not isinstance(got, Failed):
+    if not isinstance(got, Failure):
         return Health("ok", ms=ms)
-    return Health("not_configured" if got.why is Why.NOT_CONFIGURED else "error", got.said, ms)
+    return Health("not_configured" if got.why is Cause.NOT_CONFIGURED else "error", got.said, ms)
 
 
-def parsed(name: str, parse: Callable[..., T], *arguments: object) -> T | Failed:
+def parsed(name: str, parse: Callable[..., T], *arguments: object) -> T | Failure:
     """What a library makes of foreign bytes; whatever it raises is a failure of the source."""
     found: T | Fault = contain(parse, *arguments)
     if isinstance(found, Fault):
-        return Failed(Why.MALFORMED, f"{name}: what it sent cannot be read ({found.detail[:120]})")
+        return Failure(Cause.MALFORMED, f"{name}: what it sent cannot be read ({found.detail[:120]})")
     return found

@@ -17,12 +17,12 @@ from typing import NamedTuple
 
 from turnout.core.contain import contain
 from turnout.core.verdict import Fault
-from turnout.search import Document, Index, Results
+from turnout.search import Index, IndexDocument, Results
 from turnout.text.file import read_bytes
 
 from .fetch import health_of
 from .page import read_html
-from .source import Answer, Empty, Failed, Health, Passage, Question, Result, Why
+from .source import Cause, Empty, Failure, Health, Passage, Result, SourceAnswer, SourceQuestion
 
 # Larger files are no documents; more of them are no folder of notes.
 FILE_BYTES, FILES = 32 * 1024 * 1024, 20_000
@@ -55,7 +55,7 @@ class Files:
         self.unread: dict[str, str] = {}
         """Files that could not be read, and why."""
 
-    async def ask(self, question: Question) -> Result:
+    async def ask(self, question: SourceQuestion) -> Result:
         async with self._looking:
             if self._looked_at is None or monotonic() - self._looked_at >= LOOK_S:
                 failed = await asyncio.to_thread(self._look)
@@ -68,7 +68,7 @@ class Files:
             return Empty(" ".join(found.words))
         passages = tuple(Passage(hit.text, hit.title, hit.id, hit.updated_at, hit.score) for hit in hits)
         text = "\n\n".join(f"{one.title}\n{one.text}" for one in passages)
-        return Answer(text, passages, note=self._note())
+        return SourceAnswer(text, passages, note=self._note())
 
     async def check(self) -> Health:
         return await health_of(asyncio.to_thread(self._look))
@@ -86,7 +86,7 @@ class Files:
         if self._opened is not None:
             self._opened.close()
 
-    def _search(self, question: Question) -> Results:
+    def _search(self, question: SourceQuestion) -> Results:
         return self._index().search(question.text, lang=question.lang, limit=SHOWN)
 
     def _index(self) -> Index:
@@ -94,11 +94,11 @@ class Files:
             self._opened = self._open()
         return self._opened
 
-    def _look(self) -> Failed | None:
+    def _look(self) -> Failure | None:
         """Read what is new or has changed, forget what is gone."""
         if not os.path.isdir(self._folder):
             said = f"{self.name}: there is no folder {self._folder}: check [sources.{self.name}] folder"
-            return Failed(Why.NOT_CONFIGURED, said)
+            return Failure(Cause.NOT_CONFIGURED, said)
         here, index = dict(_files(self._folder)), self._index()
         gone = set(self._seen or index.ids()) - here.keys()
         if gone:
@@ -109,7 +109,7 @@ class Files:
         index.upsert(self._changed(here))
         return None
 
-    def _changed(self, here: Mapping[str, _Seen]) -> Iterator[Document]:
+    def _changed(self, here: Mapping[str, _Seen]) -> Iterator[IndexDocument]:
         for name, seen in here.items():
             if self._seen.get(name) == seen:
                 continue
@@ -117,7 +117,7 @@ class Files:
             self.unread.pop(name, None)
             if isinstance(document, Fault):
                 self.unread[name] = document.detail
-                document = Document(name, "")
+                document = IndexDocument(name, "")
             self._seen[name] = seen
             yield document
 
@@ -141,7 +141,7 @@ def _files(folder: Path) -> Iterator[tuple[str, _Seen]]:
                 return
 
 
-def _read(path: Path, name: str) -> Document:
+def _read(path: Path, name: str) -> IndexDocument:
     """A document; raises whatever its library does."""
     raw = read_bytes(path, FILE_BYTES)
     match path.suffix.lower():
@@ -155,7 +155,7 @@ def _read(path: Path, name: str) -> Document:
             heading = next((line.lstrip("# ") for line in text.splitlines() if line.startswith("# ")), "")
             title = heading or path.stem
     changed = datetime.fromtimestamp(path.stat().st_mtime, UTC)
-    return Document(name, text, title, updated_at=changed)
+    return IndexDocument(name, text, title, updated_at=changed)
 
 
 def _pdf(raw: bytes) -> tuple[str, ...]:

@@ -14,8 +14,8 @@ from typing import Literal, NamedTuple
 from msgspec import Struct
 
 from .fetch import Site, health_of
-from .source import Answer, Empty, Failed, Health, HourOfWeather, Question, Result, Why
-from .weather import CODES, Span, span_of
+from .source import Cause, Empty, Failure, Health, HourOfWeather, Result, SourceAnswer, SourceQuestion
+from .weather import CODES, WeatherSpan, span_of
 from .weather import DAYS as DAY_NAMES
 
 Units = Literal["metric", "imperial"]
@@ -27,7 +27,7 @@ _MONTHS = ("january", "february", "march", "april", "may", "june", "july", "augu
 _NOT_PLACES = frozenset((*DAY_NAMES, *_MONTHS, "december"))
 
 
-class Place(NamedTuple):
+class Town(NamedTuple):
     name: str
     latitude: float
     longitude: float
@@ -85,7 +85,7 @@ class _Weather(Struct, frozen=True):
 
 class Forecast:
     def __init__(
-        self, site: Site, geocoder: Site | None, place: str | Place, units: Units = "metric", description: str = ""
+        self, site: Site, geocoder: Site | None, place: str | Town, units: Units = "metric", description: str = ""
     ) -> None:
         self.name = site.name
         self.description = description or "the weather, now and in the coming days"
@@ -93,14 +93,14 @@ class Forecast:
         self._geocoder = geocoder
         self._place = place
         self._units: Units = units
-        self._known: dict[str, Place] = {}
+        self._known: dict[str, Town] = {}
 
-    async def ask(self, question: Question) -> Result:
+    async def ask(self, question: SourceQuestion) -> Result:
         place = await self._find(place_in(question.text) or self._place)
-        if isinstance(place, Failed | Empty):
+        if isinstance(place, Failure | Empty):
             return place
         got = await self._weather(place)
-        if isinstance(got, Failed):
+        if isinstance(got, Failure):
             return got
         try:
             zone = timezone(timedelta(seconds=got.utc_offset_seconds))
@@ -110,38 +110,40 @@ class Forecast:
             return self._site.misread(str(error))
         if not facts:
             return Empty(f"the weather {span.said} in {place.name}")
-        return Answer("\n".join(_tell(facts, span, place.name, self._units)), facts=tuple(facts))
+        return SourceAnswer("\n".join(_tell(facts, span, place.name, self._units)), facts=tuple(facts))
 
     async def check(self) -> Health:
         async def look() -> object:
             place = await self._find(self._place)
             if isinstance(place, Empty):
-                return self._site.failed(Why.ERROR, f"there is no place called {str(self._place)[:80]!r}: check place")
-            return place if isinstance(place, Failed) else await self._weather(place)
+                return self._site.failed(
+                    Cause.ERROR, f"there is no place called {str(self._place)[:80]!r}: check place"
+                )
+            return place if isinstance(place, Failure) else await self._weather(place)
 
         return await health_of(look())
 
     def words(self) -> Sequence[str]:
         return ()
 
-    async def _find(self, place: str | Place) -> Place | Failed | Empty:
-        if isinstance(place, Place):
+    async def _find(self, place: str | Town) -> Town | Failure | Empty:
+        if isinstance(place, Town):
             return place
         if place in self._known:
             return self._known[place]
         if self._geocoder is None:
             return self._site.misread(f"{place!r} is a name, and no geocoding host is set")
         got = await self._geocoder.json("/v1/search", _Places, {"name": place, "count": 1, "format": "json"})
-        if isinstance(got, Failed):
+        if isinstance(got, Failure):
             return got
         if not got.results:
             return Empty(f"a place called {place}")
         found = got.results[0]
         if len(self._known) < 1000:
-            self._known[place] = Place(found.name, found.latitude, found.longitude)
-        return Place(found.name, found.latitude, found.longitude)
+            self._known[place] = Town(found.name, found.latitude, found.longitude)
+        return Town(found.name, found.latitude, found.longitude)
 
-    async def _weather(self, place: Place) -> _Weather | Failed:
+    async def _weather(self, place: Town) -> _Weather | Failure:
         params: dict[str, str | int] = {
             "latitude": f"{place.latitude:.4f}",
             "longitude": f"{place.longitude:.4f}",
@@ -164,7 +166,7 @@ def place_in(question: str) -> str:
     return "" if name.casefold() in _NOT_PLACES else name
 
 
-def _facts(got: _Weather, span: Span, zone: timezone) -> Iterator[HourOfWeather]:
+def _facts(got: _Weather, span: WeatherSpan, zone: timezone) -> Iterator[HourOfWeather]:
     if span.grain == "now" and got.current is not None:
         now = got.current
         yield HourOfWeather(
@@ -217,7 +219,7 @@ def _share(percent: float | None) -> float | None:
     return None if percent is None else min(1.0, max(0.0, percent / 100))
 
 
-def _tell(facts: Sequence[HourOfWeather], span: Span, place: str, units: Units) -> Iterator[str]:
+def _tell(facts: Sequence[HourOfWeather], span: WeatherSpan, place: str, units: Units) -> Iterator[str]:
     if span.grain == "hours":
         facts = [_sum(facts)]
     for one in facts:

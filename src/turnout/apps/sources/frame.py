@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from turnout.apps.event import Citation
 
-from .fusion import Section, label, quote
+from .fusion import FusedSection, label, quote
 from .plan import Plan, PlannedPart
 from .result import PartResult, Tried
 
@@ -26,7 +26,7 @@ _WHY = {
 }
 
 
-def tell_part(part: PlannedPart, sections: Sequence[Section], tried: Sequence[Tried], met: bool | None) -> str:
+def tell_part(part: PlannedPart, sections: Sequence[FusedSection], tried: Sequence[Tried], met: bool | None) -> str:
     """The answer to a part."""
     if not sections:
         body = f"Nothing was found: {_list(tried)}."

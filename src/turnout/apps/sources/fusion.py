@@ -16,7 +16,7 @@ from msgspec import Struct
 from turnout.text.fold import fold
 from turnout.text.sentence import split
 
-from .source import Answer, Passage
+from .source import Passage, SourceAnswer
 
 # The specification's numbers.
 CONTAINED: Final = 0.6
@@ -30,7 +30,7 @@ _labelled: Final = re.compile(
 _signs: Final = re.compile(r"[^\w\s]+")
 
 
-class Section(Struct, frozen=True):
+class FusedSection(Struct, frozen=True):
     """What one source contributes."""
 
     source: str
@@ -38,17 +38,17 @@ class Section(Struct, frozen=True):
     passages: tuple[Passage, ...] = ()
 
 
-def fuse(answers: Sequence[tuple[str, Answer]]) -> list[Section]:
+def fuse(answers: Sequence[tuple[str, SourceAnswer]]) -> list[FusedSection]:
     """The sections of several answers; one alone is left as it is."""
     if len(answers) == 1:
         return [_section(*answers[0])]
     kept = _distinct([answer.text for _, answer in answers])
     sections = [_section(*answers[place]) for place in kept]
-    return [Section(one.source, cut(one.text), one.passages) for one in sections] if len(kept) > 1 else sections
+    return [FusedSection(one.source, cut(one.text), one.passages) for one in sections] if len(kept) > 1 else sections
 
 
-def _section(source: str, answer: Answer) -> Section:
-    return Section(source, answer.text.strip(), answer.passages)
+def _section(source: str, answer: SourceAnswer) -> FusedSection:
+    return FusedSection(source, answer.text.strip(), answer.passages)
 
 
 def _distinct(texts: Sequence[str]) -> list[int]:
@@ -88,6 +88,6 @@ def quote(text: str) -> str:
     return "\n".join(f"> {line}" if _labelled(line) else line for line in text.splitlines())
 
 
-def label(sections: Sequence[Section], first: int = 1) -> str:
+def label(sections: Sequence[FusedSection], first: int = 1) -> str:
     """Sections one below the other, each with its number and whose it is."""
     return "\n\n".join(f"[{number}] {one.source}\n{quote(one.text)}" for number, one in enumerate(sections, first))

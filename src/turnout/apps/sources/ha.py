@@ -20,7 +20,7 @@ from turnout.models.secret import Secret
 
 from .fetch import BODY_BYTES, Site, health_of
 from .home import UNASKED, Home, Thing, binary_state, look, names_of
-from .source import Answer, Empty, Failed, Health, Question, Result
+from .source import Empty, Failure, Health, Result, SourceAnswer, SourceQuestion
 from .telling import summarise, tell
 
 READS_ONLY = "Turnout reads the home, it does not switch anything."
@@ -118,26 +118,28 @@ class HomeAssistant:
         self._reading = asyncio.Lock()
         self._home = Home(())
 
-    async def ask(self, question: Question) -> Result:
+    async def ask(self, question: SourceQuestion) -> Result:
         home = await self._look()
-        if isinstance(home, Failed):
+        if isinstance(home, Failure):
             return home
         # A large home has thousands of names: not on the event loop.
         asked = await self._site.capacity.read(look, question.text, home)
         if not asked.things:
             told = summarise(question.text, home)
             return (
-                Answer("\n".join(told[0]), facts=tuple(thing.fact for thing in told[1])) if told else Empty("the home")
+                SourceAnswer("\n".join(told[0]), facts=tuple(thing.fact for thing in told[1]))
+                if told
+                else Empty("the home")
             )
         facts = () if asked.unknown else tuple(thing.fact for thing in asked.things[:FACTS])
         text = "\n".join(tell(question.text, asked, TOLD))
-        return Answer(text, facts=facts, note=READS_ONLY if asked.acts else "")
+        return SourceAnswer(text, facts=facts, note=READS_ONLY if asked.acts else "")
 
     async def check(self) -> Health:
-        async def look_at_all() -> Home | Failed:
+        async def look_at_all() -> Home | Failure:
             home = await self._look()
             # Even a new one has its sun and its zone.
-            return home if isinstance(home, Failed) or home.things else self._site.misread("no entity at all")
+            return home if isinstance(home, Failure) or home.things else self._site.misread("no entity at all")
 
         return await health_of(look_at_all())
 
@@ -150,9 +152,9 @@ class HomeAssistant:
         """As it was when it was last asked."""
         return self._home
 
-    async def _look(self) -> Home | Failed:
+    async def _look(self) -> Home | Failure:
         states = await self._site.json("/api/states", list[_State], limit=BODY_BYTES)
-        if isinstance(states, Failed):
+        if isinstance(states, Failure):
             return states
         async with self._reading:
             if self._read_at is None or monotonic() - self._read_at > REGISTRY_S:
@@ -212,8 +214,8 @@ class HomeAssistant:
         body = msgspec.json.encode({"template": TEMPLATE})
         headers = {"content-type": "application/json"}
         got = await self._site.send("POST", "/api/template", body=body, headers=headers)
-        areas = got if isinstance(got, Failed) else self._site.read(got, list[_AreaOf])
-        if isinstance(areas, Failed):
+        areas = got if isinstance(got, Failure) else self._site.read(got, list[_AreaOf])
+        if isinstance(areas, Failure):
             return Registry()
         return Registry(
             {area.area_id: (area.name,) for area in areas},

@@ -102,7 +102,7 @@ def binary_state(state: str, device_class: str) -> str:
     return state if words is None or state not in ("on", "off") else str(words[state == "off"])
 
 
-class Asked(NamedTuple):
+class AskedThings(NamedTuple):
     """What of a home a question is about."""
 
     things: tuple[Thing, ...]
@@ -112,7 +112,7 @@ class Asked(NamedTuple):
     """What it names that nothing here is called: then what is told is of the kind, and cannot be judged by."""
 
 
-def look(question: str, home: Home) -> Asked:
+def look(question: str, home: Home) -> AskedThings:
     """Which things a question is about; none if it names nothing of this home."""
     words = words_of(question)
     said = tuple(stems(words))
@@ -133,11 +133,11 @@ def look(question: str, home: Home) -> Asked:
             candidates = tuple(outdoors) or candidates
     chosen = _choose(said, candidates, rooms) or tuple(candidates if own else named)
     if chosen or not (properties or things):
-        return Asked(chosen, is_request(words))
+        return AskedThings(chosen, is_request(words))
     strange = [
         word for word, stem in zip(words, said, strict=True) if stem not in ordinary() and word not in ordinary()
     ]
-    return Asked(tuple(candidates), is_request(words), " ".join(word for word in strange if not word.isdigit()))
+    return AskedThings(tuple(candidates), is_request(words), " ".join(word for word in strange if not word.isdigit()))
 
 
 def _choose(said: Sequence[str], candidates: Sequence[Thing], rooms: Sequence[Sequence[str]]) -> tuple[Thing, ...]:

@@ -15,7 +15,7 @@ from msgspec import Struct
 from .compat import compat_text_is_empty
 from .fetch import Site, health_of
 from .page import plain
-from .source import Answer, Empty, Failed, Health, Passage, Question, Result
+from .source import Empty, Failure, Health, Passage, Result, SourceAnswer, SourceQuestion
 from .terms import search_terms
 
 # How many items of a list are shown.
@@ -42,21 +42,21 @@ class HttpJson:
         """With `{question}` and `{terms}` where those go."""
         self._pointers = pointers
 
-    async def ask(self, question: Question) -> Result:
+    async def ask(self, question: SourceQuestion) -> Result:
         terms = " ".join(search_terms(question.text, question.lang))
         got = await self._get(question.text, terms)
-        if isinstance(got, Failed):
+        if isinstance(got, Failure):
             return got
         whole = point(got, self._pointers.items)
         items = whole if isinstance(whole, list) else [whole] if whole is not None else []
         passages = [found for item in items[:SHOWN] if (found := self._passage(item)) is not None]
         text = "\n\n".join(f"{one.title}\n{one.text}".strip() for one in passages)
-        return Answer(text, tuple(passages)) if passages else Empty(terms)
+        return SourceAnswer(text, tuple(passages)) if passages else Empty(terms)
 
     async def check(self) -> Health:
-        async def look() -> Failed | None:
+        async def look() -> Failure | None:
             got = await self._get("test", "test")
-            if isinstance(got, Failed):
+            if isinstance(got, Failure):
                 return got
             # Of a list with nothing in it all that can be seen is that it is there.
             pointer = self._pointers.items or self._pointers.text

@@ -17,7 +17,7 @@ from turnout.text.fold import fold
 
 from .fetch import Site, health_of, parsed
 from .page import plain, read_html, read_xml
-from .source import Answer, Empty, Failed, Health, Passage, Question, Result, Why
+from .source import Cause, Empty, Failure, Health, Passage, Result, SourceAnswer, SourceQuestion
 from .terms import fit, language_of, neighbours, search_terms, stems, words_of
 from .wording import choose_books, other_phrasings
 
@@ -60,22 +60,22 @@ class Kiwix:
         self._site = site
         self._books = tuple(books)
 
-    async def ask(self, question: Question) -> Result:
+    async def ask(self, question: SourceQuestion) -> Result:
         lang = language_of(words_of(question.text), question.lang)
         terms = search_terms(question.text, lang)
         books = self._books or await self._catalogue()
-        if isinstance(books, Failed):
+        if isinstance(books, Failure):
             return books
         chosen = (await choose_books(question, books) if len(books) > 1 else ()) or books
         pattern = " OR ".join((*terms, *await _more_terms(question, terms)))
         searches = await asyncio.gather(*(self._search(pattern, book) for book in chosen[:BOOKS])) if terms else []
-        found = [one for results in searches if not isinstance(results, Failed) for one in results]
+        found = [one for results in searches if not isinstance(results, Failure) for one in results]
         if not found:
-            failed = next((one for one in searches if isinstance(one, Failed)), None)
+            failed = next((one for one in searches if isinstance(one, Failure)), None)
             return failed or Empty(pattern)
         passages = await self._read(terms, lang, _best(terms, lang, found)[:READ])
         text = "\n\n".join(f"{one.title}\n{one.text}" for one in passages)
-        return Answer(text, tuple(passages))
+        return SourceAnswer(text, tuple(passages))
 
     async def check(self) -> Health:
         return await health_of(self._catalogue())
@@ -83,20 +83,20 @@ class Kiwix:
     def words(self) -> Sequence[str]:
         return ()
 
-    async def _catalogue(self) -> tuple[str, ...] | Failed:
+    async def _catalogue(self) -> tuple[str, ...] | Failure:
         """The names of the books there are; an empty name is all of them, for a server that does not tell."""
         body = await self._site.get("/catalog/v2/entries", {"count": BOOKS}, limit=XML_BYTES)
-        if isinstance(body, Failed) and body.why is not Why.ERROR:
+        if isinstance(body, Failure) and body.why is not Cause.ERROR:
             return body
-        if isinstance(body, Failed):
+        if isinstance(body, Failure):
             # Before 3.2 there was no such page; whether there is a server at all is told by its first.
             first = await self._site.get("/")
-            if isinstance(first, Failed):
+            if isinstance(first, Failure):
                 return first
             is_kiwix = b"kiwix" in first[:READ_BYTES].lower()
             return ("",) if is_kiwix else self._site.misread("neither a catalogue nor a page of kiwix-serve")
         feed = await self._site.capacity.read(parsed, self.name, read_xml, body)
-        if isinstance(feed, Failed):
+        if isinstance(feed, Failure):
             return feed
         if feed.tag != f"{_ATOM}feed":
             return self._site.misread("no catalogue of books")
@@ -108,11 +108,11 @@ class Kiwix:
         ]
         return tuple(link.rstrip("/").rpartition("/")[2] for link in links if link) or ("",)
 
-    async def _search(self, pattern: str, book: str) -> list[Found] | Failed:
+    async def _search(self, pattern: str, book: str) -> list[Found] | Failure:
         params: dict[str, str | int] = {"pattern": pattern, "format": "xml", "pageLength": RESULTS}
         params |= {"content": book} if book else {}
         body = await self._site.get("/search", params, limit=XML_BYTES)
-        return body if isinstance(body, Failed) else await self._site.capacity.read(parsed, self.name, _results, body)
+        return body if isinstance(body, Failure) else await self._site.capacity.read(parsed, self.name, _results, body)
 
     async def _read(self, terms: Sequence[str], lang: str, found: Sequence[Found]) -> list[Passage]:
         """The best stretch of each page, the best page first; what cannot be read is left with its excerpt."""
@@ -121,7 +121,7 @@ class Kiwix:
         return await self._site.capacity.read(self._rank, terms, lang, found, bodies)
 
     def _rank(
-        self, terms: Sequence[str], lang: str, found: Sequence[Found], bodies: Sequence[bytes | Failed]
+        self, terms: Sequence[str], lang: str, found: Sequence[Found], bodies: Sequence[bytes | Failure]
     ) -> list[Passage]:
         pages = [self._paragraphs(body) for body in bodies]
         texts = [" ".join(page) if page else one.excerpt for one, page in zip(found, pages, strict=True)]
@@ -137,14 +137,14 @@ class Kiwix:
             passages.append(Passage(text, one.title, f"{self._site.origin}{one.path}", score=score))
         return passages
 
-    def _paragraphs(self, body: bytes | Failed) -> tuple[str, ...]:
-        if isinstance(body, Failed):
+    def _paragraphs(self, body: bytes | Failure) -> tuple[str, ...]:
+        if isinstance(body, Failure):
             return ()
         page = parsed(self.name, read_html, body[:READ_BYTES].decode("utf-8", "replace"))
-        return () if isinstance(page, Failed) else page.paragraphs
+        return () if isinstance(page, Failure) else page.paragraphs
 
 
-async def _more_terms(question: Question, terms: Sequence[str]) -> list[str]:
+async def _more_terms(question: SourceQuestion, terms: Sequence[str]) -> list[str]:
     """For a question that is one term, those of other phrasings."""
     others = await other_phrasings(question) if len(terms) == 1 else []
     more = dict.fromkeys(term for other in others for term in search_terms(other, question.lang))

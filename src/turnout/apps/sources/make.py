@@ -24,15 +24,15 @@ from turnout.net.public import PublicWeb
 from turnout.search import Index
 
 from . import tables
-from .changes import QUESTIONS, Changes, FolderSnapshots, Watched
+from .changes import QUESTIONS, ChangesSource, FolderSnapshots, Watched
 from .fetch import Capacity, Site
 from .files import Files
-from .forecast import Forecast, Place
+from .forecast import Forecast, Town
 from .ha import HomeAssistant
 from .http_json import HttpJson, Pointers
 from .kiwix import Kiwix
 from .news import FreshRss, News, PlainFeed
-from .source import Failed, Health, Question, Source, Why
+from .source import Cause, Failure, Health, Source, SourceQuestion
 from .tables import TABLE, SourceFile, read_tables
 from .uptime import Uptime
 from .web import Web
@@ -47,11 +47,11 @@ class Unconfigured:
     def __init__(self, name: str, said: str = "") -> None:
         self.name = name
         self.description = ""
-        self._failed = Failed(
-            Why.NOT_CONFIGURED, said or f"{name} is not configured: add [sources.{name}] to turnout.toml"
+        self._failed = Failure(
+            Cause.NOT_CONFIGURED, said or f"{name} is not configured: add [sources.{name}] to turnout.toml"
         )
 
-    async def ask(self, question: Question) -> Failed:
+    async def ask(self, question: SourceQuestion) -> Failure:
         return self._failed
 
     async def check(self) -> Health:
@@ -99,7 +99,7 @@ class Maker:
                 return Web(self.site(name, entry, entry.url), public, entry.pages, said)
             case tables.ForecastFile():
                 told = entry.place
-                place = told if isinstance(told, str) else Place(told.name, told.latitude, told.longitude)
+                place = told if isinstance(told, str) else Town(told.name, told.latitude, told.longitude)
                 geocoder = self.site(name, entry, entry.geocoding, "geocoding")
                 return Forecast(self.site(name, entry, entry.url), geocoder, place, entry.units, said)
             case tables.HaFile():
@@ -202,7 +202,7 @@ class Maker:
         known = [others[one] for one in names if one in others]
         watching = [Watched(one, QUESTIONS.get(kinds.get(type(one), ""), "")) for one in known]
         folder = Path(os.path.expanduser(entry.folder)) if entry.folder else data_folder() / "changes"
-        return Changes(name, watching, FolderSnapshots(folder), entry.description, entry.every_s)
+        return ChangesSource(name, watching, FolderSnapshots(folder), entry.description, entry.every_s)
 
     def _without(self, name: str, entry: SourceFile, url: str, place: SecretPlace) -> Source:
         """A source whose token is missing. Where that would go is checked before it is there."""

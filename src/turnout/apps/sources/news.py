@@ -21,7 +21,7 @@ from turnout.models.secret import Secret
 
 from .fetch import Site, health_of, parsed
 from .page import plain
-from .source import Answer, Empty, Failed, Health, Passage, Question, Result, Why
+from .source import Cause, Empty, Failure, Health, Passage, Result, SourceAnswer, SourceQuestion
 from .terms import fit, language_of, search_terms, words_of
 
 # How many articles are looked through, and how many are shown.
@@ -91,23 +91,23 @@ class FreshRss:
         self._login = user, password
         self._auth = ""
 
-    async def articles(self) -> list[Passage] | Failed:
+    async def articles(self) -> list[Passage] | Failure:
         got = await self._read()
-        if isinstance(got, Failed) and got.why is Why.DENIED:
+        if isinstance(got, Failure) and got.why is Cause.DENIED:
             self._auth = ""  # a token may have been revoked; once more with a fresh one
             got = await self._read()
-        if isinstance(got, Failed):
+        if isinstance(got, Failure):
             return got
         stream = self._site.read(got, _Stream)
-        return stream if isinstance(stream, Failed) else [_article(item) for item in stream.items]
+        return stream if isinstance(stream, Failure) else [_article(item) for item in stream.items]
 
-    async def _read(self) -> bytes | Failed:
+    async def _read(self) -> bytes | Failure:
         if not self._auth:
             user, password = self._login
             body = urlencode({"Email": user, "Passwd": password.reveal()}).encode()
             form = {"content-type": "application/x-www-form-urlencoded"}
             got = await self._site.send("POST", f"{API}/accounts/ClientLogin", body=body, headers=form)
-            if isinstance(got, Failed):
+            if isinstance(got, Failure):
                 return got
             lines = dict(line.split("=", 1) for line in got.decode("utf-8", "replace").splitlines() if "=" in line)
             if not lines.get("Auth", "").isprintable() or not lines.get("Auth"):
@@ -138,9 +138,9 @@ class PlainFeed:
     def __init__(self, site: Site) -> None:
         self._site = site
 
-    async def articles(self) -> list[Passage] | Failed:
+    async def articles(self) -> list[Passage] | Failure:
         body = await self._site.get("", limit=FEED_BYTES)
-        if isinstance(body, Failed):
+        if isinstance(body, Failure):
             return body
         feed = await self._site.capacity.read(parsed, self._site.name, read_feed, body)
         return self._site.misread(f"no whole feed at {self._site.path or '/'}") if feed is None else feed
@@ -173,22 +173,22 @@ class News:
         self.description = description or "the user's news feeds"
         self._feeds = tuple(feeds)
 
-    async def ask(self, question: Question) -> Result:
+    async def ask(self, question: SourceQuestion) -> Result:
         read = await asyncio.gather(*(feed.articles() for feed in self._feeds))
-        failed = [one for one in read if isinstance(one, Failed)]
+        failed = [one for one in read if isinstance(one, Failure)]
         if failed and len(failed) == len(read):
             return failed[0]
-        articles = [one for articles in read if not isinstance(articles, Failed) for one in articles]
+        articles = [one for articles in read if not isinstance(articles, Failure) for one in articles]
         chosen, terms = choose(articles, question)
         if not chosen:
             return Empty(" ".join(terms))
         note = f"{len(failed)} of {len(read)} feeds could not be read: {failed[0].said}" if failed else ""
-        return Answer("\n".join(map(_line, chosen)), tuple(chosen), note=note)
+        return SourceAnswer("\n".join(map(_line, chosen)), tuple(chosen), note=note)
 
     async def check(self) -> Health:
-        async def first_failure() -> Failed | None:
+        async def first_failure() -> Failure | None:
             read = await asyncio.gather(*(feed.articles() for feed in self._feeds))
-            return next((one for one in read if isinstance(one, Failed)), None)
+            return next((one for one in read if isinstance(one, Failure)), None)
 
         return await health_of(first_failure())
 
@@ -196,7 +196,7 @@ class News:
         return ()
 
 
-def choose(articles: Sequence[Passage], question: Question) -> tuple[list[Passage], tuple[str, ...]]:
+def choose(articles: Sequence[Passage], question: SourceQuestion) -> tuple[list[Passage], tuple[str, ...]]:
     """The articles about what is asked, the best first; about nothing in particular, the newest. And what was looked
     for."""
     since = question.since

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from turnout.apps.event import Citation, Event
 
-from .fusion import Section
+from .fusion import FusedSection
 from .plan import Plan, PlannedPart
 
 
@@ -80,7 +80,7 @@ class SearchResult(Event, frozen=True, tag="done"):
 def part_result(
     part: PlannedPart,
     tried: Sequence[Tried],
-    sections: Sequence[Section],
+    sections: Sequence[FusedSection],
     text: str,
     latency_ms: float,
     condition_met: bool | None = None,

@@ -20,7 +20,7 @@ from turnout.core.errors import Refused
 from turnout.core.query import Query, Turn
 from turnout.models.wire.format import MESSAGES, UNREADABLE, check_text, told
 
-from .ask import PROFILE, Asked
+from .ask import PROFILE, AskRequest
 from .cache import Cache
 from .desk import FRESH_S
 from .health import check_all
@@ -146,7 +146,7 @@ class SourceRoutes:
             raise Refused(422, "invalid_request_error", said)
         if (body.source not in ("auto", "fusion") or body.fusion_sources) and not caller.may_force:
             raise Refused(403, "permission_error", "this key may not name a source itself: ask for `auto`")
-        return query, await self.app.decide(Asked(query, body.source, body.fusion_sources), caller)
+        return query, await self.app.decide(AskRequest(query, body.source, body.fusion_sources), caller)
 
     async def list_sources(self, call: Call) -> Answer:
         """Which sources there are, and which could be configured."""

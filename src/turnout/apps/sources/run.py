@@ -17,19 +17,19 @@ from turnout.apps.event import (
     Event,
     FellBack,
     PartStarted,
+    Section,
     SourceAnswered,
     SourceFailed,
     SourceSlow,
 )
-from turnout.apps.event import Section as SectionEvent
 from turnout.core.contain import contain
 
 from .desk import Desk
 from .frame import tell_part
-from .fusion import Section, cut, fuse
+from .fusion import FusedSection, cut, fuse
 from .plan import Plan, PlannedPart, PlannedSource
 from .result import PartEnded, PartResult, Tried, part_result
-from .source import Answer, AskModel, Empty, Fact, Question
+from .source import AskModel, Empty, Fact, SourceAnswer, SourceQuestion
 
 # The specification's bound on what a caller waits for sources.
 BOUND_S = 15.0
@@ -44,7 +44,7 @@ class Ran(NamedTuple):
     """A part that has run."""
 
     result: PartResult
-    sections: Sequence[Section]
+    sections: Sequence[FusedSection]
 
 
 async def run(
@@ -89,13 +89,13 @@ class PartRun:
         self.desk = desk
         self.emit = emit
         self.tenant = tenant
-        self.question = Question(part.text, asks=asks)
+        self.question = SourceQuestion(part.text, asks=asks)
         self.clock = asyncio.get_running_loop().time
         self.began = self.clock()
         self.until = self.began + bound_s
         self.replaced_by = self.began + FALLBACK_SHARE * bound_s
         self.tried: dict[str, Tried] = {}
-        self.answers: dict[str, Answer] = {}
+        self.answers: dict[str, SourceAnswer] = {}
         self.ended: PartResult | None = None
         self._replaced: list[str] = []
         """Sources in whose place another is asked."""
@@ -148,11 +148,11 @@ class PartRun:
             self.emit(SourceSlow(self.number, name, ms))
             return False
         ms = self._since(began)
-        if isinstance(result, Answer):
+        if isinstance(result, SourceAnswer):
             self.answers[name] = result
             self.tried[name] = Tried(name, "answered", ms, cached, result.note)
             self.emit(SourceAnswered(self.number, name, ms, cached))
-            self.emit(SectionEvent(self.number, name, cut(result.text)))
+            self.emit(Section(self.number, name, cut(result.text)))
             return True
         why, said = ("empty", "") if isinstance(result, Empty) else (str(result.why), result.said)
         self.tried[name] = Tried(name, why, ms, said=said)

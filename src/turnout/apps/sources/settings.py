@@ -22,7 +22,7 @@ from turnout.net.public import PublicWeb
 from turnout.net.transport import Transport
 from turnout.search import Index, open_index
 
-from .changes import Changes
+from .changes import ChangesSource
 from .fetch import Capacity
 from .files import Files
 from .make import Maker, Unconfigured
@@ -62,7 +62,7 @@ class Sources:
 
     async def take_snapshots(self) -> None:
         """Keep what `changes` compares with, until cancelled."""
-        await asyncio.gather(*(one.keep_taking() for one in self.sources.values() if isinstance(one, Changes)))
+        await asyncio.gather(*(one.keep_taking() for one in self.sources.values() if isinstance(one, ChangesSource)))
 
     async def close(self) -> None:
         for source in self.sources.values():

@@ -18,7 +18,7 @@ AskModel = Callable[[str, str], Awaitable[str]]
 pays for it."""
 
 
-class Question(Struct, frozen=True):
+class SourceQuestion(Struct, frozen=True):
     """What a source is asked."""
 
     text: str
@@ -81,7 +81,7 @@ class HourOfWeather(Struct, frozen=True, tag="weather"):
 Fact = EntityState | MonitorState | HourOfWeather
 
 
-class Answer(Struct, frozen=True, tag="answer", omit_defaults=True):
+class SourceAnswer(Struct, frozen=True, tag="answer", omit_defaults=True):
     """What a source knows."""
 
     text: str
@@ -101,7 +101,7 @@ class Empty(Struct, frozen=True, tag="empty"):
     """What was searched with."""
 
 
-class Why(StrEnum):
+class Cause(StrEnum):
     """Why a source did not answer."""
 
     NOT_CONFIGURED = "not_configured"
@@ -114,15 +114,15 @@ class Why(StrEnum):
     ERROR = "error"
 
 
-class Failed(Struct, frozen=True, tag="failed"):
+class Failure(Struct, frozen=True, tag="failed"):
     """It could not say."""
 
-    why: Why
+    why: Cause
     said: str
     """A sentence that names the source, what happened and the next step; no secret in it."""
 
 
-Result = Answer | Empty | Failed
+Result = SourceAnswer | Empty | Failure
 
 
 class Health(Struct, frozen=True):
@@ -143,7 +143,7 @@ class Source(Protocol):
     description: str
     """One line that tells a model what it knows."""
 
-    async def ask(self, question: Question) -> Result: ...
+    async def ask(self, question: SourceQuestion) -> Result: ...
 
     async def check(self) -> Health: ...
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from turnout.text.fold import fold
 
-from .home import UNKNOWN, Asked, Home, Thing
+from .home import UNKNOWN, AskedThings, Home, Thing
 from .judge import LOW_BATTERY, judge
 from .terms import words_of
 
@@ -18,7 +18,7 @@ _SUMMARIES = (
 )
 
 
-def tell(question: str, asked: Asked, most: int) -> Iterator[str]:
+def tell(question: str, asked: AskedThings, most: int) -> Iterator[str]:
     """The answer in lines."""
     # What follows the question says how it is to be answered: 'Answer "yes" or "no".'
     question = question.partition("?")[0]

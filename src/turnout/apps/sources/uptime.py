@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from .fetch import Site, health_of
 from .judge import DOWN_WORDS, UP_WORDS
-from .source import Answer, Empty, Failed, Health, MonitorState, Question, Result
+from .source import Empty, Failure, Health, MonitorState, Result, SourceAnswer, SourceQuestion
 from .terms import stop_words, words_of
 
 # How Kuma numbers states: down, up, pending, maintenance.
@@ -75,9 +75,9 @@ class Uptime:
         self._names: tuple[str, ...] = ()
         """As of the last time it was asked."""
 
-    async def ask(self, question: Question) -> Result:
+    async def ask(self, question: SourceQuestion) -> Result:
         read = await self._monitors()
-        if isinstance(read, Failed):
+        if isinstance(read, Failure):
             return read
         if not read:
             return Empty("monitors")
@@ -85,8 +85,8 @@ class Uptime:
         strange = " ".join(word for word in words_of(question.text) if word not in _generic()) if not asked else ""
         if strange:
             # What it asks about is not watched: nothing that is can be judged by.
-            return Answer("\n".join((f"No monitor is called {strange!r}.", *_tell(read))))
-        return Answer("\n".join(_tell(asked or read)), facts=tuple(asked or read))
+            return SourceAnswer("\n".join((f"No monitor is called {strange!r}.", *_tell(read))))
+        return SourceAnswer("\n".join(_tell(asked or read)), facts=tuple(asked or read))
 
     async def check(self) -> Health:
         return await health_of(self._monitors())
@@ -94,15 +94,15 @@ class Uptime:
     def words(self) -> Sequence[str]:
         return self._names
 
-    async def _monitors(self) -> list[MonitorState] | Failed:
+    async def _monitors(self) -> list[MonitorState] | Failure:
         found = await (self._from_page() if self._page else self._from_metrics())
-        if not isinstance(found, Failed):
+        if not isinstance(found, Failure):
             self._names = tuple(one.name for one in found if len(one.name) >= LEAST_LETTERS)
         return found
 
-    async def _from_metrics(self) -> list[MonitorState] | Failed:
+    async def _from_metrics(self) -> list[MonitorState] | Failure:
         body = await self._site.get("/metrics")
-        if isinstance(body, Failed):
+        if isinstance(body, Failure):
             return body
         lines = body.decode("utf-8", "replace").splitlines()
         samples = [line for line in lines if line.startswith("monitor_status{")]
@@ -111,12 +111,12 @@ class Uptime:
             return self._site.misread("no metrics of monitors")
         return list(_read_metrics(samples))
 
-    async def _from_page(self) -> list[MonitorState] | Failed:
+    async def _from_page(self) -> list[MonitorState] | Failure:
         page = await self._site.json(f"/api/status-page/{self._page}", _Page)
-        if isinstance(page, Failed):
+        if isinstance(page, Failure):
             return page
         beats = await self._site.json(f"/api/status-page/heartbeat/{self._page}", _Beats)
-        if isinstance(beats, Failed):
+        if isinstance(beats, Failure):
             return beats
         last = {number: beat[-1].status for number, beat in beats.heartbeatList.items() if beat}
         monitors = [monitor for group in page.publicGroupList for monitor in group.monitorList]

@@ -38,7 +38,7 @@ _NUMBERS = {"two": 2, "three": 3, "four": 4, "five": 5, "six": 6}
 EVENING, MORNING = 18, 6
 
 
-class Span(NamedTuple):
+class WeatherSpan(NamedTuple):
     """What a question is about: now, some hours, or whole days."""
 
     grain: Literal["now", "hours", "days"]
@@ -48,38 +48,40 @@ class Span(NamedTuple):
     said: str
 
 
-def span_of(question: str, now: datetime) -> Span:
+def span_of(question: str, now: datetime) -> WeatherSpan:
     """The time a question is about, in the place's own time; without any, today."""
     text = fold(question).text
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
     day = timedelta(days=1)
     if found := _days_ahead(text):
         first = midnight + day * (_NUMBERS.get(found[1]) or int(found[1]))
-        return Span("days", first, first + day, f"{first:%A}")
+        return WeatherSpan("days", first, first + day, f"{first:%A}")
     if "day after tomorrow" in text:
-        return Span("days", midnight + 2 * day, midnight + 3 * day, "the day after tomorrow")
+        return WeatherSpan("days", midnight + 2 * day, midnight + 3 * day, "the day after tomorrow")
     if "tomorrow" in text:
-        return Span("days", midnight + day, midnight + 2 * day, "tomorrow")
+        return WeatherSpan("days", midnight + day, midnight + 2 * day, "tomorrow")
     if "weekend" in text:
         # On a Sunday, what is left of it.
         first = midnight + day * max(0, 5 - now.weekday())
-        return Span("days", first, midnight + day * (7 - now.weekday()), "this weekend")
+        return WeatherSpan("days", first, midnight + day * (7 - now.weekday()), "this weekend")
     if "next week" in text:
         first = midnight + day * (7 - now.weekday())
-        return Span("days", first, first + 7 * day, "next week")
+        return WeatherSpan("days", first, first + 7 * day, "next week")
     if "week" in text or "coming days" in text or "next few days" in text:
-        return Span("days", midnight, midnight + 7 * day, "this week")
+        return WeatherSpan("days", midnight, midnight + 7 * day, "this week")
     for number, name in enumerate(DAYS):
         if re.search(rf"\b{name}\b", text):
             first = midnight + day * ((number - now.weekday()) % 7)
-            return Span("days", first, first + day, name.capitalize())
+            return WeatherSpan("days", first, first + day, name.capitalize())
     if "tonight" in text or "this evening" in text:
-        return Span("hours", midnight.replace(hour=EVENING), midnight + day + timedelta(hours=MORNING), "tonight")
+        return WeatherSpan(
+            "hours", midnight.replace(hour=EVENING), midnight + day + timedelta(hours=MORNING), "tonight"
+        )
     if "later" in text or "this afternoon" in text:
-        return Span("hours", now, midnight + day, "later today")
+        return WeatherSpan("hours", now, midnight + day, "later today")
     if re.search(r"\b(?:now|currently|right now|outside|is it (?:raining|snowing|hot|cold|windy|sunny))\b", text):
-        return Span("now", now, now + timedelta(hours=1), "now")
-    return Span("days", midnight, midnight + day, "today")
+        return WeatherSpan("now", now, now + timedelta(hours=1), "now")
+    return WeatherSpan("days", midnight, midnight + day, "today")
 
 
 def _rains(one: HourOfWeather) -> Judged:

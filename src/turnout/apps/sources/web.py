@@ -20,7 +20,7 @@ from turnout.net.public import Page, PublicWeb
 
 from .fetch import Site, health_of
 from .page import plain, read_html
-from .source import Answer, Empty, Failed, Health, Passage, Question, Result, Why
+from .source import Cause, Empty, Failure, Health, Passage, Result, SourceAnswer, SourceQuestion
 from .terms import fit, language_of, search_terms, words_of
 from .wording import rephrase
 
@@ -63,7 +63,7 @@ class Web:
         self._public = public
         self._pages = pages
 
-    async def ask(self, question: Question) -> Result:
+    async def ask(self, question: SourceQuestion) -> Result:
         queries = [question.text.strip()]
         lang = language_of(words_of(question.text), question.lang)
         terms = search_terms(question.text, lang)
@@ -76,12 +76,12 @@ class Web:
             for one in results if isinstance(results, list) else []:
                 found.setdefault(one.url, one)
         if not found:
-            return next((one for one in searches if isinstance(one, Failed)), Empty(queries[0]))
+            return next((one for one in searches if isinstance(one, Failure)), Empty(queries[0]))
         best = _rank(terms, lang, list(found.values()))[:SHOWN]
         if self._public is not None:
             best[: self._pages] = await asyncio.gather(*(self._read(one, terms, lang) for one in best[: self._pages]))
         text = "\n\n".join(f"{one.title}\n{one.text}\n{one.url}" for one in best)
-        return Answer(text, tuple(best))
+        return SourceAnswer(text, tuple(best))
 
     async def check(self) -> Health:
         # A search: many servers have a page but do not allow JSON.
@@ -90,17 +90,17 @@ class Web:
     def words(self) -> Sequence[str]:
         return ()
 
-    async def _search(self, query: str, lang: str) -> list[Passage] | Failed:
+    async def _search(self, query: str, lang: str) -> list[Passage] | Failure:
         params: dict[str, str | int] = {"q": query, "format": "json"}
         params |= {"language": lang} if lang else {}
         got = await self._site.json("/search", _Results, params)
-        if isinstance(got, Failed):
+        if isinstance(got, Failure):
             return got
         if not got.results and got.unresponsive_engines:
             names = ", ".join(
                 str(one[0]) if isinstance(one, list) and one else str(one) for one in got.unresponsive_engines
             )
-            return self._site.failed(Why.UNREACHABLE, f"its engines did not answer ({names[:120]}): see its settings")
+            return self._site.failed(Cause.UNREACHABLE, f"its engines did not answer ({names[:120]}): see its settings")
         return [
             Passage(plain(one.content or ""), plain(one.title), one.url, _moment(one.publishedDate), 1 / place)
             for place, one in enumerate(got.results[:MOST_RESULTS], 1)

@@ -22,7 +22,7 @@ from turnout.models.refusal import NoAnswer
 from turnout.store import Store
 
 from .ask import Standalone
-from .source import AskModel, Question
+from .source import AskModel, SourceQuestion
 
 # The slot that is asked, as for the choice of sources.
 SLOT = "router"
@@ -84,18 +84,18 @@ class Wording:
         return reply.text
 
 
-async def rephrase(question: Question) -> str:
+async def rephrase(question: SourceQuestion) -> str:
     """Another wording of a question for a search; blank if there is none."""
     lines = await _lines(question, REPHRASE, question.text)
     return lines[0] if len(lines) == 1 else ""
 
 
-async def other_phrasings(question: Question) -> list[str]:
+async def other_phrasings(question: SourceQuestion) -> list[str]:
     """Other ways to put a question that is one term."""
     return (await _lines(question, PHRASE, question.text))[:PHRASINGS]
 
 
-async def choose_books(question: Question, books: Sequence[str]) -> list[str]:
+async def choose_books(question: SourceQuestion, books: Sequence[str]) -> list[str]:
     """The books a question is about, of those there are; none if nobody knows."""
     listed = "\n".join(books)
     named = set(await _lines(question, CHOOSE, f"Books:\n{listed}\n\nQuestion: {question.text}"))
@@ -112,14 +112,14 @@ async def word_follow_up(
     nobody = Decision(profile, Query(alone.own), profile.routes[:1], 0.0, 0.0, "standalone", "N-", id=new_id())
     with Ledger(None, models.slots).open(nobody, caller) as account:
         before = "\n".join(f"Before: {text[:SHOWN]}" for text in alone.before[-BEFORE:])
-        asked = Question(alone.own, asks=Wording(models, account).asks)
+        asked = SourceQuestion(alone.own, asks=Wording(models, account).asks)
         lines = await _lines(asked, STANDALONE, f"{before}\nLast: {alone.own}")
     if store is not None and account.spent_usd:
         await asyncio.to_thread(store.spend, nobody.id, caller.key_id, account.spent_usd)
     return lines[0] if len(lines) == 1 else ""
 
 
-async def _lines(question: Question, instruction: str, text: str) -> list[str]:
+async def _lines(question: SourceQuestion, instruction: str, text: str) -> list[str]:
     if question.asks is None:
         return []
     try:

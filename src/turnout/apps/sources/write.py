@@ -21,7 +21,7 @@ from turnout.models.refusal import NoAnswer
 from turnout.models.wire.value import Message
 from turnout.search.citation import CheckedSentence, CitationStream
 
-from .fusion import Section, quote
+from .fusion import FusedSection, quote
 
 # The slot that writes; `medium` stands in for it.
 SLOT = "main"
@@ -48,13 +48,15 @@ def _written(checked: CheckedSentence) -> WrittenSentence:
     return WrittenSentence(checked.render(f" {UNSUPPORTED}"), checked.kept)
 
 
-def cite(number: int, section: Section) -> Citation:
+def cite(number: int, section: FusedSection) -> Citation:
     """What a number stands for."""
     best = section.passages[0] if section.passages else None
     return Citation(number, section.source, best.title if best else "", best.url if best else "")
 
 
-def start_writing(question: str, sections: Sequence[Section], account: Account, models: Models) -> TextStream | None:
+def start_writing(
+    question: str, sections: Sequence[FusedSection], account: Account, models: Models
+) -> TextStream | None:
     """The words of an answer, if there is a model to write one."""
     slot = models.slots.find(SLOT) if models.has(SLOT) else None
     if slot is None:
@@ -62,7 +64,7 @@ def start_writing(question: str, sections: Sequence[Section], account: Account, 
     return stream_text(models, slot, _messages(question, sections), account, max_tokens=WRITTEN_TOKENS)
 
 
-async def write(stream: TextStream, sections: Sequence[Section]) -> AsyncGenerator[WrittenSentence, None]:
+async def write(stream: TextStream, sections: Sequence[FusedSection]) -> AsyncGenerator[WrittenSentence, None]:
     """The sentences of an answer with their citations, as they come; nothing if no model answers. One that breaks off
     ends early: `stream.ended` tells."""
     checking = CitationStream([section.text for section in sections])
@@ -78,7 +80,7 @@ async def write(stream: TextStream, sections: Sequence[Section]) -> AsyncGenerat
         await stream.aclose()
 
 
-def _messages(question: str, sections: Sequence[Section]) -> tuple[Message, Message]:
+def _messages(question: str, sections: Sequence[FusedSection]) -> tuple[Message, Message]:
     fence = f"===== {secrets.token_hex(6)} ====="
     texts = [
         f"[{number}] from {one.source}\n{fence}\n{_FENCE.sub('====', quote(one.text))}\n{fence}"

@@ -18,7 +18,7 @@ from ..question import append_turn, check_session, read_session, read_text, sess
 
 if TYPE_CHECKING:
     from turnout.apps.sources.app import SourcesApp
-    from turnout.apps.sources.ask import Asked
+    from turnout.apps.sources.ask import AskRequest
     from turnout.apps.sources.plan import Plan
     from turnout.apps.sources.result import SearchResult
     from turnout.core.decision import Decision
@@ -46,7 +46,7 @@ def ask(
 ) -> int:
     try:
         from turnout.apps.sources.app import SourcesApp
-        from turnout.apps.sources.ask import Asked
+        from turnout.apps.sources.ask import AskRequest
         from turnout.apps.sources.plan import MOST_SOURCES
         from turnout.runtime.runtime import Runtime
     except ImportError as error:
@@ -64,7 +64,7 @@ def ask(
         check_session(File(session))
         turns = (*read_session(File(session)), Turn("user", asked))
     query = Query("" if turns else asked, turns, session=session_name(session) if session is not None else None)
-    question = Asked(query, "fusion" if fuse else source, fuse)
+    question = AskRequest(query, "fusion" if fuse else source, fuse)
     quiet()
     runtime = Runtime(None if no_log or plan else open_store(db, config=config), profile="sources", config=config)
     app = SourcesApp(runtime)
@@ -88,14 +88,14 @@ def _show(plan: Plan, *, json: bool) -> int:
     return 0
 
 
-async def _plan(app: SourcesApp, asked: Asked) -> Plan:
+async def _plan(app: SourcesApp, asked: AskRequest) -> Plan:
     try:
         return app.plan(await _decide(app, asked), asked.query).unlogged()
     finally:
         await app.runtime.close()
 
 
-async def _decide(app: SourcesApp, asked: Asked) -> Decision:
+async def _decide(app: SourcesApp, asked: AskRequest) -> Decision:
     from turnout.apps.caller import Budget, Caller
 
     try:
@@ -104,7 +104,7 @@ async def _decide(app: SourcesApp, asked: Asked) -> Decision:
         raise TurnoutError(str(refused)) from None
 
 
-async def _run(app: SourcesApp, asked: Asked, *, json: bool) -> SearchResult:
+async def _run(app: SourcesApp, asked: AskRequest, *, json: bool) -> SearchResult:
     """Ask, show each source as it ends on stderr, and the answer on stdout."""
     from turnout.apps.caller import Budget, Caller
     from turnout.apps.sources.result import SearchResult
