@@ -7,7 +7,7 @@ show that every one of them is able to fail.
 import ast
 import re
 import statistics
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -334,6 +334,28 @@ def test_the_house(rule: Rule) -> None:
 def test_files_are_short_in_the_middle_too() -> None:
     lengths = [len(file.source.splitlines()) for file in files()]
     assert statistics.median(lengths) < MEDIAN
+
+
+def classes_of(file: File) -> list[str]:
+    """Those that another module may import."""
+    found = [node.name for node in ast.walk(ast.parse(file.source)) if isinstance(node, ast.ClassDef)]
+    return [name for name in found if not name.startswith("_")]
+
+
+def twice(found: Iterable[File]) -> dict[str, list[str]]:
+    """Each class name that stands in more than one place, and where."""
+    places: dict[str, list[str]] = {}
+    for file in found:
+        for name in classes_of(file):
+            places.setdefault(name, []).append(file.path)
+    return {name: where for name, where in places.items() if len(where) > 1}
+
+
+def test_no_two_classes_have_one_name() -> None:
+    """Who reads a name knows which class it is, without looking where it was imported from."""
+    assert twice(files()) == {}
+    planted = [File("core/x.py", "class Thing: ..."), File("net/y.py", "class Thing: ...\nclass _Own: ...")]
+    assert twice([*planted, File("text/z.py", "class _Own: ...")]) == {"Thing": ["core/x.py", "net/y.py"]}
 
 
 # The package's version is used everywhere; its own imports of runtime wait until they are needed.
