@@ -23,7 +23,7 @@ INFLECTED = {
     "en": ("flies", "A fly sat there.", "A flag hung there."),
     "de": ("häuser", "Das Haus ist alt.", "Die Hose ist alt."),
     "es": ("canciones", "La canción es antigua.", "La cancha es antigua."),
-    "fr": ("journaux", "Le journal est là.", "Le jour est là."),
+    "fr": ("journaux", "Le journal est là.", "La fleur est là."),
 }
 
 

@@ -120,7 +120,7 @@ def add_source(
     """
     _need_extra()
     from turnout.apps.sources import edit
-    from turnout.apps.sources.settings import Unconfigured
+    from turnout.apps.sources.make import Unconfigured
 
     is_feed = (kind or name) == "news" and user is None and token_env is None
     told: dict[str, Value | None] = {
