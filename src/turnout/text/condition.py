@@ -19,7 +19,9 @@ from msgspec import Struct
 from .clause import LISTS as CLAUSES
 from .clause import Mood, judge
 from .fold import fold
-from .split import MARKS, WINDOW, Hits, bare, find_words, sentence_starts, split_off
+from .joint import Hits
+from .lex import MARKS, bare, find_words, sentence_starts
+from .split import WINDOW, split_off
 from .words import Words, match_phrase
 
 LISTS: Final = Words("condition", "en", "es")

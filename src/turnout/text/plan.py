@@ -15,8 +15,9 @@ from turnout.core.profile import Part
 from turnout.core.query import Reading
 
 from .condition import read_condition
+from .joint import Hits
 from .match import Matcher
-from .split import MOST, Hits, split, split_questions, triggers
+from .split import MOST, split, split_questions, triggers
 
 
 def planner(

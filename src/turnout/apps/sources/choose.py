@@ -9,8 +9,7 @@ change it.
 from __future__ import annotations
 
 import hashlib
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -25,19 +24,13 @@ from turnout.core.query import Query, Reading
 from turnout.core.router import Router
 from turnout.core.verdict import Fault, Gate, Reason, Verdict
 from turnout.layers.llm import Llm
-from turnout.text.fold import fold
 
 from .cache import Cache
-from .home import ordinary
+from .names import Names, spell
 from .source import Source
 
 # The specification's: a model's choice is kept for an hour, a thousand of them.
 CHOICE_S, CHOICES = 3600.0, 1000
-# Words of the longest name that is looked for.
-LONGEST_NAME = 6
-# Words of a name, not counting those for kinds of things, that nobody says together by accident.
-TELLING = 2
-_words = re.compile(r"\w+(?:'\w+)*").findall
 
 
 class Choice(Struct, frozen=True):
@@ -49,39 +42,6 @@ class Choice(Struct, frozen=True):
 
 
 _choice = msgspec.json.Decoder(Choice)
-
-
-class Names(Layer):
-    """Names that mean a source: of what is in the home, of what is watched.
-
-    A name of several telling words is no accident. A shorter one decides only a question that says nothing but
-    ordinary words besides ("where is Joseph", "is Plex up"), and a word for a kind of thing ("gas") names nothing.
-    """
-
-    def __init__(self, names: Mapping[str, str]) -> None:
-        self.names = names
-        """Each folded name with its source."""
-
-    def __call__(self, reading: Reading) -> Verdict | None:
-        words = [word.removesuffix("'s") for word in _words(reading.folded)]
-        spans = ((at, at + size) for at in range(len(words)) for size in range(1, LONGEST_NAME + 1))
-        found: dict[str, str] = {}
-        for start, end in spans:
-            name = " ".join(words[start:end])
-            if name in self.names and _decides(words[start:end], [*words[:start], *words[end:]]):
-                found[self.names[name]] = name
-        if not found:
-            return None
-        reasons = tuple(Reason(f"name.{source}", f"{name!r} is known to {source}") for source, name in found.items())
-        return Verdict(tuple(found), 1.0, 1.0, dict.fromkeys(found, 1.0), reasons)
-
-
-def _decides(name: Sequence[str], others: Sequence[str]) -> bool:
-    known = ordinary()
-    telling = sum(word not in known for word in name)
-    if len(name) == 1 and not telling:
-        return False
-    return telling >= TELLING or all(word in known for word in others)
 
 
 class RememberedChoice(Layer):
@@ -118,7 +78,7 @@ def choosing(router: Router, sources: Mapping[str, Source], cache: Cache) -> Rou
     """The router for these sources."""
     profile = _with_routes(router.profile, sources)
     names = {
-        " ".join(part.removesuffix("'s") for part in _words(fold(word).text)): name
+        " ".join(spell(word)): name
         for name, source in sources.items()
         if name in profile.routes
         for word in source.words()

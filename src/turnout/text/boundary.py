@@ -1,0 +1,204 @@
+"""Which conjunctions and commas part two questions, and which go on with the one before them.
+
+A cut needs a question on both sides, of which the second can be understood alone. Invariant: the answer for a clause
+depends on what has been read since the last cut and on that clause, so that time is linear in their number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Final
+
+from .clause import LISTS, Mood, begins_with, has_content
+from .framing import is_framed
+from .joint import JOINING, PLAIN, Clause, Hits
+
+_ALSO: Final = frozenset({"also"})
+_COMMA: Final = frozenset({","})
+# Words in which a noun phrase has said what it is about.
+_HEAD: Final = 3
+_LISTED: Final = frozenset({"and", "y", ","})
+
+
+class Left:
+    """What has been read since the last cut."""
+
+    first: Clause
+    last: Clause
+    mood: Mood
+    relative: bool  # it tells what a thing does
+    lists_examples: bool
+    lists_steps: bool  # "follow these steps: …"
+
+    def __init__(self, clause: Clause) -> None:
+        self.start = clause.start
+        self.hit = False
+        self._begin(clause)
+        self.take(clause)
+
+    def take(self, clause: Clause) -> None:
+        if clause.opens:
+            self._begin(clause)
+        self.last = clause
+        self.hit = self.hit or clause.hit
+        self.relative = self.relative or _is_relative(clause.words)
+        self.lists_steps = self.lists_steps or any(
+            token.seen.endswith(":") and token.word in JOINING.announcing for token in clause.tokens
+        )
+        self.lists_examples = self.lists_examples or any(pair == ("such", "as") for pair in pairwise(clause.words))
+        if self.mood.asks or clause.mood is Mood.FRAGMENT:
+            return
+        if not clause.mood.asks or has_content(clause.words):
+            self.mood = clause.mood
+
+    def _begin(self, clause: Clause) -> None:
+        # A cut is judged by its own sentence: "Can you help? I lost my card and need a new one" asks once.
+        self.first = self.last = clause
+        self.mood = Mood.FRAGMENT
+        self.relative = self.lists_examples = self.lists_steps = False
+
+
+def find_cuts(text: str, clauses: Sequence[Clause], hits: Hits | None, most: int, *, told: bool) -> list[int]:
+    """Which clauses begin a part, but for the first. What is told needs no question before the cut."""
+    cuts: list[int] = []
+    closed = _closed(clauses)
+    left: Left | None = None
+    for at, right in enumerate(clauses):
+        if left is None:
+            left = Left(right)
+            continue
+        parts = bool(right.joint) and len(cuts) + 1 < most and right.asks and not _goes_on(left, right)
+        if parts and not told:
+            parts = _is_asked(text, left, right) and _is_series(left, right, closed=closed[at])
+        if parts and not right.stands:
+            parts = _names_itself(text, left, right, hits)
+        if parts:
+            cuts.append(at)
+            left = Left(right)
+        else:
+            left.take(right)
+    return cuts
+
+
+def _closed(clauses: Sequence[Clause]) -> list[bool]:
+    """Whether a conjunction further on closes the series that a clause is in: "…, play jazz and call Ann"."""
+    closed = [False] * len(clauses)
+    for at in range(len(clauses) - 2, -1, -1):
+        after = clauses[at + 1]
+        closed[at] = not after.opens and (closed[at + 1] or (after.joint != _COMMA and after.asks))
+    return closed
+
+
+def _goes_on(left: Left, right: Clause) -> bool:
+    """Whether what follows the conjunction still belongs to the clause before it."""
+    if left.last.words[-1] in JOINING.unfinished:
+        return True
+    if right.mood is not Mood.COMMAND:
+        # "…, which includes the price" tells of what came before.
+        tells = right.joint == _COMMA and right.words[0] == "which"
+        # "Sources such as journals, news outlets and …": an example is not asked for.
+        example = right.mood is Mood.FRAGMENT and left.lists_examples
+        # "I want a change and need …" goes on with the same wisher.
+        bare_wish = begins_with(right.words, LISTS.bare_wishes) and begins_with(left.first.words, LISTS.wishers)
+        more = right.mood is Mood.WISH and (bare_wish or "appreciate" in right.words or _wishes_more(left, right))
+        return tells or example or more or right.words[0] == "or"
+    if right.joint == _ALSO:
+        # "Does the bank also offer loans".
+        return left.mood is Mood.QUESTION
+    if not right.joint <= _LISTED:
+        return False
+    if left.relative or (right.yields and not (left.hit or right.hit)) or _is_step(left, right):
+        return True
+    if right.joint not in PLAIN:
+        return False
+    return begins_with(left.first.words, LISTS.serial) or _asks_how(left) or _is_verb_pair(left.last.words, right)
+
+
+def _wishes_more(left: Left, right: Clause) -> bool:
+    """Whether a written wish says more of what was wished for: "I want a phone and I need a lot of storage."."""
+    return left.mood is Mood.WISH and right.ends and right.joint <= _LISTED and not (left.hit or right.hit)
+
+
+def _is_step(left: Left, right: Clause) -> bool:
+    """Whether a command is a further step of one request: of a list of steps, of what is done with one given thing, or
+    the second verb of "could you …", written as one sentence, unless it wants something new ("and suggest a hotel").
+    """
+    if left.lists_steps:
+        return True
+    if not right.ends or left.hit or right.hit:
+        return False
+    if left.mood is Mood.WISH or not JOINING.given.isdisjoint((*left.first.words, *left.last.words)):
+        return True
+    asked = any(word in LISTS.modals and after == "you" for word, after in pairwise(left.last.words))
+    return asked and JOINING.new.isdisjoint(right.words[1:4])
+
+
+def _is_relative(words: Sequence[str]) -> bool:
+    """Whether a bare verb would go on with what is told of a thing: "a tool that can sort mail", "where I can find"."""
+    return not JOINING.fit.isdisjoint(words) or any(
+        word in JOINING.relatives and words[at] not in LISTS.hollow and words[at + 2] in JOINING.ables
+        for at, word in enumerate(words[1:-1])
+    )
+
+
+def _asks_how(left: Left) -> bool:
+    """Whether a bare verb would go on with the question: "how do I log in", "is it possible to pay"."""
+    head = left.last.words[:6]
+    if left.mood is not Mood.QUESTION:
+        return False
+    return "possible" in head or (
+        begins_with(head, LISTS.question_words) and not {"i", "we", "to"}.isdisjoint(head[1:4])
+    )
+
+
+def _is_verb_pair(left: Sequence[str], right: Clause) -> bool:
+    """Whether two verbs share what follows the second: "find and play a waltz"."""
+    # "Could you decode and explain".
+    if len(left) > 2 and left[-2] == "you" and left[-3] in LISTS.modals:
+        return True
+    if left[-1] not in LISTS.commands or not begins_with(right.words, LISTS.commands):
+        return False
+    # "Avísame" has its object with it.
+    complete = "y" in right.joint and left[-1].endswith("me")
+    return not complete and (len(left) == 1 or left[-2] in JOINING.before_verbs or left[-2].endswith("ly"))
+
+
+def _is_asked(text: str, left: Left, right: Clause) -> bool:
+    """Whether something is asked before the conjunction."""
+    # "I am off this weekend and I would like to know …" tells a story, whatever its words trigger.
+    story = left.mood is Mood.STATEMENT and begins_with(left.first.words, LISTS.wishers)
+    if left.mood.asks or (left.hit and not story) or is_framed(text[left.start : left.last.end]):
+        return True
+    if left.mood is Mood.STATEMENT:
+        return not right.joint.isdisjoint(JOINING.adding)
+    # "Humidity in Dublin and find my keys": a noun cannot be joined to a command, so it is a request of its own.
+    return (
+        right.stands
+        and right.joint != _COMMA
+        and (right.mood is not Mood.WISH or begins_with(right.words, LISTS.wishers))
+        and not begins_with(left.first.words, LISTS.prepositions)
+        and sum(word not in LISTS.hollow for word in left.last.words) >= 2
+    )
+
+
+def _is_series(left: Left, right: Clause, *, closed: bool) -> bool:
+    """Whether a comma, if there is no more, parts two questions: one clause may be the story to the other."""
+    if right.joint != _COMMA:
+        return True
+    if begins_with(left.last.words, LISTS.subordinators):
+        return False
+    if left.hit and right.hit:
+        return True
+    return closed or (left.mood is right.mood and left.mood in (Mood.QUESTION, Mood.COMMAND))
+
+
+def _names_itself(text: str, left: Left, right: Clause, hits: Hits | None) -> bool:
+    """Whether a noun phrase has its trigger for itself ("any news"), not as a shared head ("Iran and Israel news")."""
+    if right.mood is not Mood.FRAGMENT or right.joint not in PLAIN:
+        return True
+    if left.hit:
+        # "The weather and the latest headlines", but not "news and market data for the options that Google has".
+        return hits is not None and hits(text[right.start : right.tokens[:_HEAD][-1].end])
+    first = right.tokens[1 if right.words[0] in LISTS.determiners and len(right.tokens) > 1 else 0]
+    return hits is not None and hits(text[right.start : first.end])
