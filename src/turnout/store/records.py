@@ -135,6 +135,16 @@ class Label(Struct, frozen=True):
         return self.human or self.teacher
 
 
+class JudgedQuestion(Struct, frozen=True):
+    """A question, as far as it was kept, and what a person said of the route it took."""
+
+    text: str
+    route: str
+    """What was decided."""
+    right: str | None
+    """What it should be; None where all that was said is that it was wrong."""
+
+
 class Search(Struct, frozen=True):
     """A question to sources, or a part of one, and what became of it."""
 
@@ -305,6 +315,13 @@ class Records:
     def feedback(self, ident: str) -> list[Feedback]:
         """What humans said of a decision, in order; the last word counts."""
         return [Feedback(*row) for row in self._read(sql.FEEDBACK_OF, id=ident)]
+
+    def judged(self, profile: str, *, most: int) -> list[JudgedQuestion]:
+        """What people said of a profile's questions, the newest first; of each the last word."""
+        found: dict[str, JudgedQuestion] = {}
+        for ident, text, route, verdict, should_be in self._read(sql.JUDGED, profile=profile, most=most):
+            found.setdefault(ident, JudgedQuestion(text, route, route if verdict == "right" else should_be))
+        return list(found.values())
 
     def judge(
         self, ident: str, verdict: Judgement, *, should_be: str | None = None, by: str, note: str = ""

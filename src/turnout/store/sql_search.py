@@ -49,3 +49,13 @@ where space = :space
 ALL_CACHED = """
 select * from cache_entries where id > :above order by id limit :most
 """
+
+# What people said of a profile's questions, the newest word first.
+JUDGED = """
+select d.id, d.question, d.route, f.verdict, f.should_be
+from feedback f
+join decisions d on d.tenant = f.tenant and d.id = f.decision_id
+where f.tenant = :tenant and d.profile in (:profile, :profile_was, :profile_was_too) and d.question is not null
+order by f.id desc
+limit :most
+"""

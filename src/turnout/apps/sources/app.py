@@ -25,6 +25,7 @@ from turnout.core.errors import ConfigError, QueryError, Refused
 from turnout.core.query import Query
 from turnout.core.router import Router
 from turnout.runtime.runtime import Runtime
+from turnout.store.records import JudgedQuestion
 from turnout.store.row import asked_text
 
 from .act import Act
@@ -35,6 +36,7 @@ from .choose import CHOICES, choosing
 from .desk import Desk
 from .judge import judge as judge_facts
 from .plan import Plan, make_plan
+from .preference import MOST_PAST
 from .routes import SourceRoutes
 from .run import BOUND_S, Judge
 from .settings import Sources, open_sources
@@ -139,8 +141,13 @@ class SourcesApp:
         found = await self.runtime.find_router(PROFILE)
         known = (found, self.sources, [tuple(source.words()) for source in self.sources.values()])
         if self._router is None or self._router[0] != known:
-            self._router = known, choosing(found, self.sources, self.choices)
+            self._router = known, choosing(found, self.sources, self.choices, self._past)
         return self._router[1]
+
+    def _past(self, tenant: str) -> Sequence[JudgedQuestion]:
+        """What people said of this tenant's questions."""
+        store = self.runtime.store
+        return store.records(tenant).judged(PROFILE, most=MOST_PAST) if store is not None else ()
 
     async def decide(self, asked: AskRequest, caller: Caller) -> Decision:
         """Who answers a question, in words of its own; refused where a source is named that there is not."""

@@ -2,7 +2,8 @@
 
 That is, which sources there are (the model is offered no other, and one that the profile does not name is a route,
 too), what the things of the home and the services are called, and what a model chose before: its choices are kept for
-an hour, in the store as well. A profile's hash stands for everything that can change a decision, so names and routes
+an hour, in the store as well. What people said of such a question comes first, what is said of a source last. A
+profile's hash stands for everything that can change a decision, so names and routes
 change it.
 """
 
@@ -24,9 +25,11 @@ from turnout.core.query import Query, Reading
 from turnout.core.router import Router
 from turnout.core.verdict import Fault, Gate, Reason, Verdict
 from turnout.layers.llm import Llm
+from turnout.layers.student import Student
 
 from .cache import Cache
 from .names import Names, spell
+from .preference import Described, PastChoices, ReadPast
 from .source import Source
 
 # The specification's: a model's choice is kept for an hour, a thousand of them.
@@ -74,9 +77,10 @@ class RememberedChoice(Layer):
         return self.llm.demand(query)
 
 
-def choosing(router: Router, sources: Mapping[str, Source], cache: Cache) -> Router:
-    """The router for these sources."""
+def choosing(router: Router, sources: Mapping[str, Source], cache: Cache, read_past: ReadPast | None = None) -> Router:
+    """The router for these sources; `read_past` reads what people said of past decisions."""
     profile = _with_routes(router.profile, sources)
+    own = [name for name in sources if name not in router.profile.routes]
     names = {
         " ".join(spell(word)): name
         for name, source in sources.items()
@@ -88,17 +92,28 @@ def choosing(router: Router, sources: Mapping[str, Source], cache: Cache) -> Rou
         profile = replace(profile, hash=_hash(profile.hash, sorted(names.items())))
     # A source that cannot be asked has no description, and is offered to nobody.
     described = {name: said for name in profile.routes if name in sources and (said := sources[name].description)}
+    embedder = next((place.call.embedder for place in profile.layers if type(place.call) is Student), None)
     layers: list[Placed] = []
     for place in profile.layers:
+        if read_past is not None and described and place.kind != "declared.v1" and not _is_in(layers, "past"):
+            past = PastChoices(described, read_past, embedder)
+            layers.append(Placed("past", "past.v1", "network", "E", Gate(), place.deadline_ms, past))
         # Before whoever knows only what questions in general are about.
-        if names and place.kind != "declared.v1" and not any(one.id == "names" for one in layers):
+        if names and place.kind != "declared.v1" and not _is_in(layers, "names"):
             layers.append(Placed("names", "names.v1", "free", "K", Gate(), place.deadline_ms, Names(names)))
         if isinstance(place.call, Llm) and described:
             kept = RememberedChoice(place.call.offering(described), cache, profile.hash)
             layers.append(replace(place, call=kept))
         else:
             layers.append(place)
+    if fitting := [name for name in own if name in described]:
+        fits = Described(described, fitting, embedder)
+        layers.append(Placed("described", "described.v1", "cpu", "E", Gate(), profile.deadline_ms, fits))
     return Router(replace(profile, layers=tuple(layers)))
+
+
+def _is_in(layers: list[Placed], name: str) -> bool:
+    return any(one.id == name for one in layers)
 
 
 def _with_routes(profile: Profile, sources: Mapping[str, Source]) -> Profile:
