@@ -12,6 +12,7 @@ from .sql_search import ALL_CACHED as ALL_CACHED  # noqa: PLC0414
 from .sql_search import CACHED as CACHED  # noqa: PLC0414
 from .sql_search import CLEAR_CACHED as CLEAR_CACHED  # noqa: PLC0414
 from .sql_search import COUNT_CACHED as COUNT_CACHED  # noqa: PLC0414
+from .sql_search import JUDGED as JUDGED  # noqa: PLC0414
 from .sql_search import KEEP_CACHED as KEEP_CACHED  # noqa: PLC0414
 from .sql_search import SEARCHES as SEARCHES  # noqa: PLC0414
 from .sql_search import TRIM_CACHED as TRIM_CACHED  # noqa: PLC0414

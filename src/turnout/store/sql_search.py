@@ -4,6 +4,16 @@ from __future__ import annotations
 
 # --- what a tenant may read
 
+# What people said of a profile's questions, the newest word first.
+JUDGED = """
+select d.id, d.question, d.route, f.verdict, f.should_be
+from feedback f
+join decisions d on d.tenant = f.tenant and d.id = f.decision_id
+where f.tenant = :tenant and d.profile in (:profile, :profile_was, :profile_was_too) and d.question is not null
+order by f.id desc
+limit :most
+"""
+
 CACHED = """
 select entry, expires_ms from cache_entries where tenant = :tenant and id = :id and expires_ms > :now_ms
 """
@@ -48,14 +58,4 @@ where space = :space
 
 ALL_CACHED = """
 select * from cache_entries where id > :above order by id limit :most
-"""
-
-# What people said of a profile's questions, the newest word first.
-JUDGED = """
-select d.id, d.question, d.route, f.verdict, f.should_be
-from feedback f
-join decisions d on d.tenant = f.tenant and d.id = f.decision_id
-where f.tenant = :tenant and d.profile in (:profile, :profile_was, :profile_was_too) and d.question is not null
-order by f.id desc
-limit :most
 """
