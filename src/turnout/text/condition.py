@@ -27,6 +27,8 @@ from .words import Words, match_phrase
 LISTS: Final = Words("condition", "en", "es")
 # Words of the longest opener, "en caso de que".
 _LONGEST: Final = 4
+# Words that may stand before it: "ok and please only if" has more than anybody says.
+_LEADS: Final = 3
 # More commas, or words of one item, are no list that anybody says; a condition has ended long before so many words.
 MOST_ITEMS, MOST_WORDS, MOST_SEARCHED = 16, 4, 100
 
@@ -47,7 +49,7 @@ class Conditional(Struct, frozen=True):
 
 def read_condition(text: str, hits: Hits | None = None) -> Conditional | None:
     """The pieces of a text that opens with a condition; `hits` tells trigger phrases, as for `split`."""
-    whole = text.strip()
+    whole = _without_leads(text.strip())
     window = whole[:WINDOW]
     if not _opens(window):
         return None
@@ -61,6 +63,17 @@ def read_condition(text: str, hits: Hits | None = None) -> Conditional | None:
         if condition and first is not None and fold(first[0]).text not in ("or", "o"):
             return None if _is_unreal(window) else Conditional(condition, *split_off(rest, hits))
     return None
+
+
+def _without_leads(text: str) -> str:
+    """A text without what may stand before its opener: "hey, if …"; "should" behind such words asks something."""
+    found = list(islice(find_words(text[:WINDOW]), _LONGEST + _LEADS))
+    words = [bare(word[0].rstrip(",，")) for word in found]
+    at = 0
+    while at < min(_LEADS, len(words)) and words[at] in LISTS.before_openers:
+        at += 1
+    is_opener = at and match_phrase(words, LISTS.openers, at) and words[at] != "should"
+    return text[found[at].start() :] if is_opener else text
 
 
 def _opens(window: str) -> bool:
@@ -122,6 +135,8 @@ def _imperative(window: str, begin: int, end: int) -> int | None:
         # Someone has to do or be something first; "it rains" has no other sign of a verb.
         stated = (
             stated
+            # "It's", "the dryer's done".
+            or before.endswith("'s")
             or before.rpartition("'")[0] in CLAUSES.pronouns
             or before in CLAUSES.auxiliaries
             or before in LISTS.verbs
@@ -131,7 +146,7 @@ def _imperative(window: str, begin: int, end: int) -> int | None:
             continue
         commands = word in CLAUSES.commands and after != "to"
         if commands and (after in CLAUSES.after_verbs or (word in LISTS.plain_commands)):
-            return found[at - 1 if before in CLAUSES.please else at].start()
+            return found[at - 1 if before in CLAUSES.please or before in ("then", "entonces") else at].start()
     return None
 
 
