@@ -40,6 +40,15 @@ WORTH_NAMING = 0.1
 WORD_CHARACTERS = 32
 
 
+class ShortTexts(Struct, frozen=True, forbid_unknown_fields=True):
+    """What is asked of a verdict on a text that says little."""
+
+    characters: Annotated[int, Meta(ge=1)]
+    """Of the folded text, at most."""
+    least: Mapping[str, Annotated[float, Meta(ge=0.0, le=1.0)]]
+    """As `least`, for these routes instead of it."""
+
+
 class StudentConfig(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     model: str | None = None
     """The folder of a student, instead of the champion; a relative one is looked for beside the profile."""
@@ -51,6 +60,8 @@ class StudentConfig(Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     """Texts of more characters are left to the layers behind: what is read of them says too little of the whole."""
     least: Mapping[str, Annotated[float, Meta(ge=0.0, le=1.0)]] = {}
     """The least probability with which a route is said, where to be wrong costs most; below, the next likely one is."""
+    short: ShortTexts | None = None
+    """Where one word decides a text, more is asked of it."""
 
 
 class Student(Layer):
@@ -65,10 +76,12 @@ class Student(Layer):
         characters: int | None = None,
         least: Mapping[str, float] | None = None,
         longest: int | None = None,
+        short: ShortTexts | None = None,
     ) -> None:
         self.longest = longest
         self.trained = trained
         self.least = least or {}
+        self.short = short
         self.labels = trained.labels
         self.staged = embedder is not None and trained.manifest.alone is not None
         self.embedder = embedder
@@ -99,7 +112,7 @@ class Student(Layer):
         trained = self.trained
         chances: Any = judged.probabilities
         labels = trained.labels
-        if self.least and chances[judged.best] < self.least.get(judged.label, 0.0):
+        if chances[judged.best] < self._least_for(judged.label, text):
             best, second = judged.second, judged.best
             confidence = min(float(chances[best]), judged.confidence)
             judged = judged._replace(label=labels[best], best=best, second=second, confidence=confidence)
@@ -113,14 +126,22 @@ class Student(Layer):
         evidence = (text, judged.best, judged.second, judged.knownness, judged.near, meant, judged.alone)
         return Verdict((judged.label,), judged.confidence, max(margin, 0.0), scores, (), evidence, calibrated=True)
 
+    def _least_for(self, label: str, text: str) -> float:
+        """The least probability with which a route is said of this text."""
+        short = self.short
+        if short is not None and len(text) <= short.characters and label in short.least:
+            return short.least[label]
+        return self.least.get(label, 0.0)
+
     def explain(self, verdict: Verdict) -> tuple[Reason, ...]:
         evidence: tuple[Any, ...] = verdict.evidence
-        _, best, second, knownness, near, meant, alone = evidence
+        text, best, second, knownness, near, meant, alone = evidence
         one, other = self.labels[best], self.labels[second]
         label = f"the student says {one} ({verdict.confidence:.2f} sure to be right), not {other}"
         reasons: tuple[Reason, ...] = (Reason("student.label", label),)
         if verdict.scores[other] > verdict.scores[one]:
-            said = f"{other} is likelier ({verdict.scores[other]:.2f}), and is said from {self.least[other]:.2f} on"
+            least = self._least_for(other, text)
+            said = f"{other} is likelier ({verdict.scores[other]:.2f}), and is said from {least:.2f} on"
             reasons += (Reason("student.least", said),)
         if self.staged:
             reasons += (WORDS_ENOUGH if alone else WORDS_NOT_ENOUGH,)
@@ -192,7 +213,7 @@ def student(config: StudentConfig, supplies: Supplies) -> Student | Absent:
             f"turnout train -p {supplies.profile or 'NAME'}"
         )
         raise ConfigError([Problem(str(folder / MANIFEST), said)])
-    for route in config.least:
+    for route in (*config.least, *(config.short.least if config.short is not None else ())):
         if route not in supplies.routes:
             said = f"least: there is no route {route!r}{suggest(route, supplies.routes)}"
             raise ConfigError([Problem(supplies.profile or "profile", said)])
@@ -201,11 +222,13 @@ def student(config: StudentConfig, supplies: Supplies) -> Student | Absent:
         return Absent("this student is served with NumPy, which is not installed (pip install 'turnout[student]')")
     needed, embedder = manifest.embedder, supplies.embedder
     if needed is None:
-        return Student(read_student(folder), None, config.characters, config.least, config.longest)
+        return Student(read_student(folder), None, config.characters, config.least, config.longest, config.short)
     # A remote embedder knows its width once it has answered.
     fits = embedder is not None and embedder.name == needed.name and embedder.width in (0, needed.width)
     if not fits and manifest.terms is not None:
-        return Student(read_student(folder, vectors=False), None, config.characters, config.least, config.longest)
+        return Student(
+            read_student(folder, vectors=False), None, config.characters, config.least, config.longest, config.short
+        )
     if embedder is None:
         return Absent(f"it was trained with the embedder {needed.name}, and none is here (turnout-build-minilm)")
     if not fits:
@@ -214,7 +237,7 @@ def student(config: StudentConfig, supplies: Supplies) -> Student | Absent:
             f"compare (turnout-build-minilm, or turnout train -p {supplies.profile or 'NAME'})"
         )
     build: type[Student] = RemoteStudent if hasattr(embedder, "fetch") else Student
-    return build(read_student(folder), embedder, config.characters, config.least, config.longest)
+    return build(read_student(folder), embedder, config.characters, config.least, config.longest, config.short)
 
 
 def find_folder(config: Any, supplies: Supplies) -> Path | None:

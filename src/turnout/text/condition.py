@@ -140,11 +140,15 @@ def _imperative(window: str, begin: int, end: int) -> int | None:
             or before.rpartition("'")[0] in CLAUSES.pronouns
             or before in CLAUSES.auxiliaries
             or before in LISTS.verbs
+            or before in CLAUSES.past
             or (at > 2 and words[at - 2] in ("it", "there"))
         )
-        if not stated or before in LISTS.before_verbs or before in CLAUSES.auxiliaries or before in CLAUSES.subjects:
-            continue
         commands = word in CLAUSES.commands and after != "to"
+        # "Plugged in show me …": nobody but the one who is asked can show me anything.
+        for_me = commands and after in ("me", "us") and before not in CLAUSES.auxiliaries
+        held_back = before in LISTS.before_verbs or before in CLAUSES.auxiliaries or before in CLAUSES.subjects
+        if not stated or (held_back and not for_me):
+            continue
         if commands and (after in CLAUSES.after_verbs or (word in LISTS.plain_commands)):
             return found[at - 1 if before in CLAUSES.please or before in ("then", "entonces") else at].start()
     return None
