@@ -24,7 +24,7 @@ from turnout.core.layer import Absent
 from turnout.core.registry import Supplies
 from turnout.core.verdict import Verdict
 from turnout.layers.artefact import WEIGHTS
-from turnout.layers.student import RemoteStudent, Student, StudentConfig, student
+from turnout.layers.student import RemoteStudent, ShortTexts, Student, StudentConfig, student
 from turnout.layers.student_model import read_student
 from turnout.learn.fit import FitSettings, StudentFit, fit
 from turnout.learn.registry import put, rollback, set_champion
@@ -131,6 +131,21 @@ def test_what_is_unlike_anything_learnt_is_a_reason() -> None:
         assert [reason.code for reason in layer.explain(verdict)] == told
         assert [reason.code for reason in layer.elaborate(verdict) if reason.code != "student.against"] == closer
     assert layer.explain(verdict)[1].text.startswith("unlike what it knows (-")
+
+
+def test_of_a_short_text_more_is_asked() -> None:
+    """A probability that will do for a long text may be one word's for a short one."""
+    text = "refund my ticket"
+    sure = Student(PLAIN.model())(make_reading(text))
+    assert sure is not None
+    above = (sure.scores["second"] + 1) / 2
+    layer = Student(PLAIN.model(), short=ShortTexts(len(text), {"second": above}))
+    verdict = layer(make_reading(text))
+    assert verdict is not None
+    assert verdict.routes != ("second",)
+    assert f"is said from {above:.2f} on" in layer.explain(verdict)[1].text
+    shorter = Student(PLAIN.model(), short=ShortTexts(len(text) - 1, {"second": above}))
+    assert shorter(make_reading(text)) == sure
 
 
 def test_history_and_length_are_nothing_to_it() -> None:

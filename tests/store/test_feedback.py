@@ -48,6 +48,11 @@ def test_labels(store: Store, case: Case) -> None:
         store.records().judge(decision.id, verdict, should_be=should_be, by=f"human {number}")
     found = label(store)
     assert (found.route, found.teacher, found.human, found.label) == ("second", "second", case.human, case.label)
+    judged = store.records().judged(found.profile, most=10)
+    assert [(one.text, one.route, one.right) for one in judged] == [(found.text, "second", case.human)] * bool(
+        case.words
+    )
+    assert not store.records("another").judged(found.profile, most=10)
     assert found.human_by == (f"human {len(case.words) - 1}" if case.words else None)
 
 

@@ -66,6 +66,8 @@ WITH_TRIGGERS = [
     Case("spanish", "dime el clima‖ y ‖las noticias"),
     Case("shouted", "CHECK THE WEATHER‖ AND ‖NEWS"),
     Case("compared", "weather versus news and what's new"),
+    Case("news-and-latest", "the weather‖ and ‖the latest news"),
+    Case("trigger-far-behind", "the news and market data for a company with bad weather"),
 ]
 
 CASES = [
@@ -102,6 +104,12 @@ CASES = [
     Case("outcome", "can you analyze this text and provide key insights"),
     Case("outcome-for-me", "can you read this page and give me a summary"),
     Case("no-outcome", "can you find a course on tin‖ and ‖suggest me some hotels in Bonn"),
+    Case("written-step", "Could you check the spelling and correct the grammar of my letter?"),
+    Case("written-something-new", "Could you check the spelling‖ and ‖suggest some hotels in Bonn?"),
+    Case("written-given", "Read these notes and make the list shorter."),
+    Case("written-wish-goes-on", "I want a phone with a good camera and I need a lot of storage."),
+    Case("listed-steps", "do these steps: find my keys, call Ann and book a table"),
+    Case("adverb-before-verbs", "please carefully check and correct the letter"),
     Case("verbs-share", "could you decode and explain the genome"),
     Case("same-wisher", "I'm looking for a change and want to explore Peru"),
     Case("appreciated", "I need a taxi at nine. Also, I would appreciate a receipt"),

@@ -13,7 +13,7 @@ from turnout.apps.sources.choose import choosing
 from turnout.apps.sources.home import Home, Thing, names_of
 from turnout.testing.scripted_source import ScriptedSource
 
-HOME = ["Grandma's Lamp", "Joseph", "Gas", "Back Door", "Solar production"]
+HOME = ["Grandma's Lamp", "Joseph", "Gas", "Back Door", "Solar production", "Phone", "Outside Temperature"]
 
 
 class Case(NamedTuple):
@@ -27,6 +27,14 @@ CASES = [
     Case("where is Joseph", "names"),
     Case("is the back door open?", "names"),
     Case("joseph?", "names"),
+    Case("is the phone charging", "names"),
+    Case("how much battery does the phone have left", "names"),
+    Case("turn on the phone", "names"),
+    Case("what is the outside temperature", "names"),
+    Case("i can't find my phone", ""),
+    Case("please disconnect from my phone", ""),
+    Case("my name is joseph", ""),
+    Case("i am joseph", ""),
     Case("who was Joseph Haydn's teacher", ""),
     Case("how does a back door in a cipher work", ""),
     Case("which gas makes up most of the air", ""),
