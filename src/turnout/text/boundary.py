@@ -63,6 +63,7 @@ def find_cuts(text: str, clauses: Sequence[Clause], hits: Hits | None, most: int
     """Which clauses begin a part, but for the first. What is told needs no question before the cut."""
     cuts: list[int] = []
     closed = _closed(clauses)
+    _mark_written(clauses)
     left: Left | None = None
     for at, right in enumerate(clauses):
         if left is None:
@@ -79,6 +80,15 @@ def find_cuts(text: str, clauses: Sequence[Clause], hits: Hits | None, most: int
         else:
             left.take(right)
     return cuts
+
+
+def _mark_written(clauses: Sequence[Clause]) -> None:
+    """Note of each clause whether the sentence that it stands in has a mark at its end."""
+    written = False
+    for clause in reversed(clauses):
+        clause.written = written = clause.ends or written
+        if clause.opens:
+            written = False
 
 
 def _closed(clauses: Sequence[Clause]) -> list[bool]:
@@ -117,7 +127,7 @@ def _goes_on(left: Left, right: Clause) -> bool:
 
 def _wishes_more(left: Left, right: Clause) -> bool:
     """Whether a written wish says more of what was wished for: "I want a phone and I need a lot of storage."."""
-    return left.mood is Mood.WISH and right.ends and right.joint <= _LISTED and not (left.hit or right.hit)
+    return left.mood is Mood.WISH and right.written and right.joint <= _LISTED and not (left.hit or right.hit)
 
 
 def _is_step(left: Left, right: Clause) -> bool:
@@ -126,11 +136,12 @@ def _is_step(left: Left, right: Clause) -> bool:
     """
     if left.lists_steps:
         return True
-    if not right.ends or left.hit or right.hit:
+    if not right.written or left.hit or right.hit:
         return False
     if left.mood is Mood.WISH or not JOINING.given.isdisjoint((*left.first.words, *left.last.words)):
         return True
-    asked = any(word in LISTS.modals and after == "you" for word, after in pairwise(left.last.words))
+    heads = (*pairwise(left.first.words), *pairwise(left.last.words))
+    asked = any(word in LISTS.modals and after == "you" for word, after in heads)
     return asked and JOINING.new.isdisjoint(right.words[1:4])
 
 

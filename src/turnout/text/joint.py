@@ -34,6 +34,7 @@ class Clause:
         self.joint = joint  # the conjunctions and commas before it
         self.opens = opens  # a sentence begins with it
         self.hit = hit
+        self.written = False  # its sentence ends with a mark; known once all have been read
         self.words = [token.word for token in tokens]
         self.mood = judge(self.words)
         leaning = leans(self.words)
