@@ -61,7 +61,7 @@ class StudentConfig(Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     least: Mapping[str, Annotated[float, Meta(ge=0.0, le=1.0)]] = {}
     """The least probability with which a route is said, where to be wrong costs most; below, the next likely one is."""
     short: ShortTexts | None = None
-    """Where one word decides a text, more is asked of it."""
+    """Where one word may decide a text, since words are all that is looked at, more is asked of it."""
 
 
 class Student(Layer):
@@ -112,7 +112,7 @@ class Student(Layer):
         trained = self.trained
         chances: Any = judged.probabilities
         labels = trained.labels
-        if chances[judged.best] < self._least_for(judged.label, text):
+        if chances[judged.best] < self._least_for(judged.label, text, by_words=vector is None):
             best, second = judged.second, judged.best
             confidence = min(float(chances[best]), judged.confidence)
             judged = judged._replace(label=labels[best], best=best, second=second, confidence=confidence)
@@ -126,10 +126,10 @@ class Student(Layer):
         evidence = (text, judged.best, judged.second, judged.knownness, judged.near, meant, judged.alone)
         return Verdict((judged.label,), judged.confidence, max(margin, 0.0), scores, (), evidence, calibrated=True)
 
-    def _least_for(self, label: str, text: str) -> float:
-        """The least probability with which a route is said of this text."""
+    def _least_for(self, label: str, text: str, *, by_words: bool) -> float:
+        """The least probability with which a route is said of this text; its meaning is not one word's."""
         short = self.short
-        if short is not None and len(text) <= short.characters and label in short.least:
+        if by_words and short is not None and len(text) <= short.characters and label in short.least:
             return short.least[label]
         return self.least.get(label, 0.0)
 
@@ -140,7 +140,7 @@ class Student(Layer):
         label = f"the student says {one} ({verdict.confidence:.2f} sure to be right), not {other}"
         reasons: tuple[Reason, ...] = (Reason("student.label", label),)
         if verdict.scores[other] > verdict.scores[one]:
-            least = self._least_for(other, text)
+            least = self._least_for(other, text, by_words=alone or self.embedder is None)
             said = f"{other} is likelier ({verdict.scores[other]:.2f}), and is said from {least:.2f} on"
             reasons += (Reason("student.least", said),)
         if self.staged:
