@@ -11,12 +11,12 @@ from turnout.apps.caller import Budget, Caller
 from turnout.apps.sources import app as app_module
 from turnout.apps.sources.app import LONGEST, SourcesApp
 from turnout.apps.sources.ask import AskRequest
-from turnout.apps.sources.page import plain, read_html
 from turnout.apps.sources.plan import make_plan
 from turnout.apps.sources.terms import fit
 from turnout.core.errors import Refused
 from turnout.core.query import Query
 from turnout.runtime.runtime import Runtime
+from turnout.text.page import plain, read_html
 
 # A term, a text that has it inflected, and one that does not.
 INFLECTED = {

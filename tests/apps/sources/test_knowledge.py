@@ -15,7 +15,6 @@ from turnout.apps.sources.fetch import Site
 from turnout.apps.sources.http_json import point
 from turnout.apps.sources.kiwix import Kiwix
 from turnout.apps.sources.news import choose, read_feed
-from turnout.apps.sources.page import read_html, read_xml
 from turnout.apps.sources.source import Cause, Empty, Failure, Passage, Source, SourceAnswer, SourceQuestion
 from turnout.apps.sources.terms import fit, neighbours, search_terms
 from turnout.apps.sources.web import Web, readable_text
@@ -33,6 +32,7 @@ from turnout.testing.source import (
     SearxDouble,
     SourceDouble,
 )
+from turnout.text.page import read_html, read_xml
 
 
 def run(

@@ -19,9 +19,9 @@ from turnout.core.contain import contain
 from turnout.core.verdict import Fault
 from turnout.search import Index, IndexDocument, Results
 from turnout.text.file import read_bytes
+from turnout.text.page import read_html
 
 from .fetch import health_of
-from .page import read_html
 from .source import Cause, Empty, Failure, Health, Passage, Result, SourceAnswer, SourceQuestion
 
 # Larger files are no documents; more of them are no folder of notes.

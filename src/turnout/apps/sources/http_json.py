@@ -12,9 +12,10 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
+from turnout.text.page import plain
+
 from .compat import compat_text_is_empty
 from .fetch import Site, health_of
-from .page import plain
 from .source import Empty, Failure, Health, Passage, Result, SourceAnswer, SourceQuestion
 from .terms import search_terms
 

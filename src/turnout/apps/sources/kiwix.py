@@ -14,9 +14,9 @@ from typing import NamedTuple
 from urllib.parse import quote, urlsplit
 
 from turnout.text.fold import fold
+from turnout.text.page import plain, read_html, read_xml
 
 from .fetch import Site, health_of, parsed
-from .page import plain, read_html, read_xml
 from .source import Cause, Empty, Failure, Health, Passage, Result, SourceAnswer, SourceQuestion
 from .terms import fit, language_of, neighbours, search_terms, stems, words_of
 from .wording import choose_books, other_phrasings

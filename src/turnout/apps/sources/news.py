@@ -18,9 +18,9 @@ from urllib.parse import urlencode
 from msgspec import Struct
 
 from turnout.models.secret import Secret
+from turnout.text.page import plain
 
 from .fetch import Site, health_of, parsed
-from .page import plain
 from .source import Cause, Empty, Failure, Health, Passage, Result, SourceAnswer, SourceQuestion
 from .terms import fit, language_of, search_terms, words_of
 

@@ -17,9 +17,9 @@ from turnout.core.errors import NetError
 from turnout.core.verdict import Fault
 from turnout.net.deadline import Deadline
 from turnout.net.public import Page, PublicWeb
+from turnout.text.page import plain, read_html
 
 from .fetch import Site, health_of
-from .page import plain, read_html
 from .source import Cause, Empty, Failure, Health, Passage, Result, SourceAnswer, SourceQuestion
 from .terms import fit, language_of, search_terms, words_of
 from .wording import rephrase
