@@ -8,6 +8,7 @@
     │   ├── UnknownRoute        a declared route or ceiling the profile does not have
     │   └── QueryTooLarge       more text than a decision is promised for
     ├── Refused                 a caller may not do what it asks, or asks for what cannot be done
+    ├── FolderMissing           a folder of documents is not where it was
     ├── ReplayMismatch          a decision cannot be replayed with this profile
     ├── NetError                something beyond this process did not answer as it should
     │   ├── EgressRefused       a connection to where the configuration does not lead
@@ -113,6 +114,10 @@ class Refused(TurnoutError):
         self.status = status
         self.kind = kind
         self.retry_after_s = retry_after_s
+
+
+class FolderMissing(TurnoutError):
+    """What was read from it stays: a disk that is not mounted is no deletion."""
 
 
 class ReplayMismatch(TurnoutError):

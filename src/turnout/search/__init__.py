@@ -9,6 +9,20 @@
 from __future__ import annotations
 
 from .document import Attributes, Changes, Filters, Hit, IndexDocument, Results, Vote
+from .folder import FilePlace, Folder, place_of
 from .index import Index, open_index
 
-__all__ = ["Attributes", "Changes", "Filters", "Hit", "Index", "IndexDocument", "Results", "Vote", "open_index"]
+__all__ = [
+    "Attributes",
+    "Changes",
+    "FilePlace",
+    "Filters",
+    "Folder",
+    "Hit",
+    "Index",
+    "IndexDocument",
+    "Results",
+    "Vote",
+    "open_index",
+    "place_of",
+]

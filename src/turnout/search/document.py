@@ -106,6 +106,7 @@ class Changes(Struct, frozen=True):
     added: int = 0
     changed: int = 0
     unchanged: int = 0
+    deleted: int = 0
 
 
 def spread(attributes: Attributes) -> dict[str, list[str]]:

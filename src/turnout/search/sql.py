@@ -105,3 +105,18 @@ delete from vectors where passage = :key
 HAS_VECTORS = """
 select 1 from vectors where embedder = :embedder limit 1
 """
+
+FILES = """
+select path, changed_ns, size, documents, problem from files where folder = :folder order by path
+"""
+
+SET_FILE = """
+insert into files (folder, path, changed_ns, size, documents, problem)
+values (:folder, :path, :changed_ns, :size, :documents, :problem)
+on conflict (folder, path) do update set
+  changed_ns = excluded.changed_ns, size = excluded.size, documents = excluded.documents, problem = excluded.problem
+"""
+
+DELETE_FILE = """
+delete from files where folder = :folder and path = :path
+"""

@@ -35,6 +35,8 @@ _BLOCKS = frozenset(
 class HtmlText(NamedTuple):
     title: str
     paragraphs: tuple[str, ...]
+    headings: tuple[tuple[int, str, int, int, str], ...] = ()
+    """Level, name, where it begins in the text, where what it heads begins, and its anchor."""
 
     @property
     def text(self) -> str:

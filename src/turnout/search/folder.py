@@ -1,0 +1,228 @@
+"""A folder kept in the index: what is new or has changed is read, what is gone is forgotten, and every hit says where
+it stands.
+
+    folder = Folder(Path("~/vault").expanduser(), index)
+    folder.sync()                      # again whenever it may have changed: only what has is read
+    hit = index.search("when was the boiler serviced?").hits[0]
+    place_of(hit)                      # house.md, ("House", "Boiler"), characters 120 to 180
+
+A document of the index is a section of a file, under its headings; passages that say what they said keep their vectors.
+Which files were read is kept in the index itself, so that the next process need not read them again.
+
+Invariant: nothing outside of the folder is read, not by way of a link either; a document goes when its section does.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Collection, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from turnout.core.contain import contain
+from turnout.core.errors import FolderMissing
+from turnout.core.verdict import Fault
+from turnout.text.file import read_bytes
+from turnout.text.language import guess
+
+from . import sql
+from .document import Attributes, Changes, Document, Hit
+from .index import BATCH, Index
+from .section import ENDINGS, FileText, read_file
+
+# Larger files are no documents; more of them are no folder of notes.
+FILE_BYTES, FILES = 32 * 1024 * 1024, 20_000
+# Read of a file to tell its language.
+GUESSED = 20_000
+
+Progress = Callable[[int, int], None]
+"""Called with how many files were read, and how many there are to read."""
+
+
+class Folder:
+    """A folder of documents in an index. Blocking: an application awaits it in a thread, one call at a time."""
+
+    def __init__(
+        self,
+        root: Path,
+        index: Index,
+        *,
+        name: str = "",
+        attributes: Attributes | None = None,
+        lang: str = "",
+        endings: frozenset[str] = ENDINGS,
+    ) -> None:
+        """`name` tells this folder from others in the same index and begins the ids of its documents; `attributes` are
+        given to all of them. `lang` is their language; guessed, file by file, where it is not given."""
+        self.root = root
+        self.index = index
+        self.name = name
+        self.attributes = attributes or {}
+        self.lang = lang
+        self.endings = endings
+        self.unread: dict[str, str] = {}
+        """Files that could not be read, and why."""
+
+    def sync(self, progress: Progress | None = None) -> Changes:
+        """Bring the index up to what stands in the folder; raises FolderMissing."""
+        if not self.root.is_dir():
+            raise FolderMissing(f"there is no folder {self.root}: check the path, or remove what was read from it")
+        known = {path: _Known(*rest) for path, *rest in self.index.tables.backend.read(sql.FILES, self._of())}
+        here = dict(_files(self.root, self.endings))
+        self.unread = {path: row.problem for path, row in known.items() if row.problem and path in here}
+        changed = [path for path, seen in here.items() if path not in known or known[path].seen != seen]
+        changes = Changes()
+        group: list[tuple[str, _Seen, list[Document], str]] = []
+        for count, path in enumerate(changed, 1):
+            group.append((path, here[path], *self._read(path)))
+            if sum(len(documents) for _, _, documents, _ in group) >= BATCH or count == len(changed):
+                changes = _sum(changes, self._write(group, known))
+                group = []
+                if progress is not None:
+                    progress(count, len(changed))
+        return replace(changes, deleted=changes.deleted + self._forget(known, known.keys() - here.keys()))
+
+    def forget(self) -> int:
+        """Remove every document of the folder; how many there were."""
+        known = {path: _Known(*rest) for path, *rest in self.index.tables.backend.read(sql.FILES, self._of())}
+        return self._forget(known, known.keys())
+
+    def _of(self) -> dict[str, str]:
+        return {"folder": self.name}
+
+    def _read(self, path: str) -> tuple[list[Document], str]:
+        """The sections of a file, or why there are none."""
+        read = contain(_read_file, self.root, path)
+        self.unread.pop(path, None)
+        if isinstance(read, Fault):
+            self.unread[path] = read.detail
+            return [], read.detail
+        file, changed = read
+        return list(self._documents(path, file, changed)), ""
+
+    def _documents(self, path: str, file: FileText, changed: datetime) -> Iterator[Document]:
+        lang = self.lang or guess(file.text[:GUESSED])
+        used: dict[str, int] = {}
+        for section in file.sections:
+            ident = f"{self.name}/{path}" if self.name else path
+            ident = f"{ident}#{section.anchor}" if section.anchor else ident
+            used[ident] = used.get(ident, 0) + 1
+            ident = ident if used[ident] == 1 else f"{ident}~{used[ident]}"
+            where = {
+                "file": path,
+                "heading": "\n".join(section.heading),
+                "anchor": section.anchor,
+                "at": str(section.start),
+            }
+            # In the order of the headings, the title of the file first: a passage is found by all of them.
+            title = " › ".join(dict.fromkeys((file.title, *section.heading)))
+            said = file.text[section.start : section.end]
+            yield Document(ident, said, title, lang, {**self.attributes, **where}, changed)
+
+    def _write(self, group: list[tuple[str, _Seen, list[Document], str]], known: dict[str, _Known]) -> Changes:
+        """Write the documents of some files. Their rows name all documents, old and new, before any is written:
+        whatever ends this process, no document is left that nobody knows."""
+        old = {path: msgspec.json.decode(known[path].documents, type=list[str]) for path, *_ in group if path in known}
+        rows = [(path, seen, [one.id for one in documents], problem) for path, seen, documents, problem in group]
+        self._set([(path, _Seen(0, 0), [*old.get(path, ()), *ids], "") for path, _, ids, _ in rows])
+        changes = self.index.upsert(one for _, _, documents, _ in group for one in documents)
+        gone = {ident for path, _, ids, _ in rows for ident in {*old.get(path, ())} - {*ids}}
+        deleted = self.index.delete(sorted(gone)) if gone else 0
+        self._set(rows)
+        return replace(changes, deleted=deleted)
+
+    def _set(self, rows: list[tuple[str, _Seen, list[str], str]]) -> None:
+        with self.index.tables.backend.transaction() as changes:
+            for path, seen, ids, problem in rows:
+                named = msgspec.json.encode(ids).decode()
+                row = {"path": path, **seen._asdict(), "documents": named, "problem": problem}
+                changes.change(sql.SET_FILE, self._of() | row)
+
+    def _forget(self, known: dict[str, _Known], paths: Collection[str]) -> int:
+        ids = [ident for path in sorted(paths) for ident in msgspec.json.decode(known[path].documents, type=list[str])]
+        deleted = self.index.delete(ids) if ids else 0
+        if paths:
+            with self.index.tables.backend.transaction() as changes:
+                for path in paths:
+                    changes.change(sql.DELETE_FILE, self._of() | {"path": path})
+        return deleted
+
+
+class FilePlace(msgspec.Struct, frozen=True):
+    """Where a hit stands."""
+
+    file: str
+    """Its path in the folder."""
+    heading: tuple[str, ...]
+    """The headings it stands under, the outermost first."""
+    start: int
+    end: int
+    """Characters of the text that was read: of the file itself; of an HTML page or a PDF, of its text."""
+    anchor: str = ""
+    """What an address of the section ends with, after `#`."""
+
+
+def place_of(hit: Hit) -> FilePlace:
+    """Where the passage of a hit stands; for documents of a folder alone."""
+    said = {name: values[0] for name, values in hit.attributes.items() if values}
+    start = int(said["at"]) + hit.start
+    heading = tuple(said["heading"].split("\n")) if said["heading"] else ()
+    return FilePlace(said["file"], heading, start, start + len(hit.text), said["anchor"])
+
+
+class _Seen(NamedTuple):
+    changed_ns: int
+    size: int
+
+
+class _Known(NamedTuple):
+    changed_ns: int
+    size: int
+    documents: str
+    problem: str
+
+    @property
+    def seen(self) -> _Seen:
+        return _Seen(self.changed_ns, self.size)
+
+
+def _files(folder: Path, endings: frozenset[str]) -> Iterator[tuple[str, _Seen]]:
+    """Every document below a folder, by its path in it; hidden ones and links are left out."""
+    found = 0
+    for root, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(names):
+            if name.startswith(".") or os.path.splitext(name)[1].lower() not in endings:
+                continue
+            path = os.path.join(root, name)
+            try:
+                state = os.lstat(path)
+            except OSError:
+                continue
+            if not stat.S_ISREG(state.st_mode):
+                continue
+            yield os.path.relpath(path, folder), _Seen(state.st_mtime_ns, state.st_size)
+            found += 1
+            if found >= FILES:
+                return
+
+
+def _read_file(root: Path, path: str) -> tuple[FileText, datetime]:
+    """A file's text and its sections; raises whatever its library does."""
+    where = root / path
+    changed = datetime.fromtimestamp(where.stat().st_mtime, UTC)
+    return read_file(path, read_bytes(where, FILE_BYTES)), changed
+
+
+def _sum(one: Changes, other: Changes) -> Changes:
+    return Changes(
+        one.added + other.added,
+        one.changed + other.changed,
+        one.unchanged + other.unchanged,
+        one.deleted + other.deleted,
+    )

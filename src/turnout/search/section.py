@@ -1,0 +1,106 @@
+"""A file as its text and the sections it is made of: where each begins and ends, and the headings it stands under.
+
+Markdown, reStructuredText, HTML, source code, PDF and plain text differ in what a heading is, and in nothing else: each
+is read for its headings, and one function makes sections of them.
+
+Invariant: sections lie in the text in order and do not overlap; what they leave out is headings and white space.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from io import BytesIO
+from typing import NamedTuple
+
+from turnout.text.page import read_html
+
+from .outline import CODE, Heading, code, markdown, python, restructured
+
+# Pages of one PDF that are read.
+PDF_PAGES = 500
+PROSE = frozenset((".md", ".markdown", ".mdx", ".txt", ".text", ".rst", ".org", ".html", ".htm", ".pdf"))
+ENDINGS = PROSE | CODE
+_unsafe = re.compile(r"[^\w.-]+")
+
+
+class Section(NamedTuple):
+    heading: tuple[str, ...]
+    """The headings it stands under, the outermost first."""
+    start: int
+    end: int
+    anchor: str
+    """What an address of it ends with, after `#`; empty before the first heading."""
+
+
+class FileText(NamedTuple):
+    title: str
+    text: str
+    sections: tuple[Section, ...]
+
+
+def read_file(path: str, raw: bytes) -> FileText:
+    """Raises whatever a library does that reads the format."""
+    stem, ending = os.path.splitext(os.path.basename(path))
+    match ending.lower():
+        case ".pdf":
+            text, headings = _pdf(raw)
+        case ".html" | ".htm":
+            page = read_html(raw.decode("utf-8", "replace"))
+            text, headings = page.text, [Heading(*each) for each in page.headings]
+            return _file(page.title or stem, text, headings)
+        case other:
+            text = raw.decode("utf-8-sig", "replace")
+            headings = list(_read_outline(other, text))
+    first = headings[0] if headings else None
+    # A file is called by its first heading, if no other stands beside it.
+    alone = first and first.level == 1 and sum(each.level == 1 for each in headings) == 1 and ending not in CODE
+    return _file(first.name if first and alone else stem, text, headings)
+
+
+def _read_outline(ending: str, text: str) -> Iterable[Heading]:
+    match ending:
+        case ".md" | ".markdown" | ".mdx":
+            return markdown(text)
+        case ".rst":
+            return restructured(text)
+        case ".py":
+            return python(text)
+        case other if other in CODE:
+            return code(text)
+        case _:
+            return ()
+
+
+def _file(title: str, text: str, headings: list[Heading]) -> FileText:
+    return FileText(title, text, tuple(_sections(text, headings)))
+
+
+def _sections(text: str, headings: list[Heading]) -> Iterator[Section]:
+    """What stands between one heading and the next; without what is blank."""
+    if not headings or text[: headings[0].start].strip():
+        yield Section((), 0, headings[0].start if headings else len(text), "")
+    above: list[Heading] = []
+    for at, heading in enumerate(headings):
+        while above and above[-1].level >= heading.level:
+            above.pop()
+        above.append(heading)
+        end = headings[at + 1].start if at + 1 < len(headings) else len(text)
+        if text[heading.body : end].strip():
+            names = tuple(each.name for each in above)
+            yield Section(names, heading.body, end, heading.anchor or _unsafe.sub("-", names[-1].lower()).strip("-"))
+
+
+def _pdf(raw: bytes) -> tuple[str, list[Heading]]:
+    """Each page under its number."""
+    try:
+        from pypdf import PdfReader
+    except ImportError:
+        raise RuntimeError("PDFs need the extra `sources`: pip install 'turnout[sources]'") from None
+    pages = PdfReader(BytesIO(raw)).pages
+    text, headings = "", []
+    for number in range(min(PDF_PAGES, len(pages))):
+        headings.append(Heading(2, f"page {number + 1}", len(text), len(text), f"page={number + 1}"))
+        text += pages[number].extract_text() + "\n\n"
+    return text, headings
