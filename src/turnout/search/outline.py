@@ -101,13 +101,13 @@ def restructured(text: str) -> Iterator[Heading]:
     levels: dict[str, int] = {}
     lines = list(_lines(text))
     skip = -1
-    for at, (start, line, end) in enumerate(lines):
+    for at, (start, line, _) in enumerate(lines):
         if at <= skip:
             continue
         if described := _directive.match(line):
-            # Below all titles, and by how far it is set in.
-            name = _clean(described[2])
-            yield Heading(20 + len(described[1].expandtabs()), name, start, end, name.partition("(")[0].split(" ")[-1])
+            # Below all titles, and by how far it is set in. What a function takes is a line of the text.
+            name = _clean(described[2].partition("(")[0])
+            yield Heading(20 + len(described[1].expandtabs()), name, start, start, name.split(" ")[-1])
             continue
         over = bool(_adorned.match(line))
         title, under = (at + 1, at + 2) if over else (at, at + 1)

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from io import BytesIO
 from typing import NamedTuple
 
-from turnout.text.page import read_html
+from turnout.text.page import TERM, read_html
 
 from .outline import CODE, Heading, code, markdown, python, restructured
 
@@ -22,6 +22,8 @@ from .outline import CODE, Heading, code, markdown, python, restructured
 PDF_PAGES = 500
 PROSE = frozenset((".md", ".markdown", ".mdx", ".txt", ".text", ".rst", ".org", ".html", ".htm", ".pdf"))
 ENDINGS = PROSE | CODE
+# Between the paragraphs of a page: a passage ends there rather than anywhere else.
+PARAGRAPHS = "\n\n"
 _unsafe = re.compile(r"[^\w.-]+")
 
 
@@ -47,9 +49,7 @@ def read_file(path: str, raw: bytes) -> FileText:
         case ".pdf":
             text, headings = _pdf(raw)
         case ".html" | ".htm":
-            page = read_html(raw.decode("utf-8", "replace"))
-            text, headings = page.text, [Heading(*each) for each in page.headings]
-            return _file(page.title or stem, text, headings)
+            return _html(raw.decode("utf-8", "replace"), stem)
         case other:
             text = raw.decode("utf-8-sig", "replace")
             headings = list(_read_outline(other, text))
@@ -90,6 +90,22 @@ def _sections(text: str, headings: list[Heading]) -> Iterator[Section]:
         if text[heading.body : end].strip():
             names = tuple(each.name for each in above)
             yield Section(names, heading.body, end, heading.anchor or _unsafe.sub("-", names[-1].lower()).strip("-"))
+
+
+def _html(source: str, stem: str) -> FileText:
+    page = read_html(source)
+    starts = [0]
+    for paragraph in page.paragraphs:
+        starts.append(starts[-1] + len(paragraph) + len(PARAGRAPHS))
+    headings = []
+    for each in page.headings:
+        name, start, end = page.paragraphs[each.at], starts[each.at], starts[each.at + 1]
+        if each.level >= TERM:
+            # A function is called by its name; what it takes is a line of the text.
+            name, end = name.partition("(")[0].strip() or name, start
+        headings.append(Heading(each.level, name, start, end, each.anchor))
+    first = next((each.name for each in headings if each.level == 1), "")
+    return _file(first or page.title or stem, PARAGRAPHS.join(page.paragraphs), headings)
 
 
 def _pdf(raw: bytes) -> tuple[str, list[Heading]]:

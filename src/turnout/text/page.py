@@ -1,4 +1,4 @@
-"""A page of HTML as its title and its paragraphs, without what stands around them; and XML, without entities.
+"""A page of HTML as its title, its paragraphs and its headings, without what stands around; and XML, without entities.
 
 Time is linear in the page. What is not closed is closed by what follows, as browsers do; nothing is run or fetched.
 """
@@ -32,15 +32,30 @@ _BLOCKS = frozenset(
 )
 
 
+class PageHeading(NamedTuple):
+    """A heading of a page, or a term that is defined under a name of its own."""
+
+    at: int
+    """Which of the paragraphs it is."""
+    level: int
+    anchor: str
+    """The id by which addresses call it; empty if it has none."""
+
+
 class HtmlText(NamedTuple):
     title: str
     paragraphs: tuple[str, ...]
-    headings: tuple[tuple[int, str, int, int, str], ...] = ()
-    """Level, name, where it begins in the text, where what it heads begins, and its anchor."""
+    """Of one line each, but for what is preformatted."""
+    headings: tuple[PageHeading, ...] = ()
 
     @property
     def text(self) -> str:
         return "\n".join(self.paragraphs)
+
+
+_HEADINGS = {f"h{level}": level for level in range(1, 7)}
+# A defined term stands below every heading, and inside of the terms around it.
+TERM = 7
 
 
 class _Reader(HTMLParser):
@@ -48,12 +63,25 @@ class _Reader(HTMLParser):
         super().__init__(convert_charrefs=True)
         self.title: list[str] = []
         self.paragraphs: list[str] = []
+        self.headings: list[PageHeading] = []
         self._line: list[str] = []
         self._skipping: list[str] = []
         """Open elements whose content is not text; the title is in one of them."""
         self._in_title = False
+        self._preformatted = False
+        self._beside: tuple[str, int] = ("", 0)
+        """The element that is open and only leads elsewhere, and how many of its name are open in it."""
+        self._heading = 0
+        """The level of the heading that is open."""
+        self._anchor = ""
+        """The id of what began since the last paragraph."""
+        self._lists = 0
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if self._beside[1]:
+            self._beside = (self._beside[0], self._beside[1] + (tag == self._beside[0]))
+            return
+        said = dict(attrs)
         if tag in _BLOCKS and self._skipping[:1] == ["head"]:
             self._skipping.clear()  # a head that nobody closed ends where the body begins
         self._in_title = tag == "title"
@@ -61,25 +89,46 @@ class _Reader(HTMLParser):
             self._skipping.append(tag)
         if tag in _BLOCKS:
             self.end_line()
+        if said.get("role") == "navigation" and tag in _BLOCKS:
+            self._beside = (tag, 1)
+        self._anchor = said.get("id") or self._anchor
+        self._preformatted = self._preformatted or tag == "pre"
+        self._lists += tag == "dl"
+        if tag in _HEADINGS:
+            self._heading = _HEADINGS[tag]
+        elif tag == "dt" and said.get("id"):
+            self._heading = TERM + min(self._lists, DEPTH)
 
     def handle_endtag(self, tag: str) -> None:
+        if self._beside[1]:
+            self._beside = (self._beside[0], self._beside[1] - (tag == self._beside[0]))
+            return
         self._in_title = False
         if tag in self._skipping:
             del self._skipping[self._skipping.index(tag) :]
         if tag in _BLOCKS:
             self.end_line()
+        self._preformatted = self._preformatted and tag != "pre"
+        self._lists -= tag == "dl" and self._lists > 0
 
     def handle_data(self, data: str) -> None:
         if self._in_title:
             self.title.append(data)
-        elif not self._skipping:
+        elif not self._skipping and not self._beside[1]:
             self._line.append(data)
 
     def end_line(self) -> None:
-        line = " ".join("".join(self._line).split())
-        if line:
-            self.paragraphs.append(line)
+        line = "".join(self._line)
+        line = line.strip("\n").rstrip() if self._preformatted else " ".join(line.split())
         self._line.clear()
+        if self._heading:
+            line = line.rstrip("¶ ")
+        if not line.strip():
+            return
+        if self._heading:
+            self.headings.append(PageHeading(len(self.paragraphs), self._heading, self._anchor))
+        self.paragraphs.append(line)
+        self._heading, self._anchor = 0, ""
 
 
 def read_html(source: str) -> HtmlText:
@@ -87,7 +136,8 @@ def read_html(source: str) -> HtmlText:
     reader.feed(_unclosed.sub("&lt;", source[:PAGE_CHARACTERS]))
     reader.close()
     reader.end_line()
-    return HtmlText(" ".join("".join(reader.title).split()), tuple(reader.paragraphs))
+    title = " ".join("".join(reader.title).split())
+    return HtmlText(title, tuple(reader.paragraphs), tuple(reader.headings))
 
 
 def plain(markup: str) -> str:
