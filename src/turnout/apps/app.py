@@ -200,7 +200,8 @@ def installed_apps() -> list[MakesApp]:
 
 def find_apps() -> list[MakesApp]:
     """All there are, our own first."""
+    from .assist.app import AssistApp
     from .gateway.app import GatewayApp
     from .sources.app import SourcesApp
 
-    return [GatewayApp, SourcesApp, *installed_apps()]
+    return [GatewayApp, SourcesApp, AssistApp, *installed_apps()]

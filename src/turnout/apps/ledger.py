@@ -94,6 +94,8 @@ class Account(Money):
         """Why another model answered than was chosen."""
         self.sources: tuple[str, ...] | None = None
         """The sources that were used."""
+        self.retrieval: bool | None = None
+        """Whether retrieval ran; None where nobody could say."""
         self.parts: list[tuple[Decision, Outcome]] = []
         """How the parts of the question ended, each in a row of its own."""
         self.extra: dict[str, object] = {}
@@ -226,7 +228,7 @@ class Account(Money):
             self.decision,
             Outcome(
                 ended=ended,
-                slot=spent.slot.name if spent.slot is not None else None,
+                slot=self._named(spent.slot) if spent.slot is not None else None,
                 model=spent.slot.id if spent.slot is not None else None,
                 attempts=len(spent.attempts),
                 input_tokens=spent.input_tokens,
@@ -237,6 +239,7 @@ class Account(Money):
                 fallback=self.fallback,
                 elapsed_ms=(time.monotonic() - self._started) * 1000,
                 sources=self.sources,
+                retrieval=self.retrieval,
                 extra=extra,
             ),
             parts=self.parts,
@@ -263,6 +266,11 @@ class Account(Money):
         counted = self._held.input_usd if read is None else read + hosted
         # What it said it had read is billed, whatever was reserved.
         return max(read or 0.0, min(self._held.usd, counted + written))
+
+    def _named(self, slot: Slot) -> str:
+        """A slot in the profile's own words: one that stands in for the slot a policy names is that slot."""
+        wanted = self.decision.policy.model
+        return wanted if wanted is not None and self.ledger.slots.find(wanted) is slot else slot.name
 
     def _baseline(self, usage: Usage) -> float | None:
         """What the most expensive slot of the profile would have cost."""

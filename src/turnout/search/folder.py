@@ -92,6 +92,11 @@ class Folder:
         known = {path: _Known(*rest) for path, *rest in self.index.tables.backend.read(sql.FILES, self._of())}
         return self._forget(known, known.keys())
 
+    def count(self) -> tuple[int, int]:
+        """How many files were read, and how many sections they have."""
+        known = [_Known(*rest) for _, *rest in self.index.tables.backend.read(sql.FILES, self._of())]
+        return len(known), sum(len(msgspec.json.decode(one.documents)) for one in known)
+
     def _of(self) -> dict[str, str]:
         return {"folder": self.name}
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -161,7 +161,19 @@ class Index:
             self.tables.delete_passage(changes, passage)
         return True if found else None
 
+    def change_note(self, name: str, change: Callable[[str], str]) -> None:
+        """Replace what is noted under a name, by what `change` makes of it; writers take turns."""
+        with self.tables.backend.transaction() as changes:
+            changes.change(sql.NEXT_REVISION, {})
+            found = changes.read(sql.SETTING, {"name": f"note {name}"})
+            changes.change(sql.SET, {"name": f"note {name}", "setting": change(found[0][0] if found else "")})
+
     # --- reading
+
+    def note(self, name: str) -> str:
+        """What is noted under a name: whoever fills an index keeps beside it what it was filled from."""
+        found = self.tables.backend.read(sql.SETTING, {"name": f"note {name}"})
+        return str(found[0][0]) if found else ""
 
     def count(self) -> int:
         """How many documents there are."""

@@ -351,9 +351,9 @@ class Records:
         """Sessions, the last used first."""
         return [Session(*row) for row in self._read(sql.SESSIONS, since_ms=since_ms, most=max(most, 0))]
 
-    def turns(self, session: str, *, most: int = 50) -> tuple[Turn, ...]:
+    def turns(self, session: str, *, most: int = 50, before: str = LAST) -> tuple[Turn, ...]:
         """The last turns of a session, oldest first: what was asked and what was answered."""
-        rows = self._read(sql.TURNS, session=name(session), most=max(most, 0))
+        rows = self._read(sql.TURNS, session=name(session), most=max(most, 0), below=before)
         return tuple(Turn(role, self._text(text, kept, "the turns")) for role, text, kept, _, _ in rows)
 
     def intents(self, session: str, *, most: int = INTENTS, before: str = LAST) -> tuple[Intent, ...]:

@@ -213,7 +213,7 @@ select role, text, kept, decision_id, created_ms
 from (
   select id, role, text, kept, decision_id, created_ms
   from turns
-  where tenant = :tenant and session = :session
+  where tenant = :tenant and session = :session and id < :below
   order by id desc
   limit :most
 ) as latest

@@ -1,0 +1,291 @@
+"""A documentation-and-code assistant: what a question is decides whether documents are searched, and who answers.
+
+The contract is judged on what happened: retrieval is noted by what searches, the model by who answered, and never by
+what the policy said should be.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Sequence
+from pathlib import Path
+from typing import ClassVar, NamedTuple
+
+from msgspec.structs import replace
+
+from turnout.apps.app import AppCommand
+from turnout.apps.caller import Caller
+from turnout.apps.converse import stream_text
+from turnout.apps.event import Event, Failed, Token
+from turnout.apps.ledger import Account, Ledger, decide
+from turnout.core.decision import Decision
+from turnout.core.errors import QueryError, Refused, TextNotKept
+from turnout.core.query import Query, Turn
+from turnout.models.refusal import NoAnswer
+from turnout.models.remote import choose_embedder
+from turnout.runtime.runtime import Runtime
+from turnout.text.reference import find_reference
+from turnout.text.standalone import make_standalone
+
+from .cite import CitedText
+from .event import NO_CONTEXT, AskContext, AssistAnswer, Decided, DocCitation, Refusal, Retrieved
+from .library import Libraries, open_libraries
+from .prompt import NOT_THERE, SENT, make_fence, write_messages
+from .retrieve import NOTHING, Found, names_in, retrieve
+from .routes import AssistRoutes
+
+PROFILE = "assist"
+# Below this probability the documents do not answer a question. Set on the first half of the questions that
+# `benchmarks/assistants_docs.py` asks, measured on the other.
+LEAST = 0.5
+# Passages that are shown where no model writes an answer.
+SHOWN = 3
+# What of a session is looked at to find what a question points to.
+TURNS = 12
+
+SENTENCES: dict[Refusal, str] = {
+    "not_in_documents": "That is not in these documents.",
+    "no_documents": "There are no documents yet: turnout assist ingest DIR reads some.",
+}
+
+
+class Action(NamedTuple):
+    """What is done for a question."""
+
+    retrieval: bool
+    slot: str
+
+
+def follow_policy(decision: Decision) -> Action:
+    """What the decision's policy says."""
+    policy = decision.policy
+    return Action(bool(policy.retrieval), policy.model or "main")
+
+
+class AssistApp:
+    name: ClassVar = "assist"
+    commands: ClassVar[Sequence[AppCommand]] = ()
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        libraries: Libraries | None = None,
+        *,
+        where: Path | str | None = None,
+        plan: Callable[[Decision], Action] = follow_policy,
+        fence: Callable[[], str] = make_fence,
+        least: float = LEAST,
+    ) -> None:
+        self.runtime = runtime
+        self.plan = plan
+        self.fence = fence
+        self.least = least
+        self._where = where
+        self._libraries = libraries
+        self._opening = asyncio.Lock()
+        runtime.on_close.append(self.close)
+        shown = AssistRoutes(self)
+        self.routes, self.tools = shown.routes, shown.tools
+
+    async def close(self) -> None:
+        if self._libraries is not None:
+            await asyncio.to_thread(self._libraries.index.close)
+
+    async def libraries(self) -> Libraries:
+        """Opened when they are first needed."""
+        async with self._opening:
+            if self._libraries is None:
+                models = self.runtime.models
+                embedder = choose_embedder(models.slots, models.client)
+                self._libraries = await asyncio.to_thread(open_libraries, self._where, embedder)
+        return self._libraries
+
+    # --- deciding
+
+    async def decide(self, query: Query, caller: Caller, context: AskContext = NO_CONTEXT) -> Decision:
+        """What a question is. The editor is never classified, and earlier intents are given only to a question that
+        points to one: code that is selected is what "this" means."""
+        if caller.profiles is not None and PROFILE not in caller.profiles:
+            raise Refused(403, "permission_error", f"this key may not use the profile {PROFILE!r}")
+        if not query.text.strip():
+            raise Refused(422, "invalid_request_error", "query: the question is blank; say what you want to know")
+        if query.declared is not None and not caller.may_force:
+            raise Refused(403, "permission_error", "this key may not name a query_type itself: leave it out")
+        router = await self.runtime.find_router(PROFILE)
+        intents = await asyncio.to_thread(self._intents, query) if not _points_to(query.text, context) else ()
+        try:
+            return await decide(
+                router, replace(query, intents=intents), caller, self.runtime.models.slots, self.runtime.store
+            )
+        except QueryError as error:
+            raise Refused(422, "invalid_request_error", str(error)) from None
+
+    def _intents(self, query: Query) -> tuple[str, ...]:
+        store = self.runtime.store
+        if store is None or query.session is None:
+            return ()
+        try:
+            return tuple(str(one) for one in store.records(query.tenant or "").intents(query.session))
+        except TextNotKept:
+            return ()
+
+    def _turns(self, query: Query, before: str) -> tuple[Turn, ...]:
+        """What was said in the session before a decision."""
+        store = self.runtime.store
+        if store is None or query.session is None:
+            return ()
+        try:
+            return store.records(query.tenant or "").turns(query.session, most=TURNS, before=before)
+        except TextNotKept:
+            return ()
+
+    # --- acting
+
+    async def act(
+        self, decision: Decision, query: Query, caller: Caller, context: AskContext = NO_CONTEXT
+    ) -> AsyncGenerator[Event, None]:
+        models, action = self.runtime.models, self.plan(decision)
+        with Ledger(self.runtime.store, models.slots).open(decision, caller) as account:
+            await account.record()
+            account.retrieval = False
+            account.extra = {"classifier_history": len(decision.query.intents)}
+            yield Decided(decision.route, decision.id, decision.by, decision.confidence)
+            turns = await asyncio.to_thread(self._turns, query, decision.id)
+            found, said = NOTHING, ""
+            refused: Refusal = ""
+            if action.retrieval:
+                found, refused, said = await self._retrieve(query.text, context, turns, account)
+                yield Retrieved(found.passages, found.confidence)
+            slot = models.slots.find(action.slot)
+            has_model = slot is not None and models.has(slot.name)
+            # Code can be written without documents, but not without a model.
+            if refused and (decision.route != "CODE_GENERATION" or not has_model):
+                yield Token(said)
+                yield self._settle(account, said, found, (), refused=refused)
+                return
+            passages = () if refused else found.passages
+            if passages and not has_model:
+                text = tell_passages(passages[:SHOWN])
+                yield Token(text)
+                yield self._settle(account, text, found, passages[:SHOWN])
+                return
+            try:
+                async for event in self._write(query.text, context, passages, turns, action, account):
+                    yield event
+            except NoAnswer as error:
+                account.ended, account.fallback = "failed", str(error)
+                if not passages:
+                    yield Failed(f"no model answered: {error}")
+                    return
+                text = f"(No model answered. What the documents say:)\n\n{tell_passages(passages[:SHOWN])}"
+                yield Token(text)
+                yield self._settle(account, text, found, passages[:SHOWN])
+
+    async def _retrieve(
+        self, question: str, context: AskContext, turns: Sequence[Turn], account: Account
+    ) -> tuple[Found, Refusal, str]:
+        """What the documents have on a question, or why there is nothing."""
+        libraries = await self.libraries()
+        account.retrieval = True
+        choice = await asyncio.to_thread(libraries.choose, question, context.library, context.version)
+        if not choice.editions:
+            why: Refusal = "no_such_version" if choice.missing else "no_documents"
+            return NOTHING, why, f"{choice.missing}." if choice.missing else SENTENCES[why]
+        asked = make_standalone(question, [turn.text for turn in turns if turn.role == "user"])
+        if _points_to(question, context):
+            asked = " ".join((question, *names_in(context.selected_text or context.editor_content)))
+        found = await asyncio.to_thread(retrieve, libraries, asked, choice.editions)
+        account.sources = tuple(one.name for one in choice.editions)
+        account.extra["confidence"] = round(found.confidence, 4)
+        if found.confidence < self.least:
+            return found, "not_in_documents", SENTENCES["not_in_documents"]
+        return found, "", ""
+
+    async def _write(
+        self,
+        question: str,
+        context: AskContext,
+        passages: Sequence[DocCitation],
+        turns: Sequence[Turn],
+        action: Action,
+        account: Account,
+    ) -> AsyncGenerator[Event, None]:
+        """What a model says, each sentence when its citations were checked."""
+        models, policy, sent = self.runtime.models, account.decision.policy, SENT[account.decision.route]
+        slot = models.slots.find(action.slot)
+        if slot is None:
+            raise NoAnswer(f"no model fills the slot {action.slot!r}")
+        shown = turns[-sent.turns :] if sent.turns and (sent.always or find_reference(question) is not None) else ()
+        messages = write_messages(
+            sent, question, context, passages, shown, instruction=policy.instruction, fence=self.fence
+        )
+        stream = stream_text(models, slot, messages, account, max_tokens=policy.max_tokens or sent.max_tokens)
+        checked, text, told = CitedText([one.text for one in passages]), "", 0
+        try:
+            async for piece in stream:
+                text += checked.feed(piece)
+                # What begins as a refusal is held back until it is known to be one.
+                if told < len(text) and not NOT_THERE.startswith(text.strip()[: len(NOT_THERE)]):
+                    yield Token(text[told:])
+                    told = len(text)
+            text += checked.finish()
+        finally:
+            await stream.aclose()
+        if passages and text.strip().startswith(NOT_THERE):
+            said = SENTENCES["not_in_documents"]
+            yield Token(said)
+            yield self._settle(account, said, Found(tuple(passages)), (), refused="not_in_documents", model=slot.id)
+            return
+        if told < len(text):
+            yield Token(text[told:])
+        cited = tuple(one for one in passages if one.number in checked.cited)
+        for one in cited:
+            yield one
+        if stream.ended != "answered":
+            account.ended = "failed"
+            yield Failed("the answer broke off: its model stopped before it was done")
+            return
+        yield self._settle(account, text, NOTHING, cited, model=slot.id, unsupported=checked.unsupported)
+
+    def _settle(
+        self,
+        account: Account,
+        text: str,
+        found: Found,
+        cited: Sequence[DocCitation],
+        *,
+        refused: Refusal = "",
+        model: str = "",
+        unsupported: int = 0,
+    ) -> AssistAnswer:
+        """How it ended, for the log and for whoever asked."""
+        decision = account.decision
+        account.ended = account.ended or "answered"
+        account.extra |= {"cited": len(cited), "unsupported": unsupported}
+        account.extra |= {"refused": refused} if refused else {}
+        if self.runtime.store is not None:
+            self.runtime.store.reply(decision, text)
+        return AssistAnswer(
+            text,
+            decision.route,
+            decision.id,
+            decision.query.session or "",
+            tuple(cited),
+            bool(account.retrieval),
+            refused,
+            model,
+            unsupported,
+        )
+
+
+def tell_passages(passages: Sequence[DocCitation]) -> str:
+    """The passages themselves, each with its number and its place."""
+    return "\n\n".join(f"[{one.number}] {one.place}\n{one.text.strip()}" for one in passages)
+
+
+def _points_to(question: str, context: AskContext) -> bool:
+    """Whether "this" in a question is what the editor shows."""
+    if not (context.selected_text.strip() or context.editor_content.strip()):
+        return False
+    found = find_reference(question)
+    return found is not None and found.kind in ("pronoun", "deictic")
