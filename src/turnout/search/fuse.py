@@ -16,9 +16,11 @@ LEVEL = 5.0
 VECTORS = 0.4
 
 
-def fuse(text: Mapping[str, float], vectors: Mapping[str, float]) -> list[tuple[str, float, tuple[Vote, ...]]]:
+def fuse(
+    text: Mapping[str, float], vectors: Mapping[str, float], weight: float = VECTORS
+) -> list[tuple[str, float, tuple[Vote, ...]]]:
     """Ids with their score and their votes, the best first. Both lists come in order; without vectors the scores are
-    those of full text."""
+    those of full text. `weight` is what a vote by vectors counts."""
     votes: dict[str, tuple[Vote, ...]] = {}
     for rank, (ident, score) in enumerate(text.items(), 1):
         votes[ident] = (Vote("text", rank, score),)
@@ -26,9 +28,9 @@ def fuse(text: Mapping[str, float], vectors: Mapping[str, float]) -> list[tuple[
         return [(ident, cast[0].score, cast) for ident, cast in votes.items()]
     for rank, (ident, score) in enumerate(vectors.items(), 1):
         votes[ident] = (*votes.get(ident, ()), Vote("vectors", rank, score))
-    scored = [(ident, sum(_worth(vote) for vote in cast), cast) for ident, cast in votes.items()]
+    scored = [(ident, sum(_worth(vote, weight) for vote in cast), cast) for ident, cast in votes.items()]
     return sorted(scored, key=lambda entry: (-entry[1], entry[0]))
 
 
-def _worth(vote: Vote) -> float:
-    return (VECTORS if vote.by == "vectors" else 1.0) / (LEVEL + vote.rank)
+def _worth(vote: Vote, weight: float) -> float:
+    return (weight if vote.by == "vectors" else 1.0) / (LEVEL + vote.rank)

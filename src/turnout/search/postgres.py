@@ -19,7 +19,8 @@ from turnout.store.backend import Transaction, Values
 from turnout.store.migrate import Migration
 from turnout.store.postgres import Postgres
 
-from .tables import COLUMNS, IndexCandidate, Tables
+from . import sql
+from .tables import COLUMNS, MEAN, IndexCandidate, Tables
 
 # PostgreSQL keeps 256 positions of a word and numbers them up to here; a passage has a few hundred words.
 POSITIONS = 256
@@ -69,14 +70,28 @@ select to_regclass(quote_ident(current_schema()) || '.vectors') is not null
 """
 CREATE_VECTORS = """
 create table if not exists vectors (
-  passage bigint primary key,
+  passage bigint not null,
+  part bigint not null default 0,
   embedder text not null,
-  vector vector not null
+  vector vector not null,
+  primary key (passage, part)
 )
 """
-SET_VECTOR = """
-insert into vectors (passage, embedder, vector) values (:key, :embedder, cast(:vector as vector))
-on conflict (passage) do update set embedder = excluded.embedder, vector = excluded.vector
+# Made when a passage had one vector.
+WIDEN_VECTORS = """
+do $$ begin
+  if not exists (
+    select 1 from information_schema.columns
+    where table_schema = current_schema() and table_name = 'vectors' and column_name = 'part'
+  ) then
+    alter table vectors add column part bigint not null default 0;
+    alter table vectors drop constraint vectors_pkey;
+    alter table vectors add primary key (passage, part);
+  end if;
+end $$
+"""
+ADD_VECTOR = """
+insert into vectors (passage, part, embedder, vector) values (:key, :part, :embedder, cast(:vector as vector))
 """
 WITHOUT_VECTOR = """
 select p.key, d.title, p.text from passages p join documents d on d.key = p.document
@@ -86,10 +101,15 @@ order by p.key limit :limit
 """
 # A vector of zeros (a blank text) is near nothing: its distance is no number.
 NEAREST = f"""
-select {COLUMNS}, 1 - (v.vector <=> cast(:vector as vector)) as cosine
-from vectors v join passages p on p.key = v.passage join documents d on d.key = p.document
-where v.embedder = :embedder and {_FILTERS}
-order by v.vector <=> cast(:vector as vector), p.key
+with near as (
+  select passage, {1 - MEAN} * min(away) + {MEAN} * avg(away) as distance
+  from (select passage, vector <=> cast(:vector as vector) as away from vectors where embedder = :embedder) as windows
+  group by passage
+)
+select {COLUMNS}, 1 - near.distance as nearness
+from near join passages p on p.key = near.passage join documents d on d.key = p.document
+where {_FILTERS}
+order by near.distance, p.key
 limit :limit
 """  # noqa: S608 - of constants
 
@@ -116,6 +136,7 @@ class IndexSchema(Postgres):
             changes.connection.execute("create extension if not exists vector schema public")
         with contextlib.suppress(StoreError), self.transaction() as changes:
             changes.change(CREATE_VECTORS, {})
+            changes.connection.execute(WIDEN_VECTORS)
 
 
 class PostgresTables(Tables):
@@ -153,8 +174,11 @@ class PostgresTables(Tables):
         }
         return [IndexCandidate(*row) for row in reads.read(PROPOSE, values)]
 
-    def set_vector(self, changes: Transaction, key: int, embedder: str, vector: Any) -> None:
-        changes.change(SET_VECTOR, {"key": key, "embedder": embedder, "vector": _json(vector.tolist())})
+    def set_vectors(self, changes: Transaction, key: int, embedder: str, vectors: Sequence[Any]) -> None:
+        changes.change(sql.DELETE_VECTOR, {"key": key})
+        for part, vector in enumerate(vectors):
+            values: Values = {"key": key, "part": part, "embedder": embedder, "vector": _json(vector.tolist())}
+            changes.change(ADD_VECTOR, values)
 
     def without_vector(
         self, reads: Transaction, embedder: str, langs: Sequence[str], after: int, limit: int

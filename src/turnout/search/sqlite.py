@@ -13,7 +13,7 @@ import msgspec
 from turnout.store.backend import Transaction, Values
 from turnout.store.sqlite import Sqlite
 
-from .tables import COLUMNS, IndexCandidate, Tables
+from .tables import COLUMNS, MEAN, IndexCandidate, Tables
 
 if TYPE_CHECKING:
     import numpy
@@ -103,8 +103,9 @@ class SqliteTables(Tables):
         query = " OR ".join(f'"{stem}"' for stem in weights)
         return [IndexCandidate(*row) for row in reads.read(PROPOSE, {"query": query, "limit": limit, **filters})]
 
-    def set_vector(self, changes: Transaction, key: int, embedder: str, vector: Any) -> None:
-        changes.change(SET_VECTOR, {"key": key, "embedder": embedder, "vector": vector.astype("<f4").tobytes()})
+    def set_vectors(self, changes: Transaction, key: int, embedder: str, vectors: Sequence[Any]) -> None:
+        joined = b"".join(vector.astype("<f4").tobytes() for vector in vectors)
+        changes.change(SET_VECTOR, {"key": key, "embedder": embedder, "vector": joined})
 
     def without_vector(
         self, reads: Transaction, embedder: str, langs: Sequence[str], after: int, limit: int
@@ -117,63 +118,75 @@ class SqliteTables(Tables):
     ) -> list[tuple[IndexCandidate, float]]:
         import numpy as np
 
-        matrix = self._load(reads, revision, embedder)
+        matrix = self._load(reads, revision, embedder, len(vector))
         if not len(matrix.keys):
             return []
-        cosines = matrix.rows @ np.asarray(vector, np.float32)
+        windows = matrix.rows @ np.asarray(vector, np.float32)
+        starts = np.concatenate([[0], np.cumsum(matrix.counts)[:-1]])
+        means = np.add.reduceat(windows, starts) / matrix.counts
+        near = (1 - MEAN) * np.maximum.reduceat(windows, starts) + MEAN * means
         if filters != NO_FILTERS:
             allowed = np.array([key for (key,) in reads.read(ALLOWED, filters)], np.int64)
-            cosines = np.where(np.isin(matrix.keys, allowed), cosines, -np.inf)
-        best = np.argsort(-cosines, kind="stable")[:limit]
-        found = {int(matrix.keys[at]): float(cosines[at]) for at in best if np.isfinite(cosines[at])}
+            near = np.where(np.isin(matrix.keys, allowed), near, -np.inf)
+        best = np.argsort(-near, kind="stable")[:limit]
+        found = {int(matrix.keys[at]): float(near[at]) for at in best if np.isfinite(near[at])}
         passages = (IndexCandidate(*row) for row in reads.read(PASSAGES, {"keys": _json(list(found))}))
         return sorted(((one, found[one.key]) for one in passages), key=lambda pair: (-pair[1], pair[0].key))
 
-    def _load(self, reads: Transaction, revision: str, embedder: str) -> _Matrix:
+    def _load(self, reads: Transaction, revision: str, embedder: str, width: int) -> _Matrix:
         """The vectors as they are in this transaction. Keys are never used twice: what is known is kept, what is new is
         read, what is gone is dropped."""
         with self._lock:
             old = self._matrix
             if old is None or (old.embedder, old.revision) != (embedder, revision):
                 if old is None or old.embedder != embedder:
-                    old = _Matrix(embedder, "", _keys([]), _rows([]))
+                    old = _matrix(embedder, "", width, [])
                 self._matrix = old = old.follow(reads, revision)
             return old
 
 
 class _Matrix(msgspec.Struct, frozen=True):
+    """The vectors of all windows, passage after passage."""
+
     embedder: str
     revision: str
-    keys: Any
-    rows: Any
+    keys: Array
+    """Of the passages."""
+    counts: Array
+    """How many windows each has."""
+    rows: Array
 
     def follow(self, reads: Transaction, revision: str) -> _Matrix:
         import numpy as np
 
-        there = _keys([key for (key,) in reads.read(VECTOR_KEYS, {"embedder": self.embedder})])
+        width = self.rows.shape[1]
+        there = np.array([key for (key,) in reads.read(VECTOR_KEYS, {"embedder": self.embedder})], np.int64)
         last = int(self.keys[-1]) if len(self.keys) else 0
-        new = reads.read(VECTORS, {"embedder": self.embedder, "after": last})
+        new = _matrix(self.embedder, revision, width, reads.read(VECTORS, {"embedder": self.embedder, "after": last}))
         kept = np.isin(self.keys, there)
-        keys = np.concatenate([self.keys[kept], _keys([key for key, _ in new])])
-        if len(keys) != len(there):
+        if kept.sum() + len(new.keys) != len(there):
             # A vector was made late, for a passage older than the last.
-            new = reads.read(VECTORS, {"embedder": self.embedder, "after": 0})
-            return _Matrix(self.embedder, revision, _keys([key for key, _ in new]), _rows([row for _, row in new]))
-        rows = [rows for rows in (self.rows[kept], _rows([row for _, row in new])) if len(rows)]
-        return _Matrix(self.embedder, revision, keys, np.concatenate(rows) if rows else _rows([]))
+            return _matrix(self.embedder, revision, width, reads.read(VECTORS, {"embedder": self.embedder, "after": 0}))
+        if kept.all() and not len(new.keys):
+            return msgspec.structs.replace(self, revision=revision)
+        rows = self.rows if kept.all() else self.rows[np.repeat(kept, self.counts)]
+        return _Matrix(
+            self.embedder,
+            revision,
+            np.concatenate([self.keys[kept], new.keys]),
+            np.concatenate([self.counts[kept], new.counts]),
+            np.concatenate([rows, new.rows]) if len(new.keys) else rows,
+        )
 
 
-def _keys(found: list[int]) -> Array:
+def _matrix(embedder: str, revision: str, width: int, found: Sequence[tuple[Any, ...]]) -> _Matrix:
+    """Of passages with their vectors, one behind the other; those of another width are of no use here."""
     import numpy as np
 
-    return np.array(found, np.int64)
-
-
-def _rows(blobs: list[bytes]) -> Array:
-    import numpy as np
-
-    width = len(blobs[0]) // 4 if blobs else 0
-    return np.frombuffer(b"".join(blobs), "<f4").reshape(len(blobs), width) if blobs else np.zeros((0, 0), np.float32)
+    found = [(key, blob) for key, blob in found if blob and len(blob) % (4 * width) == 0]
+    rows = np.frombuffer(b"".join(blob for _, blob in found), "<f4").reshape(-1, width)
+    counts = np.array([len(blob) // (4 * width) for _, blob in found], np.int64)
+    return _Matrix(embedder, revision, np.array([key for key, _ in found], np.int64), counts, rows)
 
 
 def _json(values: Sequence[str] | Sequence[int]) -> str:
