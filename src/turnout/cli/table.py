@@ -75,9 +75,22 @@ SERVE = (
         ),
     ),
     Command(
+        "assist",
+        "Read documentation, version beside version, and ask it.\n\n"
+        "Markdown, HTML, reStructuredText, text, PDF and code. What a question is decides whether the documents are "
+        "searched and which model answers; every citation is checked. Needs the extra: pip install 'turnout[serve]'.",
+        (
+            "turnout assist ingest docs --library mylib --version 2.0",
+            'turnout assist ask "How do I retry a request?"',
+            'turnout assist ask "What does this do?" --selected client.py',
+            "turnout assist list",
+        ),
+    ),
+    Command(
         "mcp",
         "Offer Turnout's tools to a program that speaks MCP, over stdin and stdout.\n\n"
-        "`route` decides what happens with a text, `ask` and `search` ask your sources. Needs the extras: pip install "
+        "`route` decides what happens with a text, `ask` and `search` ask your sources, `resolve-library-id` and "
+        "`query-docs` the documentation you have ingested. Needs the extras: pip install "
         "'turnout[serve,mcp]'.",
         ("turnout mcp", "claude mcp add turnout -- turnout mcp"),
     ),
@@ -316,7 +329,7 @@ COMMANDS: dict[str, tuple[Command, ...]] = {
 }
 """The commands by what they are for, in the order of the help."""
 
-SUBCOMMANDS = frozenset({"profiles", "contract", "db", "models", "sources", "keys", "embed", "student"})
+SUBCOMMANDS = frozenset({"profiles", "contract", "db", "models", "sources", "keys", "embed", "student", "assist"})
 """Commands that have commands of their own."""
 
 RENAMED: dict[str, tuple[str, ...]] = {

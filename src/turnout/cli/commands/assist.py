@@ -1,0 +1,218 @@
+"""`turnout assist`: read documentation, version beside version, and ask it."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+from pathlib import Path as File
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+from cyclopts import App, Parameter
+from rich.text import Text
+
+from turnout.core.errors import Refused, TurnoutError
+from turnout.core.query import Query
+from turnout.text.count import counted
+
+from ..app import examples_of, show_paragraphs
+from ..draw.screen import console, visible, write_json
+from ..draw.shape import headed
+from ..option import ConfigOption, DbOption, JsonOption, TextArgument, hint
+from ..question import read_text
+from ..stream import progressing
+
+if TYPE_CHECKING:
+    from turnout.apps.assist.app import AssistApp
+    from turnout.apps.assist.event import AskContext, AssistAnswer
+    from turnout.apps.assist.library import Libraries
+
+app = App(name="assist", help_epilogue=examples_of("assist"))
+# Files that could not be read and are named.
+NAMED = 5
+
+
+@app.command
+def ingest(
+    folder: Annotated[str, Parameter(name="DIR", help="Markdown, HTML, reStructuredText, text, PDF and code.")],
+    /,
+    *,
+    library: Annotated[
+        str | None, Parameter(help="What it is called; by default as the folder is.", metavar="NAME")
+    ] = None,
+    version: Annotated[
+        str, Parameter(help="Kept beside others, as it is now; without one, the folder is followed.", metavar="V")
+    ] = "",
+    follow: Annotated[bool, Parameter(help="Read again what changes in the folder, also of a version.")] = False,
+    json: JsonOption = False,
+    config: ConfigOption = None,
+) -> int:
+    """Read a folder of documents, or what has changed in it since.
+
+    Each file is cut by its headings. What the sentence embedder makes of it is added where one is installed.
+    """
+    root = File(folder).expanduser().absolute()
+    libraries = _open(config)
+    try:
+        with progressing("files") as progress:
+            found, changes, unread = libraries.ingest(
+                root, library or root.name, version, follow=follow or None, progress=progress
+            )
+    except Refused as refused:
+        raise TurnoutError(str(refused)) from None
+    finally:
+        libraries.index.close()
+    if json:
+        write_json({"edition": found, "changes": changes, "unread": unread})
+        return 0
+    screen = console()
+    screen.say((f"{visible(found.library)} {visible(found.version)}", "bold"), f" from {visible(found.folder)}")
+    said = f"{counted(found.files, 'file')}, {counted(found.sections, 'section')}: {changes.added:,} new, "
+    screen.say(f"  {said}{changes.changed:,} changed, {changes.deleted:,} gone")
+    for path, why in list(unread.items())[:NAMED]:
+        screen.say((f"  {visible(path)}: {visible(why)}", "yellow"))
+    if len(unread) > NAMED:
+        screen.say((f"  and {len(unread) - NAMED:,} more that could not be read", "yellow"))
+    screen.say(f"Next: {hint('assist', 'ask', 'how do I …?')}")
+    return 0
+
+
+@app.command
+def ask(
+    text: TextArgument = None,
+    /,
+    *,
+    query_type: Annotated[
+        str | None,
+        Parameter(
+            name="--type", help="RETRIEVAL, CODE_GENERATION, CONVERSATIONAL or PLATFORM, if you know.", metavar="TYPE"
+        ),
+    ] = None,
+    library: Annotated[str, Parameter(help="Ask this library alone.", metavar="NAME")] = "",
+    version: Annotated[str, Parameter(help="This version; else the one you name, else the newest.", metavar="V")] = "",
+    selected: Annotated[str | None, Parameter(help="A file with the code that “this” means.", metavar="FILE")] = None,
+    context: Annotated[str, Parameter(help="Data of the platform: usage, quota, billing.", metavar="TEXT")] = "",
+    session: Annotated[str | None, Parameter(help="The name of a session; it knows what was said in it.")] = None,
+    json: JsonOption = False,
+    no_log: Annotated[bool, Parameter(help="Do not write the question down.")] = False,
+    db: DbOption = None,
+    config: ConfigOption = None,
+) -> int:
+    """Ask the documents you have ingested, or have code written.
+
+    Every statement is cited, and every citation checked. Without a model the best passages are the answer. The exit
+    code is 1 if it is not in these documents.
+    """
+    _need_extra()
+    from turnout.apps.assist.app import AssistApp
+    from turnout.apps.assist.event import AskContext
+    from turnout.runtime.log import quiet
+    from turnout.runtime.runtime import Runtime
+    from turnout.store import open_store
+
+    asked = read_text(text)
+    chosen = File(selected).read_text(encoding="utf-8", errors="replace") if selected is not None else ""
+    quiet()
+    runtime = Runtime(None if no_log else open_store(db, config=config), profile="assist", config=config)
+    query = Query(asked, declared=query_type, session=session)
+    around = AskContext(chosen, "", context, "", library, version)
+    try:
+        result = asyncio.run(_ask(AssistApp(runtime), query, around))
+    except Refused as refused:
+        raise TurnoutError(str(refused)) from None
+    if json:
+        write_json(result)
+    else:
+        _show(result)
+    return 1 if result.refused else 0
+
+
+async def _ask(app: AssistApp, query: Query, context: AskContext) -> AssistAnswer:
+    from turnout.apps.assist.routes import last_of
+    from turnout.apps.caller import Budget, Caller
+
+    caller = Caller("", "", frozenset(("ask",)), Budget())
+    try:
+        decision = await app.decide(query, caller, context)
+        async with aclosing(app.act(decision, query, caller, context)) as events:
+            return await last_of(events)
+    finally:
+        await app.runtime.close()
+
+
+def _show(result: AssistAnswer) -> None:
+    screen = console()
+    screen.print(
+        Text("\n".join(map(visible, result.answer.strip().split("\n")))),
+        width=screen.room if screen.is_terminal else None,
+    )
+    if result.citations and result.model:
+        screen.print()
+        for one in result.citations:
+            screen.say((f"[{one.number}] {visible(one.place)} ({one.start}-{one.end})", "dim"))
+    screen.print()
+    who = f" by {result.model}" if result.model else ""
+    screen.say((f"{result.query_type}{who}, decision {result.decision_id}", "dim"))
+
+
+@app.default
+@app.command(name="list")
+def list_libraries(*, json: JsonOption = False, config: ConfigOption = None) -> int:
+    """List the libraries you have ingested, version by version."""
+    libraries = _open(config)
+    try:
+        found = sorted(libraries.editions(), key=lambda one: one.name)
+    finally:
+        libraries.index.close()
+    if json:
+        write_json([{"id": one.id, **msgspec.to_builtins(one)} for one in found])
+        return 0
+    screen = console()
+    if not found:
+        screen.say(f"Nothing was ingested yet: {hint('assist', 'ingest', 'DIR')}")
+        return 0
+    table = headed({"library": "bold", "version": "", "files": "right", "sections": "right", "folder": "wrap"})
+    for one in found:
+        follows = " (followed)" if one.follows else ""
+        row = (one.library, one.version, f"{one.files:,}", f"{one.sections:,}", f"{one.folder}{follows}")
+        table.add_row(*map(visible, row))
+    screen.inset(table, "")
+    return 0
+
+
+@app.command
+def forget(
+    library: Annotated[str, Parameter(help="Its name.", metavar="NAME")],
+    /,
+    *,
+    version: Annotated[str, Parameter(help="The version.", metavar="V", show_default=True)] = "latest",
+    config: ConfigOption = None,
+) -> int:
+    """Remove a version of a library from the index. Its files stay where they are."""
+    libraries = _open(config)
+    try:
+        deleted = libraries.forget(library, version)
+    finally:
+        libraries.index.close()
+    if not deleted:
+        raise TurnoutError(f"{library} {version} was not ingested (see {hint('assist', 'list')})")
+    console().say(f"{visible(library)} {visible(version)} is gone: {counted(deleted, 'section')}")
+    return 0
+
+
+def _need_extra() -> None:
+    try:
+        import turnout.apps.assist.app  # noqa: F401 - whether it can be
+    except ImportError as error:
+        raise TurnoutError(f"the assistant needs {error.name}: pip install 'turnout[serve]'") from None
+
+
+def _open(config: str | None) -> Libraries:
+    _need_extra()
+    from turnout.apps.assist.library import open_libraries
+    from turnout.runtime.load import open_embedder
+
+    return open_libraries(embedder=open_embedder(config))
+
+
+show_paragraphs(app)
