@@ -79,8 +79,9 @@ def _file(title: str, text: str, headings: list[Heading]) -> FileText:
 
 def _sections(text: str, headings: list[Heading]) -> Iterator[Section]:
     """What stands between one heading and the next; without what is blank."""
-    if not headings or text[: headings[0].start].strip():
-        yield Section((), 0, headings[0].start if headings else len(text), "")
+    first = headings[0].start if headings else len(text)
+    if text[:first].strip():
+        yield Section((), 0, first, "")
     above: list[Heading] = []
     for at, heading in enumerate(headings):
         while above and above[-1].level >= heading.level:
