@@ -192,8 +192,9 @@ class AssistApp:
             why: Refusal = "no_such_version" if choice.missing else "no_documents"
             return NOTHING, why, f"{choice.missing}." if choice.missing else SENTENCES[why]
         asked = make_standalone(question, [turn.text for turn in turns if turn.role == "user"])
+        asked = choice.without_names(asked)
         if _points_to(question, context):
-            asked = " ".join((question, *names_in(context.selected_text or context.editor_content)))
+            asked = " ".join((asked, *names_in(context.selected_text or context.editor_content)))
         found = await asyncio.to_thread(retrieve, libraries, asked, choice.editions)
         account.sources = tuple(one.name for one in choice.editions)
         account.extra["confidence"] = round(found.confidence, 4)

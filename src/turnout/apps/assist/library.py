@@ -32,6 +32,8 @@ NOTE = "editions"
 LATEST = "latest"
 # How often a folder that is followed is looked at again; it takes some milliseconds for a thousand files.
 LOOK_S = 0.25
+# Words of a question that can be searched for.
+LEFT = 3
 _name = re.compile(r"[\w][\w.+-]{0,79}\Z")
 
 
@@ -65,6 +67,16 @@ class Choice(Struct, frozen=True):
     editions: tuple[Edition, ...] = ()
     missing: str = ""
     """A sentence, where a version is named that is not there."""
+    named: tuple[str, ...] = ()
+    """The words of the question that say which: they are nothing to search for."""
+
+    def without_names(self, question: str) -> str:
+        """The question without the words that were understood; as it is, if hardly any are left."""
+        rest = question
+        for name in self.named:
+            found = rf"(?:\b(?:in|of|for|with|version|v)\s+)*(?<![\w.])v?{re.escape(name)}(?!\w)"
+            rest = re.sub(found, " ", rest, flags=re.IGNORECASE)
+        return rest if len(re.findall(r"\w+", rest)) >= LEFT else question
 
 
 _editions = msgspec.json.Decoder(list[Edition])
@@ -150,7 +162,7 @@ class Libraries:
             by_library = {library: by_library[library]}
         elif named := {name: one for name, one in by_library.items() if _names(question, name)}:
             by_library = named
-        chosen, missing = [], ""
+        chosen, missing, said = [], "", [name for name in by_library if _names(question, name)]
         for name, editions in by_library.items():
             there = {one.version: one for one in editions}
             meant = NamedVersion(version, version) if version else find_version(question, name, there)
@@ -160,7 +172,9 @@ class Libraries:
                 )
                 continue
             chosen.append(there[meant.version if meant is not None else newest(there)])
-        return Choice(tuple(chosen), "" if chosen else missing)
+            written = find_version(question, name, there)
+            said += [written.said] if written is not None else []
+        return Choice(tuple(chosen), "" if chosen else missing, tuple(sorted(said, key=len, reverse=True)))
 
     def _folder(self, one: Edition) -> Folder:
         said = {"library": one.library, "version": one.version, "edition": one.name}

@@ -129,7 +129,8 @@ class AssistRoutes:
         choice = await asyncio.to_thread(libraries.choose, body.query, library or body.library_id, version)
         if not choice.editions:
             return f"{choice.missing}."
-        found = await asyncio.to_thread(retrieve, libraries, body.query, choice.editions, TOLD)
+        asked = choice.without_names(body.query)
+        found = await asyncio.to_thread(retrieve, libraries, asked, choice.editions, TOLD)
         if found.confidence < self.app.least:
             return "That is not in these documents."
         return "\n\n".join(
