@@ -378,7 +378,7 @@ class TestFiles:
                 assert (await source.check()).status == "ok"
                 boiler = await ask(source, "how do I reset the boiler?")
                 assert isinstance(boiler, SourceAnswer)
-                assert (boiler.passages[0].title, boiler.passages[0].url) == ("The boiler", "boiler.md")
+                assert (boiler.passages[0].title, boiler.passages[0].url) == ("The boiler", "boiler.md#the-boiler")
                 assert "broken.pdf" in boiler.note
                 guest = await ask(source, "what is the guest password?")
                 assert isinstance(guest, SourceAnswer)
