@@ -98,6 +98,10 @@ class Results(Struct, frozen=True):
     """What was looked for."""
     vectors: Voting
     """Whether the vectors had a vote, or why not."""
+    unknown: float = 0.0
+    """How much of what was asked for stands in no passage at all, 0 to 1; rare words count for more."""
+    passages: int = 0
+    """How many there are in all."""
 
 
 class Changes(Struct, frozen=True):

@@ -240,7 +240,13 @@ class Index:
                 one = by_vector[ident][0]
                 fit = judge.rate(f"{one.title}\n{one.text}", one.lang)
             hits.append(_hit(one, fit, score, votes))
-        return Results(tuple(hits), lang, tuple(one.word for one in asked), voting)
+        unknown = sum(
+            weight
+            for one, weight in zip(asked, weights, strict=True)
+            if not any(frequencies.get(each) for each in one.stems)
+        )
+        words = tuple(one.word for one in asked)
+        return Results(tuple(hits), lang, words, voting, unknown / sum(weights), known.passages)
 
     def _by_text(
         self,

@@ -35,8 +35,7 @@ from .retrieve import NOTHING, Found, names_in, retrieve
 from .routes import AssistRoutes
 
 PROFILE = "assist"
-# Below this probability the documents do not answer a question. Set on the first half of the questions that
-# `benchmarks/assistants_docs.py` asks, measured on the other.
+# Below this the documents do not answer a question: see `retrieve.relevance`, which is set such that this is the limit.
 LEAST = 0.5
 # Passages that are shown where no model writes an answer.
 SHOWN = 3
