@@ -18,6 +18,11 @@ from .library import Edition, Libraries
 CHUNKS = 8
 # Names of selected code that a search is given beside the question: more would drown it.
 NAMES = 12
+# Words between quotes that are a name; more are a message, which documents may well quote. Words that make a question.
+OWN = 2
+_quoted = re.compile(r"(?<![\w`])([\"'“‘])([^\"'`”’\n]{1,80})[\"'”’](?![\w`])")
+_own = re.compile(r"(?<!\w)[~.]{0,2}/\S*|\S*\*\.\S*|\$\w+|\b\d[\d.,:+-]*[a-zA-Z]?\b")
+_word = re.compile(r"[^\W\d_]+")
 _identifier = re.compile(r"[A-Za-z_][\w]*(?:\.[A-Za-z_]\w*)+|[A-Za-z_]\w{2,}(?=\()")
 
 
@@ -61,7 +66,7 @@ def retrieve(libraries: Libraries, question: str, editions: Sequence[Edition], l
     """Blocking: it may read what has changed since."""
     libraries.follow(editions)
     filters = Filters({"edition": [one.name for one in editions]})
-    results = libraries.index.search(question, filters=filters, limit=limit, vectors=VECTORS)
+    results = libraries.index.search(topic_of(question), filters=filters, limit=limit, vectors=VECTORS)
     return Found(tuple(_cite(number, hit) for number, hit in enumerate(results.hits, 1)), relevance(results))
 
 
@@ -77,6 +82,14 @@ def relevance(results: Results) -> float:
     cosines = [vote.score for hit in results.hits for vote in hit.votes if vote.by == "vectors"]
     line = WITH_VECTORS if cosines else BY_WORDS
     return 1 / (1 + exp(-line.at(coverage, max(cosines, default=0.0), unknown)))
+
+
+def topic_of(question: str) -> str:
+    """A question without what is the user's own and in no document: quoted names, paths, patterns, numbers. As it is,
+    if hardly a word is left. Between backticks stands what documents call so themselves."""
+    rest = _quoted.sub(lambda found: found[0] if len(found[2].split()) > OWN else " ", question)
+    rest = " ".join(_own.sub(" ", rest).split())
+    return rest if len(_word.findall(rest)) >= OWN else question
 
 
 def names_in(code: str) -> list[str]:
