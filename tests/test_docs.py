@@ -217,6 +217,7 @@ def executed(text: str) -> str:
     def run(block: re.Match[str]) -> str:
         file, language, body = block.groups()
         if file is not None:
+            Path(file).parent.mkdir(parents=True, exist_ok=True)
             Path(file).write_text(body, encoding="utf-8")
             if file.endswith(".py"):
                 importlib.invalidate_caches()

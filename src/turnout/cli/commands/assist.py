@@ -66,7 +66,7 @@ def ingest(
         write_json({"edition": found, "changes": changes, "unread": unread})
         return 0
     screen = console()
-    screen.say((f"{visible(found.library)} {visible(found.version)}", "bold"), f" from {visible(found.folder)}")
+    screen.say((f"{visible(found.library)} {visible(found.version)}", "bold"), f" from {visible(folder)}")
     said = f"{counted(found.files, 'file')}, {counted(found.sections, 'section')}: {changes.added:,} new, "
     screen.say(f"  {said}{changes.changed:,} changed, {changes.deleted:,} gone")
     for path, why in list(unread.items())[:NAMED]:
