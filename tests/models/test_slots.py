@@ -516,3 +516,14 @@ def test_what_cannot_be_used_changes_nothing(tmp_path: Path, slot: str, model: s
     with pytest.raises(ConfigError):
         set_slot(slot, model, base_url, config)
     assert Path(config).read_text(encoding="utf-8") == BEFORE
+
+
+def test_the_environment_names_models_where_the_settings_are_silent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OLLAMA_MODEL_NAME", "qwen3:1.7b")
+    silent = load_slots(settings(tmp_path, '[models]\nsimple = "ollama/s"'))
+    assert [silent.find(name).id for name in ("main", "conversational")] == ["ollama/qwen3:1.7b"] * 2  # type: ignore[union-attr]
+    monkeypatch.setenv("OLLAMA_MODEL_NAME_CONVERSATIONAL", "qwen3:0.6b")
+    said = load_slots(settings(tmp_path, '[models]\nmain = "ollama/m"'))
+    assert [said.find(name).id for name in ("main", "conversational")] == ["ollama/m", "ollama/qwen3:0.6b"]  # type: ignore[union-attr]

@@ -38,6 +38,8 @@ DEFAULT_TIERS = {
 # Who stands in for a slot that is not configured.
 STAND_INS = {"classifier": "simple", "router": "classifier", "claims_router": "classifier", "conversational": "main"}
 STAND_INS |= {"main": "medium"}
+# Variables that name a model of Ollama's for a slot that the settings do not mention, as the specification has them.
+OLLAMA = {"main": "OLLAMA_MODEL_NAME", "conversational": "OLLAMA_MODEL_NAME_CONVERSATIONAL"}
 
 
 class Prices(Struct, frozen=True, forbid_unknown_fields=True):
@@ -216,10 +218,17 @@ def load_slots(config: str | os.PathLike[str] | None = None) -> Slots:
     if not table:
         slots = {name: make_slot(name, SlotFile(model)) for name, model in DEFAULT_TIERS.items()}
         if any(slot.usable for slot in slots.values()):
-            return Slots(slots, proxy=proxy)
-        return Slots({name: make_slot(name, SlotFile("demo/demo")) for name in DEFAULT_TIERS}, demo=True)
+            return Slots(_with_ollama(slots), proxy=proxy)
+        slots = {name: make_slot(name, SlotFile("demo/demo")) for name in DEFAULT_TIERS}
+        return Slots(_with_ollama(slots), demo=True)
     assert document is not None  # noqa: S101 - a table comes from a document
-    return Slots(read_table(document, table), proxy=proxy)
+    return Slots(_with_ollama(read_table(document, table)), proxy=proxy)
+
+
+def _with_ollama(slots: dict[str, Slot]) -> dict[str, Slot]:
+    """What the environment names, where the settings are silent."""
+    named = {name: os.environ.get(variable, "") for name, variable in OLLAMA.items() if name not in slots}
+    return slots | {name: make_slot(name, SlotFile(f"ollama/{model}")) for name, model in named.items() if model}
 
 
 def read_table(document: Document, table: Any) -> dict[str, Slot]:
