@@ -92,6 +92,7 @@ lock: $(DEV) ## recompile the locks
 	@$(COMPILE) -c requirements/dev.txt pyproject.toml -o requirements/base.txt
 	@echo uv==0.13.7 | $(COMPILE) - -o requirements/uv.txt
 	@$(subst --universal,--no-annotate,$(COMPILE)) requirements/homeassistant.in -o requirements/homeassistant.txt
+	@$(subst --universal,--no-annotate,$(COMPILE)) requirements/rag.in -o requirements/rag.txt
 
 clean:
 	rm -rf $(VENV) .real build dist .mypy_cache .ruff_cache .pytest_cache

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The real servers that the tests of sources ask, beside the doubles: kiwix-serve and searx from Debian, Home Assistant in
-# an environment of its own, hash-locked. What cannot be had is said, and its tests are skipped.
+# an environment of its own, hash-locked; and LangChain and LlamaIndex. What cannot be had is said, and its tests are
+# skipped.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 packages=(kiwix-tools zim-tools searx)
@@ -25,5 +26,11 @@ if ! [ -x "$hass/bin/hass" ]; then
   { "$python" -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' && "$python" -m venv "$hass" &&
     "$uv" pip install --quiet --python "$hass/bin/python" --require-hashes -r requirements/homeassistant.txt; } ||
     { echo "not installed: Home Assistant (Python 3.11 and a package index are needed)" && rm -rf "$hass"; }
+fi
+
+# The libraries that the page on one's own RAG is run with.
+if ! [ -d .real/rag ]; then
+  "$uv" pip install --quiet --python .venv/bin/python --target .real/rag --require-hashes -r requirements/rag.txt ||
+    { echo "not installed: LangChain and LlamaIndex (a package index is needed)" && rm -rf .real/rag; }
 fi
 exit 0

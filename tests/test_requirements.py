@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-LOCKS = ("base", "dev", "homeassistant", "minilm", "serve", "uv")
+LOCKS = ("base", "dev", "homeassistant", "minilm", "rag", "serve", "uv")
 PIN = re.compile(r"^([a-z0-9][\w.-]*)==([^\s;]+)", re.MULTILINE)
 
 

@@ -29,7 +29,7 @@ _identifier = re.compile(r"[A-Za-z_][\w]*(?:\.[A-Za-z_]\w*)+|[A-Za-z_]\w{2,}(?=\
 # How many passages count as few.
 FEW = 200
 # What a vote by vectors counts, one by full text being 1: set on half of NL2Bash's questions to manual pages.
-VECTORS = 2.0
+VECTORS = 1.5
 
 
 class RelevanceLine(NamedTuple):
