@@ -40,7 +40,7 @@ FILE_BYTES, FILES = 32 * 1024 * 1024, 20_000
 # Read of a file to tell its language.
 GUESSED = 20_000
 
-Progress = Callable[[int, int], None]
+ReadProgress = Callable[[int, int], None]
 """Called with how many files were read, and how many there are to read."""
 
 
@@ -68,7 +68,7 @@ class Folder:
         self.unread: dict[str, str] = {}
         """Files that could not be read, and why."""
 
-    def sync(self, progress: Progress | None = None) -> Changes:
+    def sync(self, progress: ReadProgress | None = None) -> Changes:
         """Bring the index up to what stands in the folder; raises FolderMissing."""
         if not self.root.is_dir():
             raise FolderMissing(f"there is no folder {self.root}: check the path, or remove what was read from it")

@@ -27,7 +27,7 @@ PARAGRAPHS = "\n\n"
 _unsafe = re.compile(r"[^\w.-]+")
 
 
-class Section(NamedTuple):
+class FileSection(NamedTuple):
     heading: tuple[str, ...]
     """The headings it stands under, the outermost first."""
     start: int
@@ -39,7 +39,7 @@ class Section(NamedTuple):
 class FileText(NamedTuple):
     title: str
     text: str
-    sections: tuple[Section, ...]
+    sections: tuple[FileSection, ...]
 
 
 def read_file(path: str, raw: bytes) -> FileText:
@@ -77,11 +77,11 @@ def _file(title: str, text: str, headings: list[Heading]) -> FileText:
     return FileText(title, text, tuple(_sections(text, headings)))
 
 
-def _sections(text: str, headings: list[Heading]) -> Iterator[Section]:
+def _sections(text: str, headings: list[Heading]) -> Iterator[FileSection]:
     """What stands between one heading and the next; without what is blank."""
     first = headings[0].start if headings else len(text)
     if text[:first].strip():
-        yield Section((), 0, first, "")
+        yield FileSection((), 0, first, "")
     above: list[Heading] = []
     for at, heading in enumerate(headings):
         while above and above[-1].level >= heading.level:
@@ -90,7 +90,9 @@ def _sections(text: str, headings: list[Heading]) -> Iterator[Section]:
         end = headings[at + 1].start if at + 1 < len(headings) else len(text)
         if text[heading.body : end].strip():
             names = tuple(each.name for each in above)
-            yield Section(names, heading.body, end, heading.anchor or _unsafe.sub("-", names[-1].lower()).strip("-"))
+            yield FileSection(
+                names, heading.body, end, heading.anchor or _unsafe.sub("-", names[-1].lower()).strip("-")
+            )
 
 
 def _html(source: str, stem: str) -> FileText:

@@ -11,7 +11,7 @@ import pytest
 
 from apps.assist.conftest import DOCS, FENCE, Assistant, assisting, write_docs
 from turnout.apps.assist.app import Action, follow_policy
-from turnout.apps.assist.event import AssistAnswer, Decided, DocCitation, Retrieved
+from turnout.apps.assist.event import AssistAnswer, DocCitation, Retrieved, TypeDecided
 from turnout.apps.assist.prompt import ACCOUNT, CODE, CODE_ALONE, FROM_PASSAGES, GO_ON
 from turnout.apps.event import Failed, Token
 from turnout.core.decision import Decision
@@ -275,7 +275,7 @@ def test_events_come_in_order_and_code_is_not_cited(tmp_path: Path) -> None:
         code = "```python\nx = list[1]\nprint(x[9])\n```\n\n"
         bot.main.script(Reply([*f"{code}A request is retried five times [1]."], chunk_delay_s=0.0005))
         events = await bot.events(ASKED, declared="CODE_GENERATION")
-        assert list(dict.fromkeys(map(type, events))) == [Decided, Retrieved, Token, DocCitation, AssistAnswer]
+        assert list(dict.fromkeys(map(type, events))) == [TypeDecided, Retrieved, Token, DocCitation, AssistAnswer]
         assert events[2].text.startswith(code)  # type: ignore[attr-defined]
         assert events[-1].answer == "".join(event.text for event in events if isinstance(event, Token))  # type: ignore[attr-defined]
 
@@ -304,7 +304,7 @@ def test_a_model_that_fails(tmp_path: Path, case: Broken) -> None:
         bot.main.default = bot.small.default = case.reply
         events = await bot.events(case.question)
         assert type(events[-1]) is case.last
-        (first,) = [event for event in events if isinstance(event, Decided)]
+        (first,) = [event for event in events if isinstance(event, TypeDecided)]
         assert bot.outcome(first.decision_id).ended == case.ended
 
     run(tmp_path, scenario)
@@ -361,10 +361,12 @@ def test_main_stands_in_where_no_small_model_is_configured(tmp_path: Path) -> No
 def test_six_intents_at_most_and_none_for_a_question_that_stands_alone(tmp_path: Path) -> None:
     async def scenario(bot: Assistant) -> None:
         for _ in range(8):
-            await bot.ask(ASKED)
+            found = await bot.ask(ASKED)
             assert bot.store.flush(10.0)
+            last = found.decision_id
         found = await bot.ask("thanks!")
-        assert bot.outcome(found.decision_id).extra["classifier_history"] == 6
+        extra = bot.outcome(found.decision_id).extra
+        assert (extra["classifier_history"], extra["continues"]) == (6, last)
         assert bot.breaches(found.decision_id) == set()
 
     run(tmp_path, scenario, models=False)

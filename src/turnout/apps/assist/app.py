@@ -28,10 +28,10 @@ from turnout.text.reference import find_reference
 from turnout.text.standalone import make_standalone
 
 from .cite import CitedText
-from .event import NO_CONTEXT, AskContext, AssistAnswer, Decided, DocCitation, Refusal, Retrieved
+from .event import NO_CONTEXT, AskContext, AssistAnswer, DocCitation, Retrieved, TypeDecided, WhyRefused
 from .library import Libraries, open_libraries
 from .prompt import NOT_THERE, SENT, make_fence, write_messages
-from .retrieve import NOTHING, Found, names_in, retrieve
+from .retrieve import NOTHING, FoundPassages, names_in, retrieve
 from .routes import AssistRoutes
 
 PROFILE = "assist"
@@ -42,7 +42,7 @@ SHOWN = 3
 # What of a session is looked at to find what a question points to.
 TURNS = 12
 
-SENTENCES: dict[Refusal, str] = {
+SENTENCES: dict[WhyRefused, str] = {
     "not_in_documents": "That is not in these documents.",
     "no_documents": "There are no documents yet: turnout assist ingest DIR reads some.",
 }
@@ -128,13 +128,18 @@ class AssistApp:
         except TextNotKept:
             return ()
 
-    def _turns(self, query: Query, before: str) -> tuple[Turn, ...]:
+    def _turns(self, query: Query, account: Account) -> tuple[Turn, ...]:
         """What was said in the session before a decision."""
-        store = self.runtime.store
+        store, before = self.runtime.store, account.decision.id
         if store is None or query.session is None:
             return ()
+        records = store.records(query.tenant or "")
         try:
-            return store.records(query.tenant or "").turns(query.session, most=TURNS, before=before)
+            if last := records.intents(query.session, most=1, before=before):
+                # Who goes on without a correction says, if weakly, that the decision before was right: kept apart from
+                # what teachers and people say.
+                account.extra["continues"] = last[-1].decision_id
+            return records.turns(query.session, most=TURNS, before=before)
         except TextNotKept:
             return ()
 
@@ -148,10 +153,10 @@ class AssistApp:
             await account.record()
             account.retrieval = False
             account.extra = {"classifier_history": len(decision.query.intents)}
-            yield Decided(decision.route, decision.id, decision.by, decision.confidence)
-            turns = await asyncio.to_thread(self._turns, query, decision.id)
+            yield TypeDecided(decision.route, decision.id, decision.by, decision.confidence)
+            turns = await asyncio.to_thread(self._turns, query, account)
             found, said = NOTHING, ""
-            refused: Refusal = ""
+            refused: WhyRefused = ""
             if action.retrieval:
                 found, refused, said = await self._retrieve(query.text, context, turns, account)
                 yield Retrieved(found.passages, found.confidence)
@@ -182,13 +187,13 @@ class AssistApp:
 
     async def _retrieve(
         self, question: str, context: AskContext, turns: Sequence[Turn], account: Account
-    ) -> tuple[Found, Refusal, str]:
+    ) -> tuple[FoundPassages, WhyRefused, str]:
         """What the documents have on a question, or why there is nothing."""
         libraries = await self.libraries()
         account.retrieval = True
         choice = await asyncio.to_thread(libraries.choose, question, context.library, context.version)
         if not choice.editions:
-            why: Refusal = "no_such_version" if choice.missing else "no_documents"
+            why: WhyRefused = "no_such_version" if choice.missing else "no_documents"
             return NOTHING, why, f"{choice.missing}." if choice.missing else SENTENCES[why]
         asked = make_standalone(question, [turn.text for turn in turns if turn.role == "user"])
         asked = choice.without_names(asked)
@@ -234,7 +239,9 @@ class AssistApp:
         if passages and text.strip().startswith(NOT_THERE):
             said = SENTENCES["not_in_documents"]
             yield Token(said)
-            yield self._settle(account, said, Found(tuple(passages)), (), refused="not_in_documents", model=slot.id)
+            yield self._settle(
+                account, said, FoundPassages(tuple(passages)), (), refused="not_in_documents", model=slot.id
+            )
             return
         if told < len(text):
             yield Token(text[told:])
@@ -251,10 +258,10 @@ class AssistApp:
         self,
         account: Account,
         text: str,
-        found: Found,
+        found: FoundPassages,
         cited: Sequence[DocCitation],
         *,
-        refused: Refusal = "",
+        refused: WhyRefused = "",
         model: str = "",
         unsupported: int = 0,
     ) -> AssistAnswer:

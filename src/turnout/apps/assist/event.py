@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from turnout.apps.event import Event
 
-Refusal = Literal["", "not_in_documents", "no_documents", "no_such_version"]
+WhyRefused = Literal["", "not_in_documents", "no_documents", "no_such_version"]
 
 
 class AskContext(Struct, frozen=True):
@@ -26,7 +26,7 @@ class AskContext(Struct, frozen=True):
 NO_CONTEXT = AskContext()
 
 
-class Decided(Event, frozen=True, tag="decided"):
+class TypeDecided(Event, frozen=True, tag="decided"):
     query_type: str
     decision_id: str
     by: str
@@ -70,7 +70,7 @@ class AssistAnswer(Event, frozen=True, tag="answer"):
     """Those that hold, by the numbers in the answer."""
     retrieval: bool = False
     """Whether documents were searched."""
-    refused: Refusal = ""
+    refused: WhyRefused = ""
     """Why there is no answer from the documents."""
     model: str = ""
     """Who wrote it; empty where the passages themselves are the answer."""

@@ -23,7 +23,7 @@ from turnout.config.settings import data_folder
 from turnout.core.embed import Embeds
 from turnout.core.errors import FolderMissing, Refused, suggest
 from turnout.search import Changes, Folder, Index, open_index
-from turnout.search.folder import Progress
+from turnout.search.folder import ReadProgress
 
 from .version import NamedVersion, find_version, newest
 
@@ -61,7 +61,7 @@ class Edition(Struct, frozen=True):
         return f"/local/{self.library}/{self.version}"
 
 
-class Choice(Struct, frozen=True):
+class EditionChoice(Struct, frozen=True):
     """Which editions a question is asked of."""
 
     editions: tuple[Edition, ...] = ()
@@ -101,7 +101,7 @@ class Libraries:
         version: str = "",
         *,
         follow: bool | None = None,
-        progress: Progress | None = None,
+        progress: ReadProgress | None = None,
     ) -> tuple[Edition, Changes, dict[str, str]]:
         """Read a folder as a version of a library: what was read from it before and has not changed is not read again.
         Also what could not be read, and why."""
@@ -118,6 +118,8 @@ class Libraries:
         with self._lock:
             kept = self._folder(found)
             changes = kept.sync(progress)
+            # What was read before an embedder was installed has no vectors yet.
+            self.index.fill_vectors()
             files, sections = kept.count()
             found = replace(found, files=files, sections=sections, unread=len(kept.unread))
             self.index.change_note(NOTE, lambda noted: _with(noted, found))
@@ -148,7 +150,7 @@ class Libraries:
                 finally:
                     self._looked[one.name] = monotonic()
 
-    def choose(self, question: str, library: str = "", version: str = "") -> Choice:
+    def choose(self, question: str, library: str = "", version: str = "") -> EditionChoice:
         """The editions a question is about: as the caller says, else as the question says, else the newest of each."""
         by_library: dict[str, list[Edition]] = {}
         for one in self.editions():
@@ -174,7 +176,7 @@ class Libraries:
             chosen.append(there[meant.version if meant is not None else newest(there)])
             written = find_version(question, name, there)
             said += [written.said] if written is not None else []
-        return Choice(tuple(chosen), "" if chosen else missing, tuple(sorted(said, key=len, reverse=True)))
+        return EditionChoice(tuple(chosen), "" if chosen else missing, tuple(sorted(said, key=len, reverse=True)))
 
     def _folder(self, one: Edition) -> Folder:
         said = {"library": one.library, "version": one.version, "edition": one.name}

@@ -54,20 +54,20 @@ WITH_VECTORS: Final = RelevanceLine(5.6, 9.04, -3.9, -7.18)
 BY_WORDS: Final = RelevanceLine(7.5, 0.0, -3.81, -3.95)
 
 
-class Found(Struct, frozen=True):
+class FoundPassages(Struct, frozen=True):
     passages: tuple[DocCitation, ...] = ()
     confidence: float = 0.0
 
 
-NOTHING: Final = Found()
+NOTHING: Final = FoundPassages()
 
 
-def retrieve(libraries: Libraries, question: str, editions: Sequence[Edition], limit: int = CHUNKS) -> Found:
+def retrieve(libraries: Libraries, question: str, editions: Sequence[Edition], limit: int = CHUNKS) -> FoundPassages:
     """Blocking: it may read what has changed since."""
     libraries.follow(editions)
     filters = Filters({"edition": [one.name for one in editions]})
     results = libraries.index.search(topic_of(question), filters=filters, limit=limit, vectors=VECTORS)
-    return Found(tuple(_cite(number, hit) for number, hit in enumerate(results.hits, 1)), relevance(results))
+    return FoundPassages(tuple(_cite(number, hit) for number, hit in enumerate(results.hits, 1)), relevance(results))
 
 
 def relevance(results: Results) -> float:

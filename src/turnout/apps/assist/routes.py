@@ -108,7 +108,10 @@ class AssistRoutes:
         """Which libraries were ingested, in which versions."""
         libraries = await self.app.libraries()
         found = await asyncio.to_thread(libraries.editions)
-        return answer({"libraries": [{"id": one.id, **msgspec.to_builtins(one)} for one in found]})
+        # Where the folders are is the operator's business.
+        told = ("library", "version", "follows", "ingested_at", "files", "sections")
+        rows = [{"id": one.id, **{name: getattr(one, name) for name in told}} for one in found]
+        return answer({"libraries": rows})
 
     # --- tools
 
