@@ -84,6 +84,7 @@ class SqliteTables(Tables):
     def __init__(self, path: Path) -> None:
         self.backend = IndexFile(path)
         self._matrix: _Matrix | None = None
+        self._mask: tuple[object, Array] | None = None
         self._lock = threading.Lock()
 
     def set_stems(self, changes: Transaction, key: int, stems: Sequence[str]) -> None:
@@ -126,12 +127,22 @@ class SqliteTables(Tables):
         means = np.add.reduceat(windows, starts) / matrix.counts
         near = (1 - MEAN) * np.maximum.reduceat(windows, starts) + MEAN * means
         if filters != NO_FILTERS:
-            allowed = np.array([key for (key,) in reads.read(ALLOWED, filters)], np.int64)
-            near = np.where(np.isin(matrix.keys, allowed), near, -np.inf)
+            near = np.where(self._admitted(reads, matrix, filters), near, -np.inf)
         best = np.argsort(-near, kind="stable")[:limit]
         found = {int(matrix.keys[at]): float(near[at]) for at in best if np.isfinite(near[at])}
         passages = (IndexCandidate(*row) for row in reads.read(PASSAGES, {"keys": _json(list(found))}))
         return sorted(((one, found[one.key]) for one in passages), key=lambda pair: (-pair[1], pair[0].key))
+
+    def _admitted(self, reads: Transaction, matrix: _Matrix, filters: Values) -> Array:
+        """Which passages of the matrix a filter lets through. The last answer is kept: most who ask use one filter."""
+        import numpy as np
+
+        asked = (matrix.embedder, matrix.revision, tuple(sorted(filters.items())))
+        with self._lock:
+            if self._mask is None or self._mask[0] != asked:
+                allowed = np.array([key for (key,) in reads.read(ALLOWED, filters)], np.int64)
+                self._mask = (asked, np.isin(matrix.keys, allowed))
+            return self._mask[1]
 
     def _load(self, reads: Transaction, revision: str, embedder: str, width: int) -> _Matrix:
         """The vectors as they are in this transaction. Keys are never used twice: what is known is kept, what is new is
