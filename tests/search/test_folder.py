@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from turnout.core.errors import FolderMissing
-from turnout.search import Changes, Document, Folder, Index, open_index, place_of
+from turnout.search import Changes, Document, Folder, Index, place_of
 from turnout.search.section import read_file
 
 HOUSE = """---
@@ -175,12 +175,6 @@ class Counting:
 
 
 @pytest.fixture
-def index(tmp_path: Path) -> Iterator[Index]:
-    with open_index(tmp_path / "index.db") as opened:
-        yield opened
-
-
-@pytest.fixture
 def root(tmp_path: Path) -> Path:
     folder = tmp_path / "notes"
     (folder / "deep").mkdir(parents=True)
@@ -196,25 +190,25 @@ def test_a_hit_says_where_it_stands(index: Index, root: Path) -> None:
     assert HOUSE[place.start : place.end].strip().startswith("The boiler was serviced in May")
 
 
-def test_only_what_has_changed_is_read_and_embedded(tmp_path: Path, root: Path) -> None:
+def test_only_what_has_changed_is_read_and_embedded(opened: Callable[..., Index], root: Path) -> None:
     embedder = Counting()
-    with open_index(tmp_path / "i.db", embedder=embedder) as index:
-        assert Folder(root, index, lang="en").sync() == Changes(added=7)
-        assert Folder(root, index, lang="en").sync() == Changes()
-        embedder.texts.clear()
-        text = HOUSE.replace("Roses are", "Tulips and roses are").replace("# House\n", "# House\n\nA new line.\n")
-        (root / "house.md").write_text(text, encoding="utf-8")
-        before = time.monotonic()
-        changes = Folder(root, index, lang="en").sync()
-        embedded = [said.split("\n")[0] for said in embedder.texts]
-        found = index.search("tulips", lang="en").hits
-        assert time.monotonic() - before < 1.0
-        assert place_of(found[0]).heading == ("House", "Garden")
-        # The section on the boiler has moved, and says what it said.
-        assert changes == Changes(changed=3, unchanged=1)
-        assert sorted(embedded) == ["House", "House › Garden"]
-        moved = index.search("boiler serviced", lang="en").hits[0]
-        assert text[place_of(moved).start :].lstrip().startswith("The boiler")
+    index = opened(embedder=embedder)
+    assert Folder(root, index, lang="en").sync() == Changes(added=7)
+    assert Folder(root, index, lang="en").sync() == Changes()
+    embedder.texts.clear()
+    text = HOUSE.replace("Roses are", "Tulips and roses are").replace("# House\n", "# House\n\nA new line.\n")
+    (root / "house.md").write_text(text, encoding="utf-8")
+    before = time.monotonic()
+    changes = Folder(root, index, lang="en").sync()
+    embedded = [said.split("\n")[0] for said in embedder.texts]
+    found = index.search("tulips", lang="en").hits
+    assert time.monotonic() - before < 1.0
+    assert place_of(found[0]).heading == ("House", "Garden")
+    # The section on the boiler has moved, and says what it said.
+    assert changes == Changes(changed=3, unchanged=1)
+    assert sorted(embedded) == ["House", "House › Garden"]
+    moved = index.search("boiler serviced", lang="en").hits[0]
+    assert text[place_of(moved).start :].lstrip().startswith("The boiler")
 
 
 def test_what_is_gone_is_forgotten(index: Index, root: Path) -> None:
@@ -288,3 +282,14 @@ def test_a_process_that_ends_in_the_middle_leaves_nothing_behind(
     (root / "house.md").write_text("# Other\n\nNow something else.\n", encoding="utf-8")
     Folder(root, index).sync()
     assert [ident for ident in index.ids() if ident.startswith("house")] == ["house.md#other"]
+
+
+def test_a_window_of_a_passage_is_found(opened: Callable[..., Index]) -> None:
+    """A passage of two subjects is as near to a question on the second as its window on that is."""
+    embedder = Counting()
+    index = opened(embedder=embedder)
+    two = f"{'a cab ' * 40}.\n\n{'h egg ' * 20}."
+    index.upsert([Document("two", two, lang="en"), Document("one", "b " * 60, lang="en")])
+    assert max(map(len, embedder.texts)) <= 250
+    hits = index.search("hhh egg", lang="en", vectors=9.0).hits
+    assert [hit.id for hit in hits][:1] == ["two"]
