@@ -494,7 +494,7 @@ def changes(work: Path, options: argparse.Namespace) -> Part:
             libraries.index.embedder = counting = Counting(embedder)
         page = folder / "common" / "tar.md"
         before = page.read_text(encoding="utf-8")
-        took, embedded = [], []
+        took, cpu, embedded = [], [], []
         try:
             for number in range(5):
                 time.sleep(LOOK_S)
@@ -504,10 +504,11 @@ def changes(work: Path, options: argparse.Namespace) -> Part:
                 page.write_text(
                     before.replace("> Archiving utility", f"> Archiving utility of the {word}"), encoding="utf-8"
                 )
-                began = time.monotonic()
+                began, worked = time.monotonic(), time.process_time()
                 choice = libraries.choose(word)
                 found = retrieve(libraries, f"archives of the {word}", choice.editions)
                 took.append(time.monotonic() - began)
+                cpu.append(time.process_time() - worked)
                 embedded.append(counting.texts - 1 if embedder is not None else 0)
                 if not any(word in one.text for one in found.passages):
                     took[-1] = 99.0
@@ -516,12 +517,11 @@ def changes(work: Path, options: argparse.Namespace) -> Part:
             libraries.ingest(folder, "tldr", follow=True)
     said = f"{max(took):.2f} s at most"
     note = f"Of {len(took)} changes to one of 6,642 files. Windows embedded anew: {max(embedded)} at most."
-    table = Table(
-        "A changed paragraph",
-        ["", "median", "at most"],
-        [["searchable after s", f"{median(took):.2f}", f"{max(took):.2f}"]],
-        note,
-    )
+    rows = [
+        ["searchable after s", f"{median(took):.2f}", f"{max(took):.2f}"],
+        ["processor time s", f"{median(cpu):.2f}", f"{max(cpu):.2f}"],
+    ]
+    table = Table("A changed paragraph", ["", "median", "at most"], rows, note)
     held = [Check("a changed paragraph is searchable in less than 1 s", said, max(took) < 1.0)]
     held.append(
         Check("only changed chunks are embedded anew (at most 8 windows)", str(max(embedded)), max(embedded) <= 8)

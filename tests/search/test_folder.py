@@ -198,11 +198,11 @@ def test_only_what_has_changed_is_read_and_embedded(opened: Callable[..., Index]
     embedder.texts.clear()
     text = HOUSE.replace("Roses are", "Tulips and roses are").replace("# House\n", "# House\n\nA new line.\n")
     (root / "house.md").write_text(text, encoding="utf-8")
-    before = time.monotonic()
+    before = time.process_time()  # a busy machine is not what is tested
     changes = Folder(root, index, lang="en").sync()
     embedded = [said.split("\n")[0] for said in embedder.texts]
     found = index.search("tulips", lang="en").hits
-    assert time.monotonic() - before < 1.0
+    assert time.process_time() - before < 1.0
     assert place_of(found[0]).heading == ("House", "Garden")
     # The section on the boiler has moved, and says what it said.
     assert changes == Changes(changed=3, unchanged=1)

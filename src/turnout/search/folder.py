@@ -15,9 +15,9 @@ Invariant: nothing outside of the folder is read, not by way of a link either; a
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Callable, Collection, Iterator
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -198,23 +198,26 @@ class _Known(NamedTuple):
 
 def _files(folder: Path, endings: frozenset[str]) -> Iterator[tuple[str, _Seen]]:
     """Every document below a folder, by its path in it; hidden ones and links are left out."""
-    found = 0
-    for root, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        for name in sorted(names):
-            if name.startswith(".") or os.path.splitext(name)[1].lower() not in endings:
-                continue
-            path = os.path.join(root, name)
-            try:
-                state = os.lstat(path)
-            except OSError:
-                continue
-            if not stat.S_ISREG(state.st_mode):
-                continue
-            yield os.path.relpath(path, folder), _Seen(state.st_mtime_ns, state.st_size)
-            found += 1
-            if found >= FILES:
-                return
+    return islice(_walk(os.fspath(folder), "", endings), FILES)
+
+
+def _walk(folder: str, inside: str, endings: frozenset[str]) -> Iterator[tuple[str, _Seen]]:
+    try:
+        with os.scandir(folder) as found:
+            entries = sorted(found, key=lambda entry: entry.name)
+    except OSError:  # it may not be read, or is gone by now
+        return
+    for entry in entries:
+        if entry.name.startswith("."):
+            continue
+        try:
+            if entry.is_dir(follow_symlinks=False):
+                yield from _walk(entry.path, f"{inside}{entry.name}{os.sep}", endings)
+            elif entry.is_file(follow_symlinks=False) and os.path.splitext(entry.name)[1].lower() in endings:
+                state = entry.stat(follow_symlinks=False)
+                yield f"{inside}{entry.name}", _Seen(state.st_mtime_ns, state.st_size)
+        except OSError:
+            continue
 
 
 def _read_file(root: Path, path: str) -> tuple[FileText, datetime]:

@@ -180,14 +180,12 @@ class _Matrix(msgspec.Struct, frozen=True):
             return _matrix(self.embedder, revision, width, reads.read(VECTORS, {"embedder": self.embedder, "after": 0}))
         if kept.all() and not len(new.keys):
             return msgspec.structs.replace(self, revision=revision)
-        rows = self.rows if kept.all() else self.rows[np.repeat(kept, self.counts)]
-        return _Matrix(
-            self.embedder,
-            revision,
-            np.concatenate([self.keys[kept], new.keys]),
-            np.concatenate([self.counts[kept], new.counts]),
-            np.concatenate([rows, new.rows]) if len(new.keys) else rows,
-        )
+        counts = np.concatenate([self.counts[kept], new.counts])
+        rows = np.empty((int(counts.sum()), width), np.float32)
+        of_old = len(rows) - len(new.rows)
+        np.compress(np.repeat(kept, self.counts), self.rows, axis=0, out=rows[:of_old])
+        rows[of_old:] = new.rows
+        return _Matrix(self.embedder, revision, np.concatenate([self.keys[kept], new.keys]), counts, rows)
 
 
 def _matrix(embedder: str, revision: str, width: int, found: Sequence[tuple[Any, ...]]) -> _Matrix:
