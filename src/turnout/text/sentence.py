@@ -8,6 +8,8 @@ A sentence ends
 - at a stop (`. ! ? …` and kin) with its closing quotes, brackets, citations, before white space; `。！？।` need none;
 - there, after an abbreviation, an initial or an ellipsis, only if what follows looks like a beginning (see `Needs`);
 - at a blank line, at the end of a heading, and at a newline before a list item, a heading or a fenced block;
+- before the next number or letter of a list that goes on in its line: "1. Mix it 2. Bake it" is two;
+- behind a web or mail address, if a capitalised word follows;
 - behind a fenced block, which is one unit whatever stops its code has; a fence left open never ends.
 A stretch without letter or digit ("---", "...", an emoji) is no sentence but the opening of the next. When in doubt the
 text runs on: a sentence too many is a smaller fault than half a sentence.
@@ -61,21 +63,36 @@ _KEPT: Final = 256
 _FENCE_END_LENGTH: Final = 128
 _AFTER_STOP: Final = f"[{re.escape(_STOPS + _CLOSERS)}]"
 _CITATION: Final = r"(?:\[\^?\d{1,3}\]|“(?=\s|\Z))"
-_PAUSE: Final = re.compile(
-    rf"[{_STOPS}\n](?:(?<=\n)|(?:(?<=[{_UNSPACED}])|(?![^\W_{_SUPERSCRIPTS}]))"
-    rf"{_AFTER_STOP}{{0,24}}(?:{_CITATION}{_AFTER_STOP}{{0,4}}){{0,4}}(?=(\s{{0,64}})(\S{{0,24}})))"
+_EMOTICON: Final = r"[:;=][-'^]?[)(DPp/|*]"
+# "What?Then" and "over.The end" have lost their space; "asyncio.Queue" never had one.
+_STOP: Final = (
+    rf"[{_STOPS}](?:(?<=[{_UNSPACED}])|(?![^\W_{_SUPERSCRIPTS}])|(?<=[a-z0-9][.!?])(?=[A-Z]))"
+    rf"{_AFTER_STOP}{{0,24}}(?:{_CITATION}{_AFTER_STOP}{{0,4}}){{0,4}}(?:[ ]{_EMOTICON}(?=\s|\Z))?"
 )
-_BULLET: Final = r"(?:[-*+•‣◦–—]|#{1,6})"
+# Each is met at its last character, so that no chunk can end inside it: the bracket of "2)", what makes an address.
+_BRACKET: Final = r"\)(?:(?<=[\s(][0-9a-z]\))|(?<=[\s(][0-9]{2}\)))"
+_ADDRESS: Final = r"/(?:(?<=\bhttp://)|(?<=\bhttps://))|\.(?<=\bwww\.)|(?<=\w)@"
+_PAUSE: Final = re.compile(rf"(?:\n|(?P<address>{_ADDRESS})|{_STOP}|{_BRACKET})(?=(\s{{0,64}})(\S{{0,24}}))")
+_AFTER_ADDRESS: Final = re.compile(r"(\s{1,64})(\S{0,24})")
+_SPACE: Final = re.compile(r"\s")
+_DOT_BULLETS: Final = "•⁃‣◦"
+_BULLET: Final = rf"(?:[-*+–—{_DOT_BULLETS}]|#{{1,6}})"
+# What stands before the stop or bracket of an item of a list, with the gap before it.
+_ITEM: Final = re.compile(rf"(?:\A|\s)\s{{0,7}}(?:[{_DOT_BULLETS}] ?)?(\(?)(\d{{1,3}}|[a-z])\Z")
+_ITEM_BACK: Final = 14
 _LINE: Final = re.compile(rf"((?:\s|>){{0,64}})({_BULLET}[^\S\n])?(\S{{0,24}})")
 _NUMBER: Final = re.compile(
-    r"[*_]{0,3}(?:\d{1,3}\.|[a-z]\.|[ivx]{2,4}\.|\(?(?:\d{1,3}|[a-zA-Z]|[ivx]{2,4})\))[*_]{0,3}"
+    rf"[*_{_DOT_BULLETS}]{{0,3}}(?:(?:\d{{1,3}}|[a-z]|[ivx]{{2,4}})\.\)?|\(?(?:\d{{1,3}}|[a-zA-Z]|[ivx]{{2,4}})\))[*_]{{0,3}}"
 )
 # "J." may open a wrapped line as well as a list item: no end before it, and none after it.
 _INITIAL: Final = re.compile(r"[*_]{0,3}(?:[A-Z]|[IVX]{2,4})\.[*_]{0,3}")
-_MARKER_SO_FAR: Final = re.compile(rf"{_BULLET}|[*_]{{0,3}}\(?[0-9a-zA-Z]{{0,4}}[.)]?[*_]{{0,3}}|`+|~+")
+_MARKER_SO_FAR: Final = re.compile(
+    rf"{_BULLET}|[*_{_DOT_BULLETS}]{{0,3}}\(?[0-9a-zA-Z]{{0,4}}[.)]{{0,2}}[*_]{{0,3}}|`+|~+"
+)
 _FENCE: Final = re.compile(r"`{3,}|~{3,}")
 _FENCE_END: Final = re.compile(r"\n(?:[^\S\n]|>){0,32}(`{3,32}|~{3,32})[^\S\n]{0,32}(?=\n)")
 _WORD_CHARACTER: Final = re.compile(r"[^\W_]")
+_EMOTICON_SO_FAR: Final = re.compile(rf"[:;=]|{_EMOTICON}")
 _LETTERS: Final = re.compile(r"[^\W\d_]+")
 _LAST_WORD: Final = re.compile(r"[^\W_]+(?:[.'’][^\W_]+)*\Z")
 _ACRONYM: Final = re.compile(r"(?:[^\W\d_]{1,2}\.)+[^\W\d_]{1,2}")
@@ -181,6 +198,12 @@ class _Scanner:
         self._fence_opening = False
         self._has_word = False
         self._searched = 0
+        self._begin = 0
+        """Where the sentence begins; below 0 if that is forgotten."""
+        self._address = False
+        self._address_start = 0
+        self._next_item = ("", 0)
+        """How the next item of the list in this line is marked, and its number."""
 
     def ends(self) -> Iterator[int]:
         """Each end in the text so far; stops where the text is used up or the next end needs more of it."""
@@ -189,12 +212,15 @@ class _Scanner:
                 end = self._in_fence()
             elif self._line_start:
                 end = self._at_line_start()
+            elif self._address:
+                end = self._in_address()
             else:
                 end = self._in_line()
             if end == _WAIT:
                 return
             if end != _MOVED and self._worded(end):
                 self._has_word = False
+                self._begin = end
                 yield end
 
     def forget(self, count: int) -> None:
@@ -203,6 +229,8 @@ class _Scanner:
         self.text = self.text[count:]
         self.pos -= count
         self._searched -= count
+        self._begin -= count
+        self._address_start -= count
 
     def _worded(self, end: int) -> bool:
         if end > self._searched:
@@ -218,15 +246,71 @@ class _Scanner:
                 self._line_start = True
                 ends_heading, self._heading = self._heading, False
                 return pause.start() if ends_heading else _MOVED
-            verdict = _is_end(pause, self.final or pause.end(2) < len(text))
+            if pause["address"]:
+                self._address = True
+                self.pos = self._address_start = pause.end()
+                return _MOVED
+            settled = self.final or pause.end(3) < len(text)
+            item = _item_before(pause)
+            verdict = self._is_item(item, pause, settled) if item else False
+            if verdict is False and pause[0] != ")":
+                item, verdict = None, _is_end(pause, settled)
+                if verdict and self._opens_with_time(pause):
+                    verdict = False
             if verdict is None:
                 self.pos = pause.start()
                 return _WAIT
             if verdict:
                 self.pos = pause.end()
-                return self.pos
+                return item.start() if item else self.pos
         self.pos = len(text)
         return _WAIT
+
+    def _is_item(self, item: re.Match[str], pause: re.Match[str], settled: bool) -> bool | None:
+        """Whether a number or letter marks an item: that with which a sentence begins, the next of its list, the first
+        behind a colon. None while it is not certain that words follow it."""
+        run, gap, head = pause.group(0, 2, 3)
+        mark, number = item[1] + run, int(item[2]) if item[2].isdecimal() else ord(item[2])
+        is_next = (mark, number) == self._next_item
+        is_first = number in (1, ord("a")) and item.string[: item.start()][-1:] == ":"
+        if not (is_next or is_first or not self._worded(item.start())):
+            return False
+        lead = head.lstrip(_OPENERS)
+        if not lead:
+            return None if not settled else False
+        if not gap or not lead[0].isalnum():
+            return False
+        self._next_item = (mark, number + 1)
+        return True
+
+    def _opens_with_time(self, pause: re.Match[str]) -> bool:
+        """Whether the sentence has no more than a time yet: "At 5 a.m. Mr. Smith", "By Jan. Apple had"."""
+        if pause[0] != "." or pause.start() - self._begin > _BACK:
+            return False
+        first, *rest = self.text[max(self._begin, 0) : pause.start()].split() or [""]
+        return len(rest) in (1, 2) and first in _LISTS.before_time and _needs().get(rest[-1].lower()) == "capital"
+
+    def _in_address(self) -> int:
+        """An address ends at white space; stops at its end are the sentence's."""
+        text = self.text
+        space = _SPACE.search(text, self.pos)
+        if space is None:
+            self.pos = len(text)
+            return _WAIT
+        at = self.pos = space.start()
+        after = _AFTER_ADDRESS.match(text, at)
+        assert after  # noqa: S101  (it begins with the space)
+        if not self.final and after.end() == len(text):
+            return _WAIT
+        self._address = False
+        low = max(at - _BACK, 0)
+        bare = text[low:at].rstrip(_STOPS + _CLOSERS)
+        # Not back to what made it an address: "www." is met once.
+        self.pos = max(low + len(bare), self._address_start)
+        lead = after[2].lstrip(_OPENERS)
+        # "https://example.org API" is one thing, "https://example.org It" two, and so are two addresses.
+        begins = (lead[:1].isupper() and lead[1:2].islower()) or lead.startswith(("http://", "https://"))
+        return at if begins and self.pos == at and bare[-1:] not in ",;:" else _MOVED
 
     def _at_line_start(self) -> int:
         start = self.pos
@@ -236,6 +320,7 @@ class _Scanner:
         if "\n" in indent:
             self.pos += indent.rindex("\n") + 1
             self._heading = False
+            self._next_item = ("", 0)
             return start
         if bullet:
             # What follows may be a number or a fence, so the line still starts; a bullet alone is no sentence.
@@ -254,6 +339,9 @@ class _Scanner:
             return start
         if _NUMBER.fullmatch(head):
             self.pos = line.end()
+            if item := _ITEM.search(marked := head.strip("*_").rstrip(".)")):
+                number = int(item[2]) if item[2].isdecimal() else ord(item[2])
+                self._next_item = (item[1] + head.strip("*_")[len(marked) :], number + 1)
             return start
         if _INITIAL.fullmatch(head):
             self.pos = line.end()
@@ -285,25 +373,42 @@ class _Scanner:
 
 def _is_end(pause: re.Match[str], settled: bool) -> bool | None:
     """Whether this stop ends a sentence; None while what follows it is not `settled` and too short to tell."""
-    run, gap, head = pause.group(0, 1, 2)
+    run, gap, head = pause.group(0, 2, 3)
     if not gap:
         if not settled and (not head or head[0] == "["):
             return None
+        if run in (".", "?", "!") and head[:1].isupper():
+            return _begins(head, run, _needed_after(run, pause.string, pause.start())) if settled else None
         # 「…。」と is reported speech inside its sentence.
         return bool(head) and not _UNSPACED_SET.isdisjoint(run) and not (run[-1] in "」』" and head[0] == "と")
-    needs = _needed_after(run, pause.string, pause.start())
+    needs = _needed_after(run.partition(" ")[0], pause.string, pause.start())
     if needs == "break":
         return False
-    if needs == "nothing" and run[-1] in _STOPS:
+    # A line that ends here is as good as a beginning: whoever listens need not wait for the next one.
+    if needs == "nothing" and run[-1] in _STOPS and "\n" in gap:
         return True
+    if not head:
+        return True if settled else None
+    if (head[0] == "." and run[0] == ".") or (not settled and _EMOTICON_SO_FAR.fullmatch(head)):
+        return False if head[0] == "." else None  # ". . ." goes on, and ":)" is the sentence's
+    if needs == "nothing" and run[-1] in _STOPS:
+        return not (head[0].islower() and run == "!" and _last_word(pause) in _LISTS.exclaiming)
     lead = head.lstrip(_OPENERS)
     if not lead:
-        return None if not settled else not head
+        return None if not settled else False
     if needs == "nothing":
         return not (lead[0].islower() or lead[0] in ",;:–—")
     if needs == "capital":
         if lead[0].islower() or not lead[0].isalpha():
             return False
+        # "well . . . I mean": it has no other capital to begin with.
+        if (
+            lead[0] == "I"
+            and run == "."
+            and lead[1:2] in ("", "'", "’")
+            and pause.string[max(pause.start() - 1, 0)].isspace()
+        ):
+            return None if len(lead) == 1 and not settled else False
         # "z. B. Haus", "44 a. C.": the capital belongs to the abbreviation.
         return None if len(lead) == 1 and not settled else lead[1:2] != "."
     word = _LETTERS.match(lead)
@@ -315,13 +420,37 @@ def _is_end(pause: re.Match[str], settled: bool) -> bool | None:
     return word[0] in _LISTS.starters and not (word.end() == 1 and lead[1:2] == ".")
 
 
+def _item_before(pause: re.Match[str]) -> re.Match[str] | None:
+    """The number or letter that a stop or bracket makes a marker, if that is what it stands behind."""
+    start = pause.start()
+    if pause[0] not in (".", ")", ".)") or not pause.string[start - 1 : start].isalnum():
+        return None
+    return _ITEM.search(pause.string, max(0, start - _ITEM_BACK), start)
+
+
+def _begins(head: str, run: str, needs: Needs) -> bool:
+    """Whether a word behind a stop begins a sentence although no space is between them."""
+    if run != ".":
+        return head[1:2].islower() or head[1:2] in ("'", "’")
+    if needs != "nothing" or len(head) == 1:
+        return False
+    return head in _LISTS.starters or (head[-1] == "." and _needs().get(head[:-1].lower()) == "break")
+
+
+def _last_word(pause: re.Match[str]) -> str:
+    start = pause.start()
+    found = _LAST_WORD.search(pause.string, max(0, start - _BACK), start)
+    return found[0] if found else ""
+
+
 def _needed_after(run: str, text: str, at: int) -> Needs:
     if run == ".":
         return _needed_after_word(text, at)
     if not _CERTAIN_SET.isdisjoint(run):
         return "nothing"
     if run[0] == "…" or run[1] in _DOTS:
-        return "capital"
+        # "[...]" stands for words that were left out.
+        return "break" if at and text[at - 1] == "[" and "]" in run else "capital"
     needs = _needed_after_word(text, at)
     quoted = run[1:].strip(_HOLLOW) != ""
     return "nothing" if quoted and needs != "capital" else needs
@@ -335,11 +464,17 @@ def _needed_after_word(text: str, at: int) -> Needs:
         return known
     if not token.isalnum():
         if not token or token[-1].isspace():
-            return "capital"
+            # A stop apart from its word ends what an ellipsis apart from it may not.
+            return "capital" if text[low:at].rstrip()[-1:] in ("", *_DOTS) else "nothing"
         last = _LAST_WORD.search(token)
         if last is None:
             return "nothing"
         token = last[0]
     if len(token) == 1 and token.lower() != token.upper():
-        return "starter" if token.isupper() else "capital"
-    return _needs().get(token.lower()) or ("starter" if _ACRONYM.fullmatch(token) else "nothing")
+        # "You and I. Did" is a pronoun, "Albert I. Jones" an initial.
+        is_pronoun = token == "I" and (before := text[low:at].split()[-2:-1]) and before[0].islower()
+        return "starter" if token.isupper() and not is_pronoun else "capital"
+    if known := _needs().get(token.lower()):
+        return known
+    # In "Tuesday.Mr. Smith" the space is missing where the sentence ended.
+    return "starter" if _ACRONYM.fullmatch(token) else _needs().get(token.rpartition(".")[2].lower(), "nothing")
