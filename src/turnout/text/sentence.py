@@ -402,12 +402,8 @@ def _is_end(pause: re.Match[str], settled: bool) -> bool | None:
         if lead[0].islower() or not lead[0].isalpha():
             return False
         # "well . . . I mean": it has no other capital to begin with.
-        if (
-            lead[0] == "I"
-            and run == "."
-            and lead[1:2] in ("", "'", "’")
-            and pause.string[max(pause.start() - 1, 0)].isspace()
-        ):
+        is_apart = run == "." and pause.string[pause.start() - 1 : pause.start()].isspace()
+        if is_apart and lead[0] == "I" and lead[1:2] in ("", "'", "’"):
             return None if len(lead) == 1 and not settled else False
         # "z. B. Haus", "44 a. C.": the capital belongs to the abbreviation.
         return None if len(lead) == 1 and not settled else lead[1:2] != "."
@@ -472,8 +468,8 @@ def _needed_after_word(text: str, at: int) -> Needs:
         token = last[0]
     if len(token) == 1 and token.lower() != token.upper():
         # "You and I. Did" is a pronoun, "Albert I. Jones" an initial.
-        is_pronoun = token == "I" and (before := text[low:at].split()[-2:-1]) and before[0].islower()
-        return "starter" if token.isupper() and not is_pronoun else "capital"
+        before = text[low:at].split()[-2:-1] if token in "I" else []
+        return "starter" if token.isupper() and not (before and before[0].islower()) else "capital"
     if known := _needs().get(token.lower()):
         return known
     # In "Tuesday.Mr. Smith" the space is missing where the sentence ended.
