@@ -468,7 +468,7 @@ def _needed_after_word(text: str, at: int) -> Needs:
         token = last[0]
     if len(token) == 1 and token.lower() != token.upper():
         # "You and I. Did" is a pronoun, "Albert I. Jones" an initial.
-        before = text[low:at].split()[-2:-1] if token in "I" else []
+        before = text[low:at].split()[-2:-1] if token == "I" else []  # noqa: S105 - a word
         return "starter" if token.isupper() and not (before and before[0].islower()) else "capital"
     if known := _needs().get(token.lower()):
         return known
