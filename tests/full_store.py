@@ -15,7 +15,9 @@ from stored import TABLES, ask, taught
 from turnout import Decision, Turn
 from turnout.core.ident import first_id, new_id
 from turnout.store import Outcome, Store
+
 from turnout.store.keys import Key
+from turnout.store.study import StudyTurn
 
 DAY_MS = 86_400_000
 COMPOUND = "Will it rain in Paris tomorrow, and who won the game last night?"
@@ -74,6 +76,10 @@ def fill(store: Store) -> None:
     store.keys.add(Key("k1", "0" * 64, "a key", "acme", profiles=("study",), may_force=False, budget_usd=0.1))
     store.keys.add(Key("k2", "1" * 64, "another"))
     store.spend(made[0], "k1", 0.1 + 0.2)
+    study = store.study("acme")
+    session = study.open_session("s", 1)
+    study.add(session.id, StudyTurn("0" * 26, "Define entropy", "Disorder.", "standalone_definition", 2))
+    study.end(session.id, "Entropy.", 3)
     store.cache.put("result", "acme", "0" * 32, b'{"text": "kept"}', 1, 2**52, 10)
     assert store.flush()
 

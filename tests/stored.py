@@ -68,6 +68,8 @@ TABLES = (
     "keys",
     "spending",
     "cache_entries",
+    "study_sessions",
+    "study_turns",
 )
 
 

@@ -203,5 +203,6 @@ def find_apps() -> list[MakesApp]:
     from .assist.app import AssistApp
     from .gateway.app import GatewayApp
     from .sources.app import SourcesApp
+    from .study.app import StudyApp
 
-    return [GatewayApp, SourcesApp, AssistApp, *installed_apps()]
+    return [GatewayApp, SourcesApp, StudyApp, AssistApp, *installed_apps()]

@@ -26,6 +26,8 @@ from .settings import settings_file
 OTHER_TABLES = ("store", "learn", "models", "net", "server")
 # Tables inside a profile's table that are not the profile's: `[sources.kiwix]` says where a source is.
 INNER_TABLES = ("sources",)
+# Keys of a profile's table that its application reads, not the profile.
+APP_KEYS = {"study": ("notes", "remember", "idle_minutes", "slot", "max_tokens")}
 
 
 def load_profile(
@@ -171,10 +173,11 @@ def apply_settings(chain: ProfileChain, file: File | None) -> ProfileChain:
         if name in RENAMED and table:
             notices.append(f"{settings.place((name,))} [{name}]: {old_name_notice(name)}")
         for key, value in table.items():
-            if name in INNER_TABLES and isinstance(value, dict):
+            if (name in INNER_TABLES and isinstance(value, dict)) or key in APP_KEYS.get(name, ()):
                 continue
             if key not in known:
-                hint = suggest(key, known) or f" (known: {', '.join(known) or 'none'})"
+                names_known = (*known, *APP_KEYS.get(name, ()))
+                hint = suggest(key, names_known) or f" (known: {', '.join(names_known) or 'none'})"
                 problems.append(settings.problem((name, key), f"profile {name!r} has no such setting{hint}"))
                 continue
             changed = set_value(document, known[key], value, settings.place((name, key)))

@@ -33,6 +33,7 @@ from .retention import Retention
 from .row import Outcome, RowEncoder, SpendRow, Subject, encode_row
 from .spool import CLOSED, Spool
 from .sqlite import Sqlite
+from .study import StudyRows
 
 
 class StoreReader:
@@ -58,6 +59,10 @@ class StoreReader:
     def cache(self) -> CacheRows:
         """What was answered before and is still fresh."""
         return CacheRows(self.backend)
+
+    def study(self, tenant: str = "") -> StudyRows:
+        """What one tenant has studied."""
+        return StudyRows(self.backend, tenant)
 
     def records(self, tenant: str = "") -> Records:
         """What one tenant may see. Without a name: decisions of queries that named none."""

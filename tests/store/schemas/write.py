@@ -22,6 +22,7 @@ from turnout import Verdict  # noqa: E402
 from turnout.store import Outcome, open_store, sql  # noqa: E402
 from turnout.store.keys import Key  # noqa: E402
 from turnout.store.migrate import migrations  # noqa: E402
+from turnout.store.study import StudyTurn  # noqa: E402
 
 MADE_MS = 1_750_000_000_000
 
@@ -44,6 +45,10 @@ def fill(path: Path) -> None:
             store.records(decision.query.tenant or "").judge(decision.id, "wrong", by="me", note="no: 100 %")
         store.keys.add(Key("k1", "0" * 64, "a key", "acme", profiles=("study",), budget_usd=1.5))
         store.spend(platform, "k1", 0.25)
+        study = store.study("acme")
+        session = study.open_session("s", 1)
+        study.add(session.id, StudyTurn(platform.id, "Define entropy", "Disorder.", "standalone_definition", 2))
+        study.end(session.id, "Entropy.", 3)
         store.cache.put("result", "acme", "0" * 32, b'{"text": "kept"}', 1, 2**52, 10)
 
 

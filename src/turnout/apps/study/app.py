@@ -1,0 +1,311 @@
+"""A reader asks: the router decides which context the answer needs, the model gets that and nothing else, and the
+answer comes sentence by sentence.
+
+Deciding comes before everything: an image is not read, notes and memory are not searched, before the route allows it.
+A question has one account of the ledger's and one row in the log, which says what was not sent and what that saved.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import AsyncGenerator, Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import ClassVar, NamedTuple
+
+from turnout.apps.app import AppCommand
+from turnout.apps.caller import Caller
+from turnout.apps.converse import stream_text
+from turnout.apps.event import Event, Failed
+from turnout.apps.ledger import Account, Ledger, decide
+from turnout.core.decision import Decision
+from turnout.core.errors import FolderMissing, QueryError, Refused
+from turnout.core.query import Query, Turn
+from turnout.models.refusal import NoAnswer
+from turnout.models.remote import choose_embedder
+from turnout.models.slot import Slot
+from turnout.runtime.runtime import Runtime
+from turnout.search import Index, open_index
+from turnout.store.study import StudySession, StudyTurn
+
+from .again import is_look, wider
+from .answer import NoteCitation, Speaking
+from .context import MOST_TURNS, Offered, assemble, count_tokens
+from .image import PageImage, read_page
+from .memory import Memories, Memory
+from .notes import NotePassage, Notes
+from .routes import StudyRoutes
+from .savings import Saving, note, saving
+from .session import Sessions
+from .settings import StudySettings, index_file, notes_folder, study_settings
+
+PROFILE = "study"
+# A reader who names no session has this one.
+SESSION = "default"
+# What a question has at most: a page of text. What is to be explained is under the camera.
+LONGEST = 8_000
+
+
+class StudyQuestion(NamedTuple):
+    """What a reader asks."""
+
+    text: str
+    page: PageImage | None = None
+    session: str = SESSION
+    look: bool = False
+    """The question before is meant, once more and with the page."""
+    route: str | None = None
+    """A route that the caller names."""
+
+
+class RouteChosen(Event, frozen=True, tag="decided"):
+    """What the answer will be made from."""
+
+    decision: str
+    route: str
+    by: str
+    session: str
+    image: bool
+    turns: int
+    memories: int
+    notes: int
+
+
+class StudyAnswer(Event, frozen=True, tag="done"):
+    """The whole answer: what `POST /v1/study/ask` returns, and the last event of a stream."""
+
+    text: str
+    decision: str
+    route: str
+    session: str
+    sentences: int
+    capped: bool
+    """The model would have said more."""
+    saving: Saving
+    citations: tuple[NoteCitation, ...] = ()
+    again: str | None = None
+    """The decision that the reader corrected by asking for the page."""
+
+
+class _Asking(NamedTuple):
+    """A question on its way."""
+
+    text: str
+    session: StudySession
+    turns: tuple[StudyTurn, ...]
+    """Before it."""
+    decision: Decision
+    again: StudyTurn | None
+    """What it repeats."""
+
+
+class StudyApp:
+    name: ClassVar = "study"
+    commands: ClassVar[Sequence[AppCommand]] = ()
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        *,
+        notes: Path | None = None,
+        clock: Callable[[], float] = time.time,
+        fence: Callable[[], str] = secrets.token_hex,
+    ) -> None:
+        """`notes` goes before what the settings say."""
+        self.runtime = runtime
+        self._given = notes
+        self._clock = clock
+        self._fence = fence
+        self._notes: dict[Path, Notes] = {}
+        self._renew()
+        runtime.on_reload.append(self._renew)
+        runtime.on_close.append(self.close)
+        self.routes = StudyRoutes(self).routes
+
+    def _renew(self) -> None:
+        self.settings: StudySettings = study_settings(self.runtime.config)
+        store, remember = self.runtime.store, self.settings.remember
+        if remember is None:
+            remember = store is not None and store.journal.encoder.level == "full"
+        kept = store if remember else None
+        if not hasattr(self, "sessions") or self.sessions.is_kept != (kept is not None):
+            where = store.backend.where if store is not None else ""
+            self.sessions = Sessions(
+                kept, partial(self._open_memories, where), self.settings.idle_minutes, clock=self._clock
+            )
+        self.sessions.idle_minutes = self.settings.idle_minutes
+
+    def _open_memories(self, where: str) -> Memories:
+        return Memories(self._open_index("memory", where))
+
+    def _open_index(self, kind: str, where: str) -> Index:
+        models = self.runtime.models
+        return open_index(index_file(kind, where), embedder=choose_embedder(models.slots, models.client))
+
+    async def close(self) -> None:
+        self.sessions.close()
+        for opened in self._notes.values():
+            opened.close()
+
+    # --- deciding
+
+    async def begin(self, asked: StudyQuestion, caller: Caller) -> _Asking:
+        """What is asked, after what, and which context it gets."""
+        if caller.profiles is not None and PROFILE not in caller.profiles:
+            raise Refused(403, "permission_error", f"this key may not use the profile {PROFILE!r}")
+        if len(asked.text) > LONGEST:
+            why = f"the question has {len(asked.text):,} characters, and {LONGEST:,} are taken: show the text instead"
+            raise Refused(413, "invalid_request_error", why)
+        session, turns = await asyncio.to_thread(self.sessions.begin, caller.tenant, asked.session)
+        text, declared, again = asked.text.strip(), asked.route, None
+        router = await self.runtime.find_router(PROFILE)
+        if asked.look or is_look(text):
+            if not turns:
+                none = "there is no question yet that the page could be looked at for: ask one first"
+                raise Refused(422, "invalid_request_error", none)
+            again, turns = turns[-1], turns[:-1]
+            text, declared = again.question, wider(router.profile, again.route)
+        if not text:
+            raise Refused(422, "invalid_request_error", "question: it is blank; say what you want to know")
+        said = [(("user", turn.question), ("assistant", turn.answer)) for turn in turns[-MOST_TURNS:]]
+        before = tuple(Turn(role, words) for pair in said for role, words in pair)
+        query = Query(
+            "" if before else text,
+            (*before, Turn("user", text)) if before else (),
+            declared=declared,
+            session=session.name,
+            tenant=caller.tenant or None,
+        )
+        slots, store = self.runtime.models.slots, self.runtime.store
+        try:
+            decision = await decide(router, query, caller, slots, store)
+        except QueryError as error:
+            raise Refused(422, "invalid_request_error", str(error)) from None
+        return _Asking(text, session, tuple(turns), decision, again)
+
+    # --- acting
+
+    async def ask(self, asked: StudyQuestion, caller: Caller) -> AsyncGenerator[Event, None]:
+        """Decide and act: what was chosen, each sentence when it is finished, and the whole answer. What cannot be done
+        is refused before the first event."""
+        asking = await self.begin(asked, caller)
+        decision, policy = asking.decision, asking.decision.policy
+        with Ledger(self.runtime.store, self.runtime.models.slots).open(decision, caller) as account:
+            await account.record()
+            await self._regret(asking, caller)
+            slot = self._slot(policy.model or self.settings.slot)
+            page = asked.page if policy.image else None
+            image = await asyncio.to_thread(read_page, page) if page is not None else None
+            memories = await self._find_memories(asking.text, caller) if policy.memory else ()
+            notes = await self._find_notes(asking.text, caller) if policy.notes else ()
+            offered = Offered(asking.text, asked.page is not None, asking.turns, memories, notes)
+            speaking = Speaking(policy.max_sentences, notes)
+            messages = assemble(offered, policy, image, self._fence())
+            yield _chosen(asking, offered, image is not None, len(messages))
+            models, most = self.runtime.models, policy.max_tokens or self.settings.max_tokens
+            stream = stream_text(models, slot, messages, account, max_tokens=most)
+            failed = ""
+            try:
+                async for piece in stream:
+                    spoken = speaking.feed(piece)
+                    if speaking.full:
+                        await stream.aclose()  # first of all: the model is not read any further
+                    for sentence in spoken:
+                        yield sentence
+                    if speaking.full:
+                        break
+                for sentence in speaking.finish():
+                    yield sentence
+            except (NoAnswer, Refused) as error:
+                failed = str(error)
+            finally:
+                await stream.aclose()
+                account.ended = "failed" if failed else "answered" if speaking.full else None
+                found = await self._settle(asking, offered, speaking, account, caller, slot)
+            if failed:
+                yield Failed(failed)
+                return
+            for citation in (cited := tuple(speaking.cited())):
+                yield citation
+            yield StudyAnswer(
+                speaking.text,
+                decision.id,
+                decision.route,
+                asking.session.name,
+                len(speaking.said),
+                speaking.full,
+                found,
+                cited,
+                asking.again.id if asking.again is not None else None,
+            )
+
+    async def _settle(
+        self,
+        asking: _Asking,
+        offered: Offered,
+        speaking: Speaking,
+        account: Account,
+        caller: Caller,
+        slot: Slot,
+    ) -> Saving:
+        """Write down the turn as it was said, and what was not sent. However the answer ended, this is done."""
+        decision = asking.decision
+        if speaking.said:
+            now = int(self._clock() * 1000)
+            turn = StudyTurn(decision.id, asking.text, speaking.text, decision.route, now)
+            await asyncio.shield(asyncio.to_thread(self.sessions.add, caller.tenant, asking.session, turn))
+        # What there would have been is looked for when the reader has the answer, only to be counted.
+        policy = decision.policy
+        memories = offered.memories if policy.memory else await self._find_memories(asking.text, caller)
+        notes = offered.notes if policy.notes else await self._find_notes(asking.text, caller)
+        whole = Offered(offered.question, offered.image, offered.turns, memories, notes)
+        found = saving(*count_tokens(whole, policy), slot)
+        account.extra = note(found, sentences=len(speaking.said), capped=speaking.full, again=asking.again is not None)
+        return found
+
+    async def _regret(self, asking: _Asking, caller: Caller) -> None:
+        """A question that is asked again with the page had too little before: a correction, which training sees."""
+        store, again = self.runtime.store, asking.again
+        if store is None or again is None or again.route == asking.decision.route:
+            return
+        judge = store.records(caller.tenant).judge
+        by, said = caller.key_id or "reader", "the reader asked for the page"
+        await asyncio.to_thread(judge, again.id, "wrong", should_be=asking.decision.route, by=by, note=said)
+
+    def _slot(self, name: str) -> Slot:
+        slot = self.runtime.models.slots.find(name)
+        if slot is None:
+            said = f"no model fills the slot {name!r}: name one in [models.{name}], or another in [study] slot"
+            raise Refused(503, "not_available", said)
+        return slot
+
+    async def _find_memories(self, question: str, caller: Caller) -> tuple[Memory, ...]:
+        return await asyncio.to_thread(self.sessions.find, caller.tenant, question)
+
+    async def _find_notes(self, question: str, caller: Caller) -> tuple[NotePassage, ...]:
+        said = self.settings.notes
+        folder = self._given or (notes_folder(said, caller.tenant) if said else None)
+        if folder is None:
+            return ()
+        if folder not in self._notes:
+            self._notes[folder] = Notes(folder, await asyncio.to_thread(self._open_index, "notes", str(folder)))
+        try:
+            return await asyncio.to_thread(self._notes[folder].find, question)
+        except FolderMissing as error:
+            raise Refused(503, "not_available", f"{error} ([study] notes)") from None
+
+
+def _chosen(asking: _Asking, offered: Offered, image: bool, messages: int) -> RouteChosen:
+    decision = asking.decision
+    return RouteChosen(
+        decision.id,
+        decision.route,
+        decision.by,
+        asking.session.name,
+        image,
+        messages // 2 - 1,  # but for the system prompt and the question, two messages each
+        len(offered.memories),
+        len(offered.notes),
+    )

@@ -1,0 +1,74 @@
+"""The reader's notes: a folder of Markdown, read again where a file has changed, found by the one index.
+
+A passage says where it stands: file, headings, and the characters from where to where.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+
+from msgspec import Struct
+
+from turnout.search import Hit, Index
+from turnout.search.folder import Folder, place_of
+
+# Passages that are sent at most: some 900 tokens of them.
+SHOWN = 4
+# A passage that has less of what was asked for, rare words counting more, and whose vector points elsewhere is about
+# something else. In a folder of three notes every word is common, so little is asked: what does not fit costs tokens,
+# and what is missing costs the answer. Unrelated sentences have cosines of 0.1 to 0.3 with MiniLM.
+LEAST_COVERAGE = 0.05
+LEAST_COSINE = 0.35
+# How often the folder is looked at.
+LOOK_S = 1.0
+ENDINGS = frozenset((".md", ".markdown", ".txt"))
+
+
+class NotePassage(Struct, frozen=True):
+    text: str
+    file: str
+    heading: tuple[str, ...]
+    start: int
+    end: int
+
+    @property
+    def place(self) -> str:
+        """As people read it: `House.md › Boiler, 120-180`."""
+        return f"{' › '.join((self.file, *self.heading))}, {self.start}-{self.end}"
+
+
+class Notes:
+    """A folder of notes. Blocking, and safe in several threads."""
+
+    def __init__(self, folder: Path, index: Index) -> None:
+        self._index = index
+        self._folder = Folder(folder, index, endings=ENDINGS)
+        self._lock = threading.Lock()
+        self._looked_s: float | None = None
+
+    def find(self, question: str) -> tuple[NotePassage, ...]:
+        """The passages that answer best; raises FolderMissing."""
+        with self._lock:
+            if self._looked_s is None or time.monotonic() - self._looked_s >= LOOK_S:
+                self._folder.sync()
+                self._looked_s = time.monotonic()
+        hits = self._index.search(question, limit=SHOWN).hits
+        return tuple(_passage(hit) for hit in hits if fits(hit))
+
+    def close(self) -> None:
+        self._index.close()
+
+
+def fits(hit: Hit) -> bool:
+    """Whether a hit has anything to do with the question."""
+    is_near = any(vote.by == "vectors" and vote.score >= LEAST_COSINE for vote in hit.votes)
+    return is_near or hit.coverage >= LEAST_COVERAGE
+
+
+def _passage(hit: Hit) -> NotePassage:
+    place = place_of(hit)
+    text = hit.text.strip()
+    start = place.start + len(hit.text) - len(hit.text.lstrip())
+    return NotePassage(text, place.file, place.heading, start, start + len(text))

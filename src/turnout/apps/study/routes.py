@@ -1,0 +1,144 @@
+"""What of the application others can reach: its rows of the route table."""
+
+from __future__ import annotations
+
+import asyncio
+import binascii
+from base64 import b64decode
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+from msgspec import Meta, Struct
+
+from turnout.apps.app import Answer, Call, Route, answer
+from turnout.apps.event import EventBody, Failed, write_events
+from turnout.core.aside import aside
+from turnout.core.errors import Refused
+from turnout.models.wire.format import UNREADABLE, told
+
+from .image import MOST_BYTES, PageImage
+from .multipart import read_form
+from .savings import total
+
+if TYPE_CHECKING:
+    from .app import StudyApp, StudyQuestion
+
+# The largest image in base64, which writes three bytes as four characters.
+IMAGE_CHARACTERS = (MOST_BYTES + 2) // 3 * 4
+Name = Annotated[str, Meta(max_length=200)]
+
+
+class StudyBody(Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """A reader's question; as a form its image is a file."""
+
+    question: str = ""
+    session: Name = "default"
+    image: str | None = None
+    """The page in base64, or as a data URL."""
+    stream: bool = False
+    """An event for each finished sentence."""
+    look: bool = False
+    """The question before, once more and with the page."""
+    route: Name | None = None
+
+
+_body = msgspec.json.Decoder(StudyBody)
+_TRUE = (b"1", b"true", b"yes", b"on")
+
+
+class StudyRoutes:
+    """Shows one application."""
+
+    def __init__(self, app: StudyApp) -> None:
+        self.app = app
+        self.routes = (
+            Route("POST", "/v1/study/ask", "ask", self.ask, StudyBody, asks=True),
+            Route("POST", "/v1/study/sessions/{id}/end", "ask", self.end),
+            Route("GET", "/v1/study/memory", "ask", self.memory),
+            Route("DELETE", "/v1/study/memory/{id}", "ask", self.forget),
+            Route("GET", "/v1/study/savings", "decisions:read", self.savings),
+        )
+
+    async def ask(self, call: Call) -> Answer:
+        """Answer a reader's question with the context that it needs; `stream` tells each sentence when it is done."""
+        asked, stream = await _read(call)
+        if asked.route is not None and not call.caller.may_force:
+            raise Refused(403, "permission_error", "this key may not name a route itself: leave `route` out")
+        events = self.app.ask(asked, call.caller)
+        first = await anext(events)
+        if stream or "text/event-stream" in call.headers.get("accept", ""):
+            headers = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache")]
+            return Answer(200, headers, EventBody(write_events(events, first), events))
+        *_, last = [event async for event in events]
+        if isinstance(last, Failed):
+            raise Refused(502, "api_error", last.reason)
+        return answer(last)
+
+    async def end(self, call: Call) -> Answer:
+        """End a session: it is summed up and remembered, and the next question begins another."""
+        ended = await asyncio.to_thread(self.app.sessions.end, call.caller.tenant, call.params["id"])
+        if ended is None:
+            said = f"there is no open session {call.params['id'][:80]!r}"
+            raise Refused(404, "not_found_error", said)
+        return answer(ended)
+
+    async def memory(self, call: Call) -> Answer:
+        """What is remembered: the sessions that have ended, each with its summary."""
+        return answer({"sessions": await asyncio.to_thread(self.app.sessions.remembered, call.caller.tenant)})
+
+    async def forget(self, call: Call) -> Answer:
+        """Forget a session by its id or its name, or `all`: its turns, its summary and what is found of them."""
+        count = await asyncio.to_thread(self.app.sessions.forget, call.caller.tenant, call.params["id"])
+        return answer({"forgotten": count})
+
+    async def savings(self, call: Call) -> Answer:
+        """What was not sent over all answers, in tokens and at the models' prices, and how often that was regretted."""
+        records = call.store.records(call.caller.tenant)
+        return answer(await asyncio.to_thread(lambda: total(records.searches("study"))))
+
+
+async def _read(call: Call) -> tuple[StudyQuestion, bool]:
+    from .app import StudyQuestion
+
+    kind = call.headers.get("content-type", "")
+    page: PageImage | None = None
+    if kind.partition(";")[0].strip().casefold() == "multipart/form-data":
+        parts = await aside(len(call.body), read_form, kind, call.body)
+        if raw := parts.pop("image", b""):
+            page = lambda: raw  # noqa: E731 - read when it is needed
+        body = _form(parts)
+    else:
+        try:
+            body = await aside(len(call.body), _body.decode, call.body)
+        except UNREADABLE as error:
+            raise Refused(422, "invalid_request_error", told(error)) from None
+        if body.image:
+            page = _decoding(body.image)
+    return StudyQuestion(body.question, page, body.session, body.look, body.route), body.stream
+
+
+def _form(parts: dict[str, bytes]) -> StudyBody:
+    flags = {"stream", "look"}
+    fields = {
+        name: said.strip().lower() in _TRUE if name in flags else said.decode("utf-8", "replace")
+        for name, said in parts.items()
+    }
+    try:
+        return msgspec.convert(fields, StudyBody)
+    except msgspec.ValidationError as error:
+        raise Refused(422, "invalid_request_error", told(error)) from None
+
+
+def _decoding(said: str) -> PageImage:
+    def read() -> bytes:
+        text = said.partition(",")[2] if said.startswith("data:") else said
+        if len(text) > IMAGE_CHARACTERS:
+            raise Refused(
+                413, "invalid_request_error", f"the image is longer than {MOST_BYTES:,} bytes: send a smaller one"
+            )
+        try:
+            return b64decode(text, validate=True)
+        except (binascii.Error, ValueError):
+            raise Refused(422, "invalid_request_error", "image: it is not base64") from None
+
+    return read

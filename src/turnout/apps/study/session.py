@@ -1,0 +1,131 @@
+"""Sessions: what a reader asked without a long pause, so that a question can lean on the one before it.
+
+Every turn is recorded, whatever its policy hid from the model. Where the store may keep no texts, sessions live as long
+as the process, and nothing is remembered of them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from turnout.core.ident import new_id
+from turnout.store import Store
+from turnout.store.study import StudyRows, StudySession, StudyTurn
+
+from .memory import Memories, Memory, summarize
+
+# Sessions of readers that are kept in a process at most; the oldest go first.
+MOST_SESSIONS = 1_000
+MINUTE_MS = 60_000
+
+
+class Sessions:
+    """The sessions of all readers. Blocking, but for those that live in the process."""
+
+    def __init__(
+        self,
+        store: Store | None,
+        memories: Callable[[], Memories],
+        idle_minutes: int,
+        *,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """`store`: where they are kept; None keeps them in the process. `memories` is opened when it is needed."""
+        self._store = store
+        self._open_memories = memories
+        self._memories: Memories | None = None
+        self.idle_minutes = idle_minutes
+        self._clock = clock
+        self._here: dict[tuple[str, str], tuple[StudySession, list[StudyTurn]]] = {}
+
+    @property
+    def is_kept(self) -> bool:
+        return self._store is not None
+
+    def begin(self, reader: str, name: str) -> tuple[StudySession, list[StudyTurn]]:
+        """The session of that name and its turns; those that were idle for too long end."""
+        now = self._now()
+        rows = self._rows(reader)
+        if rows is None:
+            session, turns = self._here.get((reader, name), (None, []))
+            if session is None or session.last_ms < now - self.idle_minutes * MINUTE_MS:
+                session, turns = StudySession(new_id(), name, now, now), []
+            return session, turns
+        for idle in rows.idle(now - self.idle_minutes * MINUTE_MS):
+            self._end(rows, idle)
+        session = rows.open_session(name, now)
+        return session, rows.turns(session.id)
+
+    def add(self, reader: str, session: StudySession, turn: StudyTurn) -> None:
+        rows = self._rows(reader)
+        if rows is not None:
+            rows.add(session.id, turn)
+            return
+        key = (reader, session.name)
+        known, turns = self._here.pop(key, (session, []))
+        turns = [*turns, turn] if known.id == session.id else [turn]
+        self._here[key] = (StudySession(session.id, session.name, session.started_ms, turn.created_ms), turns)
+        while len(self._here) > MOST_SESSIONS:
+            del self._here[next(iter(self._here))]
+
+    def end(self, reader: str, name: str) -> StudySession | None:
+        """End a session and remember it; None if there is none of that name."""
+        rows = self._rows(reader)
+        if rows is None:
+            found, _ = self._here.pop((reader, name), (None, []))
+            return found
+        session = rows.find_session(name)
+        return self._end(rows, session) if session is not None else None
+
+    def _end(self, rows: StudyRows, session: StudySession) -> StudySession:
+        summary, now = summarize(rows.turns(session.id)), self._now()
+        rows.end(session.id, summary, now)
+        return StudySession(session.id, session.name, session.started_ms, session.last_ms, now, summary)
+
+    # --- what is remembered of them
+
+    def find(self, reader: str, question: str) -> tuple[Memory, ...]:
+        """What earlier sessions have for a question."""
+        rows = self._rows(reader)
+        if rows is None:
+            return ()
+        memories = self._memories = self._memories or self._open_memories()
+        memories.follow(reader, rows)
+        return memories.find(reader, question)
+
+    def remembered(self, reader: str) -> list[StudySession]:
+        """The sessions that have ended, the newest first."""
+        rows = self._rows(reader)
+        if rows is None:
+            return []
+        for idle in rows.idle(self._now() - self.idle_minutes * MINUTE_MS):
+            self._end(rows, idle)
+        return rows.ended()
+
+    def forget(self, reader: str, ident: str) -> int:
+        """Forget the sessions whose id, or name, this is; `all` is every one. How many there were."""
+        rows = self._rows(reader)
+        if rows is None:
+            return 0
+        chosen = [one for one in rows.ended() if ident in ("all", one.id, one.name) or _is_ending(ident, one.id)]
+        forgotten = sum(rows.forget(one.id) for one in chosen)
+        if forgotten:
+            memories = self._memories = self._memories or self._open_memories()
+            memories.follow(reader, rows)
+        return forgotten
+
+    def close(self) -> None:
+        if self._memories is not None:
+            self._memories.close()
+
+    def _rows(self, reader: str) -> StudyRows | None:
+        return self._store.study(reader) if self._store is not None else None
+
+    def _now(self) -> int:
+        return int(self._clock() * 1000)
+
+
+def _is_ending(said: str, ident: str) -> bool:
+    """Ids are shown by their last eight characters, as everywhere."""
+    return len(said) >= 8 and ident.endswith(said.upper())

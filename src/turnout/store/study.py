@@ -1,0 +1,94 @@
+"""Sessions of readers, their turns, and what is remembered of those that have ended.
+
+Invariant: a session ends once, and after that nothing is added to it; whoever asks on begins another of the same name.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from turnout.core.ident import new_id
+
+from . import sql_study as sql
+from .backend import Backend
+from .redact import name, writable
+
+
+class StudySession(Struct, frozen=True, omit_defaults=True):
+    """A stretch of questions without a long pause."""
+
+    id: str
+    name: str
+    started_ms: int
+    last_ms: int
+    ended_ms: int | None = None
+    summary: str | None = None
+
+
+class StudyTurn(Struct, frozen=True):
+    """A question and its answer, as they were said."""
+
+    id: str
+    """The decision's."""
+    question: str
+    answer: str
+    route: str
+    created_ms: int
+
+
+class StudyRows:
+    """What one tenant, who is a reader, has studied."""
+
+    def __init__(self, backend: Backend, tenant: str) -> None:
+        self._backend = backend
+        self._tenant = name(tenant)
+
+    def open_session(self, called: str, now_ms: int) -> StudySession:
+        """The session of that name that has not ended; a new one if there is none."""
+        called = name(called)
+        found = self._backend.read(sql.OPEN_SESSION, {"tenant": self._tenant, "name": called})
+        if found:
+            return StudySession(*found[0])
+        made = StudySession(new_id(), called, now_ms, now_ms)
+        row = (made.id, self._tenant, called, now_ms, now_ms, None, None)
+        with self._backend.transaction() as changes:
+            changes.many(sql.ADD_SESSION, [row])
+        return made
+
+    def find_session(self, called: str) -> StudySession | None:
+        """The session of that name that has not ended."""
+        found = self._backend.read(sql.OPEN_SESSION, {"tenant": self._tenant, "name": name(called)})
+        return StudySession(*found[0]) if found else None
+
+    def idle(self, before_ms: int) -> list[StudySession]:
+        """Sessions that have not ended and in which nothing was asked since."""
+        rows = self._backend.read(sql.IDLE_SESSIONS, {"tenant": self._tenant, "before_ms": before_ms})
+        return [StudySession(*row) for row in rows]
+
+    def ended(self) -> list[StudySession]:
+        """Sessions that have ended, the newest first."""
+        return [StudySession(*row) for row in self._backend.read(sql.ENDED_SESSIONS, {"tenant": self._tenant})]
+
+    def turns(self, session: str) -> list[StudyTurn]:
+        """The turns of a session, oldest first."""
+        values = {"tenant": self._tenant, "session_id": session}
+        return [StudyTurn(*row) for row in self._backend.read(sql.SESSION_TURNS, values)]
+
+    def add(self, session: str, turn: StudyTurn) -> None:
+        question, answer = writable(turn.question), writable(turn.answer)
+        row = (turn.id, self._tenant, session, question, answer, turn.route, turn.created_ms)
+        with self._backend.transaction() as changes:
+            changes.many(sql.ADD_TURN, [row])
+            changes.change(sql.TOUCH_SESSION, {"tenant": self._tenant, "id": session, "last_ms": turn.created_ms})
+
+    def end(self, session: str, summary: str, now_ms: int) -> bool:
+        """End a session; whether it had not ended yet."""
+        values = {"tenant": self._tenant, "id": session, "ended_ms": now_ms, "summary": writable(summary)}
+        return self._backend.change(sql.END_SESSION, values) > 0
+
+    def forget(self, session: str) -> bool:
+        """Delete a session with its turns; whether there was one."""
+        values = {"tenant": self._tenant, "id": session}
+        with self._backend.transaction() as changes:
+            changes.change(sql.FORGET_TURNS, values)
+            return changes.change(sql.FORGET_SESSION, values) > 0
