@@ -72,7 +72,8 @@ def read_question(text: str, lang: str, langs: Iterable[str]) -> list[Asked]:
     kept = [word for word in words if word not in stops] or list(words)
     # From both ends, as the text was read.
     kept = kept if len(kept) <= WORDS else [*kept[: WORDS * 3 // 4], *kept[-WORDS // 4 :]]
-    read_in = dict.fromkeys((lang, *langs))
+    # The word as it is, too: a document too short to tell its language has no other stems.
+    read_in = dict.fromkeys((lang, *langs, ""))
     return [Asked(plain(word), frozenset(stem(word, each) for each in read_in)) for word in kept]
 
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 from turnout.core.ident import new_id
 
 from . import sql_study as sql
-from .backend import Backend
+from .backend import Backend, Value
 from .redact import name, writable
 
 
@@ -83,7 +83,8 @@ class StudyRows:
 
     def end(self, session: str, summary: str, now_ms: int) -> bool:
         """End a session; whether it had not ended yet."""
-        values = {"tenant": self._tenant, "id": session, "ended_ms": now_ms, "summary": writable(summary)}
+        values: dict[str, Value] = {"tenant": self._tenant, "id": session, "ended_ms": now_ms}
+        values["summary"] = writable(summary)
         return self._backend.change(sql.END_SESSION, values) > 0
 
     def forget(self, session: str) -> bool:

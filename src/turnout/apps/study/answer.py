@@ -70,7 +70,7 @@ class Speaking:
         return [NoteCitation(number, one.file, one.heading, one.start, one.end) for number, one in there]
 
     def _take(self, whole: str) -> list[SpokenSentence]:
-        made = []
+        made: list[SpokenSentence] = []
         for sentence in split(whole):
             text = self._check(sentence) if self._notes else sentence
             self._before = sentence

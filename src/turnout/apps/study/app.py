@@ -119,6 +119,7 @@ class StudyApp:
         self._clock = clock
         self._fence = fence
         self._notes: dict[Path, Notes] = {}
+        self._sessions: Sessions | None = None
         self._renew()
         runtime.on_reload.append(self._renew)
         runtime.on_close.append(self.close)
@@ -130,11 +131,10 @@ class StudyApp:
         if remember is None:
             remember = store is not None and store.journal.encoder.level == "full"
         kept = store if remember else None
-        if not hasattr(self, "sessions") or self.sessions.is_kept != (kept is not None):
+        if self._sessions is None or self._sessions.is_kept != (kept is not None):
             where = store.backend.where if store is not None else ""
-            self.sessions = Sessions(
-                kept, partial(self._open_memories, where), self.settings.idle_minutes, clock=self._clock
-            )
+            self._sessions = Sessions(kept, partial(self._open_memories, where), clock=self._clock)
+        self.sessions = self._sessions
         self.sessions.idle_minutes = self.settings.idle_minutes
 
     def _open_memories(self, where: str) -> Memories:

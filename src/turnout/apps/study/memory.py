@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
+from math import sqrt
 
 from msgspec import Struct
 
 from turnout.search import Document, Filters, Hit, Index
 from turnout.store.study import StudyRows, StudySession, StudyTurn
 from turnout.text.followup import find_names
+from turnout.text.language import guess
 from turnout.text.sentence import split
 
 from .notes import fits
@@ -22,6 +24,8 @@ from .notes import fits
 SHOWN = 5
 # Messages that are looked through for the sessions they are from: sessions are ranked by their best one.
 LOOKED = 30
+# Characters of a session that its language is told from.
+GUESSED = 20_000
 # Sentences of a summary.
 SUMMARY = 5
 
@@ -89,11 +93,13 @@ class Memories:
 def documents(reader: str, session: str, when: str, messages: Sequence[str], summary: str = "") -> Iterator[Document]:
     """A session as it is searched: every message with the one before it, under the day, and the summary."""
     owner = _owner(reader)
+    # Of all that was said: a message alone is too short to tell.
+    lang = guess("\n".join(messages)[:GUESSED])
     for number, said in enumerate(messages):
         text = f"{messages[number - 1]}\n{said}" if number else said
-        yield Document(f"{owner}/{session}/{number}", text, when, attributes={"reader": owner})
+        yield Document(f"{owner}/{session}/{number}", text, when, lang, {"reader": owner})
     if summary:
-        yield Document(f"{owner}/{session}/summary", summary, when, attributes={"reader": owner})
+        yield Document(f"{owner}/{session}/summary", summary, when, lang, {"reader": owner})
 
 
 def day_of(ms: int) -> str:
@@ -119,7 +125,7 @@ def summarize(turns: Sequence[StudyTurn]) -> str:
 def _weight(names: Iterable[str], counts: dict[str, int]) -> float:
     """What a sentence says of what the session is about; a long one is not better for being long."""
     found = list(names)
-    return sum(counts.get(name, 0) for name in found) / (len(found) + 2) ** 0.5
+    return sum(counts.get(name, 0) for name in found) / sqrt(len(found) + 2)
 
 
 def _owner(reader: str) -> str:

@@ -18,6 +18,8 @@ from .memory import Memories, Memory, summarize
 # Sessions of readers that are kept in a process at most; the oldest go first.
 MOST_SESSIONS = 1_000
 MINUTE_MS = 60_000
+# The specification's.
+IDLE_MINUTES = 30
 
 
 class Sessions:
@@ -27,7 +29,6 @@ class Sessions:
         self,
         store: Store | None,
         memories: Callable[[], Memories],
-        idle_minutes: int,
         *,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -35,7 +36,7 @@ class Sessions:
         self._store = store
         self._open_memories = memories
         self._memories: Memories | None = None
-        self.idle_minutes = idle_minutes
+        self.idle_minutes = IDLE_MINUTES
         self._clock = clock
         self._here: dict[tuple[str, str], tuple[StudySession, list[StudyTurn]]] = {}
 

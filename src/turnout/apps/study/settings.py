@@ -17,6 +17,8 @@ from turnout.config.load import APP_KEYS
 from turnout.config.settings import data_folder, settings_file
 from turnout.core.errors import ConfigError
 
+from .session import IDLE_MINUTES
+
 TABLE = "study"
 TENANT = "{tenant}"
 _SAFE = re.compile(r"[^\W_][\w-]{0,100}")
@@ -29,7 +31,7 @@ class StudySettings(Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
     """A folder of Markdown. `{tenant}` in it stands for whose key is used: without it all readers share the notes."""
     remember: bool | None = None
     """Whether sessions and what was said in them are kept in the store; by default if the log keeps texts in full."""
-    idle_minutes: Annotated[int, Meta(ge=1)] = 30
+    idle_minutes: Annotated[int, Meta(ge=1)] = IDLE_MINUTES
     """A session in which nothing is asked for so long has ended."""
     slot: str = "main"
     """The model slot that answers where a route names none."""
