@@ -117,6 +117,20 @@ SERVE = (
         ),
     ),
     Command(
+        "study",
+        "Ask about the page in front of you; what is sent is what the question needs.\n\n"
+        "Answers come sentence by sentence. Sessions that have ended are remembered until you forget them. Needs the "
+        "extra: pip install 'turnout[serve]'.",
+        (
+            'turnout study ask "Define osmosis" --image page.jpg',
+            'turnout study ask "What does the second paragraph say?" --image page.jpg --notes ~/vault',
+            'turnout study ask "look at the page" --image page.jpg',
+            "turnout study end",
+            "turnout study memory list",
+            "turnout study savings",
+        ),
+    ),
+    Command(
         "embed",
         "Install the sentence embedder of this machine, or see what is installed.\n\n"
         "A student that was trained with vectors needs the embedder they are from.",
@@ -329,7 +343,7 @@ COMMANDS: dict[str, tuple[Command, ...]] = {
 }
 """The commands by what they are for, in the order of the help."""
 
-SUBCOMMANDS = frozenset({"profiles", "contract", "db", "models", "sources", "keys", "embed", "student", "assist"})
+SUBCOMMANDS = frozenset({"profiles", "contract", "db", "models", "sources", "keys", "embed", "student", "assist", "study"})
 """Commands that have commands of their own."""
 
 RENAMED: dict[str, tuple[str, ...]] = {
