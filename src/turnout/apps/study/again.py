@@ -8,7 +8,7 @@ from __future__ import annotations
 from turnout.core.profile import Profile
 from turnout.text.fold import fold
 
-_PLEASE = ("please ", "can you ", "could you ", "no, ", "no ")
+_OPENINGS = ("no, ", "no ", "please ", "can you ", "could you ")
 _LOOK = frozenset(
     f"{verb} the page{again}"
     for verb in ("look at", "look on", "have a look at", "take a look at", "check", "read", "use", "see")
@@ -19,7 +19,7 @@ _LOOK = frozenset(
 def is_look(text: str) -> bool:
     """Whether a text says no more than that the page is to be looked at."""
     said = fold(text[:80]).text.strip(" .!?")
-    for opening in _PLEASE:
+    for opening in _OPENINGS:
         said = said.removeprefix(opening)
     return said in _LOOK
 

@@ -18,7 +18,7 @@ from turnout.text.followup import find_names
 from turnout.text.language import guess
 from turnout.text.sentence import split
 
-from .notes import fits
+from .notes import fitting
 
 # Memories that are sent at most: some 500 tokens of them.
 SHOWN = 5
@@ -69,7 +69,7 @@ class Memories:
 
     def find(self, reader: str, question: str, limit: int = SHOWN) -> tuple[Memory, ...]:
         """What fits a question best."""
-        hits = (hit for hit in self.search(reader, question, LOOKED) if fits(hit))
+        hits = fitting(self.search(reader, question, LOOKED))
         found: dict[str, Memory] = {}
         for hit in hits:
             _, session, place = hit.id.split("/")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -16,10 +17,10 @@ from turnout.search.folder import Folder, place_of
 
 # Passages that are sent at most: some 900 tokens of them.
 SHOWN = 4
-# A passage that has less of what was asked for, rare words counting more, and whose vector points elsewhere is about
-# something else. In a folder of three notes every word is common, so little is asked: what does not fit costs tokens,
-# and what is missing costs the answer. Unrelated sentences have cosines of 0.1 to 0.3 with MiniLM.
-LEAST_COVERAGE = 0.05
+# What has less than a third of what the best passage has of the question is about something else, unless its vector points
+# the same way. Compared with each other: in a folder of three notes every word is common, and counts for little.
+# Unrelated sentences have cosines of 0.1 to 0.3 with MiniLM.
+LEAST_SHARE = 1 / 3
 LEAST_COSINE = 0.35
 # How often the folder is looked at.
 LOOK_S = 1.0
@@ -55,16 +56,20 @@ class Notes:
                 self._folder.sync()
                 self._looked_s = time.monotonic()
         hits = self._index.search(question, limit=SHOWN).hits
-        return tuple(_passage(hit) for hit in hits if fits(hit))
+        return tuple(_passage(hit) for hit in fitting(hits))
 
     def close(self) -> None:
         self._index.close()
 
 
-def fits(hit: Hit) -> bool:
-    """Whether a hit has anything to do with the question."""
-    is_near = any(vote.by == "vectors" and vote.score >= LEAST_COSINE for vote in hit.votes)
-    return is_near or hit.coverage >= LEAST_COVERAGE
+def fitting(hits: Sequence[Hit]) -> list[Hit]:
+    """The hits that have to do with the question, in their order."""
+    least = LEAST_SHARE * max((hit.coverage for hit in hits), default=0.0)
+    return [hit for hit in hits if 0.0 < hit.coverage >= least or _is_near(hit)]
+
+
+def _is_near(hit: Hit) -> bool:
+    return any(vote.by == "vectors" and vote.score >= LEAST_COSINE for vote in hit.votes)
 
 
 def _passage(hit: Hit) -> NotePassage:

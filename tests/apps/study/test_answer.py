@@ -1,0 +1,132 @@
+"""Sentences leave when they are finished, no more of them than allowed, and what is stored is what was said."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from apps.study.reader import Page, reading
+from turnout.apps.event import Failed
+from turnout.apps.study.answer import Speaking, SpokenSentence
+from turnout.apps.study.app import RouteChosen, StudyAnswer, StudyQuestion
+from turnout.apps.study.notes import NotePassage
+from turnout.testing import Fault, Reply, ScriptedProvider
+from turnout.text.sentence import limit
+
+LONG = "Osmosis is the flow of water, e.g. through a membrane. It needs no energy. " + "More follows here. " * 40
+NOTES = (
+    NotePassage("The Krebs cycle yields two ATP.", "a.md", (), 0, 31),
+    NotePassage("Osmosis needs no energy.", "b.md", (), 0, 24),
+)
+
+
+def test_the_cap_stops_the_model_and_what_is_stored_was_emitted(tmp_path: Path, provider: ScriptedProvider) -> None:
+    async def run() -> None:
+        provider.default = Reply(LONG, chunk_delay_s=0.01)
+        async with reading(tmp_path, provider) as reader:
+            said, capped_at = [], 0.0
+            async for event in reader.app.ask(StudyQuestion("Define osmosis", Page()), reader.caller):
+                if isinstance(event, SpokenSentence):
+                    said.append(event.text)
+                    capped_at = time.monotonic()
+                last = event
+            assert isinstance(last, StudyAnswer)
+            assert "".join(said) == last.text == limit(LONG, 2)
+            assert (last.sentences, last.capped) == (2, True)
+            _, turns = reader.app.sessions.begin("", "default")
+            assert turns[0].answer == last.text
+            for _ in range(100):
+                if provider.requests[0].closed_at is not None:
+                    break
+                await asyncio.sleep(0.01)
+            assert provider.requests[0].is_abandoned
+            assert (provider.requests[0].closed_at or 9e9) - capped_at < 0.25
+            outcome = reader.store.records("").outcome(last.decision)
+            assert outcome is not None
+            assert (outcome.ended, outcome.slot) == ("answered", "main")
+            assert outcome.extra["sentences"] == 2
+
+    asyncio.run(run())
+
+
+def test_a_sentence_leaves_when_it_is_finished(tmp_path: Path, provider: ScriptedProvider) -> None:
+    async def run() -> None:
+        provider.default = Reply(["One is here. T", "wo comes late."], chunk_delay_s=0.3)
+        async with reading(tmp_path, provider) as reader:
+            asked = StudyQuestion("Summarize this page", Page())
+            events = [(time.monotonic(), event) async for event in reader.app.ask(asked, reader.caller)]
+            first, second = (at for at, event in events if isinstance(event, SpokenSentence))
+            assert second - first > 0.2
+
+    asyncio.run(run())
+
+
+def test_a_reader_who_leaves_has_what_was_said_remembered(tmp_path: Path, provider: ScriptedProvider) -> None:
+    async def run() -> None:
+        provider.default = Reply(LONG, chunk_delay_s=0.01)
+        async with reading(tmp_path, provider) as reader:
+            events = reader.app.ask(StudyQuestion("Walk me through this page", Page()), reader.caller)
+            said = ""
+            async for event in events:
+                if isinstance(event, SpokenSentence):
+                    said = event.text
+                    break
+            await events.aclose()
+            _, turns = reader.app.sessions.begin("", "default")
+            assert turns[0].answer == said
+            row = next(iter(reader.store.records("").decisions()))
+            outcome = reader.store.records("").outcome(row.id)
+            assert outcome is not None
+            assert outcome.ended == "cancelled"
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("reply", [Reply("no", status=500), Reply("no", status=400), Reply(fault=Fault("reset"))])
+def test_a_model_that_does_not_answer_is_said_so(reply: Any, tmp_path: Path, provider: ScriptedProvider) -> None:
+    async def run() -> None:
+        provider.default = reply
+        async with reading(tmp_path, provider) as reader:
+            chosen, failed = await reader.events("Define osmosis")
+            assert isinstance(chosen, RouteChosen)
+            assert isinstance(failed, Failed)
+            assert "fake/main" in failed.reason
+            assert reader.app.sessions.begin("", "default")[1] == []
+
+    asyncio.run(run())
+
+
+def spoken(text: str, size: int, most: int | None = None) -> Speaking:
+    speaking = Speaking(most, NOTES)
+    for at in range(0, len(text), size):
+        speaking.feed(text[at : at + size])
+    speaking.finish()
+    return speaking
+
+
+@pytest.mark.parametrize("size", [1, 3, 1000])
+@pytest.mark.parametrize(
+    ("text", "said", "cited"),
+    [
+        ("The Krebs cycle yields two ATP [1]. Fine.", "The Krebs cycle yields two ATP [1]. Fine.", [1]),
+        ("The Krebs cycle yields two ATP. [1] Fine.", "The Krebs cycle yields two ATP. [1] Fine.", [1]),
+        ("The Krebs cycle yields ten ATP [1]. Fine.", "The Krebs cycle yields ten ATP. [unsupported] Fine.", []),
+        ("The Krebs cycle yields ten ATP. [1] Fine.", "The Krebs cycle yields ten ATP. Fine.", []),
+        ("Osmosis needs no energy [2][7].", "Osmosis needs no energy [2].", [2]),
+    ],
+)
+def test_a_citation_that_does_not_hold_is_never_said(size: int, text: str, said: str, cited: list[int]) -> None:
+    speaking = spoken(text, size)
+    assert " ".join(speaking.text.split()) == said
+    assert [one.number for one in speaking.cited()] == cited
+
+
+@given(st.text(alphabet="ab. !?[]12\n", max_size=80), st.integers(1, 5), st.none() | st.integers(1, 3))
+def test_pieces_of_any_size_say_the_same(text: str, size: int, most: int | None) -> None:
+    assert spoken(text, size, most).text == spoken(text, 1000, most).text
