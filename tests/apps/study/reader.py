@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from turnout.apps.caller import Budget, Caller
 from turnout.apps.event import Event
 from turnout.apps.study.app import StudyAnswer, StudyApp, StudyQuestion
 from turnout.runtime.runtime import Runtime
 from turnout.store import Store, open_store
-from turnout.testing import ScriptedProvider
 
 JPEG = b"\xff\xd8\xff\xe0" + bytes(range(32))
 MINUTE_S = 60.0
@@ -42,6 +40,13 @@ class Page:
         return self.raw
 
 
+class HasUrl(Protocol):
+    """A provider, whichever."""
+
+    @property
+    def base_url(self) -> str: ...
+
+
 class Reader(NamedTuple):
     app: StudyApp
     store: Store
@@ -59,7 +64,7 @@ class Reader(NamedTuple):
         return last
 
 
-def model_settings(provider: ScriptedProvider, wire: str = "openai-chat") -> str:
+def model_settings(provider: HasUrl, wire: str = "openai-chat") -> str:
     return (
         f'[models.main]\nmodel = "fake/main"\nbase_url = "{provider.base_url}"\nprivate = true\nwires = ["{wire}"]\n'
         "prices = { input_usd = 3.0, output_usd = 15.0 }\n"
@@ -69,7 +74,7 @@ def model_settings(provider: ScriptedProvider, wire: str = "openai-chat") -> str
 @contextlib.asynccontextmanager
 async def reading(
     folder: Path,
-    provider: ScriptedProvider | None = None,
+    provider: HasUrl | None = None,
     settings: str = "",
     *,
     wire: str = "openai-chat",
@@ -90,8 +95,3 @@ async def reading(
         yield Reader(app, opened, clock, vault, Caller("", "", frozenset(("ask",)), Budget()))
     finally:
         await app.runtime.close()
-
-
-def study(run: Callable[[], Any]) -> Any:
-    """Run a coroutine function to its end."""
-    return asyncio.run(run())

@@ -17,8 +17,8 @@ from turnout.search.folder import Folder, place_of
 
 # Passages that are sent at most: some 900 tokens of them.
 SHOWN = 4
-# What has less than a third of what the best passage has of the question is about something else, unless its vector points
-# the same way. Compared with each other: in a folder of three notes every word is common, and counts for little.
+# What has less than a third of what the best passage has of the question is about something else, unless its vector
+# points the same way. They are compared with each other: among three notes every word is common, and counts for little.
 # Unrelated sentences have cosines of 0.1 to 0.3 with MiniLM.
 LEAST_SHARE = 1 / 3
 LEAST_COSINE = 0.35
