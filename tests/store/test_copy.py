@@ -265,7 +265,13 @@ def make_older(file: Path) -> None:
 def test_an_older_backup_is_brought_up_to_date_and_stays_as_it_is(
     sqlite_url: str, empty: Backend, store_url: str
 ) -> None:
-    full = tables(sqlite_url) | {"keys": [], "spending": [], "cache_entries": [], "study_sessions": [], "study_turns": []}
+    full = tables(sqlite_url) | {
+        "keys": [],
+        "spending": [],
+        "cache_entries": [],
+        "study_sessions": [],
+        "study_turns": [],
+    }
     full["profiles"] = [(*row[:-1], None) for row in full["profiles"]]
     make_older(file_of(sqlite_url))
     before = file_of(sqlite_url).read_bytes()
