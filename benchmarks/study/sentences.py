@@ -16,7 +16,7 @@ from typing import Any
 from apps.study.reader import Page, reading
 from report import Table
 from turnout.apps.study.answer import SpokenSentence
-from turnout.apps.study.app import StudyQuestion
+from turnout.apps.study.ask import StudyQuestion
 from turnout.text.sentence import SentenceStream, split
 
 from .target import Check, Part, missing, own_home, read_rows

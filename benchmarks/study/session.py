@@ -10,7 +10,7 @@ from typing import NamedTuple
 from apps.study.reader import NOTE, Page, Reader, reading
 from report import Table
 from turnout import Query, load
-from turnout.apps.study.app import StudyAnswer
+from turnout.apps.study.ask import StudyAnswer
 from turnout.testing import Reply, ScriptedProvider
 
 from .target import Check, Part, own_home

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple, Protocol
 
 from turnout.apps.caller import Budget, Caller
 from turnout.apps.event import Event
-from turnout.apps.study.app import StudyAnswer, StudyApp, StudyQuestion
+from turnout.apps.study.app import StudyApp
+from turnout.apps.study.ask import StudyAnswer, StudyQuestion
 from turnout.runtime.runtime import Runtime
 from turnout.store import Store, open_store
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from apps.study.reader import Page, reading
 from turnout.apps.event import Failed
 from turnout.apps.study.answer import Speaking, SpokenSentence
-from turnout.apps.study.app import RouteChosen, StudyAnswer, StudyQuestion
+from turnout.apps.study.ask import RouteChosen, StudyAnswer, StudyQuestion
 from turnout.apps.study.notes import NotePassage
 from turnout.testing import Fault, Reply, ScriptedProvider
 from turnout.text.sentence import limit

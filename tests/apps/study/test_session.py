@@ -10,7 +10,7 @@ import pytest
 from apps.study.reader import MINUTE_S, Page, reading
 from turnout.apps.caller import Budget, Caller
 from turnout.apps.study.again import is_look
-from turnout.apps.study.app import StudyAnswer, StudyQuestion
+from turnout.apps.study.ask import StudyAnswer, StudyQuestion
 from turnout.apps.study.memory import summarize
 from turnout.apps.study.savings import total
 from turnout.core.errors import Refused

@@ -31,9 +31,10 @@ from turnout.search import Index, open_index
 from turnout.store.study import StudySession, StudyTurn
 
 from .again import is_look, wider
-from .answer import NoteCitation, Speaking
+from .answer import Speaking
+from .ask import RouteChosen, StudyAnswer, StudyQuestion
 from .context import MOST_TURNS, Offered, assemble, count_tokens
-from .image import PageImage, read_page
+from .image import read_page
 from .memory import Memories, Memory
 from .notes import NotePassage, Notes
 from .routes import StudyRoutes
@@ -42,51 +43,8 @@ from .session import Sessions
 from .settings import StudySettings, index_file, notes_folder, study_settings
 
 PROFILE = "study"
-# A reader who names no session has this one.
-SESSION = "default"
 # What a question has at most: a page of text. What is to be explained is under the camera.
 LONGEST = 8_000
-
-
-class StudyQuestion(NamedTuple):
-    """What a reader asks."""
-
-    text: str
-    page: PageImage | None = None
-    session: str = SESSION
-    look: bool = False
-    """The question before is meant, once more and with the page."""
-    route: str | None = None
-    """A route that the caller names."""
-
-
-class RouteChosen(Event, frozen=True, tag="decided"):
-    """What the answer will be made from."""
-
-    decision: str
-    route: str
-    by: str
-    session: str
-    image: bool
-    turns: int
-    memories: int
-    notes: int
-
-
-class StudyAnswer(Event, frozen=True, tag="done"):
-    """The whole answer: what `POST /v1/study/ask` returns, and the last event of a stream."""
-
-    text: str
-    decision: str
-    route: str
-    session: str
-    sentences: int
-    capped: bool
-    """The model would have said more."""
-    saving: Saving
-    citations: tuple[NoteCitation, ...] = ()
-    again: str | None = None
-    """The decision that the reader corrected by asking for the page."""
 
 
 class _Asking(NamedTuple):

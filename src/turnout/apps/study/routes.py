@@ -16,12 +16,13 @@ from turnout.core.aside import aside
 from turnout.core.errors import Refused
 from turnout.models.wire.format import UNREADABLE, told
 
+from .ask import SESSION, StudyQuestion
 from .image import MOST_BYTES, PageImage
 from .multipart import read_form
 from .savings import total
 
 if TYPE_CHECKING:
-    from .app import StudyApp, StudyQuestion
+    from .app import StudyApp
 
 # The largest image in base64, which writes three bytes as four characters.
 IMAGE_CHARACTERS = (MOST_BYTES + 2) // 3 * 4
@@ -32,7 +33,7 @@ class StudyBody(Struct, forbid_unknown_fields=True, omit_defaults=True):
     """A reader's question; as a form its image is a file."""
 
     question: str = ""
-    session: Name = "default"
+    session: Name = SESSION
     image: str | None = None
     """The page in base64, or as a data URL."""
     stream: bool = False
@@ -95,8 +96,6 @@ class StudyRoutes:
 
 
 async def _read(call: Call) -> tuple[StudyQuestion, bool]:
-    from .app import StudyQuestion
-
     kind = call.headers.get("content-type", "")
     page: PageImage | None = None
     if kind.partition(";")[0].strip().casefold() == "multipart/form-data":

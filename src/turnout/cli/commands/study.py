@@ -23,7 +23,8 @@ from ..question import read_text
 
 if TYPE_CHECKING:
     from turnout.apps.caller import Caller
-    from turnout.apps.study.app import StudyAnswer, StudyApp, StudyQuestion
+    from turnout.apps.study.app import StudyApp
+    from turnout.apps.study.ask import StudyAnswer, StudyQuestion
     from turnout.apps.study.image import PageImage
 
 app = App(name="study", help_epilogue=examples_of("study"))
@@ -53,7 +54,8 @@ def ask(
     "Look at the page" after an answer asks the same question with the page.
     """
     _need_extra()
-    from turnout.apps.study.app import StudyApp, StudyQuestion
+    from turnout.apps.study.app import StudyApp
+    from turnout.apps.study.ask import StudyQuestion
     from turnout.runtime.log import quiet
     from turnout.runtime.runtime import Runtime
     from turnout.store import open_store
@@ -162,7 +164,7 @@ async def _ask(app: StudyApp, asked: StudyQuestion, *, json: bool) -> StudyAnswe
     from turnout.apps.caller import Budget, Caller
     from turnout.apps.event import Failed
     from turnout.apps.study.answer import SpokenSentence
-    from turnout.apps.study.app import StudyAnswer
+    from turnout.apps.study.ask import StudyAnswer
 
     result: StudyAnswer | None = None
     caller: Caller = Caller("", "", frozenset(("ask",)), Budget())
