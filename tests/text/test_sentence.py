@@ -262,6 +262,9 @@ PIECES = [
         "." * 30,
         "x" * 30,
     ),
+    *("1. ", " 2. ", " 2) ", "(1) ", " (2) ", "a) ", " b) ", "• 9. ", " • 10. ", "⁃9. ", ": "),
+    *("http://", "https://x.y ", "www.", "a@b ", " :)", " ;-) ", " . . .", "[...]", "I. ", "and I. ", "Yahoo! "),
+    *("At 5 a.m. ", "over.The ", "why?Now", "Mr. "),
 ]
 texts = st.lists(st.sampled_from(PIECES), max_size=40).map("".join) | st.text(max_size=60)
 caps = st.none() | st.integers(1, 4)

@@ -6,7 +6,7 @@ time is linear in the length. The text itself is never rewritten: `"".join(split
 
 A sentence ends
 - at a stop (`. ! ? …` and kin) with its closing quotes, brackets, citations, before white space; `。！？।` need none;
-- there, after an abbreviation, an initial or an ellipsis, only if what follows looks like a beginning (see `Needs`);
+- there, after an abbreviation, an initial or an ellipsis, only if what follows looks like a beginning (see `ending`);
 - at a blank line, at the end of a heading, and at a newline before a list item, a heading or a fenced block;
 - before the next number or letter of a list that goes on in its line: "1. Mix it 2. Bake it" is two;
 - behind a web or mail address, if a capitalised word follows;
@@ -17,57 +17,21 @@ text runs on: a sentence too many is a smaller fault than half a sentence.
 
 import re
 from collections.abc import Iterator
-from functools import cache
 from itertools import pairwise
-from typing import Final, Literal
+from typing import Final
 
-from .words import Words
-
-# What must follow a stop for it to end the sentence:
-#   nothing  after an ordinary word: "It fell."
-#   capital  after an abbreviation that often comes last, an ellipsis, a variable: "5 p.m. Then", not "5 p.m. today"
-#   starter  after one that seldom does, an acronym, an initial: "the U.S. The law", not "the U.S. Congress"
-#   break    after one that never does: "Dr. No" runs on, short of a new paragraph
-Needs = Literal["nothing", "capital", "starter", "break"]
-
-
-_LISTS: Final = Words("sentence", "en", "es")
-
-
-@cache
-def _needs() -> dict[str, Needs]:
-    """What each abbreviation needs."""
-    return {
-        **dict.fromkeys(_LISTS.often_last, "capital"),
-        **dict.fromkeys(_LISTS.seldom_last, "starter"),
-        **dict.fromkeys(_LISTS.never_last, "break"),
-    }
-
-
-_DOTS: Final = ".…"
-_STRONG: Final = "!?؟۔։።‼⁇⁈⁉‽"
-_UNSPACED: Final = "。！？｡।॥။។"  # stops that end a sentence without white space after them
-_STOPS: Final = _DOTS + _STRONG + _UNSPACED
-# Emphasis and invisible marks close nothing: "**Dr.** Smith" must not read like a quoted "Dr."
-_HOLLOW: Final = "*_\u200b\u200c\u200d\u200e\u200f\u2060\ufeff"
-_SUPERSCRIPTS: Final = "⁰¹²³⁴⁵⁶⁷⁸⁹"
-_CLOSERS: Final = _HOLLOW + _SUPERSCRIPTS + "\"'”’»›)]}」』）】》〉｣`"
-_OPENERS: Final = _HOLLOW + "\"'“‘«‹„‚([{「『（【《〈｢`¿¡<"
-_UNSPACED_SET: Final = frozenset(_UNSPACED)
-_CERTAIN_SET: Final = frozenset(_STRONG + _UNSPACED)
+from .ending import BACK, CLOSERS, EMOTICON, LISTS, OPENERS, STOPS, SUPERSCRIPTS, UNSPACED, is_end, needs_of_words
 
 # Every repeat below is bounded, far above prose and small enough to look at again with each chunk: text that has to be
 # seen twice is what would make a stream of single characters quadratic. A gap wider than its bound is layout.
-_BACK: Final = 24
 _KEPT: Final = 256
 _FENCE_END_LENGTH: Final = 128
-_AFTER_STOP: Final = f"[{re.escape(_STOPS + _CLOSERS)}]"
+_AFTER_STOP: Final = f"[{re.escape(STOPS + CLOSERS)}]"
 _CITATION: Final = r"(?:\[\^?\d{1,3}\]|“(?=\s|\Z))"
-_EMOTICON: Final = r"[:;=][-'^]?[)(DPp/|*]"
 # "What?Then" and "over.The end" have lost their space; "asyncio.Queue" never had one.
 _STOP: Final = (
-    rf"[{_STOPS}](?:(?<=[{_UNSPACED}])|(?![^\W_{_SUPERSCRIPTS}])|(?<=[a-z0-9][.!?])(?=[A-Z]))"
-    rf"{_AFTER_STOP}{{0,24}}(?:{_CITATION}{_AFTER_STOP}{{0,4}}){{0,4}}(?:[ ]{_EMOTICON}(?=\s|\Z))?"
+    rf"[{STOPS}](?:(?<=[{UNSPACED}])|(?![^\W_{SUPERSCRIPTS}])|(?<=[a-z0-9][.!?])(?=[A-Z]))"
+    rf"{_AFTER_STOP}{{0,24}}(?:{_CITATION}{_AFTER_STOP}{{0,4}}){{0,4}}(?:[ ]{EMOTICON}(?=\s|\Z))?"
 )
 # Each is met at its last character, so that no chunk can end inside it: the bracket of "2)", what makes an address.
 _BRACKET: Final = r"\)(?:(?<=[\s(][0-9a-z]\))|(?<=[\s(][0-9]{2}\)))"
@@ -92,10 +56,6 @@ _MARKER_SO_FAR: Final = re.compile(
 _FENCE: Final = re.compile(r"`{3,}|~{3,}")
 _FENCE_END: Final = re.compile(r"\n(?:[^\S\n]|>){0,32}(`{3,32}|~{3,32})[^\S\n]{0,32}(?=\n)")
 _WORD_CHARACTER: Final = re.compile(r"[^\W_]")
-_EMOTICON_SO_FAR: Final = re.compile(rf"[:;=]|{_EMOTICON}")
-_LETTERS: Final = re.compile(r"[^\W\d_]+")
-_LAST_WORD: Final = re.compile(r"[^\W_]+(?:[.'’][^\W_]+)*\Z")
-_ACRONYM: Final = re.compile(r"(?:[^\W\d_]{1,2}\.)+[^\W\d_]{1,2}")
 
 
 def split(text: str) -> list[str]:
@@ -154,7 +114,7 @@ class SentenceStream:
                     out[-1] = out[-1].rstrip()
                     return out
         # In steps, not with every character: to forget is to copy what is kept.
-        if (gone := self._scanner.pos - _BACK) > _KEPT:
+        if (gone := self._scanner.pos - BACK) > _KEPT:
             if gone > self._start:
                 self._held.append(self._scanner.text[self._start : gone])
             self._start = max(0, self._start - gone)
@@ -254,7 +214,7 @@ class _Scanner:
             item = _item_before(pause)
             verdict = self._is_item(item, pause, settled) if item else False
             if verdict is False and pause[0] != ")":
-                item, verdict = None, _is_end(pause, settled)
+                item, verdict = None, is_end(pause, settled)
                 if verdict and self._opens_with_time(pause):
                     verdict = False
             if verdict is None:
@@ -275,7 +235,7 @@ class _Scanner:
         is_first = number in (1, ord("a")) and item.string[: item.start()][-1:] == ":"
         if not (is_next or is_first or not self._worded(item.start())):
             return False
-        lead = head.lstrip(_OPENERS)
+        lead = head.lstrip(OPENERS)
         if not lead:
             return None if not settled else False
         if not gap or not lead[0].isalnum():
@@ -285,10 +245,12 @@ class _Scanner:
 
     def _opens_with_time(self, pause: re.Match[str]) -> bool:
         """Whether the sentence has no more than a time yet: "At 5 a.m. Mr. Smith", "By Jan. Apple had"."""
-        if pause[0] != "." or pause.start() - self._begin > _BACK:
+        if pause[0] != "." or pause.start() - self._begin > BACK:
             return False
         first, *rest = self.text[max(self._begin, 0) : pause.start()].split() or [""]
-        return len(rest) in (1, 2) and first in _LISTS.before_time and _needs().get(rest[-1].lower()) == "capital"
+        return (
+            len(rest) in (1, 2) and first in LISTS.before_time and needs_of_words().get(rest[-1].lower()) == "capital"
+        )
 
     def _in_address(self) -> int:
         """An address ends at white space; stops at its end are the sentence's."""
@@ -303,11 +265,11 @@ class _Scanner:
         if not self.final and after.end() == len(text):
             return _WAIT
         self._address = False
-        low = max(at - _BACK, 0)
-        bare = text[low:at].rstrip(_STOPS + _CLOSERS)
+        low = max(at - BACK, 0)
+        bare = text[low:at].rstrip(STOPS + CLOSERS)
         # Not back to what made it an address: "www." is met once.
         self.pos = max(low + len(bare), self._address_start)
-        lead = after[2].lstrip(_OPENERS)
+        lead = after[2].lstrip(OPENERS)
         # "https://example.org API" is one thing, "https://example.org It" two, and so are two addresses.
         begins = (lead[:1].isupper() and lead[1:2].islower()) or lead.startswith(("http://", "https://"))
         return at if begins and self.pos == at and bare[-1:] not in ",;:" else _MOVED
@@ -371,106 +333,9 @@ class _Scanner:
         return _WAIT
 
 
-def _is_end(pause: re.Match[str], settled: bool) -> bool | None:
-    """Whether this stop ends a sentence; None while what follows it is not `settled` and too short to tell."""
-    run, gap, head = pause.group(0, 2, 3)
-    if not gap:
-        if not settled and (not head or head[0] == "["):
-            return None
-        if run in (".", "?", "!") and head[:1].isupper():
-            return _begins(head, run, _needed_after(run, pause.string, pause.start())) if settled else None
-        # 「…。」と is reported speech inside its sentence.
-        return bool(head) and not _UNSPACED_SET.isdisjoint(run) and not (run[-1] in "」』" and head[0] == "と")
-    needs = _needed_after(run.partition(" ")[0], pause.string, pause.start())
-    if needs == "break":
-        return False
-    # A line that ends here is as good as a beginning: whoever listens need not wait for the next one.
-    if needs == "nothing" and run[-1] in _STOPS and "\n" in gap:
-        return True
-    if not head:
-        return True if settled else None
-    if (head[0] == "." and run[0] == ".") or (not settled and _EMOTICON_SO_FAR.fullmatch(head)):
-        return False if head[0] == "." else None  # ". . ." goes on, and ":)" is the sentence's
-    if needs == "nothing" and run[-1] in _STOPS:
-        return not (head[0].islower() and run == "!" and _last_word(pause) in _LISTS.exclaiming)
-    lead = head.lstrip(_OPENERS)
-    if not lead:
-        return None if not settled else False
-    if needs == "nothing":
-        return not (lead[0].islower() or lead[0] in ",;:–—")
-    if needs == "capital":
-        if lead[0].islower() or not lead[0].isalpha():
-            return False
-        # "well . . . I mean": it has no other capital to begin with.
-        is_apart = run == "." and pause.string[pause.start() - 1 : pause.start()].isspace()
-        if is_apart and lead[0] == "I" and lead[1:2] in ("", "'", "’"):
-            return None if len(lead) == 1 and not settled else False
-        # "z. B. Haus", "44 a. C.": the capital belongs to the abbreviation.
-        return None if len(lead) == 1 and not settled else lead[1:2] != "."
-    word = _LETTERS.match(lead)
-    if word is None:
-        return False
-    if word.end() == len(lead) and not settled:
-        return None
-    # "U.S. A. Smith": one letter with a stop is an initial.
-    return word[0] in _LISTS.starters and not (word.end() == 1 and lead[1:2] == ".")
-
-
 def _item_before(pause: re.Match[str]) -> re.Match[str] | None:
     """The number or letter that a stop or bracket makes a marker, if that is what it stands behind."""
     start = pause.start()
     if pause[0] not in (".", ")", ".)") or not pause.string[start - 1 : start].isalnum():
         return None
     return _ITEM.search(pause.string, max(0, start - _ITEM_BACK), start)
-
-
-def _begins(head: str, run: str, needs: Needs) -> bool:
-    """Whether a word behind a stop begins a sentence although no space is between them."""
-    if run != ".":
-        return head[1:2].islower() or head[1:2] in ("'", "’")
-    if needs != "nothing" or len(head) == 1:
-        return False
-    return head in _LISTS.starters or (head[-1] == "." and _needs().get(head[:-1].lower()) == "break")
-
-
-def _last_word(pause: re.Match[str]) -> str:
-    start = pause.start()
-    found = _LAST_WORD.search(pause.string, max(0, start - _BACK), start)
-    return found[0] if found else ""
-
-
-def _needed_after(run: str, text: str, at: int) -> Needs:
-    if run == ".":
-        return _needed_after_word(text, at)
-    if not _CERTAIN_SET.isdisjoint(run):
-        return "nothing"
-    if run[0] == "…" or run[1] in _DOTS:
-        # "[...]" stands for words that were left out.
-        return "break" if at and text[at - 1] == "[" and "]" in run else "capital"
-    needs = _needed_after_word(text, at)
-    quoted = run[1:].strip(_HOLLOW) != ""
-    return "nothing" if quoted and needs != "capital" else needs
-
-
-def _needed_after_word(text: str, at: int) -> Needs:
-    low = at - _BACK if at > _BACK else 0
-    space = text.rfind(" ", low, at)
-    token = text[low if space < 0 else space + 1 : at]
-    if known := _needs().get(token):
-        return known
-    if not token.isalnum():
-        if not token or token[-1].isspace():
-            # A stop apart from its word ends what an ellipsis apart from it may not.
-            return "capital" if text[low:at].rstrip()[-1:] in ("", *_DOTS) else "nothing"
-        last = _LAST_WORD.search(token)
-        if last is None:
-            return "nothing"
-        token = last[0]
-    if len(token) == 1 and token.lower() != token.upper():
-        # "You and I. Did" is a pronoun, "Albert I. Jones" an initial.
-        before = text[low:at].split()[-2:-1] if token == "I" else []  # noqa: S105 - a word
-        return "starter" if token.isupper() and not (before and before[0].islower()) else "capital"
-    if known := _needs().get(token.lower()):
-        return known
-    # In "Tuesday.Mr. Smith" the space is missing where the sentence ended.
-    return "starter" if _ACRONYM.fullmatch(token) else _needs().get(token.rpartition(".")[2].lower(), "nothing")
