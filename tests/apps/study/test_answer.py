@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apps.study.reader import Page, reading
+from turnout.apps.caller import Budget, Caller
 from turnout.apps.event import Failed
 from turnout.apps.study.answer import Speaking, SpokenSentence
-from turnout.apps.study.ask import RouteChosen, StudyAnswer, StudyQuestion
+from turnout.apps.study.ask import NotAnswered, RouteChosen, StudyAnswer, StudyQuestion
 from turnout.apps.study.notes import NotePassage
 from turnout.testing import Fault, Reply, ScriptedProvider
 from turnout.text.sentence import limit
@@ -98,6 +99,47 @@ def test_a_model_that_does_not_answer_is_said_so(reply: Any, tmp_path: Path, pro
             assert isinstance(failed, Failed)
             assert "fake/main" in failed.reason
             assert reader.app.sessions.begin("", "default")[1] == []
+
+    asyncio.run(run())
+
+
+def test_an_answer_that_breaks_off_is_no_whole_one(tmp_path: Path, provider: ScriptedProvider) -> None:
+    async def run() -> None:
+        provider.default = Reply("One is here. Two is he", fault=Fault("cut", "after_delta", after=5))
+        async with reading(tmp_path, provider) as reader:
+            *_, first, last = await reader.events("Walk me through this page", Page())
+            assert isinstance(last, Failed)
+            assert "broke off" in last.reason
+            _, turns = reader.app.sessions.begin("", "default")
+            assert isinstance(first, SpokenSentence)
+            assert turns[0].answer.endswith(first.text)
+            row = next(iter(reader.store.records("").decisions()))
+            outcome = reader.store.records("").outcome(row.id)
+            assert outcome is not None
+            assert outcome.ended == "failed"
+
+    asyncio.run(run())
+
+
+def test_notes_that_are_not_there_hinder_no_answer(tmp_path: Path, provider: ScriptedProvider) -> None:
+    async def run() -> None:
+        async with reading(tmp_path, provider) as reader:
+            (reader.vault / "Biology.md").unlink()
+            reader.vault.rmdir()
+            assert (await reader.ask("Define osmosis")).text
+            assert (await reader.ask("What do my notes say about the Krebs cycle?")).text
+
+    asyncio.run(run())
+
+
+def test_a_budget_that_does_not_cover_it_is_said(tmp_path: Path, provider: ScriptedProvider) -> None:
+    async def run() -> None:
+        async with reading(tmp_path, provider) as reader:
+            poor = reader._replace(caller=Caller("k", "", frozenset(("ask",)), Budget(1e-9)))
+            failed = (await poor.events("Define osmosis"))[-1]
+            assert isinstance(failed, NotAnswered)
+            assert failed.status == 402
+            assert provider.requests == []
 
     asyncio.run(run())
 

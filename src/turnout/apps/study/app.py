@@ -8,6 +8,7 @@ A question has one account of the ledger's and one row in the log, which says wh
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -18,7 +19,7 @@ from typing import ClassVar, NamedTuple
 from turnout.apps.app import AppCommand
 from turnout.apps.caller import Caller
 from turnout.apps.converse import stream_text
-from turnout.apps.event import Event, Failed
+from turnout.apps.event import Event
 from turnout.apps.ledger import Account, Ledger, decide
 from turnout.core.decision import Decision
 from turnout.core.errors import FolderMissing, QueryError, Refused
@@ -32,7 +33,7 @@ from turnout.store.study import StudySession, StudyTurn
 
 from .again import is_look, wider
 from .answer import Speaking
-from .ask import RouteChosen, StudyAnswer, StudyQuestion
+from .ask import NotAnswered, RouteChosen, StudyAnswer, StudyQuestion
 from .context import MOST_TURNS, Offered, assemble, count_tokens
 from .image import read_page
 from .memory import Memories, Memory
@@ -41,6 +42,8 @@ from .routes import StudyRoutes
 from .savings import Saving, note, saving
 from .session import Sessions
 from .settings import StudySettings, index_file, notes_folder, study_settings
+
+log = logging.getLogger("turnout.study")
 
 PROFILE = "study"
 # What a question has at most: a page of text. What is to be explained is under the camera.
@@ -77,6 +80,8 @@ class StudyApp:
         self._clock = clock
         self._fence = fence
         self._notes: dict[Path, Notes] = {}
+        self._missing: set[Path] = set()
+        """Folders of notes that were not there, of which the log has heard."""
         self._sessions: Sessions | None = None
         self._renew()
         runtime.on_reload.append(self._renew)
@@ -164,7 +169,7 @@ class StudyApp:
             yield _chosen(asking, offered, image is not None, len(messages))
             models, most = self.runtime.models, policy.max_tokens or self.settings.max_tokens
             stream = stream_text(models, slot, messages, account, max_tokens=most)
-            failed = ""
+            failed: NotAnswered | None = None
             try:
                 async for piece in stream:
                     spoken = speaking.feed(piece)
@@ -176,14 +181,18 @@ class StudyApp:
                         break
                 for sentence in speaking.finish():
                     yield sentence
-            except (NoAnswer, Refused) as error:
-                failed = str(error)
+                if not speaking.full and stream.ended == "failed":
+                    failed = NotAnswered("the answer broke off here: ask again")
+            except NoAnswer as error:
+                failed = NotAnswered(str(error))
+            except Refused as refused:  # the budget does not cover it
+                failed = NotAnswered(str(refused), refused.status)
             finally:
                 await stream.aclose()
-                account.ended = "failed" if failed else "answered" if speaking.full else None
+                account.ended = "failed" if failed is not None else "answered" if speaking.full else None
                 found = await self._settle(asking, offered, speaking, account, caller, slot)
-            if failed:
-                yield Failed(failed)
+            if failed is not None:
+                yield failed
                 return
             for citation in (cited := tuple(speaking.cited())):
                 yield citation
@@ -252,7 +261,11 @@ class StudyApp:
         try:
             return await asyncio.to_thread(self._notes[folder].find, question)
         except FolderMissing as error:
-            raise Refused(503, "not_available", f"{error} ([study] notes)") from None
+            # A disk that is not there is no reason not to answer.
+            if folder not in self._missing:
+                log.warning("the notes cannot be read: %s", error)
+            self._missing.add(folder)
+            return ()
 
 
 def _chosen(asking: _Asking, offered: Offered, image: bool, messages: int) -> RouteChosen:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from turnout.apps.event import Event
+from turnout.apps.event import Event, Failed
 
 from .answer import NoteCitation
 from .image import PageImage
@@ -37,6 +37,13 @@ class RouteChosen(Event, frozen=True, tag="decided"):
     turns: int
     memories: int
     notes: int
+
+
+class NotAnswered(Failed, frozen=True, tag="failed"):
+    """Why there is no answer, or only the beginning of one."""
+
+    status: int = 502
+    """What an HTTP client is told that waits for the whole answer."""
 
 
 class StudyAnswer(Event, frozen=True, tag="done"):

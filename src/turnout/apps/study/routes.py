@@ -11,12 +11,12 @@ import msgspec
 from msgspec import Meta, Struct
 
 from turnout.apps.app import Answer, Call, Route, answer
-from turnout.apps.event import EventBody, Failed, write_events
+from turnout.apps.event import EventBody, write_events
 from turnout.core.aside import aside
 from turnout.core.errors import Refused
 from turnout.models.wire.format import UNREADABLE, told
 
-from .ask import SESSION, StudyQuestion
+from .ask import SESSION, NotAnswered, StudyQuestion
 from .image import MOST_BYTES, PageImage
 from .multipart import read_form
 from .savings import total
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 # The largest image in base64, which writes three bytes as four characters.
 IMAGE_CHARACTERS = (MOST_BYTES + 2) // 3 * 4
+BAD_GATEWAY = 502
 Name = Annotated[str, Meta(max_length=200)]
 
 
@@ -71,8 +72,8 @@ class StudyRoutes:
             headers = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache")]
             return Answer(200, headers, EventBody(write_events(events, first), events))
         *_, last = [event async for event in events]
-        if isinstance(last, Failed):
-            raise Refused(502, "api_error", last.reason)
+        if isinstance(last, NotAnswered):
+            raise Refused(last.status, "api_error" if last.status == BAD_GATEWAY else "insufficient_quota", last.reason)
         return answer(last)
 
     async def end(self, call: Call) -> Answer:
