@@ -62,6 +62,7 @@ TABLES = (
     Table("cache_entries", sql.ALL_CACHED, sql.KEEP_CACHED, counted=False),
     Table("study_sessions", sql_study.ALL_STUDY_SESSIONS, sql_study.ADD_SESSION, counted=False),
     Table("study_turns", sql_study.ALL_STUDY_TURNS, sql_study.ADD_TURN, counted=False),
+    Table("claim_cards", sql.ALL_CARDS, sql.KEEP_CARD, json=(8,), boolean=(5, 6), counted=False),
 )
 
 

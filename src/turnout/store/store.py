@@ -24,6 +24,7 @@ from turnout.core.errors import ConfigError, Problem, StoreError
 from . import sql
 from .backend import Backend
 from .cache import CacheRows
+from .cards import CardRows
 from .journal import Counts, Durability, Journal
 from .keys import Keys
 from .migrate import Migration
@@ -64,6 +65,11 @@ class StoreReader:
         """What one tenant has studied."""
         return StudyRows(self.backend, tenant)
 
+    @property
+    def cards(self) -> CardRows:
+        """Claim cards."""
+        return CardRows(self.backend)
+
     def records(self, tenant: str = "") -> Records:
         """What one tenant may see. Without a name: decisions of queries that named none."""
         return Records(self.backend, tenant, self._settled)
@@ -87,8 +93,10 @@ class StoreReader:
 class Store(StoreReader):
     """One open database with its journal. Thread-safe; not to be used across a fork."""
 
-    def __init__(self, backend: Backend, journal: Journal, settings: StoreSettings) -> None:
+    def __init__(self, backend: Backend, journal: Journal, settings: StoreSettings, url: str = "") -> None:
         super().__init__(backend, journal.spool.folder)
+        self.url = url
+        """Where it was opened; it may hold a password."""
         self.journal = journal
         self.settings = settings
 
@@ -228,7 +236,7 @@ def open_store(
             backend.check()
         journal.open()
         opened.pop_all()
-    return Store(backend, journal, settings)
+    return Store(backend, journal, settings, where)
 
 
 def open_reader(url: str | None = None, *, config: str | None = None) -> StoreReader:

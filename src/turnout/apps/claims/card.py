@@ -132,3 +132,30 @@ class Card(Struct, frozen=True, omit_defaults=True):
     created_at: datetime | None = None
     extra: Mapping[str, Any] = {}
     """What an import brought that is not ours: it goes out again as it came."""
+
+
+# What somebody who reads a card looks for. `techniques` may be empty: not every claim is argued for with tricks.
+WHOLE = (
+    "id",
+    "claim_text",
+    "claimant",
+    "short_answer",
+    "deep_answer",
+    "why_persists",
+    "confidence_explanation",
+    "sources",
+    "category_tags",
+    "limitations",
+    "change_verdict_if",
+)
+# Without these there is nothing to show. What others publish as ClaimReview rarely has more.
+ESSENTIAL = ("id", "claim_text", "short_answer", "deep_answer")
+
+
+def missing(card: Card, fields: Sequence[str] = WHOLE) -> list[str]:
+    """The fields that a card should have and that are empty."""
+    return [name for name in fields if _is_blank(getattr(card, name))]
+
+
+def _is_blank(said: str | Sequence[object]) -> bool:
+    return not (said.strip() if isinstance(said, str) else said)
