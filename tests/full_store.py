@@ -15,7 +15,7 @@ from stored import TABLES, ask, taught
 from turnout import Decision, Turn
 from turnout.core.ident import first_id, new_id
 from turnout.store import Outcome, Store
-
+from turnout.store.cards import CardRow
 from turnout.store.keys import Key
 from turnout.store.study import StudyTurn
 
@@ -81,6 +81,7 @@ def fill(store: Store) -> None:
     study.add(session.id, StudyTurn("0" * 26, "Define entropy", "Disorder.", "standalone_definition", 2))
     study.end(session.id, "Entropy.", 3)
     store.cache.put("result", "acme", "0" * 32, b'{"text": "kept"}', 1, 2**52, 10)
+    store.cards.put([CardRow("c1", "It's so.", "historical", "True", "", True, False, 1, '{"id": "c1"}')])
     assert store.flush()
 
 

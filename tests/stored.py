@@ -70,6 +70,7 @@ TABLES = (
     "cache_entries",
     "study_sessions",
     "study_turns",
+    "claim_cards",
 )
 
 

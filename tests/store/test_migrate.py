@@ -21,6 +21,8 @@ from turnout.store import Store, open_store, sql
 from turnout.store.migrate import Migration, migrations
 from turnout.store.store import bring_up, connect
 
+# Columns that SQLite gives back as 0 and 1.
+BOOLEAN = ("retrieval", "may_force", "visible", "indexed")
 SCHEMAS = Path(__file__).parent / "schemas"
 DATABASES = ("sqlite", "postgres")
 NEWEST = migrations("sqlite")[-1].number
@@ -123,7 +125,7 @@ class TestUpgrade:
                 places = ", ".join(["%s"] * len(names[table]))
                 told = [
                     tuple(
-                        bool(value) if name in ("retrieval", "may_force") and value is not None else value
+                        bool(value) if name in BOOLEAN and value is not None else value
                         for name, value in zip(names[table], row, strict=True)
                     )
                     for row in rows

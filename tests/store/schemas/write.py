@@ -20,6 +20,7 @@ sys.path.insert(0, str(FOLDER.parent.parent))
 from stored import TABLES, ask, taught, with_model  # noqa: E402 - the tests' folder has to be found first
 from turnout import Verdict  # noqa: E402
 from turnout.store import Outcome, open_store, sql  # noqa: E402
+from turnout.store.cards import CardRow  # noqa: E402
 from turnout.store.keys import Key  # noqa: E402
 from turnout.store.migrate import migrations  # noqa: E402
 from turnout.store.study import StudyTurn  # noqa: E402
@@ -50,6 +51,7 @@ def fill(path: Path) -> None:
         study.add(session.id, StudyTurn(platform.id, "Define entropy", "Disorder.", "standalone_definition", 2))
         study.end(session.id, "Entropy.", 3)
         store.cache.put("result", "acme", "0" * 32, b'{"text": "kept"}', 1, 2**52, 10)
+        store.cards.put([CardRow("c1", "It's so.", "historical", "True", "", True, False, MADE_MS, '{"id": "c1"}')])
 
 
 def dump(path: Path, number: int) -> Iterator[str]:
