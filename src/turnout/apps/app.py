@@ -116,8 +116,13 @@ class Call(NamedTuple):
             raise Refused(503, "not_available", said) from None
 
 
+SOCKET = "WS"
+"""The method, in the route table, of what is a WebSocket."""
+
+
 class Route(NamedTuple):
-    """A row of the route table."""
+    """A row of the route table. A WebSocket's handler returns an answer whose body is a stream: each piece of it is a
+    text message."""
 
     method: str
     path: str
@@ -133,6 +138,10 @@ class Route(NamedTuple):
     """It does the work of many requests: fewer of them are let in at once."""
     is_page: bool = False
     """For people with a browser: who they are is told by a cookie, and a refusal is a page."""
+
+    @property
+    def is_socket(self) -> bool:
+        return self.method == SOCKET
 
 
 class AppCommand(NamedTuple):

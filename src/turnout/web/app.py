@@ -15,13 +15,14 @@ from typing import Any
 
 from starlette.routing import compile_path
 
-from turnout.apps.app import Answer, Call, Route, refusal
+from turnout.apps.app import SOCKET, Answer, Call, Route, refusal
 from turnout.apps.caller import Caller
 from turnout.core.errors import Refused
 from turnout.models.wire import FORMATS
 
 from .guard import check_own_page, header_map
 from .server import Server
+from .socket import Socket, denying, headers_with_key
 from .structure import VALUES, check_structure
 from .wire import Gone, Receive, Scope, Send, WhileConnected, read_body, read_options, send_answer
 
@@ -49,11 +50,14 @@ class Application:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await self._live(receive, send)
-        elif scope["type"] == "http":
+        elif scope["type"] in ("http", "websocket"):
             here = asyncio.current_task()
             assert here is not None  # noqa: S101 - this runs in a task
             self.server.requests.add(here)
             try:
+                if scope["type"] == "websocket":
+                    await receive()  # it says that a client wants to connect
+                    send = denying(scope, send)
                 await self._respond(scope, receive, send)
             finally:
                 self.server.requests.discard(here)
@@ -68,14 +72,18 @@ class Application:
         async def sending(message: Any) -> None:
             nonlocal started, status
             if not started:
-                started, status = True, message["status"]
+                # A socket that is accepted has no other.
+                started, status = True, message.get("status", 101)
             await send(message)
 
         try:
             self.server.guard.check_form(scope)
             route, params = self._find(scope)
             path, is_page = route.path, route.is_page
-            answer = await self._serve(route, params, scope, receive, sending)
+            if route.is_socket:
+                await self._attend(route, params, scope, receive, sending)
+            else:
+                answer = await self._serve(route, params, scope, receive, sending)
         except Refused as refused:
             answer = self._refuse(scope, refused, is_page=is_page)
         except Gone:
@@ -100,7 +108,12 @@ class Application:
                 routes, params = those, found.groupdict()
         if routes is None:
             raise Refused(404, "not_found_error", "no such path (see /openapi.json)")
-        route = routes.get(scope["method"])
+        method = SOCKET if scope["type"] == "websocket" else scope["method"]
+        route = routes.get(method)
+        if SOCKET in routes and scope["type"] == "http":
+            raise Refused(426, "invalid_request_error", "this path is a WebSocket: connect to it with ws:// or wss://")
+        if route is None and scope["type"] == "websocket":
+            raise Refused(404, "not_found_error", "no WebSocket has this path")
         if route is None:
             scope["allow"] = ", ".join(routes)
             said = f"{scope['method']} is not for this path: use {scope['allow']}"
@@ -136,6 +149,32 @@ class Application:
                     return await route.handler(call)
                 await self._ask(route, call, receive, send)
         return None
+
+    async def _attend(
+        self, route: Route, params: Mapping[str, str], scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        """A socket: let in as a request is, and counted as one until then."""
+        server, headers, keyed = self.server, header_map(scope["headers"]), headers_with_key(scope)
+        server.guard.check(headers)
+
+        async def check(*, counts: bool = False) -> Caller:
+            caller = await server.auth.caller(keyed, admin=self.admin, counts=counts)
+            caller.must(route.scope)
+            return caller
+
+        async with server.admission:
+            caller = await check(counts=True)
+            if len(server.sockets) >= (most := server.settings.sockets):
+                said = f"{most} WebSockets are open, as many as there may be: close one, or raise sockets in [server]"
+                raise Refused(503, "overloaded_error", said, retry_after_s=5.0)
+            answer = await route.handler(Call(server.runtime, caller, b"", headers, params, read_options(scope)))
+        here = asyncio.current_task()
+        assert here is not None  # noqa: S101 - this runs in a task
+        server.sockets.add(here)
+        try:
+            await Socket(scope, receive, send, check).run(answer, lambda: server.admission.draining)
+        finally:
+            server.sockets.discard(here)
 
     async def _ask(self, route: Route, call: Call, receive: Receive, send: Send) -> None:
         """Answer where models may be asked: as long as it takes, and not a moment longer than the client is there. What
@@ -178,6 +217,8 @@ class Application:
         answer = refusal(FORMATS["anthropic-messages" if _is_anthropic(scope) else "openai-chat"], refused)
         if refused.status == 405:
             answer.headers.append((b"allow", scope["allow"].encode()))
+        if refused.status == 426:
+            answer.headers.append((b"upgrade", b"websocket"))
         return answer
 
 

@@ -45,7 +45,7 @@ class Listening(Granian):
             app,
             interface=Interfaces.ASGINL,
             http=HTTPModes.http1,
-            websockets=False,
+            websockets=True,
             backlog=BACKLOG,
             backpressure=connections,
             http1_settings=HTTP1Settings(

@@ -76,6 +76,8 @@ class Server:
         """Requests whose answer has not begun."""
         self.requests: set[asyncio.Task[Any]] = set()
         """All that are under way."""
+        self.sockets: set[asyncio.Task[Any]] = set()
+        """WebSockets that are open."""
         self._tasks: list[asyncio.Task[Any]] = []
 
     async def openapi(self, call: Call) -> Answer:
@@ -93,8 +95,11 @@ class Server:
         return await self.runtime.reload()
 
     async def drain(self, now: asyncio.Event | None = None) -> None:
-        """Not ready; then wait for what is running, as long as the settings say or until `now`; then cut it."""
+        """Not ready; then wait for what is running, as long as the settings say or until `now`; then cut it. WebSockets
+        only tell, and their clients connect elsewhere."""
         self.admission.draining = True
+        for socket in self.sockets:
+            socket.cancel()
         await self._wait(self.settings.drain_s, now)
         self.cut()
         # What is cut still has its last event to send.
@@ -102,7 +107,9 @@ class Server:
 
     async def _wait(self, seconds: float, now: asyncio.Event | None) -> None:
         until = time.monotonic() + seconds
-        while self.admission.active and time.monotonic() < until and not (now is not None and now.is_set()):
+        while (self.admission.active or self.sockets) and time.monotonic() < until:
+            if now is not None and now.is_set():
+                return
             await asyncio.sleep(0.02)
 
     def cut(self) -> None:

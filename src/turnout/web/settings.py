@@ -35,6 +35,8 @@ class ServerSettings(Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     """Open at once; more wait to be accepted. Fewer where the process may not have as many files open."""
     requests: Count = 200
     """Under way at once; the others wait a moment and are then refused."""
+    sockets: Count = 512
+    """WebSockets open at once; more are refused."""
     waiting: Count = 64
     wait_s: Seconds = 0.025
     """How long a request waits for its turn; a client that is told soon can go elsewhere."""

@@ -34,9 +34,7 @@ class AuditPipeline:
         """Begin an audit on the caller's money; its id, at once. `decision_id`: the question's that led to it."""
         raise NotImplementedError
 
-    def events(
-        self, session_id: str, after: int = 0, *, tenant: str, follow: bool = False
-    ) -> AsyncIterator[ChatEvent]:
+    def events(self, session_id: str, after: int = 0, *, tenant: str, follow: bool = False) -> AsyncIterator[ChatEvent]:
         """What happened in a session beyond a number, in order, and then what happens. It ends with an event that
         `ends` and that none follows yet; with `follow`, not at all."""
         raise NotImplementedError
