@@ -1,0 +1,223 @@
+"""A question or a claim as the guard reads it: its words in order, which are names, which are denied, which numbers.
+
+No grammar is parsed and no model asked. Time is linear in the length; what is longer than any question is cut off.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache, lru_cache
+from typing import Final
+
+from msgspec import Struct
+
+from turnout.search.number import Number
+from turnout.search.statement import read_statement
+from turnout.search.vocabulary import NOT_SO, SO, key_of, lists, strip_accents
+from turnout.text.fold import fold
+from turnout.text.words import Words, read_table
+
+# Characters that are read; a question has 2,000 at most.
+LONGEST: Final = 4000
+# Of the words in a title, so many have a capital; then a capital tells nothing.
+TITLED: Final = 0.8
+# Words of a text of which that can be said.
+TITLED_WORDS: Final = 4
+# Letters by which two words are taken for one where the one begins the other: "Europe", "Europeans".
+SHARED: Final = 4
+
+NOT: Final = "\N{NOT SIGN}"
+UNTRUE: Final = "untrue"
+
+_ABBREVIATION: Final = re.compile(r"\b(?:[A-Za-z]\.){2,}")
+_ADDRESS: Final = re.compile(r"https?://\S+|www\.\S+|pic\.twitter\.com/\S+|[@#](?=\w)")
+_TOKEN: Final = re.compile(r"(?P<word>[^\W\d_]+(?:['’][^\W\d_]+)*)|(?P<number>\d[\d.,]*)|(?P<end>[.!?;:]+(?=\s|$)|,)")
+
+
+class Word(Struct, frozen=True):
+    """A word that carries something of a claim."""
+
+    key: str
+    raw: str
+    at: int
+    """Which of all words it is."""
+    name: bool
+    """A capital says so."""
+    first: bool
+    """It begins a sentence: its capital says nothing."""
+    denied: bool
+    sign: int
+    """Of two opposites, which one; a denial makes it the other."""
+    beside: bool
+    """It says where, when or of whom, and not who did it to whom."""
+
+
+class Reading(Struct, frozen=True):
+    words: tuple[Word, ...]
+    numbers: tuple[Number, ...]
+    denials: tuple[str, ...]
+    """What denies the claim itself, rather than something in a clause of its own."""
+    line: tuple[str, ...]
+    """All that carries something, in order: words by their keys, numbers as they are written, NOT for what denies."""
+    marked: frozenset[str]
+    """What in the line is a name, a number or a denial, or begins a sentence."""
+    by_at: tuple[int, ...]
+    """Where a `by` of a passive stands."""
+    titled: bool
+    asks: bool
+
+    @property
+    def keys(self) -> frozenset[str]:
+        return frozenset(word.key for word in self.words)
+
+
+@cache
+def known() -> Words:
+    return Words("en", "claims")
+
+
+@cache
+def _groups() -> dict[str, str]:
+    """More words that count as one, by the key of each."""
+    found = {}
+    for group in read_table("en", "claims")["same"]:
+        keys = [key_of(strip_accents(word), "en")[0] for word in group.split()]
+        found.update(dict.fromkeys(keys, keys[0]))
+    return found
+
+
+def same_key(one: str, other: str) -> bool:
+    if one == other:
+        return True
+    short, long = sorted((one, other), key=len)
+    return len(short) >= SHARED and long.startswith(short)
+
+
+@lru_cache(maxsize=4096)
+def read(text: str) -> Reading:
+    """What a text says, in English. Of other languages only numbers and names are read."""
+    return _Reader(text[:LONGEST]).read()
+
+
+class _Reader:
+    def __init__(self, text: str) -> None:
+        text = _ADDRESS.sub(" ", text).replace("’", "'").replace("‘", "'")
+        self.text = _ABBREVIATION.sub(lambda found: found[0].replace(".", ""), text)
+        self.low: list[str] = []
+        self.raw: list[str] = []
+        self.first: list[bool] = []
+        self.clause: list[int] = []
+        self.asks = self.text.rstrip(" \"')”").endswith("?")
+        self._tokenize()
+        self.quiet = self._quiet(self._joined())
+
+    def _joined(self) -> str:
+        return " ".join(self.low).replace(" n't", "n't")
+
+    def _tokenize(self) -> None:
+        clause, begins = 0, True
+        subordinate = known().subordinate
+        for found in _TOKEN.finditer(self.text):
+            if found.lastgroup == "end":
+                clause += 1
+                begins = begins or found[0] != ","
+                continue
+            low = strip_accents(fold(found[0]).text)
+            low = low.removesuffix("'s").removesuffix("'")
+            if low in subordinate:
+                clause += 1
+            for piece in (low.removesuffix("n't"), "n't") if low.endswith("n't") else (low,):
+                self.low.append(piece)
+                self.raw.append(found[0])
+                self.first.append(begins)
+                self.clause.append(clause)
+            begins = False
+
+    def read(self) -> Reading:
+        titled = self._is_titled()
+        denied, denials = self._denials()
+        words: list[Word] = []
+        line: list[str] = [NOT] if UNTRUE in denials else []
+        marked = {NOT}
+        for at, low in enumerate(self.low):
+            if low[0].isdigit():
+                line.append(low.replace(",", "").rstrip("."))
+                marked.add(line[-1])
+            elif low in known().negation and at not in self.quiet:
+                line.append(NOT)
+            if low in known().small or low in known().negation or len(low) < 2 or low[0].isdigit():
+                continue
+            key, sign = key_of(low, "en")
+            name = self.raw[at][0].isupper() and not titled and not self.first[at]
+            if at in denied:
+                sign = SO + NOT_SO - sign
+            key = _groups().get(key, key)
+            words.append(Word(key, self.raw[at], at, name, self.first[at], at in denied, sign, self._is_beside(at)))
+            line.append(key)
+            if name or self.first[at]:
+                marked.add(key)
+        numbers = read_statement(self.text, "en").numbers
+        by_at = tuple(at for at, low in enumerate(self.low) if low in known().by and self._is_passive(at))
+        return Reading(tuple(words), numbers, tuple(denials), tuple(line), frozenset(marked), by_at, titled, self.asks)
+
+    def _is_titled(self) -> bool:
+        long = [
+            raw for raw, low in zip(self.raw, self.low, strict=True) if low not in known().small and raw[0].isalpha()
+        ]
+        # A statement may well be made of names.
+        share = TITLED if self.asks else 1.0
+        return len(long) >= TITLED_WORDS and sum(raw[0].isupper() for raw in long) >= share * len(long)
+
+    def _is_beside(self, at: int) -> bool:
+        """Whether a preposition of place or time stands before it, or before the name it is part of."""
+        while at and (self.low[at - 1] in known().article or self.raw[at - 1][0].isupper()):
+            at -= 1
+        return at > 0 and self.low[at - 1] in known().beside
+
+    def _is_passive(self, by: int) -> bool:
+        """Whether a form of "be" and a word that ends like a participle stand before a "by"."""
+        before = self.low[max(0, by - 8) : by]
+        ends = any(
+            low.endswith(("ed", "en", "wn", "ne", "ght", "ung", "rn", "pt", "lt", "ept", "old")) for low in before
+        )
+        return ends and (any(low in known().be for low in before) or self.asks)
+
+    def _denials(self) -> tuple[set[int], list[str]]:
+        """Which words are denied, each the first behind what denies it; and the denials of the claim itself."""
+        denied: set[int] = set()
+        denials: list[str] = []
+        if any(self._joined().startswith(phrase) for phrase in known().untrue):
+            denials.append(UNTRUE)
+        known_words, skipped = known(), lists("en").no_negation
+        for at, low in enumerate(self.low):
+            if low not in known_words.negation or at in self.quiet:
+                continue
+            after = self.low[at + 1] if at + 1 < len(self.low) else ""
+            if f"{low} {after}" in skipped or (low == "no" and after[:1].isdigit()):
+                continue
+            behind = range(at + 1, min(len(self.low), at + 6))
+            head = next((place for place in behind if self.low[place] not in known_words.small), None)
+            if head is not None:
+                denied.add(head)
+            if self.clause[at] == self._main(at):
+                denials.append(low)
+        return denied, denials
+
+    def _main(self, at: int) -> int:
+        """The clause of the claim itself: the first, or one behind a stop."""
+        return self.clause[at] if not any(self.low[place] in known().subordinate for place in range(at)) else -1
+
+    def _quiet(self, text: str) -> set[int]:
+        """Negations that deny nothing: "Didn't it …?", "Is it not true that …?", ", isn't it?"."""
+        quiet: set[int] = set()
+        if any(text.startswith(phrase) for phrase in known().untrue):
+            quiet.update(range(6))
+        if any(text.startswith(phrase) for phrase in known().untrue_not):
+            quiet.update(range(5))
+        for at, low in enumerate(self.low):
+            begins = at <= 1 or self.clause[at - 1] != self.clause[max(0, at - 2)]
+            if low == "n't" and self.asks and begins and f"{self.low[at - 1]}n't" in known().asks:
+                quiet.add(at)
+        if len(self.low) > 1 and self.low[-1] == "not" and self.low[-2] == "or":
+            quiet.add(len(self.low) - 1)
+        return quiet
