@@ -139,6 +139,11 @@ class Account(Money):
             self._close(self.ended or (self.generation.ended if self.generation is not None else "cancelled"))
             self.generation = None  # which refers to its account in turn: a circle would wait for the collector
 
+    @property
+    def spent_usd(self) -> float:
+        """What the calls that have ended were booked at."""
+        return self._lost_usd + self._spent.booked_usd
+
     async def record(self) -> None:
         """Write the decision down before a model is asked; else it is written with its outcome, at the end."""
         if self.ledger.store is not None:

@@ -25,7 +25,7 @@ from .settings import settings_file
 # Tables of the settings file that are no profile's (`config.settings` reads them).
 OTHER_TABLES = ("store", "learn", "models", "net", "server")
 # Tables inside a profile's table that are not the profile's: `[sources.kiwix]` says where a source is.
-INNER_TABLES = ("sources",)
+INNER_TABLES = ("sources", "claims")
 # Keys of a profile's table that its application reads, not the profile.
 APP_KEYS = {"study": ("notes", "remember", "idle_minutes", "slot", "max_tokens")}
 

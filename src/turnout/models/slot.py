@@ -40,6 +40,8 @@ STAND_INS = {"classifier": "simple", "router": "classifier", "claims_router": "c
 STAND_INS |= {"main": "medium"}
 # Variables that name a model of Ollama's for a slot that the settings do not mention, as the specification has them.
 OLLAMA = {"main": "OLLAMA_MODEL_NAME", "conversational": "OLLAMA_MODEL_NAME_CONVERSATIONAL"}
+AUDITORS = ("topic_finder", "source_checker", "adversarial_checker", "writing_agent", "publisher")
+STAND_INS |= {f"claims_{agent}": "main" for agent in AUDITORS}
 
 
 class Prices(Struct, frozen=True, forbid_unknown_fields=True):

@@ -16,8 +16,7 @@ import msgspec
 
 from turnout.core.errors import StoreError
 from turnout.store.backend import Transaction, Values
-from turnout.store.migrate import Migration
-from turnout.store.postgres import Postgres
+from turnout.store.postgres import PostgresSchema
 
 from . import sql
 from .tables import COLUMNS, MEAN, IndexCandidate, Tables
@@ -51,13 +50,6 @@ order by (select sum(weight * ts_rank('{{1,1,1,1}}', p.stems, query)) from asked
   / (0.6 + 0.4 * p.length / cast(:average as double precision)) desc, p.key
 limit :limit
 """  # noqa: S608 - of constants
-# A name is no parameter of `create`: it is handed on as a setting of the transaction's.
-NAME_SCHEMA = """
-select set_config('turnout.schema', :name, true)
-"""
-CREATE_SCHEMA = """
-do $$ begin execute format('create schema %I', current_setting('turnout.schema')); end $$
-"""
 FREQUENCIES = """
 select value, (select count(*) from passages p where p.stems @@ cast('''' || value || '''' as tsquery))
 from json_array_elements_text(cast(:stems as json))
@@ -114,21 +106,13 @@ limit :limit
 """  # noqa: S608 - of constants
 
 
-class IndexSchema(Postgres):
+class IndexSchema(PostgresSchema):
     steps = "turnout.search.migrations"
 
     def __init__(self, url: str, name: str) -> None:
         if not _NAME.fullmatch(name):
             raise ValueError(f"{name!r} is no name of an index: up to 41 of a-z, 0-9 and _, a letter first")
-        self.schema = f"search_{name}"
-        super().__init__(url, self.schema)
-
-    def pending(self) -> list[Migration]:
-        with self.migrating() as changes:
-            if not changes.read("select to_regnamespace(:name)", {"name": self.schema})[0][0]:
-                changes.read(NAME_SCHEMA, {"name": self.schema})
-                changes.connection.execute(CREATE_SCHEMA)
-        return super().pending()
+        super().__init__(url, f"search_{name}")
 
     def _add_vectors(self) -> None:
         """In `public`, where every index finds the extension. A server without it is searched by words alone."""

@@ -42,6 +42,15 @@ CONNECTION = {
 MIGRATION_LOCK = 7_276_101
 
 
+# A name is no parameter of `create`: it is handed on as a setting of the transaction's.
+NAME_SCHEMA = """
+select set_config('turnout.schema', :name, true)
+"""
+CREATE_SCHEMA = """
+do $$ begin execute format('create schema %I', current_setting('turnout.schema')); end $$
+"""
+
+
 class Postgres(Backend):
     name = "postgres"
 
@@ -147,6 +156,21 @@ class Postgres(Backend):
     def _describe(self, error: BaseException) -> str:
         text = str(error).strip().split("\n")[0] or type(error).__name__
         return text.replace(self._password, HIDDEN) if self._password else text
+
+
+class PostgresSchema(Postgres):
+    """Tables of their own beside the log's, in a schema that is made when it is first looked for."""
+
+    def __init__(self, url: str, schema: str) -> None:
+        self.schema = schema
+        super().__init__(url, schema)
+
+    def pending(self) -> list[Migration]:
+        with self.migrating() as changes:
+            if not changes.read("select to_regnamespace(:name)", {"name": self.schema})[0][0]:
+                changes.read(NAME_SCHEMA, {"name": self.schema})
+                changes.connection.execute(CREATE_SCHEMA)
+        return super().pending()
 
 
 class PooledConnection(psycopg.Connection[Any]):

@@ -17,7 +17,8 @@ from turnout.apps.sources.kiwix import Kiwix
 from turnout.apps.sources.news import choose, read_feed
 from turnout.apps.sources.source import Cause, Empty, Failure, Passage, Source, SourceAnswer, SourceQuestion
 from turnout.apps.sources.terms import fit, neighbours, search_terms
-from turnout.apps.sources.web import Web, readable_text
+from turnout.apps.page import readable_text
+from turnout.apps.sources.web import Web
 from turnout.core.errors import TimedOut
 from turnout.net.client import Client
 from turnout.net.egress import Egress, origin_of

@@ -1,20 +1,69 @@
-"""An audit that survives its process: five agents, each of whose results is stored before the next begins."""
+"""An audit that survives its process: five agents, each of whose results is stored before the next begins.
+
+Whoever asks gets an id at once and follows the session's events, before, during and after. A process that is killed
+loses the step it was in and nothing else; however often an audit is taken up again, there is one card at the end.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING
+import asyncio
+import concurrent.futures
+import contextlib
+import time
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
+import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
-from .card import Card
-from .event import ChatEvent
+from turnout.apps.ledger import Ledger
+from turnout.core.contain import contain
+from turnout.core.errors import Refused, StoreError, StoreUnavailable, TurnoutError
+from turnout.core.ident import new_id
+from turnout.core.query import Query
+from turnout.core.verdict import Fault
+from turnout.store import Outcome, Store
+from turnout.store.session_log import open_session_log
+
+from .agent import AGENTS
+from .audit import STEPS, Auditor, AuditOrder, StepResult, make_card, sum_up
+from .card import Card, missing
+from .durable import Durable, Stopped
+from .event import (
+    AgentCompleted,
+    AgentStarted,
+    ChatEvent,
+    ClaimCardReady,
+    PipelineCompleted,
+    PipelineFailed,
+    PipelineStarted,
+)
+from .feed import Feed
+from .payer import find_payer
+from .settings import Reach, open_reach
 
 if TYPE_CHECKING:
     from turnout.apps.caller import Caller
+    from turnout.core.decision import Decision
     from turnout.runtime.runtime import Runtime
 
-    from .library import ClaimLibrary
+PROFILE, ROUTE = "claims", "novel_claim"
+CARD = "card"
+# A claim is a sentence; the question it comes from has at most as many characters.
+CLAIM_CHARACTERS = 2000
+# How often it is looked for workers that are gone, and for the end of an audit that another process makes.
+WATCH_S, LOOK_S = 10.0, 0.25
+# How soon a database that is away is tried again.
+AGAIN_S = 1.0
+
+
+class KeepsCards(Protocol):
+    """Where cards are kept: the claim library, as far as an audit needs it. Blocking."""
+
+    def get(self, ident: str) -> Card | None: ...
+
+    def put(self, card: Card) -> Card: ...
 
 
 class AuditFailed(Struct, frozen=True):
@@ -28,34 +77,223 @@ class AuditFailed(Struct, frozen=True):
 class AuditPipeline:
     """One for a process. Made by `open_pipeline`; used inside one running event loop."""
 
+    def __init__(self, runtime: Runtime, store: Store, cards: KeepsCards, feed: Feed, reach: Reach) -> None:
+        self._runtime = runtime
+        self._store = store
+        self._cards = cards
+        self._feed = feed
+        self._reach = reach
+        self._loop = asyncio.get_running_loop()
+        self._callers: dict[str, Caller] = {}
+        """Who pays: those who asked here. A budget is one object, so that no burst can overspend."""
+        self._running: set[concurrent.futures.Future[Any]] = set()
+        self._closing = False
+        self._watching: asyncio.Task[None] | None = None
+        self._durable: Durable
+
+    async def open(self) -> AuditPipeline:
+        self._durable = await asyncio.to_thread(Durable, self._store, self._run)
+        return self
+
     async def start(
         self, claim_text: str, context: str = "", *, session_id: str, caller: Caller, decision_id: str = ""
     ) -> str:
-        """Begin an audit on the caller's money; its id, at once. `decision_id`: the question's that led to it."""
-        raise NotImplementedError
+        """Begin an audit on the caller's money; its id, at once. `decision_id`: the question's that led to it; without
+        one, the audit is a question of its own, and is logged as one."""
+        claim = " ".join(claim_text.split())
+        if not 0 < len(claim) <= CLAIM_CHARACTERS:
+            said = f"a claim has 1 to {CLAIM_CHARACTERS:,} characters, this one {len(claim):,}: state it in a sentence"
+            raise Refused(422, "invalid_request_error", said)
+        caller.budget.check()
+        self._callers[caller.key_id] = caller
+        order = AuditOrder(
+            new_id(), claim, context, session_id, caller.tenant, caller.key_id, decision_id, time.time_ns() // 1_000_000
+        )
+        if not decision_id:
+            decision = await self._decide(order)
+            self._store.append(decision, key_id=caller.key_id)
+            order = replace(order, decision_id=decision.id)
+        await asyncio.to_thread(self._begin, order)
+        return order.pipeline_id
 
-    def events(self, session_id: str, after: int = 0, *, tenant: str, follow: bool = False) -> AsyncIterator[ChatEvent]:
+    def events(
+        self, session_id: str, after: int = 0, *, tenant: str, follow: bool = False
+    ) -> AsyncGenerator[ChatEvent, None]:
         """What happened in a session beyond a number, in order, and then what happens. It ends with an event that
         `ends` and that none follows yet; with `follow`, not at all."""
-        raise NotImplementedError
+        return self._feed.listen(tenant, session_id, after, follow)
 
     async def emit(self, session_id: str, event: ChatEvent, *, tenant: str, key: str = "") -> ChatEvent:
         """Store an event and tell it to all who follow; the event with its number. One with a `key` is stored once."""
-        raise NotImplementedError
+        return await asyncio.to_thread(self._feed.append, tenant, session_id, event, key)
 
     async def result(self, pipeline_id: str) -> Card | AuditFailed:
-        """What an audit came to; waits for its end."""
-        raise NotImplementedError
+        """What an audit came to; waits for its end. Raises Refused for an id that is no audit's."""
+        while (ended := await asyncio.to_thread(self._durable.ended, pipeline_id)) is None:
+            await asyncio.sleep(LOOK_S)
+        output = ended.output or {}
+        if output.get("failed") or ended.said:
+            return AuditFailed(pipeline_id, output.get("agent", ""), output.get("failed") or ended.said)
+        card = await asyncio.to_thread(self._cards.get, str(output["card"]))
+        return card or AuditFailed(pipeline_id, CARD, f"the card {output['card']} is no longer in the library")
 
     async def resume(self) -> int:
-        """Go on with what processes that are gone left unfinished; how many audits. Called on start of a server."""
-        raise NotImplementedError
+        """Go on with what processes that are gone left unfinished, now and as long as this one runs; how many audits
+        that are now. Called on start of a server."""
+        taken = await asyncio.to_thread(self._durable.take_over)
+        if self._watching is None:
+            self._watching = asyncio.create_task(self._watch())
+        return len(taken)
+
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.sleep(WATCH_S)
+            with contextlib.suppress(StoreError):  # a database that is away for a while is asked again
+                await asyncio.to_thread(self._durable.take_over)
 
     async def close(self) -> None:
-        """Stop. Audits that are under way go on when a pipeline is opened again."""
-        raise NotImplementedError
+        """Stop. Audits that are under way go on where a pipeline is open, or when one is opened again."""
+        if self._closing:
+            return
+        self._closing = True
+        if self._watching is not None:
+            self._watching.cancel()
+        for future in list(self._running):
+            future.cancel()
+        await asyncio.to_thread(self._durable.close)
+        await self._feed.close()
+        await self._reach.close()
+
+    # --- the workflow, in a thread of its own
+
+    def _begin(self, order: AuditOrder) -> None:
+        started = PipelineStarted(pipeline_id=order.pipeline_id, claim_text=order.claim_text, agents=AGENTS)
+        self._tell(order, started, "started")
+        self._durable.start(order.pipeline_id, msgspec.to_builtins(order))
+
+    def _run(self, told: dict[str, Any]) -> dict[str, Any]:
+        order, done = msgspec.convert(told, AuditOrder), list[StepResult]()
+        for step in STEPS:
+            if step in AGENTS:
+                self._tell(order, AgentStarted(pipeline_id=order.pipeline_id, agent=step), f"{step} started")
+            made = self._durable.step(step, lambda step=step: self._in_loop(self._step(step, order, done)))  # type: ignore[misc]
+            result = msgspec.convert(made, StepResult)
+            if result.failed:
+                return self._fail(order, done, step, result.failed)
+            done.append(result)
+            if step in AGENTS:
+                event = AgentCompleted(
+                    pipeline_id=order.pipeline_id,
+                    agent=step,
+                    elapsed_ms=result.elapsed_ms,
+                    model=result.model,
+                    said=sum_up(result),
+                )
+                self._tell(order, event, f"{step} completed")
+        failed = self._durable.step(CARD, lambda: self._publish(order, done))["failed"]
+        if failed:
+            return self._fail(order, done, "publisher", failed)
+        return self._finish(order, done)
+
+    async def _step(self, step: str, order: AuditOrder, done: Sequence[StepResult]) -> dict[str, Any]:
+        """Have an agent answer on the account of who asked."""
+        models = self._runtime.models
+        auditor = Auditor(models, self._reach.search, self._reach.read, self._reach.searches)
+        caller = self._callers.get(order.key_id) or await asyncio.to_thread(find_payer, self._store, order)
+        if caller is None:
+            failed = f"the key {order.key_id} that asked for this audit is no longer valid"
+            return dict(msgspec.to_builtins(StepResult(step, failed=failed)))
+        self._callers[order.key_id] = caller
+        # The log has one row for the question, and money is booked step by step: a process that dies owes nothing.
+        with Ledger(None, models.slots).open(await self._decide(order), caller) as account:
+            result = await auditor.run(step, order, done, account)
+        if account.spent_usd:
+            self._store.spend(f"{order.pipeline_id}-{step}", order.key_id, account.spent_usd)
+        return dict(msgspec.to_builtins(replace(result, spent_usd=account.spent_usd)))
+
+    async def _decide(self, order: AuditOrder) -> Decision:
+        router = await self._runtime.find_router(PROFILE)
+        query = Query(order.claim_text, declared=ROUTE, session=order.session_id or None, tenant=order.tenant or None)
+        return router.route_sync(query)
+
+    def _publish(self, order: AuditOrder, done: Sequence[StepResult]) -> dict[str, Any]:
+        card = make_card(order, done)
+        if lacks := missing(card):
+            return {"failed": f"the card lacks {', '.join(lacks)}: it is not published"}
+        try:
+            self._patiently(lambda: self._put(card))
+        except TurnoutError as error:
+            return {"failed": str(error)}
+        return {"failed": ""}
+
+    def _put(self, card: Card) -> None:
+        # After a kill the card may be there already; it has the same id and says the same.
+        if self._cards.get(card.id) is None:
+            self._cards.put(card)
+
+    def _finish(self, order: AuditOrder, done: Sequence[StepResult]) -> dict[str, Any]:
+        ident = order.pipeline_id
+        elapsed = round(time.time() * 1000 - order.started_ms, 1)
+        self._settle(order, done, "answered")
+        self._tell(order, PipelineCompleted(pipeline_id=ident, claim_card_id=ident, elapsed_ms=elapsed), "completed")
+        self._tell(order, ClaimCardReady(pipeline_id=ident, claim_card_id=ident), "ready")
+        return {"card": ident}
+
+    def _fail(self, order: AuditOrder, done: Sequence[StepResult], agent: str, reason: str) -> dict[str, Any]:
+        self._settle(order, done, "failed")
+        self._tell(order, PipelineFailed(pipeline_id=order.pipeline_id, agent=agent, reason=reason), "failed")
+        return {"failed": reason, "agent": agent}
+
+    def _settle(self, order: AuditOrder, done: Sequence[StepResult], ended: str) -> None:
+        """The outcome of the question: the first that is said of it stands."""
+        spent = sum(one.spent_usd for one in done)
+        extra = {"pipeline_id": order.pipeline_id}
+        outcome = Outcome(ended=ended, model=done[-1].model if done else None, cost_usd=spent, extra=extra)
+        with contextlib.suppress(TurnoutError):  # the row may have been deleted, or not be written yet
+            self._store.settle(order.decision_id, outcome, tenant=order.tenant)
+
+    def _tell(self, order: AuditOrder, event: ChatEvent, once: str) -> None:
+        key = f"{order.pipeline_id} {once}"
+        self._patiently(lambda: self._feed.append(order.tenant, order.session_id, event, key))
+
+    def _patiently(self, write: Callable[[], object]) -> None:
+        """Write, as soon as the database takes it: one that is away for a while ends no audit."""
+        while not self._closing:
+            try:
+                write()
+            except StoreUnavailable:
+                time.sleep(AGAIN_S)
+            else:
+                return
+        raise Stopped
+
+    def _in_loop(self, work: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
+        """What a coroutine returns that runs where models are asked."""
+        if self._closing or self._loop.is_closed():
+            work.close()
+            raise Stopped
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        self._running.add(future)
+        found = contain(future.result)
+        self._running.discard(future)
+        if self._closing or self._loop.is_closed():
+            raise Stopped
+        if isinstance(found, Fault):
+            return dict(msgspec.to_builtins(StepResult("", failed=f"a mistake of ours: {found.detail}")))
+        made: dict[str, Any] = found
+        return made
 
 
-async def open_pipeline(runtime: Runtime, library: ClaimLibrary) -> AuditPipeline:
+async def open_pipeline(runtime: Runtime, library: KeepsCards) -> AuditPipeline:
     """The pipeline of a process. Raises Refused without a store, or without the extra `claims`."""
-    raise NotImplementedError
+    if runtime.store is None:
+        raise Refused(503, "not_available", "an audit needs a store: start with one")
+    reach = open_reach(runtime.config)
+    log = await asyncio.to_thread(open_session_log, runtime.store)
+    pipeline = AuditPipeline(runtime, runtime.store, library, Feed(log), reach)
+    try:
+        return await pipeline.open()
+    except Refused:
+        await asyncio.to_thread(log.close)
+        await reach.close()
+        raise

@@ -10,14 +10,12 @@ import asyncio
 from collections.abc import Sequence
 from datetime import datetime
 
-from msgspec import Struct
-
-from turnout.core.contain import contain
+from turnout.apps.page import readable_text
+from turnout.apps.searxng import SearxngResults
 from turnout.core.errors import NetError
-from turnout.core.verdict import Fault
 from turnout.net.deadline import Deadline
 from turnout.net.public import Page, PublicWeb
-from turnout.text.page import plain, read_html
+from turnout.text.page import plain
 
 from .fetch import Site, health_of
 from .source import Cause, Empty, Failure, Health, Passage, Result, SourceAnswer, SourceQuestion
@@ -35,18 +33,6 @@ REPHRASED_WORDS = 3
 PAGE_CHARACTERS, READ_BYTES = 1500, 256 * 1024
 # Where a search engine put a result counts for so much beside how well its text fits.
 FIRST_PLACE = 0.25
-
-
-class _Result(Struct, frozen=True):
-    url: str = ""
-    title: str = ""
-    content: str | None = ""
-    publishedDate: str | None = None  # noqa: N815 - SearXNG's name
-
-
-class _Results(Struct, frozen=True):
-    results: list[_Result]
-    unresponsive_engines: list[object] = []
 
 
 class Web:
@@ -93,7 +79,7 @@ class Web:
     async def _search(self, query: str, lang: str) -> list[Passage] | Failure:
         params: dict[str, str | int] = {"q": query, "format": "json"}
         params |= {"language": lang} if lang else {}
-        got = await self._site.json("/search", _Results, params)
+        got = await self._site.json("/search", SearxngResults, params)
         if isinstance(got, Failure):
             return got
         if not got.results and got.unresponsive_engines:
@@ -119,7 +105,7 @@ class Web:
 
 
 def _read_page(page: Page, terms: Sequence[str], lang: str) -> str:
-    text = readable_text(page)
+    text = readable_text(page, READ_BYTES)
     return _fitting_part(text, terms, lang) if text else ""
 
 
@@ -138,27 +124,6 @@ def _rank(terms: Sequence[str], lang: str, found: Sequence[Passage]) -> list[Pas
         for one, fits in zip(found, fits, strict=True)
     ]
     return sorted(scored, key=lambda one: -one.score)
-
-
-def readable_text(page: Page) -> str:
-    """The article of a page, without what stands around it; blank if it has none."""
-    kind = page.headers.get("content-type", "text/html")
-    if page.status != 200 or not kind.startswith(("text/", "application/xhtml")):
-        return ""
-    source = page.body[:READ_BYTES].decode("utf-8", "replace")
-    if kind.startswith("text/plain"):
-        return source
-    text = contain(_extract, source)
-    if isinstance(text, Fault) or not text:
-        plainly = contain(read_html, source)
-        return "" if isinstance(plainly, Fault) else str(plainly.text)
-    return str(text)
-
-
-def _extract(source: str) -> str | None:
-    import trafilatura
-
-    return trafilatura.extract(source, include_comments=False, include_tables=True)
 
 
 def _moment(said: str | None) -> datetime | None:

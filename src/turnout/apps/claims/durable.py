@@ -1,0 +1,134 @@
+"""Workflows that survive their process, by DBOS: each step's result is stored before the next begins.
+
+DBOS is one for a process, and so is this. A worker has a name of its own and a lock under that name; what a worker
+whose lock is free left unfinished is taken over by whoever notices, from the first unfinished step on. Of two processes
+that run the same step, the one that stores its result first has made it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from turnout.core.errors import Refused
+from turnout.core.ident import new_id
+from turnout.store import Store
+from turnout.store.alive import Workers, workers_of
+from turnout.store.session_log import beside
+from turnout.store.sqlite import Sqlite
+
+# Part of what is stored: an audit goes on under the version it began with. Counted up when the steps change.
+VERSION = "turnout-audit-1"
+NAME = "turnout"
+WORKFLOW = "audit"
+# Audits that run at the same time in one process; each waits for models most of the time.
+AT_ONCE = 32
+ENDED = ("SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED")
+
+
+class Stopped(BaseException):
+    """The process is closing. No `Exception`, so that it is not stored as the result of a step."""
+
+
+class Ended(NamedTuple):
+    """How a workflow ended."""
+
+    output: dict[str, Any] | None
+    said: str = ""
+
+
+class Durable:
+    """Runs one workflow. Blocking; thread-safe."""
+
+    _open: Durable | None = None
+
+    def __init__(self, store: Store, run: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+        """`run` is the workflow: it is called again from its beginning where a process has died, and what it has done
+        in a `step` is not done again."""
+        try:
+            import dbos
+        except ImportError as error:
+            said = f"an audit needs {error.name}: pip install 'turnout[claims]'"
+            raise Refused(503, "not_available", said) from None
+        if Durable._open is not None:
+            raise Refused(503, "not_available", "this process has a pipeline already: close it first")
+        self._dbos = dbos
+        self.worker = new_id()
+        self._workers: Workers = workers_of(store)
+        self._workers.join(self.worker)
+        Durable._open = self
+        logging.getLogger("dbos").propagate = False
+        config: Any = {
+            "name": NAME,
+            "system_database_url": _place(store),
+            "application_version": VERSION,
+            "executor_id": self.worker,
+            "serializer": dbos.DBOSPortableJSONSerializer(),
+            "log_level": "CRITICAL",
+            "max_executor_threads": AT_ONCE,
+        }
+
+        def workflow(order: dict[str, Any]) -> dict[str, Any]:
+            return run(order)
+
+        with contextlib.ExitStack() as opened:
+            opened.callback(self.close)
+            dbos.DBOS(config=config)
+            self._workflow = dbos.DBOS.workflow(name=WORKFLOW)(workflow)
+            dbos.DBOS.launch()
+            opened.pop_all()
+
+    def start(self, ident: str, order: dict[str, Any]) -> None:
+        with self._dbos.SetWorkflowID(ident):
+            self._dbos.DBOS.start_workflow(self._workflow, order)
+
+    def step(self, name: str, made: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """The result of a step, made now or earlier. Inside the workflow only."""
+        result: dict[str, Any] = self._dbos.DBOS.run_step({"name": name}, made)
+        return result
+
+    def ended(self, ident: str) -> Ended | None:
+        """How a workflow ended; None if it has not. Raises Refused for one that nobody began."""
+        found = self._dbos.DBOS.get_workflow_status(ident)
+        if found is None:
+            raise Refused(404, "not_found_error", f"there is no audit {ident[:40]!r}")
+        if found.status not in ENDED:
+            return None
+        return Ended(found.output, "" if found.status == "SUCCESS" else f"it broke off: {found.error or found.status}")
+
+    def take_over(self) -> list[str]:
+        """Go on with what workers that are gone left unfinished; which workflows those are."""
+        self._workers.join(self.worker)
+        taken: list[str] = []
+        for worker in sorted({one.executor_id for one in self._pending()} - {self.worker, None}):
+            with self._workers.gone(worker) as is_gone:
+                # Asked again under the lock: another may have taken them over meanwhile.
+                left = [one.workflow_id for one in self._pending(worker)] if is_gone else []
+                if left:
+                    self._dbos.DBOS.resume_workflows(left)
+                    taken += left
+        return taken
+
+    def _pending(self, worker: str | None = None) -> list[Any]:
+        found: list[Any] = self._dbos.DBOS.list_workflows(
+            status="PENDING", app_version=VERSION, executor_id=worker, load_input=False, load_output=False
+        )
+        return found
+
+    def close(self) -> None:
+        self._dbos.DBOS.destroy(destroy_registry=True)
+        self._workers.close()
+        Durable._open = None
+
+
+def _place(store: Store) -> str:
+    """Where DBOS keeps its tables: a private file beside the store's, or a schema in its PostgreSQL."""
+    if not isinstance(store.backend, Sqlite):
+        return store.url
+    path = beside(store, "audits")
+    # Made by us: what is claimed must not be readable by other users.
+    os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
+    return f"sqlite:///{path}"

@@ -1,0 +1,114 @@
+"""Searching for an audit: what is found is quoted to the source checker, who says what to search next, or that enough
+is known.
+
+A search costs time and money, so it ends as soon as one of these holds: the model asks for none, asks for one that was
+made, the last one found nothing new, or the most that the settings allow were made.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import NamedTuple
+from urllib.parse import urlencode
+
+import msgspec
+
+from turnout.text.page import plain
+from turnout.apps.searxng import SearxngResults
+from turnout.core.errors import Broken
+from turnout.net.client import Client, Request
+from turnout.net.deadline import Deadline
+from turnout.net.egress import Origin
+
+from .verify import ReadPage
+
+# FIRE and others find little after the fifth.
+SEARCHES = 5
+# Results of one search that are shown, and pages of them that are read.
+RESULTS, PAGES = 5, 2
+# Characters shown of a snippet and of a page.
+SNIPPET_CHARACTERS, PAGE_CHARACTERS = 500, 3000
+SEARCH_S = 15.0
+SEARCH_BYTES = 2 * 1024 * 1024
+
+
+class FoundPage(NamedTuple):
+    """A result of a search."""
+
+    url: str
+    title: str
+    text: str
+
+
+Search = Callable[[str], Awaitable[Sequence[FoundPage]]]
+"""Finds pages; raises NetError."""
+
+
+class Research:
+    """What was searched and found so far."""
+
+    def __init__(self, search: Search | None, read: ReadPage | None, most: int = SEARCHES) -> None:
+        self._search = search
+        self._read = read
+        self._most = most if search is not None else 0
+        self.queries: list[str] = []
+        self.found: dict[str, FoundPage] = {}
+        self.ended = "no search is configured" if search is None else ""
+        """Why nothing more is searched."""
+
+    async def go_on(self, query: str) -> bool:
+        """Make a search; whether it found something new."""
+        query = " ".join(query.split())[:400]
+        if not query:
+            self.ended = "enough is known"
+        elif len(self.queries) >= self._most:
+            self.ended = self.ended or f"{self._most} searches were made"
+        elif query.casefold() in map(str.casefold, self.queries):
+            self.ended = "the search was made already"
+        if self.ended or self._search is None:
+            return False
+        self.queries.append(query)
+        results = (await self._search(query))[:RESULTS]
+        fresh = [one for one in results if one.url and one.url not in self.found]
+        if not fresh:
+            self.ended = "the last search found nothing new"
+            return False
+        read = await asyncio.gather(*(self._page(one) for one in fresh[:PAGES]))
+        self.found |= {one.url: one for one in (*read, *fresh[PAGES:])}
+        return True
+
+    async def _page(self, found: FoundPage) -> FoundPage:
+        """The result with the beginning of its page, if that can be read."""
+        page = await self._read(found.url) if self._read is not None else None
+        if page is None or not page.text:
+            return found
+        return found._replace(text=page.text[:PAGE_CHARACTERS])
+
+
+class SearxngSearch:
+    """SearXNG's JSON."""
+
+    def __init__(self, client: Client, origin: Origin, path: str = "") -> None:
+        self._client = client
+        self._origin = origin
+        self._path = path.rstrip("/")
+
+    async def __call__(self, query: str) -> Sequence[FoundPage]:
+        deadline = Deadline.after(SEARCH_S)
+        target = f"{self._path}/search?{urlencode({'q': query, 'format': 'json'})}"
+        request = Request(self._origin, target, method="GET", inflates=True)
+        async with await self._client.open(request, deadline.left) as response:
+            body = await response.read(deadline, SEARCH_BYTES)
+        if response.status != 200:
+            raise Broken(f"the search answered HTTP {response.status}: does it allow format=json?")
+        try:
+            found = msgspec.json.decode(body, type=SearxngResults).results
+        except (msgspec.MsgspecError, RecursionError, UnicodeError):
+            raise Broken(
+                "the search answered something that is not SearXNG's JSON: check [claims.audit] search"
+            ) from None
+        return [FoundPage(one.url, plain(one.title), plain(one.content or "")[:SNIPPET_CHARACTERS]) for one in found]
+
+    async def close(self) -> None:
+        await self._client.close()

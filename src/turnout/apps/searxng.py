@@ -1,0 +1,17 @@
+"""What SearXNG answers as JSON, as far as an application reads it."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+
+class SearxngResult(Struct, frozen=True):
+    url: str = ""
+    title: str = ""
+    content: str | None = ""
+    publishedDate: str | None = None  # noqa: N815 - SearXNG's name
+
+
+class SearxngResults(Struct, frozen=True):
+    results: list[SearxngResult]
+    unresponsive_engines: list[object] = []

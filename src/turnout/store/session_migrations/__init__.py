@@ -1,0 +1,1 @@
+"""The steps of the session log's schema; see `turnout.store.migrate`."""
