@@ -1,0 +1,155 @@
+"""What the router agent must end with, and the guards that its verdict passes before anything comes of it.
+
+An exact match stands only if the card is there, asks the same kind of question, is as near as the gate wants and says
+the same; contextual stands only on cards that are there. Otherwise the question is a new claim, and it is said why.
+Guards do no less for a model's verdict than the local decision does for its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any, get_args
+
+import msgspec
+from msgspec import Meta, Struct
+from msgspec.structs import replace
+
+from turnout.core.verdict import Reason
+
+from .card import Card, ClaimType, asks_alike, read_type
+from .gate import MatchFeatures
+from .kind import type_of
+from .library import ClaimCandidate, ClaimLibrary
+from .local import ClaimDecision, ClaimMode
+from .polarity import contradicts
+
+# Cards that a synthesis rests on at most: as many as a reader compares.
+MOST_CARDS = 6
+# Characters of a reasoning that are kept.
+REASONING = 600
+
+VERDICT_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "mode": {"type": "string", "enum": list(get_args(ClaimMode))},
+        "card_ids": {"type": "array", "items": {"type": "string"}},
+        "claim_type": {"type": "string", "enum": [one.value for one in ClaimType]},
+        "confidence": {"type": "number", "minimum": 0, "maximum": 1},
+        "reasoning": {"type": "string"},
+    },
+    "required": ["mode", "card_ids", "claim_type", "confidence", "reasoning"],
+    "additionalProperties": False,
+}
+
+
+class AgentVerdict(Struct, frozen=True):
+    """What the agent says a question is."""
+
+    mode: ClaimMode
+    confidence: Annotated[float, Meta(ge=0.0, le=1.0)]
+    reasoning: str
+    card_ids: tuple[str, ...] = ()
+    claim_type: str = ""
+
+
+class ClaimChoice(Struct, frozen=True):
+    """What a question gets, after all guards."""
+
+    mode: ClaimMode
+    confidence: float
+    reasons: tuple[Reason, ...]
+    """Never empty."""
+    cards: tuple[str, ...] = ()
+    claim_type: ClaimType | None = None
+    candidates: tuple[ClaimCandidate, ...] = ()
+    is_unclear: bool = False
+    """It points to something that was never shown: whoever asked is asked what is meant."""
+    claim_text: str = ""
+    """What is to be audited, where an agent said so; empty: the question."""
+    context: str = ""
+
+
+_verdict = msgspec.json.Decoder(AgentVerdict)
+
+
+def read_verdict(text: str) -> AgentVerdict:
+    """The verdict in a reply; raises what `UNREADABLE` names for anything else."""
+    return _verdict.decode(text[text.find("{") : text.rfind("}") + 1])
+
+
+def from_local(decision: ClaimDecision) -> ClaimChoice:
+    """What the local layers chose, in the same form."""
+    reasons = tuple(Reason(f"cards.{decision.mode}", text) for text in decision.reasons if text.strip())
+    reasons = reasons or (Reason(f"cards.{decision.mode}", "the local decision gave no reason"),)
+    return ClaimChoice(
+        decision.mode, decision.confidence, reasons, decision.cards, decision.claim_type, decision.candidates
+    )
+
+
+def guard(
+    verdict: AgentVerdict,
+    question: str,
+    library: ClaimLibrary,
+    shown: Sequence[str],
+    *,
+    is_alternative: bool = False,
+) -> ClaimChoice:
+    """What the agent's verdict comes to. `is_alternative`: the question proposes another explanation of what was said.
+    Blocking."""
+    said = " ".join(verdict.reasoning.split())[:REASONING]
+    first = Reason("agent.answer", said or f"the agent says {verdict.mode}, without a reason")
+    kind = read_type(verdict.claim_type) or type_of(question)[0]
+    found = tuple(library.search(question))
+    choice = ClaimChoice("novel_claim", verdict.confidence, (first,), (), kind, found)
+    if verdict.mode == "novel_claim":
+        return choice
+    known = [card for ident in dict.fromkeys(verdict.card_ids[: 2 * MOST_CARDS]) if (card := _card(ident, library))]
+    if verdict.mode == "contextual":
+        known = known or [card for ident in shown if (card := _card(ident, library))]
+        if known:
+            cards = tuple(card.id for card in known[:MOST_CARDS])
+            return replace(choice, mode="contextual", cards=cards)
+        why = Reason("guard.no_card", "contextual needs a card that exists, and none of those named does: a new claim")
+        return replace(choice, reasons=(first, why))
+    why_not = _why_not_exact(question, known, kind, found, library)
+    if is_alternative:
+        why_not = Reason("guard.alternative", "another explanation of what was said is a claim of its own: a new claim")
+    if why_not is not None:
+        return replace(choice, reasons=(first, why_not))
+    return replace(choice, mode="exact_match", cards=(known[0].id,))
+
+
+def _why_not_exact(
+    question: str,
+    known: Sequence[Card],
+    kind: ClaimType,
+    found: Sequence[ClaimCandidate],
+    library: ClaimLibrary,
+) -> Reason | None:
+    """Why the first of these cards is not the question's."""
+    if not known:
+        return Reason("guard.no_card", "the card that the agent names does not exist: a new claim")
+    card = known[0]
+    if not asks_alike(card.claim_type_category, kind):
+        said = f"the card asks a {card.claim_type_category} question, this one is {kind}: a new claim"
+        return Reason("guard.type", said)
+    candidate = next((one for one in found if one.card.id == card.id), None)
+    if candidate is None:
+        return Reason("guard.similarity", f"the search does not find the card {card.id} for this question: a new claim")
+    gate, features = library.gate, MatchFeatures(candidate.similarity, candidate.coverage)
+    if gate is None or not gate.admits(features):
+        needs = f"{gate.threshold:.2f}" if gate is not None else "a gate that was fitted"
+        near = f"{gate.score(features):.2f}" if gate is not None else "no"
+        return Reason("guard.similarity", f"the card is {near} near, and an exact match needs {needs}: a new claim")
+    against = contradicts(question, card.claim_text, lang=card.lang)
+    if against is not None:
+        return Reason(f"guard.polarity.{against.kind}", f"the card says something else ({against}): a new claim")
+    return None
+
+
+def _card(ident: str, library: ClaimLibrary) -> Card | None:
+    """A card that may be shown; of twins the first."""
+    card = library.get(ident)
+    if card is not None and card.twin_of:
+        card = library.get(card.twin_of)
+    return card if card is not None and card.visible else None
