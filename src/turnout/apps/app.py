@@ -210,8 +210,9 @@ def installed_apps() -> list[MakesApp]:
 def find_apps() -> list[MakesApp]:
     """All there are, our own first."""
     from .assist.app import AssistApp
+    from .claims.app import ClaimsApp
     from .gateway.app import GatewayApp
     from .sources.app import SourcesApp
     from .study.app import StudyApp
 
-    return [GatewayApp, SourcesApp, StudyApp, AssistApp, *installed_apps()]
+    return [GatewayApp, SourcesApp, ClaimsApp, StudyApp, AssistApp, *installed_apps()]

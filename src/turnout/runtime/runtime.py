@@ -91,6 +91,8 @@ class Runtime:
         """Applications that answer in a chat, by the name of the model that a client asks for."""
         self.on_reload: list[Callable[[], None]] = []
         """Called when everything was replaced."""
+        self.on_open: list[Callable[[], Awaitable[None]]] = []
+        """Called when a server starts, beside its first requests."""
         self.on_close: list[Callable[[], Awaitable[None]]] = []
         """Called before anything is closed."""
 

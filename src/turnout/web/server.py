@@ -88,6 +88,7 @@ class Server:
 
     async def open(self) -> None:
         self._tasks = [asyncio.create_task(self.admission.watch()), asyncio.create_task(self.runtime.watch())]
+        self._tasks += [asyncio.ensure_future(opened()) for opened in self.runtime.on_open]
 
     async def reload(self) -> Reload:
         """Read slots, profiles and keys again."""

@@ -141,7 +141,7 @@ def _why_not_exact(
         needs = f"{gate.threshold:.2f}" if gate is not None else "a gate that was fitted"
         near = f"{gate.score(features):.2f}" if gate is not None else "no"
         return Reason("guard.similarity", f"the card is {near} near, and an exact match needs {needs}: a new claim")
-    against = contradicts(question, card.claim_text, lang=card.lang)
+    against = contradicts(question, card.claim_text)
     if against is not None:
         return Reason(f"guard.polarity.{against.kind}", f"the card says something else ({against}): a new claim")
     return None

@@ -1,0 +1,227 @@
+"""What of the application others can reach: its rows of the route table."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from turnout.apps.app import SOCKET, Answer, Call, Route, answer
+from turnout.apps.event import EventBody, write_events
+from turnout.core.aside import aside
+from turnout.core.errors import Refused, StoreError, UnknownDecision
+from turnout.core.ident import new_id
+from turnout.core.query import Turn
+from turnout.models.wire.format import UNREADABLE, check_text, told
+
+from .answer import ClaimAnswer
+from .card import Card, ClaimType, ClaimVerdict, read_type
+from .event import write_event
+from .local import ClaimMode
+from .router_agent import tell_candidate
+
+if TYPE_CHECKING:
+    from .app import ClaimsApp
+
+# The specification's limit of the conversation before a question.
+MOST_TURNS = 50
+# Cards that are listed or found at once, at most and without being told otherwise.
+MOST, USUAL = 200, 50
+FOUND_USUAL = 5
+# Characters of a search.
+LONGEST_SEARCH = 2_000
+_SESSION = re.compile(r"[A-Za-z0-9_.:-]{1,128}\Z")
+
+Name = Annotated[str, Meta(max_length=200)]
+
+
+class ChatTurn(Struct, forbid_unknown_fields=True):
+    role: Literal["user", "assistant", "system"]
+    content: str
+
+
+class ChatAsk(Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """A question to the library of claims."""
+
+    question: str
+    conversation_history: tuple[ChatTurn, ...] = ()
+    """What was said before it, oldest first; 50 messages at most."""
+    session_id: str | None = None
+    """Chosen by the client, so that it can listen before it asks: letters, digits and `_.:-`, 128 at most."""
+    stream: bool = False
+    """Events as they happen, the last of them the answer."""
+
+
+class ClaimFeedback(Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """Was this the right claim?"""
+
+    decision_id: Name
+    right: bool
+    should_be: ClaimMode | None = None
+    """The mode it should have been, where it was not right."""
+    card_id: Name = ""
+    """The card that would have been right."""
+    note: Annotated[str, Meta(max_length=2000)] = ""
+
+
+_ask = msgspec.json.Decoder(ChatAsk)
+_feedback = msgspec.json.Decoder(ClaimFeedback)
+
+
+class ClaimRoutes:
+    """Shows one application."""
+
+    def __init__(self, app: ClaimsApp) -> None:
+        self.app = app
+        self.routes = (
+            Route("POST", "/api/chat/ask", "ask", self.ask, ChatAsk, asks=True),
+            Route("POST", "/api/chat/feedback", "feedback:write", self.feedback, ClaimFeedback),
+            Route("GET", "/api/claims", "ask", self.list_cards),
+            Route("GET", "/api/claims/search", "ask", self.search),
+            Route("GET", "/api/claims/{id}", "ask", self.card),
+            Route(SOCKET, "/ws/pipeline/{session_id}", "ask", self.follow),
+        )
+
+    async def ask(self, call: Call) -> Answer:
+        """Ask: the card that answers, a synthesis of cards, or a new audit."""
+        from .app import ClaimQuestion
+
+        try:
+            body: ChatAsk = await aside(len(call.body), _ask.decode, call.body)
+        except UNREADABLE as error:
+            raise Refused(422, "invalid_request_error", told(error)) from None
+        if len(body.conversation_history) > MOST_TURNS:
+            said = f"conversation_history: {len(body.conversation_history)} messages, at most {MOST_TURNS} are taken"
+            raise Refused(422, "invalid_request_error", f"{said}; send the last ones")
+        turns = tuple(Turn(turn.role, turn.content) for turn in body.conversation_history)
+        check_text((Turn("user", body.question), *turns), 422)
+        session = new_id() if body.session_id is None else _session(body.session_id)
+        events = self.app.ask(ClaimQuestion(body.question.strip(), turns, session), call.caller)
+        if body.stream or "text/event-stream" in call.headers.get("accept", ""):
+            headers = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache")]
+            return Answer(200, headers, EventBody(write_events(events, await anext(events)), events))
+        async with aclosing(events):
+            last = [event async for event in events][-1]
+        assert isinstance(last, ClaimAnswer)  # noqa: S101 - asking ends with one
+        form = {name: value for name, value in msgspec.to_builtins(last).items() if name != "event"}
+        return answer(form)
+
+    async def feedback(self, call: Call) -> Answer:
+        """Say whether a question got the right claim, or what it should have got."""
+        try:
+            body: ClaimFeedback = await aside(len(call.body), _feedback.decode, call.body)
+        except UNREADABLE as error:
+            raise Refused(422, "invalid_request_error", told(error)) from None
+        if body.right and (body.should_be or body.card_id):
+            raise Refused(422, "invalid_request_error", "right: what was right needs no should_be and no card_id")
+        records = call.store.records(call.caller.tenant)
+        note = " ".join(part for part in (f"card {body.card_id}" if body.card_id else "", body.note) if part)
+
+        def judge() -> object:
+            found = records.get(body.decision_id)
+            if found.profile != "claims":
+                raise UnknownDecision(body.decision_id, call.caller.tenant)
+            by = call.caller.key_id or "anonymous"
+            return records.judge(
+                found.id, "right" if body.right else "wrong", should_be=body.should_be, by=by, note=note
+            )
+
+        try:
+            return answer(await asyncio.to_thread(judge), 201)
+        except UnknownDecision as error:
+            raise Refused(404, "not_found_error", str(error)) from None
+        except StoreError as error:
+            raise Refused(422, "invalid_request_error", str(error)) from None
+
+    async def list_cards(self, call: Call) -> Answer:
+        """The cards, by id; `?type=`, `?verdict=`, `?limit=`, `?after=` an id."""
+        library, options = await self.app.library(), call.options
+        kind, verdict, limit = _type(options.get("type")), _verdict(options.get("verdict")), _limit(options, USUAL)
+        after = options.get("after", "")
+
+        def look() -> list[Card]:
+            found = library.list(claim_type=kind, verdict=verdict)
+            return list(islice((card for card in found if card.id > after), limit))
+
+        cards = await asyncio.to_thread(look)
+        following = cards[-1].id if len(cards) == limit else None
+        return answer({"claims": [_line(card) for card in cards], "next": following})
+
+    async def card(self, call: Call) -> Answer:
+        """One card, with its sources and how it was audited."""
+        library, ident = await self.app.library(), call.params["id"]
+        card = await asyncio.to_thread(library.get, ident)
+        if card is None or not card.visible:
+            raise Refused(404, "not_found_error", f"there is no card {ident[:80]!r} (see GET /api/claims)")
+        return answer(card)
+
+    async def search(self, call: Call) -> Answer:
+        """The cards that a question may mean, the best first: `?q=`, `?type=`, `?limit=`."""
+        library, options = await self.app.library(), call.options
+        text = options.get("q", "").strip()
+        if not 0 < len(text) <= LONGEST_SEARCH:
+            said = f"q: {len(text):,} characters; say what to look for, in 1 to {LONGEST_SEARCH:,}: ?q=flood"
+            raise Refused(422, "invalid_request_error", said)
+        kind, limit = _type(options.get("type")), _limit(options, FOUND_USUAL)
+        found = await asyncio.to_thread(library.search, text, limit=limit, claim_type=kind)
+        return answer({"candidates": [tell_candidate(one) for one in found]})
+
+    async def follow(self, call: Call) -> Answer:
+        """Everything that happens in a session, from its first event on."""
+        session, pipeline = _session(call.params["session_id"]), await self.app.pipeline()
+
+        async def pieces() -> AsyncGenerator[bytes, None]:
+            async with aclosing(pipeline.events(session, tenant=call.caller.tenant, follow=True)) as events:
+                async for event in events:
+                    yield write_event(event)
+
+        return Answer(200, [], pieces())
+
+
+def _line(card: Card) -> dict[str, object]:
+    """A card in a list."""
+    return {
+        "id": card.id,
+        "claim_text": card.claim_text,
+        "claim_type_category": card.claim_type_category,
+        "verdict": card.verdict,
+        "short_answer": card.short_answer,
+        "confidence_level": card.confidence_level,
+        "category_tags": card.category_tags,
+        "demo": card.demo,
+        "created_at": card.created_at,
+    }
+
+
+def _session(said: str) -> str:
+    if _SESSION.match(said):
+        return said
+    shown = f"session_id {said[:40]!r}: 1 to 128 letters, digits and _ . : - are taken; leave it out to be given one"
+    raise Refused(422, "invalid_request_error", shown)
+
+
+def _type(said: str | None) -> ClaimType | None:
+    found = read_type(said) if said else None
+    if said and found is None:
+        raise Refused(422, "invalid_request_error", f"type {said[:40]!r}: one of {', '.join(ClaimType)}")
+    return found
+
+
+def _verdict(said: str | None) -> ClaimVerdict | None:
+    found = next((one for one in ClaimVerdict if said and one.lower() == said.lower()), None)
+    if said and found is None:
+        raise Refused(422, "invalid_request_error", f"verdict {said[:40]!r}: one of {', '.join(ClaimVerdict)}")
+    return found
+
+
+def _limit(options: Mapping[str, str], usual: int) -> int:
+    said = options.get("limit", str(usual))
+    if said.isascii() and said.isdigit() and 1 <= int(said) <= MOST:
+        return int(said)
+    raise Refused(422, "invalid_request_error", f"limit {said[:20]!r}: a number from 1 to {MOST}")
