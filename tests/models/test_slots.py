@@ -232,13 +232,12 @@ def test_stand_ins(tmp_path: Path) -> None:
     slots = load_slots(settings(tmp_path, '[models]\nsimple = "ollama/s"\nmedium = "ollama/m"\nmain = "ollama/x"'))
     found = {
         name: slot.name
-        for name in ("classifier", "router", "claims_router", "conversational", "main")
+        for name in ("classifier", "router", "conversational", "main")
         if (slot := slots.find(name))
     }
     assert found == {
         "classifier": "simple",
         "router": "simple",
-        "claims_router": "simple",
         "conversational": "main",
         "main": "main",
     }

@@ -131,6 +131,19 @@ SERVE = (
         ),
     ),
     Command(
+        "claims",
+        "Ask a library of audited claims, look into it, or have a claim audited.\n\n"
+        "A question gets the card that answers it, a synthesis of cards that is marked as one, or a new audit. Needs "
+        "the extras: pip install 'turnout[serve,claims]'.",
+        (
+            'turnout claims ask "Did the flood happen?"',
+            'turnout claims ask "Which is more likely?" --session chat.jsonl',
+            'turnout claims search "flood"',
+            'turnout claims audit "Lightning never strikes the same place twice"',
+            "turnout claims feedback last wrong",
+        ),
+    ),
+    Command(
         "embed",
         "Install the sentence embedder of this machine, or see what is installed.\n\n"
         "A student that was trained with vectors needs the embedder they are from.",
@@ -343,7 +356,9 @@ COMMANDS: dict[str, tuple[Command, ...]] = {
 }
 """The commands by what they are for, in the order of the help."""
 
-SUBCOMMANDS = frozenset({"profiles", "contract", "db", "models", "sources", "keys", "embed", "student", "assist", "study"})
+SUBCOMMANDS = frozenset(
+    ("profiles", "contract", "db", "models", "sources", "claims", "study", "assist", "keys", "embed", "student")
+)
 """Commands that have commands of their own."""
 
 RENAMED: dict[str, tuple[str, ...]] = {

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from . import declared, followup, framing, gain, keywords, llm, rules, signals, student
+from . import agent, declared, followup, framing, gain, keywords, llm, rules, signals, student
 
-__all__ = ["declared", "followup", "framing", "gain", "keywords", "llm", "rules", "signals", "student"]
+__all__ = ["agent", "declared", "followup", "framing", "gain", "keywords", "llm", "rules", "signals", "student"]

@@ -36,7 +36,7 @@ DEFAULT_TIERS = {
     "reasoning": "anthropic/claude-opus-4-6",
 }
 # Who stands in for a slot that is not configured.
-STAND_INS = {"classifier": "simple", "router": "classifier", "claims_router": "classifier", "conversational": "main"}
+STAND_INS = {"classifier": "simple", "router": "classifier", "conversational": "main"}
 STAND_INS |= {"main": "medium"}
 # Variables that name a model of Ollama's for a slot that the settings do not mention, as the specification has them.
 OLLAMA = {"main": "OLLAMA_MODEL_NAME", "conversational": "OLLAMA_MODEL_NAME_CONVERSATIONAL"}

@@ -91,10 +91,13 @@ class ClaimsApp:
         pipeline: AuditPipeline | None = None,
         *,
         keeps_events: bool = True,
+        audits: bool = True,
     ) -> None:
-        """`keeps_events`: sessions can be followed; without it, nothing is opened that only an audit needs."""
+        """`keeps_events`: sessions can be followed; without it, nothing is opened that only an audit needs. `audits`:
+        a new claim is audited, and not only said to be one."""
         self.runtime = runtime
         self.keeps_events = keeps_events
+        self.audits = audits
         self.shown = ShownCards(runtime.store)
         self._library = library
         self._pipeline = pipeline
@@ -193,8 +196,8 @@ class ClaimsApp:
         began = time.monotonic()
         with Ledger(self.runtime.store, self.runtime.models.slots).open(undecided(profile, query), caller) as account:
             yield await tell(ContextAnalysisStarted())
-            slot, signals = router_slot(self.runtime.models.slots), signals_in(profile)
-            models = self.runtime.models
+            models, signals = self.runtime.models, signals_in(profile)
+            slot = router_slot(profile, models.slots)
             standalone = await analyze(
                 asked.text, asked.turns, account, models, slot, lambda text: "alternative" in signals(text)
             )
@@ -287,8 +290,9 @@ class ClaimsApp:
         return await synthesize(routed.standalone.text, cards, signals, account, self.runtime.models)
 
     async def _audit(self, asked: ClaimQuestion, routed: Routed, caller: Caller, account: Account) -> AuditStarted:
-        pipeline = await self.pipeline()
-        choice = routed.choice
+        if not self.audits:
+            return AuditStarted("", asked.session)
+        pipeline, choice = await self.pipeline(), routed.choice
         context = choice.context or "\n".join(f"{turn.role}: {turn.text}" for turn in cut_history(asked.turns))
         claim = choice.claim_text or routed.standalone.text
         ident = await pipeline.start(

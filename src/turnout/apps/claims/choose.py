@@ -26,8 +26,8 @@ from .verdict import ClaimChoice
 
 PROFILE = "claims"
 AGENT = "agent.v1"
-# The slot of the router agent, and what fills it by default where that provider is configured.
-SLOT, PROVIDER, MODEL = "claims_router", "anthropic", "claude-haiku-4-5"
+# What fills the slot of the router agent by default, where that provider is configured.
+PROVIDER, MODEL = "anthropic", "claude-haiku-4-5"
 
 
 class ChosenLocally(Layer):
@@ -43,10 +43,12 @@ class ChosenLocally(Layer):
         )
 
 
-def router_slot(slots: Slots) -> Slot | None:
-    """Who the router agent asks: what fills its slot; else its default model, where that provider is configured; else
-    nobody, and the local layers decide."""
-    named = slots.slots.get(SLOT)
+def router_slot(profile: Profile, slots: Slots) -> Slot | None:
+    """Who the router agent asks: what fills the slot that the profile names; else its default model, where that
+    provider is configured; else nobody, and the local layers decide."""
+    layers = profile.resolved.get("layers", ())
+    name = next((one.get("slot", "") for one in layers if one.get("kind") == AGENT), "")
+    named = slots.slots.get(name)
     if named is not None:
         return named if named.usable and named.provider != "demo" else None
     configured = [one for one in slots.slots.values() if one.provider == PROVIDER and one.usable]
@@ -59,7 +61,9 @@ def router_slot(slots: Slots) -> Slot | None:
     # Another model of the same provider: its key and its place are those of the default.
     base = configured[0]
     endpoint = base.endpoint._replace(id=ident)
-    return replace(base, name=SLOT, model=MODEL, id=ident, prices=None, context_tokens=None, endpoint=endpoint)
+    return replace(
+        base, name=name or PROVIDER, model=MODEL, id=ident, prices=None, context_tokens=None, endpoint=endpoint
+    )
 
 
 def agent_seconds(profile: Profile) -> float:
