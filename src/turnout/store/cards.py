@@ -62,9 +62,10 @@ class CardRows:
         """The ids of the cards that may be found, and whether the index has each as it is."""
         return {ident: bool(indexed) for ident, indexed in self._backend.read(sql.VISIBLE_CARDS, {})}
 
-    def set_indexed(self, ident: str, body: str) -> None:
-        """Say that the index has this card, if it is still this one."""
-        self._backend.change(sql.CARD_INDEXED, {"id": ident, "body": body, "indexed": True})
+    def set_indexed(self, cards: Sequence[tuple[str, str]]) -> None:
+        """Say that the index has these cards, by id and body, as far as they are still these."""
+        with self._backend.transaction() as changes:
+            changes.many(sql.CARD_INDEXED, [(True, ident, body) for ident, body in cards])
 
     def setting(self, name: str) -> str | None:
         """What was kept under a name."""

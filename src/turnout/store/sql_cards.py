@@ -36,7 +36,7 @@ set claim_text = excluded.claim_text, claim_type = excluded.claim_type, verdict 
 
 # Only if it is still what was indexed.
 CARD_INDEXED = """
-update claim_cards set indexed = :indexed where id = :id and body = :body
+update claim_cards set indexed = ? where id = ? and body = ?
 """
 
 ALL_CARDS = """

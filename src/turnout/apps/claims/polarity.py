@@ -23,10 +23,14 @@ ContradictionKind = Literal["negation", "opposite", "roles", "number", "name"]
 YEARS: Final = (1000, 2100)
 # Words behind "by" that name the one who did it: "by the late President Obama".
 AGENT: Final = 5
+# What turns a word into its opposite.
+UN: Final = ("un", "in", "im", "il", "ir", "non", "dis")
 # Two texts that have so much in common, in one order, are copies of each other but for what was changed in them.
 COPY: Final = 0.6
 # The same for their words in any order.
 SAME_WORDS: Final = 0.8
+# So many words at most are put in the place of others; more are another way to say it.
+SWAPPED: Final = 2
 # Longer ones are not compared word by word.
 LONGEST_COPY: Final = 200
 
@@ -110,7 +114,17 @@ def _opposite(question: Reading, card: Reading) -> Contradiction | None:
     for one, other in _matched(question, card):
         if one.sign != other.sign and not one.denied and not other.denied:
             return Contradiction("opposite", one.raw, other.raw)
+    for one in question.words:
+        for other in card.words:
+            if _is_un(one.raw, other.raw) or _is_un(other.raw, one.raw):
+                return Contradiction("opposite", one.raw, other.raw)
     return None
+
+
+def _is_un(one: str, other: str) -> bool:
+    """Whether one is the other with a "un-" before it."""
+    low, plain = one.lower(), other.lower()
+    return any(low.startswith(un) and low[len(un) :] == plain for un in UN)
 
 
 def _matched(question: Reading, card: Reading) -> Iterator[tuple[Word, Word]]:
@@ -180,7 +194,7 @@ def _roles(question: Reading, card: Reading) -> Contradiction | None:
             turned = _is_agent(card, c1, c2) != _is_agent(question, q1, q2)
             for verb, asked in shared[low + 1 : high]:
                 swapped = q1.at < asked.at < q2.at if turned else q2.at < asked.at < q1.at
-                if swapped and not (verb.name or asked.name) and (not turned or (c1.name or c1.first) and c2.name):
+                if swapped and not (verb.name or asked.name) and (not turned or ((c1.name or c1.first) and c2.name)):
                     said = (q1, asked, q2) if turned else (q2, asked, q1)
                     return Contradiction("roles", _join(said), _join((c1, verb, c2)))
     return None
@@ -226,11 +240,22 @@ def _copy(question: Reading, card: Reading) -> Contradiction | None:
         gone.update(held)
         if (said.count(NOT) + held.count(NOT)) % 2:
             return Contradiction("negation", " ".join(said), " ".join(held))
-        if said and held and marked.intersection(said) and marked.intersection(held):
+        named = bool(marked.intersection(said) and marked.intersection(held))
+        if said and held and (named or (len(said) <= SWAPPED and len(held) <= SWAPPED and not question.titled)):
             kind: ContradictionKind = "number" if any(key[0].isdigit() for key in said) else "name"
             return Contradiction(kind, " ".join(said), " ".join(held))
-    names = {word.key: word.beside for word in (*question.words, *card.words) if word.name}
-    moved = sorted(key for key in new & gone if key in names)
-    if bool(question.by_at) == bool(card.by_at) and (len(moved) > 1 or any(not names[key] for key in moved)):
+    names = {word.key for word in (*question.words, *card.words) if word.name}
+    moved = sorted(new & gone & names)
+    if bool(question.by_at) == bool(card.by_at) and (
+        len(moved) > 1 or any(_passes(key, one, other, names) for key in moved)
+    ):
         return Contradiction("roles", " ".join(moved), " ".join(moved))
     return None
+
+
+def _passes(key: str, one: Sequence[str], other: Sequence[str], names: set[str]) -> bool:
+    """Whether a name that stands elsewhere has passed another name and a word that is none."""
+    here, there = one.index(key), other.index(key)
+    before = set(one[:here]) & set(other[there + 1 :])
+    behind = set(one[here + 1 :]) & set(other[:there])
+    return any(passed & names and passed - names for passed in (before, behind))

@@ -11,6 +11,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from turnout.search.analysis import stem
 from turnout.search.number import Number
 from turnout.search.statement import read_statement
 from turnout.search.vocabulary import NOT_SO, SO, key_of, lists, strip_accents
@@ -81,9 +82,24 @@ def _groups() -> dict[str, str]:
     """More words that count as one, by the key of each."""
     found = {}
     for group in read_table("en", "claims")["same"]:
-        keys = [key_of(strip_accents(word), "en")[0] for word in group.split()]
+        keys = [stem(word, "en") for word in group.split()]
         found.update(dict.fromkeys(keys, keys[0]))
     return found
+
+
+@lru_cache(maxsize=16_384)
+def _key(word: str) -> tuple[str, int]:
+    """What a word is compared by, and which of two opposites it is. Words that count as one for citations do here."""
+    key, sign = key_of(word, "en")
+    if key[0] == "=" or key in _heads():
+        return key, sign
+    stemmed = stem(word, "en")
+    return _groups().get(stemmed, stemmed), sign
+
+
+@cache
+def _heads() -> frozenset[str]:
+    return frozenset(lists("en").same.values())
 
 
 def same_key(one: str, other: str) -> bool:
@@ -147,11 +163,10 @@ class _Reader:
                 line.append(NOT)
             if low in known().small or low in known().negation or len(low) < 2 or low[0].isdigit():
                 continue
-            key, sign = key_of(low, "en")
+            key, sign = _key(low)
             name = self.raw[at][0].isupper() and not titled and not self.first[at]
             if at in denied:
                 sign = SO + NOT_SO - sign
-            key = _groups().get(key, key)
             words.append(Word(key, self.raw[at], at, name, self.first[at], at in denied, sign, self._is_beside(at)))
             line.append(key)
             if name or self.first[at]:

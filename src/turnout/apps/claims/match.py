@@ -1,0 +1,72 @@
+"""How alike a question and the card nearest to it are, and the gate that is fitted on questions whose card is known.
+
+A question whose card is removed is one that has none: so every labelled question tells twice what the gate must do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+
+from .gate import TEXT_ALONE, ClaimGate, MatchFeatures, fit_gate
+from .library import ClaimCandidate, ClaimLibrary
+from .reading import read, same_key
+
+# Candidates that are looked at for one question: the card, the one that is next without it, and the next after that.
+LOOKED_AT = 5
+
+
+class LabelledQuestion(Struct, frozen=True):
+    """A question and the card that answers it; without one, it has none."""
+
+    question: str
+    card: str | None = None
+
+
+def compare(question: str, candidates: Sequence[ClaimCandidate]) -> MatchFeatures:
+    """How alike a question and the first of its candidates are, which are in order."""
+    first, *rest = candidates
+    margin = first.score - rest[0].score if rest else first.score
+    return MatchFeatures(first.similarity, first.coverage, _returned(question, first.card.claim_text), margin)
+
+
+def _returned(question: str, claim: str) -> float:
+    asked, held = read(question).keys, read(claim).keys
+    return sum(any(same_key(key, other) for other in asked) for key in held) / (len(held) or 1)
+
+
+class Observed(Struct, frozen=True):
+    """What became of a labelled question."""
+
+    right: MatchFeatures | None
+    """Of its own card, if that was found first."""
+    wrong: MatchFeatures | None
+    """Of the card that would be first if its own were not there."""
+
+
+def observe(library: ClaimLibrary, one: LabelledQuestion) -> Observed:
+    found = library.search(one.question, limit=LOOKED_AT, floor=False)
+    right = compare(one.question, found) if found and one.card and _is(found[0], one.card, library) else None
+    others = [other for other in found if one.card is None or not _is(other, one.card, library)]
+    return Observed(right, compare(one.question, others) if others else None)
+
+
+def _is(candidate: ClaimCandidate, ident: str, library: ClaimLibrary) -> bool:
+    """Whether it is that card, or its twin."""
+    if candidate.card.id == ident:
+        return True
+    card = library.get(ident)
+    return card is not None and card.twin_of == candidate.card.id
+
+
+def calibrate(
+    library: ClaimLibrary, questions: Iterable[LabelledQuestion], *, bound: float = 0.05, confidence: float = 0.95
+) -> ClaimGate:
+    """The gate for the library's embedder, fitted on these questions. It is not kept yet."""
+    seen = [observe(library, one) for one in questions]
+    matches = [one.right for one in seen if one.right is not None]
+    strangers = [one.wrong for one in seen if one.wrong is not None]
+    embedder = library.index.embedder
+    name = TEXT_ALONE if embedder is None else embedder.name
+    return fit_gate(matches, strangers, name, bound=bound, confidence=confidence)
