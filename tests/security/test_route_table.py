@@ -6,8 +6,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from apps.claims.chatting import FLOOD
 from besieged import Got, besieged, call, chat, forget, make_key
 from serving import Served, route_table
+from turnout.apps.app import SOCKET
+from turnout.apps.claims.library import open_library
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
 
@@ -33,6 +36,12 @@ BODIES: dict[tuple[str, str, str], Any] = {
     ("public", "GET", "/v1/study/memory"): None,
     ("public", "DELETE", "/v1/study/memory/{id}"): None,
     ("public", "GET", "/v1/study/savings"): None,
+    ("public", "POST", "/api/chat/ask"): {"question": "Can you put that more simply?"},
+    ("public", "POST", "/api/chat/feedback"): {"decision_id": "DECISION", "right": True},
+    ("public", "GET", "/api/claims"): None,
+    ("public", "GET", "/api/claims/search"): None,
+    ("public", "GET", "/api/claims/{id}"): None,
+    ("public", "WS", "/ws/pipeline/{session_id}"): None,
     ("public", "POST", "/v1/route"): {"text": "hello there"},
     ("public", "POST", "/v1/route/batch"): {"queries": [{"text": "hello there"}]},
     ("public", "GET", "/v1/decisions/{id}"): None,
@@ -66,6 +75,12 @@ SCOPES = {
     "/v1/study/memory": "ask",
     "/v1/study/memory/{id}": "ask",
     "/v1/study/savings": "decisions:read",
+    "/api/chat/ask": "ask",
+    "/api/chat/feedback": "feedback:write",
+    "/api/claims": "ask",
+    "/api/claims/search": "ask",
+    "/api/claims/{id}": "ask",
+    "/ws/pipeline/{session_id}": "ask",
     "/v1/route": "route",
     "/v1/route/batch": "route",
     "/v1/decisions/{id}": "decisions:read",
@@ -79,8 +94,21 @@ SCOPES = {
 }
 ALL = ("ask", "route", "decisions:read", "feedback:write", "admin")
 # One tenant's decision is nobody else's: these are not found with another tenant's key.
-OF_A_TENANT = ("/v1/decisions/{id}", "/v1/feedback")
-CREATED = ("/v1/feedback",)
+OF_A_TENANT = ("/v1/decisions/{id}", "/v1/feedback", "/api/chat/feedback")
+CREATED = ("/v1/feedback", "/api/chat/feedback")
+# What stands in a path for what it names, and behind it.
+NAMED = {
+    "/v1/models/{id:path}": "/v1/models/turnout/simple",
+    "/api/claims/{id}": f"/api/claims/{FLOOD.id}",
+    "/api/claims/search": "/api/claims/search?q=flood",
+    "/ws/pipeline/{session_id}": "/ws/pipeline/s",
+}
+UPGRADE = {
+    "connection": "upgrade",
+    "upgrade": "websocket",
+    "sec-websocket-version": "13",
+    "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==",
+}
 
 
 class Besieged(NamedTuple):
@@ -90,9 +118,11 @@ class Besieged(NamedTuple):
 
     def ask(self, listener: str, method: str, path: str, body: Any, headers: dict[str, str]) -> Got:
         url = self.served.url if listener == "public" else self.served.admin
-        path = path.replace("{id:path}", "turnout/simple").replace("{id}", self.decision)
-        if isinstance(body, dict) and body.get("decision") == "DECISION":
-            body = {**body, "decision": self.decision}
+        path = NAMED.get(path, path).replace("{id}", self.decision)
+        if isinstance(body, dict):
+            body = {name: self.decision if said == "DECISION" else said for name, said in body.items()}
+        if method == SOCKET:
+            method, headers = "GET", {**UPGRADE, **headers}
         return call(url, method, path, body, headers=headers)
 
 
@@ -112,7 +142,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Besieged]:
         for scope in ALL:
             keys[f"without {scope}"] = make_key(store, tenant="a", scopes=tuple(one for one in ALL if one != scope))
         forget(served)
-        made = call(served.url, "POST", "/v1/route", {"text": "hello there"}, key=keys["all"])
+        with open_library(served.server.runtime) as library:
+            library.put(FLOOD)
+        made = call(served.url, "POST", "/v1/route", {"text": "hello there", "profile": "claims"}, key=keys["all"])
         assert made.status == 200
         yield Besieged(served, keys, made.json["id"])
 
@@ -170,12 +202,12 @@ def test_every_credential(server: Besieged, row: tuple[str, str, str]) -> None:
         got = server.ask(listener, method, path, body, headers)
         what = f"{row} with {name}: {got.body[:200]!r}"
         if expected is None:
-            assert got.status == (201 if path in CREATED else 200), what
+            assert got.status == (101 if method == SOCKET else 201 if path in CREATED else 200), what
         else:
             assert got.status == expected, what
             check_error(got, path, what)
         assert "set-cookie" not in got.headers
-        assert got.headers["server"] == "turnout"
+        assert got.status == 101 or got.headers["server"] == "turnout"
 
 
 @pytest.mark.parametrize("row", BODIES, ids=" ".join)
@@ -188,8 +220,8 @@ def test_every_method(server: Besieged, row: tuple[str, str, str]) -> None:
             continue
         for key in ("all", "none"):
             got = server.ask(listener, method, path, BODIES[row], {"x-api-key": server.keys[key]})
-            assert got.status == 405, (row, method)
-            assert got.headers["allow"].split(", ") == allowed
+            assert got.status == (426 if own == SOCKET else 405), (row, method)
+            assert own == SOCKET or got.headers["allow"].split(", ") == allowed
             if method != "HEAD":
                 check_error(got, path, f"{row} {method}")
 
@@ -202,7 +234,7 @@ def test_another_tenants_key(server: Besieged, row: tuple[str, str, str]) -> Non
         assert got.status == 404, got
         check_error(got, path, str(row))
     else:
-        assert got.status in (200, 201), got
+        assert got.status in (101, 200, 201), got
 
 
 def test_a_route_is_on_its_listener_alone(server: Besieged) -> None:

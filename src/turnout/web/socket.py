@@ -76,7 +76,7 @@ class Socket:
         code: int | None = FAILED
         try:
             async with contextlib.aclosing(answer.body) as body:
-                await self._send({"type": "websocket.accept", "subprotocol": self._protocol})
+                await self._put({"type": "websocket.accept", "subprotocol": self._protocol}, TAKE_S)
                 code = await self._tell(aiter(body))
         except Refused:
             code = FORBIDDEN

@@ -16,7 +16,7 @@ from turnout.apps.claims.answer import ClaimAnswer
 from turnout.apps.claims.app import ClaimQuestion, ClaimsApp
 from turnout.apps.claims.card import Card, CardConfidence, CardSource, ClaimType, ClaimVerdict
 from turnout.apps.claims.event import ChatEvent, PipelineStarted
-from turnout.apps.claims.library import ClaimLibrary, open_library
+from turnout.apps.claims.library import open_library
 from turnout.apps.claims.pipeline import AuditFailed, AuditPipeline
 from turnout.apps.event import Event
 from turnout.core.query import Turn
@@ -130,7 +130,7 @@ class Chat(NamedTuple):
             "search_candidates, reasoning, response_time"
         )
         assert self.store.flush(10)
-        found = self.store.backend.read(f"select {names} from router_decisions where id = :id", {"id": ident})
+        found = self.store.backend.read(f"select {names} from router_decisions where id = :id", {"id": ident})  # noqa: S608
         return dict(zip(names.split(", "), found[0], strict=True))
 
 
@@ -168,7 +168,9 @@ def chatting(folder: Path, cards: Sequence[Card], settings: str = "") -> Iterato
         store.close()
 
 
-def router_settings(provider: ScriptedProvider, *, main: bool = False, wire: str = "openai-chat", more: str = "") -> str:
+def router_settings(
+    provider: ScriptedProvider, *, main: bool = False, wire: str = "openai-chat", more: str = ""
+) -> str:
     names = ("claims_router", *(("main",) if main else ()))
     return "".join(
         f'[models.{name}]\nmodel = "fake/{name}"\nbase_url = "{provider.base_url}"\nprivate = true\n'
@@ -178,9 +180,7 @@ def router_settings(provider: ScriptedProvider, *, main: bool = False, wire: str
 
 
 def verdict(mode: str, *cards: str, kind: str = "historical", sure: float = 0.9, why: str = "Because.") -> str:
-    return json.dumps(
-        {"mode": mode, "card_ids": cards, "claim_type": kind, "confidence": sure, "reasoning": why}
-    )
+    return json.dumps({"mode": mode, "card_ids": cards, "claim_type": kind, "confidence": sure, "reasoning": why})
 
 
 def says_verdict(text: str, query: str = "flood", delay_s: float = 0.0) -> Callable[[Received], ScriptedReply]:

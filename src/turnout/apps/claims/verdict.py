@@ -17,10 +17,10 @@ from msgspec.structs import replace
 from turnout.core.verdict import Reason
 
 from .card import Card, ClaimType, asks_alike, read_type
-from .gate import MatchFeatures
 from .kind import type_of
 from .library import ClaimCandidate, ClaimLibrary
 from .local import ClaimDecision, ClaimMode
+from .match import compare
 from .polarity import contradicts
 
 # Cards that a synthesis rests on at most: as many as a reader compares.
@@ -136,11 +136,11 @@ def _why_not_exact(
     candidate = next((one for one in found if one.card.id == card.id), None)
     if candidate is None:
         return Reason("guard.similarity", f"the search does not find the card {card.id} for this question: a new claim")
-    gate, features = library.gate, MatchFeatures(candidate.similarity, candidate.coverage)
-    if gate is None or not gate.admits(features):
-        needs = f"{gate.threshold:.2f}" if gate is not None else "a gate that was fitted"
-        near = f"{gate.score(features):.2f}" if gate is not None else "no"
-        return Reason("guard.similarity", f"the card is {near} near, and an exact match needs {needs}: a new claim")
+    features = compare(question, [candidate, *(one for one in found if one is not candidate)])
+    near, needs = library.gate.score(features), library.gate.threshold
+    if not library.gate.admits(features):
+        said = f"the card is {near:.2f} near, and an exact match needs {needs:.2f}: a new claim"
+        return Reason("guard.similarity", said)
     against = contradicts(question, card.claim_text)
     if against is not None:
         return Reason(f"guard.polarity.{against.kind}", f"the card says something else ({against}): a new claim")
