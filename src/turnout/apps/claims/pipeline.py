@@ -284,11 +284,12 @@ class AuditPipeline:
         return made
 
 
-async def open_pipeline(runtime: Runtime, library: KeepsCards) -> AuditPipeline:
-    """The pipeline of a process. Raises Refused without a store, or without the extra `claims`."""
+async def open_pipeline(runtime: Runtime, library: KeepsCards, reach: Reach | None = None) -> AuditPipeline:
+    """The pipeline of a process. Raises Refused without a store, or without the extra `claims`. `reach`: where audits
+    look; by default where the settings say."""
     if runtime.store is None:
         raise Refused(503, "not_available", "an audit needs a store: start with one")
-    reach = open_reach(runtime.config)
+    reach = reach or open_reach(runtime.config)
     log = await asyncio.to_thread(open_session_log, runtime.store)
     pipeline = AuditPipeline(runtime, runtime.store, library, Feed(log), reach)
     try:

@@ -109,6 +109,3 @@ class SearxngSearch:
                 "the search answered something that is not SearXNG's JSON: check [claims.audit] search"
             ) from None
         return [FoundPage(one.url, plain(one.title), plain(one.content or "")[:SNIPPET_CHARACTERS]) for one in found]
-
-    async def close(self) -> None:
-        await self._client.close()

@@ -22,7 +22,7 @@ from turnout.net.egress import Egress, origin_of
 from turnout.net.public import PublicWeb
 from turnout.net.transport import Transport
 
-from .research import SEARCHES, SearxngSearch
+from .research import SEARCHES, Search, SearxngSearch
 from .verify import PageReader
 
 WHERE = ("claims", "audit")
@@ -61,13 +61,20 @@ def _read(document: Document) -> AuditSettings:
 class Reach:
     """Where an audit may look, opened. Used inside one running event loop."""
 
-    def __init__(self, search: SearxngSearch | None, read: PageReader | None, searches: int = SEARCHES) -> None:
+    def __init__(
+        self,
+        search: Search | None = None,
+        read: PageReader | None = None,
+        searches: int = SEARCHES,
+        client: Client | None = None,
+    ) -> None:
         self.search = search
         self.read = read
         self.searches = searches
+        self._client = client
 
     async def close(self) -> None:
-        for one in (self.search, self.read):
+        for one in (self._client, self.read):
             if one is not None:
                 await one.close()
 
@@ -90,4 +97,4 @@ def open_reach(
     except EgressRefused as error:
         raise ConfigError([document.problem((*WHERE, "search"), str(error))]) from None
     client = Client(Egress(frozenset((origin,)), proxy), transport)
-    return Reach(SearxngSearch(client, origin, parts.path), reader, settings.searches)
+    return Reach(SearxngSearch(client, origin, parts.path), reader, settings.searches, client)
