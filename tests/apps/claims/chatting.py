@@ -16,6 +16,7 @@ from turnout.apps.claims.answer import ClaimAnswer
 from turnout.apps.claims.app import ClaimQuestion, ClaimsApp
 from turnout.apps.claims.card import Card, CardConfidence, CardSource, ClaimType, ClaimVerdict
 from turnout.apps.claims.event import ChatEvent, PipelineStarted
+from turnout.apps.claims.gate import ClaimGate
 from turnout.apps.claims.library import open_library
 from turnout.apps.claims.pipeline import AuditFailed, AuditPipeline
 from turnout.apps.event import Event
@@ -70,6 +71,8 @@ INSPIRED = card(
     ["Many churches teach it."],
 )
 CARDS = (FLOOD, MARK, INSPIRED)
+# Two words in three, of the question and of the claim.
+GATE = ClaimGate("text", floor=0.1, threshold=0.5, weights=(0.0, 3.0, 3.0, 0.0), bias=-4.0)
 
 
 class NotedPipeline(AuditPipeline):
@@ -138,9 +141,11 @@ def anyone(budget: Budget | None = None) -> Caller:
     return Caller("", "", frozenset(("ask",)), budget or Budget())
 
 
-def run(folder: Path, cards: Sequence[Card], talk: Callable[[Chat], Any], settings: str = "") -> Any:
+def run(
+    folder: Path, cards: Sequence[Card], talk: Callable[[Chat], Any], settings: str = "", *, own_gate: bool = True
+) -> Any:
     """What came of talking over these cards."""
-    with chatting(folder, cards, settings) as chat:
+    with chatting(folder, cards, settings, own_gate=own_gate) as chat:
 
         async def main() -> Any:
             try:
@@ -152,7 +157,8 @@ def run(folder: Path, cards: Sequence[Card], talk: Callable[[Chat], Any], settin
 
 
 @contextmanager
-def chatting(folder: Path, cards: Sequence[Card], settings: str = "") -> Iterator[Chat]:
+def chatting(folder: Path, cards: Sequence[Card], settings: str = "", *, own_gate: bool = True) -> Iterator[Chat]:
+    """`own_gate`: the one above, and not the one that ships."""
     folder.mkdir(exist_ok=True)
     file = folder / "turnout.toml"
     file.write_text(settings, encoding="utf-8")
@@ -160,6 +166,8 @@ def chatting(folder: Path, cards: Sequence[Card], settings: str = "") -> Iterato
     runtime = Runtime(store, profile="claims", config=str(file))
     library = open_library(runtime)
     try:
+        if own_gate:
+            library.keep_gate(GATE)
         library.put_all(cards)
         pipeline = NotedPipeline()
         yield Chat(ClaimsApp(runtime, library, pipeline), pipeline, store)

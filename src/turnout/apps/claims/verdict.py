@@ -137,8 +137,9 @@ def _why_not_exact(
     if candidate is None:
         return Reason("guard.similarity", f"the search does not find the card {card.id} for this question: a new claim")
     features = compare(question, [candidate, *(one for one in found if one is not candidate)])
-    near, needs = library.gate.score(features), library.gate.threshold
-    if not library.gate.admits(features):
+    gate = library.gate(features.similarity is not None)
+    if not gate.admits(features):
+        near, needs = gate.score(features), gate.threshold
         said = f"the card is {near:.2f} near, and an exact match needs {needs:.2f}: a new claim"
         return Reason("guard.similarity", said)
     against = contradicts(question, card.claim_text)
