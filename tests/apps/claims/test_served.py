@@ -118,7 +118,7 @@ REFUSALS = [
     Refusal("unknown field", {"question": "x?", "base_url": "http://evil.example"}, "base_url"),
     Refusal("a session that leads elsewhere", {"question": "x?", "session_id": "../x"}, "session_id"),
     Refusal("a session without a name", {"question": "x?", "session_id": ""}, "session_id"),
-    Refusal("no JSON", b"{", "JSON"),
+    Refusal("no JSON", b"{", "truncated"),
     Refusal("half a character", b'{"question": "\\ud800"}', ""),
     Refusal("deep", b'{"question":' * 10_000, ""),
 ]  # fmt: skip
