@@ -147,13 +147,8 @@ def test_an_exact_match_takes_no_time(tmp_path: Path) -> None:
 
 
 TURNS = st.lists(st.builds(Turn, st.sampled_from(("user", "assistant", "system")), st.text(max_size=80)), max_size=4)
-WORDS = st.lists(
-    st.sampled_from(
-        "did the flood happen Matthew copy Mark not why which is more likely than it that what if God".split()
-    ),
-    min_size=1,
-    max_size=9,
-).map(" ".join)
+VOCABULARY = "did the flood happen Matthew copy Mark not why which is more likely than it that what if God"
+WORDS = st.lists(st.sampled_from(VOCABULARY.split()), min_size=1, max_size=9).map(" ".join)
 QUESTIONS = st.one_of(st.text(min_size=1, max_size=200).filter(str.strip), WORDS)
 
 
