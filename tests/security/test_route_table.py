@@ -213,7 +213,7 @@ def test_every_credential(server: Besieged, row: tuple[str, str, str]) -> None:
 @pytest.mark.parametrize("row", BODIES, ids=" ".join)
 def test_every_method(server: Besieged, row: tuple[str, str, str]) -> None:
     """Another method is refused whoever asks, and does nothing."""
-    listener, _, path = row
+    listener, own, path = row
     allowed = [route.method for route in route_table() if route.path == path and route.listener == listener]
     for method in METHODS:
         if method in allowed:
