@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 # Tells our locks from those of other programs in the same database: any number that is ours alone.
 LOCK_SPACE = 7_276_102
+LOCK = "select pg_advisory_lock(hashtextextended(%s, %s))"
 TRY_LOCK = "select pg_try_advisory_lock(hashtextextended(%s, %s))"
 
 
@@ -37,6 +38,10 @@ class Workers(ABC):
     @abstractmethod
     def gone(self, worker: str) -> contextlib.AbstractContextManager[bool]:
         """Whether a worker is no longer there; as long as the context lasts no other process is told so."""
+
+    @abstractmethod
+    def alone(self) -> contextlib.AbstractContextManager[None]:
+        """One worker at a time, and the others wait: to make tables, say."""
 
     @abstractmethod
     def close(self) -> None: ...
@@ -65,6 +70,15 @@ class FileWorkers(Workers):
         with file:
             yield True
             path.unlink(missing_ok=True)
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        import fcntl
+
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with os.fdopen(os.open(self._folder / "alone.lock", os.O_CREAT | os.O_RDWR, 0o600), "r+b") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
 
     def close(self) -> None:
         if self._held is not None and self._path is not None:
@@ -118,6 +132,14 @@ class PostgresWorkers(Workers):
         with contextlib.closing(connection):
             found = connection.execute(TRY_LOCK, (worker, LOCK_SPACE)).fetchone()
             yield bool(found and found[0])
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        import psycopg
+
+        with contextlib.closing(psycopg.connect(self._url, autocommit=True)) as connection:
+            connection.execute(LOCK, ("alone", LOCK_SPACE))
+            yield
 
     def close(self) -> None:
         if self._held is not None:

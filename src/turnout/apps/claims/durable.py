@@ -78,7 +78,9 @@ class Durable:
             opened.callback(self.close)
             dbos.DBOS(config=config)
             self._workflow = dbos.DBOS.workflow(name=WORKFLOW)(workflow)
-            dbos.DBOS.launch()
+            # It makes its tables, and two that make them at the same time would both fail.
+            with self._workers.alone():
+                dbos.DBOS.launch()
             opened.pop_all()
 
     def start(self, ident: str, order: dict[str, Any]) -> None:
