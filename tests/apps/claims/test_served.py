@@ -191,7 +191,7 @@ def test_it_is_a_model_of_the_gateway(served: Served) -> None:
     messages = [{"role": "user", "content": "Can you put that more simply?"}]
     got = call(served.url, "POST", "/v1/chat/completions", {"model": "claims", "messages": messages})
     assert got.json["choices"][0]["message"]["content"].startswith("What do you mean?")
-    messages = [{"role": "user", "content": NOVEL}]
+    messages = [{"role": "user", "content": "Does Isaiah 53 predict Jesus?"}]
     got = call(served.url, "POST", "/v1/chat/completions", {"model": "claims", "messages": messages, "stream": True})
     assert "topic_finder" in got.body.decode()
     assert "demonstration model" in got.body.decode()

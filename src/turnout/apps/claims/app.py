@@ -67,6 +67,7 @@ class ClaimQuestion(NamedTuple):
     turns: tuple[Turn, ...] = ()
     """What was said before it, oldest first."""
     session: str = ""
+    """Empty: a new one."""
 
 
 class Routed(NamedTuple):
@@ -161,7 +162,7 @@ class ClaimsApp:
         goes."""
         turns = query.turns
         last = max((at for at, turn in enumerate(turns) if turn.role == "user"), default=0)
-        asked = ClaimQuestion(asked_text(query), tuple(turns[:last])[-MOST_TURNS:], query.session or new_id())
+        asked = ClaimQuestion(asked_text(query), tuple(turns[:last])[-MOST_TURNS:], query.session or "")
         async with aclosing(self.ask(asked, caller)) as events:
             async for event in events:
                 yield event
@@ -170,7 +171,7 @@ class ClaimsApp:
             return
         pipeline = await self.pipeline()
         text = ""
-        async with aclosing(pipeline.events(asked.session, tenant=caller.tenant)) as happening:
+        async with aclosing(pipeline.events(event.session_id, tenant=caller.tenant)) as happening:
             async for told in happening:
                 if isinstance(told, AgentCompleted):
                     text += (line := f"{told.agent}: {told.said}\n")
@@ -188,6 +189,7 @@ class ClaimsApp:
     async def ask(self, asked: ClaimQuestion, caller: Caller) -> AsyncGenerator[Event, None]:
         """Decide and answer; the last event is a `ClaimAnswer`."""
         _check(asked, caller)
+        is_new, asked = not asked.session, asked if asked.session else asked._replace(session=new_id())
         library = await self.library()
         profile = (await self.runtime.find_router(PROFILE)).profile
         turns = (*asked.turns, Turn("user", asked.text)) if asked.turns else ()
@@ -201,7 +203,9 @@ class ClaimsApp:
             standalone = await analyze(
                 asked.text, asked.turns, account, models, slot, lambda text: "alternative" in signals(text)
             )
-            shown = await asyncio.to_thread(self.shown.find, caller.tenant, asked.session, asked.turns, library)
+            shown: tuple[str, ...] = ()
+            if not is_new or asked.turns:
+                shown = await asyncio.to_thread(self.shown.find, caller.tenant, asked.session, asked.turns, library)
             yield await tell(RoutingStarted(question=standalone.text))
             agent = None
             if slot is not None:

@@ -16,7 +16,6 @@ from turnout.apps.app import SOCKET, Answer, Call, Route, answer
 from turnout.apps.event import EventBody, write_events
 from turnout.core.aside import aside
 from turnout.core.errors import Refused, StoreError, UnknownDecision
-from turnout.core.ident import new_id
 from turnout.core.query import Turn
 from turnout.models.wire.format import UNREADABLE, check_text, told
 
@@ -101,7 +100,7 @@ class ClaimRoutes:
             raise Refused(422, "invalid_request_error", f"{said}; send the last ones")
         turns = tuple(Turn(turn.role, turn.content) for turn in body.conversation_history)
         check_text((Turn("user", body.question), *turns), 422)
-        session = new_id() if body.session_id is None else _session(body.session_id)
+        session = "" if body.session_id is None else _session(body.session_id)
         events = self.app.ask(ClaimQuestion(body.question.strip(), turns, session), call.caller)
         if body.stream or "text/event-stream" in call.headers.get("accept", ""):
             headers = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache")]

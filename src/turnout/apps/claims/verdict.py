@@ -81,9 +81,10 @@ def from_local(decision: ClaimDecision) -> ClaimChoice:
     """What the local layers chose, in the same form."""
     reasons = tuple(Reason(f"cards.{decision.mode}", text) for text in decision.reasons if text.strip())
     reasons = reasons or (Reason(f"cards.{decision.mode}", "the local decision gave no reason"),)
-    return ClaimChoice(
-        decision.mode, decision.confidence, reasons, decision.cards, decision.claim_type, decision.candidates
-    )
+    sure = max(0.0, min(1.0, decision.confidence))
+    choice = ClaimChoice(decision.mode, sure, reasons, decision.cards, decision.claim_type, decision.candidates)
+    # What is asked back is about cards, even if there are none.
+    return replace(choice, mode="contextual", cards=(), is_unclear=True) if decision.unclear else choice
 
 
 def guard(

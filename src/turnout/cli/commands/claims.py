@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import App, Parameter
 
 from turnout.core.errors import Refused, TurnoutError
-from turnout.core.ident import new_id
 from turnout.core.query import Turn
 
 from ..app import examples_of
@@ -52,7 +51,7 @@ def ask_claims(
     # The same file is the same session: what it has shown is found again.
     name = File(session).stem[:100] if session is not None else ""
     app = _open(db, config, audits=not no_audit)
-    question = ClaimQuestion(asked, turns, "".join(c if c.isalnum() else "-" for c in name) or new_id())
+    question = ClaimQuestion(asked, turns, "".join(c if c.isalnum() else "-" for c in name))
     told, audited = asyncio.run(_ask(app, question))
     if json:
         write_json(told if audited is None else {"answer": told, "audited": audited})
@@ -84,7 +83,7 @@ async def _ask(app: ClaimsApp, question: ClaimQuestion) -> tuple[ClaimAnswer, Ca
             assert told is not None  # noqa: S101 - it is the last event
             if isinstance(told.response, AuditStarted) and told.response.pipeline_id:
                 pipeline = await app.pipeline()
-                async with aclosing(pipeline.events(question.session, tenant="")) as going:
+                async with aclosing(pipeline.events(told.session_id, tenant="")) as going:
                     async for step in going:
                         happened(step)
                 audited = await pipeline.result(told.response.pipeline_id)
