@@ -1,0 +1,90 @@
+"""`turnout claims ask` and `feedback`: the mode, the answer and why, in a session, as JSON; what is wrong is said."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from apps.claims.chatting import CARDS, GATE
+from cli.conftest import Run
+from turnout.apps.claims.library import open_library
+from turnout.runtime.runtime import Runtime
+from turnout.store import open_store
+
+
+@pytest.fixture
+def cards(tmp_path: Path) -> None:
+    async def put() -> None:
+        runtime = Runtime(open_store(str(tmp_path / "log" / "turnout.db")), profile="claims")
+        with open_library(runtime) as library:
+            library.keep_gate(GATE)
+            library.put_all(CARDS)
+        await runtime.close()
+
+    asyncio.run(put())
+
+
+QUESTION = "Did a global flood cover the entire Earth?"
+
+
+def test_a_card_answers(cards: None, run: Run) -> None:
+    ran = run("claims", "ask", QUESTION)
+    assert ran.code == 0, ran.err
+    assert ran.out.startswith("exact_match ")
+    assert "Verdict: False (High confidence)" in ran.out
+    assert "No global flood ever covered the Earth." in ran.out
+    told = json.loads(run("claims", "ask", QUESTION, "--json").out)
+    assert (told["mode"], told["response"]["id"]) == ("exact_match", "flood")
+    assert told["reasoning"]
+
+
+def test_a_session_is_remembered(cards: None, run: Run, tmp_path: Path) -> None:
+    file = str(tmp_path / "my chat.jsonl")
+    run("claims", "ask", QUESTION, "--session", file)
+    run("claims", "ask", "Did Matthew copy from the Gospel of Mark?", "--session", file)
+    ran = run("claims", "ask", "Which is more likely?", "--session", file)
+    assert ran.code == 0, ran.err
+    assert ran.out.startswith("contextual ")
+    assert "not audited" in ran.out
+    assert len(Path(file).read_text(encoding="utf-8").splitlines()) == 6
+
+
+def test_a_new_claim_is_audited(run: Run) -> None:
+    ran = run("claims", "ask", "Did the Council of Nicaea add books to the Bible?", "--no-audit")
+    assert (ran.code, "A new claim" in ran.out) == (0, True), ran.err
+    ran = run("claims", "ask", "Did the Council of Nicaea add books to the Bible?")
+    assert ran.code == 0, ran.err
+    assert "demonstration model" in ran.out
+
+
+def test_what_is_meant_is_asked(run: Run) -> None:
+    ran = run("claims", "ask", "Can you put that more simply?")
+    assert (ran.code, "What do you mean?" in ran.out) == (0, True)
+
+
+def test_feedback(cards: None, run: Run) -> None:
+    ident = json.loads(run("claims", "ask", QUESTION, "--json").out)["decision_id"]
+    assert "exact_match is right" in run("claims", "feedback", ident, "right").out
+    ran = run("claims", "feedback", "last", "novel_claim", "--card", "mark", "--note", "too far", "--json")
+    assert (json.loads(ran.out)["should_be"], json.loads(ran.out)["note"]) == ("novel_claim", "card mark too far")
+    run("route", "hello")
+    ran = run("claims", "feedback", "last", "right")
+    assert (ran.code, "turnout feedback takes it" in ran.err) == (2, True)
+
+
+def test_what_is_wrong_is_said(run: Run) -> None:
+    assert "2,001 characters, at most 2,000" in run("claims", "ask", "x" * 2001).err
+    assert run("claims", "ask", "  ").code == 2
+    assert run("claims", "feedback", "last", "maybe").code == 2
+
+
+def test_the_log_shows_the_modes(cards: None, run: Run) -> None:
+    for text in (QUESTION, QUESTION, "Can you put that more simply?"):
+        run("claims", "ask", text)
+    out = run("stats", "-p", "claims").out
+    assert "exact_match" in out
+    assert "67%" in out.replace(" ", "")
+    found = json.loads(run("stats", "-p", "claims", "--json").out)
+    assert found["routes"] == {"exact_match": 2, "contextual": 1}
+    assert "cards.unclear" in run("show", "last", "--json").out
