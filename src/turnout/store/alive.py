@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +25,9 @@ if TYPE_CHECKING:
 
 # Tells our locks from those of other programs in the same database: any number that is ours alone.
 LOCK_SPACE = 7_276_102
-LOCK = "select pg_advisory_lock(hashtextextended(%s, %s))"
+# How soon a worker that waits for another asks again. A statement that waits for a lock would hold up what makes indexes
+# beside running transactions, and that may be what the other does.
+ASK_S = 0.05
 TRY_LOCK = "select pg_try_advisory_lock(hashtextextended(%s, %s))"
 
 
@@ -114,7 +117,7 @@ class PostgresWorkers(Workers):
             self.close()
         try:
             connection = psycopg.connect(self._url, autocommit=True)
-            connection.execute(TRY_LOCK, (worker, LOCK_SPACE))
+            _is_taken(connection, worker)
         except psycopg.Error as error:
             raise StoreUnavailable(f"no connection to hold this worker's place: {type(error).__name__}") from None
         self._held = connection
@@ -124,27 +127,32 @@ class PostgresWorkers(Workers):
         """Asked over a connection of its own: a lock can be taken again by the connection that holds it."""
         import psycopg
 
-        try:
-            connection = psycopg.connect(self._url, autocommit=True)
-        except psycopg.Error:
-            yield False
-            return
-        with contextlib.closing(connection):
-            found = connection.execute(TRY_LOCK, (worker, LOCK_SPACE)).fetchone()
-            yield bool(found and found[0])
+        with contextlib.ExitStack() as opened:
+            is_gone = False
+            with contextlib.suppress(psycopg.Error):  # who cannot ask knows nothing
+                connection = opened.enter_context(contextlib.closing(psycopg.connect(self._url, autocommit=True)))
+                is_gone = _is_taken(connection, worker)
+            yield is_gone
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
         import psycopg
 
         with contextlib.closing(psycopg.connect(self._url, autocommit=True)) as connection:
-            connection.execute(LOCK, ("alone", LOCK_SPACE))
+            while not _is_taken(connection, "alone"):
+                time.sleep(ASK_S)
             yield
 
     def close(self) -> None:
         if self._held is not None:
             self._held.close()
             self._held = None
+
+
+def _is_taken(connection: psycopg.Connection[Any], name: str) -> bool:
+    """Whether the connection has the lock now."""
+    found = connection.execute(TRY_LOCK, (name, LOCK_SPACE)).fetchone()
+    return bool(found and found[0])
 
 
 def workers_of(store: Store) -> Workers:

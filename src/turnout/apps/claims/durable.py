@@ -13,8 +13,10 @@ import os
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from turnout.core.errors import Refused
+from turnout.core.contain import contain
+from turnout.core.errors import Refused, StoreUnavailable
 from turnout.core.ident import new_id
+from turnout.core.verdict import Fault
 from turnout.store import Store
 from turnout.store.alive import Workers, workers_of
 from turnout.store.session_log import beside
@@ -102,7 +104,14 @@ class Durable:
         return Ended(found.output, "" if found.status == "SUCCESS" else f"it broke off: {found.error or found.status}")
 
     def take_over(self) -> list[str]:
-        """Go on with what workers that are gone left unfinished; which workflows those are."""
+        """Go on with what workers that are gone left unfinished; which workflows those are. Raises StoreUnavailable."""
+        found = contain(self._take_over)
+        if isinstance(found, Fault):
+            raise StoreUnavailable(f"what others left cannot be looked for now: {found.detail}")
+        taken: list[str] = found
+        return taken
+
+    def _take_over(self) -> list[str]:
         self._workers.join(self.worker)
         taken: list[str] = []
         for worker in sorted({one.executor_id for one in self._pending()} - {self.worker, None}):
@@ -122,6 +131,10 @@ class Durable:
 
     def close(self) -> None:
         self._dbos.DBOS.destroy(destroy_registry=True)
+        # What it wrote to is the program's, and may be closed when the next one is opened.
+        said = logging.getLogger("dbos")
+        for one in list(said.handlers):
+            said.removeHandler(one)
         self._workers.close()
         Durable._open = None
 

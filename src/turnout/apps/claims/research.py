@@ -2,7 +2,7 @@
 is known.
 
 A search costs time and money, so it ends as soon as one of these holds: the model asks for none, asks for one that was
-made, the last one found nothing new, or the most that the settings allow were made.
+made, the last two found nothing new, or the most that the settings allow were made.
 """
 
 from __future__ import annotations
@@ -52,6 +52,8 @@ class Research:
         self._search = search
         self._read = read
         self._most = most if search is not None else 0
+        self._dry = False
+        """The last search found nothing new."""
         self.queries: list[str] = []
         self.found: dict[str, FoundPage] = {}
         self.ended = "no search is configured" if search is None else ""
@@ -71,12 +73,12 @@ class Research:
         self.queries.append(query)
         results = (await self._search(query))[:RESULTS]
         fresh = [one for one in results if one.url and one.url not in self.found]
-        if not fresh:
-            self.ended = "the last search found nothing new"
-            return False
+        if not fresh and self._dry:
+            self.ended = "the last two searches found nothing new"
+        self._dry = not fresh
         read = await asyncio.gather(*(self._page(one) for one in fresh[:PAGES]))
         self.found |= {one.url: one for one in (*read, *fresh[PAGES:])}
-        return True
+        return bool(fresh)
 
     async def _page(self, found: FoundPage) -> FoundPage:
         """The result with the beginning of its page, if that can be read."""

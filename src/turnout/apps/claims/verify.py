@@ -113,6 +113,8 @@ class PageReader:
         if found := self._pages.get(url):
             return found
         async with self._turns:
+            if found := self._pages.get(url):  # read meanwhile, for another quotation
+                return found
             try:
                 page = await self._public.get(url, Deadline.after(PAGE_S))
             except NetError:

@@ -1,0 +1,95 @@
+"""An audit on the terminal: each agent while it works, and the card."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from turnout.apps.claims.card import Card, CardSource
+from turnout.apps.claims.event import AgentCompleted, AgentStarted, ChatEvent, PipelineFailed, PipelineStarted
+
+from .ask import TICKS_A_SECOND
+from .screen import Glyphs, console, quoted, visible
+
+
+class AgentProgress:
+    """Which agent works, and what those before it came to: a line each."""
+
+    def __init__(self, glyphs: Glyphs) -> None:
+        self.glyphs = glyphs
+        self.agents: tuple[str, ...] = ()
+        self.began: dict[str, float] = {}
+        self.ended: dict[str, AgentCompleted] = {}
+        self.failed = ""
+
+    def note(self, event: ChatEvent) -> None:
+        match event:
+            case PipelineStarted():
+                self.agents = event.agents
+            case AgentStarted():
+                self.began[event.agent] = time.monotonic()
+            case AgentCompleted():
+                self.ended[event.agent] = event
+            case PipelineFailed():
+                self.failed = event.agent
+
+    def __rich__(self) -> Group:
+        return Group(*map(self.line, self.agents))
+
+    def line(self, agent: str) -> Text:
+        name, done = agent.replace("_", " "), self.ended.get(agent)
+        if agent == self.failed:
+            return Text(f"{self.glyphs.fault} {name}", "red")
+        if done is not None:
+            line = Text.assemble((f"{self.glyphs.yes} {name}", "green"))
+            line.append(f"  {done.elapsed_ms / 1000:.1f} s  {visible(done.said)}", "dim")
+            return line
+        if agent in self.began:
+            return Text(f"{self.glyphs.held} {name}  {time.monotonic() - self.began[agent]:.0f} s")
+        return Text(f"{self.glyphs.passed} {name}", "dim")
+
+
+@contextlib.contextmanager
+def live_agents() -> Iterator[Callable[[ChatEvent], None]]:
+    """Shows the agents on stderr while they work: live on a terminal, else a line when each is done."""
+    screen = console(stderr=True)
+    progress = AgentProgress(screen.glyphs)
+    if screen.is_terminal:
+        from rich.live import Live
+
+        with Live(progress, console=screen, refresh_per_second=TICKS_A_SECOND):
+            yield progress.note
+        return
+
+    def note(event: ChatEvent) -> None:
+        progress.note(event)
+        if isinstance(event, AgentCompleted):
+            screen.print(progress.line(event.agent))
+
+    yield note
+
+
+def card_picture(card: Card, glyphs: Glyphs) -> RenderableType:
+    """The card as one reads it."""
+    verdict = Text.assemble((card.verdict.value, "bold"), (f"  {card.confidence_level.value} confidence", "dim"))
+    lines: list[RenderableType] = [Text(quoted(card.claim_text, glyphs)), verdict]
+    if card.demo:
+        lines.append(Text("demonstration: nothing was looked up, and the verdict stands for none", "yellow"))
+    lines += [Text(), Text(visible(card.short_answer)), Text()]
+    lines += [_source(source, glyphs) for source in card.sources]
+    lines += [Text(f"{glyphs.dot} {visible(one)}", "dim") for one in card.limitations]
+    lines.append(Text(f"card {card.id}", "dim"))
+    return Group(*lines)
+
+
+def _source(source: CardSource, glyphs: Glyphs) -> Text:
+    holds = source.quote_status == "verified"
+    line = Text.assemble((f"{glyphs.yes if holds else glyphs.passed} ", "green" if holds else "dim"))
+    line.append(visible(source.citation))
+    said = "quotation verified" if holds else f"address {source.url_status}, quotation {source.quote_status}"
+    line.append(f"  {said}", "dim")
+    return line
