@@ -11,6 +11,7 @@ import pytest
 
 from besieged import Got, besieged, call, chat, forget, make_key
 from serving import Served, route_table
+from turnout.apps.app import SOCKET
 from turnout.web import app
 
 VERSION = {"anthropic-version": "2023-06-01"}
@@ -62,7 +63,7 @@ def _plain(path: str) -> str:
 
 ROWS = [
     *(Asked(_plain(row.path), anthropic=row.path.startswith("/v1/messages")) for row in route_table()
-      if row.listener == "public" and row.scope),
+      if row.listener == "public" and row.scope and row.method != SOCKET),
     Asked("/v1/models", VERSION, anthropic=True),
     Asked("/v1/models/turnout/simple", VERSION, anthropic=True),
     # Another's header on a path that is not shared says nothing.

@@ -64,6 +64,7 @@ def chunked(body: bytes, *headers: bytes) -> bytes:
 
 WHOLE = b"11\r\n" + ROUTE + b"\r\n0\r\n\r\n"
 UP = (b"Upgrade: websocket", b"Connection: Upgrade")
+SOCKET = (*UP, b"Sec-WebSocket-Version: 13", b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==")
 REFUSED = (503,)
 
 CASES = (
@@ -71,15 +72,17 @@ CASES = (
     Case("plain", post(), (200,), full=REFUSED),
     Case("chunks", chunked(WHOLE), (200,), full=REFUSED),
     Case("a request as a body", post(body=HIDDEN), (422,), full=REFUSED),
-    Case("a body after Upgrade", post(*UP, body=HIDDEN), (422,), full=REFUSED),
+    Case("a body after Upgrade", post(*UP, body=HIDDEN), (400,)),
+    Case("a body after the handshake of a WebSocket", post(*SOCKET, body=HIDDEN), (404,)),
+    Case("a request after one that is refused", get(b"/health", HOST[:-2], *SOCKET) + get(), (404, 200)),
     Case(
         "a body after Upgrade to HTTP/2",
         post(b"Upgrade: h2c", b"Connection: Upgrade, HTTP2-Settings", b"HTTP2-Settings: AAMAAABkAAQAAP__", body=HIDDEN),
         (422,),
         full=REFUSED,
     ),
-    Case("chunks after Upgrade", chunked(b"%x\r\n%b\r\n0\r\n\r\n" % (len(HIDDEN), HIDDEN), *UP), (422,), full=REFUSED),
-    Case("Upgrade without a body", get(b"/health", HOST[:-2], *UP), (200,)),
+    Case("chunks after Upgrade", chunked(b"%x\r\n%b\r\n0\r\n\r\n" % (len(HIDDEN), HIDDEN), *UP), (400,)),
+    Case("Upgrade without a body", get(b"/health", HOST[:-2], *UP), (400,)),
     Case("a long body", post(body=b" " * 300_000 + ROUTE), (200,), full=REFUSED, closes=False),
     Case("a body for GET", get(b"/health", HOST[:-2], b"Content-Length: %d" % len(HIDDEN)) + HIDDEN, (200,)),
     Case("a body for a path that is not there", post(path=b"/nowhere", body=HIDDEN), (404,)),
