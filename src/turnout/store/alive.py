@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 # Tells our locks from those of other programs in the same database: any number that is ours alone.
 LOCK_SPACE = 7_276_102
-# How soon a worker that waits for another asks again. A statement that waits for a lock would hold up what makes indexes
-# beside running transactions, and that may be what the other does.
+# How soon a worker that waits for another asks again. A statement that waits for a lock would hold up what makes an
+# index beside running transactions, and that may be what the other does.
 ASK_S = 0.05
 TRY_LOCK = "select pg_try_advisory_lock(hashtextextended(%s, %s))"
 

@@ -73,7 +73,7 @@ class FoundSource(Struct, frozen=True):
     usage_context: str = ""
 
 
-class Evidence(AgentOutput, frozen=True):
+class FoundEvidence(AgentOutput, frozen=True):
     primary_sources: tuple[FoundSource, ...] = ()
     scholarly_sources: tuple[FoundSource, ...] = ()
     evidence_summary: str = ""
@@ -113,7 +113,7 @@ class Closing(AgentOutput, frozen=True):
 
 OUTPUTS: Mapping[str, type[AgentOutput]] = {
     "topic_finder": Topic,
-    "source_checker": Evidence,
+    "source_checker": FoundEvidence,
     "adversarial_checker": Judgement,
     "writing_agent": WrittenAnswer,
     "publisher": Closing,
@@ -131,7 +131,8 @@ def agents() -> Mapping[str, Agent]:
 def schema_of(name: str) -> Mapping[str, Any]:
     """The JSON schema of what an agent answers, whole in itself: every member is asked for and no other is taken."""
     (found,), parts = msgspec.json.schema_components([OUTPUTS[name]], ref_template="{name}")
-    return _closed(parts[found["$ref"]] if "$ref" in found else found, parts)
+    whole: Mapping[str, Any] = _closed(found, parts)
+    return whole
 
 
 def _closed(schema: Any, parts: Mapping[str, Any]) -> Any:

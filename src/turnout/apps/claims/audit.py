@@ -13,7 +13,7 @@ import secrets
 import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 from msgspec import Struct
@@ -27,7 +27,7 @@ from turnout.models.refusal import NoAnswer
 from turnout.models.slot import Slot
 from turnout.models.wire.value import Message
 
-from .agent import AGENTS, Agent, AgentOutput, Evidence, WrittenAnswer, agents, read_output, schema_of
+from .agent import AGENTS, Agent, AgentOutput, FoundEvidence, WrittenAnswer, agents, read_output, schema_of
 from .card import AgentAudit, Card, CardConfidence, CardSource, ClaimType, ClaimVerdict, read_type
 from .demo_agent import demo_output
 from .research import SEARCHES, Research, Search
@@ -43,6 +43,14 @@ DATA = (
 # Characters of a caller's context, and of an answer of an agent, that another is shown.
 CONTEXT_CHARACTERS, SHOWN_CHARACTERS = 4000, 12_000
 _FENCE = re.compile("={5,}")
+
+
+class KeepsCards(Protocol):
+    """Where cards are kept: the claim library, as far as an audit needs it. Blocking."""
+
+    def get(self, ident: str) -> Card | None: ...
+
+    def put(self, card: Card) -> Card: ...
 
 
 class AuditOrder(Struct, frozen=True, omit_defaults=True):
@@ -128,7 +136,7 @@ class Auditor(NamedTuple):
             if research.ended:
                 told.append(("searching", f"It has ended: {research.ended}. Leave next_search empty."))
             found = await asked.answer(told)
-            if research.ended or not isinstance(found, Evidence) or not found.next_search.strip():
+            if research.ended or not isinstance(found, FoundEvidence) or not found.next_search.strip():
                 break
             query = found.next_search
         result = _result("source_checker", found, asked.slot)
@@ -203,7 +211,7 @@ def _quoted(told: Sequence[tuple[str, str]]) -> str:
 
 def found_sources(output: Mapping[str, Any]) -> list[CardSource]:
     """The sources an agent named, none of them verified."""
-    evidence = msgspec.convert(output, Evidence)
+    evidence = msgspec.convert(output, FoundEvidence)
     kinds = (("primary", evidence.primary_sources), ("scholarly", evidence.scholarly_sources))
     return [
         CardSource(one.citation, kind, one.url.strip(), one.quote_text.strip(), one.usage_context)  # type: ignore[arg-type]

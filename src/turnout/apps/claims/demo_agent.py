@@ -3,7 +3,7 @@ nothing was looked at. Its card is marked as a demonstration and hidden from no 
 
 from __future__ import annotations
 
-from .agent import AgentOutput, Closing, Evidence, FoundSource, Judgement, Topic, WrittenAnswer
+from .agent import AgentOutput, Closing, FoundEvidence, FoundSource, Judgement, Topic, WrittenAnswer
 from .card import CardConfidence, ClaimVerdict
 
 SAID = "This is a demonstration: no model is configured, and nothing was looked up. "
@@ -17,7 +17,7 @@ def demo_output(agent: str, claim: str) -> AgentOutput:
             return Topic(claim, "not looked up (demonstration)", SAID + NEXT, "epistemology", ("demonstration",))
         case "source_checker":
             none = FoundSource("No source: the demonstration model reads none", usage_context=NEXT)
-            return Evidence(scholarly_sources=(none,), evidence_summary=SAID + NEXT)
+            return FoundEvidence(scholarly_sources=(none,), evidence_summary=SAID + NEXT)
         case "adversarial_checker":
             return Judgement(
                 ClaimVerdict.DEPENDS,

@@ -35,7 +35,7 @@ class Stopped(BaseException):
     """The process is closing. No `Exception`, so that it is not stored as the result of a step."""
 
 
-class Ended(NamedTuple):
+class WorkflowEnd(NamedTuple):
     """How a workflow ended."""
 
     output: dict[str, Any] | None
@@ -94,14 +94,16 @@ class Durable:
         result: dict[str, Any] = self._dbos.DBOS.run_step({"name": name}, made)
         return result
 
-    def ended(self, ident: str) -> Ended | None:
+    def ended(self, ident: str) -> WorkflowEnd | None:
         """How a workflow ended; None if it has not. Raises Refused for one that nobody began."""
         found = self._dbos.DBOS.get_workflow_status(ident)
         if found is None:
             raise Refused(404, "not_found_error", f"there is no audit {ident[:40]!r}")
         if found.status not in ENDED:
             return None
-        return Ended(found.output, "" if found.status == "SUCCESS" else f"it broke off: {found.error or found.status}")
+        return WorkflowEnd(
+            found.output, "" if found.status == "SUCCESS" else f"it broke off: {found.error or found.status}"
+        )
 
     def take_over(self) -> list[str]:
         """Go on with what workers that are gone left unfinished; which workflows those are. Raises StoreUnavailable."""

@@ -131,4 +131,5 @@ def write_event(event: ChatEvent) -> bytes:
 def read_event(body: bytes | str, sequence: int, at_ms: int) -> ChatEvent:
     """What was stored, with its number."""
     tree: dict[str, Any] = msgspec.json.decode(body)
-    return msgspec.convert(tree | {"sequence": sequence, "at_ms": at_ms}, AnyChatEvent)
+    event: ChatEvent = msgspec.convert(tree | {"sequence": sequence, "at_ms": at_ms}, AnyChatEvent)
+    return event

@@ -21,7 +21,7 @@ Whose = tuple[str, str]
 """A tenant and a session."""
 
 
-class _Reader:
+class _SessionReader:
     """The events of one session, as far as they are known here."""
 
     def __init__(self, log: SessionLog, whose: Whose) -> None:
@@ -66,7 +66,7 @@ class Feed:
     def __init__(self, log: SessionLog) -> None:
         self._log = log
         self._loop = asyncio.get_running_loop()
-        self._readers: dict[Whose, _Reader] = {}
+        self._readers: dict[Whose, _SessionReader] = {}
 
     def append(self, tenant: str, session: str, event: ChatEvent, once: str = "") -> ChatEvent:
         """Store an event, from any thread; the event with its number."""
@@ -82,7 +82,7 @@ class Feed:
         whose = (tenant, session)
         reader = self._readers.get(whose)
         if reader is None or reader.task.done():
-            reader = self._readers[whose] = _Reader(self._log, whose)
+            reader = self._readers[whose] = _SessionReader(self._log, whose)
         reader.listeners += 1
         try:
             told = 0

@@ -11,13 +11,14 @@ import concurrent.futures
 import contextlib
 import time
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from turnout.apps.ledger import Ledger
+from turnout.apps.ledger import Ended, Ledger
 from turnout.core.contain import contain
 from turnout.core.errors import Refused, StoreError, StoreUnavailable, TurnoutError
 from turnout.core.ident import new_id
@@ -27,7 +28,7 @@ from turnout.store import Outcome, Store
 from turnout.store.session_log import open_session_log
 
 from .agent import AGENTS
-from .audit import STEPS, Auditor, AuditOrder, StepResult, make_card, sum_up
+from .audit import STEPS, Auditor, AuditOrder, KeepsCards, StepResult, make_card, sum_up
 from .card import Card, missing
 from .durable import Durable, Stopped
 from .event import (
@@ -56,14 +57,6 @@ CLAIM_CHARACTERS = 2000
 WATCH_S, LOOK_S = 10.0, 0.25
 # How soon a database that is away is tried again.
 AGAIN_S = 1.0
-
-
-class KeepsCards(Protocol):
-    """Where cards are kept: the claim library, as far as an audit needs it. Blocking."""
-
-    def get(self, ident: str) -> Card | None: ...
-
-    def put(self, card: Card) -> Card: ...
 
 
 class AuditFailed(Struct, frozen=True):
@@ -176,7 +169,7 @@ class AuditPipeline:
         for step in STEPS:
             if step in AGENTS:
                 self._tell(order, AgentStarted(pipeline_id=order.pipeline_id, agent=step), f"{step} started")
-            made = self._durable.step(step, lambda step=step: self._in_loop(self._step(step, order, done)))  # type: ignore[misc]
+            made = self._durable.step(step, partial(self._make, step, order, tuple(done)))
             result = msgspec.convert(made, StepResult)
             if result.failed:
                 return self._fail(order, done, step, result.failed)
@@ -194,6 +187,9 @@ class AuditPipeline:
         if failed:
             return self._fail(order, done, "publisher", failed)
         return self._finish(order, done)
+
+    def _make(self, step: str, order: AuditOrder, done: Sequence[StepResult]) -> dict[str, Any]:
+        return self._in_loop(self._step(step, order, done))
 
     async def _step(self, step: str, order: AuditOrder, done: Sequence[StepResult]) -> dict[str, Any]:
         """Have an agent answer on the account of who asked."""
@@ -244,7 +240,7 @@ class AuditPipeline:
         self._tell(order, PipelineFailed(pipeline_id=order.pipeline_id, agent=agent, reason=reason), "failed")
         return {"failed": reason, "agent": agent}
 
-    def _settle(self, order: AuditOrder, done: Sequence[StepResult], ended: str) -> None:
+    def _settle(self, order: AuditOrder, done: Sequence[StepResult], ended: Ended) -> None:
         """The outcome of the question: the first that is said of it stands."""
         spent = sum(one.spent_usd for one in done)
         extra = {"pipeline_id": order.pipeline_id}
@@ -258,7 +254,7 @@ class AuditPipeline:
 
     def _patiently(self, write: Callable[[], object]) -> None:
         """Write, as soon as the database takes it: one that is away for a while ends no audit."""
-        while not self._closing:
+        while not self._is_stopping:
             try:
                 write()
             except StoreUnavailable:
@@ -267,16 +263,20 @@ class AuditPipeline:
                 return
         raise Stopped
 
+    @property
+    def _is_stopping(self) -> bool:
+        return self._closing or self._loop.is_closed()
+
     def _in_loop(self, work: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
         """What a coroutine returns that runs where models are asked."""
-        if self._closing or self._loop.is_closed():
+        if self._is_stopping:
             work.close()
             raise Stopped
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         self._running.add(future)
         found = contain(future.result)
         self._running.discard(future)
-        if self._closing or self._loop.is_closed():
+        if self._is_stopping:
             raise Stopped
         if isinstance(found, Fault):
             return dict(msgspec.to_builtins(StepResult("", failed=f"a mistake of ours: {found.detail}")))
