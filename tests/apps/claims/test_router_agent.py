@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from msgspec.structs import replace
 
 from apps.claims.chatting import CARDS, FLOOD, MARK, Chat, anyone, router_settings, run, says_verdict, verdict
 from turnout.apps.caller import Budget
@@ -41,6 +42,7 @@ class Case(NamedTuple):
 
 
 EXACT = verdict("exact_match", "flood")
+DEMO = replace(FLOOD, demo=True)
 CASES = [
     Case("exact", QUESTION, EXACT, "exact_match", "Because."),
     Case(
@@ -71,6 +73,7 @@ CASES = [
         "exact_match",
         "Because.",
     ),
+    Case("made by the demonstration model", QUESTION, EXACT, "novel_claim", "demonstration", (DEMO,)),
     Case("another topic", "Did Matthew copy from the Gospel of Mark?", EXACT, "novel_claim", "a new claim"),
     Case(
         "other roles",

@@ -262,7 +262,8 @@ class ClaimsApp:
         library: ClaimLibrary,
     ) -> Routed:
         if agent is None:
-            choice = await asyncio.to_thread(_choose_locally, asked.text, standalone, shown, library)
+            takes_demo = self.runtime.models.slots.demo
+            choice = await asyncio.to_thread(_choose_locally, asked.text, standalone, shown, library, takes_demo)
             choice = _ask_back(choice, asked, standalone, shown)
             return Routed(await with_choice(profile, choice).route(query), choice, standalone)
         decision = await with_agent(profile, agent).route(query)
@@ -330,7 +331,7 @@ def _check(asked: ClaimQuestion, caller: Caller) -> None:
 
 
 def _choose_locally(
-    question: str, standalone: StandaloneQuestion, shown: Sequence[str], library: ClaimLibrary
+    question: str, standalone: StandaloneQuestion, shown: Sequence[str], library: ClaimLibrary, takes_demo: bool
 ) -> ClaimChoice:
     """What the cards say. Blocking."""
     if standalone.is_alternative:
@@ -338,7 +339,8 @@ def _choose_locally(
         found = tuple(library.search(standalone.text))
         return ClaimChoice("novel_claim", 1.0, (said,), (), type_of(standalone.text)[0], found)
     # What points to a card that was shown is asked as it was put: the card says what is meant.
-    return from_local(decide_locally(question if standalone.points and shown else standalone.text, library, shown))
+    text = question if standalone.points and shown else standalone.text
+    return from_local(decide_locally(text, library, shown), library, takes_demo=takes_demo)
 
 
 def _ask_back(

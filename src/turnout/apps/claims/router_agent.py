@@ -148,6 +148,7 @@ class RouterAgent(Layer):
             self.library,
             self.asked.shown,
             is_alternative=self.asked.is_alternative,
+            takes_demo=False,  # a real model is asked here
         )
         more = tuple(one for one in self.seen.values() if one.card.id not in {two.card.id for two in choice.candidates})
         choice = replace(choice, candidates=(*choice.candidates, *more))

@@ -69,6 +69,7 @@ class ClaimChoice(Struct, frozen=True):
     context: str = ""
 
 
+DEMO_ALONE = Reason("guard.demo", "the card was made by the demonstration model, and a real one is here: a new claim")
 _verdict = msgspec.json.Decoder(AgentVerdict)
 
 
@@ -77,14 +78,19 @@ def read_verdict(text: str) -> AgentVerdict:
     return _verdict.decode(text[text.find("{") : text.rfind("}") + 1])
 
 
-def from_local(decision: ClaimDecision) -> ClaimChoice:
-    """What the local layers chose, in the same form."""
+def from_local(decision: ClaimDecision, library: ClaimLibrary, *, takes_demo: bool = True) -> ClaimChoice:
+    """What the local layers chose, in the same form. Blocking."""
     reasons = tuple(Reason(f"cards.{decision.mode}", text) for text in decision.reasons if text.strip())
     reasons = reasons or (Reason(f"cards.{decision.mode}", "the local decision gave no reason"),)
     sure = max(0.0, min(1.0, decision.confidence))
     choice = ClaimChoice(decision.mode, sure, reasons, decision.cards, decision.claim_type, decision.candidates)
     # What is asked back is about cards, even if there are none.
-    return replace(choice, mode="contextual", cards=(), is_unclear=True) if decision.unclear else choice
+    if decision.unclear:
+        return replace(choice, mode="contextual", cards=(), is_unclear=True)
+    cards = tuple(ident for ident in choice.cards if find_card(ident, library, takes_demo))
+    if choice.cards and not cards:
+        return replace(choice, mode="novel_claim", cards=(), reasons=(*reasons, DEMO_ALONE))
+    return replace(choice, cards=cards)
 
 
 def guard(
@@ -94,9 +100,10 @@ def guard(
     shown: Sequence[str],
     *,
     is_alternative: bool = False,
+    takes_demo: bool = True,
 ) -> ClaimChoice:
     """What the agent's verdict comes to. `is_alternative`: the question proposes another explanation of what was said.
-    Blocking."""
+    `takes_demo`: cards of the demonstration model will do. Blocking."""
     said = " ".join(verdict.reasoning.split())[:REASONING]
     first = Reason("agent.answer", said or f"the agent says {verdict.mode}, without a reason")
     kind = read_type(verdict.claim_type) or type_of(question)[0]
@@ -104,9 +111,12 @@ def guard(
     choice = ClaimChoice("novel_claim", verdict.confidence, (first,), (), kind, found)
     if verdict.mode == "novel_claim":
         return choice
-    known = [card for ident in dict.fromkeys(verdict.card_ids[: 2 * MOST_CARDS]) if (card := _card(ident, library))]
+    named = dict.fromkeys(verdict.card_ids[: 2 * MOST_CARDS])
+    known = [card for ident in named if (card := find_card(ident, library, takes_demo))]
+    if not known and any(find_card(ident, library, takes_demo=True) for ident in named):
+        return replace(choice, reasons=(first, DEMO_ALONE))
     if verdict.mode == "contextual":
-        known = known or [card for ident in shown if (card := _card(ident, library))]
+        known = known or [card for ident in shown if (card := find_card(ident, library, takes_demo))]
         if known:
             cards = tuple(card.id for card in known[:MOST_CARDS])
             return replace(choice, mode="contextual", cards=cards)
@@ -149,9 +159,9 @@ def _why_not_exact(
     return None
 
 
-def _card(ident: str, library: ClaimLibrary) -> Card | None:
+def find_card(ident: str, library: ClaimLibrary, takes_demo: bool) -> Card | None:
     """A card that may be shown; of twins the first."""
     card = library.get(ident)
     if card is not None and card.twin_of:
         card = library.get(card.twin_of)
-    return card if card is not None and card.visible else None
+    return card if card is not None and card.visible and (takes_demo or not card.demo) else None
