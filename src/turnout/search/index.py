@@ -248,6 +248,21 @@ class Index:
         words = tuple(one.word for one in asked)
         return Results(tuple(hits), lang, words, voting, unknown / sum(weights), known.passages)
 
+    def nearest(self, text: str, *, limit: int = 10) -> list[tuple[str, float]]:
+        """The documents that mean the same, by id with the cosine of their best passage; none without vectors."""
+        if self.embedder is None:
+            return []
+        vector = self.embedder.embed([text])[0]
+        with self.tables.backend.reading() as reads:
+            revision = self._read_statistics(reads).revision
+            if not self.tables.vectors or not reads.read(sql.HAS_VECTORS, {"embedder": self.embedder.name}):
+                return []
+            found = self.tables.nearest(reads, revision, self.embedder.name, vector, Filters().values(), limit)
+        best: dict[str, float] = {}
+        for one, cosine in found:
+            best.setdefault(one.id, cosine)
+        return list(best.items())
+
     def _by_text(
         self,
         reads: Transaction,

@@ -90,9 +90,11 @@ def fit_gate(
     *,
     bound: float = 0.05,
     confidence: float = 0.95,
+    refused: int = 0,
 ) -> ClaimGate:
     """The gate that admits most of the `matches` and, but for a chance of `1 - confidence`, at most the share `bound`
-    of questions like the `strangers`, whose card is not there; raises TooFewExamples where nothing can be proven."""
+    of questions like the `strangers`, whose card is not there; raises TooFewExamples where nothing can be proven.
+    `refused`: how many more strangers there were that are kept out whatever the gate says."""
     import numpy as np
 
     from turnout.learn.bound import p_of_few, prove_in_sequence
@@ -104,10 +106,12 @@ def fit_gate(
     true = np.array([one.values() for one in matches])
     false = np.array([one.values() for one in strangers])
     weights, bias = _fit(np.vstack([true, false]), np.r_[np.ones(len(true)), np.zeros(len(false))])
-    draft = ClaimGate(embedder, _floor(matches), 1.0, weights, bias, bound, confidence, len(strangers))
+    draft = ClaimGate(embedder, _floor(matches), 1.0, weights, bias, bound, confidence, len(strangers) + refused)
     scores = sorted((draft.score(one) for one in strangers), reverse=True)
     # From the strictest threshold on: the first admits no stranger, each next one more.
-    proven = prove_in_sequence([p_of_few(at, len(scores), bound) for at in range(len(scores))], 1 - confidence)
+    proven = prove_in_sequence(
+        [p_of_few(at, len(scores) + refused, bound) for at in range(len(scores))], 1 - confidence
+    )
     if not proven:
         said = f"{len(scores)} questions without a card prove no bound of {bound:.0%} at {confidence:.0%}"
         raise TooFewExamples(f"{said}: add more of them, or allow more")
@@ -122,7 +126,19 @@ def _floor(matches: Sequence[MatchFeatures]) -> float:
 
 
 def _fit(rows: Array, labels: Array) -> tuple[tuple[float, float, float, float], float]:
-    """Logistic regression by Newton's method. A feature that never differs gets no weight."""
+    """Logistic regression by Newton's method. A feature that speaks against a match is left out: a card that is more
+    like the question is never admitted less."""
+    import numpy as np
+
+    told = _solve(rows, labels)
+    while (told[:-1] < 0).any():
+        rows = rows * (told[:-1] >= 0)
+        told = np.where(np.r_[rows.any(axis=0), True], _solve(rows, labels), 0.0)
+    one, two, three, four, bias = map(float, told)
+    return (one, two, three, four), bias
+
+
+def _solve(rows: Array, labels: Array) -> Array:
     import numpy as np
 
     design = np.c_[rows, np.ones(len(rows))]
@@ -133,5 +149,4 @@ def _fit(rows: Array, labels: Array) -> tuple[tuple[float, float, float, float],
         gradient = design.T @ (labels - chance) - ridge @ told
         curve = (design * (chance * (1 - chance))[:, None]).T @ design + ridge + 1e-9 * np.eye(len(told))
         told = told + np.linalg.solve(curve, gradient)
-    one, two, three, four, bias = map(float, told)
-    return (one, two, three, four), bias
+    return told

@@ -124,8 +124,11 @@ class ClaimLibrary:
 
     def _link(self, card: Card) -> Card:
         """The card with the one it says the same as: the oldest there is."""
-        others = (one for one in self.search(card.claim_text, limit=COMPARED, floor=False) if one.card.id != card.id)
-        twin = next((one.card for one in others if is_twin(card, one.card, one.similarity)), None)
+        near: Iterable[tuple[str, float | None]] = self.index.nearest(card.claim_text, limit=COMPARED)
+        if not near:
+            near = [(hit.id, None) for hit in self.index.search(card.claim_text, limit=COMPARED).hits]
+        others = ((other, cosine) for ident, cosine in near if ident != card.id and (other := self.get(ident)))
+        twin = next((other for other, cosine in others if is_twin(card, other, cosine)), None)
         first = twin is None or (card.created_at, card.id) < (twin.created_at, twin.id)
         linked = "" if twin is None or first else twin.twin_of or twin.id
         return card if linked == card.twin_of else self._keep(replace(card, twin_of=linked))

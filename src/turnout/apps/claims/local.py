@@ -1,19 +1,39 @@
-"""The response mode without a model: hybrid search, the type of the question, its structure and the polarity guard.
+"""The response mode without a model: hybrid search, the type of the question, its form and the polarity guard.
 
-Invariant: unsure is novel. An exact match needs the gate, the type and no contradiction; every decision says why.
+Invariant: unsure is novel. An exact match needs the form of a claim, the gate, the type, and no contradiction; every
+decision says why.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from typing import Literal
+from typing import Final, Literal
 
 from msgspec import Struct
 
-from .card import ClaimType
+from turnout.search.number import agree
+from turnout.search.vocabulary import lists
+from turnout.text.fold import fold
+from turnout.text.words import match_phrase
+
+from .card import Card, ClaimType, asks_alike
+from .kind import SURE, type_of, weigh_types
 from .library import ClaimCandidate, ClaimLibrary
+from .match import compare
+from .polarity import contradicts, stands
+from .reading import known, read
 
 ClaimMode = Literal["exact_match", "contextual", "novel_claim"]
+ClaimForm = Literal["claim", "alternative", "comparison", "clarification", "open", "vague"]
+
+# Cards that a synthesis rests on at most, and those of the ones shown before that "this" may mean.
+SYNTHESISED: Final = 3
+MEANT: Final = 2
+# A longer question names what it means, whatever else it says.
+VAGUE_WORDS: Final = 9
+
+_WORDS: Final = re.compile(r"[^\W_]+(?:'[^\W\d_]+)?")
 
 
 class ClaimDecision(Struct, frozen=True):
@@ -27,10 +47,132 @@ class ClaimDecision(Struct, frozen=True):
     reasons: tuple[str, ...]
     """Never empty."""
     candidates: tuple[ClaimCandidate, ...]
+    unclear: bool = False
+    """It means something that was shown, and nothing was: the next step is to ask what is meant, not an audit."""
 
 
 def decide_locally(question: str, library: ClaimLibrary, shown: Sequence[str] = ()) -> ClaimDecision:
     """The mode of a question that stands for itself, or follows the cards `shown` in this session (their ids, the
     last shown last). Blocking."""
-    kind, confidence = ClaimType.HISTORICAL, 0.0
-    return ClaimDecision("novel_claim", (), kind, confidence, ("no card is near enough",), ())
+    kind, _ = type_of(question)
+    form = form_of(question)
+    if form == "vague":
+        return _follow(question, kind, shown)
+    candidates = tuple(library.search(question))
+    if form in ("comparison", "clarification"):
+        return _relate(form, kind, candidates, shown)
+    if form != "claim":
+        said = "it proposes another explanation" if form == "alternative" else "it asks for more than yes or no"
+        return _novel(kind, candidates, f"{said}: that is a claim of its own")
+    if not candidates:
+        return _novel(kind, candidates, "no card is near")
+    return _match(question, kind, candidates, library)
+
+
+def form_of(question: str) -> ClaimForm:
+    """What a question does: states a claim or asks whether it is so; or compares, clarifies, proposes, asks openly."""
+    words = [word.replace("’", "'") for word in _WORDS.findall(fold(question).text.replace("’", "'"))]
+    lists = known()
+    if len(words) <= VAGUE_WORDS and _has(words, lists.vague) and not _names(words):
+        return "vague"
+    if match_phrase(words, lists.begins):
+        return "alternative"
+    if _has(words, lists.compare):
+        return "comparison"
+    if _has(words, lists.clarify):
+        return "clarification"
+    if _has(words, lists.alternative):
+        return "alternative"
+    return "open" if words and words[0] in lists.wh and "?" in question else "claim"
+
+
+def _has(words: Sequence[str], phrases: frozenset[str]) -> bool:
+    return any(match_phrase(words, phrases, at) for at in range(len(words)))
+
+
+def _names(words: Sequence[str]) -> bool:
+    """Whether it says what it is about: a word that is neither small nor one of those that ask about cards."""
+    lists = known()
+    asking = {word for phrase in (*lists.vague, *lists.clarify, *lists.compare) for word in phrase.split()}
+    return any(word not in lists.small and word not in asking and word not in lists.please for word in words)
+
+
+def _follow(question: str, kind: ClaimType, shown: Sequence[str]) -> ClaimDecision:
+    if not shown:
+        said = f"{question[:80]!r} means a card that was shown, and none was: ask what is meant"
+        return ClaimDecision("novel_claim", (), kind, 0.0, (said,), (), unclear=True)
+    meant = tuple(dict.fromkeys(reversed(shown)))[:MEANT]
+    return ClaimDecision("contextual", meant, kind, 1.0, ("it asks about what was shown last",), ())
+
+
+def _relate(
+    form: ClaimForm, kind: ClaimType, candidates: tuple[ClaimCandidate, ...], shown: Sequence[str]
+) -> ClaimDecision:
+    """A synthesis of the cards that are near; what was shown last belongs to it where it compares."""
+    near = [one.card.id for one in candidates]
+    if not near:
+        return _novel(kind, candidates, f"it is a {form}, and no card is near")
+    most = SYNTHESISED if form == "comparison" else 1
+    cards = tuple(dict.fromkeys((*near[:most], *(tuple(shown)[-1:] if form == "comparison" else ()))))
+    return ClaimDecision("contextual", cards, kind, candidates[0].score, (f"it is a {form} of cards",), candidates)
+
+
+def _match(
+    question: str, kind: ClaimType, candidates: tuple[ClaimCandidate, ...], library: ClaimLibrary
+) -> ClaimDecision:
+    """The first card of the question's type, if it is near enough and nothing contradicts."""
+    alike = [one for one in candidates if is_alike(question, kind, one)]
+    if not alike:
+        held = candidates[0].card.claim_type_category
+        return _novel(kind, candidates, f"it asks a question of the type {kind}, the nearest card one of {held}")
+    best = alike[0]
+    features = compare(question, alike)
+    gate = library.gate(best.similarity is not None)
+    score = gate.score(features)
+    if not gate.admits(features):
+        said = f"{best.card.id} is not near enough: {score:.2f}, an exact match needs {gate.threshold:.2f}"
+        return _novel(kind, candidates, said)
+    if found := contradicts(question, best.card.claim_text):
+        return _novel(kind, candidates, f"{best.card.id} says something else ({found})")
+    if doubt := find_doubt(question, best.card):
+        return _novel(kind, candidates, f"{best.card.id} may say something else: {doubt}")
+    said = (
+        f"{best.card.id} makes the same claim: {score:.2f}, {gate.threshold:.2f} is enough; same type, nothing denied"
+    )
+    return ClaimDecision("exact_match", (best.card.id,), best.card.claim_type_category, score, (said,), candidates)
+
+
+def find_doubt(question: str, card: Card) -> str:
+    """What does not contradict a card and yet may make another claim of it: a number that its claim does not have, a
+    name that it nowhere has, a denial in other words. Empty if there is none."""
+    asked, held = read(question), read(card.claim_text)
+    for one in asked.numbers:
+        if not any(agree(one, other) or agree(other, one) for other in held.numbers):
+            return f"its claim says nothing of {one.spelled!r}"
+    told = (card.claim_text, card.claimant, card.short_answer, card.deep_answer, *card.category_tags)
+    for word in asked.words:
+        if word.name and not any(stands(word, read(text)) for text in told):
+            return f"it says nothing of {word.raw!r}"
+    for one, other in ((asked, held), (held, asked)):
+        for word in one.words:
+            if (word.raw.lower() in lists("en").denial or word.raw.lower() in known().doubt) and not stands(
+                word, other
+            ):
+                return f"{word.raw!r} may deny it"
+    return ""
+
+
+def is_alike(question: str, kind: ClaimType, candidate: ClaimCandidate) -> bool:
+    """Whether a question is of a card's type, as far as words tell: they tell the same of both, or nothing of the
+    question and nothing for sure of the card's claim."""
+    held = candidate.card.claim_type_category
+    if asks_alike(kind, held):
+        return True
+    if asks_alike(kind, ClaimType.HISTORICAL):
+        return weigh_types(candidate.card.claim_text)[held] < SURE
+    return asks_alike(kind, type_of(candidate.card.claim_text)[0])
+
+
+def _novel(kind: ClaimType, candidates: tuple[ClaimCandidate, ...], said: str) -> ClaimDecision:
+    score = candidates[0].score if candidates else 0.0
+    return ClaimDecision("novel_claim", (), kind, max(0.0, 1.0 - score), (said,), candidates)

@@ -11,10 +11,14 @@ from msgspec import Struct
 
 from .gate import TEXT_ALONE, ClaimGate, MatchFeatures, fit_gate
 from .library import ClaimCandidate, ClaimLibrary
+from .polarity import contradicts
 from .reading import read, same_key
 
 # Candidates that are looked at for one question: the card, the one that is next without it, and the next after that.
 LOOKED_AT = 5
+# A card that fits so much better than the next is clearly the first; more says nothing more. A third of Snopes' pairs
+# have it.
+CLEAR = 0.3
 
 
 class LabelledQuestion(Struct, frozen=True):
@@ -27,7 +31,7 @@ class LabelledQuestion(Struct, frozen=True):
 def compare(question: str, candidates: Sequence[ClaimCandidate]) -> MatchFeatures:
     """How alike a question and the first of its candidates are, which are in order."""
     first, *rest = candidates
-    margin = first.score - rest[0].score if rest else first.score
+    margin = min(first.score - rest[0].score, CLEAR) if rest else CLEAR
     return MatchFeatures(first.similarity, first.coverage, _returned(question, first.card.claim_text), margin)
 
 
@@ -43,13 +47,22 @@ class Observed(Struct, frozen=True):
     """Of its own card, if that was found first."""
     wrong: MatchFeatures | None
     """Of the card that would be first if its own were not there."""
+    right_refused: bool = False
+    """Whether the polarity guard refuses its own card."""
+    wrong_refused: bool = False
 
 
 def observe(library: ClaimLibrary, one: LabelledQuestion) -> Observed:
     found = library.search(one.question, limit=LOOKED_AT, floor=False)
-    right = compare(one.question, found) if found and one.card and _is(found[0], one.card, library) else None
-    others = [other for other in found if one.card is None or not _is(other, one.card, library)]
-    return Observed(right, compare(one.question, others) if others else None)
+    mine = [other for other in found if one.card is not None and _is(other, one.card, library)]
+    others = [other for other in found if other not in mine]
+    first = bool(found) and found[0] in mine
+    return Observed(
+        compare(one.question, found) if first else None,
+        compare(one.question, others) if others else None,
+        first and contradicts(one.question, found[0].card.claim_text) is not None,
+        bool(others) and contradicts(one.question, others[0].card.claim_text) is not None,
+    )
 
 
 def _is(candidate: ClaimCandidate, ident: str, library: ClaimLibrary) -> bool:
@@ -60,13 +73,21 @@ def _is(candidate: ClaimCandidate, ident: str, library: ClaimLibrary) -> bool:
     return card is not None and card.twin_of == candidate.card.id
 
 
+def fit_observed(
+    seen: Sequence[Observed], embedder: str, *, bound: float = 0.05, confidence: float = 0.95, guarded: bool = True
+) -> ClaimGate:
+    """The gate for what was seen. What the guard refuses is no exact match, whatever the gate says: with `guarded` the
+    bound is on both together, which is how they decide."""
+    matches = [one.right for one in seen if one.right is not None and not (guarded and one.right_refused)]
+    strangers = [one.wrong for one in seen if one.wrong is not None and not (guarded and one.wrong_refused)]
+    refused = sum(one.wrong is None or (guarded and one.wrong_refused) for one in seen)
+    return fit_gate(matches, strangers, embedder, bound=bound, confidence=confidence, refused=refused)
+
+
 def calibrate(
     library: ClaimLibrary, questions: Iterable[LabelledQuestion], *, bound: float = 0.05, confidence: float = 0.95
 ) -> ClaimGate:
     """The gate for the library's embedder, fitted on these questions. It is not kept yet."""
-    seen = [observe(library, one) for one in questions]
-    matches = [one.right for one in seen if one.right is not None]
-    strangers = [one.wrong for one in seen if one.wrong is not None]
     embedder = library.index.embedder
     name = TEXT_ALONE if embedder is None else embedder.name
-    return fit_gate(matches, strangers, name, bound=bound, confidence=confidence)
+    return fit_observed([observe(library, one) for one in questions], name, bound=bound, confidence=confidence)

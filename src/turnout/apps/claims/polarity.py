@@ -9,28 +9,38 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
+from itertools import pairwise
 from typing import Final, Literal
 
 from msgspec import Struct
 
 from turnout.search.number import DAY, DECADE, MONTH, Number, agree
 from turnout.search.vocabulary import lists
+from turnout.text.sentence import split
 
-from .reading import NOT, UNTRUE, Reading, Word, read, same_key
+from .reading import LONGEST, NOT, SIGNATURE, UNTRUE, Reading, Word, known, read, same_key
 
 ContradictionKind = Literal["negation", "opposite", "roles", "number", "name"]
 # Whole numbers between these that measure nothing are years.
 YEARS: Final = (1000, 2100)
+# Fewer are one.
+SEVERAL: Final = 2
+# A question that has so many more words than the claim says something else as well.
+MORE: Final = 1.5
 # Words behind "by" that name the one who did it: "by the late President Obama".
 AGENT: Final = 5
 # What turns a word into its opposite.
 UN: Final = ("un", "in", "im", "il", "ir", "non", "dis")
 # Two texts that have so much in common, in one order, are copies of each other but for what was changed in them.
 COPY: Final = 0.6
+# And so much, that each word that only one of them has stands for one that only the other has.
+CLOSE: Final = 0.75
 # The same for their words in any order.
 SAME_WORDS: Final = 0.8
+# Letters of a short form that is the beginning of the word: "Fed".
+SHORT: Final = 3
 # So many words at most are put in the place of others; more are another way to say it.
-SWAPPED: Final = 2
+SWAPPED: Final = 3
 # Longer ones are not compared word by word.
 LONGEST_COPY: Final = 200
 
@@ -50,16 +60,26 @@ class Contradiction(Struct, frozen=True):
 
 def contradicts(asked: str, claim: str) -> Contradiction | None:
     """What keeps a question, or a claim, from being the claim of a card; None if nothing does."""
-    question, card = read(asked), read(claim)
+    whole, card = read(asked), read(claim)
+    question = _part(asked, whole, card)
     found = (
         _number(question.numbers, card.numbers),
         _negation(question, card),
         _opposite(question, card),
         _name(question, card),
         _roles(question, card),
-        _copy(question, card),
+        _copy(whole, card),
     )
     return next((one for one in found if one is not None), None)
+
+
+def _part(asked: str, whole: Reading, card: Reading) -> Reading:
+    """Of a text of several sentences the one that has most of the claim: what else somebody says denies nothing."""
+    sentences = split(SIGNATURE.sub("", asked[:LONGEST])) if len(whole.words) > len(card.words) else []
+    if len(sentences) < SEVERAL:
+        return whole
+    readings = [read(sentence) for sentence in sentences]
+    return max(readings, key=lambda one: len(one.keys & card.keys))
 
 
 # --- numbers and dates
@@ -97,11 +117,13 @@ def _negation(question: Reading, card: Reading) -> Contradiction | None:
     for one, other in _matched(question, card):
         if one.denied != other.denied and one.sign != other.sign:
             return Contradiction("negation", _spell(one), _spell(other))
-    if len(question.denials) % 2 != len(card.denials) % 2:
+    # Who says much more may deny something else.
+    brief = len(question.words) <= MORE * len(card.words)
+    if brief and len(question.denials) % 2 != len(card.denials) % 2:
         less, more = (card, question) if question.denials else (question, card)
         # What one side denies the other may put into a verb of its own: "refuses to", "banned".
         verbs = (word for word in less.words if word.raw.lower() in lists("en").denial)
-        if UNTRUE in more.denials or not any(not _stands(verb, more) for verb in verbs):
+        if UNTRUE in more.denials or not any(not stands(verb, more) for verb in verbs):
             return Contradiction("negation", ", ".join(question.denials), ", ".join(card.denials))
     return None
 
@@ -142,8 +164,8 @@ def _matched(question: Reading, card: Reading) -> Iterator[tuple[Word, Word]]:
 
 def _name(question: Reading, card: Reading) -> Contradiction | None:
     """Another name in the same place: beside the same word."""
-    extra = [at for at, word in enumerate(question.words) if not _stands(word, card)]
-    left = [at for at, word in enumerate(card.words) if not _stands(word, question)]
+    extra = [at for at, word in enumerate(question.words) if not stands(word, card)]
+    left = [at for at, word in enumerate(card.words) if not stands(word, question)]
     for one in extra:
         for other in left:
             mine, theirs = question.words[one], card.words[other]
@@ -152,18 +174,29 @@ def _name(question: Reading, card: Reading) -> Contradiction | None:
     return None
 
 
-def _stands(word: Word, reading: Reading) -> bool:
-    return any(same_key(word.key, other.key) for other in reading.words)
+def stands(word: Word, reading: Reading) -> bool:
+    """Whether a text has a word, in another form or spelt by its first letters too."""
+    keys = [other.key for other in reading.words]
+    if any(same_key(word.key, key) for key in keys):
+        return True
+    # In full there, by its first letters here, or the other way round.
+    if any(_is_short_for((word.key,), keys[at : at + len(word.key)]) for at in range(len(keys))):
+        return True
+    return any(word.key[0] == other.key[0] and other.raw.isupper() and word.name for other in reading.words)
 
 
 def _are_names(one: Word, other: Word) -> bool:
-    return (one.name and (other.name or other.first)) or (other.name and one.first)
+    titles = known().title
+    return one.name and (other.name or other.first) and not {one.raw.lower(), other.raw.lower()} & titles
 
 
 def _is_one_place(
     question: Reading, one: int, extra: Sequence[int], card: Reading, other: int, left: Sequence[int]
 ) -> bool:
-    """Whether the nearest word that both have is the same on one side of both names."""
+    """Whether both names stand behind the same preposition, or beside the same word on one side."""
+    before = question.words[one].behind
+    if before and before == card.words[other].behind and before in known().preposition:
+        return True
     for step in (-1, 1):
         mine, theirs = one + step, other + step
         while mine in extra and question.words[mine].name:
@@ -184,12 +217,16 @@ def _roles(question: Reading, card: Reading) -> Contradiction | None:
     stands behind the "by" of a passive did it, wherever it stands."""
     places = _places(question, card)
     same = len(places) >= SAME_WORDS * max(len(question.keys), len(card.keys))
+    # A headline has a grammar of its own.
+    if not question.titled and (found := _behind(card, places)):
+        return found
+    within = same or (len(places) >= SAME_WORDS * len(question.keys) and not question.titled)
     shared = sorted(places, key=lambda pair: pair[0].at)
     for low, (c1, q1) in enumerate(shared):
         for high in range(low + 2, len(shared)):
             c2, q2 = shared[high]
             four = (c1, c2, q1, q2)
-            if not any(one.name for one in four) or (not same and any(one.beside for one in four)):
+            if not same and (any(one.beside for one in four) or not (within or any(one.name for one in four))):
                 continue
             turned = _is_agent(card, c1, c2) != _is_agent(question, q1, q2)
             for verb, asked in shared[low + 1 : high]:
@@ -197,6 +234,38 @@ def _roles(question: Reading, card: Reading) -> Contradiction | None:
                 if swapped and not (verb.name or asked.name) and (not turned or ((c1.name or c1.first) and c2.name)):
                     said = (q1, asked, q2) if turned else (q2, asked, q1)
                     return Contradiction("roles", _join(said), _join((c1, verb, c2)))
+    return _turned(question, shared) if same else _replaced(question, card, shared)
+
+
+def _behind(card: Reading, places: Sequence[tuple[Word, Word]]) -> Contradiction | None:
+    """Another word that both have stands behind the same preposition: "from the Moon", "from the Great Wall"."""
+    for preposition in sorted(known().preposition - known().by):
+        held = [word for word in card.words if word.behind == preposition]
+        asked = [pair for pair in places if pair[1].behind == preposition]
+        if held and asked and not any(one in held or one.behind for one, _ in asked):
+            return Contradiction("roles", f"{preposition} {asked[0][1].raw}", f"{preposition} {held[0].raw}")
+    return None
+
+
+def _turned(question: Reading, shared: Sequence[tuple[Word, Word]]) -> Contradiction | None:
+    """Of the same words, two in another order, neither behind a preposition: "Is a fruit a tomato?"."""
+    if question.by_at or question.titled:
+        return None
+    core = [(held, asked) for held, asked in shared if not held.behind and not asked.behind]
+    for (c1, q1), (c2, q2) in pairwise(core):
+        if q2.at < q1.at and not (c1.name and c2.name and c2.at == c1.at + 1):
+            return Contradiction("roles", _join((q2, q1)), _join((c1, c2)))
+    return None
+
+
+def _replaced(question: Reading, card: Reading, shared: Sequence[tuple[Word, Word]]) -> Contradiction | None:
+    """Who does it in the card, it is done to in the question, and another does it: "Did the US surrender to Japan?"."""
+    if question.by_at or card.by_at or question.titled:
+        return None
+    for (c1, q1), (c2, q2) in pairwise(shared):
+        new = [word for word in question.words if word.at < q2.at and not stands(word, card)]
+        if c1.name and q1.name and not c1.behind and not q1.beside and q2.at < q1.at and any(one.name for one in new):
+            return Contradiction("roles", _join((new[-1], q2, q1)), _join((c1, c2)))
     return None
 
 
@@ -227,6 +296,8 @@ def _copy(question: Reading, card: Reading) -> Contradiction | None:
     if not one or not other or max(len(one), len(other)) > LONGEST_COPY:
         return None
     matcher = SequenceMatcher(None, one, other, autojunk=False)
+    if set(one) == set(other) and matcher.ratio() < CLOSE and not question.by_at and not card.by_at:
+        return Contradiction("roles", " ".join(one), " ".join(other))
     if matcher.quick_ratio() < COPY or matcher.ratio() < COPY:
         return None
     marked = question.marked | card.marked
@@ -240,17 +311,33 @@ def _copy(question: Reading, card: Reading) -> Contradiction | None:
         gone.update(held)
         if (said.count(NOT) + held.count(NOT)) % 2:
             return Contradiction("negation", " ".join(said), " ".join(held))
+        if _is_short_for(said, held) or _is_short_for(held, said):
+            continue
         named = bool(marked.intersection(said) and marked.intersection(held))
-        if said and held and (named or (len(said) <= SWAPPED and len(held) <= SWAPPED and not question.titled)):
+        # What also stands elsewhere was moved, not changed.
+        only = [key for key in said if key not in other], [key for key in held if key not in one]
+        few = all(0 < len(keys) <= SWAPPED for keys in only) and not question.titled
+        if named or few:
             kind: ContradictionKind = "number" if any(key[0].isdigit() for key in said) else "name"
             return Contradiction(kind, " ".join(said), " ".join(held))
+    elsewhere, new, gone = new & gone, new.difference(other), gone.difference(one)
+    short = _is_short_for(sorted(new), [key for key in other if key in gone])
+    if matcher.ratio() >= CLOSE and new and gone and not short and not question.titled:
+        return Contradiction("name", " ".join(sorted(new)), " ".join(sorted(gone)))
     names = {word.key for word in (*question.words, *card.words) if word.name}
-    moved = sorted(new & gone & names)
+    moved = sorted(elsewhere & names)
     if bool(question.by_at) == bool(card.by_at) and (
         len(moved) > 1 or any(_passes(key, one, other, names) for key in moved)
     ):
         return Contradiction("roles", " ".join(moved), " ".join(moved))
     return None
+
+
+def _is_short_for(said: Sequence[str], held: Sequence[str]) -> bool:
+    """Whether one word is the other words' first letters, or how the first of them begins: EU, Fed."""
+    if len(said) != 1 or not held:
+        return False
+    return said[0] == "".join(key[0] for key in held) or (len(said[0]) >= SHORT and held[0].startswith(said[0]))
 
 
 def _passes(key: str, one: Sequence[str], other: Sequence[str], names: set[str]) -> bool:

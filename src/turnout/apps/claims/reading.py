@@ -21,7 +21,7 @@ from turnout.text.words import Words, read_table
 # Characters that are read; a question has 2,000 at most.
 LONGEST: Final = 4000
 # Of the words in a title, so many have a capital; then a capital tells nothing.
-TITLED: Final = 0.8
+TITLED: Final = 0.9
 # Words of a text of which that can be said.
 TITLED_WORDS: Final = 4
 # Letters by which two words are taken for one where the one begins the other: "Europe", "Europeans".
@@ -30,8 +30,16 @@ SHARED: Final = 4
 NOT: Final = "\N{NOT SIGN}"
 UNTRUE: Final = "untrue"
 
+# Who wrote it and when, behind what was pasted: "— Name (@name) May 2, 2017".
+SIGNATURE: Final = re.compile(r"\s*[—–-]{1,2}\s[^—\n]{1,80}\(@\w{1,30}\).{0,40}\s*\Z", re.DOTALL)
 _ABBREVIATION: Final = re.compile(r"\b(?:[A-Za-z]\.){2,}")
 _ADDRESS: Final = re.compile(r"https?://\S+|www\.\S+|pic\.twitter\.com/\S+|[@#](?=\w)")
+# What asks for assent at the end, and says nothing: ", right?", "Is that true?".
+_TAG: Final = re.compile(
+    r"(?:[,.;!?]|\s-)\s*(?:(?:is|was|isn't|wasn't) (?:that|this|it|he|she)(?: (?:right|true|correct|so|legit|the case))?"
+    r"|right|correct|true|or not)\s*[?.!]*\s*\Z",
+    re.IGNORECASE,
+)
 _TOKEN: Final = re.compile(r"(?P<word>[^\W\d_]+(?:['’][^\W\d_]+)*)|(?P<number>\d[\d.,]*)|(?P<end>[.!?;:]+(?=\s|$)|,)")
 
 
@@ -51,6 +59,8 @@ class Word(Struct, frozen=True):
     """Of two opposites, which one; a denial makes it the other."""
     beside: bool
     """It says where, when or of whom, and not who did it to whom."""
+    behind: str
+    """The preposition it stands behind, if it does."""
 
 
 class Reading(Struct, frozen=True):
@@ -94,7 +104,17 @@ def _key(word: str) -> tuple[str, int]:
     if key[0] == "=" or key in _heads():
         return key, sign
     stemmed = stem(word, "en")
-    return _groups().get(stemmed, stemmed), sign
+    return _opposites().get(stemmed) or (_groups().get(stemmed, stemmed), sign)
+
+
+@cache
+def _opposites() -> dict[str, tuple[str, int]]:
+    """Opposites by their stems: "ban" as "banned". Short ones are other words too."""
+    found = {stem(word, "en"): told for word, told in lists("en").opposite.items() if len(word) >= SHARED}
+    for pair in read_table("en", "claims")["opposite"]:
+        for side, sign in zip(pair.split("/"), (SO, NOT_SO), strict=True):
+            found.update({stem(word, "en"): (f"={pair.split()[0]}", sign) for word in side.split()})
+    return found
 
 
 @cache
@@ -117,8 +137,9 @@ def read(text: str) -> Reading:
 
 class _Reader:
     def __init__(self, text: str) -> None:
-        text = _ADDRESS.sub(" ", text).replace("’", "'").replace("‘", "'")
-        self.text = _ABBREVIATION.sub(lambda found: found[0].replace(".", ""), text)
+        text = _ADDRESS.sub(" ", SIGNATURE.sub("", text)).replace("’", "'").replace("‘", "'")
+        text = _ABBREVIATION.sub(lambda found: found[0].replace(".", ""), text)
+        self.text = _TAG.sub("?", text)
         self.low: list[str] = []
         self.raw: list[str] = []
         self.first: list[bool] = []
@@ -167,7 +188,10 @@ class _Reader:
             name = self.raw[at][0].isupper() and not titled and not self.first[at]
             if at in denied:
                 sign = SO + NOT_SO - sign
-            words.append(Word(key, self.raw[at], at, name, self.first[at], at in denied, sign, self._is_beside(at)))
+            before = self._preposition(at)
+            words.append(
+                Word(key, self.raw[at], at, name, self.first[at], at in denied, sign, before in known().beside, before)
+            )
             line.append(key)
             if name or self.first[at]:
                 marked.add(key)
@@ -183,11 +207,14 @@ class _Reader:
         share = TITLED if self.asks else 1.0
         return len(long) >= TITLED_WORDS and sum(raw[0].isupper() for raw in long) >= share * len(long)
 
-    def _is_beside(self, at: int) -> bool:
-        """Whether a preposition of place or time stands before it, or before the name it is part of."""
+    def _preposition(self, at: int) -> str:
+        """What stands before it, or before the name it is part of; articles aside."""
         while at and (self.low[at - 1] in known().article or self.raw[at - 1][0].isupper()):
             at -= 1
-        return at > 0 and self.low[at - 1] in known().beside
+        if at > 1 and self.low[at - 1] not in known().small and self.low[at - 2] in known().preposition:
+            at -= 1
+        before = self.low[at - 1] if at else ""
+        return before if before in known().beside or before in known().preposition else ""
 
     def _is_passive(self, by: int) -> bool:
         """Whether a form of "be" and a word that ends like a participle stand before a "by"."""
