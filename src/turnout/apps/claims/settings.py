@@ -12,10 +12,10 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Meta, Struct, inspect
 
-from turnout.config.check import conform
+from turnout.config.check import Found, conform
 from turnout.config.document import Document, read
 from turnout.config.settings import settings_file
-from turnout.core.errors import ConfigError, EgressRefused
+from turnout.core.errors import ConfigError, EgressRefused, suggest
 from turnout.models.proxy import read_proxy
 from turnout.net.client import Client
 from turnout.net.egress import Egress, origin_of
@@ -52,7 +52,13 @@ def _document(config: str | os.PathLike[str] | None) -> Document:
 def _read(document: Document) -> AuditSettings:
     claims = document.tree.get("claims", {})
     table = claims.get("audit", {}) if isinstance(claims, dict) else {}
-    found = list(conform(table, inspect.type_info(AuditSettings), WHERE))
+    found: list[Found] = list(conform(table, inspect.type_info(AuditSettings), WHERE))
+    others = claims if isinstance(claims, dict) else {}
+    found += [
+        (("claims", name), f"no such table{suggest(name, WHERE[1:])}")
+        for name, table in others.items()
+        if name != WHERE[1] and isinstance(table, dict)
+    ]
     if found:
         raise ConfigError([document.problem(path, said) for path, said in found])
     return msgspec.convert(table, AuditSettings)
