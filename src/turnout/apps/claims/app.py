@@ -102,9 +102,9 @@ class ClaimsApp:
         self.shown = ShownCards(runtime.store)
         self._library = library
         self._pipeline = pipeline
-        self._why_none: Refused | None = None
-        """Why there is no pipeline."""
-        self._opening = asyncio.Lock()
+        self._opening_library = asyncio.Lock()
+        self._opening: asyncio.Task[AuditPipeline] | None = None
+        """One for all who wait for the pipeline: nobody who leaves cuts it off half-way."""
         self._tasks: set[asyncio.Task[Any]] = set()
         runtime.on_open.append(self.open)
         runtime.on_close.append(self.close)
@@ -114,7 +114,7 @@ class ClaimsApp:
     # --- what is opened when it is first needed
 
     async def library(self) -> ClaimLibrary:
-        async with self._opening:
+        async with self._opening_library:
             if self._library is None:
                 if self.runtime.store is None:
                     raise Refused(503, "not_available", "claims need a store: start the server with one")
@@ -123,18 +123,21 @@ class ClaimsApp:
 
     async def pipeline(self) -> AuditPipeline:
         """Raises Refused where audits cannot be made here."""
-        library = await self.library()
-        async with self._opening:
-            if self._pipeline is None:
-                if self._why_none is not None:
-                    raise self._why_none
-                try:
-                    self._pipeline = await open_pipeline(self.runtime, library)
-                except Refused as refused:
-                    self._why_none = refused
-                    raise
-                await self._pipeline.resume()
+        if self._pipeline is not None:
             return self._pipeline
+        if self._opening is None:
+            self._opening = asyncio.ensure_future(self._open_pipeline())
+        try:
+            return await asyncio.shield(self._opening)
+        except StoreError:
+            self._opening = None  # a database that is away may come back
+            raise
+
+    async def _open_pipeline(self) -> AuditPipeline:
+        pipeline = await open_pipeline(self.runtime, await self.library())
+        await pipeline.resume()
+        self._pipeline = pipeline
+        return pipeline
 
     async def open(self) -> None:
         """As a server starts: audits that were cut off go on. Where there are no claims, nothing is opened."""
@@ -150,6 +153,9 @@ class ClaimsApp:
     async def close(self) -> None:
         for task in self._tasks:
             task.cancel()
+        if self._opening is not None:
+            await asyncio.wait((self._opening,))
+            self._opening.exception()  # whoever waited for it was told
         if self._pipeline is not None:
             await self._pipeline.close()
         if self._library is not None:
