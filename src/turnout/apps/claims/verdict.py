@@ -80,8 +80,9 @@ def read_verdict(text: str) -> AgentVerdict:
 
 def from_local(decision: ClaimDecision, library: ClaimLibrary, *, takes_demo: bool = True) -> ClaimChoice:
     """What the local layers chose, in the same form. Blocking."""
-    reasons = tuple(Reason(f"cards.{decision.mode}", text) for text in decision.reasons if text.strip())
-    reasons = reasons or (Reason(f"cards.{decision.mode}", "the local decision gave no reason"),)
+    code = "cards.unclear" if decision.unclear else f"cards.{decision.mode}"
+    reasons = tuple(Reason(code, text) for text in decision.reasons if text.strip())
+    reasons = reasons or (Reason(code, "the local decision gave no reason"),)
     sure = max(0.0, min(1.0, decision.confidence))
     choice = ClaimChoice(decision.mode, sure, reasons, decision.cards, decision.claim_type, decision.candidates)
     # What is asked back is about cards, even if there are none.
