@@ -12,16 +12,21 @@ import re
 from functools import cache
 from typing import Final
 
+from msgspec.structs import replace
+
 from turnout.search.vocabulary import strip_accents
 from turnout.text.fold import fold
 from turnout.text.words import read_table
 
-from .card import ClaimType
+from .card import Card, ClaimType, asks_alike
 
 # What a word counts that tells a type for sure; any other counts one.
 SURE: Final = 4
 # What every text has of the two types that ask whether something happens: so much must be told of another.
 FACTUAL: Final = 1.0
+
+GUESSED: Final = "claim_type_told_by_words"
+"""What `extra` says of a card whose type nobody told."""
 
 _WORDS: Final = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 
@@ -54,3 +59,14 @@ def type_of(question: str) -> tuple[ClaimType, float]:
     factual = (ClaimType.HISTORICAL, ClaimType.SCIENTIFIC)
     rest = max(told[kind] for kind in ClaimType if kind != best and not (kind in factual and best in factual))
     return best, (told[best] - rest) / (told[best] + rest) if told[best] else 0.0
+
+
+def retype(card: Card, *, every: bool = False) -> Card | None:
+    """The card with the type its words tell, if nobody told it and it has another; with `every`, whoever told it. Two
+    types that ask alike are not told apart by words, so the one that is there stays."""
+    if not every and not card.extra.get(GUESSED):
+        return None
+    kind, sure = type_of(card.claim_text)
+    if not sure or asks_alike(kind, card.claim_type_category):
+        return None
+    return replace(card, claim_type_category=kind, extra={**card.extra, GUESSED: True})

@@ -114,10 +114,11 @@ class ClaimLibrary:
         card = self.get(ident)
         if card is None:
             return False
-        self._keep(replace(card, visible=False))
+        self.keep(replace(card, visible=False))
         return True
 
-    def _keep(self, card: Card) -> Card:
+    def keep(self, card: Card) -> Card:
+        """Replace a card that is there, as it is."""
         self.rows.put([_row(card)])
         self._index([card])
         return card
@@ -131,7 +132,7 @@ class ClaimLibrary:
         twin = next((other for other, cosine in others if is_twin(card, other, cosine)), None)
         first = twin is None or (card.created_at, card.id) < (twin.created_at, twin.id)
         linked = "" if twin is None or first else twin.twin_of or twin.id
-        return card if linked == card.twin_of else self._keep(replace(card, twin_of=linked))
+        return card if linked == card.twin_of else self.keep(replace(card, twin_of=linked))
 
     # --- finding
 
@@ -213,7 +214,8 @@ class ClaimLibrary:
 
 
 def open_library(runtime: Runtime) -> ClaimLibrary:
-    """The library of a runtime's store, with the embedder that is in use there. Blocking."""
+    """The library of a runtime's store, with the embedder that is in use there; an empty one gets the cards that ship
+    with Turnout. Blocking."""
     from turnout.models.remote import choose_embedder
 
     store = runtime.store
@@ -225,6 +227,10 @@ def open_library(runtime: Runtime) -> ClaimLibrary:
     where = str(file.with_name(f"{file.stem}-claims.db")) if store.backend.name == "sqlite" else store.url
     library = ClaimLibrary(store.cards, open_index(where, "claims", embedder=embedder))
     library.catch_up()
+    if not library.count():
+        from .exchange import starter_cards
+
+        library.put_all(starter_cards())
     return library
 
 

@@ -153,11 +153,10 @@ def find_doubt(question: str, card: Card) -> str:
     for word in asked.words:
         if word.name and not any(stands(word, read(text)) for text in told):
             return f"it says nothing of {word.raw!r}"
-    for one, other in ((asked, held), (held, asked)):
-        for word in one.words:
-            if (word.raw.lower() in lists("en").denial or word.raw.lower() in known().doubt) and not stands(
-                word, other
-            ):
+    denials = lists("en").denial | known().doubt
+    for mine, theirs in ((asked, held), (held, asked)):
+        for word in mine.words:
+            if word.raw.lower() in denials and not stands(word, theirs):
                 return f"{word.raw!r} may deny it"
     return ""
 

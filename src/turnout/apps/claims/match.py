@@ -84,6 +84,17 @@ def fit_observed(
     return fit_gate(matches, strangers, embedder, bound=bound, confidence=confidence, refused=refused)
 
 
+def share_found(gate: ClaimGate, seen: Sequence[Observed], *, guarded: bool = True) -> tuple[float, float]:
+    """Of what was seen, the share that finds its own card, and the share that would find another in its place."""
+    found = sum(
+        one.right is not None and gate.admits(one.right) and not (guarded and one.right_refused) for one in seen
+    )
+    wrong = sum(
+        one.wrong is not None and gate.admits(one.wrong) and not (guarded and one.wrong_refused) for one in seen
+    )
+    return found / (len(seen) or 1), wrong / (len(seen) or 1)
+
+
 def calibrate(
     library: ClaimLibrary, questions: Iterable[LabelledQuestion], *, bound: float = 0.05, confidence: float = 0.95
 ) -> ClaimGate:

@@ -36,8 +36,8 @@ _ABBREVIATION: Final = re.compile(r"\b(?:[A-Za-z]\.){2,}")
 _ADDRESS: Final = re.compile(r"https?://\S+|www\.\S+|pic\.twitter\.com/\S+|[@#](?=\w)")
 # What asks for assent at the end, and says nothing: ", right?", "Is that true?".
 _TAG: Final = re.compile(
-    r"(?:[,.;!?]|\s-)\s*(?:(?:is|was|isn't|wasn't) (?:that|this|it|he|she)(?: (?:right|true|correct|so|legit|the case))?"
-    r"|right|correct|true|or not)\s*[?.!]*\s*\Z",
+    r"(?:[,.;!?]|\s-)\s*(?:(?:is|was|isn't|wasn't) (?:that|this|it|he|she)"
+    r"(?: (?:right|true|correct|so|legit|the case))?|right|correct|true|or not)\s*[?.!]*\s*\Z",
     re.IGNORECASE,
 )
 _TOKEN: Final = re.compile(r"(?P<word>[^\W\d_]+(?:['’][^\W\d_]+)*)|(?P<number>\d[\d.,]*)|(?P<end>[.!?;:]+(?=\s|$)|,)")

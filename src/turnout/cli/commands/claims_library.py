@@ -1,0 +1,202 @@
+"""The commands of `turnout claims` that keep the library: cards in and out, the gate, the types."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import msgspec
+from cyclopts import Parameter
+
+from turnout.core.errors import TurnoutError
+from turnout.text.count import counted
+
+from ..draw.screen import console, visible, write_json
+from ..option import STDIN, ConfigOption, DbOption, JsonOption
+from ..stream import reading, writing
+
+if TYPE_CHECKING:
+    from turnout.apps.claims.library import ClaimLibrary
+    from turnout.apps.claims.match import LabelledQuestion
+
+# A hundred thousand cards with all that their agents wrote.
+FILE_BYTES = 512 * 1024 * 1024
+
+
+@contextlib.contextmanager
+def opened(db: str | None, config: str | None) -> Iterator[ClaimLibrary]:
+    """The library of a store, for one command."""
+    from turnout.apps.claims.library import open_library
+    from turnout.runtime.runtime import Runtime
+    from turnout.store import open_store
+
+    runtime = Runtime(open_store(db, config=config), profile="claims", config=config)
+    try:
+        with open_library(runtime) as library:
+            yield library
+    finally:
+        asyncio.run(runtime.close())
+
+
+def import_cards(
+    file: Annotated[str, Parameter(name="FILE", help="JSONL of cards, or ClaimReview as JSON-LD; `-` is stdin.")] = "",
+    /,
+    *,
+    starter: Annotated[bool, Parameter(help="The cards that ship with Turnout.")] = False,
+    json: JsonOption = False,
+    db: DbOption = None,
+    config: ConfigOption = None,
+) -> int:
+    """Take cards into the library; one with the id of another replaces it.
+
+    A file with a mistake is refused as a whole, and every mistake in it is named with its line.
+    """
+    from turnout.apps.claims.exchange import read_cards, starter_cards
+
+    if bool(file) == starter:
+        raise TurnoutError("name a FILE of cards, or --starter for those that ship with Turnout")
+    cards = list(starter_cards()) if starter else read_cards(_read(file))
+    with opened(db, config) as library:
+        kept = library.put_all(cards, imported=True)
+        total = library.count()
+    twins = {card.id: card.twin_of for card in kept if card.twin_of}
+    if json:
+        write_json({"imported": len(kept), "twins": twins, "cards": total})
+        return 0
+    screen = console()
+    screen.say(f"{counted(len(kept), 'card')} imported; the library has {total:,}.")
+    for ident, other in twins.items():
+        screen.say((f"{visible(ident)} says the same as {visible(other)}, which is the one that is found", "dim"))
+    return 0
+
+
+def export_cards(
+    file: Annotated[str, Parameter(name="FILE", help="Where to; `-`, or nothing, is stdout.")] = STDIN,
+    /,
+    *,
+    form: Annotated[
+        Literal["jsonl", "claimreview"], Parameter(name="--format", help="Our own, or schema.org's as JSON-LD.")
+    ] = "jsonl",
+    hidden: Annotated[bool, Parameter(help="Those that are hidden, too.")] = False,
+    db: DbOption = None,
+    config: ConfigOption = None,
+) -> int:
+    """Write the library's cards. What is imported again is what was exported."""
+    from turnout.apps.claims.exchange import write_cards, write_reviews
+
+    with opened(db, config) as library, writing(file) as out:
+        cards = library.list(hidden=hidden)
+        for line in write_cards(cards) if form == "jsonl" else (write_reviews(cards),):
+            out.write(line)
+    return 0
+
+
+def calibrate(
+    file: Annotated[
+        str, Parameter(name="FILE", help='JSONL of questions: {"question": …, "card": ID}; without a card it has none.')
+    ],
+    /,
+    *,
+    bound: Annotated[float, Parameter(help="Share of false exact matches that is allowed.", metavar="P")] = 0.05,
+    confidence: Annotated[float, Parameter(help="How sure that must be.", metavar="P")] = 0.95,
+    dry_run: Annotated[bool, Parameter(help="Only say what it comes to.")] = False,
+    json: JsonOption = False,
+    db: DbOption = None,
+    config: ConfigOption = None,
+) -> int:
+    """Fit the gate for exact matches to your own questions, for the embedder in use.
+
+    Each question is asked twice: with its card in the library and as if it were not there. A running server uses the
+    new gate from the next question on.
+    """
+    from turnout.apps.claims.match import fit_observed, observe, share_found
+
+    if not 0 < bound < 1 or not 0 < confidence < 1:
+        raise TurnoutError(f"--bound {bound} --confidence {confidence}: shares between 0 and 1")
+    questions = read_questions(_read(file))
+    with opened(db, config) as library:
+        unknown = sorted({one.card for one in questions if one.card and library.get(one.card) is None})
+        if unknown:
+            raise TurnoutError(f"{file}: there is no card {', '.join(map(repr, unknown[:5]))}: import it first")
+        seen = [observe(library, one) for one in questions]
+        embedder = library.index.embedder
+        gate = fit_observed(seen, embedder.name if embedder else "text", bound=bound, confidence=confidence)
+        if not dry_run:
+            library.keep_gate(gate)
+    found, wrong = share_found(gate, seen)
+    if json:
+        write_json({"gate": gate, "found": found, "false_exact": wrong, "questions": len(questions)})
+        return 0
+    screen = console()
+    screen.say(f"{visible(gate.embedder)}: an exact match needs {gate.threshold:.3f}, a candidate {gate.floor:.3f}")
+    screen.say(
+        f"{found:.1%} of {counted(len(questions), 'question')} find their card; {wrong:.1%} would find another if it "
+        f"were not there (at most {bound:.0%}, {confidence:.0%} sure)"
+    )
+    return 0
+
+
+def backfill_types(
+    *,
+    every: Annotated[bool, Parameter(name="--all", help="Of every card, whatever type it has.")] = False,
+    dry_run: Annotated[bool, Parameter(help="Only say what would change.")] = False,
+    json: JsonOption = False,
+    db: DbOption = None,
+    config: ConfigOption = None,
+) -> int:
+    """Tell the type of cards that were imported without one, from the words of their claims."""
+    from turnout.apps.claims.kind import retype
+
+    with opened(db, config) as library:
+        pairs = [(card, new) for card in library.list(hidden=True) if (new := retype(card, every=every)) is not None]
+        for _, new in () if dry_run else pairs:
+            library.keep(new)
+    changed = {old.id: (old.claim_type_category.value, new.claim_type_category.value) for old, new in pairs}
+    if json:
+        write_json({ident: {"was": was, "is": now} for ident, (was, now) in changed.items()})
+        return 0
+    screen = console()
+    for ident, (was, now) in changed.items():
+        screen.say(f"{visible(ident)}: {was} {screen.glyphs.arrow} {now}")
+    screen.say(f"{counted(len(changed), 'card')} {'would change' if dry_run else 'changed'}.")
+    return 0
+
+
+def read_questions(raw: bytes) -> list[LabelledQuestion]:
+    """The labelled questions of a file; every line that is none is named."""
+    from turnout.apps.claims.exchange import BadCards, CardProblem
+    from turnout.apps.claims.match import LabelledQuestion
+    from turnout.text.json import UNREADABLE, why_unreadable
+
+    found, problems = [], []
+    for number, line in enumerate(raw.split(b"\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            found.append(msgspec.json.decode(line, type=LabelledQuestion))
+        except UNREADABLE as error:
+            problems.append(CardProblem(number, why_unreadable(error, line)))
+    if problems:
+        raise BadCards(problems)
+    return found
+
+
+def _read(file: str) -> bytes:
+    with reading(file) as (source, size):
+        if (size or 0) > FILE_BYTES:
+            raise TurnoutError(f"{file}: {size:,} bytes, {FILE_BYTES:,} are read at once: import it in parts")
+        raw = source.read(FILE_BYTES + 1)
+    if len(raw) > FILE_BYTES:
+        raise TurnoutError(f"more than {FILE_BYTES:,} bytes: import them in parts")
+    return raw
+
+
+LIBRARY_COMMANDS = [
+    ("import", import_cards),
+    ("export", export_cards),
+    ("calibrate", calibrate),
+    ("backfill-types", backfill_types),
+]
+"""What `turnout claims` offers beside its own, by name."""
