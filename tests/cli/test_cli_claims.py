@@ -1,28 +1,22 @@
 """`turnout claims ask` and `feedback`: the mode, the answer and why, in a session, as JSON; what is wrong is said."""
 
-import asyncio
 import json
 from pathlib import Path
 
 import pytest
 
-from apps.claims.chatting import CARDS, GATE
+from apps.claims.chatting import CARDS, GATE, bare_library
 from cli.conftest import Run
-from turnout.apps.claims.library import open_library
-from turnout.runtime.runtime import Runtime
 from turnout.store import open_store
 
 
 @pytest.fixture
 def cards(tmp_path: Path) -> None:
-    async def put() -> None:
-        runtime = Runtime(open_store(str(tmp_path / "log" / "turnout.db")), profile="claims")
-        with open_library(runtime) as library:
-            library.keep_gate(GATE)
-            library.put_all(CARDS)
-        await runtime.close()
-
-    asyncio.run(put())
+    store = open_store(str(tmp_path / "log" / "turnout.db"))
+    with bare_library(store) as library:
+        library.keep_gate(GATE)
+        library.put_all(CARDS)
+    store.close()
 
 
 QUESTION = "Did a global flood cover the entire Earth?"

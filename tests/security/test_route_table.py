@@ -6,11 +6,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from apps.claims.chatting import FLOOD
+from apps.claims.chatting import FLOOD, bare_library
 from besieged import Got, besieged, call, chat, forget, make_key
 from serving import Served, route_table
 from turnout.apps.app import SOCKET
-from turnout.apps.claims.library import open_library
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
 
@@ -142,7 +141,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Besieged]:
         for scope in ALL:
             keys[f"without {scope}"] = make_key(store, tenant="a", scopes=tuple(one for one in ALL if one != scope))
         forget(served)
-        with open_library(served.server.runtime) as library:
+        with bare_library(served.store) as library:
             library.put(FLOOD)
         made = call(served.url, "POST", "/v1/route", {"text": "hello there", "profile": "claims"}, key=keys["all"])
         assert made.status == 200

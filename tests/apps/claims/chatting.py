@@ -17,11 +17,12 @@ from turnout.apps.claims.app import ClaimQuestion, ClaimsApp
 from turnout.apps.claims.card import Card, CardConfidence, CardSource, ClaimType, ClaimVerdict
 from turnout.apps.claims.event import ChatEvent, PipelineStarted
 from turnout.apps.claims.gate import ClaimGate
-from turnout.apps.claims.library import open_library
+from turnout.apps.claims.library import ClaimLibrary
 from turnout.apps.claims.pipeline import AuditFailed, AuditPipeline
 from turnout.apps.event import Event
 from turnout.core.query import Turn
 from turnout.runtime.runtime import Runtime
+from turnout.search import open_index
 from turnout.store import Store, open_store
 from turnout.testing import ScriptedProvider
 from turnout.testing.reply import Received, ScriptedReply, ToolCall
@@ -156,6 +157,14 @@ def run(
         return asyncio.run(main())
 
 
+def bare_library(store: Store) -> ClaimLibrary:
+    """Without the cards that ship."""
+    where = (
+        store.url if store.backend.name == "postgres" else f"{store.backend.where}".removesuffix(".db") + "-claims.db"
+    )
+    return ClaimLibrary(store.cards, open_index(where, "claims"))
+
+
 @contextmanager
 def chatting(folder: Path, cards: Sequence[Card], settings: str = "", *, own_gate: bool = True) -> Iterator[Chat]:
     """`own_gate`: the one above, and not the one that ships."""
@@ -164,7 +173,7 @@ def chatting(folder: Path, cards: Sequence[Card], settings: str = "", *, own_gat
     file.write_text(settings, encoding="utf-8")
     store = open_store(str(folder / "turnout.db"), config=str(file))
     runtime = Runtime(store, profile="claims", config=str(file))
-    library = open_library(runtime)
+    library = bare_library(store)
     try:
         if own_gate:
             library.keep_gate(GATE)

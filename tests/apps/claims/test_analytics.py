@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from apps.claims.chatting import CARDS, GATE, NotedPipeline, anyone
+from apps.claims.chatting import CARDS, GATE, NotedPipeline, anyone, bare_library
 from postgres_server import PostgresServer, wheel
 from turnout.apps.claims.answer import ClaimAnswer
 from turnout.apps.claims.app import ClaimQuestion, ClaimsApp
-from turnout.apps.claims.library import open_library
 from turnout.runtime.runtime import Runtime
 from turnout.store import open_store
 
@@ -41,7 +40,7 @@ def test_they_count_what_was_asked(url: str, tmp_path: Path) -> None:
     async def main() -> dict[str, list[tuple[object, ...]]]:
         store = open_store(url, config=str(tmp_path / "turnout.toml"))
         runtime = Runtime(store, profile="claims", config=str(tmp_path / "turnout.toml"))
-        library = await asyncio.to_thread(open_library, runtime)
+        library = await asyncio.to_thread(bare_library, store)
         library.keep_gate(GATE)
         library.put_all(CARDS)
         app = ClaimsApp(runtime, library, NotedPipeline())

@@ -10,10 +10,9 @@ from typing import Any, NamedTuple
 import aiohttp
 import pytest
 
-from apps.claims.chatting import CARDS
+from apps.claims.chatting import CARDS, bare_library
 from besieged import call, surroundings
 from serving import SERVERS, Served, serving
-from turnout.apps.claims.library import open_library
 
 QUIET = "[server]\nlag_s = 60.0\nwait_s = 10.0\ndrain_s = 1.0\n"
 NOVEL = "Did the Council of Nicaea add books to the Bible?"
@@ -25,7 +24,7 @@ def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     with pytest.MonkeyPatch.context() as patch:
         surroundings(patch, folder)
         with serving(folder, QUIET, server=request.param) as found:
-            with open_library(found.server.runtime) as library:
+            with bare_library(found.store) as library:
                 library.put_all(CARDS)
             yield found
 
