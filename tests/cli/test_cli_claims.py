@@ -82,3 +82,24 @@ def test_the_log_shows_the_modes(cards: None, run: Run) -> None:
     found = json.loads(run("stats", "-p", "claims", "--json").out)
     assert found["routes"] == {"exact_match": 2, "contextual": 1}
     assert "cards.unclear" in run("show", "last", "--json").out
+
+
+def test_the_library_is_looked_into(cards: None, run: Run) -> None:
+    assert [line.split()[0] for line in run("claims", "list").out.splitlines()] == ["flood", "inspired", "mark"]
+    assert [one["id"] for one in json.loads(run("claims", "list", "--type", "theological", "--json").out)] == [
+        "inspired"
+    ]
+    assert "A global flood covered the entire Earth." in run("claims", "show", "flood").out
+    assert json.loads(run("claims", "show", "mark", "--json").out)["verdict"] == "True"
+    assert run("claims", "search", "a global flood").out.startswith("flood ")
+    assert json.loads(run("claims", "search", "a global flood", "-n", "1", "--json").out)[0]["id"] == "flood"
+    wrong = {
+        ("show", "flod"): "did you mean 'flood'?",
+        ("list", "--type", "historcal"): "did you mean 'historical'?",
+        ("search", "x", "-n", "0"): "at least 1",
+    }
+    for words, said in wrong.items():
+        ran = run("claims", *words)
+        assert (ran.code, said in ran.err) == (2, True), ran.err
+    ran = run("claims", "search", "quantum chromodynamics")
+    assert (ran.code, "no card is near enough" in ran.out) == (1, True)

@@ -9,21 +9,30 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from turnout.core.errors import Refused, TurnoutError
+from turnout.core.errors import Refused, TurnoutError, suggest
 from turnout.core.query import Turn
 
-from ..app import examples_of
+from ..app import examples_of, show_paragraphs
 from ..draw.screen import console, visible, write_json
 from ..option import ConfigOption, DbOption, DecisionArgument, JsonOption, TenantOptions, TextArgument, user_name
 from ..question import append_turn, read_session, read_text
+from .claims_audit import audit
+from .claims_library import LIBRARY_COMMANDS, opened
 
 if TYPE_CHECKING:
     from turnout.apps.claims.answer import ClaimAnswer
     from turnout.apps.claims.app import ClaimQuestion, ClaimsApp
-    from turnout.apps.claims.card import Card
+    from turnout.apps.claims.card import Card, ClaimType
     from turnout.apps.claims.pipeline import AuditFailed
 
 app = App(name="claims", help_epilogue=examples_of("claims"))
+app.command(audit, name="audit")
+for _name, _run in LIBRARY_COMMANDS:
+    app.command(_run, name=_name)  # type: ignore[call-overload]
+
+TypeOption = Annotated[
+    str, Parameter(name="--type", help="Only of this type, such as historical or epistemology.", metavar="TYPE")
+]
 
 
 @app.command(name="ask")
@@ -146,3 +155,94 @@ def claim_feedback(
         should = f", should be {kept.should_be}" if kept.should_be else ""
         console().say(visible(f"{found.route} is {kept.verdict}{should}  {found.id}"))
     return 0
+
+
+@app.command(name="list")
+def list_claims(
+    *,
+    kind: TypeOption = "",
+    json: JsonOption = False,
+    db: DbOption = None,
+    config: ConfigOption = None,
+) -> int:
+    """List the cards, by id."""
+    from ..draw.claims import card_line
+
+    with opened(db, config) as library:
+        cards = list(library.list(claim_type=_read_kind(kind)))
+    if json:
+        write_json([{"id": one.id, "claim_text": one.claim_text, "verdict": one.verdict} for one in cards])
+        return 0
+    screen = console()
+    for card in cards:
+        screen.say(card_line(card, screen.glyphs))
+    return 0
+
+
+@app.command(name="show")
+def show_claim(
+    ident: Annotated[str, Parameter(name="ID", help="The id of a card.")],
+    /,
+    *,
+    json: JsonOption = False,
+    db: DbOption = None,
+    config: ConfigOption = None,
+) -> int:
+    """Show a card: the claim, the verdict, the answer and what it rests on."""
+    from ..draw.audit import card_picture
+
+    with opened(db, config) as library:
+        card = library.get(ident)
+        known = [one.id for one in library.list()] if card is None else []
+    if card is None:
+        raise TurnoutError(f"there is no card {ident[:80]!r}{suggest(ident, known)} (see turnout claims list)")
+    if json:
+        write_json(card)
+        return 0
+    screen = console()
+    screen.print(card_picture(card, screen.glyphs), width=screen.room if screen.is_terminal else None)
+    return 0
+
+
+@app.command(name="search")
+def search_claims(
+    text: TextArgument = None,
+    /,
+    *,
+    kind: TypeOption = "",
+    limit: Annotated[int, Parameter(name=("--limit", "-n"), help="How many at most.", metavar="N")] = 5,
+    json: JsonOption = False,
+    db: DbOption = None,
+    config: ConfigOption = None,
+) -> int:
+    """Search the cards that a question may mean, the best first. The exit code is 1 if none is near enough."""
+    from turnout.apps.claims.router_agent import tell_candidate
+
+    from ..draw.claims import card_line
+
+    asked, wanted = read_text(text), _read_kind(kind)
+    if limit < 1:
+        raise TurnoutError(f"--limit {limit}: at least 1")
+    with opened(db, config) as library:
+        found = library.search(asked, limit=limit, claim_type=wanted)
+    if json:
+        write_json([tell_candidate(one) for one in found])
+    else:
+        screen = console()
+        for one in found:
+            screen.say(card_line(one.card, screen.glyphs, one.similarity))
+        if not found:
+            screen.say(("no card is near enough", "dim"))
+    return 0 if found else 1
+
+
+def _read_kind(said: str) -> ClaimType | None:
+    from turnout.apps.claims.card import ClaimType, read_type
+
+    found, known = read_type(said) if said else None, [one.value for one in ClaimType]
+    if said and found is None:
+        raise TurnoutError(f"--type {said[:40]!r}{suggest(said, known)}: one of {', '.join(known)}")
+    return found
+
+
+show_paragraphs(app)

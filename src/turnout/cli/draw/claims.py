@@ -65,6 +65,15 @@ def event_line(event: Event, glyphs: Glyphs) -> str:
             return f"{STATES[type(event)]}…" if type(event) in STATES else ""
 
 
+def card_line(card: Card, glyphs: Glyphs, similarity: float | None = None) -> Text:
+    """A card in a list."""
+    near = f"  {similarity:.2f}" if similarity is not None else ""
+    line = Text.assemble((visible(card.id), "bold"), (near, "dim"))
+    line.append(f"  {card.verdict}", "cyan")
+    line.append(f" {glyphs.dot} {card.claim_type_category} {glyphs.dot} ", "dim")
+    return line.append(visible(card.claim_text))
+
+
 def answer(told: ClaimAnswer, audited: Card | AuditFailed | None, glyphs: Glyphs) -> RenderableType:
     """The mode, the answer, and why."""
     response = told.response
