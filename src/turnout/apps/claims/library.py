@@ -158,7 +158,7 @@ class ClaimLibrary:
             if len(found) == limit:
                 break
         compared = self._compare(asked, found) if cosines else found
-        return [one for one in compared if not floor or self._is_near(one)]
+        return [one for one in compared if not floor or self.is_near(one)]
 
     def _compare(self, asked: str, found: Sequence[ClaimCandidate]) -> Sequence[ClaimCandidate]:
         """The same, with the cosine of those that were found by their words alone."""
@@ -174,7 +174,8 @@ class ClaimLibrary:
         other = self.get(card.twin_of) if card.twin_of else None
         return other is not None and other.visible
 
-    def _is_near(self, one: ClaimCandidate) -> bool:
+    def is_near(self, one: ClaimCandidate) -> bool:
+        """Whether a candidate is near enough to be shown as one."""
         gate = self.gate(one.similarity is not None)
         return (one.coverage if gate.embedder == TEXT_ALONE else one.similarity or 0.0) >= gate.floor
 

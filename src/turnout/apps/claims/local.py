@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import cache
 from typing import Final, Literal
 
 from msgspec import Struct
@@ -30,6 +31,8 @@ ClaimForm = Literal["claim", "alternative", "comparison", "clarification", "open
 # Cards that a synthesis rests on at most, and those of the ones shown before that "this" may mean.
 SYNTHESISED: Final = 3
 MEANT: Final = 2
+# Words of a claim that a question about it says, where it is not near as a whole: a comparison speaks of two.
+ABOUT: Final = 2
 # A longer question names what it means, whatever else it says.
 VAGUE_WORDS: Final = 9
 
@@ -58,9 +61,10 @@ def decide_locally(question: str, library: ClaimLibrary, shown: Sequence[str] = 
     form = form_of(question)
     if form == "vague":
         return _follow(question, kind, shown)
-    candidates = tuple(library.search(question))
     if form in ("comparison", "clarification"):
-        return _relate(form, kind, candidates, shown)
+        near = [one for one in library.search(question, floor=False) if _is_about(question, one, library)]
+        return _relate(form, kind, tuple(near), shown)
+    candidates = tuple(library.search(question))
     if form != "claim":
         said = "it proposes another explanation" if form == "alternative" else "it asks for more than yes or no"
         return _novel(kind, candidates, f"{said}: that is a claim of its own")
@@ -93,8 +97,7 @@ def _has(words: Sequence[str], phrases: frozenset[str]) -> bool:
 def _names(words: Sequence[str]) -> bool:
     """Whether it says what it is about: a word that is neither small nor one of those that ask about cards."""
     lists = known()
-    asking = {word for phrase in (*lists.vague, *lists.clarify, *lists.compare) for word in phrase.split()}
-    return any(word not in lists.small and word not in asking and word not in lists.please for word in words)
+    return any(word not in lists.small and not _asks(word) and word not in lists.please for word in words)
 
 
 def _follow(question: str, kind: ClaimType, shown: Sequence[str]) -> ClaimDecision:
@@ -103,6 +106,27 @@ def _follow(question: str, kind: ClaimType, shown: Sequence[str]) -> ClaimDecisi
         return ClaimDecision("novel_claim", (), kind, 0.0, (said,), (), unclear=True)
     meant = tuple(dict.fromkeys(reversed(shown)))[:MEANT]
     return ClaimDecision("contextual", meant, kind, 1.0, ("it asks about what was shown last",), ())
+
+
+def _is_about(question: str, one: ClaimCandidate, library: ClaimLibrary) -> bool:
+    """Whether a question is about a card: as near as a candidate must be, or it says enough of the claim's words."""
+    claim = read(one.card.claim_text)
+    lists = known()
+    named = [word for word in read(question).words if word.raw.lower() not in lists.please and not _asks(word.raw)]
+    said = {word.key for word in named if stands(word, claim)}
+    near = one.similarity is not None and library.is_near(one)
+    return len(said) >= ABOUT or (bool(said) and (near or len(said) == len(named)))
+
+
+def _asks(word: str) -> bool:
+    """Whether a word is one of those that ask about cards."""
+    return word.lower() in _asking()
+
+
+@cache
+def _asking() -> frozenset[str]:
+    lists = known()
+    return frozenset(word for phrase in (*lists.vague, *lists.clarify, *lists.compare) for word in phrase.split())
 
 
 def _relate(
@@ -129,17 +153,28 @@ def _match(
     features = compare(question, alike)
     gate = library.gate(best.similarity is not None)
     score = gate.score(features)
-    if not gate.admits(features):
+    happened = _asks_whether_it_happened(question, alike)
+    if not gate.admits(features) and not happened:
         said = f"{best.card.id} is not near enough: {score:.2f}, an exact match needs {gate.threshold:.2f}"
         return _novel(kind, candidates, said)
     if found := contradicts(question, best.card.claim_text):
         return _novel(kind, candidates, f"{best.card.id} says something else ({found})")
     if doubt := find_doubt(question, best.card):
         return _novel(kind, candidates, f"{best.card.id} may say something else: {doubt}")
-    said = (
-        f"{best.card.id} makes the same claim: {score:.2f}, {gate.threshold:.2f} is enough; same type, nothing denied"
-    )
+    near = "the one that says whether it happened" if happened else f"{score:.2f}, {gate.threshold:.2f} is enough"
+    said = f"{best.card.id} makes the same claim: {near}; the same type, nothing denied"
     return ClaimDecision("exact_match", (best.card.id,), best.card.claim_type_category, score, (said,), candidates)
+
+
+def _asks_whether_it_happened(question: str, alike: Sequence[ClaimCandidate]) -> bool:
+    """Whether it asks if there was such a thing, and the first card is the one of its type that says there was."""
+    words = read(question).words
+    named = [word for word in words if word.raw.lower() not in known().happens]
+    if not named or len(named) == len(words):
+        return False
+    return [all(stands(word, read(one.card.claim_text)) for word in named) for one in alike].count(True) == 1 and all(
+        stands(word, read(alike[0].card.claim_text)) for word in named
+    )
 
 
 def find_doubt(question: str, card: Card) -> str:

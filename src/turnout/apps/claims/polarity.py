@@ -231,7 +231,11 @@ def _roles(question: Reading, card: Reading) -> Contradiction | None:
             turned = _is_agent(card, c1, c2) != _is_agent(question, q1, q2)
             for verb, asked in shared[low + 1 : high]:
                 swapped = q1.at < asked.at < q2.at if turned else q2.at < asked.at < q1.at
-                if swapped and not (verb.name or asked.name) and (not turned or ((c1.name or c1.first) and c2.name)):
+                if (
+                    swapped
+                    and not (verb.name or asked.name)
+                    and (not turned or within or ((c1.name or c1.first) and c2.name))
+                ):
                     said = (q1, asked, q2) if turned else (q2, asked, q1)
                     return Contradiction("roles", _join(said), _join((c1, verb, c2)))
     return _turned(question, shared) if same else _replaced(question, card, shared)

@@ -100,11 +100,11 @@ def _groups() -> dict[str, str]:
 @lru_cache(maxsize=16_384)
 def _key(word: str) -> tuple[str, int]:
     """What a word is compared by, and which of two opposites it is. Words that count as one for citations do here."""
-    key, sign = key_of(word, "en")
-    if key[0] == "=" or key in _heads():
-        return key, sign
     stemmed = stem(word, "en")
-    return _opposites().get(stemmed) or (_groups().get(stemmed, stemmed), sign)
+    if told := _opposites().get(stemmed):
+        return told
+    key, sign = key_of(word, "en")
+    return (key if key[0] == "=" or key in _heads() else _groups().get(stemmed, stemmed)), sign
 
 
 @cache
