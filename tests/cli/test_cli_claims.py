@@ -36,7 +36,7 @@ def test_a_card_answers(cards: None, run: Run) -> None:
 def test_a_session_is_remembered(cards: None, run: Run, tmp_path: Path) -> None:
     file = str(tmp_path / "my chat.jsonl")
     run("claims", "ask", QUESTION, "--session", file)
-    run("claims", "ask", "Did Matthew copy from the Gospel of Mark?", "--session", file)
+    run("claims", "ask", "Did Matthew copy Mark?", "--session", file)
     ran = run("claims", "ask", "Which is more likely?", "--session", file)
     assert ran.code == 0, ran.err
     assert ran.out.startswith("contextual ")

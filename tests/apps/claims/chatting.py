@@ -57,7 +57,7 @@ FLOOD = card(
 )
 MARK = card(
     "mark",
-    "Matthew copied from the Gospel of Mark.",
+    "Matthew copied Mark.",
     ClaimType.HISTORICAL,
     ClaimVerdict.TRUE,
     "Matthew shares most of the wording of Mark. Most scholars hold that its author used Mark as a source.",

@@ -71,7 +71,7 @@ CASES = [
         CARDS,
         (
             Asked(
-                "What's the difference between the global flood and Matthew copying from Mark?",
+                "What's the difference between the global flood and Matthew copying Mark?",
                 "contextual",
                 ("flood", "mark"),
             ),

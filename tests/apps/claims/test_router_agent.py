@@ -47,7 +47,7 @@ CASES = [
     Case("exact", QUESTION, EXACT, "exact_match", "Because."),
     Case(
         "matthew",
-        "Did Matthew copy from the Gospel of Mark?",
+        "Did Matthew copy Mark?",
         verdict("exact_match", "mark"),
         "exact_match",
         "Because.",
@@ -74,10 +74,10 @@ CASES = [
         "Because.",
     ),
     Case("made by the demonstration model", QUESTION, EXACT, "novel_claim", "demonstration", (DEMO,)),
-    Case("another topic", "Did Matthew copy from the Gospel of Mark?", EXACT, "novel_claim", "a new claim"),
+    Case("another topic", "Did Matthew copy Mark?", EXACT, "novel_claim", "a new claim"),
     Case(
         "other roles",
-        "Did Mark copy from the Gospel of Matthew?",
+        "Did Mark copy Matthew?",
         verdict("exact_match", "mark"),
         "novel_claim",
         "a new claim",

@@ -19,7 +19,7 @@ from turnout.core.verdict import Reason
 from .card import Card, ClaimType, asks_alike, read_type
 from .kind import type_of
 from .library import ClaimCandidate, ClaimLibrary
-from .local import ClaimDecision, ClaimMode
+from .local import ClaimDecision, ClaimMode, decide_locally, find_doubt
 from .match import compare
 from .polarity import contradicts
 
@@ -150,14 +150,22 @@ def _why_not_exact(
         return Reason("guard.similarity", f"the search does not find the card {card.id} for this question: a new claim")
     features = compare(question, [candidate, *(one for one in found if one is not candidate)])
     gate = library.gate(features.similarity is not None)
-    if not gate.admits(features):
+    # What only asks whether it happened is short, and the words of the cards tell whether one says so.
+    if not gate.admits(features) and card.id not in _matched_locally(question, library):
         near, needs = gate.score(features), gate.threshold
         said = f"the card is {near:.2f} near, and an exact match needs {needs:.2f}: a new claim"
         return Reason("guard.similarity", said)
     against = contradicts(question, card.claim_text)
     if against is not None:
         return Reason(f"guard.polarity.{against.kind}", f"the card says something else ({against}): a new claim")
+    if doubt := find_doubt(question, card):
+        return Reason("guard.doubt", f"the card may say something else: {doubt}: a new claim")
     return None
+
+
+def _matched_locally(question: str, library: ClaimLibrary) -> tuple[str, ...]:
+    found = decide_locally(question, library)
+    return found.cards if found.mode == "exact_match" else ()
 
 
 def find_card(ident: str, library: ClaimLibrary, takes_demo: bool) -> Card | None:
