@@ -12,10 +12,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from apps.claims.chatting import CARDS, FLOOD, Chat, chatting, run
+from apps.claims.chatting import CARDS, FLOOD, Chat, NotedPipeline, anyone, chatting, run
 from turnout.apps.claims.answer import AuditStarted
+from turnout.apps.claims.app import ClaimQuestion
 from turnout.apps.claims.card import Card
 from turnout.apps.claims.synthesis import Synthesis
+from turnout.core.errors import StoreUnavailable
 from turnout.core.query import Turn
 
 
@@ -129,6 +131,34 @@ def test_another_process_knows_what_a_session_has_seen(tmp_path: Path) -> None:
     told = run(tmp_path, CARDS, lambda chat: chat.ask("Which is more likely?"), own_gate=False)
     assert told.mode == "contextual"
     assert {card.id for card in told.response.source_cards} == {"mark", "flood"}
+
+
+def test_a_card_answers_where_no_event_can_be_kept(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    class Away(NotedPipeline):
+        async def emit(self, *_: Any, **__: Any) -> Any:
+            raise StoreUnavailable("the database is away")
+
+    async def talk(chat: Chat) -> Any:
+        chat.app._pipeline = Away()
+        return await chat.ask("Did Matthew copy Mark?")
+
+    assert run(tmp_path, CARDS, talk, own_gate=False).mode == "exact_match"
+    assert "cannot be kept" in caplog.text
+
+
+def test_a_question_that_is_left_is_in_the_log(tmp_path: Path) -> None:
+    async def talk(chat: Chat) -> Any:
+        events = chat.app.ask(ClaimQuestion("Did Matthew copy Mark?", (), "s"), anyone())
+        await anext(events)
+        await events.aclose()
+        assert chat.store.flush(10)
+        found = next(iter(chat.store.records("").decisions()))
+        outcome = chat.store.records("").outcome(found.id)
+        return chat.row(found.id), outcome
+
+    row, outcome = run(tmp_path, CARDS, talk, own_gate=False)
+    assert (row["mode_selected"], outcome.ended) == ("novel_claim", "cancelled")
+    assert "before it was decided" in row["reasoning"]
 
 
 def test_an_exact_match_takes_no_time(tmp_path: Path) -> None:

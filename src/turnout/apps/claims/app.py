@@ -250,10 +250,12 @@ class ClaimsApp:
         if not self.keeps_events:
             return event
         try:
-            pipeline = await self.pipeline()
+            return await (await self.pipeline()).emit(session, event, tenant=tenant)
         except Refused:
             return event  # cards are answered without audits, too
-        return await pipeline.emit(session, event, tenant=tenant)
+        except StoreError as error:
+            log.warning("the events of a session cannot be kept: %s", error)
+            return event
 
     # --- deciding
 

@@ -15,7 +15,7 @@ from msgspec import Meta, Struct
 from turnout.apps.app import SOCKET, Answer, Call, Route, answer
 from turnout.apps.event import EventBody, write_events
 from turnout.core.aside import aside
-from turnout.core.errors import Refused, StoreError, UnknownDecision
+from turnout.core.errors import Refused, StoreError, StoreUnavailable, UnknownDecision
 from turnout.core.query import Turn
 from turnout.models.wire.format import UNREADABLE, check_text, told
 
@@ -105,8 +105,11 @@ class ClaimRoutes:
         if body.stream or "text/event-stream" in call.headers.get("accept", ""):
             headers = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache")]
             return Answer(200, headers, EventBody(write_events(events, await anext(events)), events))
-        async with aclosing(events):
-            last = [event async for event in events][-1]
+        try:
+            async with aclosing(events):
+                last = [event async for event in events][-1]
+        except StoreUnavailable:
+            raise Refused(503, "not_available", "the cards cannot be read just now: try again") from None
         assert isinstance(last, ClaimAnswer)  # noqa: S101 - asking ends with one
         form = {name: value for name, value in msgspec.to_builtins(last).items() if name != "event"}
         return answer(form)
