@@ -23,7 +23,7 @@ from .kind import SURE, type_of, weigh_types
 from .library import ClaimCandidate, ClaimLibrary
 from .match import compare
 from .polarity import contradicts, stands
-from .reading import known, read
+from .reading import Word, known, read
 
 ClaimMode = Literal["exact_match", "contextual", "novel_claim"]
 ClaimForm = Literal["claim", "alternative", "comparison", "clarification", "open", "vague"]
@@ -68,6 +68,9 @@ def decide_locally(question: str, library: ClaimLibrary, shown: Sequence[str] = 
     if form != "claim":
         said = "it proposes another explanation" if form == "alternative" else "it asks for more than yes or no"
         return _novel(kind, candidates, f"{said}: that is a claim of its own")
+    if not candidates and _names_what_happened(question):
+        # One word says what is meant, and in a small library it tells next to nothing.
+        candidates = tuple(library.search(question, floor=False))
     if not candidates:
         return _novel(kind, candidates, "no card is near")
     return _match(question, kind, candidates, library)
@@ -112,7 +115,8 @@ def _is_about(question: str, one: ClaimCandidate, library: ClaimLibrary) -> bool
     """Whether a question is about a card: as near as a candidate must be, or it says enough of the claim's words."""
     claim = read(one.card.claim_text)
     lists = known()
-    named = [word for word in read(question).words if word.raw.lower() not in lists.please and not _asks(word.raw)]
+    told = lists.please | lists.happens
+    named = [word for word in read(question).words if word.raw.lower() not in told and not _asks(word.raw)]
     said = {word.key for word in named if stands(word, claim)}
     near = one.similarity is not None and library.is_near(one)
     return len(said) >= ABOUT or (bool(said) and (near or len(said) == len(named)))
@@ -166,15 +170,18 @@ def _match(
     return ClaimDecision("exact_match", (best.card.id,), best.card.claim_type_category, score, (said,), candidates)
 
 
-def _asks_whether_it_happened(question: str, alike: Sequence[ClaimCandidate]) -> bool:
-    """Whether it asks if there was such a thing, and the first card is the one of its type that says there was."""
+def _names_what_happened(question: str) -> list[Word]:
+    """What a question names that asks nothing but whether there was such a thing; nothing if it asks for more."""
     words = read(question).words
     named = [word for word in words if word.raw.lower() not in known().happens]
-    if not named or len(named) == len(words):
-        return False
-    return [all(stands(word, read(one.card.claim_text)) for word in named) for one in alike].count(True) == 1 and all(
-        stands(word, read(alike[0].card.claim_text)) for word in named
-    )
+    return named if len(named) < len(words) else []
+
+
+def _asks_whether_it_happened(question: str, alike: Sequence[ClaimCandidate]) -> bool:
+    """Whether it asks if there was such a thing, and the first card is the one of its type that says there was."""
+    named = _names_what_happened(question)
+    says = [all(stands(word, read(one.card.claim_text)) for word in named) for one in alike]
+    return bool(named) and says[0] and says.count(True) == 1
 
 
 def find_doubt(question: str, card: Card) -> str:
