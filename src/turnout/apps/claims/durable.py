@@ -95,8 +95,10 @@ class Durable:
         return result
 
     def ended(self, ident: str) -> WorkflowEnd | None:
-        """How a workflow ended; None if it has not. Raises Refused for one that nobody began."""
-        found = self._dbos.DBOS.get_workflow_status(ident)
+        """How a workflow ended; None if it has not. Raises Refused for one that nobody began, StoreUnavailable."""
+        found = contain(self._dbos.DBOS.get_workflow_status, ident)
+        if isinstance(found, Fault):
+            raise StoreUnavailable(f"what became of the audit cannot be looked up now: {found.detail}")
         if found is None:
             raise Refused(404, "not_found_error", f"there is no audit {ident[:40]!r}")
         if found.status not in ENDED:
@@ -144,7 +146,7 @@ class Durable:
 def _place(store: Store) -> str:
     """Where DBOS keeps its tables: a private file beside the store's, or a schema in its PostgreSQL."""
     if not isinstance(store.backend, Sqlite):
-        return store.url
+        return store.url.replace("postgres://", "postgresql://", 1)
     path = beside(store, "audits")
     # Made by us: what is claimed must not be readable by other users.
     os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncGenerator
 
+from turnout.core.errors import StoreUnavailable
 from turnout.store.session_log import SessionLog
 
 from .event import ChatEvent, read_event, write_event
@@ -40,7 +41,11 @@ class _SessionReader:
         while True:
             self.woken.clear()
             known = self.events[-1].sequence if self.events else 0
-            found = await asyncio.to_thread(self._log.after, *self._whose, known)
+            try:
+                found = await asyncio.to_thread(self._log.after, *self._whose, known)
+            except StoreUnavailable:  # for a while: who listens waits
+                await asyncio.sleep(LOOK_S)
+                continue
             if found or not self._looked:
                 self.events += [read_event(row.body, row.sequence, row.at_ms) for row in found]
                 self._looked = True
@@ -71,7 +76,8 @@ class Feed:
     def append(self, tenant: str, session: str, event: ChatEvent, once: str = "") -> ChatEvent:
         """Store an event, from any thread; the event with its number."""
         row = self._log.append(tenant, session, write_event(event), once)
-        self._loop.call_soon_threadsafe(self._wake, (tenant, session))
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody listens any more
+            self._loop.call_soon_threadsafe(self._wake, (tenant, session))
         return read_event(row.body, row.sequence, row.at_ms)
 
     def _wake(self, whose: Whose) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import contextlib
+import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from functools import partial
@@ -57,6 +58,8 @@ CLAIM_CHARACTERS = 2000
 WATCH_S, LOOK_S = 10.0, 0.25
 # How soon a database that is away is tried again.
 AGAIN_S = 1.0
+# How long a close waits for the threads of audits: they end with the step they are in, which was cancelled.
+IDLE_S = 5.0
 
 
 class AuditFailed(Struct, frozen=True):
@@ -81,6 +84,8 @@ class AuditPipeline:
         """Who pays: those who asked here. A budget is one object, so that no burst can overspend."""
         self._running: set[concurrent.futures.Future[Any]] = set()
         self._closing = False
+        self._runs, self._idle = 0, threading.Condition()
+        """Audits that run in a thread of this process."""
         self._watching: asyncio.Task[None] | None = None
         self._durable: Durable
 
@@ -106,7 +111,9 @@ class AuditPipeline:
             decision = await self._decide(order)
             self._store.append(decision, key_id=caller.key_id)
             order = replace(order, decision_id=decision.id)
-        await asyncio.to_thread(self._begin, order)
+        began = await asyncio.to_thread(contain, self._begin, order)
+        if isinstance(began, Fault):
+            raise Refused(503, "not_available", f"the audit cannot be stored now: {began.detail}")
         return order.pipeline_id
 
     def events(
@@ -122,8 +129,12 @@ class AuditPipeline:
 
     async def result(self, pipeline_id: str) -> Card | AuditFailed:
         """What an audit came to; waits for its end. Raises Refused for an id that is no audit's."""
-        while (ended := await asyncio.to_thread(self._durable.ended, pipeline_id)) is None:
-            await asyncio.sleep(LOOK_S)
+        ended = None
+        while ended is None:
+            with contextlib.suppress(StoreUnavailable):
+                ended = await asyncio.to_thread(self._durable.ended, pipeline_id)
+            if ended is None:
+                await asyncio.sleep(LOOK_S)
         output = ended.output or {}
         if output.get("failed") or ended.said:
             return AuditFailed(pipeline_id, output.get("agent", ""), output.get("failed") or ended.said)
@@ -153,19 +164,36 @@ class AuditPipeline:
             self._watching.cancel()
         for future in list(self._running):
             future.cancel()
+        await asyncio.to_thread(self._wait_until_idle)
         await asyncio.to_thread(self._durable.close)
         await self._feed.close()
         await self._reach.close()
 
+    def _wait_until_idle(self) -> None:
+        """What a thread does after its database was closed would count as a mistake of its audit's."""
+        with self._idle:
+            self._idle.wait_for(lambda: self._runs == 0, IDLE_S)
+
     # --- the workflow, in a thread of its own
 
     def _begin(self, order: AuditOrder) -> None:
-        started = PipelineStarted(pipeline_id=order.pipeline_id, claim_text=order.claim_text, agents=AGENTS)
-        self._tell(order, started, "started")
         self._durable.start(order.pipeline_id, msgspec.to_builtins(order))
+        with contextlib.suppress(StoreUnavailable):  # the audit tells it itself, as soon as it can
+            self._feed.append(order.tenant, order.session_id, _started(order), f"{order.pipeline_id} started")
 
     def _run(self, told: dict[str, Any]) -> dict[str, Any]:
-        order, done = msgspec.convert(told, AuditOrder), list[StepResult]()
+        with self._idle:
+            self._runs += 1
+        try:
+            return self._audit(msgspec.convert(told, AuditOrder))
+        finally:
+            with self._idle:
+                self._runs -= 1
+                self._idle.notify_all()
+
+    def _audit(self, order: AuditOrder) -> dict[str, Any]:
+        done: list[StepResult] = []
+        self._tell(order, _started(order), "started")
         for step in STEPS:
             if step in AGENTS:
                 self._tell(order, AgentStarted(pipeline_id=order.pipeline_id, agent=step), f"{step} started")
@@ -282,6 +310,10 @@ class AuditPipeline:
             return dict(msgspec.to_builtins(StepResult("", failed=f"a mistake of ours: {found.detail}")))
         made: dict[str, Any] = found
         return made
+
+
+def _started(order: AuditOrder) -> PipelineStarted:
+    return PipelineStarted(pipeline_id=order.pipeline_id, claim_text=order.claim_text, agents=AGENTS)
 
 
 async def open_pipeline(runtime: Runtime, library: KeepsCards, reach: Reach | None = None) -> AuditPipeline:
