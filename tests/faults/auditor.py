@@ -20,14 +20,15 @@ from typing import Any
 from apps.claims.auditing import ANYONE, CardFile
 from turnout.apps.claims import pipeline as module
 from turnout.apps.claims.audit import AuditOrder, StepResult
-from turnout.apps.claims.pipeline import AuditPipeline, open_pipeline
+from turnout.apps.claims.pipeline import open_pipeline
+from turnout.apps.claims.workflow import AuditWorkflow
 from turnout.runtime.runtime import Runtime
 from turnout.store import open_store
 
 HOLD_S = 0.01
 
 
-class Watched(AuditPipeline):
+class Watched(AuditWorkflow):
     """Tells of every step, and waits in those that are held."""
 
     folder: Path
@@ -61,7 +62,7 @@ class Watched(AuditPipeline):
 
 async def main(url: str, folder: Path, what: str, number: int) -> None:
     Watched.folder = folder
-    module.AuditPipeline = Watched  # type: ignore[misc]
+    module.AuditWorkflow = Watched  # type: ignore[misc]
     module.WATCH_S = 0.2
     runtime = Runtime(open_store(url, config=""), profile="claims", config="")
     pipeline = await open_pipeline(runtime, CardFile(folder / "cards"))

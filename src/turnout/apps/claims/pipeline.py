@@ -7,59 +7,38 @@ loses the step it was in and nothing else; however often an audit is taken up ag
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures
 import contextlib
-import threading
 import time
-from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncGenerator
+from typing import TYPE_CHECKING
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from turnout.apps.ledger import Ended, Ledger
 from turnout.core.contain import contain
-from turnout.core.errors import Refused, StoreError, StoreUnavailable, TurnoutError
+from turnout.core.errors import Refused, StoreError, StoreUnavailable
 from turnout.core.ident import new_id
-from turnout.core.query import Query
 from turnout.core.verdict import Fault
-from turnout.store import Outcome, Store
+from turnout.store import Store
 from turnout.store.session_log import open_session_log
 
-from .agent import AGENTS
-from .audit import STEPS, Auditor, AuditOrder, KeepsCards, StepResult, make_card, sum_up
-from .card import Card, missing
-from .durable import Durable, Stopped
+from .audit import AuditOrder, KeepsCards
+from .card import Card
 from .event import (
-    AgentCompleted,
-    AgentStarted,
     ChatEvent,
-    ClaimCardReady,
-    PipelineCompleted,
-    PipelineFailed,
-    PipelineStarted,
 )
 from .feed import Feed
-from .payer import find_payer
 from .settings import Reach, open_reach
+from .workflow import CARD, AuditWorkflow
 
 if TYPE_CHECKING:
     from turnout.apps.caller import Caller
-    from turnout.core.decision import Decision
     from turnout.runtime.runtime import Runtime
 
-PROFILE, ROUTE = "claims", "novel_claim"
-CARD = "card"
 # A claim is a sentence; the question it comes from has at most as many characters.
 CLAIM_CHARACTERS = 2000
 # How often it is looked for workers that are gone, and for the end of an audit that another process makes.
 WATCH_S, LOOK_S = 10.0, 0.25
-# How soon a database that is away is tried again.
-AGAIN_S = 1.0
-# How long a close waits for the threads of audits: they end with the step they are in, which was cancelled.
-IDLE_S = 5.0
 
 
 class AuditFailed(Struct, frozen=True):
@@ -74,23 +53,16 @@ class AuditPipeline:
     """One for a process. Made by `open_pipeline`; used inside one running event loop."""
 
     def __init__(self, runtime: Runtime, store: Store, cards: KeepsCards, feed: Feed, reach: Reach) -> None:
-        self._runtime = runtime
         self._store = store
         self._cards = cards
         self._feed = feed
         self._reach = reach
-        self._loop = asyncio.get_running_loop()
-        self._callers: dict[str, Caller] = {}
-        """Who pays: those who asked here. A budget is one object, so that no burst can overspend."""
-        self._running: set[concurrent.futures.Future[Any]] = set()
-        self._closing = False
-        self._runs, self._idle = 0, threading.Condition()
-        """Audits that run in a thread of this process."""
+        self._workflow = AuditWorkflow(runtime, store, cards, feed, reach)
+        self._closed = False
         self._watching: asyncio.Task[None] | None = None
-        self._durable: Durable
 
     async def open(self) -> AuditPipeline:
-        self._durable = await asyncio.to_thread(Durable, self._store, self._run)
+        await asyncio.to_thread(self._workflow.open)
         return self
 
     async def start(
@@ -103,15 +75,15 @@ class AuditPipeline:
             said = f"a claim has 1 to {CLAIM_CHARACTERS:,} characters, this one {len(claim):,}: state it in a sentence"
             raise Refused(422, "invalid_request_error", said)
         caller.budget.check()
-        self._callers[caller.key_id] = caller
+        self._workflow.callers[caller.key_id] = caller
         order = AuditOrder(
             new_id(), claim, context, session_id, caller.tenant, caller.key_id, decision_id, time.time_ns() // 1_000_000
         )
         if not decision_id:
-            decision = await self._decide(order)
+            decision = await self._workflow.decide(order)
             self._store.append(decision, key_id=caller.key_id)
             order = replace(order, decision_id=decision.id)
-        began = await asyncio.to_thread(contain, self._begin, order)
+        began = await asyncio.to_thread(contain, self._workflow.begin, order)
         if isinstance(began, Fault):
             raise Refused(503, "not_available", f"the audit cannot be stored now: {began.detail}")
         return order.pipeline_id
@@ -132,7 +104,7 @@ class AuditPipeline:
         ended = None
         while ended is None:
             with contextlib.suppress(StoreUnavailable):
-                ended = await asyncio.to_thread(self._durable.ended, pipeline_id)
+                ended = await asyncio.to_thread(self._workflow.durable.ended, pipeline_id)
             if ended is None:
                 await asyncio.sleep(LOOK_S)
         output = ended.output or {}
@@ -144,7 +116,7 @@ class AuditPipeline:
     async def resume(self) -> int:
         """Go on with what processes that are gone left unfinished, now and as long as this one runs; how many audits
         that are now. Called on start of a server."""
-        taken = await asyncio.to_thread(self._durable.take_over)
+        taken = await asyncio.to_thread(self._workflow.durable.take_over)
         if self._watching is None:
             self._watching = asyncio.create_task(self._watch())
         return len(taken)
@@ -153,167 +125,19 @@ class AuditPipeline:
         while True:
             await asyncio.sleep(WATCH_S)
             with contextlib.suppress(StoreError):  # a database that is away for a while is asked again
-                await asyncio.to_thread(self._durable.take_over)
+                await asyncio.to_thread(self._workflow.durable.take_over)
 
     async def close(self) -> None:
         """Stop. Audits that are under way go on where a pipeline is open, or when one is opened again."""
-        if self._closing:
+        if self._closed:
             return
-        self._closing = True
+        self._closed = True
         if self._watching is not None:
             self._watching.cancel()
-        for future in list(self._running):
-            future.cancel()
-        await asyncio.to_thread(self._wait_until_idle)
-        await asyncio.to_thread(self._durable.close)
+        self._workflow.stop()
+        await asyncio.to_thread(self._workflow.close)
         await self._feed.close()
         await self._reach.close()
-
-    def _wait_until_idle(self) -> None:
-        """What a thread does after its database was closed would count as a mistake of its audit's."""
-        with self._idle:
-            self._idle.wait_for(lambda: self._runs == 0, IDLE_S)
-
-    # --- the workflow, in a thread of its own
-
-    def _begin(self, order: AuditOrder) -> None:
-        self._durable.start(order.pipeline_id, msgspec.to_builtins(order))
-        with contextlib.suppress(StoreUnavailable):  # the audit tells it itself, as soon as it can
-            self._feed.append(order.tenant, order.session_id, _started(order), f"{order.pipeline_id} started")
-
-    def _run(self, told: dict[str, Any]) -> dict[str, Any]:
-        with self._idle:
-            self._runs += 1
-        try:
-            return self._audit(msgspec.convert(told, AuditOrder))
-        finally:
-            with self._idle:
-                self._runs -= 1
-                self._idle.notify_all()
-
-    def _audit(self, order: AuditOrder) -> dict[str, Any]:
-        done: list[StepResult] = []
-        self._tell(order, _started(order), "started")
-        for step in STEPS:
-            if step in AGENTS:
-                self._tell(order, AgentStarted(pipeline_id=order.pipeline_id, agent=step), f"{step} started")
-            made = self._durable.step(step, partial(self._make, step, order, tuple(done)))
-            result = msgspec.convert(made, StepResult)
-            if result.failed:
-                return self._fail(order, done, step, result.failed)
-            done.append(result)
-            if step in AGENTS:
-                event = AgentCompleted(
-                    pipeline_id=order.pipeline_id,
-                    agent=step,
-                    elapsed_ms=result.elapsed_ms,
-                    model=result.model,
-                    said=sum_up(result),
-                )
-                self._tell(order, event, f"{step} completed")
-        failed = self._durable.step(CARD, lambda: self._publish(order, done))["failed"]
-        if failed:
-            return self._fail(order, done, "publisher", failed)
-        return self._finish(order, done)
-
-    def _make(self, step: str, order: AuditOrder, done: Sequence[StepResult]) -> dict[str, Any]:
-        return self._in_loop(self._step(step, order, done))
-
-    async def _step(self, step: str, order: AuditOrder, done: Sequence[StepResult]) -> dict[str, Any]:
-        """Have an agent answer on the account of who asked."""
-        models = self._runtime.models
-        auditor = Auditor(models, self._reach.search, self._reach.read, self._reach.searches)
-        caller = self._callers.get(order.key_id) or await asyncio.to_thread(find_payer, self._store, order)
-        if caller is None:
-            failed = f"the key {order.key_id} that asked for this audit is no longer valid"
-            return dict(msgspec.to_builtins(StepResult(step, failed=failed)))
-        self._callers[order.key_id] = caller
-        # The log has one row for the question, and money is booked step by step: a process that dies owes nothing.
-        with Ledger(None, models.slots).open(await self._decide(order), caller) as account:
-            result = await auditor.run(step, order, done, account)
-        if account.spent_usd:
-            self._store.spend(f"{order.pipeline_id}-{step}", order.key_id, account.spent_usd)
-        return dict(msgspec.to_builtins(replace(result, spent_usd=account.spent_usd)))
-
-    async def _decide(self, order: AuditOrder) -> Decision:
-        router = await self._runtime.find_router(PROFILE)
-        query = Query(order.claim_text, declared=ROUTE, session=order.session_id or None, tenant=order.tenant or None)
-        return router.route_sync(query)
-
-    def _publish(self, order: AuditOrder, done: Sequence[StepResult]) -> dict[str, Any]:
-        card = make_card(order, done)
-        if lacks := missing(card):
-            return {"failed": f"the card lacks {', '.join(lacks)}: it is not published"}
-        try:
-            self._patiently(lambda: self._put(card))
-        except TurnoutError as error:
-            return {"failed": str(error)}
-        return {"failed": ""}
-
-    def _put(self, card: Card) -> None:
-        # After a kill the card may be there already; it has the same id and says the same.
-        if self._cards.get(card.id) is None:
-            self._cards.put(card)
-
-    def _finish(self, order: AuditOrder, done: Sequence[StepResult]) -> dict[str, Any]:
-        ident = order.pipeline_id
-        elapsed = round(time.time() * 1000 - order.started_ms, 1)
-        self._settle(order, done, "answered")
-        self._tell(order, PipelineCompleted(pipeline_id=ident, claim_card_id=ident, elapsed_ms=elapsed), "completed")
-        self._tell(order, ClaimCardReady(pipeline_id=ident, claim_card_id=ident), "ready")
-        return {"card": ident}
-
-    def _fail(self, order: AuditOrder, done: Sequence[StepResult], agent: str, reason: str) -> dict[str, Any]:
-        self._settle(order, done, "failed")
-        self._tell(order, PipelineFailed(pipeline_id=order.pipeline_id, agent=agent, reason=reason), "failed")
-        return {"failed": reason, "agent": agent}
-
-    def _settle(self, order: AuditOrder, done: Sequence[StepResult], ended: Ended) -> None:
-        """The outcome of the question: the first that is said of it stands."""
-        spent = sum(one.spent_usd for one in done)
-        extra = {"pipeline_id": order.pipeline_id}
-        outcome = Outcome(ended=ended, model=done[-1].model if done else None, cost_usd=spent, extra=extra)
-        with contextlib.suppress(TurnoutError):  # the row may have been deleted, or not be written yet
-            self._store.settle(order.decision_id, outcome, tenant=order.tenant)
-
-    def _tell(self, order: AuditOrder, event: ChatEvent, once: str) -> None:
-        key = f"{order.pipeline_id} {once}"
-        self._patiently(lambda: self._feed.append(order.tenant, order.session_id, event, key))
-
-    def _patiently(self, write: Callable[[], object]) -> None:
-        """Write, as soon as the database takes it: one that is away for a while ends no audit."""
-        while not self._is_stopping:
-            try:
-                write()
-            except StoreUnavailable:
-                time.sleep(AGAIN_S)
-            else:
-                return
-        raise Stopped
-
-    @property
-    def _is_stopping(self) -> bool:
-        return self._closing or self._loop.is_closed()
-
-    def _in_loop(self, work: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
-        """What a coroutine returns that runs where models are asked."""
-        if self._is_stopping:
-            work.close()
-            raise Stopped
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
-        self._running.add(future)
-        found = contain(future.result)
-        self._running.discard(future)
-        if self._is_stopping:
-            raise Stopped
-        if isinstance(found, Fault):
-            return dict(msgspec.to_builtins(StepResult("", failed=f"a mistake of ours: {found.detail}")))
-        made: dict[str, Any] = found
-        return made
-
-
-def _started(order: AuditOrder) -> PipelineStarted:
-    return PipelineStarted(pipeline_id=order.pipeline_id, claim_text=order.claim_text, agents=AGENTS)
 
 
 async def open_pipeline(runtime: Runtime, library: KeepsCards, reach: Reach | None = None) -> AuditPipeline:
