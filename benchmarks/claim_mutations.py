@@ -6,6 +6,7 @@ rule applies to it. Run as a program it prints some of each: `python benchmarks/
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 import re
@@ -77,7 +78,7 @@ def negate(claim: str, random_: random.Random) -> str | None:
     if found := VERB.search(claim):
         verb = found[0]
         past = verb in STEMS or verb.endswith("ed")
-        stem = STEMS.get(verb) or (verb.removesuffix("d") if verb in ("refused",) else re.sub("(?:ed|s)$", "", verb))
+        stem = STEMS.get(verb) or (verb.removesuffix("d") if verb == "refused" else re.sub("(?:ed|s)$", "", verb))
         does = "did" if past else "does" if verb.endswith("s") else "do"
         return f"{claim[: found.start()]}{does} not {stem}{claim[found.end() :]}"
     lowered = claim[0].lower() + claim[1:]
@@ -87,7 +88,7 @@ def negate(claim: str, random_: random.Random) -> str | None:
 def swap(claim: str, names: set[str]) -> str | None:
     """Two names change places, where a word that is none, and no small one, stands between them."""
     found = names_in(claim, names)
-    for one, other in zip(found, found[1:], strict=False):
+    for one, other in itertools.pairwise(found):
         between = claim[one.end() : other.start()]
         if one[0] != other[0] and re.search(
             r"(?<![\w'’-])[a-z]{4,}", re.sub(r"\b(?:with|from|into|their|that)\b", "", between)

@@ -61,14 +61,14 @@ class Contradiction(Struct, frozen=True):
 def contradicts(asked: str, claim: str) -> Contradiction | None:
     """What keeps a question, or a claim, from being the claim of a card; None if nothing does."""
     whole, card = read(asked), read(claim)
-    question = _part(asked, whole, card)
+    question = whole if len(split(claim[:LONGEST])) >= SEVERAL else _part(asked, whole, card)
     found = (
         _number(question.numbers, card.numbers),
         _negation(question, card),
         _opposite(question, card),
         _name(question, card),
         _roles(question, card),
-        _copy(whole, card),
+        _copy(question, card),
     )
     return next((one for one in found if one is not None), None)
 

@@ -164,6 +164,8 @@ class _Reader:
             if low in subordinate:
                 clause += 1
             for piece in (low.removesuffix("n't"), "n't") if low.endswith("n't") else (low,):
+                if not piece:
+                    continue
                 self.low.append(piece)
                 self.raw.append(found[0])
                 self.first.append(begins)
