@@ -10,6 +10,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from subprocess import Popen
 from typing import Any, NamedTuple
@@ -18,6 +19,7 @@ import pytest
 
 from apps.claims.auditing import CardFile
 from child import running
+from postgres_server import PostgresServer
 from store.conftest import store_url  # noqa: F401 - the stores of tests/store
 from turnout.apps.claims.audit import STEPS
 from turnout.apps.claims.event import read_event
@@ -169,6 +171,24 @@ def test_two_that_run_the_same_audit_publish_it_once(fleet: Fleet) -> None:
             time.sleep(1.0)
             fleet.finish(first, second)
     assert len(set(fleet.cards)) == 1
+    assert len(fleet.heard()) == EVENTS
+
+
+def test_a_database_that_restarts_ends_no_audit(
+    postgres_server: PostgresServer, postgres_url: str, tmp_path: Path
+) -> None:
+    fleet = Fleet(postgres_url, tmp_path)
+    fleet.hold("source_checker")
+    with fleet.worker("start") as process:
+        fleet.wait(partial(fleet.is_in, process, "source_checker"))
+        postgres_server.stop(crash=True)
+        fleet.let_go()
+        fleet.wait(partial(fleet.is_in, process, "after source_checker"))
+        time.sleep(1.0)
+        postgres_server.start()
+        fleet.wait(lambda: fleet.heard()[-1:] == ["claim_card_ready"])
+        fleet.finish(process)
+    assert len(fleet.cards) == 1
     assert len(fleet.heard()) == EVENTS
 
 

@@ -160,3 +160,10 @@ def workers_of(store: Store) -> Workers:
     if isinstance(store.backend, Sqlite):
         return FileWorkers(beside(store, "workers"))
     return PostgresWorkers(store.url)
+
+
+def database_errors() -> tuple[type[Exception], ...]:
+    """What a library over SQLAlchemy raises where its database does not answer. Imported by then."""
+    from sqlalchemy.exc import DBAPIError
+
+    return (DBAPIError,)

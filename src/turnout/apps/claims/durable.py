@@ -18,7 +18,7 @@ from turnout.core.errors import Refused, StoreUnavailable
 from turnout.core.ident import new_id
 from turnout.core.verdict import Fault
 from turnout.store import Store
-from turnout.store.alive import Workers, workers_of
+from turnout.store.alive import Workers, database_errors, workers_of
 from turnout.store.session_log import beside
 from turnout.store.sqlite import Sqlite
 
@@ -59,6 +59,10 @@ class Durable:
             raise Refused(503, "not_available", "this process has a pipeline already: close it first")
         self._dbos = dbos
         self.worker = new_id()
+        self._active: set[str] = set()
+        """Workflows that were begun here, or that a thread of this process runs."""
+        self._idle: set[str] = set()
+        """Of our own, those that none of them ran when it was last looked."""
         self._workers: Workers = workers_of(store)
         self._workers.join(self.worker)
         Durable._open = self
@@ -73,8 +77,17 @@ class Durable:
             "max_executor_threads": AT_ONCE,
         }
 
+        lost = database_errors()
+
         def workflow(order: dict[str, Any]) -> dict[str, Any]:
-            return run(order)
+            ident = str(dbos.DBOS.workflow_id)
+            self._active.add(ident)
+            try:
+                return run(order)
+            except lost:
+                raise Stopped from None  # it goes on when the database is back: `take_over` finds it
+            finally:
+                self._active.discard(ident)
 
         with contextlib.ExitStack() as opened:
             opened.callback(self.close)
@@ -86,6 +99,7 @@ class Durable:
             opened.pop_all()
 
     def start(self, ident: str, order: dict[str, Any]) -> None:
+        self._active.add(ident)
         with self._dbos.SetWorkflowID(ident):
             self._dbos.DBOS.start_workflow(self._workflow, order)
 
@@ -125,7 +139,16 @@ class Durable:
                 if left:
                     self._dbos.DBOS.resume_workflows(left)
                     taken += left
-        return taken
+        return taken + self._take_up()
+
+    def _take_up(self) -> list[str]:
+        """Go on with our own that no thread runs: the database was away when a result was to be stored. One that is
+        found twice, for between the queue and its thread a workflow is nowhere for a moment."""
+        idle = {one.workflow_id for one in self._pending(self.worker)} - self._active
+        left, self._idle = sorted(idle & self._idle), idle
+        if left:
+            self._dbos.DBOS.resume_workflows(left)
+        return left
 
     def _pending(self, worker: str | None = None) -> list[Any]:
         found: list[Any] = self._dbos.DBOS.list_workflows(

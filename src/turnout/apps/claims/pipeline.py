@@ -24,9 +24,7 @@ from turnout.store.session_log import open_session_log
 
 from .audit import AuditOrder, KeepsCards
 from .card import Card
-from .event import (
-    ChatEvent,
-)
+from .event import ChatEvent
 from .feed import Feed
 from .settings import Reach, open_reach
 from .workflow import CARD, AuditWorkflow
