@@ -362,7 +362,8 @@ async def audits(path: Path, most: int | None, targets: list[Target]) -> Table:
         Target("cards that lack something or turn the verdict, refusals without a reason", bad, 0, most=True)
     )
     targets.append(Target("AVeriTeC dev: claims run", len(checkers), most or 500))
-    note = "Refused: " + "; ".join(f"{count} {said}" for said, count in why.most_common())
+    note = 'Not verified are answers too short to be a quotation ("Yes", "No"). Refused: '
+    note += "; ".join(f"{count} {said}" for said, count in why.most_common())
     columns = ["", "claims", "cards", "refused", "searches", "a claim", "quotations verified", "time"]
     return Table("AVeriTeC dev: audits", columns, cells, note)
 
