@@ -8,13 +8,7 @@ before, too.
 
 from __future__ import annotations
 
-from .sql_cards import ALL_CARDS as ALL_CARDS  # noqa: PLC0414
-from .sql_cards import CARD as CARD  # noqa: PLC0414
-from .sql_cards import CARD_INDEXED as CARD_INDEXED  # noqa: PLC0414
-from .sql_cards import CARDS as CARDS  # noqa: PLC0414
-from .sql_cards import COUNT_CARDS as COUNT_CARDS  # noqa: PLC0414
-from .sql_cards import KEEP_CARD as KEEP_CARD  # noqa: PLC0414
-from .sql_cards import VISIBLE_CARDS as VISIBLE_CARDS  # noqa: PLC0414
+from .sql_cards import *  # noqa: F403
 from .sql_search import ALL_CACHED as ALL_CACHED  # noqa: PLC0414
 from .sql_search import CACHED as CACHED  # noqa: PLC0414
 from .sql_search import CLEAR_CACHED as CLEAR_CACHED  # noqa: PLC0414

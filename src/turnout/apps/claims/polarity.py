@@ -27,6 +27,8 @@ YEARS: Final = (1000, 2100)
 SEVERAL: Final = 2
 # A question that has so many more words than the claim says something else as well.
 MORE: Final = 1.5
+# And it denies the claim only where it says so much of it.
+SPOKEN: Final = 0.5
 # Words behind "by" that name the one who did it: "by the late President Obama".
 AGENT: Final = 5
 # What turns a word into its opposite.
@@ -62,6 +64,10 @@ def contradicts(asked: str, claim: str) -> Contradiction | None:
     """What keeps a question, or a claim, from being the claim of a card; None if nothing does."""
     whole, card = read(asked), read(claim)
     question = whole if len(split(claim[:LONGEST])) >= SEVERAL else _part(asked, whole, card)
+    brief = len(question.words) <= MORE * len(card.words)
+    if not brief and len(question.keys & card.keys) < SPOKEN * len(card.keys):
+        # It says a lot, and of the claim too little to deny it.
+        return _number(question.numbers, card.numbers)
     found = (
         _number(question.numbers, card.numbers),
         _negation(question, card),
