@@ -43,6 +43,12 @@ READS: dict[str, list[Read]] = {
         lambda records, ident: list(records.decisions(above=ident, contains="e")),
         lambda records, ident: list(records.decisions(below=ident, span=TimeSpan(0))),
     ],
+    "page": [
+        lambda records: records.page().rows,
+        lambda records: records.page(outcome="??").rows,
+        lambda records: records.page(verdict="wrong").rows,
+        lambda records, session: records.page(session=session).rows,
+    ],
     "searches": [lambda records: [row for name in shipped() for row in records.searches(name)]],
     "profile": [lambda records: None],  # by hash: see `sees_its_own`
     "contract": [lambda records: None],  # the profile's

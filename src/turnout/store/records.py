@@ -22,6 +22,7 @@ from turnout.core.query import Query, Turn
 
 from . import sql
 from .backend import Backend, Record, Value
+from .listing import FIRST, LAST, filter_values, read_page
 from .redact import SNIPPET_CHARACTERS, name, writable
 from .row import BreachRow, Outcome, OutcomeRow
 from .stats import ALWAYS, Stats, TimeSpan, gather, names_of
@@ -30,8 +31,6 @@ from .stats import ALWAYS, Stats, TimeSpan, gather, names_of
 INTENTS = 6
 # Rows fetched at a time when all of them are read.
 PAGE = 500
-# Above every ULID, however a database sorts text, and below.
-LAST, FIRST = "Z" * 27, ""
 
 Judgement = Literal["right", "wrong"]
 JUDGEMENTS: tuple[Judgement, ...] = get_args(Judgement)
@@ -70,6 +69,14 @@ class Logged(Struct, frozen=True):
         """The documented JSON form of the decision."""
         form: dict[str, Any] = msgspec.json.decode(self.body)
         return form
+
+
+class LogPage(Struct, frozen=True):
+    """Some decisions, the newest first."""
+
+    rows: tuple[Logged, ...]
+    below: str
+    """Where the next page begins; empty if there is none."""
 
 
 class Feedback(Struct, frozen=True):
@@ -260,19 +267,42 @@ class Records:
         `outcome` is two letters with `?` for any: `L?`, `?t`. `verdict` is the last word people said of a decision.
         `contains` finds text without regard to case.
         """
-        statement = sql.DECISIONS_UP if oldest_first else sql.DECISIONS_DOWN
-        filters: dict[str, Value] = {"profile": profile, "decided_by": by, "key_id": key, "verdict": verdict}
-        filters["session"] = None if session is None else name(session)
-        needle = contains.casefold() if contains else ""
-        filters |= {**span.values(), "below": below, "above": above}
-        for found in map(_logged, self._read_all(statement, "above" if oldest_first else "below", filters)):
-            if route is not None and route not in found.routes:
-                continue
-            if outcome is not None and not _matches(found.outcome, outcome):
-                continue
-            if needle and needle not in (found.question or "").casefold():
-                continue
-            yield found
+        wanted = {"span": span, "profile": profile, "by": by, "route": route, "outcome": outcome, "session": session}
+        wanted |= {"key": key, "verdict": verdict, "contains": contains, "above": above}
+        if oldest_first:
+            values = filter_values(**wanted, below=below)  # type: ignore[arg-type]
+            rows = self._read_all(sql.DECISIONS_UP, "above", values) if values is not None else iter(())
+            yield from (found for found in map(_logged, rows) if _is_wanted(found, route, contains))
+            return
+        while below:
+            page = self.page(**wanted, below=below, most=PAGE)  # type: ignore[arg-type]
+            yield from page.rows
+            below = page.below
+
+    def page(
+        self,
+        *,
+        span: TimeSpan = ALWAYS,
+        profile: str | None = None,
+        by: str | None = None,
+        route: str | None = None,
+        outcome: str | None = None,
+        session: str | None = None,
+        key: str | None = None,
+        verdict: Judgement | None = None,
+        contains: str | None = None,
+        below: str = LAST,
+        above: str = FIRST,
+        most: int = PAGE,
+    ) -> LogPage:
+        """One page of `decisions`, the newest first. Of a text, a page is what so many rows have of it."""
+        wanted = {"span": span, "profile": profile, "by": by, "route": route, "outcome": outcome, "session": session}
+        wanted |= {"key": key, "verdict": verdict, "contains": contains, "above": above, "below": below}
+        values = filter_values(**wanted)  # type: ignore[arg-type]
+        if values is None or most <= 0:
+            return LogPage((), "")
+        found, below = read_page(self._read, values, most)
+        return LogPage(tuple(row for row in map(_logged, found) if _is_wanted(row, route, contains)), below)
 
     def profile(self, profile_hash: str) -> dict[str, Any] | None:
         """The profile of that hash as it was, resolved, if a decision of this tenant's was made with it."""
@@ -438,8 +468,10 @@ class AllRecords(Records):
         return super()._read(sql.ALL_TENANTS[statement], **values)
 
 
-def _matches(outcome: str, wanted: str) -> bool:
-    return len(wanted) <= 2 and all(want in ("?", letter) for want, letter in zip(wanted, outcome, strict=False))
+def _is_wanted(found: Logged, route: str | None, contains: str | None) -> bool:
+    """What the database cannot tell: text is compared with all its letters folded, a route is one of a list."""
+    text = contains.casefold() if contains else ""
+    return (route is None or route in found.routes) and text in (found.question or "").casefold()
 
 
 def _logged(row: Record) -> Logged:

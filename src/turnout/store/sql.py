@@ -9,6 +9,12 @@ before, too.
 from __future__ import annotations
 
 from .sql_cards import *  # noqa: F403
+from .sql_list import DECISIONS_DOWN as DECISIONS_DOWN  # noqa: PLC0414
+from .sql_list import DECISIONS_IN_SESSION as DECISIONS_IN_SESSION  # noqa: PLC0414
+from .sql_list import DECISIONS_JUDGED as DECISIONS_JUDGED  # noqa: PLC0414
+from .sql_list import DECISIONS_OF_KIND as DECISIONS_OF_KIND  # noqa: PLC0414
+from .sql_list import DECISIONS_UP as DECISIONS_UP  # noqa: PLC0414
+from .sql_list import ID_BELOW as ID_BELOW  # noqa: PLC0414
 from .sql_search import ALL_CACHED as ALL_CACHED  # noqa: PLC0414
 from .sql_search import CACHED as CACHED  # noqa: PLC0414
 from .sql_search import CLEAR_CACHED as CLEAR_CACHED  # noqa: PLC0414
@@ -83,52 +89,6 @@ select id, parent_id, tenant, session, profile, profile_hash, route, routes, con
 from decisions
 where tenant = :tenant and parent_id = :id
 order by id
-"""
-
-# Newest first, from below a given id; the caller asks again with the last id it saw.
-DECISIONS_DOWN = """
-select id, parent_id, tenant, session, profile, profile_hash, route, routes, confidence, decided_by, outcome, teacher,
-  elapsed_us, created_ms, question, digest, kept, asked, body, key_id
-from decisions
-where tenant = :tenant
-  and parent_id is null
-  and id < :below
-  and id > :above
-  and created_ms >= :since_ms
-  and created_ms < :until_ms
-  and (cast(:profile as text) is null or profile in (:profile, :profile_was, :profile_was_too))
-  and (cast(:decided_by as text) is null or decided_by = :decided_by)
-  and (cast(:session as text) is null or session = :session)
-  and (cast(:key_id as text) is null or key_id = :key_id)
-  and (cast(:verdict as text) is null or cast(:verdict as text) = (
-    select f.verdict from feedback f where f.tenant = decisions.tenant and f.decision_id = decisions.id
-    order by f.id desc limit 1
-  ))
-order by id desc
-limit :most
-"""
-
-# Oldest first, from above a given id: what a follower or an export reads.
-DECISIONS_UP = """
-select id, parent_id, tenant, session, profile, profile_hash, route, routes, confidence, decided_by, outcome, teacher,
-  elapsed_us, created_ms, question, digest, kept, asked, body, key_id
-from decisions
-where tenant = :tenant
-  and parent_id is null
-  and id < :below
-  and id > :above
-  and created_ms >= :since_ms
-  and created_ms < :until_ms
-  and (cast(:profile as text) is null or profile in (:profile, :profile_was, :profile_was_too))
-  and (cast(:decided_by as text) is null or decided_by = :decided_by)
-  and (cast(:session as text) is null or session = :session)
-  and (cast(:key_id as text) is null or key_id = :key_id)
-  and (cast(:verdict as text) is null or cast(:verdict as text) = (
-    select f.verdict from feedback f where f.tenant = decisions.tenant and f.decision_id = decisions.id
-    order by f.id desc limit 1
-  ))
-order by id
-limit :most
 """
 
 LAST_DECISION = """
@@ -338,6 +298,10 @@ ALL_TENANTS = {
         DECISION,
         DECISIONS_DOWN,
         DECISIONS_UP,
+        DECISIONS_IN_SESSION,
+        DECISIONS_JUDGED,
+        DECISIONS_OF_KIND,
+        ID_BELOW,
         LAST_DECISION,
         IDS_LIKE,
         IDS_ENDING,
