@@ -8,6 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from turnout import Decision
+from turnout.core.ident import first_id
 from turnout.store import Store
 from turnout.store.row import DecisionRow, decode_row
 from turnout.store.spool import contents
@@ -20,8 +21,18 @@ def ms(said: str) -> int:
 
 def backdate(store: Store, decision: Decision, created_ms: int, **columns: Any) -> str:
     """Put a decision into the database as if it had been made then; its id."""
-    rows = [decode_row(content) for content in contents(store.journal.encoder.decision(decision)) if content]
-    changed = {"created_ms": created_ms, **columns}
-    rows = [replace(row, **changed) if isinstance(row, DecisionRow) else row for row in rows]
+    # An id begins with its time.
+    ids = [part.id for part in (decision, *decision.parts)] if "id" not in columns else []
+    rows = []
+    for content in contents(store.journal.encoder.decision(decision)):
+        for ident in ids:
+            content = (content or b"").replace(ident.encode(), _dated(ident, created_ms).encode())
+        row = decode_row(content or b"")
+        changed = {"created_ms": created_ms, **columns}
+        rows.append(replace(row, **changed) if isinstance(row, DecisionRow) else row)
     store.backend.write(rows)
-    return decision.id
+    return str(columns.get("id", _dated(decision.id, created_ms)))
+
+
+def _dated(ident: str, created_ms: int) -> str:
+    return first_id(created_ms) + ident[10:]

@@ -94,7 +94,7 @@ def read_page(read: Callable[..., list[Record]], values: dict[str, Value], most:
     near = _within(read, values, most, min(most * WALKED_FOR_EACH, MOST_WALKED))
     if len(near.found) == most or not near.below:
         return near
-    return _whole(read(sql.DECISIONS_OF_KIND, **values, most=most), most)
+    return _whole(read(sql.DECISIONS_OF_KIND, **values, most=most, last=LAST), most)
 
 
 def _whole(found: list[Record], most: int) -> PageRecords:

@@ -132,7 +132,8 @@ order by d.id desc
 limit :most
 """
 
-# The kinds there are, each found by a step from the one before it; then the rows of those that are wanted.
+# The kinds there are, each found by a step from the one before it; then the rows of those that are wanted. SQLite steps
+# along an index only to what is no column itself, hence the empty texts; `:last` is behind every id of a kind.
 DECISIONS_OF_KIND = """
 with recursive whose(tenant) as (
   select min(tenant) from decisions where tenant = :tenant
@@ -159,8 +160,8 @@ kind(tenant, key_id, profile, routes, decided_by, outcome) as (
     and d.id = (
       select x.id from decisions x
       where x.tenant = k.tenant and x.parent_id is null and length(x.routes) <= 200
-        and (x.key_id, x.profile, x.routes, x.decided_by, x.outcome)
-          > (k.key_id, k.profile, k.routes, k.decided_by, k.outcome)
+        and (x.key_id, x.profile, x.routes, x.decided_by, x.outcome, x.id)
+          > (k.key_id || '', k.profile || '', k.routes || '', k.decided_by || '', k.outcome || '', :last)
       order by x.key_id, x.profile, x.routes, x.decided_by, x.outcome
       limit 1
     )
@@ -197,8 +198,9 @@ where tenant = :tenant
     union all
     select id from (
       select d.id
-      from decisions d
-      where d.tenant = :tenant
+      from whose w
+      cross join decisions d
+      where d.tenant = w.tenant
         and length(d.routes) > 200
         and d.parent_id is null
         and d.id < :below
