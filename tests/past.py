@@ -25,9 +25,10 @@ def backdate(store: Store, decision: Decision, created_ms: int, **columns: Any) 
     ids = [part.id for part in (decision, *decision.parts)] if "id" not in columns else []
     rows = []
     for content in contents(store.journal.encoder.decision(decision)):
+        line = content or b""
         for ident in ids:
-            content = (content or b"").replace(ident.encode(), _dated(ident, created_ms).encode())
-        row = decode_row(content or b"")
+            line = line.replace(ident.encode(), _dated(ident, created_ms).encode())
+        row = decode_row(line)
         changed = {"created_ms": created_ms, **columns}
         rows.append(replace(row, **changed) if isinstance(row, DecisionRow) else row)
     store.backend.write(rows)

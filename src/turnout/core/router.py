@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from time import perf_counter_ns
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
@@ -363,9 +363,16 @@ class Router:
             if other.routes != decision.routes:
                 yield Counterfactual(reason, other.routes, other.confidence)
 
+    def route_recorded(self, query: Query, recorded: Mapping[str, Iterable[Answer]]) -> Decision:
+        """Decide with local layers; a network layer answers what is recorded of it, by its id, each time the next. One
+        of which nothing is recorded passes."""
+        answers = {name: iter(said) for name, said in recorded.items()}
+        return self._run(self.steps(self.accept(query), stamp=_stamp, started=perf_counter_ns()), answers)
+
     def _run_again(self, decision: Decision, muted: frozenset[str]) -> Decision:
-        recorded = _recorded(decision)
-        steps = self.steps(decision.query, muted, decision.part)
+        return self._run(self.steps(decision.query, muted, decision.part), _recorded(decision))
+
+    def _run(self, steps: Steps, recorded: Mapping[str, Iterator[Answer]]) -> Decision:
         try:
             place, reading = next(steps)
             while True:

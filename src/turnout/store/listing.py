@@ -21,8 +21,8 @@ from .stats import FOREVER_MS, TimeSpan
 
 # Above every ULID, however a database sorts text, and below.
 LAST, FIRST = "Z" * 27, ""
-# Rows that a page of text is looked for in: some 100 ms on one core (benchmarks/console.py).
-TEXT_ROWS = 50_000
+# Rows that a page of text is looked for in: some 50 ms on one core (benchmarks/console.py).
+TEXT_ROWS = 20_000
 # For each row that is wanted, so many are looked at before it counts as rare: 5,000 for a page of 50.
 WALKED_FOR_EACH = 100
 MOST_WALKED = 10_000
