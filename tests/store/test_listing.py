@@ -11,8 +11,10 @@ from past import backdate
 from stored import ask
 from turnout.core.ident import first_id, new_id
 from turnout.store import Logged, Store, TimeSpan, listing
+from turnout.store.follow import LogFilter
 from turnout.store.listing import text_pattern
 from turnout.store.redact import writable
+from turnout.store.stats import ALWAYS
 
 ROWS = 160
 NOW_MS = 1_790_000_000_000
@@ -87,6 +89,10 @@ def test_every_combination(store: Store) -> None:
     rows = sorted(fill(store, chance), key=lambda row: row.id, reverse=True)
     assert len(rows) == ROWS
     verdicts = {row.id: said[-1].verdict for row in rows if (said := store.records(row.tenant).feedback(row.id))}
+    for records, mine in ((store.records("acme"), [row for row in rows if row.tenant]), (store.all_records(), rows)):
+        kinds = {(kind.profile, kind.routes, kind.by, kind.outcome, kind.key_id) for kind in records.kinds()}
+        short = [row for row in mine if row.routes != MANY_ROUTES]
+        assert kinds == {(row.profile, row.routes, row.by, row.outcome, row.key_id) for row in short}
     for _ in range(150):
         wanted = {name: chance.choice(OPTIONS[name]) for name in chance.sample(list(OPTIONS), chance.randint(0, 3))}
         expected = [row for row in rows if is_like(row, verdicts, wanted)]
@@ -97,6 +103,9 @@ def test_every_combination(store: Store) -> None:
             assert [row.id for row in records.decisions(**wanted)] == mine, wanted
             up = records.decisions(**wanted, oldest_first=True)
             assert [row.id for row in up] == mine[::-1], wanted
+            one = LogFilter(**{**dict.fromkeys(LogFilter._fields), "span": ALWAYS, **wanted})
+            if "verdict" not in wanted:
+                assert [row.id for row in rows if one.admits(row) and row.id in mine] == mine, wanted
             paged, below = [], "Z"
             while below:
                 page = records.page(**wanted, below=below, most=3)

@@ -43,6 +43,7 @@ READS: dict[str, list[Read]] = {
         lambda records, ident: list(records.decisions(above=ident, contains="e")),
         lambda records, ident: list(records.decisions(below=ident, span=TimeSpan(0))),
     ],
+    "kinds": [lambda records: records.kinds()],
     "page": [
         lambda records: records.page().rows,
         lambda records: records.page(outcome="??").rows,

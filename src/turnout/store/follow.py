@@ -10,8 +10,10 @@ from typing import NamedTuple
 
 from turnout.core.errors import StoreUnavailable, UnknownDecision
 
-from .records import FIRST, PAGE, Judgement, Logged, Records
-from .stats import TimeSpan
+from .listing import FIRST, LAST
+from .records import PAGE, Judgement, Logged, LogPage, Records
+from .redact import name
+from .stats import TimeSpan, names_of
 
 # Processes commit in groups, so a decision may become visible after one with a later id; hardly ever this much after.
 OVERLAP_S = 2.0
@@ -30,6 +32,25 @@ class LogFilter(NamedTuple):
     key: str | None = None
     verdict: Judgement | None = None
     """What people said of it last."""
+
+    def page(self, records: Records, *, below: str = LAST, above: str = FIRST, most: int = PAGE) -> LogPage:
+        return records.page(**self._asdict(), below=below, above=above, most=most)
+
+    def admits(self, row: Logged) -> bool:
+        """Whether one that has just been logged is wanted; nobody has said anything of it yet."""
+        outcome = zip(self.outcome or "", row.outcome, strict=False)
+        names = names_of(self.profile).values()
+        return (
+            self.span.since_ms <= row.created_ms < self.span.until_ms
+            and (self.profile is None or row.profile in names)
+            and (self.by is None or row.by == self.by)
+            and (self.route is None or self.route in row.routes)
+            and all(want in ("?", letter) for want, letter in outcome)
+            and (self.session is None or row.session == name(self.session))
+            and (self.key is None or row.key_id == self.key)
+            and self.verdict is None
+            and (self.contains or "").casefold() in (row.question or "").casefold()
+        )
 
     def select(self, records: Records, *, above: str = FIRST, oldest_first: bool = False) -> Iterator[Logged]:
         return records.decisions(**self._asdict(), above=above, oldest_first=oldest_first)

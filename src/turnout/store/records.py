@@ -31,6 +31,8 @@ from .stats import ALWAYS, Stats, TimeSpan, gather, names_of
 INTENTS = 6
 # Rows fetched at a time when all of them are read.
 PAGE = 500
+# Kinds of decisions that are told apart: keys times routes times layers, of a log with many keys.
+KINDS = 5_000
 
 Judgement = Literal["right", "wrong"]
 JUDGEMENTS: tuple[Judgement, ...] = get_args(Judgement)
@@ -77,6 +79,16 @@ class LogPage(Struct, frozen=True):
     rows: tuple[Logged, ...]
     below: str
     """Where the next page begins; empty if there is none."""
+
+
+class DecisionKind(Struct, frozen=True):
+    """What some decisions have in common."""
+
+    profile: str
+    routes: tuple[str, ...]
+    by: str
+    outcome: str
+    key_id: str
 
 
 class Feedback(Struct, frozen=True):
@@ -303,6 +315,11 @@ class Records:
             return LogPage((), "")
         found, below = read_page(self._read, values, most)
         return LogPage(tuple(row for row in map(_logged, found) if _is_wanted(row, route, contains)), below)
+
+    def kinds(self, *, most: int = KINDS) -> list[DecisionKind]:
+        """What kinds of decisions there are: what a list can be filtered by."""
+        found = self._read(sql.DECISION_KINDS, most=most, last=LAST)
+        return [DecisionKind(row[0], tuple(msgspec.json.decode(row[1])), *row[2:]) for row in found]
 
     def profile(self, profile_hash: str) -> dict[str, Any] | None:
         """The profile of that hash as it was, resolved, if a decision of this tenant's was made with it."""

@@ -9,6 +9,7 @@ before, too.
 from __future__ import annotations
 
 from .sql_cards import *  # noqa: F403
+from .sql_list import DECISION_KINDS as DECISION_KINDS  # noqa: PLC0414
 from .sql_list import DECISIONS_DOWN as DECISIONS_DOWN  # noqa: PLC0414
 from .sql_list import DECISIONS_IN_SESSION as DECISIONS_IN_SESSION  # noqa: PLC0414
 from .sql_list import DECISIONS_JUDGED as DECISIONS_JUDGED  # noqa: PLC0414
@@ -301,6 +302,7 @@ ALL_TENANTS = {
         DECISIONS_IN_SESSION,
         DECISIONS_JUDGED,
         DECISIONS_OF_KIND,
+        DECISION_KINDS,
         ID_BELOW,
         LAST_DECISION,
         IDS_LIKE,

@@ -219,3 +219,39 @@ where tenant = :tenant
 order by id desc
 limit :most
 """
+
+# The kinds there are: what one may filter by.
+DECISION_KINDS = """
+with recursive whose(tenant) as (
+  select min(tenant) from decisions where tenant = :tenant
+  union all
+  select (select min(d.tenant) from decisions d where d.tenant = :tenant and d.tenant > w.tenant)
+  from whose w where not (w.tenant is null)
+),
+kind(tenant, key_id, profile, routes, decided_by, outcome) as (
+  select d.tenant, d.key_id, d.profile, d.routes, d.decided_by, d.outcome
+  from whose w
+  cross join decisions d
+  where d.tenant = w.tenant
+    and d.id = (
+      select x.id from decisions x
+      where x.tenant = w.tenant and x.parent_id is null and length(x.routes) <= 200
+      order by x.key_id, x.profile, x.routes, x.decided_by, x.outcome
+      limit 1
+    )
+  union all
+  select d.tenant, d.key_id, d.profile, d.routes, d.decided_by, d.outcome
+  from kind k
+  cross join decisions d
+  where d.tenant = k.tenant
+    and d.id = (
+      select x.id from decisions x
+      where x.tenant = k.tenant and x.parent_id is null and length(x.routes) <= 200
+        and (x.key_id, x.profile, x.routes, x.decided_by, x.outcome, x.id)
+          > (k.key_id || '', k.profile || '', k.routes || '', k.decided_by || '', k.outcome || '', :last)
+      order by x.key_id, x.profile, x.routes, x.decided_by, x.outcome
+      limit 1
+    )
+)
+select distinct profile, routes, decided_by, outcome, key_id from kind limit :most
+"""
