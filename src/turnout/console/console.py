@@ -16,11 +16,13 @@ from turnout.web.server import Server
 from turnout.web.session import set_cookie
 
 from .ask import ask_routes
+from .decisions import decisions_routes
 from .home import home_routes
 from .keys import key_routes
 from .learning import learning_routes
 from .models import model_routes
 from .page import go_to, page, read_form, serve_static, wants_part
+from .playground import playground_routes
 from .profiles import profile_routes
 from .traffic import traffic_routes
 
@@ -37,6 +39,8 @@ class Link(NamedTuple):
 
 LINKS = (
     Link("/", "Overview", "o"),
+    Link("/playground", "Playground", "y", "route"),
+    Link("/decisions", "Decisions", "d"),
     Link("/ask", "Ask", "a", "ask"),
     Link("/traffic", "Traffic", "t"),
     Link("/learning", "Learning", "l", "admin"),
@@ -59,6 +63,8 @@ class Console:
             Route("POST", "/login", "", self.sign_in, is_page=True),
             Route("POST", "/logout", "", self.sign_out, is_page=True),
             *home_routes(self),
+            *playground_routes(self),
+            *decisions_routes(self),
             *ask_routes(self),
             *traffic_routes(self),
             *learning_routes(self),
@@ -83,6 +89,10 @@ class Console:
         if refused.status == 401:
             return go_to("/login")
         return page("error.html", refused.status, said=str(refused), status_code=refused.status)
+
+    def profile_names(self) -> list[str]:
+        """The profiles that are served here, the default first."""
+        return list(dict.fromkeys((self.runtime.profile, *self.runtime.offered())))
 
     # --- signing in
 

@@ -17,6 +17,8 @@ from turnout.core.policy import Policy
 from turnout.core.verdict import Verdict
 from turnout.explain.explanation import Explanation, LayerExplanation, Question, spell
 
+from .shape import tone
+
 # Losers beyond these are named by number only; a profile may have many routes.
 SHOWN_SCORES = 8
 
@@ -130,7 +132,7 @@ def draw(decision: Explanation) -> Picture:
         decision,
         tuple(_pieces(decision.question)),
         tuple(_station(step, decision.question) for step in decision.trace),
-        tone_of(decision.outcome),
+        tone(decision.outcome),
         who,
         how,
         tuple(remark.text for remark in decision.remarks),
@@ -139,11 +141,6 @@ def draw(decision: Explanation) -> Picture:
         _what_if(decision),
         tuple(map(draw, decision.parts)),
     )
-
-
-def tone_of(outcome: str) -> str:
-    """Good for clean, bad where a layer broke, a warning for anything between."""
-    return "good" if outcome[1:] == "-" else "bad" if outcome[1:] in ("t", "e", "i", "x") else "warn"
 
 
 def _pieces(question: Question) -> Iterator[Piece]:
@@ -157,9 +154,9 @@ def _pieces(question: Question) -> Iterator[Piece]:
 
 def _station(step: LayerExplanation, question: Question) -> Station:
     verdict = step.verdict
-    tone = TONES.get(step.ended, "bad")
+    how = TONES.get(step.ended, "bad")
     if verdict is None:
-        return Station(step.layer, step.ended, tone, "", step.elapsed_us, step.fault)
+        return Station(step.layer, step.ended, how, "", step.elapsed_us, step.fault)
     ruler = _ruler(step, verdict)
     ranked = sorted(verdict.scores.items(), key=lambda item: -item[1]) if ruler is None else []
     scale = max([1.0, *(score for _, score in ranked[:1])])
@@ -170,7 +167,7 @@ def _station(step: LayerExplanation, question: Question) -> Station:
     return Station(
         step.layer,
         step.ended,
-        tone,
+        how,
         " + ".join(verdict.routes),
         step.elapsed_us,
         "",

@@ -38,10 +38,16 @@ def moment(ms: int | None) -> str:
     return "–" if ms is None else datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
+def tone(outcome: str) -> str:
+    """The colour of two letters: good for clean, bad where a layer broke, a warning for anything between."""
+    return "good" if outcome[1:] == "-" else "bad" if outcome[1:] in ("t", "e", "i", "x") else "warn"
+
+
 FILTERS: Mapping[str, Callable[..., Any]] = {
     "count": count,
     "share": share,
     "usd": usd,
     "duration": duration,
     "moment": moment,
+    "tone": tone,
 }

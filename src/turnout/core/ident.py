@@ -48,6 +48,14 @@ def first_id(millisecond: int) -> str:
     return _spell(max(millisecond, 0), 5)
 
 
+def id_ms(ident: str) -> int:
+    """The millisecond an id begins with; what is no sign of an id counts as the lowest."""
+    found = 0
+    for letter in ident[:10]:
+        found = found * 32 + max(_ALPHABET.find(letter), 0)
+    return found
+
+
 _source = _Source()
 os.register_at_fork(after_in_child=_source.seed)
 

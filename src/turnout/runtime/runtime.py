@@ -30,6 +30,8 @@ from turnout.models.slot import Slots, load_slots
 from turnout.net.client import Client
 from turnout.store import Store
 
+from .tune import tune
+
 log = logging.getLogger("turnout.runtime")
 
 # After a reload, requests that began before it may still connect where their own settings say. Longer than any waits
@@ -123,9 +125,13 @@ class Runtime:
         """The default profile's."""
         return self._routers[self.profile]
 
+    def offered(self) -> tuple[str, ...]:
+        """The profiles that may be asked for."""
+        return (*shipped(), *self._offered, self.profile)
+
     def check_offered(self, name: str) -> None:
         """Raise UnknownProfile for a name that is not offered here. Files are looked for only once."""
-        if name not in self._live and name not in (known := (*shipped(), *self._offered, self.profile)):
+        if name not in self._live and name not in (known := self.offered()):
             raise UnknownProfile(name, known)
 
     async def find_router(self, name: str) -> Router:
@@ -147,6 +153,13 @@ class Runtime:
                 self._unusable[name] = str(error)
                 _warn([readable(str(error))], f"the profile {name!r} cannot be served")
             raise
+
+    async def tune(self, name: str, text: str) -> Router:
+        """A router of the profile as this TOML changes it, for looking at; raises ConfigError."""
+        models = self.models
+        embedder = choose_embedder(models.slots, models.client)
+        options = {"config": self.config, "models": models, "embedder": embedder}
+        return Router(await asyncio.to_thread(tune, name, text, **options))
 
     async def watch(self) -> None:
         """Follow the files until cancelled: what they say is used from the moment it is sound. What is wrong is said

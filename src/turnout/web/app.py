@@ -96,8 +96,12 @@ class Application:
         answer = None if started else answer
         if path:
             self.server.metrics.note(path, answer.status if answer is not None else status, time.monotonic() - began)
-        if answer is not None:
+        if answer is not None and isinstance(answer.body, bytes):
             await send_answer(send, answer)
+        elif answer is not None:
+            # What goes on by itself ends with its client; it keeps nobody out, and no place.
+            with WhileConnected(receive):
+                await send_answer(send, answer)
 
     def _find(self, scope: Scope) -> tuple[Route, Mapping[str, str]]:
         """The table's row for a request, and what its path names."""

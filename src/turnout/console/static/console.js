@@ -29,6 +29,7 @@
 
   // A list that grows: <tbody data-live="/decisions/live" data-most="200">. Each event is a rendered, escaped row.
   // While the page is hidden the connection is closed: a tab in the background costs nothing.
+  const followed = new Map();
   const follow = (list) => {
     let source = null;
     const open = () => {
@@ -37,20 +38,37 @@
       if (list.dataset.last) place.searchParams.set("after", list.dataset.last);
       source = new EventSource(place);
       source.addEventListener("row", (event) => {
+        const before = list.firstElementChild;
         list.insertAdjacentHTML("afterbegin", event.data);
         if (event.lastEventId) list.dataset.last = event.lastEventId;
         const most = Number(list.dataset.most || 200);
         while (list.children.length > most) list.lastElementChild.remove();
-        localTimes(list);
-        if (window.htmx) window.htmx.process(list.firstElementChild);
+        for (let row = list.firstElementChild; row && row !== before; row = row.nextElementSibling) localTimes(row);
+        const empty = document.querySelector("[data-until-live]");
+        if (empty) empty.remove();
       });
     };
     const close = () => { if (source) { source.close(); source = null; } };
-    document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));
     list.addEventListener("live:pause", () => { list.dataset.paused = "true"; close(); });
     list.addEventListener("live:resume", () => { list.dataset.paused = "false"; open(); });
+    followed.set(list, { open, close });
     open();
   };
+  const followAll = () => {
+    for (const [list, one] of followed) if (!list.isConnected) { one.close(); followed.delete(list); }
+    for (const list of document.querySelectorAll("[data-live]")) if (!followed.has(list)) follow(list);
+    for (const button of document.querySelectorAll("[data-pause]")) {
+      const list = document.getElementById(button.dataset.pause);
+      button.hidden = !(list && list.dataset.live);
+      button.setAttribute("aria-pressed", "false");
+      button.textContent = "Pause";
+    }
+  };
+  document.addEventListener("visibilitychange", () => {
+    for (const one of followed.values()) if (document.hidden) one.close(); else one.open();
+  });
+  window.addEventListener("pagehide", () => { for (const one of followed.values()) one.close(); });
+  window.addEventListener("pageshow", (event) => { if (event.persisted) for (const one of followed.values()) one.open(); });
 
   document.addEventListener("htmx:responseError", (event) => {
     const told = document.getElementById("told");
@@ -60,8 +78,33 @@
     const told = document.getElementById("told");
     if (told) { told.className = "error"; told.textContent = "The server does not answer. Is it still running?"; }
   });
-  document.addEventListener("htmx:afterSwap", (event) => localTimes(event.detail.target));
+  document.addEventListener("htmx:afterSwap", (event) => {
+    localTimes(event.detail.target);
+    followAll();
+    const told = document.getElementById("told");
+    if (told) { told.className = ""; told.textContent = ""; }
+  });
+  document.addEventListener("input", (event) => {
+    const shown = event.target.matches("input[type=range]") ? event.target.nextElementSibling : null;
+    if (shown && shown.matches("output")) shown.textContent = Number(event.target.value).toFixed(2);
+  });
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && event.target.matches("textarea")) event.target.form?.requestSubmit();
+  });
   document.addEventListener("click", (event) => {
+    const pause = event.target.closest("[data-pause]");
+    if (pause) {
+      const paused = pause.getAttribute("aria-pressed") !== "true";
+      pause.setAttribute("aria-pressed", String(paused));
+      pause.textContent = paused ? "Go on" : "Pause";
+      document.getElementById(pause.dataset.pause)?.dispatchEvent(new Event(paused ? "live:pause" : "live:resume"));
+    }
+    const reset = event.target.closest("[data-reset]");
+    if (reset) {
+      const form = document.getElementById(reset.dataset.reset);
+      for (const one of form.elements) if (one.dataset.was) one.value = one.dataset.was;
+      form.requestSubmit();
+    }
     const button = event.target.closest("[data-copy]");
     if (!button) return;
     const from = document.getElementById(button.dataset.copy);
@@ -86,6 +129,6 @@
   document.addEventListener("DOMContentLoaded", () => {
     markNext(0);
     localTimes(document);
-    document.querySelectorAll("[data-live]").forEach(follow);
+    followAll();
   });
 })();

@@ -1,0 +1,236 @@
+"""Decisions: what was decided, by any filter, as it happens; and one of them in full, with what people say of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import quote, urlencode
+
+from turnout.apps.app import Answer, Call, Route
+from turnout.core.errors import QueryError, Refused, StoreError, UnknownDecision
+from turnout.core.ident import id_ms
+from turnout.core.query import Query
+from turnout.explain.explanation import HOW, WHO, explain, explain_logged
+from turnout.runtime.effect import recorded_answers
+from turnout.store.follow import LogFilter
+from turnout.store.judge import judge, routes_of
+from turnout.store.listing import LAST
+from turnout.store.records import JUDGEMENTS, Logged, LogPage, Records
+from turnout.store.stats import FOREVER_MS, TimeSpan
+
+from .live import LiveBody, LiveTail, Viewer, write_event
+from .page import SECURITY, read_form, templates, wants_part
+from .picture import draw
+
+if TYPE_CHECKING:
+    from .console import Console
+
+# A page of the list: what one scrolls through before one filters.
+ROWS = 50
+# Sent to a page that comes back after a pause; older ones are a page away.
+CAUGHT_UP = 200
+# Of a note on a decision.
+NOTE_CHARACTERS = 2000
+SPANS = {"hour": 3_600_000, "day": 86_400_000, "week": 7 * 86_400_000, "month": 30 * 86_400_000}
+FIELDS = ("profile", "route", "by", "outcome", "session", "key", "verdict", "text", "span", "since", "until")
+
+
+class Filled(NamedTuple):
+    """The form as it was sent, and the filter it asks for."""
+
+    said: Mapping[str, str]
+    wanted: LogFilter
+
+    @property
+    def is_live(self) -> bool:
+        """Whether new decisions can belong to it."""
+        return self.wanted.span.until_ms == FOREVER_MS and self.wanted.verdict is None
+
+    def place(self, path: str = "/decisions", **more: str) -> str:
+        asked = {name: value for name, value in self.said.items() if value} | more
+        return f"{path}?{urlencode(asked)}" if asked else path
+
+
+def read_filter(options: Mapping[str, str], now_ms: int) -> Filled:
+    """What the form asks for; raises Refused for what is no filter."""
+    said = {name: options.get(name, "").strip()[:200] for name in FIELDS}
+    letters = said["outcome"]
+    if letters and not (len(letters) <= 2 and letters[0] in (*WHO, "?") and letters[1:] in ("", *HOW, "?")):
+        raise _unclear(f"outcome {letters[:20]!r}: two letters, who ({' '.join(WHO)}) and how ({' '.join(HOW)})")
+    verdict = said["verdict"]
+    if verdict and verdict not in JUDGEMENTS:
+        raise _unclear(f"verdict {verdict[:20]!r}: {' or '.join(JUDGEMENTS)}")
+    since = _moment(said["since"]) if said["since"] else 0
+    if said["span"]:
+        if said["span"] not in SPANS:
+            raise _unclear(f"span {said['span'][:20]!r}: {', '.join(SPANS)}")
+        since = max(since, now_ms - SPANS[said["span"]])
+    span = TimeSpan(since, _moment(said["until"]) if said["until"] else FOREVER_MS)
+    names = [said[name] or None for name in ("profile", "by", "route", "outcome", "session", "text", "key")]
+    return Filled(said, LogFilter(span, *names, verdict=verdict or None))  # type: ignore[arg-type]
+
+
+def _unclear(said: str) -> Refused:
+    return Refused(422, "invalid_request_error", said)
+
+
+def _moment(text: str) -> int:
+    """`2026-11-04T10:00`, in UTC where it does not say otherwise."""
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        raise _unclear(f"{text[:40]!r} is no time: write it as 2026-11-04T10:00, in UTC") from None
+    return int((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def decisions_routes(console: Console) -> Sequence[Route]:
+    page = DecisionPages(console)
+    return [
+        Route("GET", "/decisions", "decisions:read", page.show_list, is_page=True),
+        Route("GET", "/decisions/live", "decisions:read", page.follow, is_page=True),
+        Route("GET", "/decisions/{id}", "decisions:read", page.show_one, is_page=True),
+        Route("GET", "/decisions/{id}/again", "route", page.decide_again, is_page=True),
+        Route("POST", "/decisions/{id}/correct", "feedback:write", page.correct, is_page=True),
+    ]
+
+
+class DecisionPages:
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self.tail = LiveTail(console.all_records, render_rows)
+
+    # --- the list
+
+    async def show_list(self, call: Call) -> Answer:
+        """Decisions that were made, by any filter."""
+        filled = read_filter(call.options, _now_ms())
+        below = call.options.get("below", "")[:40]
+        records = self.console.records(call)
+
+        def look() -> LogPage:
+            return filled.wanted.page(records, below=below or LAST, most=ROWS)
+
+        found = await asyncio.to_thread(look)
+        values: dict[str, Any] = {
+            "rows": found.rows,
+            "filled": filled,
+            "live": filled.is_live and not below,
+            "last": found.rows[0].id if found.rows else "",
+            "older": filled.place(below=found.below) if found.below else "",
+            "below": below,
+            # A text is looked for in so many rows at a time: a page says how far back it has looked.
+            "looked_ms": id_ms(found.below) if found.below and filled.wanted.contains else None,
+        }
+        if wants_part(call.headers) and call.headers.get("hx-target") == "list":
+            return self.console.show(call, "decisions_part.html", here="/decisions", **values)
+        kinds = await asyncio.to_thread(records.kinds)
+        known = {
+            "profiles": sorted({kind.profile for kind in kinds}),
+            "routes": sorted({route for kind in kinds for route in kind.routes}),
+            "layers": sorted({kind.by for kind in kinds}),
+            "outcomes": sorted({kind.outcome for kind in kinds}),
+            "keys": sorted({kind.key_id for kind in kinds if kind.key_id}),
+        }
+        return self.console.show(call, "decisions.html", here="/decisions", known=known, spans=SPANS, **values)
+
+    async def follow(self, call: Call) -> Answer:
+        """Decisions as they are logged."""
+        filled = read_filter(call.options, _now_ms())
+        after = (call.headers.get("last-event-id") or call.options.get("after", ""))[:40]
+        records = self.console.records(call)
+        viewer = Viewer(None if "admin" in call.caller.scopes else call.caller.tenant, filled.wanted)
+        if not self.tail.enter(viewer):
+            raise Refused(503, "overloaded_error", "too many pages follow the log already: close one", retry_after_s=30)
+        first = b""
+        if after:
+            missed = await asyncio.to_thread(lambda: filled.wanted.page(records, above=after, most=CAUGHT_UP).rows)
+            if missed:
+                first = write_event("row", render_rows(list(missed)), missed[0].id)
+        headers = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-store"), *SECURITY]
+        return Answer(200, headers, LiveBody(self.tail, viewer, first))
+
+    # --- one of them
+
+    async def show_one(self, call: Call) -> Answer:
+        """A decision in full."""
+        return await self._show(call, "decision.html")
+
+    async def _show(self, call: Call, template: str, said: str = "") -> Answer:
+        row, records = await self._find(call)
+
+        def look() -> dict[str, Any]:
+            decision = explain_logged(row, records.profile(row.profile_hash), records.patterns(row.profile_hash))
+            ids = (row.id, *(part.id for part in decision.parts))
+            return {
+                "picture": draw(decision),
+                "happened": records.outcome(row.id),
+                "words": records.feedback(row.id),
+                "breaches": [breach for ident in ids for breach in records.breaches(decision=ident)],
+                "routes": routes_of(records, row),
+                "profiles": self._profiles(call),
+            }
+
+        found = await asyncio.to_thread(look)
+        return self.console.show(call, template, here="/decisions", row=row, said=said, **found)
+
+    async def _find(self, call: Call) -> tuple[Logged, Records]:
+        """The decision, and what its own tenant may read."""
+        records = self.console.records(call)
+        try:
+            row = await asyncio.to_thread(records.get, call.params["id"])
+        except UnknownDecision as error:
+            raise Refused(404, "not_found_error", str(error)) from None
+        except StoreError as error:
+            raise _unclear(str(error)) from None
+        return row, call.store.records(row.tenant)
+
+    def _profiles(self, call: Call) -> list[str]:
+        names = self.console.profile_names()
+        return [name for name in names if call.caller.profiles is None or name in call.caller.profiles]
+
+    async def decide_again(self, call: Call) -> Answer:
+        """The same question under a profile as it is now; network layers answer as they did then."""
+        row, _ = await self._find(call)
+        if row.question is None or row.kept != "full":
+            raise _unclear("the text of this question was not kept: it cannot be decided again")
+        router = await call.router(call.options.get("profile") or row.profile)
+        query = row.asked or Query(row.question)
+
+        def again() -> Any:
+            return draw(explain(router.route_recorded(query, recorded_answers(row))))
+
+        try:
+            picture = await asyncio.to_thread(again)
+        except QueryError as error:
+            raise _unclear(str(error)) from None
+        same = router.profile.hash == row.profile_hash
+        return self.console.show(call, "again_part.html", here="/decisions", row=row, picture=picture, same=same)
+
+    async def correct(self, call: Call) -> Answer:
+        """Say what a decision should have been."""
+        row, records = await self._find(call)
+        form = read_form(call)
+        word, note = form.get("word", ""), form.get("note", "")[:NOTE_CHARACTERS]
+        by = call.caller.key_id or "console"
+
+        def say() -> None:
+            judge(records, row, word, routes_of(records, row), by=by, note=note)
+
+        try:
+            await asyncio.to_thread(say)
+        except (QueryError, StoreError) as error:
+            raise _unclear(str(error)) from None
+        if not wants_part(call.headers):
+            return Answer(303, [(b"location", f"/decisions/{quote(row.id)}".encode())], b"")
+        return await self._show(call, "words_part.html", said="Noted: it is an example to learn from.")
+
+
+def render_rows(rows: list[Logged]) -> str:
+    made = templates().get_template("decision_rows.html")
+    return made.render(rows=rows, arrived=True)
+
+
+def _now_ms() -> int:
+    return int(datetime.now(UTC).timestamp() * 1000)
