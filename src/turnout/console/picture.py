@@ -233,7 +233,7 @@ def _say(value: object) -> str:
         return "yes" if value else "no"
     if isinstance(value, str):
         return value
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return ", ".join(map(_say, value)) or "none"
     return msgspec.json.encode(value).decode()
 

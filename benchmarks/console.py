@@ -1,0 +1,279 @@
+"""The console at one million decisions: how long its pages take, how many requests a view needs, what it does at idle.
+
+A log of a million decisions is made where there is none (`benchmarks/million.py`, some minutes and 2.4 GB), a server is
+started on it as a process of its own, and every page is asked for over HTTP as a browser asks. Filters are asked for one
+after the other, rare ones too, with the log in memory and not; the p95 is over all of them.
+
+    python benchmarks/console.py [--log LOG.db] [--rows 1000000] [--rounds 5]
+    python benchmarks/console.py --check     exit code 1 when a target is missed
+    python benchmarks/console.py --soak 30   the live tail at 200 decisions a second for so many minutes
+"""
+
+import argparse
+import contextlib
+import http.client
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import urlencode, urlsplit
+
+from rich.console import Console
+
+from million import make
+from report import Table, show
+
+# What the console promises at a million decisions.
+PAGE_S = 1.0
+FILTER_MS = 200.0
+REQUESTS = 3
+IDLE_SHARE = 0.01
+GROWTH_BYTES = 20 * 2**20
+# Of the live tail's soak.
+RATE = 200
+# As long as idling is watched.
+IDLE_S = 20.0
+PART = {"hx-request": "true", "hx-target": "list"}
+SETTINGS = "[server]\nport = {port}\nadmin_port = {admin}\nlag_s = 5.0\n"
+
+PAGES = {
+    "overview": "/",
+    "playground": "/playground",
+    "playground, a question": "/playground?text=Prove+it+step+by+step&profile=tiers",
+    "decisions": "/decisions",
+    "one decision": "/decisions/last",
+    "one decided again": "/decisions/last/again?profile=sources",
+}
+FILTERS: tuple[dict[str, str], ...] = (
+    {},
+    {"profile": "tiers"},
+    {"profile": "claims"},
+    {"profile": "claims", "outcome": "S-"},
+    {"profile": "sources", "route": "ha", "outcome": "K?"},
+    {"route": "web"},
+    {"route": "REASONING", "by": "llm"},
+    {"route": "nowhere"},
+    {"by": "llm"},
+    {"by": "signals"},
+    {"profile": "study", "by": "llm"},
+    {"outcome": "Fi"},
+    {"outcome": "?h"},
+    {"outcome": "L?"},
+    {"key": "key000000003"},
+    {"key": "key000000023", "by": "llm"},
+    {"key": "nobody"},
+    {"session": "s-0012345"},
+    {"session": "s-0012345", "by": "student"},
+    {"verdict": "wrong"},
+    {"verdict": "wrong", "by": "llm"},
+    {"text": "xylophone"},
+    {"text": "zweischläger"},
+    {"text": "not to be found"},
+    {"text": "invoice", "profile": "claims"},
+    {"span": "day"},
+    {"span": "week", "profile": "claims"},
+    {"until": "{month}"},
+    {"until": "{month}", "by": "signals"},
+    {"until": "{month}", "text": "xylophone"},
+)
+
+
+class Check(NamedTuple):
+    target: str
+    measured: str
+    met: bool
+
+
+class Served(NamedTuple):
+    url: str
+    process: subprocess.Popen[bytes]
+
+    def get(self, path: str, headers: dict[str, str] | None = None) -> tuple[float, bytes]:
+        """How long an answer took, and what it was; raises for one that is none."""
+        place = urlsplit(self.url)
+        with contextlib.closing(http.client.HTTPConnection(str(place.hostname), place.port, timeout=60)) as connection:
+            began = time.perf_counter()
+            connection.request("GET", path, headers=headers or {})
+            answer = connection.getresponse()
+            body = answer.read()
+            took = time.perf_counter() - began
+        if answer.status != 200:
+            raise RuntimeError(f"{path}: {answer.status} {body[:200]!r}")
+        return took, body
+
+    def cpu_s(self) -> float:
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def resident(self) -> int:
+        pages = Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]
+        return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
+
+@contextlib.contextmanager
+def serving(log: Path) -> Iterator[Served]:
+    """A server of its own on this log, as `turnout serve` starts one."""
+    with tempfile.TemporaryDirectory() as folder:
+        port = 20_000 + os.getpid() % 20_000
+        config = Path(folder) / "turnout.toml"
+        config.write_text(SETTINGS.format(port=port, admin=port + 1))
+        known = {"TURNOUT_CONFIG": str(config), "TURNOUT_DB": str(log), "XDG_DATA_HOME": folder}
+        command = [sys.executable, "-m", "turnout.cli", "serve"]
+        process = subprocess.Popen(command, env={**os.environ, **known}, stdout=subprocess.DEVNULL)
+        served = Served(f"http://127.0.0.1:{port}", process)
+        try:
+            until = time.monotonic() + 60
+            while True:
+                with contextlib.suppress(OSError):
+                    served.get("/")
+                    break
+                if time.monotonic() > until or process.poll() is not None:
+                    raise RuntimeError("the server did not start")
+                time.sleep(0.1)
+            yield served
+        finally:
+            process.terminate()
+            process.wait(30)
+
+
+@contextlib.contextmanager
+def viewing(served: Served) -> Iterator[list[int]]:
+    """A page that follows the log; how many bytes it was sent."""
+    place = urlsplit(served.url)
+    connection = http.client.HTTPConnection(str(place.hostname), place.port, timeout=60)
+    connection.request("GET", "/decisions/live")
+    answer = connection.getresponse()
+    got = [0]
+
+    def read() -> None:
+        with contextlib.suppress(OSError, ValueError, AttributeError, http.client.HTTPException):
+            while piece := answer.read1(65536):
+                got[0] += len(piece)
+
+    threading.Thread(target=read, daemon=True).start()
+    yield got
+    with contextlib.suppress(OSError):
+        if connection.sock is not None:
+            connection.sock.shutdown(2)
+
+
+def percentile(found: list[float], percent: int) -> float:
+    return sorted(found)[max(-(-len(found) * percent // 100) - 1, 0)]
+
+
+def requests_of(body: bytes) -> int:
+    """What a view asks for beside what is cached: itself, what it follows, what it asks for at once."""
+    return 1 + len(re.findall(rb"data-live=|hx-trigger=\"(?:load|every)", body))
+
+
+def pages(served: Served, rounds: int) -> list[tuple[str, float, float, int, int]]:
+    """Each page: the first time, the slowest of the others, its size, its requests."""
+    found = []
+    for name, path in PAGES.items():
+        headers = PART if path.endswith("sources") else {}
+        first, body = served.get(path, headers)
+        others = [served.get(path, headers)[0] for _ in range(rounds)]
+        found.append((name, first, max(others), len(body), requests_of(body)))
+    return found
+
+
+def filters(served: Served, rounds: int) -> list[tuple[str, list[float]]]:
+    month = time.strftime("%Y-%m-%dT%H:%M", time.gmtime(time.time() - 30 * 86_400))
+    found = []
+    for one in FILTERS:
+        asked = urlencode({name: value.format(month=month) for name, value in one.items()})
+        taken = [served.get(f"/decisions?{asked}", PART)[0] * 1000 for _ in range(rounds)]
+        found.append((", ".join(f"{name} {value}" for name, value in one.items()) or "none", taken))
+    return found
+
+
+def idle(served: Served) -> float:
+    """The share of a core that a server takes while a page is open and nothing happens."""
+    with viewing(served):
+        time.sleep(2.0)
+        before = served.cpu_s()
+        time.sleep(IDLE_S)
+        return (served.cpu_s() - before) / IDLE_S
+
+
+def soak(served: Served, minutes: float) -> tuple[int, int, int]:
+    """The live tail at a steady rate: by how much the server has grown after the first minute, what a page was sent,
+    and how many were decided."""
+    place = urlsplit(served.url)
+    body = b'{"text": "a question of the soak, which is decided and logged"}'
+    decided, base = 0, 0
+    began = time.monotonic()
+    with viewing(served) as got:
+        connection = http.client.HTTPConnection(str(place.hostname), place.port, timeout=60)
+        while (passed := time.monotonic() - began) < minutes * 60:
+            if decided >= passed * RATE:
+                time.sleep(0.002)
+                continue
+            connection.request("POST", "/v1/route", body)
+            connection.getresponse().read()
+            decided += 1
+            if not base and passed > min(60.0, minutes * 30):
+                base = served.resident()
+        return served.resident() - base, got[0], decided
+
+
+def at_most(what: str, measured: float, limit: float, unit: str) -> Check:
+    return Check(f"{what}: at most {limit:g} {unit}", f"{measured:.3g} {unit}", measured <= limit)
+
+
+def main() -> int:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--log", type=Path, default=Path(tempfile.gettempdir()) / "turnout-million.db")
+    options.add_argument("--rows", type=int, default=1_000_000)
+    options.add_argument("--rounds", type=int, default=5)
+    options.add_argument("--soak", type=float, default=0.0, metavar="MINUTES")
+    options.add_argument("--check", action="store_true")
+    said = options.parse_args()
+    if not said.log.exists():
+        make(said.log, said.rows, 90)
+    checks: list[Check] = []
+    with serving(said.log) as served:
+        for _, path in PAGES.items():  # what a process does once is not a page's
+            served.get(path, PART if path.endswith("sources") else {})
+        seen = pages(served, said.rounds)
+        asked = filters(served, said.rounds)
+        all_ms = [took for _, taken in asked for took in taken]
+        share = idle(served)
+        tables = [
+            Table(
+                "pages", ("page", "first", "slowest", "bytes", "requests"),
+                [(name, f"{first * 1e3:.0f} ms", f"{slow * 1e3:.0f} ms", f"{size:,}", str(count)) for name, first, slow, size, count in seen],
+            ),
+            Table(
+                "filters", ("filter", "median", "slowest"),
+                [(name, f"{statistics.median(taken):.1f} ms", f"{max(taken):.1f} ms") for name, taken in asked],
+            ),
+        ]  # fmt: skip
+        checks += [
+            at_most("every page", max(max(first, slow) for _, first, slow, _, _ in seen), PAGE_S, "s"),
+            at_most("filters, p95", percentile(all_ms, 95), FILTER_MS, "ms"),
+            at_most("requests a view, beside cached files", max(count for *_, count in seen), REQUESTS, ""),
+            at_most("a core at idle with a page open", share * 100, IDLE_SHARE * 100, "%"),
+        ]
+        if said.soak:
+            growth, sent, decided = soak(served, said.soak)
+            print(
+                f"soak: {decided:,} decided, a page was sent {sent:,} bytes, the server grew by {growth / 2**20:.1f} MB"
+            )
+            checks.append(at_most("growth of the server", growth / 2**20, GROWTH_BYTES / 2**20, "MB"))
+    screen = Console(width=None if sys.stdout.isatty() else 130)
+    rows = [("ok" if one.met else "FAIL", one.target, one.measured) for one in checks]
+    for table in (*tables, Table("targets", ("", "target", "measured"), rows)):
+        show(screen, table)
+    return 1 if said.check and not all(one.met for one in checks) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
