@@ -1,8 +1,8 @@
 """The console at one million decisions: how long its pages take, how many requests a view needs, what it does at idle.
 
 A log of a million decisions is made where there is none (`benchmarks/million.py`, some minutes and 2.4 GB), a server is
-started on it as a process of its own, and every page is asked for over HTTP as a browser asks. Filters are asked for one
-after the other, rare ones too, with the log in memory and not; the p95 is over all of them.
+started on it as a process of its own, and every page is asked for over HTTP as a browser asks. Filters are asked for
+one after the other, rare ones too; the p95 is over all of them.
 
     python benchmarks/console.py [--log LOG.db] [--rows 1000000] [--rounds 5]
     python benchmarks/console.py --check     exit code 1 when a target is missed
@@ -240,7 +240,7 @@ def main() -> int:
         make(said.log, said.rows, 90)
     checks: list[Check] = []
     with serving(said.log) as served:
-        for _, path in PAGES.items():  # what a process does once is not a page's
+        for path in PAGES.values():  # what a process does once is not a page's
             served.get(path, PART if path.endswith("sources") else {})
         seen = pages(served, said.rounds)
         asked = filters(served, said.rounds)
@@ -249,7 +249,7 @@ def main() -> int:
         tables = [
             Table(
                 "pages", ("page", "first", "slowest", "bytes", "requests"),
-                [(name, f"{first * 1e3:.0f} ms", f"{slow * 1e3:.0f} ms", f"{size:,}", str(count)) for name, first, slow, size, count in seen],
+                [(name, f"{a * 1e3:.0f} ms", f"{b * 1e3:.0f} ms", f"{size:,}", str(n)) for name, a, b, size, n in seen],
             ),
             Table(
                 "filters", ("filter", "median", "slowest"),
