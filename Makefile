@@ -54,7 +54,7 @@ demo-sources: $(DEV) ## six questions to sources that run for as long as it does
 test: $(MINILM) ## the whole test suite
 	@$(BIN)/python -m pytest -n 3
 
-real: $(DEV) ## the real servers that tests of sources ask: kiwix-serve, searx, Home Assistant; those that can be had
+real: $(DEV) ## the real servers that tests of sources ask: kiwix-serve, searx, Home Assistant; a browser; those that can be had
 	@UV=$(UV) scripts/install_real_sources.sh
 
 soak: $(DEV) ## the long tests: kills, restarts, full disks, power cuts, coding agents from npm; some fifteen minutes
@@ -73,6 +73,7 @@ bench: $(DEV) ## Turnout beside its peers, in one run
 	@$(BIN)/python benchmarks/gateway.py
 	@$(BIN)/python benchmarks/overload.py
 	@$(BIN)/python benchmarks/split.py
+	@$(BIN)/python benchmarks/console.py
 	@$(BIN)/python benchmarks/sources.py
 	@$(BIN)/python benchmarks/citation.py
 	@$(BIN)/python benchmarks/search.py

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # The real servers that the tests of sources ask, beside the doubles: kiwix-serve and searx from Debian, Home Assistant in
-# an environment of its own, hash-locked; and LangChain and LlamaIndex. What cannot be had is said, and its tests are
-# skipped.
+# an environment of its own, hash-locked; LangChain and LlamaIndex; and the browser that the console's tests look with.
+# What cannot be had is said, and its tests are skipped.
 set -uo pipefail
 cd "$(dirname "$0")/.."
-packages=(kiwix-tools zim-tools searx)
+packages=(kiwix-tools zim-tools searx chromium)
 hass=.real/ha
 uv=${UV:-.venv/bin/uv}
 
 has() { command -v "$1" >/dev/null; }
 
-if ! { has kiwix-serve && has zimwriterfs && has searx-run; }; then
+if ! { has kiwix-serve && has zimwriterfs && has searx-run && has chromium; }; then
   if has apt-get && [ "$(id -u)" = 0 ]; then
     export DEBIAN_FRONTEND=noninteractive
     apt-get update -qq && apt-get install -y -qq --no-install-recommends "${packages[@]}" >/dev/null ||
