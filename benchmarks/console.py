@@ -12,15 +12,17 @@ one after the other, rare ones too; the p95 is over all of them.
 import argparse
 import contextlib
 import http.client
+import importlib.util
 import os
 import re
+import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlencode, urlsplit
@@ -36,6 +38,8 @@ FILTER_MS = 200.0
 REQUESTS = 3
 IDLE_SHARE = 0.01
 GROWTH_BYTES = 20 * 2**20
+# Flat: what one collection leaves differs by as much as this.
+HEAP_BYTES = 1 * 2**20
 # Of the live tail's soak.
 RATE = 200
 # As long as idling is watched.
@@ -203,14 +207,45 @@ def idle(served: Served) -> float:
         return (served.cpu_s() - before) / IDLE_S
 
 
-def soak(served: Served, minutes: float) -> tuple[int, int, int]:
-    """The live tail at a steady rate: by how much the server has grown after the first minute, what a page was sent,
-    and how many were decided."""
+@contextlib.contextmanager
+def browser_heap(served: Served) -> Iterator[Callable[[], float]]:
+    """A real browser with the page open; what its scripts keep, in bytes after a collection; nan without a browser."""
+    found = shutil.which("chromium")
+    if found is None or importlib.util.find_spec("playwright") is None:
+        yield lambda: float("nan")
+        return
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        page = browser.new_page()
+        page.goto(f"{served.url}/decisions")
+        tools = page.context.new_cdp_session(page)
+
+        def measure() -> float:
+            tools.send("HeapProfiler.collectGarbage")
+            return float(tools.send("Runtime.getHeapUsage")["usedSize"])
+
+        yield measure
+        browser.close()
+
+
+class Soaked(NamedTuple):
+    decided: int
+    sent: int
+    grown: int
+    """Bytes of the server since the first minute."""
+    heap: float
+    """Bytes of the browser's since then."""
+
+
+def soak(served: Served, minutes: float) -> Soaked:
+    """The live tail at a steady rate, with two pages open, one of them a browser's."""
     place = urlsplit(served.url)
     body = b'{"text": "a question of the soak, which is decided and logged"}'
-    decided, base = 0, 0
+    decided, base, heap = 0, 0, 0.0
     began = time.monotonic()
-    with viewing(served) as got:
+    with viewing(served) as got, browser_heap(served) as measure:
         connection = http.client.HTTPConnection(str(place.hostname), place.port, timeout=60)
         while (passed := time.monotonic() - began) < minutes * 60:
             if decided >= passed * RATE:
@@ -220,8 +255,8 @@ def soak(served: Served, minutes: float) -> tuple[int, int, int]:
             connection.getresponse().read()
             decided += 1
             if not base and passed > min(60.0, minutes * 30):
-                base = served.resident()
-        return served.resident() - base, got[0], decided
+                base, heap = served.resident(), measure()
+        return Soaked(decided, got[0], served.resident() - base, measure() - heap)
 
 
 def at_most(what: str, measured: float, limit: float, unit: str) -> Check:
@@ -263,11 +298,10 @@ def main() -> int:
             at_most("a core at idle with a page open", share * 100, IDLE_SHARE * 100, "%"),
         ]
         if said.soak:
-            growth, sent, decided = soak(served, said.soak)
-            print(
-                f"soak: {decided:,} decided, a page was sent {sent:,} bytes, the server grew by {growth / 2**20:.1f} MB"
-            )
-            checks.append(at_most("growth of the server", growth / 2**20, GROWTH_BYTES / 2**20, "MB"))
+            soaked = soak(served, said.soak)
+            print(f"soak: {soaked.decided:,} decided, {soaked.sent:,} bytes sent to a page")
+            checks.append(at_most("growth of the server", soaked.grown / 2**20, GROWTH_BYTES / 2**20, "MB"))
+            checks.append(at_most("growth of the browser's heap", soaked.heap / 2**20, HEAP_BYTES / 2**20, "MB"))
     screen = Console(width=None if sys.stdout.isatty() else 130)
     rows = [("ok" if one.met else "FAIL", one.target, one.measured) for one in checks]
     for table in (*tables, Table("targets", ("", "target", "measured"), rows)):

@@ -23,7 +23,8 @@ from turnout.console import live
 from turnout.console.console import Console
 from turnout.console.decisions import DecisionPages, read_filter
 from turnout.console.live import LiveTail, Viewer, write_event
-from turnout.core.errors import Refused
+from turnout.core.errors import Refused, StoreUnavailable
+from turnout.store.records import Records
 from turnout.web.session import COOKIE
 
 NASTY = 'Prove <script>alert(1)</script> "quoted" \'--><img src=x onerror=alert(2)> {{ 7*7 }} & step by step'
@@ -257,17 +258,42 @@ def test_a_server_stops_while_pages_follow(tmp_path: Path, monkeypatch: pytest.M
     assert time.monotonic() - began < 10
 
 
-def test_who_takes_nothing_is_sent_away() -> None:
+def test_who_takes_nothing_is_sent_away(served: Served) -> None:
+    decide(served, "hello")
+    rows = list(served.store.records().decisions()) * (live.MOST_ROWS + 5)
+
     async def main() -> None:
-        tail = LiveTail(lambda: None, lambda rows: "x")  # type: ignore[arg-type,return-value]
-        slow = Viewer(None, live.EVERYTHING)
-        tail.viewers.add(slow)
-        for _ in range(live.WAITING):
-            assert slow.tell(b"x")
-        assert not slow.tell(b"x")
+        rendered: list[int] = []
+        tail = LiveTail(served.store.all_records, lambda rows: f"{rendered.append(len(rows))}")
+        slow, other = Viewer(None, live.EVERYTHING), Viewer("acme", live.EVERYTHING)
+        tail.viewers |= {slow, other}
+        for _ in range(live.WAITING + 1):
+            assert slow in tail.viewers
+            tail._tell(rows)
+        assert tail.viewers == {other}
         assert slow.waiting.qsize() == live.WAITING
+        assert other.waiting.qsize() == 0  # not its rows
+        assert set(rendered) == {live.MOST_ROWS}
 
     asyncio.run(main())
+
+
+def test_a_database_that_does_not_answer_is_waited_for(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "LOOK_S", 0.05)
+    tail = pages_of(served).tail
+    failing, records = [StoreUnavailable("locked"), StoreUnavailable("locked")], tail.records
+
+    def once_up() -> Records:
+        if failing:
+            raise failing.pop()
+        return records()
+
+    monkeypatch.setattr(tail, "records", once_up)
+    with following(served) as page:
+        assert eventually(lambda: not failing)
+        time.sleep(0.2)
+        ident = decide(served, "after it came back")["id"]
+        page(ident.encode())
 
 
 def test_no_more_pages_than_there_is_room_for(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ import re
 from collections.abc import AsyncIterator, Callable
 from typing import NamedTuple
 
+from turnout.core.errors import StoreUnavailable
 from turnout.store.follow import Follower, LogFilter
 from turnout.store.records import Logged, Records
 from turnout.store.stats import ALWAYS
@@ -78,11 +79,23 @@ class LiveTail:
             self._look = None
 
     async def _follow(self) -> None:
-        follower = await asyncio.to_thread(lambda: Follower(self.records(), EVERYTHING, lambda _: None))
-        while self.viewers:
-            await asyncio.sleep(LOOK_S)
-            if rows := await asyncio.to_thread(follower.poll):
-                self._tell(rows)
+        try:
+            follower = await self._begin()
+            while self.viewers:
+                await asyncio.sleep(LOOK_S)
+                if rows := await asyncio.to_thread(follower.poll):
+                    self._tell(rows)
+        finally:
+            # Whatever ended it: whoever still looks connects again.
+            if self._look is asyncio.current_task():
+                self.viewers.clear()
+
+    async def _begin(self) -> Follower:
+        while True:
+            try:
+                return await asyncio.to_thread(lambda: Follower(self.records(), EVERYTHING, lambda _: None))
+            except StoreUnavailable:
+                await asyncio.sleep(LOOK_S)
 
     def _tell(self, rows: list[Logged]) -> None:
         rendered: dict[tuple[str, ...], bytes] = {}
