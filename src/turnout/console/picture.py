@@ -98,7 +98,7 @@ class Station(Struct, frozen=True):
     held_text: str = ""
 
 
-class Picture(Struct, frozen=True):
+class DecisionPicture(Struct, frozen=True):
     """All there is to see of a decision."""
 
     decision: Explanation
@@ -112,7 +112,7 @@ class Picture(Struct, frozen=True):
     instruction: str
     what_if: tuple[tuple[str, float, str], ...] | None
     """What it would be, how sure, and without what; None where finding out takes deciding again."""
-    parts: tuple[Picture, ...]
+    parts: tuple[DecisionPicture, ...]
 
     @property
     def routes(self) -> str:
@@ -124,11 +124,11 @@ class Picture(Struct, frozen=True):
         return f"{'confidence' if self.decision.calibrated else 'score'} {self.decision.confidence:.2f}"
 
 
-def draw(decision: Explanation) -> Picture:
+def draw(decision: Explanation) -> DecisionPicture:
     who, how = spell(decision.outcome)
     policy = _policy(decision.policy)
     instruction = policy.pop("instruction", "")
-    return Picture(
+    return DecisionPicture(
         decision,
         tuple(_pieces(decision.question)),
         tuple(_station(step, decision.question) for step in decision.trace),

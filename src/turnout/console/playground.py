@@ -27,7 +27,7 @@ from turnout.runtime.effect import Effect, measure_effect
 from turnout.runtime.tune import Knob, find_knobs, read_changes, write_changes
 
 from .page import read_form
-from .picture import Picture, draw
+from .picture import DecisionPicture, draw
 
 if TYPE_CHECKING:
     from .console import Console
@@ -40,11 +40,11 @@ NOT_ASKED = Fault("skipped", "models are not asked: tick the box above to ask th
 EXAMPLES = ("Prove step by step that the square root of two is irrational", "Hello there!", "Will it rain tomorrow?")
 
 
-class Tried(NamedTuple):
+class TriedProfile(NamedTuple):
     """One side: a profile, and what it decides."""
 
     name: str
-    picture: Picture
+    picture: DecisionPicture
     was: str
     """What it decides without the changes."""
     changes: Mapping[str, float]
@@ -92,7 +92,7 @@ class Playground:
             sides.append(await self._try(call, text, call.check_profile(form["other"]), {"ask": form.get("ask", "")}))
         return self._page(call, "playground_part.html", form, sides)
 
-    def _page(self, call: Call, template: str, form: Mapping[str, str], sides: Sequence[Tried]) -> Answer:
+    def _page(self, call: Call, template: str, form: Mapping[str, str], sides: Sequence[TriedProfile]) -> Answer:
         allowed = call.caller.profiles
         names = [name for name in self.console.profile_names() if allowed is None or name in allowed]
         demo = call.runtime.models.slots.demo
@@ -103,7 +103,7 @@ class Playground:
 
     # --- deciding
 
-    async def _try(self, call: Call, text: str, name: str, form: Mapping[str, str]) -> Tried:
+    async def _try(self, call: Call, text: str, name: str, form: Mapping[str, str]) -> TriedProfile:
         router = await call.router(name)
         said = await self._answers(call, router, text, ask=form.get("ask") == "yes")
         try:
@@ -116,7 +116,7 @@ class Playground:
             raise _unclear(str(error)) from None
         except ConfigError as error:
             raise _unclear("; ".join(str(problem) for problem in error.problems[:3])) from None
-        return Tried(name, picture, was, changes, toml, knobs)
+        return TriedProfile(name, picture, was, changes, toml, knobs)
 
     async def _answers(self, call: Call, router: Router, text: str, *, ask: bool) -> Mapping[str, list[LayerAnswer]]:
         """What network layers say: nothing, or what models answered, who are asked once."""
@@ -177,7 +177,9 @@ class Playground:
         return self.console.show(call, "effect_part.html", here="/playground", ident=ident, effect=effect)
 
 
-def _decide(text: str, tuned: Router, router: Router, said: Mapping[str, list[LayerAnswer]]) -> tuple[Picture, str]:
+def _decide(
+    text: str, tuned: Router, router: Router, said: Mapping[str, list[LayerAnswer]]
+) -> tuple[DecisionPicture, str]:
     query = Query(text)
     answers = {place.id: said.get(place.id) or repeat(NOT_ASKED) for place in router.profile.layers}
     decision = tuned.route_recorded(query, answers)
