@@ -2,7 +2,8 @@
 
 Every question of the profiles' own cases is really decided, once; a model's double answers where a layer asks one. The
 rows of the log are these decisions over and over, with their own ids, days, sessions, keys and words. Days fill up
-towards the end, and so does the share that needs no model: what a log looks like after a quarter.
+towards the end, and so does the share that needs no model: what a log looks like after a quarter. All are one tenant's:
+more rows cannot be in anybody's way.
 
     python benchmarks/million.py LOG.db [--rows 1000000] [--days 90]
 """
@@ -99,12 +100,12 @@ def one(rows: list[DecisionRow], number: int, at_ms: int, chance: random.Random)
         body = Raw(bytes(row.body).replace(row.id.encode(), ident.encode()))
         question = (row.question or "") + (words if parent is None else "")
         us = row.elapsed_us * chance.lognormvariate(0, 0.5)
-        where = {"tenant": key, "key_id": key, "session": session, "created_ms": at_ms, "elapsed_us": us}
+        where = {"key_id": key, "session": session, "created_ms": at_ms, "elapsed_us": us}
         yield replace(row, id=ident, parent_id=parent, question=question, body=body, **where)
     if chance.random() < ACTED:
         tokens, cost = chance.randrange(20, 2000), chance.random() * 0.01
         yield OutcomeRow(
-            ids[root.id], key, "answered", root.route.lower(), "double/large", 1, tokens, tokens // 2, cost, cost * 4,
+            ids[root.id], "", "answered", root.route.lower(), "double/large", 1, tokens, tokens // 2, cost, cost * 4,
             0.00002 if root.teacher else None, None, None, None, chance.random() * 4000, NOTHING, NOTHING, at_ms,
         )  # fmt: skip
 

@@ -19,12 +19,12 @@ from console.conftest import OWN
 from console.test_frame import FORM, sign_in
 from serving import Served, serving
 from surroundings import clear_surroundings
-from turnout.console import live
+from turnout.console import decisions, live
 from turnout.console.console import Console
 from turnout.console.decisions import DecisionPages, read_filter
 from turnout.console.live import LiveTail, Viewer, write_event
 from turnout.core.errors import Refused, StoreUnavailable
-from turnout.store.records import Records
+from turnout.store.follow import Follower
 from turnout.web.session import COOKIE
 
 NASTY = 'Prove <script>alert(1)</script> "quoted" \'--><img src=x onerror=alert(2)> {{ 7*7 }} & step by step'
@@ -157,7 +157,7 @@ def test_decided_again_under_another_profile(served: Served) -> None:
     assert len(list(served.store.records().decisions())) == 1  # nothing of it is logged
 
 
-def test_a_key_sees_its_own_and_the_owner_all(served: Served) -> None:
+def test_a_key_sees_its_own_and_the_owner_who_is_named(served: Served) -> None:
     key = make_key(served.store, scopes=("decisions:read",), tenant="acme")
     admin = make_key(served.store, scopes=("decisions:read", "admin"), tenant="boss")
     mine = make_key(served.store, scopes=("route",), tenant="acme")
@@ -166,10 +166,18 @@ def test_a_key_sees_its_own_and_the_owner_all(served: Served) -> None:
     ids = [call(served.url, "POST", "/v1/route", {"text": "hi"}, key=one).json["id"] for one in (mine, other)]
     cookies = [sign_in(served, one).headers["set-cookie"].partition(";")[0] for one in (key, admin)]
     assert cookies[0].startswith(COOKIE)
-    for cookie, seen in zip(cookies, ([True, False], [True, True]), strict=True):
-        shown = see(served, "/decisions", cookie=cookie).body.decode()
-        assert [f"/decisions/{ident}" in shown for ident in ids] == seen
-        assert [see(served, f"/decisions/{ident}", cookie=cookie).status == 200 for ident in ids] == seen
+    for cookie, named, seen in (
+        (cookies[0], "", [True, False]),
+        (cookies[0], "?tenant=other", [True, False]),
+        (cookies[1], "", [False, False]),
+        (cookies[1], "?tenant=acme", [True, False]),
+        (cookies[1], "?tenant=other", [False, True]),
+    ):
+        shown = see(served, f"/decisions{named}", cookie=cookie).body.decode()
+        assert [f"/decisions/{ident}?tenant=" in shown for ident in ids] == seen, named
+        for path in ("", "/again"):
+            got = [see(served, f"/decisions/{ident}{path}{named}", cookie=cookie).status for ident in ids]
+            assert [status == (200 if not path else 403) for status in got] == (seen if not path else [True, True])
     # It may look, and neither correct nor decide.
     for method, path in (("POST", f"/decisions/{ids[0]}/correct"), ("GET", f"/decisions/{ids[0]}/again")):
         got = call(served.url, method, path, b"word=right", headers={**FORM, **OWN, "cookie": cookies[0]})
@@ -215,13 +223,13 @@ def eventually(holds: Callable[[], bool], seconds: float = 5.0) -> bool:
 
 def test_new_ones_arrive_and_only_those_that_are_wanted(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live, "LOOK_S", 0.05)
-    tail = pages_of(served).tail
     before = decide(served, "before")["id"]
     with (
         following(served) as everything,
         following(served, "/decisions/live?profile=sources") as sources,
         following(served, f"/decisions/live?after={'0' * 26}") as again,
     ):
+        tail = pages_of(served).tails[""]
         assert eventually(lambda: len(tail.viewers) == 3)
         assert before.encode() in again(before.encode())
         time.sleep(0.2)  # the look has begun
@@ -254,7 +262,7 @@ def test_a_server_stops_while_pages_follow(tmp_path: Path, monkeypatch: pytest.M
         stack.enter_context(following(served))
         began = time.monotonic()
         served.stop()
-        assert eventually(lambda: not pages_of(served).tail.viewers, 10)
+        assert eventually(lambda: not any(tail.viewers for tail in pages_of(served).tails.values()), 10)
     assert time.monotonic() - began < 10
 
 
@@ -264,15 +272,15 @@ def test_who_takes_nothing_is_sent_away(served: Served) -> None:
 
     async def main() -> None:
         rendered: list[int] = []
-        tail = LiveTail(served.store.all_records, lambda rows: f"{rendered.append(len(rows))}")
-        slow, other = Viewer(None, live.EVERYTHING), Viewer("acme", live.EVERYTHING)
+        tail = LiveTail(served.store.records, lambda rows: f"{rendered.append(len(rows))}")
+        slow, other = Viewer(live.EVERYTHING), Viewer(live.EVERYTHING._replace(profile="claims"))
         tail.viewers |= {slow, other}
         for _ in range(live.WAITING + 1):
             assert slow in tail.viewers
             tail._tell(rows)
         assert tail.viewers == {other}
         assert slow.waiting.qsize() == live.WAITING
-        assert other.waiting.qsize() == 0  # not its rows
+        assert other.waiting.qsize() == 0  # not what it looks for
         assert set(rendered) == {live.MOST_ROWS}
 
     asyncio.run(main())
@@ -280,15 +288,14 @@ def test_who_takes_nothing_is_sent_away(served: Served) -> None:
 
 def test_a_database_that_does_not_answer_is_waited_for(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live, "LOOK_S", 0.05)
-    tail = pages_of(served).tail
-    failing, records = [StoreUnavailable("locked"), StoreUnavailable("locked")], tail.records
+    failing = [StoreUnavailable("locked"), StoreUnavailable("locked")]
 
-    def once_up() -> Records:
+    def once_up(*said: Any) -> Follower:
         if failing:
             raise failing.pop()
-        return records()
+        return Follower(*said)
 
-    monkeypatch.setattr(tail, "records", once_up)
+    monkeypatch.setattr(live, "Follower", once_up)
     with following(served) as page:
         assert eventually(lambda: not failing)
         time.sleep(0.2)
@@ -297,7 +304,7 @@ def test_a_database_that_does_not_answer_is_waited_for(served: Served, monkeypat
 
 
 def test_no_more_pages_than_there_is_room_for(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "MOST_VIEWERS", 1)
+    monkeypatch.setattr(decisions, "MOST_VIEWERS", 1)
     with following(served):
         got = see(served, "/decisions/live")
         assert (got.status, b"too many pages" in got.body) == (503, True)

@@ -20,8 +20,8 @@ from turnout.store.listing import LAST
 from turnout.store.records import JUDGEMENTS, Logged, LogPage, Records
 from turnout.store.stats import FOREVER_MS, TimeSpan
 
-from .live import LiveBody, LiveTail, Viewer, write_event
-from .page import SECURITY, read_form, templates, wants_part
+from .live import MOST_VIEWERS, LiveBody, LiveTail, Viewer, write_event
+from .page import SECURITY, go_to, read_form, templates, wants_part
 from .picture import draw
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ CAUGHT_UP = 200
 # Of a note on a decision.
 NOTE_CHARACTERS = 2000
 SPANS = {"hour": 3_600_000, "day": 86_400_000, "week": 7 * 86_400_000, "month": 30 * 86_400_000}
-FIELDS = ("profile", "route", "by", "outcome", "session", "key", "verdict", "text", "span", "since", "until")
+FIELDS = ("profile", "route", "by", "outcome", "session", "key", "verdict", "text", "span", "since", "until", "tenant")
 
 
 class Filled(NamedTuple):
@@ -99,7 +99,8 @@ def decisions_routes(console: Console) -> Sequence[Route]:
 class DecisionPages:
     def __init__(self, console: Console) -> None:
         self.console = console
-        self.tail = LiveTail(console.all_records, render_rows)
+        self.tails: dict[str, LiveTail] = {}
+        """By the tenant whose log is followed."""
 
     # --- the list
 
@@ -120,6 +121,8 @@ class DecisionPages:
             "last": found.rows[0].id if found.rows else "",
             "older": filled.place(below=found.below) if found.below else "",
             "below": below,
+            "whose": whose,
+            "may_name": "admin" in call.caller.scopes,
             # A text is looked for in so many rows at a time: a page says how far back it has looked.
             "looked_ms": id_ms(found.below) if found.below and filled.wanted.contains else None,
         }
@@ -140,16 +143,19 @@ class DecisionPages:
         filled = read_filter(call.options, _now_ms())
         after = (call.headers.get("last-event-id") or call.options.get("after", ""))[:40]
         records = self.console.records(call)
-        viewer = Viewer(None if "admin" in call.caller.scopes else call.caller.tenant, filled.wanted)
-        if not self.tail.enter(viewer):
+        self.tails = {tenant: tail for tenant, tail in self.tails.items() if tail.viewers}
+        if sum(len(tail.viewers) for tail in self.tails.values()) >= MOST_VIEWERS:
             raise Refused(503, "overloaded_error", "too many pages follow the log already: close one", retry_after_s=30)
+        tail = self.tails.setdefault(records.tenant, LiveTail(lambda: records, render_rows))
+        viewer = Viewer(filled.wanted)
+        tail.enter(viewer)
         first = b""
         if after:
             missed = await asyncio.to_thread(lambda: filled.wanted.page(records, above=after, most=CAUGHT_UP).rows)
             if missed:
                 first = write_event("row", render_rows(list(missed)), missed[0].id)
         headers = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-store"), *SECURITY]
-        return Answer(200, headers, LiveBody(self.tail, viewer, first))
+        return Answer(200, headers, LiveBody(tail, viewer, first))
 
     # --- one of them
 
@@ -173,10 +179,10 @@ class DecisionPages:
             }
 
         found = await asyncio.to_thread(look)
-        return self.console.show(call, template, here="/decisions", row=row, said=said, **found)
+        return self.console.show(call, template, here="/decisions", row=row, said=said, whose=whose(row), **found)
 
     async def _find(self, call: Call) -> tuple[Logged, Records]:
-        """The decision, and what its own tenant may read."""
+        """The decision, and where it is."""
         records = self.console.records(call)
         try:
             row = await asyncio.to_thread(records.get, call.params["id"])
@@ -184,7 +190,7 @@ class DecisionPages:
             raise Refused(404, "not_found_error", str(error)) from None
         except StoreError as error:
             raise _unclear(str(error)) from None
-        return row, call.store.records(row.tenant)
+        return row, records
 
     def _profiles(self, call: Call) -> list[str]:
         names = self.console.profile_names()
@@ -223,13 +229,18 @@ class DecisionPages:
         except (QueryError, StoreError) as error:
             raise _unclear(str(error)) from None
         if not wants_part(call.headers):
-            return Answer(303, [(b"location", f"/decisions/{quote(row.id)}".encode())], b"")
+            return go_to(f"/decisions/{quote(row.id)}{whose(row)}")
         return await self._show(call, "words_part.html", said="Noted: it is an example to learn from.")
+
+
+def whose(row: Logged) -> str:
+    """What behind a link to it says whose it is; who may not look at others' is shown their own."""
+    return f"?{urlencode({'tenant': row.tenant})}" if row.tenant else ""
 
 
 def render_rows(rows: list[Logged]) -> str:
     made = templates().get_template("decision_rows.html")
-    return made.render(rows=rows, arrived=True)
+    return made.render(rows=rows, arrived=True, whose=whose)
 
 
 def _now_ms() -> int:

@@ -1,4 +1,4 @@
-"""Decisions as they are logged, for every page that shows them: one look at the log for all viewers, not one each.
+"""Decisions as they are logged, for every page that shows them: one look at a tenant's log for all its viewers.
 
 Nothing grows: a viewer gets at most so many rows a look, waits for at most so many looks, and is sent away when it
 takes none of them. The look ends with the last viewer.
@@ -35,14 +35,9 @@ EVERYTHING = LogFilter(ALWAYS, None, None, None, None, None, None)
 class Viewer:
     """Somebody who looks, and at what."""
 
-    def __init__(self, tenant: str | None, wanted: LogFilter) -> None:
-        self.tenant = tenant
-        """Whose rows; None: everybody's."""
+    def __init__(self, wanted: LogFilter) -> None:
         self.wanted = wanted
         self.waiting: asyncio.Queue[bytes] = asyncio.Queue(WAITING)
-
-    def sees(self, row: Logged) -> bool:
-        return (self.tenant is None or row.tenant == self.tenant) and self.wanted.admits(row)
 
     def tell(self, event: bytes) -> bool:
         """Whether there was room for it."""
@@ -54,7 +49,7 @@ class Viewer:
 
 
 class LiveTail:
-    """The one that looks."""
+    """The one that looks at one tenant's log."""
 
     def __init__(self, records: Callable[[], Records], render: Callable[[list[Logged]], str]) -> None:
         self.records = records
@@ -63,14 +58,10 @@ class LiveTail:
         self.viewers: set[Viewer] = set()
         self._look: asyncio.Task[None] | None = None
 
-    def enter(self, viewer: Viewer) -> bool:
-        """Whether there is room for one more."""
-        if len(self.viewers) >= MOST_VIEWERS:
-            return False
+    def enter(self, viewer: Viewer) -> None:
         self.viewers.add(viewer)
         if self._look is None or self._look.done():
             self._look = asyncio.create_task(self._follow())
-        return True
 
     def leave(self, viewer: Viewer) -> None:
         self.viewers.discard(viewer)
@@ -100,7 +91,7 @@ class LiveTail:
     def _tell(self, rows: list[Logged]) -> None:
         rendered: dict[tuple[str, ...], bytes] = {}
         for viewer in list(self.viewers):
-            wanted = [row for row in rows if viewer.sees(row)][-MOST_ROWS:]
+            wanted = [row for row in rows if viewer.wanted.admits(row)][-MOST_ROWS:]
             if not wanted:
                 continue
             # Most viewers look at the same.
