@@ -231,9 +231,7 @@ def test_the_header_of_a_key() -> None:
 def test_stand_ins(tmp_path: Path) -> None:
     slots = load_slots(settings(tmp_path, '[models]\nsimple = "ollama/s"\nmedium = "ollama/m"\nmain = "ollama/x"'))
     found = {
-        name: slot.name
-        for name in ("classifier", "router", "conversational", "main")
-        if (slot := slots.find(name))
+        name: slot.name for name in ("classifier", "router", "conversational", "main") if (slot := slots.find(name))
     }
     assert found == {
         "classifier": "simple",

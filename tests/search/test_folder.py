@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from turnout.core.errors import FolderMissing
-from turnout.search import Changes, Document, Folder, Index, place_of
+from turnout.search import Changes, Folder, Index, IndexDocument, place_of
 from turnout.search.section import read_file
 
 HOUSE = """---
@@ -271,7 +271,7 @@ def test_a_process_that_ends_in_the_middle_leaves_nothing_behind(
 ) -> None:
     upsert = index.upsert
 
-    def dies(documents: Iterable[Document]) -> Changes:
+    def dies(documents: Iterable[IndexDocument]) -> Changes:
         upsert(documents)
         raise KeyboardInterrupt
 
@@ -289,7 +289,7 @@ def test_a_window_of_a_passage_is_found(opened: Callable[..., Index]) -> None:
     embedder = Counting()
     index = opened(embedder=embedder)
     two = f"{'a cab ' * 40}.\n\n{'h egg ' * 20}."
-    index.upsert([Document("two", two, lang="en"), Document("one", "b " * 60, lang="en")])
+    index.upsert([IndexDocument("two", two, lang="en"), IndexDocument("one", "b " * 60, lang="en")])
     assert max(map(len, embedder.texts)) <= 250
     hits = index.search("hhh egg", lang="en", vectors=9.0).hits
     assert [hit.id for hit in hits][:1] == ["two"]

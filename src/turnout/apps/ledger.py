@@ -150,11 +150,6 @@ class Account(Money):
             self._recorded = True
             await record(self.ledger.store, self.decision, key_id=self.caller.key_id)
 
-    @property
-    def spent_usd(self) -> float:
-        """What the generations that have ended are booked at."""
-        return self._lost_usd + self._spent.booked_usd
-
     def generate(
         self, models: Models, request: ModelRequest, headers: Mapping[str, str], total_s: float | None = None
     ) -> Generation:

@@ -11,7 +11,7 @@ import msgspec
 from turnout.apps.app import Answer, Call, Route
 from turnout.apps.event import Event
 from turnout.apps.sources.app import SourcesApp
-from turnout.apps.sources.ask import Asked
+from turnout.apps.sources.ask import AskRequest
 from turnout.core.errors import Refused
 from turnout.core.query import Query
 
@@ -55,7 +55,7 @@ def ask_routes(console: Console) -> Sequence[Route]:
         if not text:
             raise Refused(422, "invalid_request_error", "the question is blank: say what you want to know")
         query = Query(text, tenant=call.caller.tenant or None)
-        decision = await app.decide(Asked(query, form.get("source") or "auto"), call.caller)
+        decision = await app.decide(AskRequest(query, form.get("source") or "auto"), call.caller)
         plan = part("plan", "ask_plan.html", "replace", plan=app.plan(decision, query))
         return stream(app.act(decision, query, call.caller), render, plan)
 

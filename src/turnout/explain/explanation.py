@@ -63,7 +63,18 @@ HELD = "gate.held"
 HEAD, TAIL = 300, 80
 DOTS = "…"
 # The loop's own reasons and those of the adjustments that ship: what a decision says beside its layers.
-_REMARKS = ("adjust.", "clamp.", "extract.", "fallback.", "followup.", "framing.", "held.", "router.", "scan.", "split.")
+_REMARKS = (
+    "adjust.",
+    "clamp.",
+    "extract.",
+    "fallback.",
+    "followup.",
+    "framing.",
+    "held.",
+    "router.",
+    "scan.",
+    "split.",
+)
 
 
 def spell(outcome: str) -> tuple[str, str]:

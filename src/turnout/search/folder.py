@@ -31,7 +31,7 @@ from turnout.text.file import read_bytes
 from turnout.text.language import guess
 
 from . import sql
-from .document import Attributes, Changes, Document, Hit
+from .document import Attributes, Changes, Hit, IndexDocument
 from .index import BATCH, Index
 from .section import ENDINGS, FileText, read_file
 
@@ -77,7 +77,7 @@ class Folder:
         self.unread = {path: row.problem for path, row in known.items() if row.problem and path in here}
         changed = [path for path, seen in here.items() if path not in known or known[path].seen != seen]
         changes = Changes()
-        group: list[tuple[str, _Seen, list[Document], str]] = []
+        group: list[tuple[str, _Seen, list[IndexDocument], str]] = []
         for count, path in enumerate(changed, 1):
             group.append((path, here[path], *self._read(path)))
             if sum(len(documents) for _, _, documents, _ in group) >= BATCH or count == len(changed):
@@ -100,7 +100,7 @@ class Folder:
     def _of(self) -> dict[str, str]:
         return {"folder": self.name}
 
-    def _read(self, path: str) -> tuple[list[Document], str]:
+    def _read(self, path: str) -> tuple[list[IndexDocument], str]:
         """The sections of a file, or why there are none."""
         read = contain(_read_file, self.root, path)
         self.unread.pop(path, None)
@@ -110,7 +110,7 @@ class Folder:
         file, changed = read
         return list(self._documents(path, file, changed)), ""
 
-    def _documents(self, path: str, file: FileText, changed: datetime) -> Iterator[Document]:
+    def _documents(self, path: str, file: FileText, changed: datetime) -> Iterator[IndexDocument]:
         lang = self.lang or guess(file.text[:GUESSED])
         used: dict[str, int] = {}
         for section in file.sections:
@@ -127,9 +127,9 @@ class Folder:
             # In the order of the headings, the title of the file first: a passage is found by all of them.
             title = " › ".join(dict.fromkeys((file.title, *section.heading)))
             said = file.text[section.start : section.end]
-            yield Document(ident, said, title, lang, {**self.attributes, **where}, changed)
+            yield IndexDocument(ident, said, title, lang, {**self.attributes, **where}, changed)
 
-    def _write(self, group: list[tuple[str, _Seen, list[Document], str]], known: dict[str, _Known]) -> Changes:
+    def _write(self, group: list[tuple[str, _Seen, list[IndexDocument], str]], known: dict[str, _Known]) -> Changes:
         """Write the documents of some files. Their rows name all documents, old and new, before any is written:
         whatever ends this process, no document is left that nobody knows."""
         old = {path: msgspec.json.decode(known[path].documents, type=list[str]) for path, *_ in group if path in known}

@@ -28,7 +28,7 @@ from turnout.text.language import guess
 from . import sql
 from .analysis import read_words, stem, version
 from .cut import cut
-from .document import Changes, IndexDocument, Filters, Hit, Results, Vote, Voting, from_ms, spread, to_ms
+from .document import Changes, Filters, Hit, IndexDocument, Results, Vote, Voting, from_ms, spread, to_ms
 from .fuse import VECTORS, fuse
 from .rank import Fit, Judge, Statistics, read_question, weigh
 from .sqlite import SqliteTables

@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple
 import pytest
 
 from apps.sources.at_home import ARTICLES, BOOK, NOW, RESULTS, ask, opened
+from turnout.apps.page import readable_text
 from turnout.apps.sources.compat import compat_text_is_empty
 from turnout.apps.sources.fetch import Site
 from turnout.apps.sources.http_json import point
@@ -17,7 +18,6 @@ from turnout.apps.sources.kiwix import Kiwix
 from turnout.apps.sources.news import choose, read_feed
 from turnout.apps.sources.source import Cause, Empty, Failure, Passage, Source, SourceAnswer, SourceQuestion
 from turnout.apps.sources.terms import fit, neighbours, search_terms
-from turnout.apps.page import readable_text
 from turnout.apps.sources.web import Web
 from turnout.core.errors import TimedOut
 from turnout.net.client import Client

@@ -19,7 +19,6 @@ from turnout.apps.sources import web as web_module
 from turnout.apps.sources.app import SourcesApp
 from turnout.apps.sources.ask import AskRequest
 from turnout.apps.sources.fetch import AT_ONCE, JSON_BYTES, READERS, Capacity
-from turnout.apps.sources.page import HtmlText
 from turnout.apps.sources.source import Cause, Failure, SourceAnswer
 from turnout.core.query import Query
 from turnout.net import http as http_module
@@ -27,6 +26,7 @@ from turnout.net.public import Page
 from turnout.runtime.runtime import Runtime
 from turnout.testing.scripted_source import HANG
 from turnout.testing.source import JsonDouble, KiwixDouble, SourceDouble
+from turnout.text.page import HtmlText
 
 
 class FixedDouble(SourceDouble):

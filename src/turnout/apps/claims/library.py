@@ -20,7 +20,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from turnout.core.errors import TurnoutError
-from turnout.search import Document, Filters, Index, open_index
+from turnout.search import Filters, Index, IndexDocument, open_index
 from turnout.store.cards import CardRow, CardRows
 
 from .card import ESSENTIAL, WHOLE, Card, ClaimType, ClaimVerdict, asks_alike, missing
@@ -235,10 +235,10 @@ def open_library(runtime: Runtime) -> ClaimLibrary:
     return library
 
 
-def _document(card: Card) -> Document:
+def _document(card: Card) -> IndexDocument:
     """A card is found by its claim: what its answer says is about more than that."""
     attributes = {"type": card.claim_type_category.value, "verdict": card.verdict.value}
-    return Document(card.id, card.claim_text, lang=card.lang, attributes=attributes, updated_at=card.created_at)
+    return IndexDocument(card.id, card.claim_text, lang=card.lang, attributes=attributes, updated_at=card.created_at)
 
 
 def _row(card: Card) -> CardRow:

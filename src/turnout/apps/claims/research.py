@@ -14,12 +14,12 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from turnout.text.page import plain
 from turnout.apps.searxng import SearxngResults
 from turnout.core.errors import Broken
 from turnout.net.client import Client, Request
 from turnout.net.deadline import Deadline
 from turnout.net.egress import Origin
+from turnout.text.page import plain
 
 from .verify import ReadPage
 

@@ -12,7 +12,7 @@ from math import sqrt
 
 from msgspec import Struct
 
-from turnout.search import Document, Filters, Hit, Index
+from turnout.search import Filters, Hit, Index, IndexDocument
 from turnout.store.study import StudyRows, StudySession, StudyTurn
 from turnout.text.followup import find_names
 from turnout.text.language import guess
@@ -90,16 +90,18 @@ class Memories:
         self._index.close()
 
 
-def documents(reader: str, session: str, when: str, messages: Sequence[str], summary: str = "") -> Iterator[Document]:
+def documents(
+    reader: str, session: str, when: str, messages: Sequence[str], summary: str = ""
+) -> Iterator[IndexDocument]:
     """A session as it is searched: every message with the one before it, under the day, and the summary."""
     owner = _owner(reader)
     # Of all that was said: a message alone is too short to tell.
     lang = guess("\n".join(messages)[:GUESSED])
     for number, said in enumerate(messages):
         text = f"{messages[number - 1]}\n{said}" if number else said
-        yield Document(f"{owner}/{session}/{number}", text, when, lang, {"reader": owner})
+        yield IndexDocument(f"{owner}/{session}/{number}", text, when, lang, {"reader": owner})
     if summary:
-        yield Document(f"{owner}/{session}/summary", summary, when, lang, {"reader": owner})
+        yield IndexDocument(f"{owner}/{session}/summary", summary, when, lang, {"reader": owner})
 
 
 def day_of(ms: int) -> str:
