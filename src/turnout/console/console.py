@@ -16,7 +16,9 @@ from turnout.web.server import Server
 from turnout.web.session import set_cookie
 
 from .ask import ask_routes
+from .chat import chat_routes
 from .decisions import decisions_routes
+from .docs import docs_routes
 from .home import home_routes
 from .keys import key_routes
 from .learning import learning_routes
@@ -24,6 +26,7 @@ from .models import model_routes
 from .page import go_to, page, read_form, serve_static, wants_part
 from .playground import playground_routes
 from .profiles import profile_routes
+from .study import study_routes
 from .traffic import traffic_routes
 
 
@@ -42,6 +45,9 @@ LINKS = (
     Link("/playground", "Playground", "y", "route"),
     Link("/decisions", "Decisions", "d"),
     Link("/ask", "Ask", "a", "ask"),
+    Link("/chat", "Chat", "c", "ask"),
+    Link("/study", "Study", "s", "ask"),
+    Link("/docs", "Docs", "x", "ask"),
     Link("/traffic", "Traffic", "t"),
     Link("/learning", "Learning", "l", "admin"),
     Link("/label", "Label", "b", "feedback:write"),
@@ -66,6 +72,9 @@ class Console:
             *playground_routes(self),
             *decisions_routes(self),
             *ask_routes(self),
+            *chat_routes(self),
+            *study_routes(self),
+            *docs_routes(self),
             *traffic_routes(self),
             *learning_routes(self),
             *model_routes(self),

@@ -68,8 +68,10 @@ def read_filter(options: Mapping[str, str], now_ms: int) -> Filled:
             raise _unclear(f"span {said['span'][:20]!r}: {', '.join(SPANS)}")
         since = max(since, now_ms - SPANS[said["span"]])
     span = TimeSpan(since, _moment(said["until"]) if said["until"] else FOREVER_MS)
-    names = [said[name] or None for name in ("profile", "by", "route", "outcome", "session", "text", "key")]
-    return Filled(said, LogFilter(span, *names, verdict=verdict or None))  # type: ignore[arg-type]
+    wanted: dict[str, Any] = {
+        name: said[name] or None for name in ("profile", "by", "route", "outcome", "session", "key")
+    }
+    return Filled(said, LogFilter(span, contains=said["text"] or None, verdict=verdict or None, **wanted))
 
 
 def _unclear(said: str) -> Refused:

@@ -11,6 +11,7 @@ import logging
 import os
 import time
 from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -158,8 +159,8 @@ class Runtime:
         """A router of the profile as this TOML changes it, for looking at; raises ConfigError."""
         models = self.models
         embedder = choose_embedder(models.slots, models.client)
-        options = {"config": self.config, "models": models, "embedder": embedder}
-        return Router(await asyncio.to_thread(tune, name, text, **options))
+        tuned = partial(tune, name, text, config=self.config, models=models, embedder=embedder)
+        return Router(await asyncio.to_thread(tuned))
 
     async def watch(self) -> None:
         """Follow the files until cancelled: what they say is used from the moment it is sound. What is wrong is said

@@ -164,7 +164,8 @@ class Libraries:
             by_library = {library: by_library[library]}
         elif named := {name: one for name, one in by_library.items() if _names(question, name)}:
             by_library = named
-        chosen, missing, said = [], "", [name for name in by_library if _names(question, name)]
+        chosen, missing = [], ""
+        names = [name for name in by_library if _names(question, name)]
         for name, editions in by_library.items():
             there = {one.version: one for one in editions}
             meant = NamedVersion(version, version) if version else find_version(question, name, there)
@@ -175,8 +176,8 @@ class Libraries:
                 continue
             chosen.append(there[meant.version if meant is not None else newest(there)])
             written = find_version(question, name, there)
-            said += [written.said] if written is not None else []
-        return EditionChoice(tuple(chosen), "" if chosen else missing, tuple(sorted(said, key=len, reverse=True)))
+            names += [written.said] if written is not None else []
+        return EditionChoice(tuple(chosen), "" if chosen else missing, tuple(sorted(names, key=len, reverse=True)))
 
     def _folder(self, one: Edition) -> Folder:
         said = {"library": one.library, "version": one.version, "edition": one.name}

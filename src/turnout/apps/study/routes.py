@@ -63,7 +63,7 @@ class StudyRoutes:
 
     async def ask(self, call: Call) -> Answer:
         """Answer a reader's question with the context that it needs; `stream` tells each sentence when it is done."""
-        asked, stream = await _read(call)
+        asked, stream = await read_question(call)
         if asked.route is not None and not call.caller.may_force:
             raise Refused(403, "permission_error", "this key may not name a route itself: leave `route` out")
         events = self.app.ask(asked, call.caller)
@@ -96,7 +96,8 @@ class StudyRoutes:
         return answer(await asyncio.to_thread(lambda: total(records.searches("study"))))
 
 
-async def _read(call: Call) -> tuple[StudyQuestion, bool]:
+async def read_question(call: Call) -> tuple[StudyQuestion, bool]:
+    """What a request asks, as JSON or as a form, and whether its answer is to come as a stream."""
     kind = call.headers.get("content-type", "")
     page: PageImage | None = None
     if kind.partition(";")[0].strip().casefold() == "multipart/form-data":

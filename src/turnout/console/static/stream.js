@@ -52,7 +52,12 @@
     } catch (error) {
       if (error.name !== "AbortError") say("The server does not answer. Is it still running?");
     } finally {
-      if (running === mine) { running = null; form.removeAttribute("aria-busy"); }
+      if (running === mine) {
+        running = null;
+        form.removeAttribute("aria-busy");
+        const first = form.dataset.reset === undefined ? null : form.querySelector("input[type=text]");
+        if (first) { first.value = ""; first.focus(); }
+      }
     }
   });
 })();
