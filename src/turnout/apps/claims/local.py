@@ -19,11 +19,12 @@ from turnout.text.fold import fold
 from turnout.text.words import match_phrase
 
 from .card import Card, ClaimType, asks_alike
+from .contradiction import stands
 from .kind import SURE, type_of, weigh_types
 from .library import ClaimCandidate, ClaimLibrary
 from .match import compare
-from .polarity import contradicts, stands
-from .reading import Word, known, read
+from .polarity import contradicts
+from .reading import known, read
 
 ClaimMode = Literal["exact_match", "contextual", "novel_claim"]
 ClaimForm = Literal["claim", "alternative", "comparison", "clarification", "open", "vague"]

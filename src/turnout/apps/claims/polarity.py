@@ -9,18 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
-from itertools import pairwise
-from typing import Final, Literal
-
-from msgspec import Struct
+from typing import Final
 
 from turnout.search.number import DAY, DECADE, MONTH, Number, agree
 from turnout.search.vocabulary import lists
 from turnout.text.sentence import split
 
+from .contradiction import Contradiction, ContradictionKind, is_short_for, stands
 from .reading import LONGEST, NOT, SIGNATURE, UNTRUE, Reading, Word, known, read, same_key
+from .role import find_roles
 
-ContradictionKind = Literal["negation", "opposite", "roles", "number", "name"]
 # Whole numbers between these that measure nothing are years.
 YEARS: Final = (1000, 2100)
 # Fewer are one.
@@ -29,35 +27,16 @@ SEVERAL: Final = 2
 MORE: Final = 1.5
 # And it denies the claim only where it says so much of it.
 SPOKEN: Final = 0.5
-# Words behind "by" that name the one who did it: "by the late President Obama".
-AGENT: Final = 5
 # What turns a word into its opposite.
 UN: Final = ("un", "in", "im", "il", "ir", "non", "dis")
 # Two texts that have so much in common, in one order, are copies of each other but for what was changed in them.
 COPY: Final = 0.6
 # And so much, that each word that only one of them has stands for one that only the other has.
 CLOSE: Final = 0.75
-# The same for their words in any order.
-SAME_WORDS: Final = 0.8
-# Letters of a short form that is the beginning of the word: "Fed".
-SHORT: Final = 3
 # So many words at most are put in the place of others; more are another way to say it.
 SWAPPED: Final = 3
 # Longer ones are not compared word by word.
 LONGEST_COPY: Final = 200
-
-
-class Contradiction(Struct, frozen=True):
-    """What a question and a card do not agree about."""
-
-    kind: ContradictionKind
-    said: str
-    """In the question."""
-    held: str
-    """In the card's claim."""
-
-    def __str__(self) -> str:
-        return f"{self.kind}: the question says {self.said!r}, the card {self.held!r}"
 
 
 def contradicts(asked: str, claim: str) -> Contradiction | None:
@@ -73,7 +52,7 @@ def contradicts(asked: str, claim: str) -> Contradiction | None:
         _negation(question, card),
         _opposite(question, card),
         _name(question, card),
-        _roles(question, card),
+        find_roles(question, card),
         _copy(question, card),
     )
     return next((one for one in found if one is not None), None)
@@ -180,17 +159,6 @@ def _name(question: Reading, card: Reading) -> Contradiction | None:
     return None
 
 
-def stands(word: Word, reading: Reading) -> bool:
-    """Whether a text has a word, in another form or spelt by its first letters too."""
-    keys = [other.key for other in reading.words]
-    if any(same_key(word.key, key) for key in keys):
-        return True
-    # In full there, by its first letters here, or the other way round.
-    if any(_is_short_for((word.key,), keys[at : at + len(word.key)]) for at in range(len(keys))):
-        return True
-    return any(word.key[0] == other.key[0] and other.raw.isupper() and word.name for other in reading.words)
-
-
 def _are_names(one: Word, other: Word) -> bool:
     titles = known().title
     return one.name and (other.name or other.first) and not {one.raw.lower(), other.raw.lower()} & titles
@@ -213,88 +181,6 @@ def _is_one_place(
         if inside and same_key(question.words[mine].key, card.words[theirs].key):
             return True
     return False
-
-
-# --- roles
-
-
-def _roles(question: Reading, card: Reading) -> Contradiction | None:
-    """Who did it to whom, turned round: two words that stand on the other side of a third, and of each other. One that
-    stands behind the "by" of a passive did it, wherever it stands."""
-    places = _places(question, card)
-    same = len(places) >= SAME_WORDS * max(len(question.keys), len(card.keys))
-    # A headline has a grammar of its own.
-    if not question.titled and (found := _behind(card, places)):
-        return found
-    within = same or (len(places) >= SAME_WORDS * len(question.keys) and not question.titled)
-    shared = sorted(places, key=lambda pair: pair[0].at)
-    for low, (c1, q1) in enumerate(shared):
-        for high in range(low + 2, len(shared)):
-            c2, q2 = shared[high]
-            four = (c1, c2, q1, q2)
-            if not same and (any(one.beside for one in four) or not (within or any(one.name for one in four))):
-                continue
-            turned = _is_agent(card, c1, c2) != _is_agent(question, q1, q2)
-            for verb, asked in shared[low + 1 : high]:
-                swapped = q1.at < asked.at < q2.at if turned else q2.at < asked.at < q1.at
-                if (
-                    swapped
-                    and not (verb.name or asked.name)
-                    and (not turned or within or ((c1.name or c1.first) and c2.name))
-                ):
-                    said = (q1, asked, q2) if turned else (q2, asked, q1)
-                    return Contradiction("roles", _join(said), _join((c1, verb, c2)))
-    return _turned(question, shared) if same else _replaced(question, card, shared)
-
-
-def _behind(card: Reading, places: Sequence[tuple[Word, Word]]) -> Contradiction | None:
-    """Another word that both have stands behind the same preposition: "from the Moon", "from the Great Wall"."""
-    for preposition in sorted(known().preposition - known().by):
-        held = [word for word in card.words if word.behind == preposition]
-        asked = [pair for pair in places if pair[1].behind == preposition]
-        if held and asked and not any(one in held or one.behind for one, _ in asked):
-            return Contradiction("roles", f"{preposition} {asked[0][1].raw}", f"{preposition} {held[0].raw}")
-    return None
-
-
-def _turned(question: Reading, shared: Sequence[tuple[Word, Word]]) -> Contradiction | None:
-    """Of the same words, two in another order, neither behind a preposition: "Is a fruit a tomato?"."""
-    if question.by_at or question.titled:
-        return None
-    core = [(held, asked) for held, asked in shared if not held.behind and not asked.behind]
-    for (c1, q1), (c2, q2) in pairwise(core):
-        if q2.at < q1.at and not (c1.name and c2.name and c2.at == c1.at + 1):
-            return Contradiction("roles", _join((q2, q1)), _join((c1, c2)))
-    return None
-
-
-def _replaced(question: Reading, card: Reading, shared: Sequence[tuple[Word, Word]]) -> Contradiction | None:
-    """Who does it in the card, it is done to in the question, and another does it: "Did the US surrender to Japan?"."""
-    if question.by_at or card.by_at or question.titled:
-        return None
-    for (c1, q1), (c2, q2) in pairwise(shared):
-        new = [word for word in question.words if word.at < q2.at and not stands(word, card)]
-        if c1.name and q1.name and not c1.behind and not q1.beside and q2.at < q1.at and any(one.name for one in new):
-            return Contradiction("roles", _join((new[-1], q2, q1)), _join((c1, c2)))
-    return None
-
-
-def _places(question: Reading, card: Reading) -> list[tuple[Word, Word]]:
-    """The words that each side has once, in the card and in the question."""
-    found = []
-    for word in card.words:
-        twins = [other for other in question.words if other.key == word.key]
-        if len(twins) == 1 and sum(other.key == word.key for other in card.words) == 1:
-            found.append((word, twins[0]))
-    return found
-
-
-def _is_agent(reading: Reading, *words: Word) -> bool:
-    return any(0 < word.at - by <= AGENT for word in words for by in reading.by_at)
-
-
-def _join(words: Sequence[Word]) -> str:
-    return " ".join(word.raw for word in words)
 
 
 # --- copies
@@ -321,7 +207,7 @@ def _copy(question: Reading, card: Reading) -> Contradiction | None:
         gone.update(held)
         if (said.count(NOT) + held.count(NOT)) % 2:
             return Contradiction("negation", " ".join(said), " ".join(held))
-        if _is_short_for(said, held) or _is_short_for(held, said):
+        if is_short_for(said, held) or is_short_for(held, said):
             continue
         named = bool(marked.intersection(said) and marked.intersection(held))
         # What also stands elsewhere was moved, not changed.
@@ -331,7 +217,7 @@ def _copy(question: Reading, card: Reading) -> Contradiction | None:
             kind: ContradictionKind = "number" if any(key[0].isdigit() for key in said) else "name"
             return Contradiction(kind, " ".join(said), " ".join(held))
     elsewhere, new, gone = new & gone, new.difference(other), gone.difference(one)
-    short = _is_short_for(sorted(new), [key for key in other if key in gone])
+    short = is_short_for(sorted(new), [key for key in other if key in gone])
     if matcher.ratio() >= CLOSE and new and gone and not short and not question.titled:
         return Contradiction("name", " ".join(sorted(new)), " ".join(sorted(gone)))
     names = {word.key for word in (*question.words, *card.words) if word.name}
@@ -341,13 +227,6 @@ def _copy(question: Reading, card: Reading) -> Contradiction | None:
     ):
         return Contradiction("roles", " ".join(moved), " ".join(moved))
     return None
-
-
-def _is_short_for(said: Sequence[str], held: Sequence[str]) -> bool:
-    """Whether one word is the other words' first letters, or how the first of them begins: EU, Fed."""
-    if len(said) != 1 or not held:
-        return False
-    return said[0] == "".join(key[0] for key in held) or (len(said[0]) >= SHORT and held[0].startswith(said[0]))
 
 
 def _passes(key: str, one: Sequence[str], other: Sequence[str], names: set[str]) -> bool:
