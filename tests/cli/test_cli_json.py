@@ -78,6 +78,13 @@ COMMANDS: dict[str, tuple[tuple[str, ...], bool]] = {
     "ask:ask": (("ask", QUESTION, "--json"), True),
     "sources:list_sources": (("sources", "list", "--json"), False),
     "sources:try_sources": (("sources", "test", "--json"), False),
+    "claims:ask_claims": (("claims", "ask", f"Can you put that more simply? {STEER}", "--no-audit", "--json"), False),
+    "claims:list_claims": (("claims", "list", "--json"), False),
+    "claims:show_claim": (("claims", "show", "matthew-copied-mark", "--json"), False),
+    "claims:search_claims": (("claims", "search", f"Did Matthew copy Mark? {STEER}", "--json"), False),
+    "claims:claim_feedback": (("claims", "feedback", "last", "wrong", "--note", STEER, "--json"), True),
+    "claims_library:import_cards": (("claims", "import", "--starter", "--json"), False),
+    "claims_library:backfill_types": (("claims", "backfill-types", "--json"), False),
     "explain:explain": (("explain", QUESTION, "-p", "{odd}", "--json"), True),
     "log:log": (("log", "--json"), True),
     "show:show": (("show", "last", "--json"), True),
@@ -101,7 +108,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], bool]] = {
 # These take a trained model or minutes; that they print by the one function is the other test's.
 NOT_RUN = {
     *("calibrate:calibrate", "student:drift", "student:shadow", "student:promote", "train:train"),
-    *("embed:install_embedder", "embed:embed_text"),
+    *("embed:install_embedder", "embed:embed_text", "claims_library:calibrate", "claims_audit:audit"),
 }
 
 
@@ -127,6 +134,8 @@ def test_json_steers_nothing(name: str, world: Path, run: Run) -> None:
     key = ""
     if name in ("keys:list_keys", "keys:update"):
         key = json.loads(run(*COMMANDS["keys:create"][0]).out)["id"]
+    if name == "claims:claim_feedback":
+        assert run("route", QUESTION, "-p", "claims").code == 0
     places = {"{key}": key, "{odd}": str(world / "odd.toml"), "{rows}": str(world / "rows.jsonl")}
     places["{decided}"] = str(world / "decided.jsonl")
     ran = run(*(places.get(one, one) for one in argv))
