@@ -31,7 +31,7 @@ def test_the_cap_stops_the_model_and_what_is_stored_was_emitted(tmp_path: Path, 
     async def run() -> None:
         provider.default = Reply(LONG, chunk_delay_s=0.01)
         async with reading(tmp_path, provider) as reader:
-            said, capped_at = [], 0.0
+            said, capped_at, last = [], 0.0, None
             async for event in reader.app.ask(StudyQuestion("Define osmosis", Page()), reader.caller):
                 if isinstance(event, SpokenSentence):
                     said.append(event.text)
