@@ -3,8 +3,9 @@
 The plan is made as the application makes it: by the router that knows the names of the home, without a model.
 
 The conditions that a source can judge (`benchmarks/sources/conditions.jsonl`) were written in rounds, each before it
-was first run, and the rules were then made with its misses in sight; when they were done, the last 40 came, and nothing
-was changed after their run: they are the blind ones. (Of the 40 before them 92.5 % were taken when they were blind.) Of
+was first run, and the rules were then made with its misses in sight; when they were done, the last 40 came, and no rule
+of conditions was changed after their run: they are the blind ones. (Of the 40
+before them 92.5 % were taken when they were blind.) Of
 IfQA and MetaTool every other question (the first, the third, …) was looked at; what counts is the other half, whose
 figures were seen and whose questions were not. The home's sentences were looked at; of CLINC150, train and validation.
 FeB4RAG is measured in five folds, with constants that were chosen inside the training parts. Public sets are read from
