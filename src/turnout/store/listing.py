@@ -21,10 +21,10 @@ from .stats import FOREVER_MS, TimeSpan
 
 # Above every ULID, however a database sorts text, and below.
 LAST, FIRST = "Z" * 27, ""
-# Rows that a page of text is looked for in: some 50 ms on one core (benchmarks/console.py).
-TEXT_ROWS = 20_000
-# For each row that is wanted, so many are looked at before it counts as rare: 5,000 for a page of 50.
-WALKED_FOR_EACH = 100
+# Rows that a page of text is looked for in: some 25 ms on one core (benchmarks/console.py).
+TEXT_ROWS = 10_000
+# For each row that is wanted, so many are looked at before it counts as rare: 2,000 for a page of 50.
+WALKED_FOR_EACH = 40
 MOST_WALKED = 10_000
 # An id has the time of the decision, its row the time it was written down; a busy machine is some milliseconds later.
 DRIFT_MS = 60_000
