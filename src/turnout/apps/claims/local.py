@@ -24,7 +24,7 @@ from .kind import SURE, type_of, weigh_types
 from .library import ClaimCandidate, ClaimLibrary
 from .match import compare
 from .polarity import contradicts
-from .reading import known, read
+from .reading import Word, known, read
 
 ClaimMode = Literal["exact_match", "contextual", "novel_claim"]
 ClaimForm = Literal["claim", "alternative", "comparison", "clarification", "open", "vague"]
