@@ -8,6 +8,7 @@ admitted, with this confidence. Fitting needs NumPy and SciPy; asking does not.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from importlib.resources import files
 from math import exp
 from typing import TYPE_CHECKING, Any, Final
@@ -78,9 +79,12 @@ class ClaimGate(Struct, frozen=True):
 
 def shipped_gate(embedder: str) -> ClaimGate | None:
     """The gate that ships for an embedder, fitted on the starter cards."""
-    raw = files("turnout.apps.claims").joinpath("gates.json").read_bytes()
-    gates = msgspec.json.decode(raw, type=list[ClaimGate])
-    return next((gate for gate in gates if gate.embedder == embedder), None)
+    return next((gate for gate in _shipped() if gate.embedder == embedder), None)
+
+
+@cache
+def _shipped() -> list[ClaimGate]:
+    return msgspec.json.decode(files("turnout.apps.claims").joinpath("gates.json").read_bytes(), type=list[ClaimGate])
 
 
 def fit_gate(

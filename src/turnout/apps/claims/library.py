@@ -158,7 +158,11 @@ class ClaimLibrary:
             if len(found) == limit:
                 break
         compared = self._compare(asked, found) if cosines else found
-        return [one for one in compared if not floor or self.is_near(one)]
+        if not floor:
+            return compared
+        # One gate for all of them: they were compared in one way.
+        gate = self.gate(bool(cosines))
+        return [one for one in compared if is_near(one, gate)]
 
     def _compare(self, asked: str, found: Sequence[ClaimCandidate]) -> Sequence[ClaimCandidate]:
         """The same, with the cosine of those that were found by their words alone."""
@@ -173,11 +177,6 @@ class ClaimLibrary:
         """Whether the card that says the same is there to be found."""
         other = self.get(card.twin_of) if card.twin_of else None
         return other is not None and other.visible
-
-    def is_near(self, one: ClaimCandidate) -> bool:
-        """Whether a candidate is near enough to be shown as one."""
-        gate = self.gate(one.similarity is not None)
-        return (one.coverage if gate.embedder == TEXT_ALONE else one.similarity or 0.0) >= gate.floor
 
     # --- the gate
 
@@ -212,6 +211,11 @@ class ClaimLibrary:
             self._index([card for ident in behind[at : at + BATCH] if (card := self.get(ident))])
         self.index.fill_vectors()
         return len(behind)
+
+
+def is_near(one: ClaimCandidate, gate: ClaimGate) -> bool:
+    """Whether a candidate is near enough to be shown as one."""
+    return (one.coverage if gate.embedder == TEXT_ALONE else one.similarity or 0.0) >= gate.floor
 
 
 def open_library(runtime: Runtime) -> ClaimLibrary:

@@ -20,8 +20,9 @@ from turnout.text.words import match_phrase
 
 from .card import Card, ClaimType, asks_alike
 from .contradiction import stands
+from .gate import ClaimGate
 from .kind import SURE, type_of, weigh_types
-from .library import ClaimCandidate, ClaimLibrary
+from .library import ClaimCandidate, ClaimLibrary, is_near
 from .match import compare
 from .polarity import contradicts
 from .reading import Word, known, read
@@ -63,7 +64,8 @@ def decide_locally(question: str, library: ClaimLibrary, shown: Sequence[str] = 
     if form == "vague":
         return _follow(question, kind, shown)
     if form in ("comparison", "clarification"):
-        near = [one for one in library.search(question, floor=False) if _is_about(question, one, library)]
+        gate = library.gate()
+        near = [one for one in library.search(question, floor=False) if _is_about(question, one, gate)]
         return _relate(form, kind, tuple(near), shown)
     candidates = tuple(library.search(question))
     if form != "claim":
@@ -112,14 +114,14 @@ def _follow(question: str, kind: ClaimType, shown: Sequence[str]) -> ClaimDecisi
     return ClaimDecision("contextual", meant, kind, 1.0, ("it asks about what was shown last",), ())
 
 
-def _is_about(question: str, one: ClaimCandidate, library: ClaimLibrary) -> bool:
+def _is_about(question: str, one: ClaimCandidate, gate: ClaimGate) -> bool:
     """Whether a question is about a card: as near as a candidate must be, or it says enough of the claim's words."""
     claim = read(one.card.claim_text)
     lists = known()
     told = lists.please | lists.happens
     named = [word for word in read(question).words if word.raw.lower() not in told and not _asks(word.raw)]
     said = {word.key for word in named if stands(word, claim)}
-    near = one.similarity is not None and library.is_near(one)
+    near = one.similarity is not None and is_near(one, gate)
     return len(said) >= ABOUT or (bool(said) and (near or len(said) == len(named)))
 
 
