@@ -157,12 +157,14 @@ class ClaimLibrary:
             found.append(ClaimCandidate(card, cosines.get(hit.id), scores[hit.id], hit.coverage))
             if len(found) == limit:
                 break
-        compared = self._compare(asked, found) if cosines else found
         if not floor:
-            return compared
+            return self._compare(asked, found) if cosines else found
         # One gate for all of them: they were compared in one way.
         gate = self.gate(bool(cosines))
-        return [one for one in compared if is_near(one, gate)]
+        if cosines and least < gate.floor and gate.embedder != TEXT_ALONE:
+            # What the vectors did not propose is below the floor, too, and need not be embedded to know it.
+            found = [one for one in found if one.similarity is not None]
+        return [one for one in (self._compare(asked, found) if cosines else found) if is_near(one, gate)]
 
     def _compare(self, asked: str, found: Sequence[ClaimCandidate]) -> Sequence[ClaimCandidate]:
         """The same, with the cosine of those that were found by their words alone."""
