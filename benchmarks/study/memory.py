@@ -10,7 +10,7 @@ from statistics import mean
 from typing import Any
 
 from report import Table
-from turnout.apps.study.memory import Memories, documents
+from turnout.apps.study.memory import LOOKED, Memories, documents, rank_sessions
 from turnout.models.embed import find_embedder
 from turnout.search import Index, open_index
 
@@ -81,8 +81,9 @@ def ask(
     for row in questions:
         reader, evidence = row["conversation"], set(row["evidence"])
         wanted = {turn[1:].partition(":")[0] for turn in evidence}
-        sessions = set(memories.find_sessions(reader, row["question"], FOUND))
-        found = {turns[hit.id] for hit in memories.search(reader, row["question"], FOUND)}
+        hits = memories.search(reader, row["question"], LOOKED)
+        sessions = set(rank_sessions(hits)[:FOUND])
+        found = {turns[hit.id] for hit in hits[:FOUND]}
         by_session.append(len(wanted & sessions) / len(wanted))
         by_turn[row["category"]].append(len(evidence & found) / len(evidence))
     kinds = [f"{100 * mean(by_turn[kind]):.1f}" for kind in KINDS]

@@ -78,16 +78,16 @@ class Memories:
             found.setdefault(turn, Memory(hit.text.strip(), hit.title, session, hit.id))
         return tuple(found.values())[:limit]
 
-    def find_sessions(self, reader: str, question: str, limit: int) -> list[str]:
-        """The ids of the sessions that fit best: those with the best messages."""
-        hits = self.search(reader, question, LOOKED)
-        return list(dict.fromkeys(hit.id.split("/")[1] for hit in hits))[:limit]
-
     def search(self, reader: str, question: str, limit: int) -> Sequence[Hit]:
         return self._index.search(question, filters=Filters({"reader": _owner(reader)}), limit=limit).hits
 
     def close(self) -> None:
         self._index.close()
+
+
+def rank_sessions(hits: Sequence[Hit]) -> list[str]:
+    """The ids of the sessions that were found, the one with the best message first."""
+    return list(dict.fromkeys(hit.id.split("/")[1] for hit in hits))
 
 
 def documents(
