@@ -37,6 +37,7 @@ from turnout.apps.assist.retrieve import VECTORS, relevance, retrieve, topic_of
 from turnout.apps.assist.routes import last_of
 from turnout.apps.caller import Budget, Caller
 from turnout.core.decision import Decision
+from turnout.core.embed import Embeds
 from turnout.core.query import Query
 from turnout.models.embed import find_embedder
 from turnout.runtime.runtime import Runtime
@@ -469,11 +470,15 @@ def versions(work: Path, options: argparse.Namespace) -> Part:
     return [table], [Check("two versions: the right one is always cited", said, right == total)]
 
 
-class Counting:
+class Counting(Embeds):
     """The embedder, and how many texts it was given."""
 
     def __init__(self, inner: Any) -> None:
-        self.inner, self.name, self.texts = inner, inner.name, 0
+        self.inner, self.texts = inner, 0
+
+    @property
+    def name(self) -> str:
+        return str(self.inner.name)
 
     def embed(self, texts: Sequence[str]) -> Any:
         self.texts += len(texts)
@@ -489,9 +494,8 @@ def changes(work: Path, options: argparse.Namespace) -> Part:
     libraries = libraries_of(work, "tldr")
     with contextlib.closing(libraries.index):
         libraries.ingest(folder, "tldr", follow=True)
-        embedder = find_embedder()
-        if embedder is not None:
-            libraries.index.embedder = counting = Counting(embedder)
+        counting = Counting(find_embedder())
+        libraries.index.embedder = counting if counting.inner is not None else None
         page = folder / "common" / "tar.md"
         before = page.read_text(encoding="utf-8")
         took, cpu, embedded = [], [], []
@@ -499,8 +503,7 @@ def changes(work: Path, options: argparse.Namespace) -> Part:
             for number in range(5):
                 time.sleep(LOOK_S)
                 word = f"quokka{number}"
-                if embedder is not None:
-                    counting.texts = 0
+                counting.texts = 0
                 page.write_text(
                     before.replace("> Archiving utility", f"> Archiving utility of the {word}"), encoding="utf-8"
                 )
@@ -509,7 +512,7 @@ def changes(work: Path, options: argparse.Namespace) -> Part:
                 found = retrieve(libraries, f"archives of the {word}", choice.editions)
                 took.append(time.monotonic() - began)
                 cpu.append(time.process_time() - worked)
-                embedded.append(counting.texts - 1 if embedder is not None else 0)
+                embedded.append(max(0, counting.texts - 1))
                 if not any(word in one.text for one in found.passages):
                     took[-1] = 99.0
         finally:

@@ -253,7 +253,7 @@ def test_a_model_may_say_that_it_is_not_there(tmp_path: Path) -> None:
         bot.main.script(Reply("NOT IN THESE DOCUMENTS."))
         events = await bot.events(ASKED)
         assert [event.text for event in events if isinstance(event, Token)] == ["That is not in these documents."]
-        assert events[-1].refused == "not_in_documents"  # type: ignore[attr-defined]
+        assert events[-1].refused == "not_in_documents"
 
     run(tmp_path, scenario)
 
@@ -276,8 +276,8 @@ def test_events_come_in_order_and_code_is_not_cited(tmp_path: Path) -> None:
         bot.main.script(Reply([*f"{code}A request is retried five times [1]."], chunk_delay_s=0.0005))
         events = await bot.events(ASKED, declared="CODE_GENERATION")
         assert list(dict.fromkeys(map(type, events))) == [TypeDecided, Retrieved, Token, DocCitation, AssistAnswer]
-        assert events[2].text.startswith(code)  # type: ignore[attr-defined]
-        assert events[-1].answer == "".join(event.text for event in events if isinstance(event, Token))  # type: ignore[attr-defined]
+        assert events[2].text.startswith(code)
+        assert events[-1].answer == "".join(event.text for event in events if isinstance(event, Token))
 
     run(tmp_path, scenario)
 
@@ -360,6 +360,7 @@ def test_main_stands_in_where_no_small_model_is_configured(tmp_path: Path) -> No
 
 def test_six_intents_at_most_and_none_for_a_question_that_stands_alone(tmp_path: Path) -> None:
     async def scenario(bot: Assistant) -> None:
+        last = ""
         for _ in range(8):
             found = await bot.ask(ASKED)
             assert bot.store.flush(10.0)
