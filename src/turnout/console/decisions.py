@@ -68,10 +68,18 @@ def read_filter(options: Mapping[str, str], now_ms: int) -> Filled:
             raise _unclear(f"span {said['span'][:20]!r}: {', '.join(SPANS)}")
         since = max(since, now_ms - SPANS[said["span"]])
     span = TimeSpan(since, _moment(said["until"]) if said["until"] else FOREVER_MS)
-    wanted: dict[str, Any] = {
-        name: said[name] or None for name in ("profile", "by", "route", "outcome", "session", "key")
-    }
-    return Filled(said, LogFilter(span, contains=said["text"] or None, verdict=verdict or None, **wanted))
+    wanted = LogFilter(
+        span,
+        profile=said["profile"] or None,
+        by=said["by"] or None,
+        route=said["route"] or None,
+        outcome=letters or None,
+        session=said["session"] or None,
+        contains=said["text"] or None,
+        key=said["key"] or None,
+        verdict=next((one for one in JUDGEMENTS if one == verdict), None),
+    )
+    return Filled(said, wanted)
 
 
 def _unclear(said: str) -> Refused:
