@@ -1,7 +1,7 @@
 """Claims: which questions get the card that answers them, and which do not.
 
-Golden questions over the starter cards, half of which the guard and the local decision were developed on; Snopes' claims
-with the tweets that were checked against them, each asked with its card in the library and as if it were not there; and
+Golden questions over the starter cards, half of which the guard and the local decision were developed on; the claims of
+Snopes with the tweets that were checked against them, each asked with its card in the library and as if it were not there; and
 Snopes' claims changed by `claim_mutations.py`, which must not match what they were made from. Snopes' data is in the
 folder that TURNOUT_DATA names; without it those sections are left out, and said so.
 
@@ -84,10 +84,13 @@ class KeptVectors:
 
 @contextmanager
 def library_of(cards: Sequence[Card], embedder: Any, *, imported: bool = False) -> Iterator[ClaimLibrary]:
-    with tempfile.TemporaryDirectory() as folder, open_store(f"{folder}/log.db", config="") as store:
-        with ClaimLibrary(store.cards, open_index(f"{folder}/index.db", embedder=embedder)) as library:
-            library.put_all(cards, imported=imported)
-            yield library
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        open_store(f"{folder}/log.db", config="") as store,
+        ClaimLibrary(store.cards, open_index(f"{folder}/index.db", embedder=embedder)) as library,
+    ):
+        library.put_all(cards, imported=imported)
+        yield library
 
 
 # --- the golden questions
@@ -167,7 +170,7 @@ def snopes(embedder: Any) -> Section:
         ["half splits whose test rate is not significantly above 5 %", percent(held, SPLITS)],
         ["mean found on the other half", f"{100 * halves:.1f} %"],
     ]
-    note = f"{len(cards):,} claims, {twins} of them twins that were linked first; {len(pairs)} tweets, no split to tune on."
+    note = f"{len(cards):,} claims, {twins} of them linked as twins first; {len(pairs)} tweets, no split to tune on."
     checks = [
         Check("Snopes: R@1 at least 84 %", rows[0][1], first >= 0.84 * len(pairs)),
         Check("Snopes: R@5 at least 93 %", rows[1][1], found >= 0.93 * len(pairs)),

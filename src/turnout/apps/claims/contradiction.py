@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-from .reading import Reading, Word, same_key
+from .reading import ClaimReading, Word, same_key
 
 ContradictionKind = Literal["negation", "opposite", "roles", "number", "name"]
 # Letters of a short form that is the beginning of the word: "Fed".
@@ -27,7 +27,7 @@ class Contradiction(Struct, frozen=True):
         return f"{self.kind}: the question says {self.said!r}, the card {self.held!r}"
 
 
-def stands(word: Word, reading: Reading) -> bool:
+def stands(word: Word, reading: ClaimReading) -> bool:
     """Whether a text has a word, in another form or spelt by its first letters too."""
     keys = [other.key for other in reading.words]
     if any(same_key(word.key, key) for key in keys):

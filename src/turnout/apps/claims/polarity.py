@@ -16,7 +16,7 @@ from turnout.search.vocabulary import lists
 from turnout.text.sentence import split
 
 from .contradiction import Contradiction, ContradictionKind, is_short_for, stands
-from .reading import LONGEST, NOT, SIGNATURE, UNTRUE, Reading, Word, known, read, same_key
+from .reading import LONGEST, NOT, SIGNATURE, UNTRUE, ClaimReading, Word, known, read, same_key
 from .role import find_roles
 
 # Whole numbers between these that measure nothing are years.
@@ -58,7 +58,7 @@ def contradicts(asked: str, claim: str) -> Contradiction | None:
     return next((one for one in found if one is not None), None)
 
 
-def _part(asked: str, whole: Reading, card: Reading) -> Reading:
+def _part(asked: str, whole: ClaimReading, card: ClaimReading) -> ClaimReading:
     """Of a text of several sentences the one that has most of the claim: what else somebody says denies nothing."""
     sentences = split(SIGNATURE.sub("", asked[:LONGEST])) if len(whole.words) > len(card.words) else []
     if len(sentences) < SEVERAL:
@@ -98,7 +98,7 @@ def _has(numbers: Sequence[Number], wanted: Number) -> bool:
 # --- negation and opposites
 
 
-def _negation(question: Reading, card: Reading) -> Contradiction | None:
+def _negation(question: ClaimReading, card: ClaimReading) -> Contradiction | None:
     for one, other in _matched(question, card):
         if one.denied != other.denied and one.sign != other.sign:
             return Contradiction("negation", _spell(one), _spell(other))
@@ -117,7 +117,7 @@ def _spell(word: Word) -> str:
     return f"not {word.raw}" if word.denied else word.raw
 
 
-def _opposite(question: Reading, card: Reading) -> Contradiction | None:
+def _opposite(question: ClaimReading, card: ClaimReading) -> Contradiction | None:
     for one, other in _matched(question, card):
         if one.sign != other.sign and not one.denied and not other.denied:
             return Contradiction("opposite", one.raw, other.raw)
@@ -134,7 +134,7 @@ def _is_un(one: str, other: str) -> bool:
     return any(low.startswith(un) and low[len(un) :] == plain for un in UN)
 
 
-def _matched(question: Reading, card: Reading) -> Iterator[tuple[Word, Word]]:
+def _matched(question: ClaimReading, card: ClaimReading) -> Iterator[tuple[Word, Word]]:
     """Words of both, each pair that is one word; of a word that stands both ways on one side, none."""
     for word in question.words:
         alike = [other for other in card.words if other.key == word.key]
@@ -147,7 +147,7 @@ def _matched(question: Reading, card: Reading) -> Iterator[tuple[Word, Word]]:
 # --- names
 
 
-def _name(question: Reading, card: Reading) -> Contradiction | None:
+def _name(question: ClaimReading, card: ClaimReading) -> Contradiction | None:
     """Another name in the same place: beside the same word."""
     extra = [at for at, word in enumerate(question.words) if not stands(word, card)]
     left = [at for at, word in enumerate(card.words) if not stands(word, question)]
@@ -165,7 +165,7 @@ def _are_names(one: Word, other: Word) -> bool:
 
 
 def _is_one_place(
-    question: Reading, one: int, extra: Sequence[int], card: Reading, other: int, left: Sequence[int]
+    question: ClaimReading, one: int, extra: Sequence[int], card: ClaimReading, other: int, left: Sequence[int]
 ) -> bool:
     """Whether both names stand behind the same preposition, or beside the same word on one side."""
     before = question.words[one].behind
@@ -186,7 +186,7 @@ def _is_one_place(
 # --- copies
 
 
-def _copy(question: Reading, card: Reading) -> Contradiction | None:
+def _copy(question: ClaimReading, card: ClaimReading) -> Contradiction | None:
     """Of two texts that are nearly the same, what was put in the place of a name, a number, or of nothing: a "not"."""
     one, other = question.line, card.line
     if not one or not other or max(len(one), len(other)) > LONGEST_COPY:

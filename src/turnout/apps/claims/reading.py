@@ -63,7 +63,7 @@ class Word(Struct, frozen=True):
     """The preposition it stands behind, if it does."""
 
 
-class Reading(Struct, frozen=True):
+class ClaimReading(Struct, frozen=True):
     words: tuple[Word, ...]
     numbers: tuple[Number, ...]
     denials: tuple[str, ...]
@@ -130,7 +130,7 @@ def same_key(one: str, other: str) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def read(text: str) -> Reading:
+def read(text: str) -> ClaimReading:
     """What a text says, in English. Of other languages only numbers and names are read."""
     return _Reader(text[:LONGEST]).read()
 
@@ -172,7 +172,7 @@ class _Reader:
                 self.clause.append(clause)
             begins = False
 
-    def read(self) -> Reading:
+    def read(self) -> ClaimReading:
         titled = self._is_titled()
         denied, denials = self._denials()
         words: list[Word] = []
@@ -199,7 +199,9 @@ class _Reader:
                 marked.add(key)
         numbers = read_statement(self.text, "en").numbers
         by_at = tuple(at for at, low in enumerate(self.low) if low in known().by and self._is_passive(at))
-        return Reading(tuple(words), numbers, tuple(denials), tuple(line), frozenset(marked), by_at, titled, self.asks)
+        return ClaimReading(
+            tuple(words), numbers, tuple(denials), tuple(line), frozenset(marked), by_at, titled, self.asks
+        )
 
     def _is_titled(self) -> bool:
         long = [

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Final
 
 from .contradiction import Contradiction, stands
-from .reading import Reading, Word, known
+from .reading import ClaimReading, Word, known
 
 # Words behind "by" that name the one who did it: "by the late President Obama".
 AGENT: Final = 5
@@ -19,7 +19,7 @@ AGENT: Final = 5
 SAME_WORDS: Final = 0.8
 
 
-def find_roles(question: Reading, card: Reading) -> Contradiction | None:
+def find_roles(question: ClaimReading, card: ClaimReading) -> Contradiction | None:
     """Who did it to whom, turned round: two words that stand on the other side of a third, and of each other. One that
     stands behind the "by" of a passive did it, wherever it stands."""
     places = _places(question, card)
@@ -48,7 +48,7 @@ def find_roles(question: Reading, card: Reading) -> Contradiction | None:
     return _turned(question, shared) if same else _replaced(question, card, shared)
 
 
-def _behind(card: Reading, places: Sequence[tuple[Word, Word]]) -> Contradiction | None:
+def _behind(card: ClaimReading, places: Sequence[tuple[Word, Word]]) -> Contradiction | None:
     """Another word that both have stands behind the same preposition: "from the Moon", "from the Great Wall"."""
     for preposition in sorted(known().preposition - known().by):
         held = [word for word in card.words if word.behind == preposition]
@@ -58,7 +58,7 @@ def _behind(card: Reading, places: Sequence[tuple[Word, Word]]) -> Contradiction
     return None
 
 
-def _turned(question: Reading, shared: Sequence[tuple[Word, Word]]) -> Contradiction | None:
+def _turned(question: ClaimReading, shared: Sequence[tuple[Word, Word]]) -> Contradiction | None:
     """Of the same words, two in another order, neither behind a preposition: "Is a fruit a tomato?"."""
     if question.by_at or question.titled:
         return None
@@ -69,7 +69,7 @@ def _turned(question: Reading, shared: Sequence[tuple[Word, Word]]) -> Contradic
     return None
 
 
-def _replaced(question: Reading, card: Reading, shared: Sequence[tuple[Word, Word]]) -> Contradiction | None:
+def _replaced(question: ClaimReading, card: ClaimReading, shared: Sequence[tuple[Word, Word]]) -> Contradiction | None:
     """Who does it in the card, it is done to in the question, and another does it: "Did the US surrender to Japan?"."""
     if question.by_at or card.by_at or question.titled:
         return None
@@ -80,7 +80,7 @@ def _replaced(question: Reading, card: Reading, shared: Sequence[tuple[Word, Wor
     return None
 
 
-def _places(question: Reading, card: Reading) -> list[tuple[Word, Word]]:
+def _places(question: ClaimReading, card: ClaimReading) -> list[tuple[Word, Word]]:
     """The words that each side has once, in the card and in the question."""
     found = []
     for word in card.words:
@@ -90,7 +90,7 @@ def _places(question: Reading, card: Reading) -> list[tuple[Word, Word]]:
     return found
 
 
-def _is_agent(reading: Reading, *words: Word) -> bool:
+def _is_agent(reading: ClaimReading, *words: Word) -> bool:
     return any(0 < word.at - by <= AGENT for word in words for by in reading.by_at)
 
 
