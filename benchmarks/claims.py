@@ -1,8 +1,8 @@
 """Claims: which questions get the card that answers them, and which do not.
 
 Golden questions over the starter cards, half of which the guard and the local decision were developed on; the claims of
-Snopes with the tweets that were checked against them, each asked with its card in the library and as if it were not there; and
-Snopes' claims changed by `claim_mutations.py`, which must not match what they were made from. Snopes' data is in the
+Snopes with the tweets that were checked against them, each asked with its card in the library and as if it were not
+there; and these claims changed by `claim_mutations.py`, which must not match what they were made from. The data is in the
 folder that TURNOUT_DATA names; without it those sections are left out, and said so.
 
     python benchmarks/claims.py                      all sections, some ten minutes

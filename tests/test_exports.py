@@ -36,12 +36,13 @@ PUBLIC = [
     "profile_names",
 ]
 
-ROUTER = ["accept", "counterfactuals", "from_examples", "profile", "replay", "route", "route_sync", "stations", "steps"]
+ROUTER = ["accept", "counterfactuals", "from_examples", "profile", "replay", "route", "route_recorded", "route_sync"]
+ROUTER += ["stations", "steps"]
 
 # Rooms a reader of `dir(turnout)` sees because something has imported them.
 ROOMS = {
     *("apps", "cli", "config", "core", "explain", "layers", "learn", "models", "net", "profiles", "runtime", "store"),
-    *("search", "testing", "text", "web"),
+    *("console", "search", "testing", "text", "web"),
 }
 
 
