@@ -2,7 +2,7 @@
 
 Golden questions over the starter cards, half of which the guard and the local decision were developed on; the claims of
 Snopes with the tweets that were checked against them, each asked with its card in the library and as if it were not
-there; and these claims changed by `claim_mutations.py`, which must not match what they were made from. The data is in the
+there; and these claims changed by `claim_mutations.py`, which must not match what they were made from. It is in the
 folder that TURNOUT_DATA names; without it those sections are left out, and said so.
 
     python benchmarks/claims.py                      all sections, some ten minutes
