@@ -61,6 +61,13 @@ def test_without_a_card_shown_it_is_asked_what_is_meant(starter: ClaimLibrary) -
     assert not decide_locally("Did Matthew copy Mark?", starter).unclear
 
 
+def test_of_two_cards_that_deny_each_other_each_answers_its_own_question(empty: ClaimLibrary) -> None:
+    for ident, claim in (("one", "Matthew copied Mark."), ("other", "Mark copied Matthew.")):
+        empty.put(card(id=ident, claim_text=claim))
+    for question, ident in (("Did Matthew copy Mark?", "one"), ("Did Mark copy Matthew?", "other")):
+        assert decide_locally(question, empty).cards == (ident,), question
+
+
 def test_a_library_without_cards_answers_nothing(empty: ClaimLibrary) -> None:
     for question in ("Did Matthew copy Mark?", "Why do people believe that?", "Compare the two floods.", "", "?"):
         assert decide_locally(question, empty).mode == "novel_claim"

@@ -151,21 +151,26 @@ def _relate(
 def _match(
     question: str, kind: ClaimType, candidates: tuple[ClaimCandidate, ...], library: ClaimLibrary
 ) -> ClaimDecision:
-    """The first card of the question's type, if it is near enough and nothing contradicts."""
+    """The first card of the question's type that does not deny it, if it is near enough and nothing is in doubt."""
     alike = [one for one in candidates if is_alike(question, kind, one)]
     if not alike:
         held = candidates[0].card.claim_type_category
         return _novel(kind, candidates, f"it asks a question of the type {kind}, the nearest card one of {held}")
-    best = alike[0]
-    features = compare(question, alike)
+    # What denies the question is another claim, however near: the card that affirms it may stand right behind.
+    denied = {one.card.id: found for one in alike if (found := contradicts(question, one.card.claim_text))}
+    says_so = [one for one in alike if one.card.id not in denied]
+    if not says_so:
+        return _novel(kind, candidates, f"{alike[0].card.id} says something else ({denied[alike[0].card.id]})")
+    best = says_so[0]
+    features = compare(question, says_so)
     gate = library.gate(best.similarity is not None)
     score = gate.score(features)
-    happened = _asks_whether_it_happened(question, alike)
+    happened = _asks_whether_it_happened(question, says_so)
     if not gate.admits(features) and not happened:
+        if nearer := denied.get(alike[0].card.id):
+            return _novel(kind, candidates, f"{alike[0].card.id} says something else ({nearer})")
         said = f"{best.card.id} is not near enough: {score:.2f}, an exact match needs {gate.threshold:.2f}"
         return _novel(kind, candidates, said)
-    if found := contradicts(question, best.card.claim_text):
-        return _novel(kind, candidates, f"{best.card.id} says something else ({found})")
     if doubt := find_doubt(question, best.card):
         return _novel(kind, candidates, f"{best.card.id} may say something else: {doubt}")
     near = "the one that says whether it happened" if happened else f"{score:.2f}, {gate.threshold:.2f} is enough"

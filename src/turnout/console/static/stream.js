@@ -55,7 +55,7 @@
       if (running === mine) {
         running = null;
         form.removeAttribute("aria-busy");
-        const first = form.dataset.reset === undefined ? null : form.querySelector("input[type=text]");
+        const first = form.dataset.fresh === undefined ? null : form.querySelector("input[type=text]");
         if (first) { first.value = ""; first.focus(); }
       }
     }
