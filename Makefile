@@ -77,6 +77,9 @@ bench: $(DEV) ## Turnout beside its peers, in one run
 	@$(BIN)/python benchmarks/sources.py
 	@$(BIN)/python benchmarks/citation.py
 	@$(BIN)/python benchmarks/search.py
+	@$(BIN)/python benchmarks/claims.py
+	@$(BIN)/python benchmarks/claims_audit.py
+	@$(BIN)/python benchmarks/assistants.py
 	@$(BIN)/python benchmarks/reference.py
 	@$(BIN)/python benchmarks/student.py
 	@$(BIN)/python benchmarks/bound.py

@@ -11,7 +11,6 @@ EWT and GSD: test splits; the golden rules of pragmatic_segmenter: all). The ses
 
 import argparse
 import asyncio
-import importlib.util
 import os
 import sys
 import tempfile
@@ -57,11 +56,16 @@ def parts(options: argparse.Namespace) -> dict[str, Callable[[], Part]]:
         "session": lambda: session.measure(Path(__file__).parent / "study" / "questions.txt"),
         "memory": lambda: memory.measure(options.data / "locomo", options.embedder),
     }
-    if importlib.util.find_spec("assistants_docs") is not None:
-        import assistants_docs  # type: ignore[import-not-found,unused-ignore]
-
-        found["docs"] = lambda: assistants_docs.measure(options.data, options.embedder)
+    found["docs"] = lambda: measure_docs(options.data)
     return found
+
+
+def measure_docs(data: Path) -> Part:
+    """The documentation assistant, with indexes that are made anew."""
+    import assistants_docs
+
+    with tempfile.TemporaryDirectory() as work:
+        return assistants_docs.measure(Path(work), assistants_docs.parse(["--data", str(data)]))
 
 
 def requests() -> Part:
