@@ -22,6 +22,8 @@ class Case(NamedTuple):
 CASES = [
     Case("Did Mark copy Matthew?", "Matthew copied Mark.", "roles"),
     Case("Was Matthew copied by Mark?", "Matthew copied Mark.", "roles"),
+    Case("Did Mark copy Matthew?", "Matthew copied from the Gospel of Mark.", "roles"),
+    Case("Did Matthew copy from Mark?", "Matthew copied from the Gospel of Mark.", None),
     Case("Was Mark copied by Matthew?", "Matthew copied Mark.", None),
     Case("Did Matthew copy Mark?", "Matthew copied Mark.", None),
     Case("Isn't it true that Matthew copied Mark?", "Matthew copied Mark.", None),

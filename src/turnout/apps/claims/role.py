@@ -33,7 +33,9 @@ def find_roles(question: ClaimReading, card: ClaimReading) -> Contradiction | No
         for high in range(low + 2, len(shared)):
             c2, q2 = shared[high]
             four = (c1, c2, q1, q2)
-            if not same and (any(one.beside for one in four) or not (within or any(one.name for one in four))):
+            # Two names that change places do so wherever they stand: "copied from the Gospel of Mark".
+            beside = any(one.beside for one in four) and not (within and all(one.name or one.first for one in four))
+            if not same and (beside or not (within or any(one.name for one in four))):
                 continue
             turned = _is_agent(card, c1, c2) != _is_agent(question, q1, q2)
             for verb, asked in shared[low + 1 : high]:
