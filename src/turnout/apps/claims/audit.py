@@ -26,6 +26,7 @@ from turnout.models.ask import Models
 from turnout.models.refusal import NoAnswer
 from turnout.models.slot import Slot
 from turnout.models.wire.value import Message
+from turnout.text.count import counted
 
 from .agent import AGENTS, Agent, AgentOutput, FoundEvidence, WrittenAnswer, agents, read_output, schema_of
 from .card import AgentAudit, Card, CardConfidence, CardSource, ClaimType, ClaimVerdict, read_type
@@ -259,10 +260,11 @@ def sum_up(result: StepResult) -> str:
             return str(said.get("claim_type_category", ""))
         case "source_checker":
             count = len(said.get("primary_sources", ())) + len(said.get("scholarly_sources", ()))
-            return f"{count} sources, {len(result.searches)} searches"
+            asked = len(result.searches)
+            return f"{counted(count, 'source')}, {asked} search{'es' * (asked != 1)}"
         case "adversarial_checker":
             return f"{said.get('verdict', '')} ({said.get('confidence_level', '')})"
         case "writing_agent":
             return f"{len(str(said.get('short_answer', '')).split())} words"
         case _:
-            return f"{len(said.get('limitations', ()))} limitations"
+            return counted(len(said.get("limitations", ())), "limitation")

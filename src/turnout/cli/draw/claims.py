@@ -71,7 +71,8 @@ def card_line(card: Card, glyphs: Glyphs, similarity: float | None = None) -> Te
     line = Text.assemble((visible(card.id), "bold"), (near, "dim"))
     line.append(f"  {card.verdict}", "cyan")
     line.append(f" {glyphs.dot} {card.claim_type_category} {glyphs.dot} ", "dim")
-    return line.append(visible(card.claim_text))
+    line.append(visible(card.claim_text))
+    return line.append(" (demonstration)", "dim") if card.demo else line
 
 
 def answer(told: ClaimAnswer, audited: Card | AuditFailed | None, glyphs: Glyphs) -> RenderableType:
