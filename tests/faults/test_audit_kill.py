@@ -30,7 +30,8 @@ pytest.importorskip("dbos")
 PATIENCE_S = 60.0
 ALL_STEPS = (*STEPS, "card")
 # Every process takes seconds to start: all steps in `make soak`, these always.
-KILLED = ALL_STEPS if os.environ.get("TURNOUT_LONG") else ("source_checker", "card")
+KILLED = ALL_STEPS if os.environ.get("TURNOUT_LONG") else ("card",)
+long = pytest.mark.skipif(not os.environ.get("TURNOUT_LONG"), reason="takes half a minute: make soak")
 EVENTS = 13
 
 
@@ -132,6 +133,7 @@ def test_killed_in_every_step(fleet: Fleet) -> None:
     assert len(fleet.heard()) == EVENTS
 
 
+@long
 def test_two_workers_never_publish_twice(fleet: Fleet) -> None:
     """One is killed in the middle of its audits while the other lives: that one takes them over, and only then."""
     fleet.hold("adversarial_checker")
@@ -174,6 +176,7 @@ def test_two_that_run_the_same_audit_publish_it_once(fleet: Fleet) -> None:
     assert len(fleet.heard()) == EVENTS
 
 
+@long
 def test_a_database_that_restarts_ends_no_audit(
     postgres_server: PostgresServer, postgres_url: str, tmp_path: Path
 ) -> None:
