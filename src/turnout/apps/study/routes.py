@@ -73,7 +73,7 @@ class StudyRoutes:
             return Answer(200, headers, EventBody(write_events(events, first), events))
         *_, last = [event async for event in events]
         if isinstance(last, NotAnswered):
-            raise Refused(last.status, "api_error" if last.status == BAD_GATEWAY else "insufficient_quota", last.reason)
+            raise Refused(last.status, "upstream_error" if last.status == BAD_GATEWAY else "insufficient_quota", last.reason)
         return answer(last)
 
     async def end(self, call: Call) -> Answer:
