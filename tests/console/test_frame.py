@@ -13,7 +13,7 @@ from besieged import Got, call, forget, id_of, make_key
 from console.conftest import OWN
 from serving import Served
 from turnout.console.page import static_url
-from turnout.web.session import COOKIE, SESSION_S, cookie_value, read_session, write_session
+from turnout.web.session import COOKIE, IDLE_S, SESSION_S, begin_session, cookie_value, read_session
 
 PEPPER = b"a-pepper-for-tests-only"
 FORM = {"content-type": "application/x-www-form-urlencoded"}
@@ -122,9 +122,13 @@ def test_what_pages_use_is_kept_by_browsers(served: Served) -> None:
 
 @given(st.text(max_size=80), st.integers(0, 2**40))
 def test_a_session_is_read_as_written_and_not_otherwise(text: str, now: int) -> None:
-    value = write_session("abc", PEPPER, now)
-    assert read_session(value, PEPPER, now + SESSION_S - 1) == "abc"
-    assert read_session(value, PEPPER, now + SESSION_S) is None
+    session = begin_session("abc", now)
+    value = session.write(PEPPER)
+    assert read_session(value, PEPPER, now + IDLE_S - 1) == session
+    assert read_session(value, PEPPER, now + IDLE_S) is None
+    used = session._replace(used=now + SESSION_S - 1).write(PEPPER)
+    assert read_session(used, PEPPER, now + SESSION_S - 1) is not None
+    assert read_session(used, PEPPER, now + SESSION_S) is None
     assert read_session(value, b"another", now) is None
     assert read_session(text, PEPPER, now) is None
     assert cookie_value(f"a=b; {COOKIE}={value}; c=d") == value

@@ -85,7 +85,9 @@ class Console:
     def show(self, call: Call, template: str, status: int = 200, **values: Any) -> Answer:
         """A page in its frame: what every template knows."""
         links = [link for link in LINKS if link.scope in call.caller.scopes]
-        return page(template, status, links=links, key_id=call.caller.key_id, **values)
+        renewed = self.server.auth.renew(call.headers.get("cookie", "")) if call.caller.key_id else ""
+        kept = [set_cookie(renewed, secure=_is_https(call))] if renewed else []
+        return page(template, status, kept, links=links, key_id=call.caller.key_id, **values)
 
     def records(self, call: Call) -> Records:
         """What the caller may see of the log: its tenant's decisions; who administers the server may name another."""
@@ -119,6 +121,7 @@ class Console:
 
     async def sign_out(self, call: Call) -> Answer:
         """Sign out."""
+        self.server.auth.sign_out(call.headers.get("cookie", ""))
         return go_to("/login", [set_cookie("", secure=_is_https(call))])
 
 

@@ -20,7 +20,7 @@ from turnout.store.listing import LAST
 from turnout.store.records import JUDGEMENTS, Logged, LogPage, Records
 from turnout.store.stats import FOREVER_MS, TimeSpan
 
-from .live import MOST_VIEWERS, LiveBody, LiveTail, Viewer, write_event
+from .live import MOST_VIEWERS, TENANT_VIEWERS, LiveBody, LiveTail, Viewer, write_event
 from .page import SECURITY, go_to, read_form, templates, wants_part
 from .picture import draw
 
@@ -154,7 +154,9 @@ class DecisionPages:
         after = (call.headers.get("last-event-id") or call.options.get("after", ""))[:40]
         records = self.console.records(call)
         self.tails = {tenant: tail for tenant, tail in self.tails.items() if tail.viewers}
-        if sum(len(tail.viewers) for tail in self.tails.values()) >= MOST_VIEWERS:
+        own = self.tails.get(records.tenant)
+        all_of_them = sum(len(tail.viewers) for tail in self.tails.values())
+        if all_of_them >= MOST_VIEWERS or (own is not None and len(own.viewers) >= TENANT_VIEWERS):
             raise Refused(503, "overloaded_error", "too many pages follow the log already: close one", retry_after_s=30)
         tail = self.tails.setdefault(records.tenant, LiveTail(lambda: records, render_rows))
         viewer = Viewer(filled.wanted)

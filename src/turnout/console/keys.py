@@ -39,6 +39,9 @@ def key_routes(console: Console) -> Sequence[Route]:
     async def create(call: Call) -> Answer:
         """Make a key."""
         form = read_form(call)
+        if not call.caller.key_id:
+            said = "whoever is on this machine could make the first key here: make it with turnout keys create NAME"
+            return show(call, await asyncio.to_thread(look, call), 403, said=said)
         try:
             fields = _read(form)
         except Refused as refused:

@@ -23,11 +23,13 @@ MOST_ROWS = 50
 # Looks that wait for a viewer who takes none: 15 s.
 WAITING = 30
 # Open pages; a console is for a team.
-MOST_VIEWERS = 64
+MOST_VIEWERS = 256
+# Of one tenant's: others have theirs.
+TENANT_VIEWERS = 64
 # A connection that says nothing for long is cut by what stands between; a viewer that left is noticed by then.
 STILL_S = 15.0
 # After this a browser connects again by itself: whoever may no longer look has been looking for so long.
-LIFE_S = 600.0
+LIFE_S = 25.0
 
 EVERYTHING = LogFilter(ALWAYS, None, None, None, None, None, None)
 

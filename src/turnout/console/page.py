@@ -27,11 +27,14 @@ POLICY = (
 SECURITY: Headers = [
     (b"content-security-policy", POLICY.encode()),
     (b"x-content-type-options", b"nosniff"),
-    (b"referrer-policy", b"no-referrer"),
+    # Not `no-referrer`: with that a browser does not say that a form is our own.
+    (b"referrer-policy", b"same-origin"),
     (b"cross-origin-opener-policy", b"same-origin"),
 ]
 # A form of ours has a handful; one that changes a profile's weights, some hundred.
 FIELDS = 1000
+# Of a form: a profile that is pasted, or a long conversation. Reading more would keep all others waiting.
+FORM_BYTES = 300_000
 KINDS = {".css": b"text/css; charset=utf-8", ".js": b"text/javascript; charset=utf-8", ".svg": b"image/svg+xml"}
 
 
@@ -63,6 +66,9 @@ def go_to(place: str, headers: Headers | None = None) -> Answer:
 
 def read_form(call: Call) -> dict[str, str]:
     """The fields of a form; of one that is there twice, the last."""
+    if len(call.body) > FORM_BYTES:
+        said = f"the form has {len(call.body):,} bytes, and {FORM_BYTES:,} are taken: shorten what it says"
+        raise Refused(413, "request_too_large", said)
     try:
         text = call.body.decode("utf-8")
         return dict(parse_qsl(text, keep_blank_values=True, max_num_fields=FIELDS))

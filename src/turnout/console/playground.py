@@ -66,7 +66,7 @@ class Playground:
     def __init__(self, console: Console) -> None:
         self.console = console
         self._said: OrderedDict[tuple[str, str], Mapping[str, list[LayerAnswer]]] = OrderedDict()
-        """What models answered, by profile and question."""
+        """What models answered, by tenant and profile, and by question."""
         self._tuned: OrderedDict[tuple[str, str], Router] = OrderedDict()
         self._effects: OrderedDict[str, tuple[str, Effect]] = OrderedDict()
         """What is being found out of the log, and for whom."""
@@ -122,7 +122,7 @@ class Playground:
         """What network layers say: nothing, or what models answered, who are asked once."""
         if not ask:
             return {}
-        key = router.profile.hash, text
+        key = f"{call.caller.tenant}\0{router.profile.hash}", text
         if key not in self._said:
             decision = await call.decide(Query(text, tenant=call.caller.tenant or None), router.profile.name)
             if spent := spent_usd(decision, call.runtime.models.slots):
@@ -156,8 +156,9 @@ class Playground:
             raise _unclear(str(error)) from None
         except ConfigError as error:
             raise _unclear("; ".join(str(problem) for problem in error.problems[:3])) from None
-        for _, effect in self._effects.values():
-            effect.stopped = True  # one at a time: what is asked for now counts
+        for whose, effect in self._effects.values():
+            if whose == call.caller.key_id:
+                effect.stopped = True  # one at a time: what is asked for now counts
         ident, effect = new_id(), Effect()
         _keep(self._effects, ident, (call.caller.key_id, effect))
         records = self.console.records(call)

@@ -127,6 +127,8 @@ class ReplayMismatch(TurnoutError):
 class NetError(TurnoutError):
     was_sent = False
     """The request had been sent: the other side may work on it, and charge for it."""
+    was_answered = False
+    """It was answered, in a way that is of no use: that is charged for."""
 
 
 class EgressRefused(NetError):

@@ -228,7 +228,7 @@ class Generation:
             reported = not isinstance(error, ProviderRefused) or error.counts
             if reported:
                 breaker.failed()
-            worked = error.was_sent and time.monotonic() - started >= WORKED_S
+            worked = error.was_answered or (error.was_sent and time.monotonic() - started >= WORKED_S)
             self.money.release(self.money.unseen_usd() if worked else 0.0)
             if not isinstance(error, ProviderRefused) or not error.status:
                 ended = {TimedOut: "timeout", Unreachable: "unreachable"}.get(type(error), "broken")
@@ -344,7 +344,9 @@ class Generation:
         slot = completion.slot
         kind = completion.upstream.headers.get("content-type", "")
         if "event-stream" not in kind:
-            raise NoAnswer(f"{slot.id} answered {kind or 'something without a type'} instead of a stream")
+            unusable = NoAnswer(f"{slot.id} answered {kind or 'something without a type'} instead of a stream")
+            unusable.was_answered = "json" in kind
+            raise unusable
         completion.events = Events()
         held = bytearray()
         # Each wait is no longer than what is left: a provider that drips comments cannot hold us.

@@ -37,6 +37,8 @@ from .section import ENDINGS, FileText, read_file
 
 # Larger files are no documents; more of them are no folder of notes.
 FILE_BYTES, FILES = 32 * 1024 * 1024, 20_000
+# Folders inside one another that are looked into.
+DEPTH = 64
 # Read of a file to tell its language.
 GUESSED = 20_000
 
@@ -201,7 +203,7 @@ def _files(folder: Path, endings: frozenset[str]) -> Iterator[tuple[str, _Seen]]
     return islice(_walk(os.fspath(folder), "", endings), FILES)
 
 
-def _walk(folder: str, inside: str, endings: frozenset[str]) -> Iterator[tuple[str, _Seen]]:
+def _walk(folder: str, inside: str, endings: frozenset[str], depth: int = 0) -> Iterator[tuple[str, _Seen]]:
     try:
         with os.scandir(folder) as found:
             entries = sorted(found, key=lambda entry: entry.name)
@@ -212,7 +214,8 @@ def _walk(folder: str, inside: str, endings: frozenset[str]) -> Iterator[tuple[s
             continue
         try:
             if entry.is_dir(follow_symlinks=False):
-                yield from _walk(entry.path, f"{inside}{entry.name}{os.sep}", endings)
+                if depth < DEPTH:
+                    yield from _walk(entry.path, f"{inside}{entry.name}{os.sep}", endings, depth + 1)
             elif entry.is_file(follow_symlinks=False) and os.path.splitext(entry.name)[1].lower() in endings:
                 state = entry.stat(follow_symlinks=False)
                 yield f"{inside}{entry.name}", _Seen(state.st_mtime_ns, state.st_size)

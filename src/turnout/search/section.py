@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Iterable, Iterator
 from io import BytesIO
 from typing import NamedTuple
@@ -20,6 +21,9 @@ from .outline import CODE, Heading, code, markdown, python, restructured
 
 # Pages of one PDF that are read.
 PDF_PAGES = 500
+# A page takes some milliseconds; one that was made to take long takes as many seconds.
+PDF_S = 10.0
+MARKDOWN = (".md", ".markdown", ".mdx")
 PROSE = frozenset((".md", ".markdown", ".mdx", ".txt", ".text", ".rst", ".org", ".html", ".htm", ".pdf"))
 ENDINGS = PROSE | CODE
 # Between the paragraphs of a page: a passage ends there rather than anywhere else.
@@ -52,6 +56,7 @@ def read_file(path: str, raw: bytes) -> FileText:
             return _html(raw.decode("utf-8", "replace"), stem)
         case other:
             text = raw.decode("utf-8-sig", "replace")
+            text = _without_comments(text) if other in MARKDOWN else text
             headings = list(_read_outline(other, text))
     first = headings[0] if headings else None
     # A file is called by its first heading, if no other stands beside it.
@@ -59,9 +64,19 @@ def read_file(path: str, raw: bytes) -> FileText:
     return _file(first.name if first and alone else stem, text, headings)
 
 
+def _without_comments(text: str) -> str:
+    """Markdown without what no reader sees. Every other character stays where it is."""
+    parts, at = [], 0
+    while (start := text.find("<!--", at)) >= 0 and (end := text.find("-->", start)) >= 0:
+        hidden = text[start : end + 3]
+        parts += [text[at:start], "".join("\n" if one == "\n" else " " for one in hidden)]
+        at = end + 3
+    return "".join([*parts, text[at:]])
+
+
 def _read_outline(ending: str, text: str) -> Iterable[Heading]:
     match ending:
-        case ".md" | ".markdown" | ".mdx":
+        case other if other in MARKDOWN:
             return markdown(text)
         case ".rst":
             return restructured(text)
@@ -119,7 +134,10 @@ def _pdf(raw: bytes) -> tuple[str, list[Heading]]:
         raise RuntimeError("PDFs need the extra `sources`: pip install 'turnout[sources]'") from None
     pages = PdfReader(BytesIO(raw)).pages
     text, headings = "", []
+    until = time.monotonic() + PDF_S
     for number in range(min(PDF_PAGES, len(pages))):
+        if time.monotonic() > until:
+            raise RuntimeError(f"it takes longer than {PDF_S:g} s to read, at page {number + 1} of {len(pages)}")
         headings.append(Heading(2, f"page {number + 1}", len(text), len(text), f"page={number + 1}"))
         text += pages[number].extract_text() + "\n\n"
     return text, headings

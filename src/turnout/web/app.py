@@ -141,6 +141,8 @@ class Application:
         async with nullcontext() if self.admin else server.admission:
             if route.is_page:
                 caller = await server.auth.visitor(headers.get("cookie", ""))
+                if route.method != "GET":  # looking is free, asking counts
+                    caller.rate.count()
             else:
                 caller = await server.auth.caller(scope["headers"], admin=self.admin)
             caller.must(route.scope)

@@ -17,7 +17,7 @@ from turnout.store import Store
 from turnout.store.keys import Key
 
 from .key import SCOPES, Credential, digest, read_credential
-from .session import cookie_value, read_session, write_session
+from .session import ENDED, RENEWED_S, begin_session, cookie_value, read_session
 
 # Within this time a revoked key stops working, and what other processes have booked on a key is noticed.
 CACHED_S = 30.0
@@ -51,6 +51,8 @@ class Auth:
         self._rates: dict[str, Rate] = {}
         self._anyone = Caller("", "", frozenset(SCOPES) - {"admin"}, Budget())
         self._owner = Caller("", "", frozenset(SCOPES), Budget())
+        self._ended: OrderedDict[str, None] = OrderedDict()
+        """Sessions of the console that were signed out of."""
         self._has_keys = (-CACHED_S, False)
         """When that was looked up, and what was found."""
 
@@ -81,9 +83,10 @@ class Auth:
         now = time.monotonic()
         if self.loopback and not await self._any_keys(now):
             return self._owner
-        key_id = read_session(cookie_value(cookie), self.pepper, self.clock())
-        if key_id is None:
+        session = read_session(cookie_value(cookie), self.pepper, self.clock())
+        if session is None or session.ident in self._ended:
             raise Refused(401, "invalid_api_key", "sign in with a key of this server")
+        key_id = session.key_id
         cached = self._keys.get(key_id)
         if cached is None or not cached.is_fresh(now):
             cached = await self._find(key_id, now)
@@ -96,7 +99,23 @@ class Auth:
     async def sign_in(self, key: str) -> str:
         """The value of the cookie that stands for a key; refused if it is none of this server's."""
         caller = await self.caller([(b"x-api-key", key.strip().encode("latin-1", "replace"))])
-        return write_session(caller.key_id, self.pepper, self.clock())
+        return begin_session(caller.key_id, self.clock()).write(self.pepper)
+
+    def renew(self, cookie: str) -> str:
+        """The cookie's value as of now, where it is to be written anew; else empty."""
+        now = self.clock()
+        session = read_session(cookie_value(cookie), self.pepper, now)
+        if session is None or now < session.used + RENEWED_S:
+            return ""
+        return session._replace(used=int(now)).write(self.pepper)
+
+    def sign_out(self, cookie: str) -> None:
+        """End a session, in this process at once."""
+        session = read_session(cookie_value(cookie), self.pepper, self.clock())
+        if session is not None:
+            self._ended[session.ident] = None
+            while len(self._ended) > ENDED:
+                self._ended.popitem(last=False)
 
     async def _caller(self, row: Key) -> Caller:
         return Caller(

@@ -1,34 +1,54 @@
 """Who has signed in to the console: a cookie that names a key and ends by itself.
 
 It holds no secret of the key's, so what a browser keeps opens nothing but pages; a key that is revoked ends its
-sessions.
+sessions. A session ends half an hour after its last use, twelve hours after it began, and when one signs out.
 """
 
 from __future__ import annotations
 
 import hmac
+import secrets
+from typing import NamedTuple
 
 COOKIE = "turnout_session"
-# A working day: whoever watches a screen signs in once a day.
-SESSION_S = 12 * 3600
+# A working day, and how long nobody may look.
+SESSION_S, IDLE_S = 12 * 3600, 30 * 60
+# A cookie is written anew when it is this old: not with every page.
+RENEWED_S = 60
 # Of the cookies of a request, all together.
 COOKIE_CHARACTERS = 8192
+# Sessions that were signed out of and could still be shown; more of them end the oldest first.
+ENDED = 10_000
 
 
-def write_session(key_id: str, pepper: bytes, now: float) -> str:
-    ends = int(now) + SESSION_S
-    return f"{key_id}.{ends}.{_sign(key_id, ends, pepper)}"
+class ConsoleSession(NamedTuple):
+    key_id: str
+    ident: str
+    began: int
+    used: int
+    """When it was last written."""
+
+    def is_over(self, now: float) -> bool:
+        return not (self.began <= now < self.began + SESSION_S and now < self.used + IDLE_S)
+
+    def write(self, pepper: bytes) -> str:
+        said = ".".join(map(str, self))
+        return f"{said}.{_sign(said, pepper)}"
 
 
-def read_session(value: str, pepper: bytes, now: float) -> str | None:
-    """The key that a cookie stands for; None if it was not written here, or has ended."""
-    key_id, _, rest = value.partition(".")
-    ends, _, signature = rest.partition(".")
-    if not (ends.isascii() and ends.isdigit()) or len(ends) > 15:
-        return None
+def begin_session(key_id: str, now: float) -> ConsoleSession:
+    return ConsoleSession(key_id, secrets.token_urlsafe(12), int(now), int(now))
+
+
+def read_session(value: str, pepper: bytes, now: float) -> ConsoleSession | None:
+    """What a cookie stands for; None if it was not written here, or is over."""
+    said, _, signature = value.rpartition(".")
     # A `compare_digest` of texts takes ASCII alone.
-    same = hmac.compare_digest(signature.encode(), _sign(key_id, int(ends), pepper).encode())
-    return key_id if same and now < int(ends) else None
+    if not hmac.compare_digest(signature.encode(), _sign(said, pepper).encode()):
+        return None
+    key_id, ident, began, used = said.split(".")
+    found = ConsoleSession(key_id, ident, int(began), int(used))
+    return None if found.is_over(now) else found
 
 
 def cookie_value(header: str) -> str:
@@ -44,5 +64,7 @@ def set_cookie(value: str, *, secure: bool) -> tuple[bytes, bytes]:
     return b"set-cookie", said.encode("latin-1")
 
 
-def _sign(key_id: str, ends: int, pepper: bytes) -> str:
-    return hmac.new(pepper, f"console\0{key_id}\0{ends}".encode(), "sha256").hexdigest()
+def _sign(said: str, pepper: bytes) -> str:
+    # A key of its own: what is signed here is signed for nothing else.
+    own = hmac.new(pepper, b"turnout console sessions", "sha256").digest()
+    return hmac.new(own, said.encode("utf-8", "replace"), "sha256").hexdigest()

@@ -196,7 +196,7 @@ class ClaimsApp:
         """Decide and answer; the last event is a `ClaimAnswer`."""
         _check(asked, caller)
         is_new, asked = not asked.session, asked if asked.session else asked._replace(session=new_id())
-        library = await self.library()
+        library = (await self.library()).of(caller.tenant)
         profile = (await self.runtime.find_router(PROFILE)).profile
         turns = (*asked.turns, Turn("user", asked.text)) if asked.turns else ()
         query = Query("" if turns else asked.text, turns, session=asked.session, tenant=caller.tenant or None)

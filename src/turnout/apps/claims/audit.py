@@ -226,6 +226,7 @@ def make_card(order: AuditOrder, done: Sequence[StepResult]) -> Card:
     topic, judged = _output(done, "topic_finder"), _output(done, "adversarial_checker")
     written, closing = _output(done, "writing_agent"), _output(done, "publisher")
     return Card(
+        tenant=order.tenant,
         id=order.pipeline_id,
         claim_text=topic.get("claim_text", order.claim_text),
         claim_type_category=read_type(str(topic.get("claim_type_category", ""))) or ClaimType.HISTORICAL,

@@ -127,6 +127,8 @@ class Card(Struct, frozen=True, omit_defaults=True):
     visible: bool = True
     demo: bool = False
     """Made by the demonstration model: it shows how an audit goes, and says nothing of the claim."""
+    tenant: str = ""
+    """Whose audit made it; empty for a card that is for all who may ask."""
     twin_of: str = ""
     """The card that says the same, where there is one."""
     created_at: datetime | None = None

@@ -107,7 +107,8 @@ def from_review(entry: dict[str, Any]) -> Card:
     rated = f"{checker} rated this claim {called or verdict.value!r}."
     url = _text(entry.get("url"))
     return Card(
-        id=_text(entry.get("identifier")) or _id_of(claim, url),
+        # Not what it calls itself: that may be the name of a card of ours.
+        id=_id_of(claim, url),
         claim_text=claim,
         claim_type_category=type_of(claim)[0],
         verdict=verdict,

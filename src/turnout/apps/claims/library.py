@@ -37,6 +37,8 @@ BATCH = 100
 PROPOSED = 20
 # Cards that a new one is compared with.
 COMPARED = 5
+# Whose a card is that is for all: no tenant's name, which has letters and digits.
+ALL = "*"
 # Where a gate is kept, by the name of its embedder.
 GATE = "claims.gate."
 # Addresses and handles say nothing of a claim, and their letters count as words nobody else has.
@@ -64,9 +66,18 @@ class ClaimCandidate(Struct, frozen=True):
 class ClaimLibrary:
     """Cards, kept and found. Thread-safe."""
 
-    def __init__(self, rows: CardRows, index: Index) -> None:
+    def __init__(self, rows: CardRows, index: Index, tenant: str | None = None) -> None:
+        """`tenant`: who looks, and sees what is for all and its own. None: the operator, who sees every card."""
         self.rows = rows
         self.index = index
+        self.tenant = tenant
+
+    def of(self, tenant: str) -> ClaimLibrary:
+        """The same library as a tenant sees it."""
+        return ClaimLibrary(self.rows, self.index, tenant)
+
+    def _may_see(self, card: Card) -> bool:
+        return self.tenant is None or card.tenant in ("", self.tenant)
 
     def __enter__(self) -> Self:
         return self
@@ -82,14 +93,17 @@ class ClaimLibrary:
 
     def get(self, ident: str) -> Card | None:
         body = self.rows.get(ident)
-        return None if body is None else _decoder.decode(body)
+        card = None if body is None else _decoder.decode(body)
+        return card if card is not None and self._may_see(card) else None
 
     def list(
         self, *, claim_type: ClaimType | None = None, verdict: ClaimVerdict | None = None, hidden: bool = False
     ) -> Iterator[Card]:
         """All cards, by id; those that are hidden only if they are asked for."""
         for body in self.rows.list(claim_type=claim_type, verdict=verdict, hidden=hidden):
-            yield _decoder.decode(body)
+            card = _decoder.decode(body)
+            if self._may_see(card):
+                yield card
 
     def count(self) -> int:
         return self.rows.count()
@@ -142,7 +156,8 @@ class ClaimLibrary:
         """The cards a question may mean, the best first; with `floor`, none that is about something else. A type
         stands for those that ask alike, too."""
         alike = [one.value for one in ClaimType if claim_type and asks_alike(one, claim_type)]
-        filters = Filters({"type": alike}) if alike else None
+        owners = {"owner": [ALL, self.tenant]} if self.tenant is not None else {}
+        filters = Filters({**owners, **({"type": alike} if alike else {})})
         asked = _ADDRESS.sub(" ", query)
         hits = self.index.search(asked, filters=filters, limit=max(PROPOSED, limit * 2)).hits
         cosines = {hit.id: vote.score for hit in hits for vote in hit.votes if vote.by == "vectors"}
@@ -152,7 +167,8 @@ class ClaimLibrary:
         found = []
         for hit in sorted(hits, key=lambda hit: (-scores[hit.id], -hit.score)):
             card = self.get(hit.id)
-            if card is None or not card.visible or self._is_told_by_another(card):
+            # What the demonstration model made is no answer to anything.
+            if card is None or not card.visible or card.demo or self._is_told_by_another(card):
                 continue
             found.append(ClaimCandidate(card, cosines.get(hit.id), scores[hit.id], hit.coverage))
             if len(found) == limit:
@@ -243,7 +259,7 @@ def open_library(runtime: Runtime) -> ClaimLibrary:
 
 def _document(card: Card) -> IndexDocument:
     """A card is found by its claim: what its answer says is about more than that."""
-    attributes = {"type": card.claim_type_category.value, "verdict": card.verdict.value}
+    attributes = {"type": card.claim_type_category.value, "verdict": card.verdict.value, "owner": card.tenant or ALL}
     return IndexDocument(card.id, card.claim_text, lang=card.lang, attributes=attributes, updated_at=card.created_at)
 
 

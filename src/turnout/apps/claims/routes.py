@@ -21,7 +21,9 @@ from turnout.models.wire.format import UNREADABLE, check_text, told
 
 from .answer import ClaimAnswer
 from .card import Card, ClaimType, ClaimVerdict, read_type
+from .choose import PROFILE
 from .event import write_event
+from .library import ClaimLibrary
 from .local import ClaimMode
 from .router_agent import tell_candidate
 
@@ -141,9 +143,14 @@ class ClaimRoutes:
         except StoreError as error:
             raise Refused(422, "invalid_request_error", str(error)) from None
 
+    async def _library(self, call: Call) -> ClaimLibrary:
+        """What of the library the caller may see."""
+        call.check_profile(PROFILE)
+        return (await self.app.library()).of(call.caller.tenant)
+
     async def list_cards(self, call: Call) -> Answer:
         """The cards, by id; `?type=`, `?verdict=`, `?limit=`, `?after=` an id."""
-        library, options = await self.app.library(), call.options
+        library, options = await self._library(call), call.options
         kind, verdict, limit = _type(options.get("type")), _verdict(options.get("verdict")), _limit(options, USUAL)
         after = options.get("after", "")
 
@@ -157,7 +164,7 @@ class ClaimRoutes:
 
     async def card(self, call: Call) -> Answer:
         """One card, with its sources and how it was audited."""
-        library, ident = await self.app.library(), call.params["id"]
+        library, ident = await self._library(call), call.params["id"]
         card = await asyncio.to_thread(library.get, ident)
         if card is None or not card.visible:
             raise Refused(404, "not_found_error", f"there is no card {ident[:80]!r} (see GET /api/claims)")
@@ -165,7 +172,7 @@ class ClaimRoutes:
 
     async def search(self, call: Call) -> Answer:
         """The cards that a question may mean, the best first: `?q=`, `?type=`, `?limit=`."""
-        library, options = await self.app.library(), call.options
+        library, options = await self._library(call), call.options
         text = options.get("q", "").strip()
         if not 0 < len(text) <= LONGEST_SEARCH:
             said = f"q: {len(text):,} characters; say what to look for, in 1 to {LONGEST_SEARCH:,}: ?q=flood"

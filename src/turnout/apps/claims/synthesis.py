@@ -126,7 +126,9 @@ def extract(question: str, cards: Sequence[Card], signals: frozenset[str]) -> st
             lines.append(" ".join((f"{said} [{number}].", "Why people believe it:", *reasons)))
             continue
         most = EXCERPT if signals & {"comparison", "relation"} or len(cards) > 1 else SIMPLE
-        excerpt = _cited(split_sentences(card.short_answer)[:most], number)
+        # "No." answers the claim's own question, not this one.
+        sentences = [one for one in split_sentences(card.short_answer) if one.strip(" .!").lower() not in ("no", "yes")]
+        excerpt = _cited(sentences[:most], number)
         lines.append(" ".join((f"{said} [{number}].", *excerpt)))
     return "\n\n".join(lines)
 

@@ -156,6 +156,8 @@ class SourcesApp:
         text = asked_text(asked.query).strip()
         if not text:
             raise Refused(422, "invalid_request_error", "the question is blank: ask something")
+        if (asked.source not in ("auto", "fusion") or asked.fusion) and not caller.may_force:
+            raise Refused(403, "permission_error", "this key may not name a source itself: ask for `auto`")
         if len(text) > LONGEST:
             said = f"the question has {len(text):,} characters, and a source is asked {LONGEST:,} at most: shorten it"
             raise Refused(413, "invalid_request_error", said)

