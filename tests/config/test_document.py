@@ -142,7 +142,7 @@ def test_a_list_of_a_shipped_profile_is_changed_without_repeating_it(tmp_path: P
     assert now.route_sync("plex?").routes == ("uptime",) != was.route_sync("plex?").routes
     assert was.route_sync("see you tomorrow").routes == ("forecast",) != now.route_sync("see you tomorrow").routes
     file.write_text(file.read_text().replace('["plex"]', '[" "]'))
-    with pytest.raises(ConfigError, match=r"mine\.toml:6 layers\[1\]\.phrases\.uptime\[\d+\]: an empty phrase"):
+    with pytest.raises(ConfigError, match=r"mine\.toml:6 layers\[2\]\.phrases\.uptime\[\d+\]: an empty phrase"):
         load(file, config="")
 
 

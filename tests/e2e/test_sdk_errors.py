@@ -304,7 +304,7 @@ def test_keys_are_asked_for_and_obeyed(guarded: World) -> None:
     error = caught("chat", 502, lambda: ask(world, "chat", "auto", PROOF + " Again.", key=capped))
     assert world.asked == ["medium", "medium"], "the chain does not pass the ceiling"
     with openai_client(world, bound) as client:
-        assert [model.id for model in client.models.list()] == ["auto", "ask"]
+        assert [model.id for model in client.models.list()] == ["auto", "ask", "claims"]
 
 
 def test_no_room(tmp_path: Path, server: str) -> None:

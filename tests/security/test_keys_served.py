@@ -195,7 +195,11 @@ class TestWhatAKeyMayDo:
         refused, fine = call(served.url, "POST", "/v1/route/batch", batch, key=key).json["decisions"]
         assert refused["error"]["type"] == "permission_error"
         assert fine["routes"]
-        assert [one["id"] for one in call(served.url, "GET", "/v1/models", key=key).json["data"]] == ["auto", "ask"]
+        assert [one["id"] for one in call(served.url, "GET", "/v1/models", key=key).json["data"]] == [
+            "auto",
+            "ask",
+            "claims",
+        ]
         assert call(served.url, "GET", "/v1/models/fake/simple", key=key).status == 404
 
     def test_profiles(self, pair: Pair) -> None:

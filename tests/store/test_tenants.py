@@ -37,6 +37,7 @@ READS: dict[str, list[Read]] = {
         lambda records: records.get("last"),
     ],
     "parts": [lambda records, ident: records.parts(ident)],
+    "judged": [lambda records: records.judged("study", most=100)],
     "decisions": [
         lambda records: list(records.decisions()),
         lambda records, session: list(records.decisions(session=session, oldest_first=True)),
@@ -92,7 +93,10 @@ def test_the_store_itself_reads_nothing_for_nobody() -> None:
     one exception says so in its name and is the operator's: see test_all_tenants.py."""
     public = {name for kind in (Store, StoreReader) for name in vars(kind) if not name.startswith("_")}
     writing = {"record", "append", "settle", "reply", "spend", "close_account", "flush", "close"}
-    assert public == writing | {"records", "all_records", "tenants", "counts", "keys", "cache", "is_strict"}
+    assert public == writing | {"records", "all_records", "tenants", "counts", "keys", "cache", "is_strict"} | {
+        "cards",
+        "study",
+    }
 
 
 class Did(NamedTuple):

@@ -37,7 +37,8 @@ def rows() -> Iterator[Row]:
 @pytest.mark.parametrize("row", [*rows()], ids=lambda row: f"{row.language}-{row.table}-{row.name}")
 def test_lists_hold_folded_words(row: Row) -> None:
     assert row.entries
-    if row.name != "starters":
+    # Some lists are of words that are told by their capitals.
+    if row.name not in ("starters", "often_last", "exclaiming", "before_time"):
         assert row.entries == [fold(entry).text for entry in row.entries]
 
 

@@ -85,6 +85,9 @@ class Trial(NamedTuple):
         return tuple(tried.place.gate.confidence for tried in self.layers)
 
 
+AGENT = "agent.v1"
+
+
 def is_network(place: Placed) -> bool:
     """Whether a layer asks a network, or would if what it needs were here."""
     kind = kinds().get(place.kind)
@@ -92,9 +95,11 @@ def is_network(place: Placed) -> bool:
 
 
 def local_layers(profile: Profile) -> tuple[Placed, ...]:
-    """Those before the first that asks a network."""
+    """Those before the first that asks a network. An agent is an application's: the profile alone does without."""
     found = []
     for place in profile.layers:
+        if place.kind == AGENT:
+            continue
         if is_network(place):
             break
         if place.call is not None:

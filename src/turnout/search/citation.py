@@ -196,10 +196,10 @@ class _Sentences:
         self._held = ""
 
     def feed(self, text: str) -> list[Sentence]:
-        return [_read_sentence(whole) for piece in self._stream.read(text) if (whole := self._take(piece))]
+        return [_read_sentence(whole) for piece in self._stream.take_sentences(text) if (whole := self._take(piece))]
 
     def finish(self) -> list[Sentence]:
-        found = [_read_sentence(whole) for piece in self._stream.read_rest() if (whole := self._take(piece))]
+        found = [_read_sentence(whole) for piece in self._stream.take_rest() if (whole := self._take(piece))]
         held, self._held = self._held, ""
         return [*found, _read_sentence(held)] if held else found
 

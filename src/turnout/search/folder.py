@@ -81,7 +81,7 @@ class Folder:
         changes = Changes()
         group: list[tuple[str, _Seen, list[IndexDocument], str]] = []
         for count, path in enumerate(changed, 1):
-            group.append((path, here[path], *self._read(path)))
+            group.append((path, here[path], *self._read_documents(path)))
             if sum(len(documents) for _, _, documents, _ in group) >= BATCH or count == len(changed):
                 changes = _sum(changes, self._write(group, known))
                 group = []
@@ -102,7 +102,7 @@ class Folder:
     def _of(self) -> dict[str, str]:
         return {"folder": self.name}
 
-    def _read(self, path: str) -> tuple[list[IndexDocument], str]:
+    def _read_documents(self, path: str) -> tuple[list[IndexDocument], str]:
         """The sections of a file, or why there are none."""
         read = contain(_read_file, self.root, path)
         self.unread.pop(path, None)

@@ -173,12 +173,12 @@ class Index:
             self.tables.delete_passage(changes, passage)
         return True if found else None
 
-    def change_note(self, name: str, change: Callable[[str], str]) -> None:
-        """Replace what is noted under a name, by what `change` makes of it; writers take turns."""
+    def change_note(self, name: str, rewrite: Callable[[str], str]) -> None:
+        """Replace what is noted under a name, by what `rewrite` makes of it; writers take turns."""
         with self.tables.backend.transaction() as changes:
             changes.change(sql.NEXT_REVISION, {})
             found = changes.read(sql.SETTING, {"name": f"note {name}"})
-            changes.change(sql.SET, {"name": f"note {name}", "setting": change(found[0][0] if found else "")})
+            changes.change(sql.SET, {"name": f"note {name}", "setting": rewrite(found[0][0] if found else "")})
 
     # --- reading
 

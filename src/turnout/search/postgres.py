@@ -94,7 +94,7 @@ order by p.key limit :limit
 # A vector of zeros (a blank text) is near nothing: its distance is no number.
 NEAREST = f"""
 with near as (
-  select passage, {1 - MEAN} * min(away) + {MEAN} * avg(away) as distance
+  select passage, min(away) + cast(:mean as double precision) * (avg(away) - min(away)) as distance
   from (select passage, vector <=> cast(:vector as vector) as away from vectors where embedder = :embedder) as windows
   group by passage
 )
@@ -173,7 +173,13 @@ class PostgresTables(Tables):
     def nearest(
         self, reads: Transaction, revision: str, embedder: str, vector: Any, filters: Values, limit: int
     ) -> list[tuple[IndexCandidate, float]]:
-        values: Values = {"embedder": embedder, "vector": _json(vector.tolist()), "limit": limit, **filters}
+        values: Values = {
+            "embedder": embedder,
+            "vector": _json(vector.tolist()),
+            "mean": MEAN,
+            "limit": limit,
+            **filters,
+        }
         found = ((IndexCandidate(*row[:-1]), float(row[-1])) for row in reads.read(NEAREST, values))
         return [(one, cosine) for one, cosine in found if cosine == cosine]  # noqa: PLR0124 - not a number
 

@@ -94,13 +94,13 @@ class SentenceStream:
 
     def feed(self, chunk: str) -> str:
         """What may be emitted now."""
-        return "".join(self.read(chunk))
+        return "".join(self.take_sentences(chunk))
 
     def finish(self) -> str:
         """What may be emitted now that no more text will come."""
-        return "".join(self.read_rest())
+        return "".join(self.take_rest())
 
-    def read(self, chunk: str) -> list[str]:
+    def take_sentences(self, chunk: str) -> list[str]:
         """The sentences that are certain now, each with the white space before it."""
         if self.full:
             return []
@@ -121,10 +121,10 @@ class SentenceStream:
             self._scanner.forget(gone)
         return out
 
-    def read_rest(self) -> list[str]:
+    def take_rest(self) -> list[str]:
         """The same, now that no more text will come; at last what is no whole sentence, perhaps white space alone."""
         self._scanner.final = True
-        out = self.read("")
+        out = self.take_sentences("")
         if self._left == 0:
             return out
         rest = self._take(len(self._scanner.text))

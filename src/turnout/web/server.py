@@ -79,6 +79,9 @@ class Server:
         self.sockets: set[asyncio.Task[Any]] = set()
         """WebSockets that are open."""
         self._tasks: list[asyncio.Task[Any]] = []
+        """What goes on as long as it serves."""
+        self._opening: list[asyncio.Future[None]] = []
+        """What applications do when it begins to."""
 
     async def openapi(self, call: Call) -> Answer:
         """This document."""
@@ -88,7 +91,7 @@ class Server:
 
     async def open(self) -> None:
         self._tasks = [asyncio.create_task(self.admission.watch()), asyncio.create_task(self.runtime.watch())]
-        self._tasks += [asyncio.ensure_future(opened()) for opened in self.runtime.on_open]
+        self._opening = [asyncio.ensure_future(opened()) for opened in self.runtime.on_open]
 
     async def reload(self) -> Reload:
         """Read slots, profiles and keys again."""
@@ -120,7 +123,7 @@ class Server:
             self.asking.pop().cancel()
 
     async def close(self) -> None:
-        for task in self._tasks:
+        for task in (*self._tasks, *self._opening):
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*self._tasks, *self._opening, return_exceptions=True)
         await self.runtime.close()

@@ -77,7 +77,7 @@ def test_search_terms(case: Terms) -> None:
 def test_fit_prefers_rare_words_and_finds_compounds() -> None:
     texts = ["the city of tesla", "a city", "südkalifornische küche", ""]
     assert max(range(4), key=lambda at: fit(["city", "tesla"], texts)[at]) == 0
-    assert fit(["südkalifornien"], texts)[2] > 0
+    assert fit(["südkalifornien"], texts, "de")[2] > 0
     assert all(0 <= score <= 1 for score in fit(["city", "tesla"], texts))
     assert fit(["x"], []) == []
     assert neighbours(["black", "hole", "mass"], ["the hole is black", "black as a deep dark hole", ""]) == [

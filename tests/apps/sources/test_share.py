@@ -12,6 +12,7 @@ from aiohttp import web
 
 from apps.sources.asked import Opened, scripted
 from apps.sources.at_home import KINDS, SECRETS, Kind, ask, opened
+from turnout.apps import page as page_module
 from turnout.apps.caller import Budget, Caller
 from turnout.apps.sources import app as app_module
 from turnout.apps.sources import kiwix as kiwix_module
@@ -158,10 +159,10 @@ def test_a_page_is_cut_before_it_is_read(monkeypatch: pytest.MonkeyPatch) -> Non
         seen.append(len(source))
         return HtmlText("", ("x",))
 
-    monkeypatch.setattr(web_module, "_extract", extract)
+    monkeypatch.setattr(page_module, "_extract", extract)
     monkeypatch.setattr(kiwix_module, "read_html", read)
     huge = b"<p>" * 2_000_000
-    web_module.readable_text(Page("", 200, {"content-type": "text/html"}, huge))
+    page_module.readable_text(Page("", 200, {"content-type": "text/html"}, huge), web_module.READ_BYTES)
     kiwix_module.Kiwix._paragraphs(scripted(name="x")["name"], huge)  # type: ignore[arg-type]
     assert seen == [web_module.READ_BYTES, kiwix_module.READ_BYTES]
 
