@@ -96,29 +96,43 @@ def test_a_profile_is_shown_whole(served: Served) -> None:
     assert call(served.url, "GET", "/profiles/nothing").status == 404
 
 
+def test_the_first_key_is_not_made_by_whoever_is_here(served: Served) -> None:
+    assert "turnout keys create" in see(served, "/keys")
+    refused = post(served, "/keys", name="x", **{"scope-admin": "1"})
+    assert refused.status == 403
+    assert not served.store.keys.any()
+
+
 def test_a_key_is_made_shown_once_and_revoked(served: Served) -> None:
-    assert post(served, "/keys", name="", **{"scope-ask": "1"}).status == 422
-    assert post(served, "/keys", name="x").status == 422
-    wrong = post(served, "/keys", name="x", budget_usd="<b>much", **{"scope-ask": "1"})
+    admin = make_key(served.store, scopes=("admin", "decisions:read"))
+    forget(served)
+    assert call(served.url, "GET", "/keys").status == 303
+    signed = call(served.url, "POST", "/login", urlencode({"key": admin}).encode(), headers={**OWN})
+    cookie = signed.headers["set-cookie"].partition(";")[0]
+    own = {**OWN, "cookie": cookie, "content-type": "application/x-www-form-urlencoded"}
+
+    def send(**fields: str) -> Got:
+        return call(served.url, "POST", "/keys", urlencode(fields).encode(), headers=own)
+
+    assert send(name="", **{"scope-ask": "1"}).status == 422
+    assert send(name="x").status == 422
+    wrong = send(name="x", budget_usd="<b>much", **{"scope-ask": "1"})
     assert wrong.status == 422
     assert b"<b>much" not in wrong.body
-    made = post(served, "/keys", name=HOSTILE, budget_usd="2.5", **{"scope-admin": "1", "scope-ask": "1"})
+    made = send(name=HOSTILE, budget_usd="2.5", **{"scope-ask": "1"})
     assert made.status == 201
     page = made.body.decode()
     assert "<img" not in page.replace('<img src="/static', "")
     key = page.partition('<pre id="made">')[2].partition("</pre>")[0]
     assert call(served.url, "GET", "/v1/models", key=key).status == 200
-    # From now on one signs in.
-    assert call(served.url, "GET", "/keys").status == 303
-    body = urlencode({"key": key}).encode()
-    signed = call(served.url, "POST", "/login", body, headers={**OWN})
-    cookie = signed.headers["set-cookie"].partition(";")[0]
     listed = call(served.url, "GET", "/keys", headers={"cookie": cookie}).body.decode()
     assert key not in listed
     assert "$2.50" in listed
-    revoked = call(served.url, "POST", f"/keys/{key[4:16]}/revoke", b"", headers={**OWN, "cookie": cookie})
-    assert revoked.status == 303
+    assert call(served.url, "POST", f"/keys/{key[4:16]}/revoke", b"", headers=own).status == 303
     assert call(served.url, "GET", "/v1/models", key=key).status == 401
+    # Who signs out is out, whatever a browser kept.
+    assert call(served.url, "POST", "/logout", b"", headers=own).status == 303
+    assert call(served.url, "GET", "/keys", headers={"cookie": cookie}).status == 303
 
 
 def test_who_administers_nothing_sees_no_keys(served: Served) -> None:

@@ -41,7 +41,7 @@ BODIES: dict[tuple[str, str, str], Any] = {
     ("public", "GET", "/api/claims/search"): None,
     ("public", "GET", "/api/claims/{id}"): None,
     ("public", "WS", "/ws/pipeline/{session_id}"): None,
-    ("public", "POST", "/v1/assist/ask"): {"query": "hello there"},
+    ("public", "POST", "/v1/assist/ask"): {"query": "hello there", "session_id": "s"},
     ("public", "GET", "/v1/assist/libraries"): None,
     ("public", "POST", "/v1/route"): {"text": "hello there"},
     ("public", "POST", "/v1/route/batch"): {"queries": [{"text": "hello there"}]},

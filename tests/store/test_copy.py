@@ -256,7 +256,8 @@ def make_older(file: Path) -> None:
             connection.execute(f"drop {kind} {name}")
         for table in ("keys", "spending", "cache_entries", "study_sessions", "study_turns", "claim_cards"):
             connection.execute(f"drop table {table}")
-        connection.execute("drop index if exists decisions_by_kind")
+        for index in ("decisions_by_kind", "decisions_of_many_routes"):
+            connection.execute(f"drop index {index}")
         connection.execute("alter table decisions drop column key_id")
         connection.execute("alter table profiles drop column patterns")
         connection.execute("delete from schema_version where number > 1")

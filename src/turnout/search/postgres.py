@@ -180,7 +180,7 @@ class PostgresTables(Tables):
             "limit": limit,
             **filters,
         }
-        found = ((IndexCandidate(*row[:-1]), float(row[-1])) for row in reads.read(NEAREST, values))
+        found = ((IndexCandidate(*row[:-1]), float(row[-1])) for row in reads.read(NEAREST, {**values, **filters}))
         return [(one, cosine) for one, cosine in found if cosine == cosine]  # noqa: PLR0124 - not a number
 
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from turnout.core.errors import StoreDamaged, StoreError
 
-from . import sql, sql_study
+from . import sql
 from .backend import Backend, Record, Transaction, Value
 from .sqlite import Sqlite
 
@@ -60,8 +60,8 @@ TABLES = (
     Table("keys", sql.ALL_KEYS, sql.ADD_KEY, boolean=(7,), counted=False),
     Table("spending", sql.ALL_SPENDING, sql.ADD_SPENDING, counted=False),
     Table("cache_entries", sql.ALL_CACHED, sql.KEEP_CACHED, counted=False),
-    Table("study_sessions", sql_study.ALL_STUDY_SESSIONS, sql_study.ADD_SESSION, counted=False),
-    Table("study_turns", sql_study.ALL_STUDY_TURNS, sql_study.ADD_TURN, counted=False),
+    Table("study_sessions", sql.ALL_STUDY_SESSIONS, sql.ADD_SESSION, counted=False),
+    Table("study_turns", sql.ALL_STUDY_TURNS, sql.ADD_TURN, counted=False),
     Table("claim_cards", sql.ALL_CARDS, sql.KEEP_CARD, json=(8,), boolean=(5, 6), counted=False),
 )
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from turnout.core.ident import new_id
 
-from . import sql_study as sql
+from . import sql
 from .backend import Backend, Value
 from .redact import name, writable
 

@@ -27,8 +27,8 @@ from .match import compare
 from .polarity import contradicts
 from .reading import Word, known, read
 
-# What people did with a claim, whether or not it is so.
-BELIEFS = ("believed", "thought", "taught", "claimed", "said", "admitted", "denied", "rejected", "predicted")
+# What people hold to be so, whether or not it is: a claim with one of these is about them.
+BELIEFS = frozenset(["believe", "believes", "believed", "think", "thinks", "thought"])
 ClaimMode = Literal["exact_match", "contextual", "novel_claim"]
 ClaimForm = Literal["claim", "alternative", "comparison", "clarification", "open", "vague"]
 
@@ -205,21 +205,15 @@ def find_doubt(question: str, card: Card) -> str:
     for word in asked.words:
         if word.name and not any(stands(word, read(text)) for text in told):
             return f"it says nothing of {word.raw!r}"
-    for word in held.words:
-        if word.key in _beliefs() and not any(other.key in _beliefs() for other in asked.words):
-            return f"its claim is about who {word.raw}, not about what is so"
+    told_of = next((word.raw for word in held.words if word.raw.lower() in BELIEFS), "")
+    if told_of and not any(word.raw.lower() in BELIEFS for word in asked.words):
+        return f"its claim is about who {told_of} it, not about what is so"
     denials = lists("en").denial | known().doubt
     for mine, theirs in ((asked, held), (held, asked)):
         for word in mine.words:
             if word.raw.lower() in denials and not stands(word, theirs):
                 return f"{word.raw!r} may deny it"
     return ""
-
-
-@cache
-def _beliefs() -> frozenset[str]:
-    """Verbs of what somebody holds to be so: a claim with one is about those who do."""
-    return frozenset(word.key for verb in BELIEFS for word in read(f"They {verb} it.").words)
 
 
 def is_alike(question: str, kind: ClaimType, candidate: ClaimCandidate) -> bool:
