@@ -8,8 +8,6 @@ while, so the same question is not paid for twice.
 from __future__ import annotations
 
 import hashlib
-import re
-import secrets
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from copy import copy
@@ -25,6 +23,7 @@ from turnout.core.model import Asks, Demand, Prompt
 from turnout.core.query import Query, Reading
 from turnout.core.registry import Supplies, kind
 from turnout.core.verdict import Fault, Reason, Verdict
+from turnout.text.fence import make_fence, unfence
 from turnout.text.reference import needs_history
 
 from .reply import Labels, read_label, read_labels, read_object
@@ -35,7 +34,6 @@ HASTE = 0.97
 NO_TURNS = "(no prior turns)"
 # What a character takes in UTF-8 at most, and what makes an intent an item of a list.
 UTF8_BYTES, LISTED = 4, len("- \n")
-_FENCE = re.compile("={5,}")
 
 
 class LlmConfig(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -220,16 +218,11 @@ def system_prompt(config: LlmConfig, routes: tuple[str, ...]) -> str:
 def fenced(text: str, history: tuple[str, ...] = (), *, shown: bool = False) -> str:
     """The question as data: a fence that cannot be guessed. Where history is `shown`, the session's intents before it,
     or that there are none."""
-    fence = f"===== {secrets.token_hex(6)} ====="
+    fence = make_fence()
     # An intent is the user's text too: a line of its own and no more.
-    earlier = "\n".join(f"- {_unfenced(' '.join(intent.split()))}" for intent in history) or NO_TURNS
+    earlier = "\n".join(f"- {unfence(' '.join(intent.split()))}" for intent in history) or NO_TURNS
     head = f"Earlier intents:\n{earlier}\n\n" if shown else ""
-    return f"{head}{fence}\n{_unfenced(text)}\n{fence}"
-
-
-def _unfenced(text: str) -> str:
-    """The text without anything that a model could take for a fence, guessed or not."""
-    return _FENCE.sub("====", text)
+    return f"{head}{fence}\n{unfence(text)}\n{fence}"
 
 
 def _most_bytes(texts: tuple[str, ...], characters: int | None = None) -> int:

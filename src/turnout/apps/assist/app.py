@@ -24,13 +24,14 @@ from turnout.core.query import Query, Turn
 from turnout.models.refusal import NoAnswer
 from turnout.models.remote import choose_embedder
 from turnout.runtime.runtime import Runtime
+from turnout.text.fence import make_fence
 from turnout.text.reference import find_reference
 from turnout.text.standalone import make_standalone
 
 from .cite import CitedText
 from .event import NO_CONTEXT, AskContext, AssistAnswer, DocCitation, Retrieved, TypeDecided, WhyRefused
 from .library import Libraries, open_libraries
-from .prompt import NOT_THERE, SENT, make_fence, write_messages
+from .prompt import NOT_THERE, SENT, write_messages
 from .retrieve import NOTHING, FoundPassages, names_in, retrieve
 from .routes import AssistRoutes
 

@@ -6,14 +6,13 @@ and is never an instruction. A type gets what its row of the table says and noth
 
 from __future__ import annotations
 
-import re
-import secrets
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from turnout.apps.converse import says
 from turnout.core.query import Turn
 from turnout.models.wire.value import Message
+from turnout.text.fence import make_fence, unfence
 
 from .event import AskContext, DocCitation
 
@@ -68,11 +67,6 @@ SENT = {
     "CONVERSATIONAL": Sent(GO_ON, 500, turns=6, always=True, selected=True),
     "PLATFORM": Sent(ACCOUNT, 300, platform=True),
 }
-_FENCE = re.compile("={5,}")
-
-
-def make_fence() -> str:
-    return f"===== {secrets.token_hex(6)} ====="
 
 
 def write_messages(
@@ -90,8 +84,8 @@ def write_messages(
     system = f"{told}\n{instruction}" if instruction else told
     said = [says(turn.role, turn.text[:TURN]) for turn in turns]
     line = fence()
-    quoted = [f"{head}\n{line}\n{_FENCE.sub('====', text)}\n{line}" for head, text in _quoted(sent, context, passages)]
-    asked = "\n\n".join((*quoted, f"Question: {_FENCE.sub('====', question)}" if quoted else question))
+    quoted = [f"{head}\n{line}\n{unfence(text)}\n{line}" for head, text in _quoted(sent, context, passages)]
+    asked = "\n\n".join((*quoted, f"Question: {unfence(question)}" if quoted else question))
     return [says("system", system), *said, says("user", asked)]
 
 

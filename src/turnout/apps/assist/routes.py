@@ -185,7 +185,7 @@ async def last_of(events: AsyncGenerator[Event, None]) -> AssistAnswer:
                 return event
             if isinstance(event, Failed):
                 raise Refused(502, "upstream_error", event.reason)
-    raise Refused(502, "upstream_error", "nobody answered")
+    raise Refused(502, "upstream_error", "no model answered")
 
 
 def _tell(one: Edition) -> str:

@@ -8,8 +8,6 @@ checker's: an answer that is written under another one is refused.
 from __future__ import annotations
 
 import asyncio
-import re
-import secrets
 import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -27,6 +25,7 @@ from turnout.models.refusal import NoAnswer
 from turnout.models.slot import Slot
 from turnout.models.wire.value import Message
 from turnout.text.count import counted
+from turnout.text.fence import make_fence, unfence
 
 from .agent import AGENTS, Agent, AgentOutput, FoundEvidence, WrittenAnswer, agents, read_output, schema_of
 from .card import AgentAudit, Card, CardConfidence, CardSource, ClaimType, ClaimVerdict, read_type
@@ -43,7 +42,6 @@ DATA = (
 )
 # Characters of a caller's context, and of an answer of an agent, that another is shown.
 CONTEXT_CHARACTERS, SHOWN_CHARACTERS = 4000, 12_000
-_FENCE = re.compile("={5,}")
 
 
 class KeepsCards(Protocol):
@@ -204,10 +202,8 @@ def tell(order: AuditOrder, done: Sequence[StepResult]) -> list[tuple[str, str]]
 
 
 def _quoted(told: Sequence[tuple[str, str]]) -> str:
-    fence = f"===== {secrets.token_hex(6)} ====="
-    return "\n\n".join(
-        f"{_FENCE.sub('====', what)}:\n{fence}\n{_FENCE.sub('====', text)}\n{fence}" for what, text in told
-    )
+    fence = make_fence()
+    return "\n\n".join(f"{unfence(what)}:\n{fence}\n{unfence(text)}\n{fence}" for what, text in told)
 
 
 def found_sources(output: Mapping[str, Any]) -> list[CardSource]:
