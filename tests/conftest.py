@@ -7,6 +7,8 @@ in its background has told them to ignore Ctrl-C, which the processes they start
 NumPy's libraries start a thread for each core, which wait for one another by spinning. With a worker on every core that
 makes training ten times slower; the threads are read once, when NumPy is imported.
 
+What a property is tried on takes as long as it takes: how fast something is, tests of its own say.
+
 Settings, models and logs of the user who runs the tests are not theirs: each process of them begins in an empty folder.
 """
 
@@ -16,6 +18,8 @@ import shutil
 import signal
 import tempfile
 
+from hypothesis import settings
+
 FOLDER = tempfile.mkdtemp(prefix="turnout-tests-")
 for name in ("TURNOUT_CONFIG", "TURNOUT_DB", "TURNOUT_PEPPER", "TURNOUT_PROFILE"):
     os.environ.pop(name, None)
@@ -23,6 +27,10 @@ os.environ["XDG_CONFIG_HOME"] = f"{FOLDER}/config"
 os.environ["XDG_DATA_HOME"] = f"{FOLDER}/data"
 for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
     os.environ.setdefault(name, "1")
+
+
+settings.register_profile("turnout", deadline=None)
+settings.load_profile("turnout")
 
 
 def pytest_configure() -> None:

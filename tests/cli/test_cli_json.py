@@ -18,6 +18,7 @@ CLI = Path(turnout.__file__).parent / "cli"
 # A colour by C1, a line turned around, hidden text in tags, a line end no editor shows, a joiner, DEL.
 STEER = "\x9b31m\u202egnp\u202c\U000e0041\U000e0042\u2028a\u200db\x7f\x85"
 QUESTION = f"Define entropy {STEER}"
+DOCUMENTS = str(Path(__file__).parents[2] / "docs" / "rubrics")
 
 
 def clean(out: str) -> str:
@@ -88,7 +89,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], bool]] = {
     "study:ask": (("study", "ask", QUESTION, "--json"), False),
     "study:list_memory": (("study", "memory", "list", "--json"), False),
     "study:savings": (("study", "savings", "--json"), False),
-    "assist:ingest": (("assist", "ingest", ".", "--library", "here", "--json"), False),
+    "assist:ingest": (("assist", "ingest", DOCUMENTS, "--library", "here", "--json"), False),
     "assist:list_libraries": (("assist", "list", "--json"), False),
     "assist:ask": (("assist", "ask", QUESTION, "--json"), False),
     "explain:explain": (("explain", QUESTION, "-p", "{odd}", "--json"), True),

@@ -5,6 +5,7 @@ with, never shown: a failure names the questions, so that whoever rewrites one d
 """
 
 import json
+import math
 import re
 import unicodedata
 from collections import Counter
@@ -67,8 +68,17 @@ def alike(left: frozenset[str], right: frozenset[str]) -> float:
 
 def near(texts: Iterable[str], others: Iterable[str]) -> list[str]:
     """Those of the texts which one of the others nearly repeats."""
-    known = [pieces(other) for other in others]
-    return [text for text in texts if any(alike(pieces(text), other) >= NEAR for other in known)]
+    known: dict[int, list[frozenset[str]]] = {}
+    for other in others:
+        known.setdefault(len(pieces(other)), []).append(pieces(other))
+
+    def repeats(text: str) -> bool:
+        mine = pieces(text)
+        # The smaller set is at least that share of the larger one, or they cannot have it in common.
+        sizes = range(math.floor(len(mine) * NEAR), math.ceil(len(mine) / NEAR) + 1)
+        return any(alike(mine, other) >= NEAR for size in sizes for other in known.get(size, ()))
+
+    return [text for text in texts if repeats(text)]
 
 
 def test_counts_per_label_and_language() -> None:

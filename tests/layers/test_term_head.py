@@ -57,7 +57,7 @@ def score(fitted: StudentFit, texts: list[str]) -> tuple[Any, Any]:
 def test_it_scores_as_the_matrices_do(fitted: StudentFit) -> None:
     trained = fitted.model()
 
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=50, deadline=None)
     @given(TEXTS)
     @example("")
     @example("\ud800 half a character")

@@ -60,7 +60,7 @@ VALUES = st.recursive(
 )  # fmt: skip
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(VALUES)
 def test_a_value_reads_back(value: object) -> None:
     written = escape_json(msgspec.json.encode(value))

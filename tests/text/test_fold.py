@@ -12,7 +12,7 @@ from pace import is_within
 from turnout.text.fold import MAX_MARKS, WINDOW, fold, fold_javascript
 from wild_text import INVISIBLE, SCRIPTS, hidden, texts
 
-MANY = settings(max_examples=500, deadline=None, derandomize=True)
+MANY = settings(max_examples=200, deadline=None, derandomize=True)
 
 
 class Case(NamedTuple):

@@ -24,7 +24,7 @@ from turnout.text.match import (
 )
 from wild_text import SCRIPTS, Salad, router, texts
 
-MANY = settings(max_examples=500, deadline=None, derandomize=True)
+MANY = settings(max_examples=200, deadline=None, derandomize=True)
 
 
 class Case(NamedTuple):

@@ -12,7 +12,7 @@ from turnout.text.fold import fold
 from turnout.text.reference import LONG, SENTENCES, WINDOW, Kind, _cues, find_reference, needs_history
 from wild_text import hidden
 
-MANY = settings(max_examples=500, deadline=None, derandomize=True)
+MANY = settings(max_examples=200, deadline=None, derandomize=True)
 
 
 class Case(NamedTuple):
