@@ -73,6 +73,28 @@ def test_what_is_wrong_is_said(run: Run) -> None:
     assert run("claims", "feedback", "last", "maybe").code == 2
 
 
+def test_a_session_that_cannot_be_kept_is_refused_before_anything_is_asked(run: Run) -> None:
+    ran = run("claims", "ask", QUESTION, "--session", "/nope/chat.jsonl")
+    assert (ran.code, ran.out, "there is no folder /nope" in ran.err) == (2, "", True)
+
+
+def test_cards_are_hidden_and_deleted(cards: None, run: Run, tmp_path: Path) -> None:
+    assert run("claims", "hide", "flood", "mark").out == "hidden: flood, mark\n"
+    assert [line.split()[0] for line in run("claims", "list").out.splitlines()] == ["inspired"]
+    assert len(run("claims", "list", "--hidden").out.splitlines()) == 3
+    assert "turnout claims unhide flood" in run("claims", "show", "flood").out
+    assert json.loads(run("claims", "ask", QUESTION, "--no-audit", "--json").out)["mode"] == "novel_claim"
+    assert json.loads(run("claims", "unhide", "flood", "--json").out) == {"visible": ["flood"]}
+    assert json.loads(run("claims", "ask", QUESTION, "--json").out)["mode"] == "exact_match"
+    ran = run("claims", "delete", "flood", "flod")
+    assert (ran.code, "did you mean 'flood'?" in ran.err) == (2, True)
+    assert run("claims", "delete", "flood").code == 0
+    assert run("claims", "show", "flood").code == 2
+    file = tmp_path / "cards.jsonl"
+    assert f"1 card written to {file}" in run("claims", "export", str(file)).err.replace("\n", "")
+    assert json.loads(run("claims", "export").out)["id"] == "inspired"
+
+
 def test_the_log_shows_the_modes(cards: None, run: Run) -> None:
     for text in (QUESTION, QUESTION, "Can you put that more simply?"):
         run("claims", "ask", text)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import pytest
+from msgspec.structs import replace
 
 from apps.claims.chatting import FLOOD, bare_library
 from besieged import Got, besieged, call, chat, forget, make_key
@@ -40,6 +41,9 @@ BODIES: dict[tuple[str, str, str], Any] = {
     ("public", "GET", "/api/claims"): None,
     ("public", "GET", "/api/claims/search"): None,
     ("public", "GET", "/api/claims/{id}"): None,
+    ("public", "POST", "/api/claims/{id}/delete"): None,
+    ("public", "POST", "/api/claims/{id}/hide"): None,
+    ("public", "POST", "/api/claims/{id}/unhide"): None,
     ("public", "WS", "/ws/pipeline/{session_id}"): None,
     ("public", "POST", "/v1/assist/ask"): {"query": "hello there", "session_id": "s"},
     ("public", "GET", "/v1/assist/libraries"): None,
@@ -83,6 +87,9 @@ SCOPES = {
     "/api/claims": "ask",
     "/api/claims/search": "ask",
     "/api/claims/{id}": "ask",
+    "/api/claims/{id}/delete": "feedback:write",
+    "/api/claims/{id}/hide": "feedback:write",
+    "/api/claims/{id}/unhide": "feedback:write",
     "/ws/pipeline/{session_id}": "ask",
     "/v1/route": "route",
     "/v1/route/batch": "route",
@@ -97,11 +104,17 @@ SCOPES = {
 }
 ALL = ("ask", "route", "decisions:read", "feedback:write", "admin")
 # One tenant's decision is nobody else's: these are not found with another tenant's key.
-OF_A_TENANT = ("/v1/decisions/{id}", "/v1/feedback", "/api/chat/feedback")
+OF_A_TENANT = (
+    *("/v1/decisions/{id}", "/v1/feedback", "/api/chat/feedback"),
+    *("/api/claims/{id}/hide", "/api/claims/{id}/unhide"),
+)
 CREATED = ("/v1/feedback", "/api/chat/feedback")
 # What stands in a path for what it names, and behind it.
 NAMED = {
     "/v1/models/{id:path}": "/v1/models/turnout/simple",
+    "/api/claims/{id}/hide": "/api/claims/own/hide",
+    "/api/claims/{id}/delete": "/api/claims/none/delete",
+    "/api/claims/{id}/unhide": "/api/claims/own/unhide",
     "/api/claims/{id}": f"/api/claims/{FLOOD.id}",
     "/api/claims/search": "/api/claims/search?q=flood",
     "/ws/pipeline/{session_id}": "/ws/pipeline/s",
@@ -147,6 +160,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Besieged]:
         forget(served)
         with bare_library(served.store) as library:
             library.put(FLOOD)
+            library.put(replace(FLOOD, id="own", claim_text="Own cards are kept apart.", tenant="a"))
         made = call(served.url, "POST", "/v1/route", {"text": "hello there", "profile": "claims"}, key=keys["all"])
         assert made.status == 200
         yield Besieged(served, keys, made.json["id"])

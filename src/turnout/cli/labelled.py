@@ -6,7 +6,7 @@ import contextlib
 import os
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -44,6 +44,13 @@ def check_files(source: str | None, out: str | None = None, *, force: bool = Fal
         raise QueryError("labelled questions are read from a file: write what you pipe in into one, and name that")
     if out is not None and os.path.exists(out) and not force:
         raise QueryError(f"{out} would be overwritten: choose another name, or say --force")
+
+
+def check_there(files: Iterable[str]) -> None:
+    """Raise if a file cannot be read: that is said before anything else that may be missing."""
+    for file in files:
+        with open(file, "rb"):
+            """It can be."""
 
 
 @contextlib.contextmanager

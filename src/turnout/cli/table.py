@@ -134,7 +134,7 @@ SERVE = (
         "claims",
         "Ask a library of audited claims, look into it, or have a claim audited.\n\n"
         "A question gets the card that answers it, a synthesis of cards that is marked as one, or a new audit. Needs "
-        "the extras: pip install 'turnout[serve,claims]'.",
+        "the extra: pip install 'turnout[serve]'.",
         (
             'turnout claims ask "Did the flood happen?"',
             'turnout claims ask "Which is more likely?" --session chat.jsonl',

@@ -20,7 +20,7 @@ from turnout.store.listing import LAST
 from turnout.store.records import JUDGEMENTS, Logged, LogPage, Records
 from turnout.store.stats import FOREVER_MS, TimeSpan
 
-from .live import MOST_VIEWERS, TENANT_VIEWERS, LiveBody, LiveTail, Viewer, write_event
+from .live import KEY_VIEWERS, MOST_VIEWERS, TENANT_VIEWERS, LiveBody, LiveTail, Viewer, write_event
 from .page import SECURITY, go_to, read_form, templates, wants_part
 from .picture import draw
 
@@ -158,8 +158,12 @@ class DecisionPages:
         all_of_them = sum(len(tail.viewers) for tail in self.tails.values())
         if all_of_them >= MOST_VIEWERS or (own is not None and len(own.viewers) >= TENANT_VIEWERS):
             raise Refused(503, "overloaded_error", "too many pages follow the log already: close one", retry_after_s=30)
+        key_id = call.caller.key_id
+        if key_id and own is not None and own.count(key_id) >= KEY_VIEWERS:
+            said = f"{KEY_VIEWERS} pages follow the log with this key, as many as may: close one"
+            raise Refused(503, "overloaded_error", said, retry_after_s=30)
         tail = self.tails.setdefault(records.tenant, LiveTail(lambda: records, render_rows))
-        viewer = Viewer(filled.wanted)
+        viewer = Viewer(filled.wanted, key_id)
         tail.enter(viewer)
         first = b""
         if after:

@@ -26,6 +26,8 @@ WAITING = 30
 MOST_VIEWERS = 256
 # Of one tenant's: others have theirs.
 TENANT_VIEWERS = 64
+# Of one key's: a person has a few pages open.
+KEY_VIEWERS = 16
 # A connection that says nothing for long is cut by what stands between; a viewer that left is noticed by then.
 STILL_S = 15.0
 # After this a browser connects again by itself: whoever may no longer look has been looking for so long.
@@ -37,8 +39,9 @@ EVERYTHING = LogFilter(ALWAYS, None, None, None, None, None, None)
 class Viewer:
     """Somebody who looks, and at what."""
 
-    def __init__(self, wanted: LogFilter) -> None:
+    def __init__(self, wanted: LogFilter, key_id: str = "") -> None:
         self.wanted = wanted
+        self.key_id = key_id
         self.waiting: asyncio.Queue[bytes] = asyncio.Queue(WAITING)
 
     def tell(self, event: bytes) -> bool:
@@ -59,6 +62,10 @@ class LiveTail:
         """Rows, the newest first, as a page has them."""
         self.viewers: set[Viewer] = set()
         self._look: asyncio.Task[None] | None = None
+
+    def count(self, key_id: str) -> int:
+        """The viewers of one key."""
+        return sum(viewer.key_id == key_id for viewer in self.viewers)
 
     def enter(self, viewer: Viewer) -> None:
         self.viewers.add(viewer)

@@ -19,6 +19,7 @@ from turnout.apps.ledger import spent_usd
 from turnout.core.errors import ConfigError, QueryError, Refused
 from turnout.core.ident import new_id
 from turnout.core.query import Query
+from turnout.core.registry import is_brought_by_app
 from turnout.core.router import Router
 from turnout.core.verdict import Answer as LayerAnswer
 from turnout.core.verdict import Fault
@@ -50,6 +51,8 @@ class TriedProfile(NamedTuple):
     changes: Mapping[str, float]
     toml: str
     knobs: Sequence[Knob]
+    by_app: bool
+    """An application decides with more than this profile has."""
 
 
 def playground_routes(console: Console) -> Sequence[Route]:
@@ -116,7 +119,8 @@ class Playground:
             raise _unclear(str(error)) from None
         except ConfigError as error:
             raise _unclear("; ".join(str(problem) for problem in error.problems[:3])) from None
-        return TriedProfile(name, picture, was, changes, toml, knobs)
+        by_app = any(is_brought_by_app(place.kind) for place in router.profile.layers)
+        return TriedProfile(name, picture, was, changes, toml, knobs, by_app)
 
     async def _answers(self, call: Call, router: Router, text: str, *, ask: bool) -> Mapping[str, list[LayerAnswer]]:
         """What network layers say: nothing, or what models answered, who are asked once."""

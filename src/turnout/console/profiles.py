@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from turnout.apps.app import Answer, Call, Route
+from turnout.config.champion import takes_model
 from turnout.config.document import from_source
 from turnout.config.load import shipped
 from turnout.core.errors import ConfigError, Refused, TurnoutError
@@ -68,7 +69,13 @@ def _load(console: Console, name: str) -> Profile:
 def _try(source: str) -> Profile | list[str]:
     """A pasted profile; what is wrong with it, if something is. It may extend what ships, and nothing else here."""
     try:
-        base = from_source(source, PASTED).tree.get("extends")
+        tree = from_source(source, PASTED).tree
+        base = tree.get("extends")
+        layers = tree.get("layers", ())
+        for number, layer in enumerate(layers if isinstance(layers, list) else ()):
+            if isinstance(layer, dict) and takes_model(layer) and "model" in layer:
+                said = "a folder of the server's cannot be named here; leave it out, and the promoted model serves"
+                return [f"{PASTED} layers[{number}].model: {said}"]
         if base is not None and base not in shipped():
             return [f"{PASTED} extends: here it may be one of {', '.join(shipped())}"]
         with tempfile.TemporaryDirectory() as folder:

@@ -63,6 +63,8 @@ class Kind(Struct, frozen=True):
     build: Callable[[Any, Supplies], Layer | Adjust]
     stage: Stage
     factory: Callable[..., Any]
+    by_app: bool = False
+    """An application puts the layer in its place, with what is its own; a profile alone does without."""
 
     def faults(self, config: Struct, routes: tuple[str, ...]) -> list[tuple[str, str]]:
         """What is wrong with a config beyond its types, as (where, message); a config class may have `faults`."""
@@ -81,10 +83,13 @@ _discovered: list[bool] = []
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def kind(name: str, *, cost: Cost = "free", who: Who = "R", stage: Stage = "layer") -> Callable[[F], F]:
+def kind(
+    name: str, *, cost: Cost = "free", who: Who = "R", stage: Stage = "layer", by_app: bool = False
+) -> Callable[[F], F]:
     """Register a factory `(config, supplies) -> layer` under a versioned name; `(config) -> layer` will do as well.
 
-    With `stage="adjust"` the factory makes an adjustment, which changes the routes after the cascade.
+    With `stage="adjust"` the factory makes an adjustment, which changes the routes after the cascade. With `by_app` an
+    application puts the layer in its place.
     """
 
     def register(factory: F) -> F:
@@ -98,7 +103,7 @@ def kind(name: str, *, cost: Cost = "free", who: Who = "R", stage: Stage = "laye
         known = _kinds.get(name)
         if known is not None and _origin(known.factory) != _origin(factory):
             raise ValueError(f"kind {name!r} is taken by {_origin(known.factory)}: give this one another name")
-        _kinds[name] = Kind(name, cost, who, config, build, stage, factory)
+        _kinds[name] = Kind(name, cost, who, config, build, stage, factory, by_app)
         return factory
 
     return register
@@ -117,6 +122,12 @@ def kinds() -> Mapping[str, Kind]:
             if isinstance(failed, Fault):
                 _broken[entry.name] = failed.detail
     return _kinds
+
+
+def is_brought_by_app(name: str) -> bool:
+    """Whether layers of a kind are an application's to bring."""
+    found = kinds().get(name)
+    return found is not None and found.by_app
 
 
 def broken() -> Mapping[str, str]:

@@ -14,6 +14,6 @@ class AgentConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """The slot that is asked."""
 
 
-@kind("agent.v1", cost="network", who="A")
+@kind("agent.v1", cost="network", who="A", by_app=True)
 def agent(config: AgentConfig) -> Absent:
     return Absent("an agent decides where its tools are: in the application, not from the profile alone")

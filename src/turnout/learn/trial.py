@@ -26,7 +26,7 @@ from turnout.core.embed import Embeds
 from turnout.core.errors import LearnError, QueryError
 from turnout.core.profile import Placed, Profile
 from turnout.core.query import Query, Reading
-from turnout.core.registry import kinds
+from turnout.core.registry import is_brought_by_app, kinds
 from turnout.core.verdict import Fault, Verdict, check_verdict
 
 from .contest import build_with
@@ -85,9 +85,6 @@ class Trial(NamedTuple):
         return tuple(tried.place.gate.confidence for tried in self.layers)
 
 
-AGENT = "agent.v1"
-
-
 def is_network(place: Placed) -> bool:
     """Whether a layer asks a network, or would if what it needs were here."""
     kind = kinds().get(place.kind)
@@ -95,10 +92,10 @@ def is_network(place: Placed) -> bool:
 
 
 def local_layers(profile: Profile) -> tuple[Placed, ...]:
-    """Those before the first that asks a network. An agent is an application's: the profile alone does without."""
+    """Those before the first that asks a network. One that an application brings is none of the profile's own."""
     found = []
     for place in profile.layers:
-        if place.kind == AGENT:
+        if is_brought_by_app(place.kind):
             continue
         if is_network(place):
             break

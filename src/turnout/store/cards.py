@@ -58,6 +58,9 @@ class CardRows:
         with self._backend.transaction() as changes:
             changes.many(sql.KEEP_CARD, [tuple(getattr(row, name) for name in columns) for row in rows])
 
+    def delete(self, ident: str) -> None:
+        self._backend.change(sql.DELETE_CARD, {"id": ident})
+
     def visible(self) -> dict[str, bool]:
         """The ids of the cards that may be found, and whether the index has each as it is."""
         return {ident: bool(indexed) for ident, indexed in self._backend.read(sql.VISIBLE_CARDS, {})}

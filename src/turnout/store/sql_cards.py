@@ -39,6 +39,10 @@ CARD_INDEXED = """
 update claim_cards set indexed = ? where id = ? and body = ?
 """
 
+DELETE_CARD = """
+delete from claim_cards where id = :id
+"""
+
 ALL_CARDS = """
 select * from claim_cards where id > :above order by id limit :most
 """

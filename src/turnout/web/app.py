@@ -85,7 +85,8 @@ class Application:
             else:
                 answer = await self._serve(route, params, scope, receive, sending)
         except Refused as refused:
-            answer = self._refuse(scope, refused, is_page=is_page)
+            is_lost = not path and refused.status == 404 and _is_browser(scope)
+            answer = self._refuse(scope, refused, is_page=is_page or is_lost)
         except Gone:
             pass
         except Exception:
@@ -173,14 +174,18 @@ class Application:
             if len(server.sockets) >= (most := server.settings.sockets):
                 said = f"{most} WebSockets are open, as many as there may be: close one, or raise sockets in [server]"
                 raise Refused(503, "overloaded_error", said, retry_after_s=5.0)
+            own = list(server.sockets.values()).count(caller.key_id) if caller.key_id else 0
+            if own >= (most := server.settings.key_sockets):
+                said = f"{most} WebSockets of this key are open, as many as may be: close one, or raise key_sockets"
+                raise Refused(503, "overloaded_error", f"{said} in [server]", retry_after_s=5.0)
             answer = await route.handler(Call(server.runtime, caller, b"", headers, params, read_options(scope)))
         here = asyncio.current_task()
         assert here is not None  # noqa: S101 - this runs in a task
-        server.sockets.add(here)
+        server.sockets[here] = caller.key_id
         try:
             await Socket(scope, receive, send, check).run(answer, lambda: server.admission.draining)
         finally:
-            server.sockets.discard(here)
+            server.sockets.pop(here, None)
 
     async def _ask(self, route: Route, call: Call, receive: Receive, send: Send) -> None:
         """Answer where models may be asked: as long as it takes, and not a moment longer than the client is there. What
@@ -229,6 +234,11 @@ class Application:
 
 
 _ANYBODY = Caller("", "", frozenset(), budget=None)  # type: ignore[arg-type]
+
+
+def _is_browser(scope: Scope) -> bool:
+    """Whether a person looks at the answer: a browser asks for a page by its name."""
+    return any(name == b"accept" and b"text/html" in value for name, value in scope["headers"])
 
 
 def _is_anthropic(scope: Scope) -> bool:

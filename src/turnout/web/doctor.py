@@ -163,7 +163,8 @@ def _profiles(config: str | None) -> Iterator[Diagnosis]:
             advice = "turnout models says which slots there are; decisions stay local until then"
         else:
             why = "nothing trained serves"
-            advice = f"turnout train -p {names[0]}; the other layers decide until then"
+            rows = " --outcomes FILE" if kind.startswith("gain.") else ""
+            advice = f"turnout train -p {names[0]}{rows}; the other layers decide until then"
         yield Diagnosis("note", kind, f"{why}; its layer passes in {', '.join(names)}", advice)
 
 

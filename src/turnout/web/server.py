@@ -76,8 +76,8 @@ class Server:
         """Requests whose answer has not begun."""
         self.requests: set[asyncio.Task[Any]] = set()
         """All that are under way."""
-        self.sockets: set[asyncio.Task[Any]] = set()
-        """WebSockets that are open."""
+        self.sockets: dict[asyncio.Task[Any], str] = {}
+        """WebSockets that are open, each with the id of its key."""
         self._tasks: list[asyncio.Task[Any]] = []
         """What goes on as long as it serves."""
         self._opening: list[asyncio.Future[None]] = []
@@ -102,7 +102,7 @@ class Server:
         """Not ready; then wait for what is running, as long as the settings say or until `now`; then cut it. WebSockets
         only tell, and their clients connect elsewhere."""
         self.admission.draining = True
-        for socket in self.sockets:
+        for socket in list(self.sockets):
             socket.cancel()
         await self._wait(self.settings.drain_s, now)
         self.cut()

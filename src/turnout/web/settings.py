@@ -37,6 +37,8 @@ class ServerSettings(Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     """Under way at once; the others wait a moment and are then refused."""
     sockets: Count = 512
     """WebSockets open at once; more are refused."""
+    key_sockets: Count = 64
+    """Of them, those of one key."""
     waiting: Count = 64
     wait_s: Seconds = 0.025
     """How long a request waits for its turn; a client that is told soon can go elsewhere."""

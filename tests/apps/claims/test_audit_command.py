@@ -10,8 +10,10 @@ from types import ModuleType
 import pytest
 
 from apps.claims.auditing import CLAIM, CardFile
+from turnout.apps.claims.durable_dbos import DbosWorkflows
 from turnout.cli.commands.claims_audit import audit
-from turnout.core.errors import TurnoutError
+from turnout.core.errors import Refused
+from turnout.store import open_store
 
 
 class Shelf(CardFile):
@@ -53,7 +55,14 @@ def test_as_json(shelf: Shelf, tmp_path: Path, capfdbinary: pytest.CaptureFixtur
     assert card["id"] == shelf.lines[0].id
 
 
-def test_without_the_extra_it_says_which(shelf: Shelf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_one_machine_no_extra_is_needed(shelf: Shelf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("dbos", "sqlalchemy", "trafilatura"):
+        monkeypatch.setitem(sys.modules, name, None)
+    assert audit(CLAIM, db=str(tmp_path / "t.db"), config="") == 0
+    assert [card.claim_text for card in shelf.lines] == [CLAIM]
+
+
+def test_for_many_machines_it_says_which_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "dbos", None)
-    with pytest.raises(TurnoutError, match=r"pip install 'turnout\[claims\]'"):
-        audit(CLAIM, db=str(tmp_path / "t.db"), config="")
+    with open_store(str(tmp_path / "t.db"), config="") as store, pytest.raises(Refused, match=r"'turnout\[claims\]'"):
+        DbosWorkflows(store, lambda order: order)

@@ -139,6 +139,15 @@ def test_a_wrong_line_is_named(case: Wrong) -> None:
         read_cards(b"\n".join([line(id="fine"), case.line]))
 
 
+@pytest.mark.parametrize(
+    "raw", [b"\x89PNG\r\n\x1a\n\0\0\n" + b"\n\xfe" * 80, b"<html>\n<p>\n" * 80], ids=["a picture", "a page"]
+)
+def test_what_is_no_file_of_cards_is_said_once(raw: bytes) -> None:
+    with pytest.raises(BadCards, match="from JSONL, a card a line, or from ClaimReview") as caught:
+        read_cards(raw)
+    assert len(str(caught.value).splitlines()) == 1
+
+
 def test_all_that_is_wrong_is_said_at_once() -> None:
     with pytest.raises(BadCards) as caught:
         read_cards(b"\n".join([case.line for case in WRONG] + [line(id="twice"), line(id="twice")]))

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from apps.claims.a_card import card, form
-from turnout.apps.claims.card import WHOLE, ClaimType
+from turnout.apps.claims.card import WHOLE, CardSource, ClaimType
 from turnout.apps.claims.exchange import starter_cards
 from turnout.apps.claims.gate import ClaimGate
 from turnout.apps.claims.library import CardRefused, ClaimLibrary, open_library
@@ -46,11 +46,40 @@ def test_what_is_kept_comes_back(empty: ClaimLibrary) -> None:
 def test_found_by_its_claim_until_it_is_hidden(empty: ClaimLibrary) -> None:
     empty.put(card())
     assert [one.card.id for one in empty.search("Is the moon made of cheese?")] == ["moon-cheese"]
-    assert empty.hide("moon-cheese")
+    assert empty.set_visible("moon-cheese", False)
     assert list(empty.search("Is the moon made of cheese?", floor=False)) == []
     assert list(empty.list()) == []
     assert [one.id for one in empty.list(hidden=True)] == ["moon-cheese"]
-    assert not empty.hide("no-such-card")
+    assert not empty.set_visible("no-such-card", False)
+
+
+def test_what_is_hidden_is_nothing_to_a_tenant(empty: ClaimLibrary) -> None:
+    empty.put(card())
+    assert empty.of("acme").get("moon-cheese") is not None
+    empty.set_visible("moon-cheese", False)
+    assert empty.of("acme").get("moon-cheese") is None
+    assert list(empty.of("acme").list(hidden=True)) == []
+    assert empty.get("moon-cheese") is not None
+    empty.set_visible("moon-cheese", True)
+    assert [one.card.id for one in empty.of("acme").search("Is the moon made of cheese?")] == ["moon-cheese"]
+
+
+def test_a_deleted_card_is_gone_and_its_twin_answers(empty: ClaimLibrary) -> None:
+    empty.put_all([card("first"), card("second", "the Moon is made of cheese")])
+    assert (empty.delete("first"), empty.delete("first")) == (True, False)
+    assert [one.card.id for one in empty.search("Is the moon made of cheese?")] == ["second"]
+    assert [one.id for one in empty.list(hidden=True)] == ["second"]
+
+
+def test_only_what_was_verified_here_is_called_verified(empty: ClaimLibrary) -> None:
+    source = CardSource("A book", url="https://a.example", url_status="verified", quote_status="verified")
+    told = card(sources=(source, replace(source, citation="Another", quote_status="failed")))
+    [foreign] = empty.put_all([told], imported=True)
+    said = [(one.url_status, one.quote_status) for one in foreign.sources]
+    assert said == [("imported", "imported"), ("imported", "failed")]
+    empty.put(told)  # as an audit made here does
+    [again] = empty.put_all([replace(told, short_answer="Certainly not.")], imported=True)
+    assert again.sources == told.sources
 
 
 def test_a_type_stands_for_those_that_ask_alike(starter: ClaimLibrary) -> None:
@@ -65,7 +94,7 @@ def test_twins_are_linked_and_one_of_them_is_found(empty: ClaimLibrary) -> None:
     second = empty.put(card("second", "the Moon is made of cheese"))
     assert (first.twin_of, second.twin_of) == ("", "first")
     assert [one.card.id for one in empty.search("Is the moon made of cheese?")] == ["first"]
-    empty.hide("first")
+    empty.set_visible("first", False)
     assert [one.card.id for one in empty.search("Is the moon made of cheese?")] == ["second"]
 
 
@@ -91,7 +120,7 @@ def test_an_empty_library_has_the_starter_cards(tmp_path: Path) -> None:
     with open_store(str(tmp_path / "log.db"), config="") as store:
         with open_library(Runtime(store, profile="claims", config="")) as library:
             assert {one.id for one in library.list()} == {one.id for one in starter_cards()}
-            library.hide("flood-worldwide")
+            library.set_visible("flood-worldwide", False)
         with open_library(Runtime(store, profile="claims", config="")) as library:
             assert library.count() == len(starter_cards())
             assert not (library.get("flood-worldwide") or card()).visible

@@ -155,15 +155,26 @@ def test_a_budget_that_does_not_cover_an_agent_ends_the_audit(tmp_path: Path) ->
     assert "budget" in failed.reason
 
 
-def test_one_pipeline_a_process(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with auditing(tmp_path, demo=True):
-            (tmp_path / "other").mkdir()
-            with pytest.raises(Refused, match="has a pipeline already"):
-                async with auditing(tmp_path / "other", demo=True):
-                    pass
+def test_pipelines_of_two_stores_are_apart(tmp_path: Path) -> None:
+    async def scenario() -> list[Card | AuditFailed]:
+        (tmp_path / "other").mkdir()
+        async with auditing(tmp_path, demo=True) as one, auditing(tmp_path / "other", demo=True) as other:
+            return [await one.audit(), await other.audit()]
 
-    asyncio.run(scenario())
+    assert all(isinstance(made, Card) for made in asyncio.run(scenario()))
+
+
+def test_an_audit_stops_when_its_key_is_revoked(tmp_path: Path) -> None:
+    async def scenario() -> Card | AuditFailed:
+        async with auditing(tmp_path, demo=True) as world:
+            key, store = Key("k1", "0" * 64, "a key", "acme", revoked_ms=1), world.runtime.store
+            assert store is not None
+            store.keys.add(key)
+            return await world.audit(caller=Caller(key.id, "", frozenset(("ask",)), Budget()))
+
+    failed = asyncio.run(scenario())
+    assert isinstance(failed, AuditFailed)
+    assert (failed.agent, "no longer valid" in failed.reason) == ("topic_finder", True)
 
 
 def test_closed_in_the_middle_it_goes_on_when_it_is_opened_again(tmp_path: Path) -> None:

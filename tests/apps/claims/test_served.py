@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import aiohttp
 import pytest
+from msgspec.structs import replace
 
 from apps.claims.chatting import CARDS, bare_library
 from besieged import call, surroundings
@@ -152,6 +153,24 @@ def test_cards_are_listed_shown_and_found(served: Served) -> None:
         assert call(served.url, "GET", f"/api/claims/{path}").status == 422, path
     for path in ("?type=nonsense", "?verdict=Maybe", "?limit=1000", "?limit=x"):
         assert call(served.url, "GET", f"/api/claims{path}").status == 422, path
+
+
+def test_a_card_is_hidden_shown_and_deleted(served: Served) -> None:
+    with bare_library(served.store) as library:
+        library.put(replace(CARDS[0], id="spare", claim_text="Spare wheels are round."))
+    asked = "/api/claims/search?q=spare%20wheels%20round"
+
+    def found() -> list[str]:
+        return [one["id"] for one in call(served.url, "GET", asked).json["candidates"]]
+
+    assert found() == ["spare"]
+    assert call(served.url, "POST", "/api/claims/spare/hide").json == {"id": "spare", "visible": False}
+    assert (found(), call(served.url, "GET", "/api/claims/spare").status) == ([], 404)
+    assert call(served.url, "POST", "/api/claims/spare/unhide").status == 200
+    assert found() == ["spare"]
+    deleted = [call(served.url, "POST", "/api/claims/spare/delete").json["deleted"] for _ in range(2)]
+    assert (deleted, found()) == ([True, False], [])
+    assert call(served.url, "POST", "/api/claims/spare/hide").status == 404
 
 
 def test_feedback_is_what_training_sees(served: Served) -> None:

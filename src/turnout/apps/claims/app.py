@@ -236,7 +236,8 @@ class ClaimsApp:
                 yield await tell(ContextualResponseCompleted(source_cards=cards))
             elif routed.choice.mode == "exact_match":
                 found = await asyncio.to_thread(library.get, routed.choice.cards[0])
-                assert found is not None  # noqa: S101 - it was there a moment ago, and cards are never deleted
+                if found is None:
+                    raise Refused(503, "not_available", "the card that answers was hidden a moment ago: ask again")
                 response = found
             else:
                 response = await self._audit(asked, routed, caller, account)

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Any, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 
 class ClaimType(StrEnum):
@@ -78,7 +79,9 @@ class CardConfidence(StrEnum):
     LOW = "Low"
 
 
-Verification = Literal["unverified", "verified", "failed"]
+Verification = Literal["unverified", "verified", "failed", "imported"]
+"""`verified` is what this installation looked up itself; `imported`, what the publisher of an imported card says that
+it verified."""
 
 
 class CardSource(Struct, frozen=True, omit_defaults=True):
@@ -91,6 +94,11 @@ class CardSource(Struct, frozen=True, omit_defaults=True):
     usage_context: str = ""
     url_status: Verification = "unverified"
     quote_status: Verification = "unverified"
+
+    def as_imported(self) -> CardSource:
+        """The same, from another's card."""
+        url, quote = ("imported" if said == "verified" else said for said in (self.url_status, self.quote_status))
+        return replace(self, url_status=url, quote_status=quote)
 
 
 class AgentAudit(Struct, frozen=True, omit_defaults=True):
@@ -129,6 +137,8 @@ class Card(Struct, frozen=True, omit_defaults=True):
     """Made by the demonstration model: it shows how an audit goes, and says nothing of the claim."""
     tenant: str = ""
     """Whose audit made it; empty for a card that is for all who may ask."""
+    publisher: str = ""
+    """Who published it, where it was imported and says so."""
     twin_of: str = ""
     """The card that says the same, where there is one."""
     created_at: datetime | None = None

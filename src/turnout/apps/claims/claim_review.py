@@ -92,7 +92,10 @@ def from_review(entry: dict[str, Any]) -> Card:
     if CARD in entry:
         card = msgspec.convert(entry[CARD], Card)
         ours = _is_ours(foreign, card)
-        return card if ours else msgspec.structs.replace(card, extra={**card.extra, REVIEW: foreign})
+        if ours:
+            return card
+        publisher = card.publisher or _text(_object(entry.get("author")).get("name"))
+        return msgspec.structs.replace(card, publisher=publisher, extra={**card.extra, REVIEW: foreign})
     claim = _text(entry.get("claimReviewed"))
     if not claim:
         raise ValueError("a ClaimReview says in claimReviewed what was claimed; this one does not")
@@ -118,6 +121,7 @@ def from_review(entry: dict[str, Any]) -> Card:
         confidence_explanation="It was taken over from another checker and not audited here.",
         claimant=_text(_object(item.get("author")).get("name")),
         sources=(CardSource(citation=f"{checker}: {claim}", url=url),) if url else (),
+        publisher=_text(_object(entry.get("author")).get("name")),
         lang=(_text(entry.get("inLanguage")) or "en").split("-")[0].lower(),
         extra={REVIEW: foreign, GUESSED: True},
     )

@@ -1,34 +1,25 @@
-"""Workflows that survive their process, by DBOS: each step's result is stored before the next begins.
+"""Workflows that survive their process: each step's result is stored before the next begins.
 
-DBOS is one for a process, and so is this. A worker has a name of its own and a lock under that name; what a worker
-whose lock is free left unfinished is taken over by whoever notices, from the first unfinished step on. Of two processes
-that run the same step, the one that stores its result first has made it.
+A worker has a name of its own and a lock under that name; what a worker whose lock is free left unfinished is taken
+over by the next that notices, from the first unfinished step on. Of two processes that run the same step, the one that
+stores its result first has made it. On one machine the results are in a file beside the store's; on PostgreSQL it is
+DBOS that keeps them, for any number of machines.
 """
 
 from __future__ import annotations
 
-import contextlib
-import logging
-import os
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
-from turnout.core.contain import contain
-from turnout.core.errors import Refused, StoreUnavailable
-from turnout.core.ident import new_id
-from turnout.core.verdict import Fault
 from turnout.store import Store
-from turnout.store.alive import Workers, database_errors, workers_of
-from turnout.store.session_log import beside
 from turnout.store.sqlite import Sqlite
 
-# Part of what is stored: an audit goes on under the version it began with. Counted up when the steps change.
-VERSION = "turnout-audit-1"
-NAME = "turnout"
-WORKFLOW = "audit"
 # Audits that run at the same time in one process; each waits for models most of the time.
 AT_ONCE = 32
-ENDED = ("SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED")
+
+WorkflowRun = Callable[[dict[str, Any]], dict[str, Any]]
+"""A workflow: it is called again from its beginning after its process has died, and what it has done in a `step` is not
+done again."""
 
 
 class Stopped(BaseException):
@@ -42,135 +33,30 @@ class WorkflowEnd(NamedTuple):
     said: str = ""
 
 
-class Durable:
-    """Runs one workflow. Blocking; thread-safe."""
-
-    _open: Durable | None = None
-
-    def __init__(self, store: Store, run: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
-        """`run` is the workflow: it is called again from its beginning where a process has died, and what it has done
-        in a `step` is not done again."""
-        try:
-            import dbos
-        except ImportError as error:
-            said = f"an audit needs {error.name}: pip install 'turnout[claims]'"
-            raise Refused(503, "not_available", said) from None
-        if Durable._open is not None:
-            raise Refused(503, "not_available", "this process has a pipeline already: close it first")
-        self._dbos = dbos
-        self.worker = new_id()
-        self._active: set[str] = set()
-        """Workflows that were begun here, or that a thread of this process runs."""
-        self._idle: set[str] = set()
-        """Of our own, those that none of them ran when it was last looked."""
-        self._workers: Workers = workers_of(store)
-        self._workers.join(self.worker)
-        Durable._open = self
-        logging.getLogger("dbos").propagate = False
-        config: Any = {
-            "name": NAME,
-            "system_database_url": _place(store),
-            "application_version": VERSION,
-            "executor_id": self.worker,
-            "serializer": dbos.DBOSPortableJSONSerializer(),
-            "log_level": "CRITICAL",
-            "max_executor_threads": AT_ONCE,
-        }
-
-        lost = database_errors()
-
-        def workflow(order: dict[str, Any]) -> dict[str, Any]:
-            ident = str(dbos.DBOS.workflow_id)
-            self._active.add(ident)
-            try:
-                return run(order)
-            except lost:
-                raise Stopped from None  # it goes on when the database is back: `take_over` finds it
-            finally:
-                self._active.discard(ident)
-
-        with contextlib.ExitStack() as opened:
-            opened.callback(self.close)
-            dbos.DBOS(config=config)
-            self._workflow = dbos.DBOS.workflow(name=WORKFLOW)(workflow)
-            # It makes its tables, and two that make them at the same time would both fail.
-            with self._workers.alone():
-                dbos.DBOS.launch()
-            opened.pop_all()
+class Workflows(Protocol):
+    """Runs one workflow, any number of times. Blocking; thread-safe."""
 
     def start(self, ident: str, order: dict[str, Any]) -> None:
-        self._active.add(ident)
-        with self._dbos.SetWorkflowID(ident):
-            self._dbos.DBOS.start_workflow(self._workflow, order)
+        """Store the order and begin; it is done sooner or later, by this process or another."""
 
     def step(self, name: str, made: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         """The result of a step, made now or earlier. Inside the workflow only."""
-        result: dict[str, Any] = self._dbos.DBOS.run_step({"name": name}, made)
-        return result
 
     def ended(self, ident: str) -> WorkflowEnd | None:
-        """How a workflow ended; None if it has not. Raises Refused for one that nobody began, StoreUnavailable."""
-        found = contain(self._dbos.DBOS.get_workflow_status, ident)
-        if isinstance(found, Fault):
-            raise StoreUnavailable(f"what became of the audit cannot be looked up now: {found.detail}")
-        if found is None:
-            raise Refused(404, "not_found_error", f"there is no audit {ident[:40]!r}")
-        if found.status not in ENDED:
-            return None
-        return WorkflowEnd(
-            found.output, "" if found.status == "SUCCESS" else f"it broke off: {found.error or found.status}"
-        )
+        """How a workflow ended; None if it has not. Raises Refused for an unknown id, StoreUnavailable."""
 
     def take_over(self) -> list[str]:
         """Go on with what workers that are gone left unfinished; which workflows those are. Raises StoreUnavailable."""
-        found = contain(self._take_over)
-        if isinstance(found, Fault):
-            raise StoreUnavailable(f"what others left cannot be looked for now: {found.detail}")
-        taken: list[str] = found
-        return taken
 
-    def _take_over(self) -> list[str]:
-        self._workers.join(self.worker)
-        taken: list[str] = []
-        for worker in sorted({one.executor_id for one in self._pending()} - {self.worker, None}):
-            with self._workers.gone(worker) as is_gone:
-                # Asked again under the lock: another may have taken them over meanwhile.
-                left = [one.workflow_id for one in self._pending(worker)] if is_gone else []
-                if left:
-                    self._dbos.DBOS.resume_workflows(left)
-                    taken += left
-        return taken + self._take_up()
-
-    def _take_up(self) -> list[str]:
-        """Go on with our own that no thread runs: the database was away when a result was to be stored. One that is
-        found twice, for between the queue and its thread a workflow is nowhere for a moment."""
-        idle = {one.workflow_id for one in self._pending(self.worker)} - self._active
-        left, self._idle = sorted(idle & self._idle), idle
-        if left:
-            self._dbos.DBOS.resume_workflows(left)
-        return left
-
-    def _pending(self, worker: str | None = None) -> list[Any]:
-        found: list[Any] = self._dbos.DBOS.list_workflows(
-            status="PENDING", app_version=VERSION, executor_id=worker, load_input=False, load_output=False
-        )
-        return found
-
-    def close(self) -> None:
-        self._dbos.DBOS.destroy(destroy_registry=True)
-        # What it wrote to is the program's, and may be closed when the next one is opened.
-        said = logging.getLogger("dbos")
-        for one in list(said.handlers):
-            said.removeHandler(one)
-        self._workers.close()
-        Durable._open = None
+    def close(self) -> None: ...
 
 
-def _place(store: Store) -> str:
-    """Where DBOS keeps its tables: a private file beside the store's, or a schema in its PostgreSQL."""
-    if not isinstance(store.backend, Sqlite):
-        return store.url.replace("postgres://", "postgresql://", 1)
-    path = beside(store, "audits")
-    # Made by us: what is claimed must not be readable by other users.
-    os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
-    return f"sqlite:///{path}"
+def open_workflows(store: Store, run: WorkflowRun) -> Workflows:
+    """Those of a store. Raises Refused where PostgreSQL is the store and DBOS is not installed."""
+    if isinstance(store.backend, Sqlite):
+        from .durable_file import FileWorkflows
+
+        return FileWorkflows(store, run)
+    from .durable_dbos import DbosWorkflows
+
+    return DbosWorkflows(store, run)

@@ -30,6 +30,8 @@ LINE_BYTES = 1024 * 1024
 ID_CHARACTERS = 200
 # Mistakes that are said one by one.
 SAID = 50
+NOT_JSON = "not JSON"
+FORMS = "cards are imported from JSONL, a card a line, or from ClaimReview as JSON-LD"
 
 
 class CardProblem(Struct, frozen=True):
@@ -57,6 +59,8 @@ def read_cards(raw: bytes) -> list[Card]:
     a `@graph`; raises BadCards."""
     cards: list[Card] = []
     problems: list[CardProblem] = []
+    if b"\0" in raw:
+        raise BadCards([CardProblem(1, f"not text, but {len(raw):,} bytes of something else: {FORMS}")])
     seen: dict[str, int] = {}
     for number, entry in _entries(raw, problems):
         try:
@@ -71,6 +75,9 @@ def read_cards(raw: bytes) -> list[Card]:
         else:
             seen[card.id] = number
             cards.append(card)
+    if problems and not seen and all(problem.message.startswith(NOT_JSON) for problem in problems):
+        many = f"; nor is any of the {len(problems)} lines" if len(problems) > 1 else ""
+        raise BadCards([CardProblem(problems[0].line, f"{problems[0].message}{many}: {FORMS}")])
     if problems:
         raise BadCards(sorted(problems, key=lambda problem: problem.line))
     return cards
@@ -91,7 +98,7 @@ def _entries(raw: bytes, problems: list[CardProblem]) -> Iterator[tuple[int, dic
         try:
             entry = msgspec.json.decode(line)
         except UNREADABLE as error:
-            problems.append(CardProblem(number, f"not JSON ({why_unreadable(error, line)})"))
+            problems.append(CardProblem(number, f"{NOT_JSON} ({why_unreadable(error, line)})"))
             continue
         if isinstance(entry, dict):
             yield number, entry

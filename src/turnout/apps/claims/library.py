@@ -77,7 +77,8 @@ class ClaimLibrary:
         return ClaimLibrary(self.rows, self.index, tenant)
 
     def _may_see(self, card: Card) -> bool:
-        return self.tenant is None or card.tenant in ("", self.tenant)
+        """What is hidden, only its operator sees."""
+        return self.tenant is None or (card.visible and card.tenant in ("", self.tenant))
 
     def __enter__(self) -> Self:
         return self
@@ -116,6 +117,8 @@ class ClaimLibrary:
     def put_all(self, cards: Iterable[Card], *, imported: bool = False) -> Sequence[Card]:
         """Keep cards, in their order; if one is refused, none is kept."""
         cards = [replace(card, created_at=card.created_at or datetime.now(UTC)) for card in cards]
+        if imported:
+            cards = [self._as_imported(card) for card in cards]
         for card in cards:
             if lacks := missing(card, ESSENTIAL if imported else WHOLE):
                 raise CardRefused(f"the card {card.id or card.claim_text[:80]!r} lacks {', '.join(lacks)}")
@@ -123,12 +126,26 @@ class ClaimLibrary:
         self._index(cards)
         return [self._link(card) for card in cards]
 
-    def hide(self, ident: str) -> bool:
-        """Let a card no longer be found; whether there is one."""
+    def _as_imported(self, card: Card) -> Card:
+        """The card, with what its publisher says to have verified told from what was verified here."""
+        before = self.get(card.id)
+        known = before.sources if before is not None else ()
+        return replace(card, sources=tuple(one if one in known else one.as_imported() for one in card.sources))
+
+    def set_visible(self, ident: str, visible: bool) -> bool:
+        """Let a card be found, or no longer; whether there is one."""
         card = self.get(ident)
         if card is None:
             return False
-        self.keep(replace(card, visible=False))
+        self.keep(replace(card, visible=visible))
+        return True
+
+    def delete(self, ident: str) -> bool:
+        """Remove a card for good; whether there was one."""
+        if self.get(ident) is None:
+            return False
+        self.rows.delete(ident)
+        self.index.delete([ident])
         return True
 
     def keep(self, card: Card) -> Card:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -75,6 +75,11 @@ _ask = msgspec.json.Decoder(ChatAsk)
 _feedback = msgspec.json.Decoder(ClaimFeedback)
 
 
+class UnknownCard(Refused):
+    def __init__(self, ident: str) -> None:
+        super().__init__(404, "not_found_error", f"there is no card {ident[:80]!r} (see GET /api/claims)")
+
+
 class ClaimRoutes:
     """Shows one application."""
 
@@ -86,6 +91,9 @@ class ClaimRoutes:
             Route("GET", "/api/claims", "ask", self.list_cards),
             Route("GET", "/api/claims/search", "ask", self.search),
             Route("GET", "/api/claims/{id}", "ask", self.card),
+            Route("POST", "/api/claims/{id}/hide", "feedback:write", self.hide),
+            Route("POST", "/api/claims/{id}/unhide", "feedback:write", self.unhide),
+            Route("POST", "/api/claims/{id}/delete", "feedback:write", self.delete),
             Route(SOCKET, "/ws/pipeline/{session_id}", "ask", self.follow),
         )
 
@@ -167,8 +175,39 @@ class ClaimRoutes:
         library, ident = await self._library(call), call.params["id"]
         card = await asyncio.to_thread(library.get, ident)
         if card is None or not card.visible:
-            raise Refused(404, "not_found_error", f"there is no card {ident[:80]!r} (see GET /api/claims)")
+            raise UnknownCard(ident)
         return answer(card)
+
+    async def hide(self, call: Call) -> Answer:
+        """Hide a card: it answers no question any more."""
+        await self._moderate(call, lambda library, ident: library.set_visible(ident, False))
+        return answer({"id": call.params["id"], "visible": False})
+
+    async def unhide(self, call: Call) -> Answer:
+        """Let a card that was hidden answer questions again."""
+        await self._moderate(call, lambda library, ident: library.set_visible(ident, True))
+        return answer({"id": call.params["id"], "visible": True})
+
+    async def delete(self, call: Call) -> Answer:
+        """Delete a card for good; `deleted` says whether there was one."""
+        try:
+            await self._moderate(call, lambda library, ident: library.delete(ident))
+        except UnknownCard:
+            return answer({"id": call.params["id"], "deleted": False})
+        return answer({"id": call.params["id"], "deleted": True})
+
+    async def _moderate(self, call: Call, change: Callable[[ClaimLibrary, str], bool]) -> None:
+        """Change a card of the caller's own tenant. One that is for all is the operator's: its key has the scope
+        `admin`, and a server without keys has one user."""
+        call.check_profile(PROFILE)
+        library, ident, caller = await self.app.library(), call.params["id"], call.caller
+        card = await asyncio.to_thread(library.get, ident)
+        if card is None or card.tenant not in ("", caller.tenant):
+            raise UnknownCard(ident)
+        if not card.tenant and caller.key_id and "admin" not in caller.scopes:
+            said = f"the card {ident[:80]!r} is for all tenants: this takes a key with the scope 'admin'"
+            raise Refused(403, "permission_error", f"{said}, or turnout claims hide on the server")
+        await asyncio.to_thread(change, library, ident)
 
     async def search(self, call: Call) -> Answer:
         """The cards that a question may mean, the best first: `?q=`, `?type=`, `?limit=`."""

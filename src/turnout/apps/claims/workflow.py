@@ -28,7 +28,7 @@ from turnout.store import Outcome, Store
 from .agent import AGENTS
 from .audit import STEPS, Auditor, AuditOrder, KeepsCards, StepResult, make_card, sum_up
 from .card import Card, missing
-from .durable import Durable, Stopped
+from .durable import Stopped, Workflows, open_workflows
 from .event import (
     AgentCompleted,
     AgentStarted,
@@ -59,7 +59,7 @@ class AuditWorkflow:
     """What a step is made with. Its steps run in the event loop that it was made in."""
 
     def __init__(self, runtime: Runtime, store: Store, cards: KeepsCards, feed: Feed, reach: Reach) -> None:
-        self.durable: Durable
+        self.durable: Workflows
         self.callers: dict[str, Caller] = {}
         """Who pays: those who asked here. A budget is one object, so that no burst can overspend."""
         self._runtime = runtime
@@ -75,7 +75,7 @@ class AuditWorkflow:
 
     def open(self) -> None:
         """Blocking."""
-        self.durable = Durable(self._store, self._run)
+        self.durable = open_workflows(self._store, self._run)
 
     def close(self) -> None:
         """Blocking. What a thread did after its database was closed would count as a mistake of its audit's."""
@@ -136,7 +136,7 @@ class AuditWorkflow:
         """Have an agent answer on the account of who asked."""
         models = self._runtime.models
         auditor = Auditor(models, self._reach.search, self._reach.read, self._reach.searches)
-        caller = self.callers.get(order.key_id) or await asyncio.to_thread(find_payer, self._store, order)
+        caller = await self._payer(order)
         if caller is None:
             failed = f"the key {order.key_id} that asked for this audit is no longer valid"
             return dict(msgspec.to_builtins(StepResult(step, failed=failed)))
@@ -147,6 +147,17 @@ class AuditWorkflow:
         if account.spent_usd:
             self._store.spend(f"{order.pipeline_id}-{step}", order.key_id, account.spent_usd)
         return dict(msgspec.to_builtins(replace(result, spent_usd=account.spent_usd)))
+
+    async def _payer(self, order: AuditOrder) -> Caller | None:
+        """Who asked, as long as its key is valid: a key may be revoked between two steps."""
+        known = self.callers.get(order.key_id)
+        try:
+            found = await asyncio.to_thread(find_payer, self._store, order)
+        except StoreUnavailable:
+            if known is None:
+                raise
+            return known
+        return found and (known or found)
 
     async def decide(self, order: AuditOrder) -> Decision:
         router = await self._runtime.find_router(PROFILE)

@@ -15,7 +15,7 @@ from turnout.core.query import Turn
 from ..app import examples_of, show_paragraphs
 from ..draw.screen import console, visible, write_json
 from ..option import ConfigOption, DbOption, DecisionArgument, JsonOption, TenantOptions, TextArgument, user_name
-from ..question import append_turn, read_session, read_text
+from ..question import append_turn, check_session, read_session, read_text
 from .claims_audit import audit
 from .claims_library import LIBRARY_COMMANDS, opened
 
@@ -56,6 +56,8 @@ def ask_claims(
     from turnout.apps.claims.app import ClaimQuestion
 
     asked = read_text(text)
+    if session is not None:
+        check_session(File(session))
     turns = tuple(read_session(File(session))) if session is not None else ()
     # The same file is the same session: what it has shown is found again.
     name = File(session).stem[:100] if session is not None else ""
@@ -115,7 +117,7 @@ def _open(db: str | None, config: str | None, *, audits: bool) -> ClaimsApp:
         from turnout.apps.claims.app import ClaimsApp
         from turnout.runtime.runtime import Runtime
     except ImportError as error:
-        raise TurnoutError(f"asking claims needs {error.name}: pip install 'turnout[serve,claims]'") from None
+        raise TurnoutError(f"asking claims needs {error.name}: pip install 'turnout[serve]'") from None
     from turnout.runtime.log import quiet
     from turnout.store import open_store
 
@@ -161,6 +163,7 @@ def claim_feedback(
 def list_claims(
     *,
     kind: TypeOption = "",
+    hidden: Annotated[bool, Parameter(help="Those that are hidden, too.")] = False,
     json: JsonOption = False,
     db: DbOption = None,
     config: ConfigOption = None,
@@ -169,7 +172,7 @@ def list_claims(
     from ..draw.claims import card_line
 
     with opened(db, config) as library:
-        cards = list(library.list(claim_type=_read_kind(kind)))
+        cards = list(library.list(claim_type=_read_kind(kind), hidden=hidden))
     if json:
         write_json([{"id": one.id, "claim_text": one.claim_text, "verdict": one.verdict} for one in cards])
         return 0

@@ -37,7 +37,7 @@ def audit(
     try:
         from turnout.runtime.runtime import Runtime
     except ImportError as error:
-        raise TurnoutError(f"an audit needs {error.name}: pip install 'turnout[claims,serve]'") from None
+        raise TurnoutError(f"an audit needs {error.name}: pip install 'turnout[serve]'") from None
     from turnout.runtime.log import quiet
     from turnout.store import open_store
 

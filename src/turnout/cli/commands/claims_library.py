@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 from cyclopts import Parameter
 
-from turnout.core.errors import TurnoutError
+from turnout.core.errors import TurnoutError, suggest
 from turnout.text.count import counted
 
 from ..draw.screen import console, visible, write_json
@@ -87,9 +87,76 @@ def export_cards(
     from turnout.apps.claims.exchange import write_cards, write_reviews
 
     with opened(db, config) as library, writing(file) as out:
-        cards = library.list(hidden=hidden)
+        cards = list(library.list(hidden=hidden))
         for line in write_cards(cards) if form == "jsonl" else (write_reviews(cards),):
             out.write(line)
+    if file != STDIN:
+        console(stderr=True).say(visible(f"{counted(len(cards), 'card')} written to {file}"))
+    return 0
+
+
+CardArguments = Annotated[tuple[str, ...], Parameter(name="ID", help="The ids of cards.")]
+
+
+def hide(
+    ids: CardArguments,
+    /,
+    *,
+    json: JsonOption = False,
+    db: DbOption = None,
+    config: ConfigOption = None,
+) -> int:
+    """Hide cards: they stay in the library and answer no question."""
+    return _change(ids, "hidden", lambda library, ident: library.set_visible(ident, False), json, db, config)
+
+
+def unhide(
+    ids: CardArguments,
+    /,
+    *,
+    json: JsonOption = False,
+    db: DbOption = None,
+    config: ConfigOption = None,
+) -> int:
+    """Let cards that were hidden answer questions again."""
+    return _change(ids, "visible", lambda library, ident: library.set_visible(ident, True), json, db, config)
+
+
+def delete(
+    ids: CardArguments,
+    /,
+    *,
+    json: JsonOption = False,
+    db: DbOption = None,
+    config: ConfigOption = None,
+) -> int:
+    """Delete cards for good; `turnout claims export` writes them to a file before. A shipped card comes back with
+    `turnout claims import --starter`."""
+    return _change(ids, "deleted", lambda library, ident: library.delete(ident), json, db, config)
+
+
+def _change(
+    ids: tuple[str, ...],
+    done: str,
+    change: Callable[[ClaimLibrary, str], bool],
+    json: bool,
+    db: str | None,
+    config: str | None,
+) -> int:
+    """Change the cards of these ids; if one is unknown, none is changed."""
+    if not ids:
+        raise TurnoutError("name the ID of a card (see turnout claims list)")
+    with opened(db, config) as library:
+        known = [card.id for card in library.list(hidden=True)]
+        for ident in ids:
+            if ident not in known:
+                raise TurnoutError(f"there is no card {ident[:80]!r}{suggest(ident, known)} (see turnout claims list)")
+        for ident in ids:
+            change(library, ident)
+    if json:
+        write_json({done: ids})
+    else:
+        console().say(visible(f"{done}: {', '.join(ids)}"))
     return 0
 
 
@@ -196,6 +263,9 @@ def _read(file: str) -> bytes:
 LIBRARY_COMMANDS = [
     ("import", import_cards),
     ("export", export_cards),
+    ("hide", hide),
+    ("unhide", unhide),
+    ("delete", delete),
     ("calibrate", calibrate),
     ("backfill-types", backfill_types),
 ]

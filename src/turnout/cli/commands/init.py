@@ -19,7 +19,7 @@ from turnout.text.control import escape_json
 from turnout.text.count import counted
 
 from ..draw.screen import console, visible
-from ..labelled import needing_extra, read_hold_out
+from ..labelled import check_there, needing_extra, read_hold_out
 from ..option import STDIN, ConfigOption, clean, hint, user_name
 from ..stream import phases
 from .train import print_report
@@ -87,6 +87,7 @@ def init(
     route = clean(fallback).strip() if fallback is not None else None
     if route is not None and not (route and route.isprintable()):
         raise QueryError(f"--fallback {fallback!r} is no name for a route")
+    check_there((source,))
     with needing_extra():
         from turnout.learn.begin import begin, own_champion
         from turnout.learn.table import read_table

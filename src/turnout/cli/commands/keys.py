@@ -77,7 +77,9 @@ class Rights:
 
 
 NONE_GIVEN = Rights()
-KeyArgument = Annotated[str, Parameter(name="ID", help="The key's id, as turnout keys list shows it.")]
+KeyArgument = Annotated[
+    str, Parameter(name="ID", help="The key's id, or its name where no other key has it (see turnout keys list).")
+]
 
 
 @app.command
@@ -190,7 +192,8 @@ def _new(where: StoreOptions) -> str:
 
 
 def _named(keys: Sequence[Key], ident: str, where: StoreOptions) -> Key:
-    """The key of an id that can still be changed; the key itself is taken for its id."""
+    """The key of an id, or of a name that one key alone has, that can still be changed; the key itself is taken for
+    its id."""
     from turnout.web.key import read_credential
 
     whole = read_credential(ident)
@@ -198,9 +201,16 @@ def _named(keys: Sequence[Key], ident: str, where: StoreOptions) -> Key:
     known = {key.id: key for key in keys if key.revoked_ms is None}
     if named in known:
         return known[named]
+    called = [key for key in known.values() if key.name == named]
+    if len(called) == 1:
+        return called[0]
+    if called:
+        ids = ", ".join(key.id for key in called)
+        raise TurnoutError(f"{len(called)} keys are called {named[:80]!r}: name one by its id, {ids}")
     if any(key.id == named for key in keys):
         raise TurnoutError(f"the key {named} is revoked, and stays so: {_new(where)} makes another")
-    raise TurnoutError(f"no valid key {named[:80]!r}{suggest(named, list(known))} (see {where.hint('keys', 'list')})")
+    near = suggest(named, [*known, *(key.name for key in known.values())])
+    raise TurnoutError(f"no valid key {named[:80]!r}{near} (see {where.hint('keys', 'list')})")
 
 
 def _check_name(name: str | None) -> None:
@@ -307,16 +317,11 @@ def revoke(ident: KeyArgument, /, *, where: StoreOptions = StoreOptions()) -> in
 
     After the last one servers still ask for a key, and refuse every request: turnout keys open changes that.
     """
-    from turnout.web.key import read_credential
-
-    # The key itself is taken for its id.
-    whole = read_credential(ident)
-    named = whole.key_id if whole is not None else ident
     with _open_keys(where) as keys:
-        known = [key.id for key in keys.all() if key.revoked_ms is None] if keys is not None else []
-        if keys is None or not keys.revoke(named):
-            near = suggest(named, known)
-            raise TurnoutError(f"no valid key {named[:80]!r}{near} (see {where.hint('keys', 'list')})")
+        if keys is None:
+            raise TurnoutError(f"no valid key {ident[:80]!r}: there are none; {_new(where)} makes one")
+        named = _named(keys.all(), ident, where).id
+        keys.revoke(named)
         valid = _valid(keys.all())
     screen = console()
     screen.say(f"{named} is revoked; running servers take it for half a minute more, or until they are reloaded.")

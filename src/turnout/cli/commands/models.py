@@ -119,11 +119,12 @@ async def _test(models: Models, names: list[str]) -> int:
 
     screen = console()
     bad = 0
+    wide = max(len(visible(name)) for name in names) + 2
     try:
         for name in names:
             well, said = await _said(models, name)
             bad += not well
-            line = Text.assemble((f"{visible(name):<12}", "bold"), (visible(said), "" if well else "red"))
+            line = Text.assemble((f"{visible(name):<{wide}}", "bold"), (visible(said), "" if well else "red"))
             screen.say(line)
     finally:
         await models.client.close()
@@ -150,6 +151,16 @@ async def _said(models: Models, name: str) -> tuple[bool, str]:
     return True, f"{slot.id} answered {reply.text[:40]!r} in {took:.0f} ms"
 
 
+def _known_slots() -> list[str]:
+    """The slots that something here asks: tiers, those that others stand in for, layers of the profiles that ship."""
+    from turnout.config.load import read_chain, shipped
+    from turnout.models.slot import DEFAULT_TIERS, STAND_INS
+
+    layers = [layer for name in shipped() for layer in read_chain(name).document.tree.get("layers", ())]
+    named = [str(layer["slot"]) for layer in layers if "slot" in layer]
+    return list(dict.fromkeys((*DEFAULT_TIERS, *STAND_INS, "embedder", *named)))
+
+
 @app.command(name="set")
 def set_model(
     slot: Annotated[str, Parameter(help="A slot: simple, medium, complex, reasoning, classifier, main, …")],
@@ -166,18 +177,27 @@ def set_model(
 
     The rest of the file stays as it is. The first slot you name brings the default tiers along.
     """
+    from turnout.config.document import read
+    from turnout.config.settings import settings_file
     from turnout.models.edit import set_slot
-    from turnout.models.slot import DEFAULT_TIERS, STAND_INS, load_slots
+    from turnout.models.slot import load_slots
 
+    before = settings_file(config)
+    written = read(before).tree.get("models", {}) if before is not None and before.exists() else {}
     file = set_slot(slot, model, base_url, config)
 
     say = console().print
     say(f"{slot} is {visible(model)} from now on ({visible(str(file))})", soft_wrap=True)
-    found = load_slots(file).slots[slot]
-    known = (*DEFAULT_TIERS, *STAND_INS)
+    slots = load_slots(file).slots
+    found, known = slots[slot], _known_slots()
     near = suggest(slot, known) if slot not in known else ""
     if near:
         say(f"No profile that ships with Turnout has a slot {slot!r}{near}", style="yellow", soft_wrap=True)
+    added = [name for name in slots if name != slot and name not in written]
+    if added:
+        lacking = sorted({slots[name].needs_key for name in added if not slots[name].usable})
+        keys = f"; set {', '.join(lacking)}, or fill them with models of yours" if lacking else ""
+        say(f"The default tiers are written beside it: {', '.join(added)}{keys}.", style="yellow", soft_wrap=True)
     if not found.usable:
         say(f"Its key is missing: set {found.needs_key}.", style="yellow", soft_wrap=True)
     return 0

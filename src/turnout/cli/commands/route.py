@@ -11,8 +11,11 @@ from turnout.core.decision import Decision
 from turnout.core.errors import TurnoutError
 
 from ..draw.screen import complain, console, write_json
-from ..option import DbOption, JsonOption, TextArgument
+from ..option import DbOption, JsonOption, TextArgument, hint
 from ..question import Ask
+
+# Of a profile whose application decides with more than it.
+BY_APP = "The cards of the library are not looked at here; this does what the application would"
 
 
 def route(
@@ -39,11 +42,15 @@ def _print(decision: Decision, *, json: bool) -> None:
     if json:
         write_json(decision.json())
     else:
+        from turnout.core.registry import is_brought_by_app
+
         from ..draw.picture import summary
 
         screen = console()
         for line in summary(decision, screen.glyphs):
             screen.print(line, soft_wrap=not screen.is_terminal)
+        if any(is_brought_by_app(step.place.kind) for step in decision.steps):
+            console(stderr=True).say((f"{BY_APP}: {hint('claims', 'ask', decision.query.text)}", "dim"))
     # The answer is out before the log is opened: no one waits for a database.
     sys.stdout.flush()
 

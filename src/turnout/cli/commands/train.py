@@ -24,7 +24,7 @@ from turnout.text.count import counted
 
 from ..draw.screen import console, visible, write_json
 from ..draw.shape import Screen, columns
-from ..labelled import AcceptOption, LayerOption, needing_learn, read_hold_out
+from ..labelled import AcceptOption, LayerOption, check_there, needing_learn, read_hold_out
 from ..option import (
     STDIN,
     JsonOption,
@@ -126,6 +126,7 @@ def train(
         raise QueryError("--promote is for a student on the shelf: leave out --out, or promote it later")
     if STDIN in files:
         raise QueryError("examples are read more than once: write what you pipe in into a file, and name that")
+    check_there((*files, *((outcomes,) if outcomes is not None else ())))
     loaded = load_profile(profile, config=config)
     vectors = choose_embedder(embedder, config)
     if outcomes is not None:

@@ -79,6 +79,10 @@ def card_picture(card: Card, glyphs: Glyphs) -> RenderableType:
     lines: list[RenderableType] = [Text(quoted(card.claim_text, glyphs)), verdict]
     if card.demo:
         lines.append(Text("demonstration: nothing was looked up, and the verdict stands for none", "yellow"))
+    if not card.visible:
+        lines.append(Text(f"hidden: it answers no question (turnout claims unhide {visible(card.id)})", "yellow"))
+    if card.publisher:
+        lines.append(Text(f"published by {visible(card.publisher)}, and imported", "dim"))
     lines += [Text(), Text(visible(card.short_answer)), Text()]
     lines += [_source(source, glyphs) for source in card.sources]
     lines += [Text(f"{glyphs.dot} {visible(one)}", "dim") for one in card.limitations]

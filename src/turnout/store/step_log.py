@@ -1,0 +1,110 @@
+"""Workflows and the results of their steps, in a SQLite file beside the store's own.
+
+Invariant: of several results of one step, and of several outcomes of one workflow, the first that was kept stands.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from typing import NamedTuple
+
+from .backend import Value
+from .session_log import DAY_MS, KEEP_DAYS, beside
+from .sqlite import Sqlite
+from .store import Store, bring_up
+
+ADD_WORKFLOW = """
+insert into workflows (id, worker, task, at_ms) values (:id, :worker, :task, :at_ms)
+"""
+FIND_WORKFLOW = """
+select id, worker, task, outcome from workflows where id = :id
+"""
+UNFINISHED = """
+select id, worker, task, outcome from workflows where outcome is null order by at_ms, id
+"""
+REASSIGN = """
+update workflows set worker = :worker where id = :id
+"""
+END_WORKFLOW = """
+update workflows set outcome = :outcome where id = :id and outcome is null
+"""
+ADD_STEP = """
+insert into steps (workflow, name, result) values (:workflow, :name, :result) on conflict (workflow, name) do nothing
+"""
+FIND_STEP = """
+select result from steps where workflow = :workflow and name = :name
+"""
+FORGET_WORKFLOWS = """
+delete from workflows where outcome is not null and at_ms < :before_ms
+"""
+
+
+class StoredWorkflow(NamedTuple):
+    id: str
+    worker: str
+    """The process that runs it, or ran it last."""
+    task: str
+    """What it was started with, as JSON."""
+    outcome: str | None
+    """How it ended, as JSON; None if it has not."""
+
+
+class StepFile(Sqlite):
+    steps = "turnout.store.step_migrations"
+
+
+class StepLog:
+    """The workflows of one file. Thread-safe; blocking. Raises StoreUnavailable."""
+
+    def __init__(self, backend: StepFile) -> None:
+        self._backend = backend
+
+    def begin(self, ident: str, worker: str, task: str) -> None:
+        values: dict[str, Value] = {"id": ident, "worker": worker, "task": task, "at_ms": time.time_ns() // 1_000_000}
+        self._backend.change(ADD_WORKFLOW, values)
+
+    def find(self, ident: str) -> StoredWorkflow | None:
+        found = self._backend.read(FIND_WORKFLOW, {"id": ident})
+        return StoredWorkflow(*found[0]) if found else None
+
+    def unfinished(self) -> list[StoredWorkflow]:
+        """Oldest first."""
+        return [StoredWorkflow(*row) for row in self._backend.read(UNFINISHED, {})]
+
+    def reassign(self, ident: str, worker: str) -> None:
+        self._backend.change(REASSIGN, {"id": ident, "worker": worker})
+
+    def end(self, ident: str, outcome: str) -> None:
+        self._backend.change(END_WORKFLOW, {"id": ident, "outcome": outcome})
+
+    def result(self, workflow: str, name: str) -> str | None:
+        """What a step came to; None if it was not done yet."""
+        found = self._backend.read(FIND_STEP, {"workflow": workflow, "name": name})
+        return str(found[0][0]) if found else None
+
+    def keep(self, workflow: str, name: str, result: str) -> str:
+        """Keep what a step came to; what stands for it from now on."""
+        key = {"workflow": workflow, "name": name}
+        with self._backend.transaction() as changes:
+            changes.change(ADD_STEP, {**key, "result": result})
+            return str(changes.read(FIND_STEP, key)[0][0])
+
+    def forget(self, days: int = KEEP_DAYS) -> int:
+        """Delete workflows that ended and are older; how many."""
+        return self._backend.change(FORGET_WORKFLOWS, {"before_ms": time.time_ns() // 1_000_000 - days * DAY_MS})
+
+    def close(self) -> None:
+        self._backend.close()
+
+
+def open_step_log(store: Store) -> StepLog:
+    """The log beside a store's file: `NAME.steps`."""
+    backend = StepFile(beside(store, "steps"))
+    with contextlib.ExitStack() as opened:
+        opened.callback(backend.close)
+        bring_up(backend)
+        opened.pop_all()
+    log = StepLog(backend)
+    log.forget()
+    return log

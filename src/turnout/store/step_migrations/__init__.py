@@ -1,0 +1,1 @@
+"""The steps of the step log's schema; see `turnout.store.migrate`."""
