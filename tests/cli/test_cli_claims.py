@@ -73,6 +73,11 @@ def test_what_is_wrong_is_said(run: Run) -> None:
     assert run("claims", "feedback", "last", "maybe").code == 2
 
 
+def test_a_profile_alone_says_that_it_looks_at_no_cards(run: Run) -> None:
+    assert "turnout claims ask 'Did the flood happen?'" in run("route", "Did the flood happen?", "-p", "claims").err
+    assert run("route", "hello").err == ""
+
+
 def test_a_session_that_cannot_be_kept_is_refused_before_anything_is_asked(run: Run) -> None:
     ran = run("claims", "ask", QUESTION, "--session", "/nope/chat.jsonl")
     assert (ran.code, ran.out, "there is no folder /nope" in ran.err) == (2, "", True)

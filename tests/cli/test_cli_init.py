@@ -313,6 +313,26 @@ def test_without_the_extra_a_sentence_says_so(run: Run, monkeypatch: pytest.Monk
     assert "pip install 'turnout[learn]'" in ran.err
 
 
+MISSING = [
+    ("train", "nope.jsonl"),
+    ("train", "--outcomes", "nope.jsonl"),
+    ("init", "mine", "--from", "nope.csv"),
+    ("evaluate", "nope.jsonl"),
+    ("calibrate", "nope.jsonl"),
+]
+
+
+@pytest.mark.parametrize("argv", MISSING, ids=" ".join)
+def test_a_missing_file_is_said_before_a_missing_package(
+    argv: tuple[str, ...], run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "scipy", None)
+    ran = run(*argv)
+    assert ran.code == 2
+    assert "nope" in ran.err
+    assert "pip install" not in ran.err
+
+
 def test_without_a_table_a_small_profile_to_change(run: Run) -> None:
     ran = run("init", "demo")
     assert ran.code == 0

@@ -113,12 +113,21 @@ def test_revoking(run: Run) -> None:
     assert f"{made['id']} is revoked" in ran.out
     assert "revoked" in run("keys", "list").out
     again = run("keys", "revoke", made["id"])
-    assert again.code == 2
-    assert "no valid key" in again.err
+    assert (again.code, "is revoked, and stays so" in again.err) == (2, True)
     whole = run("keys", "revoke", other["key"])
     assert whole.code == 0
     assert other["key"] not in whole.out
     assert "2 keys, none of them valid" in run("doctor").out
+
+
+def test_revoking_by_name_where_it_is_one_keys_alone(run: Run) -> None:
+    made = [make(run, name)["id"] for name in ("alice", "bob", "bob")]
+    both = run("keys", "revoke", "bob")
+    assert both.code == 2
+    assert "2 keys are called 'bob'" in both.err
+    assert all(ident in both.err.replace("\n", " ") for ident in made[1:])
+    assert f"{made[0]} is revoked" in run("keys", "revoke", "alice").out
+    assert "did you mean 'bob'?" in run("keys", "revoke", "bobb").err
 
 
 def test_revoking_where_nothing_is(run: Run, database: Path) -> None:

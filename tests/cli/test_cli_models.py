@@ -117,7 +117,7 @@ class TestTry:
             monkeypatch.delitem(sys.modules, name, raising=False)
         ran = run("models", "test")
         assert ran.code == 2
-        assert "aiohttp: pip install 'turnout[serve]'" in ran.err
+        assert "pip install 'turnout[serve]'" in ran.err
 
 
 class TestSet:
@@ -166,6 +166,14 @@ class TestSet:
         ran = run("models", "set", "classifer", "ollama/x", "--config", str(tmp_path / "new.toml"))
         assert ran.code == 0
         assert "did you mean 'classifier'?" in ran.out
+
+    def test_the_slot_of_an_application_is_known(self, run: Run, tmp_path: Path) -> None:
+        file = str(tmp_path / "new.toml")
+        ran = run("models", "set", "claims_router", "demo/demo", "--config", file)
+        assert "No profile" not in ran.out
+        assert "default tiers are written beside it: simple, medium, complex, reasoning" in ran.out
+        assert "beside it" not in run("models", "set", "claims_router", "demo/demo", "--config", file).out
+        assert "claims_router  the demonstration" in run("models", "test", "claims_router", "--config", file).out
 
     @pytest.mark.parametrize("text", ["[models\n", 'models = { simple = "ollama/x" }\n'])
     def test_a_file_it_cannot_change(self, run: Run, tmp_path: Path, text: str) -> None:

@@ -310,6 +310,16 @@ def test_no_more_pages_than_there_is_room_for(served: Served, monkeypatch: pytes
         assert (got.status, b"too many pages" in got.body) == (503, True)
 
 
+def test_no_more_pages_than_a_key_may_have(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decisions, "KEY_VIEWERS", 1)
+    key = make_key(served.store, scopes=("admin", "decisions:read"))
+    forget(served)
+    cookie = {"cookie": sign_in(served, key).headers["set-cookie"].partition(";")[0]}
+    with following(served, **cookie):
+        got = call(served.url, "GET", "/decisions/live", headers=cookie)
+        assert (got.status, b"with this key" in got.body) == (503, True)
+
+
 def test_an_event_cannot_be_broken_out_of() -> None:
     assert write_event("row", "a\n\nevent: x\r\ndata: y\rz", "1") == (
         b"id: 1\nevent: row\ndata: a\ndata: \ndata: event: x\ndata: data: y\ndata: z\n\n"

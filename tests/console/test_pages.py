@@ -82,6 +82,7 @@ def test_models_say_whether_they_answer(served: Served) -> None:
         ('extends = "tiers"', "It loads: tiers"),
         ('extends = "tiers"\nroutess = 1', "did you mean"),
         ('extends = "/etc/passwd"', "here it may be one of"),
+        ('extends = "tiers"\nlayers = [{ kind = "student.v1", model = "/etc" }]', "layers[0].model: a folder"),
         ("= <script>", "mistake"),
     ],
 )
@@ -89,6 +90,16 @@ def test_a_pasted_profile_is_checked(served: Served, source: str, said: str) -> 
     got = post(served, "/profiles/check", source=source).body.decode()
     assert said in got
     assert "<script>" not in got
+
+
+def test_an_address_that_is_none_is_a_page_in_a_browser(served: Served) -> None:
+    browser = {"accept": "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8"}
+    got = call(served.url, "GET", "/nothing-here", headers=browser)
+    assert (got.status, got.headers["content-type"]) == (404, "text/html; charset=utf-8")
+    assert b'<a href="/">' in got.body
+    assert b"default-src 'none'" in got.headers["content-security-policy"].encode()
+    assert call(served.url, "GET", "/nothing-here").json["error"]["type"] == "not_found_error"
+    assert call(served.url, "GET", "/api/claims/nothing", headers=browser).json["error"]["type"] == "not_found_error"
 
 
 def test_a_profile_is_shown_whole(served: Served) -> None:

@@ -50,6 +50,12 @@ def test_what_matched_is_marked_and_everything_escaped(served: Served) -> None:
     assert re.search(rb"<mark title=\"keyword\.ha\">", marked.body), marked.body
 
 
+def test_what_an_application_adds_is_said(served: Served) -> None:
+    asked = {"text": "Did the flood happen?"}
+    assert "cards of the library are not looked at here" in shown(ask(served, profile="claims", **asked))
+    assert "not looked at" not in shown(ask(served, profile="tiers", **asked))
+
+
 def test_two_profiles_side_by_side(served: Served) -> None:
     text = shown(ask(served, text="Will it rain tomorrow?", profile="tiers", other="sources"))
     assert "tiers <span" in text

@@ -233,6 +233,21 @@ def test_no_more_than_there_may_be(served: Served, monkeypatch: pytest.MonkeyPat
     assert connect(served, "/ws/tell/1+", three) == 503
 
 
+def test_no_more_than_a_key_may_have(served: Served) -> None:
+    from msgspec.structs import replace
+
+    served.server.settings = replace(served.server.settings, key_sockets=1)
+    mine, other = ({"x-api-key": make_key(served.store)} for _ in range(2))
+    forget(served)
+
+    async def second(opened: aiohttp.ClientWebSocketResponse) -> Any:
+        again = await asyncio.to_thread(connect, served, "/ws/tell/1+", listen, headers=mine)
+        return again, await asyncio.to_thread(connect, served, "/ws/tell/1", listen, headers=other)
+
+    refused, let_in = connect(served, "/ws/tell/1+", second, headers=mine)
+    assert (refused, let_in != 503) == (503, True)
+
+
 def test_who_takes_nothing_is_let_go(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket_module, "TAKE_S", 0.3)
     place = urlsplit(served.url)

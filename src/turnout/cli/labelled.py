@@ -42,6 +42,8 @@ def check_files(source: str | None, out: str | None = None, *, force: bool = Fal
     """Labelled questions are read more than once, and nothing is overwritten by mistake."""
     if source == STDIN:
         raise QueryError("labelled questions are read from a file: write what you pipe in into one, and name that")
+    if source is not None:
+        check_there((source,))
     if out is not None and os.path.exists(out) and not force:
         raise QueryError(f"{out} would be overwritten: choose another name, or say --force")
 

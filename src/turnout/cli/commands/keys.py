@@ -319,7 +319,7 @@ def revoke(ident: KeyArgument, /, *, where: StoreOptions = StoreOptions()) -> in
     """
     with _open_keys(where) as keys:
         if keys is None:
-            raise TurnoutError(f"no valid key {ident[:80]!r}: there are none; {_new(where)} makes one")
+            raise TurnoutError(f"no valid key {ident[:80]!r} (see {where.hint('keys', 'list')})")
         named = _named(keys.all(), ident, where).id
         keys.revoke(named)
         valid = _valid(keys.all())

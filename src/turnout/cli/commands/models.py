@@ -119,7 +119,7 @@ async def _test(models: Models, names: list[str]) -> int:
 
     screen = console()
     bad = 0
-    wide = max(len(visible(name)) for name in names) + 2
+    wide = max(10, *(len(visible(name)) for name in names)) + 2
     try:
         for name in names:
             well, said = await _said(models, name)

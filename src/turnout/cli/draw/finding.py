@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from .screen import visible
+from .screen import as_typed_here, visible
 from .shape import Screen, columns
 
 _STYLES = {"ok": "green", "note": "yellow"}
@@ -21,7 +21,7 @@ def draw_findings(screen: Screen, found: Sequence[tuple[str, str, str, str]]) ->
         style = _STYLES.get(state, BAD)
         text = Text("\n".join(map(visible, said.split("\n"))))
         if advice:
-            text.append(f"\n{screen.glyphs.arrow} {visible(advice)}", style)
+            text.append(f"\n{screen.glyphs.arrow} {visible(as_typed_here(advice))}", style)
         grid.add_row(Text(state, style), subject, text)
     screen.inset(grid, "")
     screen.print()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import sys
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
@@ -63,8 +64,33 @@ def abandon_stdout() -> None:
 
 def complain(message: str) -> None:
     """Say what went wrong, on stderr."""
-    lines = [visible(line) for line in message.split("\n")]
+    lines = [visible(line) for line in as_typed_here(message).split("\n")]
     print("turnout:", "\n         ".join(lines), file=sys.stderr)
+
+
+def as_typed_here(message: str) -> str:
+    """The message with its commands as they can be typed here, where the shell may not find `turnout`."""
+    from ..option import program
+    from ..table import COMMANDS
+
+    if program() == "turnout":
+        return with_pip(message)
+    names = "|".join(command.name for group in COMMANDS.values() for command in group)
+    return with_pip(re.sub(rf"(?<![\w./-])turnout (?=(?:{names})\b)", lambda _: f"{program()} ", message))
+
+
+def with_pip(message: str) -> str:
+    """The message with an installer that installs where this runs: the shell's `pip` may be another Python's."""
+    if "pip install" not in message:
+        return message
+    import importlib.util
+    import shutil
+
+    here = os.path.relpath(sys.executable) if sys.executable.startswith(os.getcwd() + os.sep) else sys.executable
+    if os.path.dirname(shutil.which("pip") or "") == os.path.dirname(sys.executable):
+        return message
+    own = importlib.util.find_spec("pip") is not None
+    return message.replace("pip install", f"{here} -m pip install" if own else f"uv pip install --python {here}")
 
 
 def write_json(value: object) -> None:
