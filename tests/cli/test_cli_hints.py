@@ -1,8 +1,11 @@
 """Every hint is a command that works where it is printed: spelled right, quoted, for the same log and settings."""
 
 import ast
+import os
 import re
 import shlex
+import shutil
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,6 +14,7 @@ import pytest
 
 import turnout
 from turnout.cli.app import build
+from turnout.cli.draw.screen import as_typed_here
 from turnout.cli.option import StoreOptions, hint
 from turnout.cli.table import RENAMED
 
@@ -126,3 +130,19 @@ def test_a_program_the_shell_does_not_find_is_named_as_it_was_started(monkeypatc
     assert hint("log") == ".venv/bin/turnout log"
     monkeypatch.setattr("sys.argv", ["/somewhere/pytest"])
     assert hint("log") == "turnout log"
+
+
+def test_where_the_shell_does_not_find_turnout_commands_name_their_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", [".venv/bin/turnout"])
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    said = as_typed_here(
+        "no decision (see turnout log); turnout-build-minilm; Turnout, or turnout itself: pip install x"
+    )
+    assert said.startswith(
+        "no decision (see .venv/bin/turnout log); .venv/bin/turnout-build-minilm; Turnout, or turnout"
+    )
+    assert said.endswith("install x")
+    assert "; pip install" not in said
+    assert ": pip install" not in said
+    monkeypatch.setattr(shutil, "which", lambda name: os.path.join(os.path.dirname(sys.executable), name))
+    assert as_typed_here("turnout log: pip install x") == "turnout log: pip install x"

@@ -14,7 +14,7 @@ from rich.filesize import decimal
 from turnout.core.errors import EmbedderError, QueryError
 
 from ..app import examples_of
-from ..draw.screen import console, visible, write_json
+from ..draw.screen import as_typed_here, console, visible, write_json
 from ..option import JsonOption, TextArgument, clean
 from ..question import read_text
 
@@ -41,7 +41,7 @@ def list_embedders(*, json: JsonOption = False) -> int:
     manifest = read_manifest(folder)
     lacking = missing_packages()
     if manifest is None:
-        write_json([]) if json else console().say(NOTHING)
+        write_json([]) if json else console().say(as_typed_here(NOTHING))
         return 0
     embedder = MiniLM(folder, manifest)
     p50_ms = None if lacking else _measure(embedder)

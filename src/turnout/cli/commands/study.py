@@ -18,7 +18,7 @@ from turnout.text.count import counted
 
 from ..app import examples_of, show_paragraphs
 from ..draw.screen import console, dollars, visible, write_json
-from ..option import ConfigOption, DbOption, JsonOption, TextArgument
+from ..option import ConfigOption, DbOption, JsonOption, TextArgument, hint
 from ..question import read_text
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def list_memory(*, json: JsonOption = False, db: DbOption = None, config: Config
         return 0
     screen = console()
     if not found:
-        screen.say("Nothing is remembered: a session is when it ends, by turnout study end or after half an hour")
+        screen.say(f"Nothing is remembered: a session is when it ends, by {hint('study', 'end')} or after half an hour")
     for one in found:
         screen.say((one.id[-8:], "bold"), f"  {day_of(one.started_ms)}  {visible(one.name)}")
         screen.say(f"  {visible(one.summary or '')}")

@@ -76,7 +76,8 @@ def as_typed_here(message: str) -> str:
     if program() == "turnout":
         return with_pip(message)
     names = "|".join(command.name for group in COMMANDS.values() for command in group)
-    return with_pip(re.sub(rf"(?<![\w./-])turnout (?=(?:{names})\b)", lambda _: f"{program()} ", message))
+    found = rf"(?<![\w./-])turnout(?=-build-minilm| (?:{names})\b)"
+    return with_pip(re.sub(found, lambda _: program(), message))
 
 
 def with_pip(message: str) -> str:
