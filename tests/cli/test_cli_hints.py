@@ -135,12 +135,8 @@ def test_a_program_the_shell_does_not_find_is_named_as_it_was_started(monkeypatc
 def test_where_the_shell_does_not_find_turnout_commands_name_their_path(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", [".venv/bin/turnout"])
     monkeypatch.setattr(shutil, "which", lambda name: None)
-    said = as_typed_here(
-        "no decision (see turnout log); turnout-build-minilm; Turnout, or turnout itself: pip install x"
-    )
-    assert said.startswith(
-        "no decision (see .venv/bin/turnout log); .venv/bin/turnout-build-minilm; Turnout, or turnout"
-    )
+    said = as_typed_here("none (see turnout log); turnout-build-minilm; Turnout, or turnout itself: pip install x")
+    assert said.startswith("none (see .venv/bin/turnout log); .venv/bin/turnout-build-minilm; Turnout, or turnout")
     assert said.endswith("install x")
     assert "; pip install" not in said
     assert ": pip install" not in said
