@@ -67,6 +67,13 @@ def examine(config: str | None) -> Iterator[Diagnosis]:
         yield _keys(config)
 
 
+# What a package is for, where its extra's name says too much.
+USED_FOR = {
+    "dbos": "only needed for audits of claims where PostgreSQL is the store",
+    "trafilatura": "web pages are then read with all that stands around their article",
+}
+
+
 def _requirements() -> Iterator[Diagnosis]:
     """The packages Turnout declares, and those of its extras that are not here."""
     try:
@@ -84,7 +91,9 @@ def _requirements() -> Iterator[Diagnosis]:
         except metadata.PackageNotFoundError:
             if extra:
                 install = f"pip install 'turnout[{extra[1]}]'"
-                yield Diagnosis("note", name, f"not installed; only needed for {extra[1]}", install)
+                yield Diagnosis(
+                    "note", name, f"not installed; {USED_FOR.get(name, f'only needed for {extra[1]}')}", install
+                )
             else:
                 yield Diagnosis("broken", name, f"not installed, but required ({requirement})", f"pip install {name}")
 

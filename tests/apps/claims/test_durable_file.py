@@ -1,4 +1,4 @@
-"""Workflows in a file while their process lives (tests/faults kills it): what stops is taken up, what breaks says so."""
+"""Workflows in a file while their process lives (tests/faults kills it): what stops goes on, what breaks says so."""
 
 from __future__ import annotations
 
