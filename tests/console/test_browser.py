@@ -107,7 +107,7 @@ def test_a_decision_is_found_corrected_and_decided_again(browsed: Browsed, serve
     page.wait_for_url(re.compile("text=theorem"))
     page.get_by_text("hello there").wait_for(state="detached")
     page.locator(f'a[href="/decisions/{ident}"]').press("Enter")
-    browsed.says("Nobody has said so far")
+    browsed.says("Not judged yet")
     browsed.keep("decision")
     page.get_by_role("button", name="Should be COMPLEX").press("Enter")
     browsed.says("Noted: it is an example to learn from.")

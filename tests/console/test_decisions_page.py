@@ -125,7 +125,7 @@ def test_one_in_full_and_corrected(served: Served) -> None:
     got = see(served, place)
     shown = got.body.decode()
     assert got.status == 200
-    for said in ("student", "needs 0.60", "Nobody has said so far", "&lt;b&gt;s&lt;/b&gt;", decision["profile_hash"]):
+    for said in ("student", "needs 0.60", "Not judged yet", "&lt;b&gt;s&lt;/b&gt;", decision["profile_hash"]):
         assert said in shown, said
     assert "<b>s</b>" not in shown
     assert "<script>alert" not in shown

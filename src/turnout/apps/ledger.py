@@ -95,7 +95,7 @@ class Account(Money):
         self.sources: tuple[str, ...] | None = None
         """The sources that were used."""
         self.retrieval: bool | None = None
-        """Whether retrieval ran; None where nobody could say."""
+        """Whether retrieval ran; None where it is unknown."""
         self.parts: list[tuple[Decision, Outcome]] = []
         """How the parts of the question ended, each in a row of its own."""
         self.extra: dict[str, object] = {}

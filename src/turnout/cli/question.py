@@ -131,7 +131,7 @@ def read_session(path: File) -> tuple[Turn, ...]:
 
 
 def check_session(path: File) -> None:
-    """Raise if what is said could not be added to a session: before anybody is asked, not after."""
+    """Raise if what is said could not be added to a session: before the question is asked, not after."""
     folder = path.parent
     if path.is_dir():
         raise QueryError(f"--session {clean(str(path))}: this is a folder; name a file in it")

@@ -54,7 +54,7 @@ SERVE = (
         "Ask everything that is configured: one question, the sources that know, one answer.\n\n"
         "A compound question is taken apart, a condition is checked, a follow-up in a session is understood. Each "
         "source is shown as it answers, and the answer says who gave it, who had nothing and who was too slow. The "
-        "exit code is 1 if nobody answered. Needs the extra: pip install 'turnout[serve]'.",
+        "exit code is 1 if no source answered. Needs the extra: pip install 'turnout[serve]'.",
         (
             'turnout ask "Is the garage door open, and will it rain tomorrow?"',
             'turnout ask --plan "If it rains tomorrow, cancel the picnic and check the news"',

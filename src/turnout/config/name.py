@@ -1,7 +1,7 @@
 """The names of shipped profiles: the one that is meant where none is named, and the new names of those that had others.
 
 An old name stands for the profile it has become wherever one is named: by a caller, in `extends`, as a table of the
-settings, on the shelf of trained models, in the rights of a key and in the log. Whoever uses one is told the new one.
+settings, on the shelf of trained models, in the rights of a key and in the log. Using an old name prints the new one.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ def own_settings_file() -> Path:
 
 
 def save_settings(file: Path, text: str) -> None:
-    """Replace a settings file: whoever reads it sees the old text or the new."""
+    """Replace a settings file: a reader sees the old text or the new."""
     file.parent.mkdir(parents=True, exist_ok=True)
     new = file.with_name(file.name + ".new")
     new.write_text(text, encoding="utf-8")

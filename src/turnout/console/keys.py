@@ -1,4 +1,4 @@
-"""Keys: who may ask, for how much; made and revoked here. A new key is shown once and kept by nobody."""
+"""Keys: who may ask, for how much; made and revoked here. A new key is shown once and not stored."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def key_routes(console: Console) -> Sequence[Route]:
         """Make a key."""
         form = read_form(call)
         if not call.caller.key_id:
-            said = "whoever is on this machine could make the first key here: make it with turnout keys create NAME"
+            said = "any user of this machine could make the first key here: make it with turnout keys create NAME"
             return show(call, await asyncio.to_thread(look, call), 403, said=said)
         try:
             fields = _read(form)

@@ -83,7 +83,7 @@ def pictures_of(profile: str, layer: str, digest: str, config: str | None) -> Pi
 
 
 def most_useful(records: Records, profile: str) -> list[Logged]:
-    """Questions nobody has judged, those first that the profile was least sure of; each once."""
+    """Questions without a judgement, those first that the profile was least sure of; each once."""
     words: tuple[Judgement, ...] = ("right", "wrong")
     told = (records.decisions(profile=profile, verdict=word) for word in words)
     judged = {row.id for rows in told for row in islice(rows, LOOKED_AT)}

@@ -37,7 +37,7 @@ EVERYTHING = LogFilter(ALWAYS, None, None, None, None, None, None)
 
 
 class Viewer:
-    """Somebody who looks, and at what."""
+    """One open page, and what it shows."""
 
     def __init__(self, wanted: LogFilter, key_id: str = "") -> None:
         self.wanted = wanted

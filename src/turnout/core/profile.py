@@ -117,7 +117,7 @@ class Profile(Struct, frozen=True, eq=False):
     remarks: tuple[str, ...] = ()
     """What the loader noticed that is no mistake: kinds not installed, settings applied."""
     notices: tuple[str, ...] = ()
-    """What whoever named the profile, or wrote its files, should change: names it no longer has."""
+    """What the user who named the profile, or its author, should change: names it no longer has."""
     resolved: Mapping[str, Any] = {}
     """The whole profile as plain data, after `extends` and settings."""
     patterns: tuple[PatternSource, ...] = ()

@@ -115,7 +115,7 @@ class Llm(Layer):
         return verdict
 
     def offering(self, described: Mapping[str, str]) -> Llm:
-        """The same with these routes alone to choose from, each with what is said of it; whoever asks for this keeps
+        """The same with these routes alone to choose from, each with what is said of it; the caller keeps
         replies itself."""
         other = copy(self)
         other.config = replace(self.config, describe=described, cache_entries=0)

@@ -69,7 +69,7 @@ class WeighedWord(NamedTuple):
 
 
 class TermHead:
-    """Weights in memory. Any number of threads may use it: what is kept is the same whoever works it out."""
+    """Weights in memory. Any number of threads may use it: what is kept is the same whichever thread computes it."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Questions that have nothing to do with a user's labels, for whoever has none to show: so a student learns what a
+"""Questions that have nothing to do with a user's labels, for a user who has none to show: so a student learns what a
 stranger looks like.
 
 They are taught only where a profile's fallback is a route that no row has. There, every row belongs to a label and the

@@ -1,4 +1,4 @@
-"""The public web: pages that nobody configured, which a source or an audit is allowed to read.
+"""The public web: pages outside the configuration, which a source or an audit is allowed to read.
 
 Other rules than for configured hosts. GET and nothing else; ports 80 and 443; a name is resolved once, and only if all
 its addresses are public is one of them connected to; no credential, no cookie; bodies are bounded; a redirect is a new

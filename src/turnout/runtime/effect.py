@@ -67,7 +67,7 @@ class EffectRow(Struct, frozen=True):
 
 
 class Effect(Struct):
-    """What came of it so far. Written by the thread that works, read by whoever looks."""
+    """What came of it so far. Written by the thread that works, read by the page."""
 
     most: int = MOST
     rows: int = 0
@@ -80,7 +80,7 @@ class Effect(Struct):
     changes: list[EffectRow] = field(default_factory=list)
     ended: bool = False
     stopped: bool = False
-    """Set by whoever wants no more of it."""
+    """Set to end the work early."""
 
     @property
     def share(self) -> float:

@@ -93,7 +93,7 @@ class Results(Struct, frozen=True):
 
     hits: tuple[Hit, ...]
     lang: str
-    """The language it was taken to be in; empty where nobody could tell."""
+    """The language it was taken to be in; empty where unknown."""
     words: tuple[str, ...]
     """What was looked for."""
     vectors: Voting

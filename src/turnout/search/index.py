@@ -2,7 +2,7 @@
 
 Many threads and processes may search while one writes. An update happens as a whole or not at all, a batch of documents
 at a time; what has not changed is not written again. Vectors are made outside the transaction and after it, so that a
-slow embedder holds up nobody, and one that fails leaves an index that finds by words.
+slow embedder holds up no writer, and one that fails leaves an index that finds by words.
 
 Invariant: an embedder has a vote only on questions, and on documents, in a language it knows; in others the order is
 that of full text alone.
@@ -183,7 +183,7 @@ class Index:
     # --- reading
 
     def note(self, name: str) -> str:
-        """What is noted under a name: whoever fills an index keeps beside it what it was filled from."""
+        """What is noted under a name: the one that fills an index keeps beside it what it was filled from."""
         found = self.tables.backend.read(sql.SETTING, {"name": f"note {name}"})
         return str(found[0][0]) if found else ""
 

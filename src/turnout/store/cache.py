@@ -1,6 +1,6 @@
 """Answers and choices that are fresh for a while, so that they outlive the process that got them.
 
-Each space has at most so many entries: whoever adds one removes what has expired, and the oldest beyond that.
+Each space has at most so many entries: the writer that adds one removes what has expired, and the oldest beyond that.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ class LogFilter(NamedTuple):
         return records.page(**self._asdict(), below=below, above=above, most=most)
 
     def admits(self, row: Logged) -> bool:
-        """Whether one that has just been logged is wanted; nobody has said anything of it yet."""
+        """Whether one that has just been logged is wanted; it has no outcome and no feedback yet."""
         outcome = zip(self.outcome or "", row.outcome, strict=False)
         names = names_of(self.profile).values()
         return (

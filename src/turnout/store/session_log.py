@@ -1,4 +1,4 @@
-"""What happens in sessions, in order, kept so that whoever comes late is told all of it.
+"""What happens in sessions, in order, kept so that a late follower is told all of it.
 
 Beside the decision log, in a file or a schema of its own: it is progress, not the record, and goes after some days.
 Invariant: the numbers of a session are 1, 2, 3… without a gap, whichever processes write to it.
@@ -16,7 +16,7 @@ from .redact import name, writable
 from .sqlite import Sqlite
 from .store import Store, bring_up
 
-# Longer than anybody looks at a page that waits for an answer.
+# Longer than a person looks at a page that waits for an answer.
 KEEP_DAYS = 30
 DAY_MS = 86_400_000
 

@@ -1,6 +1,6 @@
 """Sessions of readers, their turns, and what is remembered of those that have ended.
 
-Invariant: a session ends once, and after that nothing is added to it; whoever asks on begins another of the same name.
+Invariant: a session ends once, and after that nothing is added to it; a later question begins another of the same name.
 """
 
 from __future__ import annotations

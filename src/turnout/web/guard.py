@@ -58,7 +58,7 @@ class Guard:
 
 
 def check_own_page(headers: Mapping[str, str]) -> None:
-    """Refuse what changes something unless a page of this server has sent it. Whoever is on the machine can call the
+    """Refuse what changes something unless a page of this server has sent it. Any process on the machine can call the
     other routes; these a browser calls in its user's name, so that what cannot be told is refused as well."""
     site, origin = headers.get("sec-fetch-site", "").strip().casefold(), headers.get("origin", "").casefold()
     own = f"//{headers.get('host', '')}".casefold()

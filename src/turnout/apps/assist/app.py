@@ -266,7 +266,7 @@ class AssistApp:
         model: str = "",
         unsupported: int = 0,
     ) -> AssistAnswer:
-        """How it ended, for the log and for whoever asked."""
+        """How it ended, for the log and for the caller."""
         decision = account.decision
         account.ended = account.ended or "answered"
         account.extra |= {"cited": len(cited), "unsupported": unsupported}

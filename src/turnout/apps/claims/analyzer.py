@@ -64,7 +64,7 @@ class StandaloneQuestion(Struct, frozen=True):
     points: str = ""
     """How it points to something that was said or shown before, as `text.reference` calls it; empty if it does not."""
     by: str = ""
-    """The model that rewrote it; empty: nobody but its words."""
+    """The model that rewrote it; empty: no model did."""
 
 
 class Rewritten(Struct):

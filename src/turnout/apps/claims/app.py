@@ -104,7 +104,7 @@ class ClaimsApp:
         self._pipeline = pipeline
         self._opening_library = asyncio.Lock()
         self._opening: asyncio.Task[AuditPipeline] | None = None
-        """One for all who wait for the pipeline: nobody who leaves cuts it off half-way."""
+        """One for all who wait for the pipeline: a client that leaves does not cut it off half-way."""
         self._tasks: set[asyncio.Task[Any]] = set()
         runtime.on_open.append(self.open)
         runtime.on_close.append(self.close)
@@ -247,7 +247,7 @@ class ClaimsApp:
             yield ClaimAnswer(routed.choice.mode, response, told, account.decision.id, asked.session)
 
     async def _tell(self, session: str, tenant: str, event: ChatEvent) -> ChatEvent:
-        """Keep an event for whoever follows the session, where that can be done."""
+        """Keep an event for the followers of the session, where that can be done."""
         if not self.keeps_events:
             return event
         try:

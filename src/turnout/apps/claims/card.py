@@ -146,7 +146,7 @@ class Card(Struct, frozen=True, omit_defaults=True):
     """What an import brought that is not ours: it goes out again as it came."""
 
 
-# What somebody who reads a card looks for. `techniques` may be empty: not every claim is argued for with tricks.
+# What a reader of a card looks for. `techniques` may be empty: not every claim is argued for with tricks.
 WHOLE = (
     "id",
     "claim_text",

@@ -45,7 +45,7 @@ class ChosenLocally(Layer):
 
 def router_slot(profile: Profile, slots: Slots) -> Slot | None:
     """Who the router agent asks: what fills the slot that the profile names; else its default model, where that
-    provider is configured; else nobody, and the local layers decide."""
+    provider is configured; else none, and the local layers decide."""
     layers = profile.resolved.get("layers", ())
     name = next((one.get("slot", "") for one in layers if one.get("kind") == AGENT), "")
     named = slots.slots.get(name)

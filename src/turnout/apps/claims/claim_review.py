@@ -1,7 +1,7 @@
 """A card as a ClaimReview, the form in which fact checkers publish (schema.org, JSON-LD).
 
 What ClaimReview has a word for is said in its words; the whole card stands beside it under `turnout:card`, so that one
-that comes back is the one that went out. A review of somebody else's becomes a card as far as it tells; the review
+that comes back is the one that went out. Another publisher's review becomes a card as far as it tells; the review
 itself is kept, and goes out again as it came.
 """
 
@@ -19,7 +19,7 @@ from .kind import GUESSED, type_of
 CONTEXT = {"@vocab": "https://schema.org/", "turnout": "urn:turnout:claims:"}
 CARD = "turnout:card"
 REVIEW = "claim_review"
-"""Where the review of somebody else's is kept in `extra`."""
+"""Where another publisher's review is kept in `extra`."""
 # Verdicts on a scale from 1, false, to 5, true, as ClaimReview asks for; what cannot be on it has none.
 RATINGS = {ClaimVerdict.FALSE: 1, ClaimVerdict.MISLEADING: 2, ClaimVerdict.DEPENDS: 3, ClaimVerdict.TRUE: 5}
 # How checkers call their verdicts; the longest that stands in the rating counts.

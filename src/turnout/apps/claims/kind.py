@@ -3,7 +3,7 @@
 Each type has words that tell it; those that tell it for sure count more. Where nothing tells another, a claim is about
 what happened or happens.
 
-Invariant: a text always has a type; how sure that is, is said with it, and whoever needs to be sure asks.
+Invariant: a text always has a type; how sure that is, is said with it, for a caller that needs to be sure.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SURE: Final = 4
 FACTUAL: Final = 1.0
 
 GUESSED: Final = "claim_type_told_by_words"
-"""What `extra` says of a card whose type nobody told."""
+"""What `extra` says of a card whose type was guessed."""
 
 _WORDS: Final = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 
@@ -62,7 +62,7 @@ def type_of(question: str) -> tuple[ClaimType, float]:
 
 
 def retype(card: Card, *, every: bool = False) -> Card | None:
-    """The card with the type its words tell, if nobody told it and it has another; with `every`, whoever told it. Two
+    """The card with the type its words tell, if it was guessed and is another; with `every`, also if it was stated. Two
     types that ask alike are not told apart by words, so the one that is there stays."""
     if not every and not card.extra.get(GUESSED):
         return None

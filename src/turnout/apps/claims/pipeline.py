@@ -1,6 +1,6 @@
 """An audit that survives its process: five agents, each of whose results is stored before the next begins.
 
-Whoever asks gets an id at once and follows the session's events, before, during and after. A process that is killed
+The caller gets an id at once and follows the session's events, before, during and after. A process that is killed
 loses the step it was in and nothing else; however often an audit is taken up again, there is one card at the end.
 """
 

@@ -60,7 +60,7 @@ class Synthesis(Struct, frozen=True):
     audited: bool = False
     """Never: it is made of audits and is none."""
     needs_clarification: bool = False
-    """Whoever asked is asked what is meant."""
+    """The user is asked what is meant."""
     unsupported: int = 0
     """Sentences whose citations were all dropped."""
     model: str = ""

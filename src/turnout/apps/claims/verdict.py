@@ -63,7 +63,7 @@ class ClaimChoice(Struct, frozen=True):
     claim_type: ClaimType | None = None
     candidates: tuple[ClaimCandidate, ...] = ()
     is_unclear: bool = False
-    """It points to something that was never shown: whoever asked is asked what is meant."""
+    """It points to something that was never shown: the user is asked what is meant."""
     claim_text: str = ""
     """What is to be audited, where an agent said so; empty: the question."""
     context: str = ""

@@ -1,7 +1,7 @@
 """What is remembered between questions: bounded, each entry with its time, in memory and, where there is a store that
 keeps text, in that too, so that it outlives the process.
 
-An entry belongs to the tenant whose question it was made for: nobody learns from a quick answer what another asked.
+An entry belongs to the tenant whose question it was made for: no tenant learns from a quick answer what another asked.
 Losing an entry costs time, never truth, so writing is not waited for and a store that fails is done without.
 """
 

@@ -1,7 +1,7 @@
 """Where sources are asked: each question once at a time, and not at all while its last answer is fresh.
 
 Whatever a source does becomes a result: one that raises, returns something else or is not there has failed, and a
-caller that no longer waits leaves at once. A source that nobody waits for any more is cancelled.
+caller that no longer waits leaves at once. A source without a waiting caller is cancelled.
 """
 
 from __future__ import annotations

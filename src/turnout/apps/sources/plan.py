@@ -29,7 +29,7 @@ JUDGING = frozenset(("ha", "uptime", "forecast", "changes", "news"))
 class PlannedSource(Struct, frozen=True, omit_defaults=True):
     name: str
     fallback: str = ""
-    """Asked if this one has nothing or fails; empty: nobody is."""
+    """Asked if this one has nothing or fails; empty: none is."""
     configured: bool = True
 
 

@@ -1,7 +1,7 @@
 """A plan as it runs: all parts at once, in each all of its sources at once, under one bound.
 
-Nobody is waited for longer than the bound, whatever it does. A source that may be replaced is given half of the time,
-so that whoever is asked in its place has the other half. What is told of a source is what happened: every one that was
+No source is waited for longer than the bound, whatever it does. One that may be replaced is given half of the time,
+so that the one asked in its place has the other half. What is told of a source is what happened: every one that was
 asked ends in exactly one `Tried`.
 """
 
@@ -127,7 +127,7 @@ class PartRun:
         return part_result(self.part, tried, fuse(found) if found else [], "", self._since(self.began))
 
     async def _ask(self, source: PlannedSource) -> None:
-        """One source, and whoever is asked in its place: once, however many it stands in for."""
+        """One source, and the one asked in its place: once, however many it stands in for."""
         if await self._try(source.name, self.replaced_by if source.fallback else self.until) or not source.fallback:
             return
         self.emit(FellBack(self.number, source.name, source.fallback))

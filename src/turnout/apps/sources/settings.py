@@ -1,7 +1,7 @@
 """The sources of the user's settings, ready to be asked.
 
 The origins of all of them are what the sources' client may connect to, and only a source that says `public_web = true`
-reads pages that nobody configured. A source whose token is missing is there all the same, and says so.
+reads pages outside the configuration. A source whose token is missing is there all the same, and says so.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from typing import Protocol
 from msgspec import Struct
 
 AskModel = Callable[[str, str], Awaitable[str]]
-"""Has a model do what an instruction says with a text; raises a TurnoutError if none does. Whoever asks the question
+"""Has a model do what an instruction says with a text; raises a TurnoutError if none does. The caller of the question
 pays for it."""
 
 

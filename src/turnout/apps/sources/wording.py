@@ -1,6 +1,6 @@
 """What a model may do for a search: word it otherwise, and choose the books it is about.
 
-Each is one small question to a small model, on the account of whoever asks. Without a model, or with one that does not
+Each is one small question to a small model, on the account of the caller. Without a model, or with one that does not
 answer in time, a search does without.
 """
 
@@ -74,7 +74,7 @@ class Wording:
         try:
             async with asyncio.timeout(REPLY_S), self._asking:
                 if slot is None or not self._account.is_open:
-                    raise NoAnswer("whoever asked has left")
+                    raise NoAnswer("the client has left")
                 said = says("system", instruction), says("user", text)
                 reply = await complete(
                     self._models, slot, said, self._account, max_tokens=REPLY_TOKENS, total_s=REPLY_S

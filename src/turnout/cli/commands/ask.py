@@ -35,7 +35,7 @@ def ask(
         tuple[str, ...],
         Parameter(help="Ask these sources together; may be repeated.", metavar="NAME", consume_multiple=True),
     ] = (),
-    plan: Annotated[bool, Parameter(help="Show who would be asked what, and ask nobody.")] = False,
+    plan: Annotated[bool, Parameter(help="Show which source would be asked what; ask none.")] = False,
     session: Annotated[
         str | None, Parameter(help="A JSONL file of earlier turns; question and answer are added.", metavar="FILE")
     ] = None,
