@@ -212,6 +212,21 @@ def test_vectors_follow_the_documents(opened: Callable[..., Index]) -> None:
     assert "cats" not in {hit.id for hit in later.search("pet", lang="en").hits}
 
 
+def test_an_index_has_windows_of_its_size(opened: Callable[..., Index]) -> None:
+    """Of each its own vector; those of another size are made anew and not compared with."""
+    text = "A pet sleeps by the fire. " + "Nothing else happens here. " * 8
+    narrow = opened(embedder=English(), window=60)
+    narrow.upsert([IndexDocument("fire", text, lang="en")])
+    near = dict(narrow.nearest("pet"))["fire"]
+    wide = opened(embedder=English(), window=900)
+    assert wide.nearest("pet") == []
+    assert wide.search("pet", lang="en").vectors == "no vectors"
+    assert wide.fill_vectors() == 1
+    assert dict(wide.nearest("pet"))["fire"] < near
+    with pytest.raises(ValueError, match="window=0: a vector is of at least 1"):
+        opened(embedder=English(), window=0)
+
+
 # --- many at once, and ends
 
 

@@ -39,6 +39,7 @@ PASSAGE = 900
 # Characters of a window: what of a passage gets a vector of its own. A vector of several subjects points to none of
 # them: of 400 questions to manual pages (of the half of NL2Bash that was tuned on) vectors of whole passages find
 # 17.5 % first, of 450 characters 15.5 %, of 250 characters 20.5 %; of 150 two more, for half as many vectors again.
+# An index may have its own: `open_index(…, window=150)`.
 WINDOW = 250
 # Documents written in one transaction: long enough to be quick, short enough that other writers get their turn.
 BATCH = 100
@@ -54,11 +55,18 @@ T = TypeVar("T")
 class Index:
     """One index. Thread-safe; blocking: an application awaits it in a thread."""
 
-    def __init__(self, tables: Tables, embedder: Embeds | None = None, knows: frozenset[str] = ENGLISH) -> None:
-        """`knows`: the languages the embedder was trained on."""
+    def __init__(
+        self, tables: Tables, embedder: Embeds | None = None, knows: frozenset[str] = ENGLISH, window: int = WINDOW
+    ) -> None:
+        """`knows`: the languages the embedder was trained on. `window`: characters that get a vector of their own."""
+        if window < 1:
+            raise ValueError(f"window={window}: a vector is of at least 1 character; {WINDOW} is the usual size")
         self.tables = tables
         self.embedder = embedder
         self.knows = knows
+        self.window = window
+        # Vectors of another embedder, or of windows of another size, are not compared with.
+        self._vectors_of = f"{embedder.name} {window}" if embedder is not None else ""
         self._statistics = Statistics("", 0, 0.0, ())
 
     def __enter__(self) -> Self:
@@ -102,10 +110,11 @@ class Index:
         return deleted
 
     def fill_vectors(self, *, after: int = 0) -> int:
-        """Make the vectors that are missing; how many. After another embedder was chosen, that is all of them."""
+        """Make the vectors that are missing; how many. After another embedder or size of windows was chosen, that is
+        all of them."""
         if self.embedder is None or not self.tables.vectors:
             return 0
-        made, name, langs = 0, self.embedder.name, sorted(self.knows)
+        made, name, langs = 0, self._vectors_of, sorted(self.knows)
         while True:
             with self.tables.backend.reading() as reads:
                 found = self.tables.without_vector(reads, name, langs, after, BATCH)
@@ -114,7 +123,7 @@ class Index:
             windows = [
                 (key, f"{title}\n{said}" if title else said)
                 for key, title, text in found
-                for _, said in cut(text, WINDOW) or [(0, "")]
+                for _, said in cut(text, self.window) or [(0, "")]
             ]
             rows = self.embedder.embed([said for _, said in windows])
             by_passage: dict[int, list[Any]] = {}
@@ -225,7 +234,7 @@ class Index:
             if voting == "voted" and self.embedder is not None:
                 vector = self.embedder.embed([query])[0]
                 for one, cosine in self.tables.nearest(
-                    reads, known.revision, self.embedder.name, vector, values, max(POOL, limit)
+                    reads, known.revision, self._vectors_of, vector, values, max(POOL, limit)
                 ):
                     by_vector.setdefault(one.id, (one, cosine))
         hits = []
@@ -255,9 +264,9 @@ class Index:
         vector = self.embedder.embed([text])[0]
         with self.tables.backend.reading() as reads:
             revision = self._read_statistics(reads).revision
-            if not self.tables.vectors or not reads.read(sql.HAS_VECTORS, {"embedder": self.embedder.name}):
+            if not self.tables.vectors or not reads.read(sql.HAS_VECTORS, {"embedder": self._vectors_of}):
                 return []
-            found = self.tables.nearest(reads, revision, self.embedder.name, vector, Filters().values(), limit)
+            found = self.tables.nearest(reads, revision, self._vectors_of, vector, Filters().values(), limit)
         best: dict[str, float] = {}
         for one, cosine in found:
             best.setdefault(one.id, cosine)
@@ -291,7 +300,7 @@ class Index:
             return "no embedder"
         if lang not in self.knows:
             return "other language"
-        there = self.tables.vectors and reads.read(sql.HAS_VECTORS, {"embedder": self.embedder.name})
+        there = self.tables.vectors and reads.read(sql.HAS_VECTORS, {"embedder": self._vectors_of})
         return "voted" if there else "no vectors"
 
     def _read_statistics(self, reads: Transaction) -> Statistics:
@@ -323,10 +332,16 @@ class Index:
 
 
 def open_index(
-    url: str | os.PathLike[str], name: str = "index", *, embedder: Embeds | None = None, knows: Iterable[str] = ENGLISH
+    url: str | os.PathLike[str],
+    name: str = "index",
+    *,
+    embedder: Embeds | None = None,
+    knows: Iterable[str] = ENGLISH,
+    window: int = WINDOW,
 ) -> Index:
     """Open or create an index: a path, `sqlite:///PATH` (a file for each index) or `postgresql://…` (where `name` tells
-    one from another). `knows`: the languages of the embedder."""
+    one from another). `knows`: the languages of the embedder. `window`: characters of a passage that get a vector of
+    their own."""
     url = os.fspath(url)
     tables: Tables
     if url.startswith(("postgres://", "postgresql://")):
@@ -336,7 +351,7 @@ def open_index(
     else:
         backend, _ = connect(url)
         tables = SqliteTables(Path(backend.where))
-    index = Index(tables, embedder, frozenset(knows))
+    index = Index(tables, embedder, frozenset(knows), window)
     with contextlib.ExitStack() as opened:
         opened.callback(index.close)
         index._bring_up()
