@@ -16,6 +16,7 @@ from turnout.apps.sources.fetch import Site
 from turnout.apps.sources.http_json import point
 from turnout.apps.sources.kiwix import Kiwix
 from turnout.apps.sources.news import choose, read_feed
+from turnout.apps.sources.shelf import KiwixServer
 from turnout.apps.sources.source import Cause, Empty, Failure, Passage, Source, SourceAnswer, SourceQuestion
 from turnout.apps.sources.terms import fit, neighbours, search_terms
 from turnout.apps.sources.web import Web
@@ -149,8 +150,8 @@ class TestKiwix:
                 origin = origin_of(double.url)
                 client = Client(Egress(frozenset((origin,))))
                 site = Site("kiwix", client, origin)
-                helped = await Kiwix(site).ask(SourceQuestion("mercury?", asks=model))
-                alone = await Kiwix(site).ask(SourceQuestion("mercury?", asks=silent))
+                helped = await Kiwix(KiwixServer(site)).ask(SourceQuestion("mercury?", asks=model))
+                alone = await Kiwix(KiwixServer(site)).ask(SourceQuestion("mercury?", asks=silent))
                 await client.close()
             assert isinstance(helped, SourceAnswer)
             assert isinstance(alone, SourceAnswer)

@@ -1,8 +1,8 @@
-"""The offline encyclopedia: kiwix-serve, of both generations of its URLs.
+"""The offline encyclopedia: books of Kiwix, wherever they stand (`shelf`).
 
-It joins the words of a query with AND, so that a whole question finds nothing: terms are joined with OR, and what comes
-back is ranked again, by title and by how well the text of each page fits the terms. Where a page is, is what the search
-says ("/book/page" or "/content/book/page"), so that no generation need be told from the other.
+A search joins words with AND, so that a whole question finds nothing. Terms are joined with OR where the search knows
+that word (libzim up to 8), and are looked for one by one and in groups where it does not; what is found is ranked
+again, by title and by how well the text of each page fits the terms.
 """
 
 from __future__ import annotations
@@ -10,25 +10,20 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
-from urllib.parse import quote, urlsplit
 
 from turnout.text.fold import fold
-from turnout.text.page import plain, read_html, read_xml
+from turnout.text.page import read_html
 
-from .fetch import Site, health_of, parsed
-from .source import Cause, Empty, Failure, Health, Passage, Result, SourceAnswer, SourceQuestion
+from .fetch import health_of, parsed
+from .shelf import BOOKS, RESULTS, Bookshelf, Found, Searched
+from .source import Empty, Failure, Health, Passage, Result, SourceAnswer, SourceQuestion
 from .terms import fit, language_of, neighbours, search_terms, stems, words_of
 from .wording import choose_books, other_phrasings
 
-# How many results are ranked again, and of those the best how many are read whole.
-RESULTS, READ = 25, 10
-# Of a list of results or books; 25 results have some 30 kB.
-XML_BYTES = 1024 * 1024
-# Of each page that is read; ten of them take three seconds at worst. Of the longest articles it is the first half.
-READ_BYTES = 512 * 1024
-# How many books are searched at once; a shelf has hundreds, and each search costs the server a few milliseconds.
-BOOKS = 12
+# Of the results of a search the best how many are read.
+READ = 10
+# How many terms are looked for one by one; a question has three to six.
+TERMS = 8
 # How many passages an answer is made of, and how long each may be: what fusion keeps of a source is 1,500 characters.
 SHOWN, PASSAGE_CHARACTERS = 3, 1500
 # What the server's own first place is worth beside the fit of a text (it knows how rare a word is in the whole book),
@@ -40,85 +35,81 @@ FIRST_PLACE, NEIGHBOURS = 0.1, 0.15
 EXACT_TITLE, STEM_TITLE, TITLE_WORD, EXCERPT, LIST_PAGE = 20.0, 15.0, 5.0, 10.0, -10.0
 
 _list_page = re.compile(r"(?:list|lists|outline|index|timeline|category|disambiguation) of\b|\(disambiguation\)").search
-_ATOM = "{http://www.w3.org/2005/Atom}"
-
-
-class Found(NamedTuple):
-    """A result of a search."""
-
-    title: str
-    path: str
-    excerpt: str
-    place: int
-    """Among the results of its search, from 1."""
 
 
 class Kiwix:
-    def __init__(self, site: Site, books: Sequence[str] = (), description: str = "") -> None:
-        self.name = site.name
+    def __init__(self, shelf: Bookshelf, books: Sequence[str] = (), description: str = "") -> None:
+        """`books`: by default all that the shelf has."""
+        self.name = shelf.name
         self.description = description or "an offline encyclopedia: facts, people, places, history, how things work"
-        self._site = site
+        self._shelf = shelf
         self._books = tuple(books)
+        self._knows_or: bool | None = None
+        """Whether "or" is a word of its searches; None: not known yet."""
 
     async def ask(self, question: SourceQuestion) -> Result:
         lang = language_of(words_of(question.text), question.lang)
         terms = search_terms(question.text, lang)
-        books = self._books or await self._catalogue()
+        books = self._books or await self._shelf.books()
         if isinstance(books, Failure):
             return books
         chosen = (await choose_books(question, books) if len(books) > 1 else ()) or books
-        pattern = " OR ".join((*terms, *await _more_terms(question, terms)))
-        searches = await asyncio.gather(*(self._search(pattern, book) for book in chosen[:BOOKS])) if terms else []
+        sought = (*terms, *await _more_terms(question, terms))
+        searches = await asyncio.gather(*(self._find(sought, book) for book in chosen[:BOOKS])) if terms else []
         found = [one for results in searches if not isinstance(results, Failure) for one in results]
         if not found:
             failed = next((one for one in searches if isinstance(one, Failure)), None)
-            return failed or Empty(pattern)
+            return failed or Empty(_any_of(sought))
         passages = await self._read(terms, lang, _best(terms, lang, found)[:READ])
         text = "\n\n".join(f"{one.title}\n{one.text}" for one in passages)
         return SourceAnswer(text, tuple(passages))
 
     async def check(self) -> Health:
-        return await health_of(self._catalogue())
+        return await health_of(self._shelf.books())
 
     def words(self) -> Sequence[str]:
         return ()
 
-    async def _catalogue(self) -> tuple[str, ...] | Failure:
-        """The names of the books there are; an empty name is all of them, for a server that does not tell."""
-        body = await self._site.get("/catalog/v2/entries", {"count": BOOKS}, limit=XML_BYTES)
-        if isinstance(body, Failure) and body.why is not Cause.ERROR:
-            return body
-        if isinstance(body, Failure):
-            # Before 3.2 there was no such page; whether there is a server at all is told by its first.
-            first = await self._site.get("/")
-            if isinstance(first, Failure):
-                return first
-            is_kiwix = b"kiwix" in first[:READ_BYTES].lower()
-            return ("",) if is_kiwix else self._site.misread("neither a catalogue nor a page of kiwix-serve")
-        feed = await self._site.capacity.read(parsed, self.name, read_xml, body)
-        if isinstance(feed, Failure):
-            return feed
-        if feed.tag != f"{_ATOM}feed":
-            return self._site.misread("no catalogue of books")
-        links = [
-            link.get("href", "")
-            for entry in feed.iter(f"{_ATOM}entry")
-            for link in entry.iter(f"{_ATOM}link")
-            if link.get("type") == "text/html"
-        ]
-        return tuple(link.rstrip("/").rpartition("/")[2] for link in links if link) or ("",)
+    async def _find(self, terms: Sequence[str], book: str) -> list[Found] | Failure:
+        """The pages of a book with any of the terms."""
+        if self._knows_or is False:
+            return await self._find_each(terms, book)
+        joined = await self._shelf.search(_any_of(terms), book)
+        if isinstance(joined, Failure):
+            return joined
+        if self._knows_or or len(terms) == 1 or len(joined.found) >= RESULTS:
+            return joined.found
+        each = await self._find_each(terms, book)
+        if isinstance(each, Failure) or not each:
+            return joined.found
+        # A search that knows "or" has found them all.
+        self._knows_or = {one.path for one in each} <= {one.path for one in joined.found}
+        return joined.found if self._knows_or else each
 
-    async def _search(self, pattern: str, book: str) -> list[Found] | Failure:
-        params: dict[str, str | int] = {"pattern": pattern, "format": "xml", "pageLength": RESULTS}
-        params |= {"content": book} if book else {}
-        body = await self._site.get("/search", params, limit=XML_BYTES)
-        return body if isinstance(body, Failure) else await self._site.capacity.read(parsed, self.name, _results, body)
+    async def _find_each(self, terms: Sequence[str], book: str) -> list[Found] | Failure:
+        """First the pages with all terms that are known, then without the most frequent, and so on to the rarest alone;
+        in the end those with any other."""
+        alone = await asyncio.gather(*(self._shelf.search(term, book) for term in terms[:TERMS]))
+        known: list[tuple[Searched, str]] = []
+        for one, term in zip(alone, terms, strict=False):
+            if isinstance(one, Failure):
+                return one
+            if one.found:
+                known.append((one, term))
+        known.sort(key=lambda pair: pair[0].total)
+        rare = [term for _, term in known]
+        groups = [" ".join(rare[:size]) for size in range(len(rare), 1, -1)]
+        together = await asyncio.gather(*(self._shelf.search(group, book) for group in groups))
+        lists = [*(one for one in together if isinstance(one, Searched)), *(one for one, _ in known)]
+        unique = {one.path: one for each in reversed(lists) for one in reversed(each.found)}
+        first = {one.path: None for each in lists for one in each.found}
+        return [unique[path]._replace(place=at) for at, path in enumerate(list(first)[:RESULTS], 1)]
 
     async def _read(self, terms: Sequence[str], lang: str, found: Sequence[Found]) -> list[Passage]:
         """The best stretch of each page, the best page first; what cannot be read is left with its excerpt."""
-        bodies = await asyncio.gather(*(self._site.get(f"/{one.path}") for one in found))
+        bodies = await asyncio.gather(*(self._shelf.page(one.path) for one in found))
         # A page may have megabytes: not on the event loop.
-        return await self._site.capacity.read(self._rank, terms, lang, found, bodies)
+        return await self._shelf.capacity.read(self._rank, terms, lang, found, bodies)
 
     def _rank(
         self, terms: Sequence[str], lang: str, found: Sequence[Found], bodies: Sequence[bytes | Failure]
@@ -134,14 +125,18 @@ class Kiwix:
         passages = []
         for score, one, page in scored[:SHOWN]:
             text = _stretch(terms, lang, page) if page else one.excerpt
-            passages.append(Passage(text, one.title, f"{self._site.origin}{one.path}", score=score))
+            passages.append(Passage(text, one.title, self._shelf.address(one.path), score=score))
         return passages
 
     def _paragraphs(self, body: bytes | Failure) -> tuple[str, ...]:
         if isinstance(body, Failure):
             return ()
-        page = parsed(self.name, read_html, body[:READ_BYTES].decode("utf-8", "replace"))
+        page = parsed(self.name, read_html, body.decode("utf-8", "replace"))
         return () if isinstance(page, Failure) else page.paragraphs
+
+
+def _any_of(terms: Sequence[str]) -> str:
+    return " OR ".join(terms)
 
 
 async def _more_terms(question: SourceQuestion, terms: Sequence[str]) -> list[str]:
@@ -149,19 +144,6 @@ async def _more_terms(question: SourceQuestion, terms: Sequence[str]) -> list[st
     others = await other_phrasings(question) if len(terms) == 1 else []
     more = dict.fromkeys(term for other in others for term in search_terms(other, question.lang))
     return [term for term in more if term not in terms]
-
-
-def _results(body: bytes) -> list[Found]:
-    found: list[Found] = []
-    for item in read_xml(body).iter("item"):
-        link = item.findtext("link") or ""
-        path = quote(urlsplit(link).path, safe="/%:@!$&'()*+,;=~-._")
-        if path.startswith("/"):
-            described = item.find("description")
-            excerpt = " ".join("".join(described.itertext()).split()) if described is not None else ""
-            title = plain(item.findtext("title") or "")
-            found.append(Found(title, path, plain(excerpt), len(found) + 1))
-    return found
 
 
 def _best(terms: Sequence[str], lang: str, found: Sequence[Found]) -> list[Found]:

@@ -32,10 +32,12 @@ from .ha import HomeAssistant
 from .http_json import HttpJson, Pointers
 from .kiwix import Kiwix
 from .news import FreshRss, News, PlainFeed
+from .shelf import Bookshelf, KiwixServer
 from .source import Cause, Failure, Health, Source, SourceQuestion
 from .tables import TABLE, SourceFile, read_tables
 from .uptime import Uptime
 from .web import Web
+from .zim import ZimFiles
 
 # Stands for an address that is none, until all mistakes are told.
 _NOWHERE = Origin("http", "nowhere.invalid", 80)
@@ -91,7 +93,7 @@ class Maker:
         said = entry.description
         match entry:
             case tables.KiwixFile():
-                return Kiwix(self.site(name, entry, entry.url), entry.books, said)
+                return Kiwix(self._shelf(name, entry), entry.books, said)
             case tables.NewsFile():
                 return self._news(name, entry)
             case tables.WebFile():
@@ -162,6 +164,14 @@ class Maker:
             for problem in error.problems:
                 self._note(problem.message, name, "token")
             return Secret("")
+
+    def _shelf(self, name: str, entry: tables.KiwixFile) -> Bookshelf:
+        if (entry.url is None) is not bool(entry.zim):
+            self._note("needs url (kiwix-serve) or zim (a list of ZIM files), one of the two", name)
+        if entry.url is not None:
+            return KiwixServer(self.site(name, entry, entry.url))
+        files = [self._folder / os.path.expanduser(file) for file in entry.zim]
+        return ZimFiles(name, files, self.capacities.setdefault(name, Capacity()))
 
     def _news(self, name: str, entry: tables.NewsFile) -> Source:
         feeds: list[FreshRss | PlainFeed] = [

@@ -38,9 +38,12 @@ class SourceFile(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
 
 
 class KiwixFile(SourceFile, frozen=True):
-    url: str
+    url: str | None = None
+    """kiwix-serve."""
+    zim: tuple[str, ...] = ()
+    """ZIM files, instead: read on this machine."""
     books: tuple[str, ...] = ()
-    """By default all that the server has."""
+    """By default all there are."""
 
 
 class NewsFile(SourceFile, frozen=True):

@@ -106,6 +106,7 @@ def add_source(
     kind: Annotated[str | None, Parameter(help="kiwix, news, web, forecast, ha, uptime, changes or files.")] = None,
     url: Annotated[str | None, Parameter(help="Where it is; for news, a feed, or FreshRSS with --user.")] = None,
     folder: Annotated[str | None, Parameter(help="The folder that is searched.", metavar="DIR")] = None,
+    zim: Annotated[str | None, Parameter(help="A ZIM file, for kiwix without a server.", metavar="FILE")] = None,
     token_env: Annotated[
         str | None, Parameter(help="The environment variable with its token, never the token itself.", metavar="VAR")
     ] = None,
@@ -129,11 +130,17 @@ def add_source(
         "feeds": [url] if is_feed and url is not None else None,
         "user": user,
         "folder": _folder(folder, make=(kind or name) == "changes") if folder is not None else None,
+        "zim": [_zim(zim)] if zim is not None else None,
         "token": {"env": token_env} if token_env is not None else None,
         "place": place,
         "private": private or None,
     }
-    _demand(name, kind or name, {"--url": url, "--folder": folder, "--token-env": token_env, "--place": place}, config)
+    _demand(
+        name,
+        kind or name,
+        {"--url": url or zim, "--folder": folder, "--token-env": token_env, "--place": place},
+        config,
+    )
     added = edit.add_source(name, {key: value for key, value in told.items() if value is not None}, config)
     screen = console()
     screen.say(f"{name} is a source from now on ({visible(str(added.file))})")
@@ -160,6 +167,13 @@ def _folder(said: str, *, make: bool) -> str:
     path = os.path.abspath(os.path.expanduser(said))
     if not make and not os.path.isdir(path):
         raise TurnoutError(f"--folder {said[:200]!r}: there is no such folder: make it first, or name another")
+    return path
+
+
+def _zim(said: str) -> str:
+    path = os.path.abspath(os.path.expanduser(said))
+    if not os.path.isfile(path):
+        raise TurnoutError(f"--zim {said[:200]!r}: there is no such file: download it first, or name another")
     return path
 
 
