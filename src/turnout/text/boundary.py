@@ -19,6 +19,8 @@ _COMMA: Final = frozenset({","})
 # Words in which a noun phrase has said what it is about.
 _HEAD: Final = 3
 _LISTED: Final = frozenset({"and", "y", ","})
+# Content words in which a further question about the same matter is asked: "where should I stop for overnight stays".
+_ASPECT: Final = 3
 
 
 class Left:
@@ -112,7 +114,7 @@ def _goes_on(left: Left, right: Clause) -> bool:
         # "I want a change and need …" goes on with the same wisher.
         bare_wish = begins_with(right.words, LISTS.bare_wishes) and begins_with(left.first.words, LISTS.wishers)
         more = right.mood is Mood.WISH and (bare_wish or "appreciate" in right.words or _wishes_more(left, right))
-        return tells or example or more or right.words[0] == "or"
+        return tells or example or more or right.words[0] == "or" or _asks_more(left, right)
     if right.joint == _ALSO:
         # "Does the bank also offer loans".
         return left.mood is Mood.QUESTION
@@ -128,6 +130,18 @@ def _goes_on(left: Left, right: Clause) -> bool:
 def _wishes_more(left: Left, right: Clause) -> bool:
     """Whether a written wish says more of what was wished for: "I want a phone and I need a lot of storage."."""
     return left.mood is Mood.WISH and right.written and right.joint <= _LISTED and not (left.hit or right.hit)
+
+
+def _asks_more(left: Left, right: Clause) -> bool:
+    """Whether a written question is about what the one before it is about: "… and what was the final score?"; not one
+    that names its own matter, or more than a few words of it."""
+    if not right.written or left.hit or right.hit or not right.joint <= _LISTED:
+        return False
+    if left.mood is not Mood.QUESTION or not begins_with(right.words, LISTS.question_words):
+        return False
+    names = any(token.seen[:1].isupper() for token in right.tokens[1:] if token.word not in LISTS.wishers)
+    known = not JOINING.known.isdisjoint(right.words[1:]) and JOINING.unknown.isdisjoint(right.words)
+    return known and not names and sum(word not in LISTS.hollow for word in right.words) <= _ASPECT
 
 
 def _is_step(left: Left, right: Clause) -> bool:
