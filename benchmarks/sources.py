@@ -1,4 +1,6 @@
-"""Are the plans of `sources` right? What is taken for a condition or apart, what goes to the home, which engine it is.
+"""Sources, as they were promised: plans, the home's answers, pages found, citations, waiting, and nothing private.
+
+Plans: what is taken for a condition or apart, what goes to the home, which engine it is.
 
 The plan is made as the application makes it: by the router that knows the names of the home, without a model.
 
@@ -11,7 +13,10 @@ figures were seen and whose questions were not. The home's sentences were looked
 FeB4RAG is measured in five folds, with constants that were chosen inside the training parts. Public sets are read from
 the data folder.
 
-    python benchmarks/sources.py            a minute
+The clients (`source_clients.py`), citations (`citation.py`) and bounds (`source_bounds.py`) are measured here too;
+retrieval in the index is `search.py`.
+
+    python benchmarks/sources.py            ten minutes; it says on stderr what it is at
     python benchmarks/sources.py --misses   names what is wrong, of the halves that may be looked at
     python benchmarks/sources.py --check    exit code 1 when a target is missed
 """
@@ -20,6 +25,7 @@ import random
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from math import log2
 from pathlib import Path
 from statistics import mean
@@ -27,6 +33,9 @@ from typing import NamedTuple
 
 from rich.console import Console
 
+import citation
+import source_bounds
+import source_clients
 import turnout
 from quality import NEARLY_HOME, parse, read_rows, told
 from report import Table, markdown, show
@@ -51,6 +60,8 @@ TAKEN, COUNTERFACTUAL = 95.0, 1.0
 TWO_TOOLS, ONE_TOOL = 45.0, 2.5
 HOME, NOT_HOME = 95.0, 0.5
 ENGINES = 89.0
+# Seconds; the bound is 15, and what ends then is told then.
+FIRST_S, WHOLE_S = 1.0, 15.5
 FOLDS = 5
 # Engines of which the order counts.
 RANKED = 10
@@ -65,6 +76,7 @@ class Check(NamedTuple):
     measured: float
     limit: float
     most: bool  # the limit is not to be passed; else it is to be reached
+    unit: str = " %"
 
     @property
     def met(self) -> bool:
@@ -82,32 +94,50 @@ def main(arguments: Sequence[str] | None = None) -> int:
         tables.append(table)
         show(console, table)
 
+    def begin(what: str) -> None:
+        print(f"{datetime.now():%H:%M:%S} {what}", file=sys.stderr, flush=True)
+
     names: tuple[str, ...] = ()
     if options.data.is_dir():
         things = read_rows(options.data / "ha_intents" / "home_en.jsonl")
         entities = [row for row in things if row["kind"] == "entity"]
         names = names_of(Home(tuple(Thing(row["id"], (row["name"],), row["state"]) for row in entities)))
     plan = planning(names)
+    begin("conditions")
     put(conditions(plan, options.data, checks, notes))
+    begin("sources that hang")
+    put(bounds(options.data, checks))
     if options.data.is_dir():
+        begin("compound questions")
         put(tools(plan, options.data, checks, notes))
         put(joined(plan, options.data, checks))
+        begin("the home")
         put(home(plan, options.data, checks, notes))
+        begin("engines")
         put(engines(options.data, checks))
+        begin("citations")
+        cited, judged_citations = citation.measure(citation.load(options.data / "wice" / "dev.jsonl.gz"))
+        put(cited)
+        begin("clients")
+        clients = source_clients.measure(options.data, begin)
+        put(source_clients.render(clients))
     else:
+        judged_citations, clients = [], []
         console.print(f"public sets skipped: {options.data} is not there; name it with --data DIR or TURNOUT_DATA\n")
     rows = [
         [
-            f"{one.target}, at {'most' if one.most else 'least'} {one.limit:g} %",
-            f"{one.measured:.2f} %",
+            f"{one.target}, at {'most' if one.most else 'least'} {one.limit:g}{one.unit}",
+            f"{one.measured:.2f}{one.unit}",
             "ok" if one.met else "FAIL",
         ]
         for one in checks
     ]
+    rows += [[f"citations, {one.target}", one.measured, "ok" if one.met else "FAIL"] for one in judged_citations]
+    rows += [[f"{one.what}, {one.wanted}", f"{one.figure:.4g}", "ok" if one.met else "FAIL"] for one in clients]
     put(Table("Targets", ["target", "measured", ""], rows, "\n".join(notes) if options.misses else ""))
     if options.output:
         options.output.write_text("\n".join(["# Sources\n", *map(markdown, tables)]), encoding="utf-8")
-    return 1 if options.check and not all(check.met for check in checks) else 0
+    return 1 if options.check and not all(check.met for check in (*checks, *judged_citations, *clients)) else 0
 
 
 def planning(names: Sequence[str]) -> Planner:
@@ -200,6 +230,28 @@ def check_split(corpus: Corpus, score: Score) -> Check:
     if corpus.joined:
         return Check(f"{corpus.name}: right count", score.right, COUNT_ACCURACY, most=False)
     return Check(f"{corpus.name}: taken apart", score.many, FALSE_SPLITS, most=True)
+
+
+# --- waiting, and what is private
+
+
+def bounds(data: Path, checks: list[Check]) -> Table:
+    waited = source_bounds.wait_for_hung()
+    cells = [
+        ["two parts of four sources, six of them hung: first section", f"{waited.first_s:.3f} s"],
+        ["whole answer", f"{waited.whole_s:.2f} s"],
+        ["of the six named", str(waited.named)],
+    ]
+    checks.append(Check("six of eight hung: first section", waited.first_s, FIRST_S, most=True, unit=" s"))
+    checks.append(Check("six of eight hung: whole answer", waited.whole_s, WHOLE_S, most=True, unit=" s"))
+    checks.append(Check("six of eight hung: named", waited.named, len(source_bounds.HUNG), most=False, unit=""))
+    if (data / "payloads").is_dir():
+        tried = source_bounds.try_inward(data)
+        cells.append([f"of {tried.addresses:,} addresses that lead inward, in both classes: opened", str(tried.opened)])
+        checks.append(
+            Check(f"{tried.addresses:,} addresses that lead inward: opened", tried.opened, 0, most=True, unit="")
+        )
+    return Table("Bounds", ["", ""], cells)
 
 
 # --- the home

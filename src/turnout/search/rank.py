@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import log
 from typing import NamedTuple
 
-from turnout.text.language import stop_words
+from turnout.text.language import asking_words, stop_words
 
 from .analysis import plain, read_words, runs, stem
 
@@ -64,12 +64,14 @@ class Fit(NamedTuple):
 
 
 def read_question(text: str, lang: str, langs: Iterable[str]) -> list[Asked]:
-    """The words that are looked for: without the function words of its language, unless it has no others."""
+    """The words that are looked for: without the function words of its language and what its questions are made with,
+    unless it has no others."""
     if len(text) > HEAD + TAIL:
         text = f"{text[:HEAD]}\n{text[-TAIL:]}"
     words = dict.fromkeys(read_words(text))
     stops = stop_words(lang)
-    kept = [word for word in words if word not in stops] or list(words)
+    said = [word for word in words if word not in stops] or list(words)
+    kept = [word for word in said if word not in asking_words(lang)] or said
     # From both ends, as the text was read.
     kept = kept if len(kept) <= WORDS else [*kept[: WORDS * 3 // 4], *kept[-WORDS // 4 :]]
     # The word as it is, too: a document too short to tell its language has no other stems.

@@ -21,6 +21,8 @@ AHEAD = 0.5
 
 WRITTEN = ("en", "es", "de", "fr", "it", "pt", "nl", "sv")
 """The languages whose function words are known."""
+ASKED = ("es", "de")
+"""Those of which it is known what questions are made with."""
 
 # Where several languages share a script, the one most written in it, or a letter that only the other has.
 _SCRIPTS = (
@@ -44,6 +46,11 @@ _other = re.compile(r"[^\W\d_a-z\u00aa-\u024f]").findall
 def stop_words(lang: str) -> frozenset[str]:
     """A language's function words; none where they are not known."""
     return Words(lang, "stop").words if lang in WRITTEN else frozenset()
+
+
+def asking_words(lang: str) -> frozenset[str]:
+    """What its questions are made with and that says nothing of their matter; none where that is not known."""
+    return Words(lang, "stop").asking if lang in ASKED else frozenset()
 
 
 def guess(text: str) -> str:
