@@ -227,6 +227,18 @@ def test_an_index_has_windows_of_its_size(opened: Callable[..., Index]) -> None:
         opened(embedder=English(), window=0)
 
 
+def test_what_a_question_is_made_with_finds_nothing(index: Index) -> None:
+    """Unless there is nothing else in it."""
+    index.upsert(
+        [
+            IndexDocument("fair", "Die Messe fand statt, und statt Eintritt gab es Spenden.", lang="de"),
+            IndexDocument("demo", "Marconi zeigte den Funk 1897 auf einer Wiese bei Bath.", lang="de"),
+        ]
+    )
+    assert index.search("Wann fand Marconis Vorführung statt?", lang="de").hits[0].id == "demo"
+    assert index.search("fand statt", lang="de").hits[0].id == "fair"
+
+
 # --- many at once, and ends
 
 

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import pytest
 
-from turnout.text.language import WRITTEN, guess, stop_words
+from turnout.text.language import ASKED, WRITTEN, asking_words, guess, stop_words
 
 
 class Case(NamedTuple):
@@ -43,3 +43,8 @@ def test_guess(case: Case) -> None:
 def test_every_language_has_its_function_words() -> None:
     assert all(len(stop_words(lang)) > 80 for lang in WRITTEN)
     assert stop_words("xx") == frozenset()
+
+
+def test_what_questions_are_made_with_is_no_function_word() -> None:
+    assert all(asking_words(lang) and not asking_words(lang) & stop_words(lang) for lang in ASKED)
+    assert asking_words("xx") == frozenset()

@@ -21,6 +21,8 @@ _HEAD: Final = 3
 _LISTED: Final = frozenset({"and", "y", ","})
 # Content words in which a further question about the same matter is asked: "where should I stop for overnight stays".
 _ASPECT: Final = 3
+_WHAT: Final = frozenset({"what", "which", "who"})
+_IS: Final = frozenset({"is", "are", "was", "were"})
 
 
 class Left:
@@ -133,15 +135,16 @@ def _wishes_more(left: Left, right: Clause) -> bool:
 
 
 def _asks_more(left: Left, right: Clause) -> bool:
-    """Whether a written question is about what the one before it is about: "… and what was the final score?"; not one
-    that names its own matter, or more than a few words of it."""
+    """Whether a written question is about what the one before it is about: "… and what was the final score?", "… and
+    where should I stop?"; not one that names its own matter, or more than a few words of it."""
     if not right.written or left.hit or right.hit or not right.joint <= _LISTED:
         return False
-    if left.mood is not Mood.QUESTION or not begins_with(right.words, LISTS.question_words):
+    if left.mood is not Mood.QUESTION or not begins_with(right.words, LISTS.question_words) or len(right.words) < 3:
         return False
+    asked, verb, subject = right.words[:3]
+    same = subject in LISTS.wishers if verb in LISTS.modals else asked in _WHAT and verb in _IS and subject == "the"
     names = any(token.seen[:1].isupper() for token in right.tokens[1:] if token.word not in LISTS.wishers)
-    known = not JOINING.known.isdisjoint(right.words[1:]) and JOINING.unknown.isdisjoint(right.words)
-    return known and not names and sum(word not in LISTS.hollow for word in right.words) <= _ASPECT
+    return same and not names and sum(word not in LISTS.hollow for word in right.words) <= _ASPECT
 
 
 def _is_step(left: Left, right: Clause) -> bool:

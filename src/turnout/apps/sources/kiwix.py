@@ -124,7 +124,9 @@ class Kiwix:
         scored.sort(key=lambda one: -one[0])
         passages = []
         for score, one, page in scored[:SHOWN]:
-            text = _stretch(terms, lang, page) if page else one.excerpt
+            # Most pages begin with their title, which stands above the passage already.
+            body = page[1:] if page[:1] == (one.title,) else page
+            text = _stretch(terms, lang, body) if body else one.excerpt
             passages.append(Passage(text, one.title, self._shelf.address(one.path), score=score))
         return passages
 

@@ -159,7 +159,8 @@ def _demand(name: str, kind: str, given: Mapping[str, str | None], config: str |
     lacking = [option for option in needs if option in given and given[option] is None]
     if lacking:
         words = ("sources", "add", name, *(("--kind", kind) if kind != name else ()), *needs)
-        raise TurnoutError(f"{kind} needs {' and '.join(lacking)}: {_hint(config, *words)}")
+        other = ", or --zim FILE without a server" if kind == "kiwix" else ""
+        raise TurnoutError(f"{kind} needs {' and '.join(lacking)}: {_hint(config, *words)}{other}")
 
 
 def _folder(said: str, *, make: bool) -> str:
