@@ -26,7 +26,9 @@ WRONG = [
     Case("meant", '[sources.kiwix]\nurl = "http://127.0.0.1:1"\nbook = ["x"]', "did you mean 'books'?"),
     Case("unknown kind", '[sources.wiki]\nkind = "kiwx"\nurl = "http://127.0.0.1:1"', "did you mean 'kiwix'?"),
     Case("kind by name", '[sources.kiwx]\nurl = "http://127.0.0.1:1"', "turnout.toml:1 sources.kiwx: kind 'kiwx'"),
-    Case("missing url", "[sources.kiwix]\nbooks = []", "'url' is missing"),
+    Case("missing url", "[sources.web]\npages = 2", "'url' is missing"),
+    Case("no place of books", "[sources.kiwix]\nbooks = []", "needs url (kiwix-serve) or zim (a list of ZIM files)"),
+    Case("two places of books", '[sources.kiwix]\nurl = "http://127.0.0.1:1"\nzim = ["a.zim"]', "one of the two"),
     Case("missing token", '[sources.ha]\nurl = "http://127.0.0.1:1"', "'token' is missing"),
     Case(
         "literal token",

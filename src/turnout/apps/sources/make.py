@@ -166,7 +166,8 @@ class Maker:
             return Secret("")
 
     def _shelf(self, name: str, entry: tables.KiwixFile) -> Bookshelf:
-        if (entry.url is None) is not bool(entry.zim):
+        misread = any(path[:2] == (TABLE, name) for path, _ in self._wrong)
+        if (entry.url is None) is not bool(entry.zim) and not misread:
             self._note("needs url (kiwix-serve) or zim (a list of ZIM files), one of the two", name)
         if entry.url is not None:
             return KiwixServer(self.site(name, entry, entry.url))
