@@ -17,15 +17,19 @@ The clients (`source_clients.py`), citations (`citation.py`) and bounds (`source
 retrieval in the index is `search.py`.
 
     python benchmarks/sources.py            ten minutes; it says on stderr what it is at
+    python benchmarks/sources.py --only tools home
     python benchmarks/sources.py --misses   names what is wrong, of the halves that may be looked at
     python benchmarks/sources.py --check    exit code 1 when a target is missed
 """
 
+import argparse
+import os
 import random
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import cached_property
 from math import log2
 from pathlib import Path
 from statistics import mean
@@ -37,9 +41,9 @@ import citation
 import source_bounds
 import source_clients
 import turnout
-from quality import NEARLY_HOME, parse, read_rows, told
+from quality import NEARLY_HOME, read_rows, told
 from report import Table, markdown, show
-from split import CORPORA, COUNT_ACCURACY, FALSE_SPLITS, Corpus, Score, Splitter, load, measure
+from split import CORPORA, COUNT_ACCURACY, FALSE_SPLITS, ROOT, Corpus, Score, load, measure, planned
 from turnout import Router
 from turnout.apps.sources.cache import Cache
 from turnout.apps.sources.choose import choosing
@@ -83,61 +87,64 @@ class Check(NamedTuple):
         return self.measured <= self.limit if self.most else self.measured >= self.limit
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    options = parse(arguments)
-    console = Console(width=None if sys.stdout.isatty() else 140)
-    tables: list[Table] = []
-    checks: list[Check] = []
-    notes: list[str] = []
+class Bench:
+    """What has been measured so far, and is shown at once."""
 
-    def put(table: Table) -> None:
-        tables.append(table)
-        show(console, table)
+    def __init__(self, data: Path) -> None:
+        self.data = data
+        self.console = Console(width=None if sys.stdout.isatty() else 140)
+        self.tables: list[Table] = []
+        self.checks: list[Check | citation.Check | source_clients.Check] = []
+        self.notes: list[str] = []
 
-    def begin(what: str) -> None:
+    def begin(self, what: str) -> None:
         print(f"{datetime.now():%H:%M:%S} {what}", file=sys.stderr, flush=True)
 
-    names: tuple[str, ...] = ()
-    if options.data.is_dir():
-        things = read_rows(options.data / "ha_intents" / "home_en.jsonl")
+    def put(self, table: Table) -> None:
+        self.tables.append(table)
+        show(self.console, table)
+
+    @cached_property
+    def plan(self) -> Planner:
+        things = read_rows(self.data / "ha_intents" / "home_en.jsonl")
         entities = [row for row in things if row["kind"] == "entity"]
-        names = names_of(Home(tuple(Thing(row["id"], (row["name"],), row["state"]) for row in entities)))
-    plan = planning(names)
-    begin("conditions")
-    put(conditions(plan, options.data, checks, notes))
-    begin("sources that hang")
-    put(bounds(options.data, checks))
-    if options.data.is_dir():
-        begin("compound questions")
-        put(tools(plan, options.data, checks, notes))
-        put(joined(plan, options.data, checks))
-        begin("the home")
-        put(home(plan, options.data, checks, notes))
-        begin("engines")
-        put(engines(options.data, checks))
-        begin("citations")
-        cited, judged_citations = citation.measure(citation.load(options.data / "wice" / "dev.jsonl.gz"))
-        put(cited)
-        begin("clients")
-        clients = source_clients.measure(options.data, begin)
-        put(source_clients.render(clients))
-    else:
-        judged_citations, clients = [], []
-        console.print(f"public sets skipped: {options.data} is not there; name it with --data DIR or TURNOUT_DATA\n")
-    rows = [
-        [
-            f"{one.target}, at {'most' if one.most else 'least'} {one.limit:g}{one.unit}",
-            f"{one.measured:.2f}{one.unit}",
-            "ok" if one.met else "FAIL",
-        ]
-        for one in checks
-    ]
-    rows += [[f"citations, {one.target}", one.measured, "ok" if one.met else "FAIL"] for one in judged_citations]
-    rows += [[f"{one.what}, {one.wanted}", f"{one.figure:.4g}", "ok" if one.met else "FAIL"] for one in clients]
-    put(Table("Targets", ["target", "measured", ""], rows, "\n".join(notes) if options.misses else ""))
+        home = Home(tuple(Thing(row["id"], (row["name"],), row["state"]) for row in entities))
+        return planning(names_of(home))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="Sources, as they were promised.")
+    data = Path(os.environ.get("TURNOUT_DATA") or ROOT.parent / "shared" / "data")
+    parser.add_argument("--data", type=Path, metavar="DIR", default=data, help="the folder of the public sets")
+    parser.add_argument("--only", nargs="*", choices=list(SECTIONS), default=list(SECTIONS))
+    parser.add_argument("--misses", action="store_true", help="name every row that is wrong")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="also write the tables as Markdown")
+    parser.add_argument("--check", action="store_true", help="exit with 1 when a target is missed")
+    options = parser.parse_args(arguments)
+    bench = Bench(options.data)
+    if not options.data.is_dir():
+        bench.console.print(f"skipped: {options.data} is not there; name it with --data DIR or TURNOUT_DATA")
+        return 0
+    for name in options.only:
+        bench.begin(name)
+        SECTIONS[name](bench)
+    rows = [[*told_of(one), "ok" if one.met else "FAIL"] for one in bench.checks]
+    bench.put(Table("Targets", ["target", "measured", ""], rows, "\n".join(bench.notes) if options.misses else ""))
     if options.output:
-        options.output.write_text("\n".join(["# Sources\n", *map(markdown, tables)]), encoding="utf-8")
-    return 1 if options.check and not all(check.met for check in (*checks, *judged_citations, *clients)) else 0
+        options.output.write_text("\n".join(["# Sources\n", *map(markdown, bench.tables)]), encoding="utf-8")
+    return 1 if options.check and not all(check.met for check in bench.checks) else 0
+
+
+def told_of(one: Check | citation.Check | source_clients.Check) -> tuple[str, str]:
+    """What was promised, and what is the case."""
+    match one:
+        case Check():
+            most = "most" if one.most else "least"
+            return f"{one.target}, at {most} {one.limit:g}{one.unit}", f"{one.measured:.2f}{one.unit}"
+        case citation.Check():
+            return f"citations, {one.target}", one.measured
+        case source_clients.Check():
+            return f"{one.what}, {one.wanted}", f"{one.figure:.4g}"
 
 
 def planning(names: Sequence[str]) -> Planner:
@@ -163,7 +170,8 @@ def is_conditional(plan: Plan) -> bool:
     return any(part.role == "condition" for part in plan.parts)
 
 
-def conditions(plan: Planner, data: Path, checks: list[Check], notes: list[str]) -> Table:
+def conditions(bench: Bench) -> None:
+    plan, data, checks, notes = bench.plan, bench.data, bench.checks, bench.notes
     rows = read_rows(OWN)
     plans = [plan(row["text"]) for row in rows]
     taken = [is_conditional(one) for one in plans]
@@ -183,22 +191,22 @@ def conditions(plan: Planner, data: Path, checks: list[Check], notes: list[str])
         if not ok:
             parts = " | ".join(f"{part.role}: {part.text} ({', '.join(part.names)})" for part in one.parts)
             notes.append(f"condition: {told(row['source'], parts, row['text'])}")
-    if data.is_dir():
-        for seen, half in zip((True, False), halves(read_rows(data / "ifqa" / "questions.jsonl")), strict=True):
-            wrong = [row for row in half if is_conditional(plan(row["question"]))]
-            share = 100 * len(wrong) / len(half)
-            cells.append([f"IfQA, {len(half)} {'looked at' if seen else 'not looked at'}: taken", f"{share:.2f}"])
-            if seen:
-                notes += [f"IfQA: {told('one question', 'condition', row['question'])}" for row in wrong]
-            else:
-                checks.append(Check("IfQA's counterfactuals taken for a condition", share, COUNTERFACTUAL, most=True))
-    return Table("Conditions", ["", "percent"], cells)
+    for seen, half in zip((True, False), halves(read_rows(data / "ifqa" / "questions.jsonl")), strict=True):
+        wrong = [row for row in half if is_conditional(plan(row["question"]))]
+        share = 100 * len(wrong) / len(half)
+        cells.append([f"IfQA, {len(half)} {'looked at' if seen else 'not looked at'}: taken", f"{share:.2f}"])
+        if seen:
+            notes += [f"IfQA: {told('one question', 'condition', row['question'])}" for row in wrong]
+        else:
+            checks.append(Check("IfQA's counterfactuals taken for a condition", share, COUNTERFACTUAL, most=True))
+    bench.put(Table("Conditions", ["", "percent"], cells))
 
 
 # --- compound questions
 
 
-def tools(plan: Planner, data: Path, checks: list[Check], notes: list[str]) -> Table:
+def tools(bench: Bench) -> None:
+    plan, data, checks, notes = bench.plan, bench.data, bench.checks, bench.notes
     cells = []
     targets = (("two_tools", True, TWO_TOOLS), ("single", False, ONE_TOOL))
     for name, two, limit in targets:
@@ -211,19 +219,18 @@ def tools(plan: Planner, data: Path, checks: list[Check], notes: list[str]) -> T
                 notes += [f"{name}: {' | '.join(one)}" for one in wrong]
             else:
                 checks.append(Check(f"MetaTool's {name} taken apart", share, limit, most=not two))
-    return Table("MetaTool", ["questions", "half", "rows", "percent taken apart"], cells)
+    bench.put(Table("MetaTool", ["questions", "half", "rows", "percent taken apart"], cells))
 
 
-def joined(plan: Planner, data: Path, checks: list[Check]) -> Table:
-    """MixSNIPS by grammar alone, and what the plans make of single questions."""
+def joined(bench: Bench) -> None:
+    """MixSNIPS by grammar alone, and what the profile's plans make of single questions."""
     cells = []
+    plans = planned()
     for corpus in (corpus for corpus in CORPORA if corpus.target):
-        questions = load(data / corpus.path, corpus)
-        splitter: Splitter = split if corpus.joined else lambda text: [part.text for part in plan(text).parts]
-        score = measure(splitter, questions, rounds=1)
+        score = measure(split if corpus.joined else plans, load(bench.data / corpus.path, corpus), rounds=1)
         cells.append([corpus.name, f"{score.right:.1f}", f"{score.few:.1f}", f"{score.many:.2f}"])
-        checks.append(check_split(corpus, score))
-    return Table("Joined and single questions", ["", "right count", "too few", "too many"], cells)
+        bench.checks.append(check_split(corpus, score))
+    bench.put(Table("Joined and single questions", ["", "right count", "too few", "too many"], cells))
 
 
 def check_split(corpus: Corpus, score: Score) -> Check:
@@ -235,7 +242,8 @@ def check_split(corpus: Corpus, score: Score) -> Check:
 # --- waiting, and what is private
 
 
-def bounds(data: Path, checks: list[Check]) -> Table:
+def bounds(bench: Bench) -> None:
+    data, checks = bench.data, bench.checks
     waited = source_bounds.wait_for_hung()
     cells = [
         ["two parts of four sources, six of them hung: first section", f"{waited.first_s:.3f} s"],
@@ -251,13 +259,15 @@ def bounds(data: Path, checks: list[Check]) -> Table:
         checks.append(
             Check(f"{tried.addresses:,} addresses that lead inward: opened", tried.opened, 0, most=True, unit="")
         )
-    return Table("Bounds", ["", ""], cells)
+    bench.put(Table("Bounds", ["", ""], cells))
 
 
 # --- the home
 
 
-def home(plan: Planner, data: Path, checks: list[Check], notes: list[str]) -> Table:
+def home(bench: Bench) -> None:
+    plan, data, checks, notes = bench.plan, bench.data, bench.checks, bench.notes
+
     def goes_home(text: str) -> bool:
         return any("ha" in part.names for part in plan(text).parts)
 
@@ -277,14 +287,15 @@ def home(plan: Planner, data: Path, checks: list[Check], notes: list[str]) -> Ta
     share = 100 * len(lost) / len(others)
     cells.append(["CLINC150 test, outside the home", str(len(others)), f"{share:.2f}"])
     checks.append(Check("CLINC150 outside the home to ha", share, NOT_HOME, most=True))
-    return Table("The home", ["", "rows", "percent to ha"], cells)
+    bench.put(Table("The home", ["", "rows", "percent to ha"], cells))
 
 
 # --- which of many sources
 
 
-def engines(data: Path, checks: list[Check]) -> Table:
+def engines(bench: Bench) -> None:
     """FeB4RAG: sixteen engines as a user's own sources, each with its description, and requests judged in the past."""
+    data, checks = bench.data, bench.checks
     described = {row["engine"]: row["description"] for row in read_rows(data / "feb4rag" / "engines.jsonl")}
     requests = read_rows(data / "feb4rag" / "requests.jsonl")
     random.Random(0).shuffle(requests)
@@ -308,7 +319,7 @@ def engines(data: Path, checks: list[Check]) -> Table:
     best = 100 * mean(ndcg(row["relevance"], order, RANKED) for row, order in found)
     checks.append(Check(f"FeB4RAG, {FOLDS} folds: nDCG@{RANKED}", best, ENGINES, most=False))
     note = f"{len(requests)} requests, {len(described)} engines; gains are linear in the grade."
-    return Table("FeB4RAG: which engine", ["", "nDCG@1", "nDCG@3", f"nDCG@{RANKED}"], cells, note)
+    bench.put(Table("FeB4RAG: which engine", ["", "nDCG@1", "nDCG@3", f"nDCG@{RANKED}"], cells, note))
 
 
 def judged(row: dict) -> PastChoice:
@@ -326,6 +337,33 @@ def ndcg(grades: dict[str, float], order: Sequence[str], most: int) -> float:
 
     best = gain(sorted(grades.values(), reverse=True))
     return gain([grades[name] for name in order]) / best if best else 1.0
+
+
+# --- what others measure
+
+
+def citations(bench: Bench) -> None:
+    table, checks = citation.measure(citation.load(bench.data / "wice" / "dev.jsonl.gz"))
+    bench.put(table)
+    bench.checks += checks
+
+
+def clients(bench: Bench) -> None:
+    checks = source_clients.measure(bench.data, bench.begin)
+    bench.put(source_clients.render(checks))
+    bench.checks += checks
+
+
+SECTIONS: dict[str, Callable[[Bench], None]] = {
+    "bounds": bounds,
+    "citations": citations,
+    "tools": tools,
+    "joined": joined,
+    "engines": engines,
+    "conditions": conditions,
+    "home": home,
+    "clients": clients,
+}
 
 
 if __name__ == "__main__":

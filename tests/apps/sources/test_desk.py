@@ -141,6 +141,17 @@ def test_a_source_nobody_waits_for_is_cancelled(stubborn: bool) -> None:
     run_timeless(check())
 
 
+def test_an_answer_is_fresh_by_the_kind_of_its_source() -> None:
+    async def check() -> None:
+        desk = Desk(scripted(wiki=["one", "two"], mine=["one", "two"]), Cache("result", 500), kinds={"wiki": "kiwix"})
+        for name, said, cached in (("wiki", "one", True), ("mine", "two", False)):
+            await desk.ask(name, SourceQuestion("q"))
+            told = await desk.ask(name, SourceQuestion("q"))
+            assert (told.result, told.cached) == (SourceAnswer(said), cached)
+
+    run_timeless(check())
+
+
 def hung_plan(names: list[str]) -> Plan:
     halves = (names[:4], names[4:])
     made = [PlannedPart("part", f"q{at}", tuple(map(PlannedSource, half))) for at, half in enumerate(halves)]

@@ -100,7 +100,12 @@ class SourcesApp:
                 self._snapshots.cancel()
                 self._snapshots = asyncio.ensure_future(self._opened.take_snapshots())
         self.sources: Mapping[str, Source] = self._opened.sources if self._opened is not None else self._given or {}
-        self.desk = Desk(self.sources, self.results, self._opened.stamps if self._opened is not None else {})
+        opened = self._opened
+        self.desk = (
+            Desk(self.sources, self.results, opened.stamps, opened.kinds)
+            if opened is not None
+            else Desk(self.sources, self.results)
+        )
         if before is not None:
             self._let_go(before)
 

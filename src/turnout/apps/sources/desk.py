@@ -18,7 +18,7 @@ from turnout.text.fold import fold
 from .cache import Cache
 from .source import Cause, Empty, Failure, Result, Source, SourceAnswer, SourceQuestion
 
-# Seconds an answer is fresh, the specification's; a source that is not here is asked every time.
+# Seconds an answer of each kind is fresh, the specification's; a source of another kind is asked every time.
 FRESH_S: Mapping[str, float] = {
     "kiwix": 86_400,
     "forecast": 1_800,
@@ -53,11 +53,19 @@ class Flight:
 class Desk:
     """The sources of one process."""
 
-    def __init__(self, sources: Mapping[str, Source], cache: Cache, stamps: Mapping[str, str] | None = None) -> None:
-        """`stamps` stand for the settings of each source: another server's answers are not this one's."""
+    def __init__(
+        self,
+        sources: Mapping[str, Source],
+        cache: Cache,
+        stamps: Mapping[str, str] | None = None,
+        kinds: Mapping[str, str] | None = None,
+    ) -> None:
+        """`stamps` stand for the settings of each source: another server's answers are not this one's. `kinds`: of
+        those that are not named after theirs."""
         self.sources = sources
         self.cache = cache
         self._stamps = stamps or {}
+        self._kinds = kinds or {}
         self._flights: dict[tuple[str, ...], Flight] = {}
         self._left: set[asyncio.Task[Any]] = set()
         """Cancelled and not ended yet: a task nobody refers to may vanish."""
@@ -71,7 +79,7 @@ class Desk:
         since = question.since.isoformat() if question.since is not None else ""
         words = " ".join(fold(question.text).text.split())
         key = (name, self._stamps.get(name, source.description), words, question.lang, since)
-        fresh_s = FRESH_S.get(name, 0.0)
+        fresh_s = FRESH_S.get(self._kinds.get(name, name), 0.0)
         kept = await self.cache.get(tenant, key) if fresh_s else None
         if kept is not None:
             return Told(_answers.decode(kept), cached=True)

@@ -45,8 +45,9 @@ class Sources:
         written = {name: table for name, table in (tables or {}).items() if isinstance(table, dict)}
         self.stamps = {name: json.encode(table, order="sorted").decode() for name, table in written.items()}
         """What the settings say of each: who was asked elsewhere gave other answers."""
-        kinds = {str(table.get("kind") or name): name for name, table in reversed(written.items())}
-        self.by_kind = {kind: name for kind, name in kinds.items() if kind not in written}
+        self.kinds = {name: str(table.get("kind") or name) for name, table in written.items()}
+        first = {kind: name for name, kind in reversed(self.kinds.items())}
+        self.by_kind = {kind: name for kind, name in first.items() if kind not in written}
         """The first source of each kind that none is named after."""
         self._client = client
         self._public = public
