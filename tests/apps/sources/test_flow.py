@@ -163,6 +163,7 @@ CASES = [
         says=("cannot be reached",),
     ),
     Case("kiwix not configured", "kiwix?", {"web": "W.", "news": "N."}, "web", says=("W.",)),
+    Case("no web search: one's own papers", "who was Ada", {"kiwix": Empty(), "files": "F."}, "files", fallback=True),
     Case("news not configured", "headlines", {"web": "W."}, "web", fallback=True, says=("not configured",)),
     Case("kiwix raises", "who was Ada", {"kiwix": RuntimeError("boom"), "web": "W."}, "web", fallback=True),
     Case("kiwix returns rubbish", "who was Ada", {"kiwix": 7, "web": "W."}, "web", fallback=True),

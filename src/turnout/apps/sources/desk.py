@@ -70,6 +70,10 @@ class Desk:
         self._left: set[asyncio.Task[Any]] = set()
         """Cancelled and not ended yet: a task nobody refers to may vanish."""
 
+    def fresh_s(self, name: str) -> float:
+        """How long an answer of a source is fresh; 0: it is asked every time."""
+        return FRESH_S.get(self._kinds.get(name, name), 0.0)
+
     async def ask(self, name: str, question: SourceQuestion, tenant: str = "") -> Told:
         """What a source says to a question; raises nothing but CancelledError."""
         source = self.sources.get(name)
@@ -79,7 +83,7 @@ class Desk:
         since = question.since.isoformat() if question.since is not None else ""
         words = " ".join(fold(question.text).text.split())
         key = (name, self._stamps.get(name, source.description), words, question.lang, since)
-        fresh_s = FRESH_S.get(self._kinds.get(name, name), 0.0)
+        fresh_s = self.fresh_s(name)
         kept = await self.cache.get(tenant, key) if fresh_s else None
         if kept is not None:
             return Told(_answers.decode(kept), cached=True)

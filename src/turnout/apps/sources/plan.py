@@ -118,7 +118,9 @@ def _plan_source(route: str, routes: tuple[str, ...], there: _There, decision: D
     stands_in = route == FILES and FILES not in decision.routes and "kiwix" in decision.routes
     instead = ""
     if (route in FALLS_BACK or stands_in) and FALLBACK not in routes:
-        instead = there.name(FALLBACK)
+        # Without a web search one's own papers may have it.
+        papers = FALLBACK not in there and FILES in there and FILES not in routes
+        instead = there.name(FILES if papers else FALLBACK)
     elif routes == (route,) and route not in there and FILES in there and decision.outcome[0] != "D":
         # What the absent source would say may stand in one's own papers: the code of the boiler's filter.
         instead = there.name(FILES)

@@ -154,7 +154,7 @@ class SourceRoutes:
                 "name": name,
                 "configured": name in self.app.sources,
                 "description": self.app.sources[name].description if name in self.app.sources else "",
-                "fresh_s": FRESH_S.get(name, 0.0),
+                "fresh_s": self.app.desk.fresh_s(name),
             }
             for name in router.profile.routes
         ]
