@@ -25,7 +25,7 @@ class Case(NamedTuple):
 
 CASES = [
     Case("pronoun", "Who proved it?", CONTEXTUAL),
-    Case("no-turns", "Who proved it?", STANDALONE, ()),
+    Case("no-turns", "Define homeostasis", STANDALONE, ()),
     Case("names-its-subject", "Define photosynthesis in one sentence", STANDALONE),
     Case("declared", "Who proved it?", STANDALONE, declared="standalone"),
 ]

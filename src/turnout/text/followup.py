@@ -78,7 +78,8 @@ class _Text(NamedTuple):
         return self.code in ("zh", "ja")
 
 
-def _read(text: str) -> _Text | None:
+def read_text(text: str) -> _Text | None:
+    """The words of a text and its language; None if it has none that can be read."""
     # Characters that cannot be seen are folded away, and take no room from those that can.
     flat = fold(text[: 4 * WINDOW]).text[:WINDOW].strip(_EDGES)
     words = _words(flat)
@@ -102,7 +103,7 @@ def _vote(table: Words, text: str, words: list[str]) -> int:
 
 def measure(text: str, history: Sequence[str], *, past: bool = False) -> dict[str, float]:
     """Every measure by its name; nothing for a text that cannot be read."""
-    read = _read(text)
+    read = read_text(text)
     return dict(_measure(read, text, history, past=past)) if read is not None else {}
 
 
@@ -189,7 +190,7 @@ def _is_pronoun(words: list[str], at: int, table: Words) -> bool:
 
 def find_names(text: str) -> set[str]:
     """What a text names, by stems; runs of characters where words are not parted."""
-    read = _read(text)
+    read = read_text(text)
     return _names(read, _tables[read.code]) if read is not None else set()
 
 
