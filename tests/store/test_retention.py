@@ -249,7 +249,8 @@ def test_retention_uses_its_indexes(tmp_path: Path) -> None:
             (retention.sql.TEXT_BEFORE, "decisions_with_text"),
             (retention.sql.FORGET_REPLIES, "replies_with_text"),
             (retention.sql.EDGE, "sqlite_autoindex_decisions_1"),
+            (retention.sql.OLD_SESSIONS, "sqlite_autoindex_study_sessions_1"),
         ):
-            plan = backend.read(f"explain query plan {statement}", {"above": "", "before": "0"})
+            plan = backend.read(f"explain query plan {statement}", {"above": "", "before": "0", "before_ms": 0})
             assert any(index in row[3] for row in plan), (index, plan)
             assert not any(row[3].startswith("SCAN") for row in plan)

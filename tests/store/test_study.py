@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from turnout.store import open_store
+import time
+
+from turnout.store import open_store, retention
 from turnout.store.study import StudyTurn
 
 
@@ -41,3 +43,19 @@ def test_nobody_reads_ends_or_forgets_another_s(store_url: str) -> None:
         assert ann.forget(session.id)
         assert ann.turns(session.id) == []
         assert ann.ended() == []
+
+
+def test_what_was_studied_grows_old_with_the_log(store_url: str) -> None:
+    now = time.time_ns() // 1_000_000
+    with open_store(store_url, config="") as store:
+        rows = store.study("ann")
+        old, young = rows.open_session("old", now), rows.open_session("young", now)
+        rows.add(old.id, turn("1", now - 40 * retention.DAY_MS))
+        rows.add(young.id, turn("2", now + 25 * retention.DAY_MS))
+        later = now + 30 * retention.DAY_MS
+        assert retention.prune(store.backend, keep_days=0, text_days=1, now_ms=later).sessions == 0
+        assert retention.prune(store.backend, keep_days=10, text_days=0, now_ms=later).sessions == 1
+        assert rows.turns(old.id) == []
+        assert rows.find_session("old") is None
+        assert [one.id for one in rows.turns(young.id)] == ["2"]
+        assert retention.prune(store.backend, keep_days=10, text_days=0, now_ms=later).sessions == 0

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import hashlib
 
+from turnout.text.fence import outside
+
 from .price import Usage
 from .provider import Wire
 from .wire import FORMATS
@@ -16,7 +18,7 @@ from .wire.format import TOKEN_CHARACTERS
 
 def answer(slot: str, question: str) -> str:
     """What the demonstration model says."""
-    asked = " ".join(question.split())
+    asked = " ".join(outside(question).split())
     short = asked if len(asked) <= 120 else asked[:119] + "…"
     return (
         f"This is Turnout's built-in demonstration model, standing in for the slot “{slot}”. "

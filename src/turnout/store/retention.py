@@ -19,7 +19,7 @@ from turnout.core.errors import StoreError
 from turnout.core.ident import first_id
 
 from . import sql
-from .backend import Backend
+from .backend import Backend, Value
 from .redact import redact_body, redact_extra
 
 DAY_MS = 86_400_000
@@ -36,9 +36,11 @@ class PruneCounts(NamedTuple):
     """Decisions that have lost their text."""
     replies: int = 0
     """Answers that are gone or have lost their text."""
+    sessions: int = 0
+    """Sessions of readers that are gone, with their turns."""
 
     def plus(self, other: PruneCounts) -> PruneCounts:
-        return PruneCounts(self.deleted + other.deleted, self.emptied + other.emptied, self.replies + other.replies)
+        return PruneCounts(*map(sum, zip(self, other, strict=True)))
 
 
 def prune(
@@ -49,7 +51,8 @@ def prune(
     now_ms: int | None = None,
     progress: Callable[[PruneCounts], None] = lambda _: None,
 ) -> PruneCounts:
-    """Delete decisions older than `keep_days` and texts older than `text_days`; 0 keeps them for good."""
+    """Delete decisions and sessions of readers older than `keep_days`, and texts of decisions older than `text_days`; 0
+    keeps them for good."""
     total = PruneCounts()
     for step in steps(backend, keep_days=keep_days, text_days=text_days, now_ms=now_ms):
         total = total.plus(step)
@@ -62,6 +65,7 @@ def steps(backend: Backend, *, keep_days: int, text_days: int, now_ms: int | Non
     now = time.time_ns() // 1_000_000 if now_ms is None else now_ms
     if keep_days:
         yield from _delete(backend, first_id(now - keep_days * DAY_MS))
+        yield from _forget(backend, now - keep_days * DAY_MS)
     if text_days:
         yield from _empty(backend, first_id(now - text_days * DAY_MS))
 
@@ -79,6 +83,17 @@ def _delete(backend: Backend, before: str) -> Iterator[PruneCounts]:
             break
     while gone := backend.change(sql.DELETE_REPLIES, {"before": before}):
         yield PruneCounts(replies=gone)
+
+
+def _forget(backend: Backend, before_ms: int) -> Iterator[PruneCounts]:
+    """What readers studied in sessions that nothing was asked in since: an index of memories follows the rows."""
+    values: dict[str, Value] = {"before": first_id(before_ms), "before_ms": before_ms}
+    while rows := backend.read(sql.OLD_SESSIONS, values):
+        chosen: list[dict[str, Value]] = [{"tenant": tenant, "id": ident} for tenant, ident in rows]
+        with backend.transaction() as together:
+            together.many(sql.FORGET_TURNS, chosen)
+            gone = together.many(sql.FORGET_SESSION, chosen)
+        yield PruneCounts(sessions=gone)
 
 
 def _empty(backend: Backend, before: str) -> Iterator[PruneCounts]:

@@ -51,12 +51,25 @@ update study_sessions set ended_ms = :ended_ms, summary = :summary
 where tenant = :tenant and id = :id and ended_ms is null
 """
 
+SET_SUMMARY = """
+update study_sessions set summary = :summary
+where tenant = :tenant and id = :id and ended_ms is not null
+"""
+
 FORGET_TURNS = """
 delete from study_turns where tenant = :tenant and session_id = :id
 """
 
 FORGET_SESSION = """
 delete from study_sessions where tenant = :tenant and id = :id
+"""
+
+# --- what has grown old, whoever's it is
+
+OLD_SESSIONS = """
+select tenant, id from study_sessions
+where id < :before and last_ms < :before_ms
+order by id limit 1000
 """
 
 # --- for copies of the whole store

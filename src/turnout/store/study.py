@@ -87,6 +87,11 @@ class StudyRows:
         values["summary"] = writable(summary)
         return self._backend.change(sql.END_SESSION, values) > 0
 
+    def set_summary(self, session: str, summary: str) -> bool:
+        """Replace the summary of a session that has ended; whether there is one."""
+        values: dict[str, Value] = {"tenant": self._tenant, "id": session, "summary": writable(summary)}
+        return self._backend.change(sql.SET_SUMMARY, values) > 0
+
     def forget(self, session: str) -> bool:
         """Delete a session with its turns; whether there was one."""
         values = {"tenant": self._tenant, "id": session}

@@ -6,6 +6,7 @@ import re
 import secrets
 
 _FENCE = re.compile("={5,}")
+_LINE = re.compile(r"^===== \w+ =====$", re.MULTILINE)
 
 
 def make_fence() -> str:
@@ -15,3 +16,8 @@ def make_fence() -> str:
 def unfence(text: str) -> str:
     """The text without anything that a model could take for a fence, guessed or not."""
     return _FENCE.sub("====", text)
+
+
+def outside(text: str) -> str:
+    """What stands after the last fence: what is asked of the texts between them. The whole text, if there is none."""
+    return _LINE.split(text)[-1].strip().removeprefix("Question:").strip() or text

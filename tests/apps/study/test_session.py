@@ -58,6 +58,55 @@ def test_what_is_forgotten_is_gone(tmp_path: Path, provider: ScriptedProvider) -
     asyncio.run(run())
 
 
+def test_a_model_sums_up_what_has_ended_and_is_paid(tmp_path: Path, provider: ScriptedProvider) -> None:
+    async def run() -> None:
+        provider.default = Reply("Mendel crossed peas in Brno.")
+        async with reading(tmp_path, provider) as reader:
+            await reader.ask("Walk me through this page on Mendel", Page(), session="biology")
+            provider.default = Reply("The reader learnt how heredity works.")
+            ended = await reader.app.end("biology", reader.caller)
+            assert ended is not None
+            assert ended.summary == "The reader learnt how heredity works."
+            assert "Mendel crossed peas in Brno." in sent(provider)
+            assert [one.summary for one in reader.app.sessions.remembered("")] == [ended.summary]
+            found = reader.app.sessions.find("", "How does heredity work?")
+            assert ended.summary in [one.text for one in found]
+            costs = {row.text: row.cost_usd for row in reader.store.records("").labels()}
+            assert costs["Sum up this session"], "it is in the log, with what it cost"
+
+    asyncio.run(run())
+
+
+def test_an_idle_session_is_summed_up_after_the_next_answer(tmp_path: Path, provider: ScriptedProvider) -> None:
+    async def run() -> None:
+        async with reading(tmp_path, provider) as reader:
+            await reader.ask("Walk me through this page on Mendel", Page())
+            reader.clock.now_s += 31 * MINUTE_S
+            provider.script(Reply("An answer of its own."), Reply("It was about heredity."))
+            assert (await reader.ask("What is osmosis?")).text == "An answer of its own."
+            await asyncio.gather(*reader.app._summing)
+            assert [one.summary for one in reader.app.sessions.remembered("")] == ["It was about heredity."]
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("fault", ["no answer", "no money", "no model", "no words"])
+def test_without_a_model_s_words_a_summary_is_what_was_said(
+    tmp_path: Path, provider: ScriptedProvider, fault: str
+) -> None:
+    async def run() -> None:
+        provider.default = Reply("Mendel crossed peas in Brno.")
+        async with reading(tmp_path, None if fault == "no model" else provider) as reader:
+            await reader.ask("Walk me through this page on Mendel")
+            provider.default = Reply("no", status=500) if fault == "no answer" else Reply("")
+            budget = Budget(0.0) if fault == "no money" else Budget()
+            ended = await reader.app.end("default", Caller("", "", frozenset(("ask",)), budget))
+            assert ended is not None
+            assert "Walk me through this page on Mendel" in (ended.summary or "")
+
+    asyncio.run(run())
+
+
 def test_readers_do_not_see_each_other(tmp_path: Path, provider: ScriptedProvider) -> None:
     async def run() -> None:
         provider.default = Reply("Mendel crossed peas in Brno.")
@@ -110,14 +159,11 @@ def test_looking_at_the_page_asks_again_and_corrects(tmp_path: Path, provider: S
             with pytest.raises(Refused, match="ask one first"):
                 await reader.ask("Look at the page!", Page())
             page = Page()
-            first = await reader.ask("What is the value at three seconds?", page)
+            first = await reader.ask("What is resonance?", page)
             assert (first.route, page.read) == ("standalone_definition", 0)
             again = await reader.ask("Please look at the page.", page)
             assert (again.route, again.again, page.read) == ("page_grounded_definition", first.decision, 1)
-            assert (
-                provider.requests[-1].body["messages"][-1]["content"][0]["text"]
-                == "What is the value at three seconds?"
-            )
+            assert provider.requests[-1].body["messages"][-1]["content"][0]["text"] == "What is resonance?"
             third = await reader.ask("", page, look=True)
             assert third.route == "general_contextual"
             assert reader.store.flush()

@@ -42,12 +42,15 @@ from .routes import StudyRoutes
 from .savings import Saving, note, saving
 from .session import Sessions
 from .settings import StudySettings, index_file, notes_folder, study_settings
+from .summary import write_summary
 
 log = logging.getLogger("turnout.study")
 
 PROFILE = "study"
 # What a question has at most: a page of text. What is to be explained is under the camera.
 LONGEST = 8_000
+# How long a program that ends waits for summaries: what they would replace is written down already.
+CLOSE_S = 5.0
 
 
 class _Asking(NamedTuple):
@@ -60,6 +63,8 @@ class _Asking(NamedTuple):
     decision: Decision
     again: StudyTurn | None
     """What it repeats."""
+    ended: Sequence[StudySession]
+    """Sessions that were over when it came."""
 
 
 class StudyApp:
@@ -83,6 +88,7 @@ class StudyApp:
         self._missing: set[Path] = set()
         """Folders of notes that were not there, of which the log has heard."""
         self._sessions: Sessions | None = None
+        self._summing: set[asyncio.Task[StudySession]] = set()
         self._renew()
         runtime.on_reload.append(self._renew)
         runtime.on_close.append(self.close)
@@ -108,6 +114,10 @@ class StudyApp:
         return open_index(index_file(kind, where), embedder=choose_embedder(models.slots, models.client))
 
     async def close(self) -> None:
+        if self._summing:
+            _, late = await asyncio.wait(self._summing, timeout=CLOSE_S)
+            for task in late:
+                task.cancel()
         self.sessions.close()
         for opened in self._notes.values():
             opened.close()
@@ -121,6 +131,7 @@ class StudyApp:
         if len(asked.text) > LONGEST:
             why = f"the question has {len(asked.text):,} characters, and {LONGEST:,} are taken: show the text instead"
             raise Refused(413, "invalid_request_error", why)
+        ended = await asyncio.to_thread(self.sessions.end_idle, caller.tenant)
         session, turns = await asyncio.to_thread(self.sessions.begin, caller.tenant, asked.session)
         if asked.route is not None and not caller.may_force:
             raise Refused(403, "permission_error", "this key may not name a route itself: leave `route` out")
@@ -148,7 +159,7 @@ class StudyApp:
             decision = await decide(router, query, caller, slots, store)
         except QueryError as error:
             raise Refused(422, "invalid_request_error", str(error)) from None
-        return _Asking(text, session, tuple(turns), decision, again)
+        return _Asking(text, session, tuple(turns), decision, again, ended)
 
     # --- acting
 
@@ -232,7 +243,35 @@ class StudyApp:
         whole = Offered(offered.question, offered.image, offered.turns, memories, notes)
         found = saving(*count_tokens(whole, policy), slot)
         account.extra = note(found, sentences=len(speaking.said), capped=speaking.full, again=asking.again is not None)
+        self._sum_up_later(asking.ended, caller)
         return found
+
+    # --- sessions
+
+    async def end(self, name: str, caller: Caller) -> StudySession | None:
+        """End a session and sum it up; None if there is none of that name."""
+        session = await asyncio.to_thread(self.sessions.end, caller.tenant, name)
+        return await self._sum_up(session, caller) if session is not None and self.sessions.is_kept else session
+
+    async def remembered(self, caller: Caller) -> list[StudySession]:
+        """The sessions that have ended, the newest first."""
+        self._sum_up_later(await asyncio.to_thread(self.sessions.end_idle, caller.tenant), caller)
+        return await asyncio.to_thread(self.sessions.remembered, caller.tenant)
+
+    async def _sum_up(self, session: StudySession, caller: Caller) -> StudySession:
+        """The session with what a model says of it, if one does."""
+        turns = await asyncio.to_thread(self.sessions.turns, caller.tenant, session)
+        said = await write_summary(self.runtime, PROFILE, self.settings.slot, turns, caller, self._fence())
+        if said is None:
+            return session
+        return await asyncio.to_thread(self.sessions.set_summary, caller.tenant, session, said)
+
+    def _sum_up_later(self, sessions: Sequence[StudySession], caller: Caller) -> None:
+        """Nobody waits for these but `close`."""
+        for session in sessions:
+            task = asyncio.create_task(self._sum_up(session, caller))
+            self._summing.add(task)
+            task.add_done_callback(self._summing.discard)
 
     async def _regret(self, asking: _Asking, caller: Caller) -> None:
         """A question that is asked again with the page had too little before: a correction, which training sees."""

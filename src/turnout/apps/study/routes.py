@@ -78,11 +78,11 @@ class StudyRoutes:
     async def end(self, call: Call) -> Answer:
         """End a session: it is summed up and remembered, and the next question begins another. `ended` is null if there
         was none of that name."""
-        return answer({"ended": await asyncio.to_thread(self.app.sessions.end, call.caller.tenant, call.params["id"])})
+        return answer({"ended": await self.app.end(call.params["id"], call.caller)})
 
     async def memory(self, call: Call) -> Answer:
         """What is remembered: the sessions that have ended, each with its summary."""
-        return answer({"sessions": await asyncio.to_thread(self.app.sessions.remembered, call.caller.tenant)})
+        return answer({"sessions": await self.app.remembered(call.caller)})
 
     async def forget(self, call: Call) -> Answer:
         """Forget a session by its id or its name, or `all`: its turns, its summary and what is found of them."""

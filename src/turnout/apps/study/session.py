@@ -9,6 +9,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from msgspec.structs import replace
+
 from turnout.core.ident import new_id
 from turnout.store import Store
 from turnout.store.study import StudyRows, StudySession, StudyTurn
@@ -45,7 +47,7 @@ class Sessions:
         return self._store is not None
 
     def begin(self, reader: str, name: str) -> tuple[StudySession, list[StudyTurn]]:
-        """The session of that name and its turns; those that were idle for too long end."""
+        """The session of that name and its turns; of those that were idle for too long none is left: see `end_idle`."""
         now = self._now()
         rows = self._rows(reader)
         if rows is None:
@@ -53,8 +55,7 @@ class Sessions:
             if session is None or session.last_ms < now - self.idle_minutes * MINUTE_MS:
                 session, turns = StudySession(new_id(), name, now, now), []
             return session, turns
-        for idle in rows.idle(now - self.idle_minutes * MINUTE_MS):
-            self._end(rows, idle)
+        self.end_idle(reader)
         session = rows.open_session(name, now)
         return session, rows.turns(session.id)
 
@@ -79,10 +80,31 @@ class Sessions:
         session = rows.find_session(name)
         return self._end(rows, session) if session is not None else None
 
-    def _end(self, rows: StudyRows, session: StudySession) -> StudySession:
+    def end_idle(self, reader: str) -> list[StudySession]:
+        """End the sessions in which nothing was asked for too long; those that ended here and now."""
+        rows = self._rows(reader)
+        idle = rows.idle(self._now() - self.idle_minutes * MINUTE_MS) if rows is not None else []
+        ended = [self._end(rows, one) for one in idle] if rows is not None else []
+        return [one for one in ended if one is not None]
+
+    def _end(self, rows: StudyRows, session: StudySession) -> StudySession | None:
+        """The session as it has ended; None if another process ended it just before."""
         summary, now = summarize(rows.turns(session.id)), self._now()
-        rows.end(session.id, summary, now)
+        if not rows.end(session.id, summary, now):
+            return None
         return StudySession(session.id, session.name, session.started_ms, session.last_ms, now, summary)
+
+    def turns(self, reader: str, session: StudySession) -> list[StudyTurn]:
+        rows = self._rows(reader)
+        return rows.turns(session.id) if rows is not None else []
+
+    def set_summary(self, reader: str, session: StudySession, summary: str) -> StudySession:
+        """Replace the summary of a session that has ended, here and where it is searched."""
+        told = replace(session, summary=summary)
+        rows = self._rows(reader)
+        if rows is not None and rows.set_summary(session.id, summary):
+            self._memory().remember(reader, told, rows.turns(session.id))
+        return told
 
     # --- what is remembered of them
 
@@ -91,7 +113,7 @@ class Sessions:
         rows = self._rows(reader)
         if rows is None:
             return ()
-        memories = self._memories = self._memories or self._open_memories()
+        memories = self._memory()
         memories.follow(reader, rows)
         return memories.find(reader, question)
 
@@ -100,8 +122,7 @@ class Sessions:
         rows = self._rows(reader)
         if rows is None:
             return []
-        for idle in rows.idle(self._now() - self.idle_minutes * MINUTE_MS):
-            self._end(rows, idle)
+        self.end_idle(reader)
         return rows.ended()
 
     def forget(self, reader: str, ident: str) -> int:
@@ -112,13 +133,16 @@ class Sessions:
         chosen = [one for one in rows.ended() if ident in ("all", one.id, one.name) or _is_ending(ident, one.id)]
         forgotten = sum(rows.forget(one.id) for one in chosen)
         if forgotten:
-            memories = self._memories = self._memories or self._open_memories()
-            memories.follow(reader, rows)
+            self._memory().follow(reader, rows)
         return forgotten
 
     def close(self) -> None:
         if self._memories is not None:
             self._memories.close()
+
+    def _memory(self) -> Memories:
+        self._memories = self._memories or self._open_memories()
+        return self._memories
 
     def _rows(self, reader: str) -> StudyRows | None:
         return self._store.study(reader) if self._store is not None else None

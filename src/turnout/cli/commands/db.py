@@ -167,6 +167,8 @@ def prune(
             if days:
                 older = f"{counted(count, 'decision')} older than {counted(days, 'day')} {what}"
                 screen.say(f"{visible(backend.where)}: {older}")
+        if done.sessions:
+            screen.say(f"{visible(backend.where)}: {counted(done.sessions, 'session')} of readers forgotten")
     return 0
 
 

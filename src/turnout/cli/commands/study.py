@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from turnout.apps.study.app import StudyApp
     from turnout.apps.study.ask import StudyAnswer, StudyQuestion
     from turnout.apps.study.image import PageImage
+    from turnout.store.study import StudySession
 
 app = App(name="study", help_epilogue=examples_of("study"))
 memory = App(name="memory", help="See or forget what earlier sessions were about.")
@@ -86,8 +87,8 @@ def end(
     session: SessionOption = "default", /, *, json: JsonOption = False, db: DbOption = None, config: ConfigOption = None
 ) -> int:
     """End a session: it is summed up and remembered, and the next question begins another."""
-    with _opened(db, config) as study:
-        ended = study.sessions.end("", session)
+    with _refusals():
+        ended = asyncio.run(_end(_open(db, config), session))
     if ended is None:
         raise TurnoutError(f"there is no open session {session[:80]!r}: turnout study ask begins one")
     if json:
@@ -182,6 +183,13 @@ async def _ask(app: StudyApp, asked: StudyQuestion, *, json: bool) -> StudyAnswe
     return result
 
 
+async def _end(app: StudyApp, session: str) -> StudySession | None:
+    from turnout.apps.caller import Budget, Caller
+
+    async with _closing(app):
+        return await app.end(session, Caller("", "", frozenset(("ask",)), Budget()))
+
+
 @contextlib.asynccontextmanager
 async def _closing(app: StudyApp) -> AsyncIterator[None]:
     try:
@@ -192,6 +200,14 @@ async def _closing(app: StudyApp) -> AsyncIterator[None]:
 
 @contextlib.contextmanager
 def _opened(db: str | None, config: str | None) -> Iterator[StudyApp]:
+    app = _open(db, config)
+    try:
+        yield app
+    finally:
+        asyncio.run(app.runtime.close())
+
+
+def _open(db: str | None, config: str | None) -> StudyApp:
     _need_extra()
     from turnout.apps.study.app import StudyApp
     from turnout.runtime.log import quiet
@@ -199,11 +215,7 @@ def _opened(db: str | None, config: str | None) -> Iterator[StudyApp]:
     from turnout.store import open_store
 
     quiet()
-    app = StudyApp(Runtime(open_store(db, config=config), profile="study", config=config))
-    try:
-        yield app
-    finally:
-        asyncio.run(app.runtime.close())
+    return StudyApp(Runtime(open_store(db, config=config), profile="study", config=config))
 
 
 @contextlib.contextmanager
