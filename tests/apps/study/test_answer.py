@@ -160,6 +160,7 @@ def spoken(text: str, size: int, most: int | None = None) -> Speaking:
         ("The Krebs cycle yields two ATP. [1] Fine.", "The Krebs cycle yields two ATP. [1] Fine.", [1]),
         ("The Krebs cycle yields ten ATP [1]. Fine.", "The Krebs cycle yields ten ATP. [unsupported] Fine.", []),
         ("The Krebs cycle yields ten ATP. [1] Fine.", "The Krebs cycle yields ten ATP. Fine.", []),
+        ("Does it yield ten ATP? [1]. Fine.", "Does it yield ten ATP? Fine.", []),
         ("Osmosis needs no energy [2][7].", "Osmosis needs no energy [2].", [2]),
     ],
 )

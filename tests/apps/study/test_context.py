@@ -93,6 +93,20 @@ def test_notes_cannot_leave_their_fence(tmp_path: Path, provider: ScriptedProvid
     asyncio.run(run())
 
 
+def test_a_note_that_shares_only_common_words_is_not_sent(tmp_path: Path, provider: ScriptedProvider) -> None:
+    async def run() -> None:
+        async with reading(tmp_path, provider) as reader:
+            (reader.vault / "Newton.md").write_text(
+                "# Newton\n\nThe second law says force is mass times acceleration.\n"
+            )
+            await reader.ask("What do my notes say about rye flour?")
+            assert "Newton" not in str(provider.requests[-1].body["messages"])
+            await reader.ask("What do my notes say about force?")
+            assert "acceleration" in str(provider.requests[-1].body["messages"])
+
+    asyncio.run(run())
+
+
 def test_a_changed_note_is_found_at_once(tmp_path: Path, provider: ScriptedProvider) -> None:
     async def run() -> None:
         async with reading(tmp_path, provider) as reader:

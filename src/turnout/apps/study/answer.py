@@ -74,7 +74,8 @@ class Speaking:
         for sentence in split(whole):
             text = self._check(sentence) if self._notes else sentence
             self._before = sentence
-            if text:
+            # Of a sentence that was a citation alone its stop may be left: that is nothing to say.
+            if text and (text == sentence or any(map(str.isalnum, text))):
                 made.append(SpokenSentence(len(self.said) + len(made) + 1, text))
         self.said += made
         return made

@@ -69,7 +69,7 @@ class Memories:
 
     def find(self, reader: str, question: str, limit: int = SHOWN) -> tuple[Memory, ...]:
         """What fits a question best."""
-        hits = fitting(self.search(reader, question, LOOKED))
+        hits = fitting(self.search(reader, question, LOOKED), question)
         found: dict[str, Memory] = {}
         for hit in hits:
             _, session, place = hit.id.split("/")

@@ -5,6 +5,7 @@ A passage says where it stands: file, headings, and the characters from where to
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Sequence
@@ -14,6 +15,8 @@ from msgspec import Struct
 
 from turnout.search import Hit, Index
 from turnout.search.folder import Folder, place_of
+from turnout.text.fold import fold
+from turnout.text.followup import find_names
 
 # Passages that are sent at most: some 900 tokens of them.
 SHOWN = 4
@@ -56,16 +59,24 @@ class Notes:
                 self._folder.sync()
                 self._looked_s = time.monotonic()
         hits = self._index.search(question, limit=SHOWN).hits
-        return tuple(_passage(hit) for hit in fitting(hits))
+        return tuple(_passage(hit) for hit in fitting(hits, question))
 
     def close(self) -> None:
         self._index.close()
 
 
-def fitting(hits: Sequence[Hit]) -> list[Hit]:
+def fitting(hits: Sequence[Hit], question: str) -> list[Hit]:
     """The hits that have to do with the question, in their order."""
-    least = LEAST_SHARE * max((hit.coverage for hit in hits), default=0.0)
-    return [hit for hit in hits if 0.0 < hit.coverage >= least or _is_near(hit)]
+    least, names = LEAST_SHARE * max((hit.coverage for hit in hits), default=0.0), find_names(question)
+    return [hit for hit in hits if (0.0 < hit.coverage >= least and _shares(hit, names)) or _is_near(hit)]
+
+
+def _shares(hit: Hit, names: set[str]) -> bool:
+    """Whether something that the question names is there: what "says" something is about anything. Where a language is
+    not known, nothing is named."""
+    said = fold(f"{hit.title}\n{hit.text}").text
+    # Words that are not parted by spaces begin anywhere.
+    return not names or any(re.search(rf"\b{one}" if one.isascii() else re.escape(one), said) for one in names)
 
 
 def _is_near(hit: Hit) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing
@@ -236,7 +237,15 @@ def _page(said: str | None) -> PageImage | None:
     from turnout.apps.study.image import MOST_BYTES
     from turnout.text.file import read_bytes
 
-    return lambda: read_bytes(path, MOST_BYTES + 1)
+    def read() -> bytes:
+        try:
+            return read_bytes(path, MOST_BYTES)
+        except OSError as error:
+            why = f"it is larger than the {MOST_BYTES:,} bytes models take: use a smaller one"
+            why = why if error.errno == errno.EFBIG else f"{error.strerror}"
+            raise Refused(422, "invalid_request_error", f"--image {said[:200]!r}: {why}") from None
+
+    return read
 
 
 def _folder(said: str) -> File:
