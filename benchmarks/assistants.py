@@ -14,6 +14,7 @@ import asyncio
 import os
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -35,7 +36,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     checks: list[Check] = []
     for name, measure in parts(options).items():
         if options.only in (None, name):
+            began = time.monotonic()
             made, judged = measure()
+            print(f"{name}: done in {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
             tables += made
             checks += judged
             for table in made:
@@ -56,16 +59,18 @@ def parts(options: argparse.Namespace) -> dict[str, Callable[[], Part]]:
         "session": lambda: session.measure(Path(__file__).parent / "study" / "questions.txt"),
         "memory": lambda: memory.measure(options.data / "locomo", options.embedder),
     }
-    found["docs"] = lambda: measure_docs(options.data)
+    found["docs"] = lambda: measure_docs(options.data, options.work)
     return found
 
 
-def measure_docs(data: Path) -> Part:
-    """The documentation assistant, with indexes that are made anew."""
+def measure_docs(data: Path, kept: Path | None) -> Part:
+    """The documentation assistant, with indexes that are made anew unless they are kept."""
     import assistants_docs
 
-    with tempfile.TemporaryDirectory() as work:
-        return assistants_docs.measure(Path(work), assistants_docs.parse(["--data", str(data)]))
+    with tempfile.TemporaryDirectory() as folder:
+        work = kept or Path(folder)
+        work.mkdir(parents=True, exist_ok=True)
+        return assistants_docs.measure(work, assistants_docs.parse(["--data", str(data)]))
 
 
 def requests() -> Part:
@@ -96,6 +101,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--embedder", type=Path, metavar="DIR", help="the sentence embedder (default: the installed one)"
     )
+    parser.add_argument("--work", type=Path, metavar="DIR", help="keep the indexes of documentation here")
     parser.add_argument("--only", metavar="PART", help="requests, sentences, session, memory or docs")
     parser.add_argument("--output", type=Path, metavar="FILE", help="also write the tables as Markdown")
     parser.add_argument("--check", action="store_true", help="exit with 1 when a target is missed")

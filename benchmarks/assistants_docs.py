@@ -30,6 +30,7 @@ from typing import Any, NamedTuple
 from rich.console import Console
 
 from report import Table, markdown, show
+from study.target import Check, tell_files, told
 from turnout.apps.assist.app import LEAST, Action, AssistApp, follow_policy
 from turnout.apps.assist.event import NO_CONTEXT, AskContext
 from turnout.apps.assist.library import LOOK_S, Libraries, open_libraries
@@ -53,12 +54,6 @@ PACKAGE = "python3.11-doc"
 # What of it is read: what a programmer asks, and not the history of releases, nor the indexes of names.
 READ = ("library", "tutorial", "howto", "reference", "faq", "using", "glossary.html")
 CALLER = Caller("", "", frozenset(("ask",)), Budget())
-
-
-class Check(NamedTuple):
-    target: str
-    measured: str
-    met: bool
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -267,11 +262,12 @@ def manual(work: Path, options: argparse.Namespace) -> Part:
     libraries = libraries_of(work, "tldr")
     with contextlib.closing(libraries.index):
         began = time.monotonic()
-        found, changes, _ = libraries.ingest(write_tldr(work, data), "tldr", follow=True)
+        tell = tell_files("manual pages")
+        found, changes, _ = libraries.ingest(write_tldr(work, data), "tldr", follow=True, progress=tell)
         took = time.monotonic() - began
         questions = read_jsonl(data / "questions.jsonl")
         hits: dict[tuple[str, str], list[tuple[bool, bool]]] = {}
-        for row in questions:
+        for row in told("manual pages, questions", questions):
             half = "other" if halves(row["line"]) else "tuned"
             for label, files in orders(libraries, row["question"]).items():
                 found_at = [file.removesuffix(".md") in row["pages"] for file in files]
@@ -375,11 +371,11 @@ def python_docs(work: Path, options: argparse.Namespace) -> Part:
     libraries = libraries_of(work, "python")
     questions = read_questions()
     with contextlib.closing(libraries.index):
-        edition, _, _ = libraries.ingest(folder, "python", "3.11")
+        edition, _, _ = libraries.ingest(folder, "python", "3.11", progress=tell_files("the Python documentation"))
         asked = [one for one in questions if one.kind == "python"]
         times: list[float] = []
         hits: dict[str, list[tuple[bool, bool]]] = {}
-        for one in asked:
+        for one in told("the Python documentation, questions", asked):
             began = time.process_time()
             ordered = orders(libraries, one.question)
             times.append(time.process_time() - began)
@@ -399,7 +395,7 @@ def python_docs(work: Path, options: argparse.Namespace) -> Part:
 
 def refusals(libraries: Libraries, questions: Sequence[Labelled]) -> tuple[Table, list[Check]]:
     counts: dict[tuple[str, str, str], list[bool]] = {}
-    for one in questions:
+    for one in told("refusals", questions):
         for label, weight in (("with vectors", VECTORS), ("words alone", 0.0)):
             refused = relevance(search(libraries, one.question, weight)) < LEAST
             for half in ("all", "other") if halves(one.question) else ("all", "fitted"):

@@ -14,7 +14,7 @@ from turnout.apps.study.memory import LOOKED, Memories, documents, rank_sessions
 from turnout.models.embed import find_embedder
 from turnout.search import Index, open_index
 
-from .target import Check, Part, missing, read_rows
+from .target import Check, Part, missing, read_rows, told
 
 FOUND = 10
 # The project's promises, with the sentence embedder.
@@ -78,7 +78,7 @@ def ask(
 ) -> tuple[tuple[float, float], list[str]]:
     """Percent of the evidence among the first sessions and turns, and the latter for each kind of question."""
     by_session, by_turn = [], defaultdict(list)
-    for row in questions:
+    for row in told("memory, questions", questions):
         reader, evidence = row["conversation"], set(row["evidence"])
         wanted = {turn[1:].partition(":")[0] for turn in evidence}
         hits = memories.search(reader, row["question"], LOOKED)

@@ -14,7 +14,7 @@ from turnout import Query, load
 from turnout.apps.study.ask import StudyAnswer
 from turnout.testing import Reply, ScriptedProvider
 
-from .target import Check, Part, own_home
+from .target import Check, Part, own_home, told
 
 # What an answer of the scripted model is: some fifty tokens, as short answers are.
 ANSWER = (
@@ -132,7 +132,8 @@ async def hold(questions: list[Asked]) -> tuple[list[StudyAnswer], int]:
         provider.default = Reply(ANSWER)
         async with reading(Path(folder), provider) as reader:
             (reader.vault / "More.md").write_text(NOTE.replace("Krebs", "business") * 3, encoding="utf-8")
-            answers = [await ask(reader, number, one.text) for number, one in enumerate(questions)]
+            asked = told("session, questions", questions)
+            answers = [await ask(reader, number, one.text) for number, one in enumerate(asked)]
             by = Counter(row.by for row in reader.store.records("").decisions())
     return answers, len(questions) - by["llm"] - by["fallback"]
 

@@ -3,9 +3,11 @@
 import contextlib
 import json
 import os
-from collections.abc import Iterator
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 from unittest import mock
 
 from report import Table
@@ -18,6 +20,32 @@ class Check(NamedTuple):
 
 
 Part = tuple[list[Table], list[Check]]
+# How often it is said how far a part is.
+EVERY_S = 5.0
+T = TypeVar("T")
+
+
+def told(what: str, items: Sequence[T]) -> Iterator[T]:
+    """The items one by one; how far they are is told on stderr."""
+    began = last = time.monotonic()
+    for number, item in enumerate(items):
+        if time.monotonic() - last >= EVERY_S:
+            last = time.monotonic()
+            print(f"{what}: {number:,} of {len(items):,}, {last - began:.0f} s", file=sys.stderr, flush=True)
+        yield item
+
+
+def tell_files(what: str) -> Callable[[int, int], None]:
+    """The same for what reads files, and says itself how many it has read."""
+    last = time.monotonic()
+
+    def tell(done: int, total: int) -> None:
+        nonlocal last
+        if time.monotonic() - last >= EVERY_S:
+            last = time.monotonic()
+            print(f"{what}: {done:,} of {total:,} files", file=sys.stderr, flush=True)
+
+    return tell
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
