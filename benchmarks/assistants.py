@@ -59,18 +59,18 @@ def parts(options: argparse.Namespace) -> dict[str, Callable[[], Part]]:
         "session": lambda: session.measure(Path(__file__).parent / "study" / "questions.txt"),
         "memory": lambda: memory.measure(options.data / "locomo", options.embedder),
     }
-    found["docs"] = lambda: measure_docs(options.data, options.work)
+    found["docs"] = lambda: measure_docs(options.data, options.work, ["--check"] if options.check else [])
     return found
 
 
-def measure_docs(data: Path, kept: Path | None) -> Part:
+def measure_docs(data: Path, kept: Path | None, arguments: list[str]) -> Part:
     """The documentation assistant, with indexes that are made anew unless they are kept."""
     import assistants_docs
 
     with tempfile.TemporaryDirectory() as folder:
         work = kept or Path(folder)
         work.mkdir(parents=True, exist_ok=True)
-        return assistants_docs.measure(work, assistants_docs.parse(["--data", str(data)]))
+        return assistants_docs.measure(work, assistants_docs.parse(["--data", str(data), *arguments]))
 
 
 def requests() -> Part:

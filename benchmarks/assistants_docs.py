@@ -230,6 +230,9 @@ def violations(work: Path, options: argparse.Namespace) -> Part:
 
 # --- manual pages
 
+# The half of a split that nothing was set on.
+OTHER = 1
+
 
 def halves(key: str) -> int:
     return hashlib.sha256(key.encode()).digest()[0] % 2
@@ -265,19 +268,22 @@ def manual(work: Path, options: argparse.Namespace) -> Part:
         tell = tell_files("manual pages")
         found, changes, _ = libraries.ingest(write_tldr(work, data), "tldr", follow=True, progress=tell)
         took = time.monotonic() - began
-        questions = read_jsonl(data / "questions.jsonl")
+        # The half that was tuned on is for tuning: where targets are checked it is not asked.
+        questions = [
+            row for row in read_jsonl(data / "questions.jsonl") if not options.check or halves(row["line"]) == OTHER
+        ]
         hits: dict[tuple[str, str], list[tuple[bool, bool]]] = {}
         for row in told("manual pages, questions", questions):
-            half = "other" if halves(row["line"]) else "tuned"
+            half = "other" if halves(row["line"]) == OTHER else "tuned"
             for label, files in orders(libraries, row["question"]).items():
                 found_at = [file.removesuffix(".md") in row["pages"] for file in files]
                 for which in (half, "all"):
                     hits.setdefault((label, which), []).append((any(found_at[:1]), any(found_at)))
         figures = {key: [100 * sum(one[at] for one in said) / len(said) for at in (0, 1)] for key, said in hits.items()}
-        rows = [
-            [label, *(f"{value:.1f}" for half in ("tuned", "other", "all") for value in figures[label, half])]
-            for label in MODES
-        ]
+        rows = []
+        for label in MODES:
+            pairs = [figures.get((label, half)) for half in ("tuned", "other", "all")]
+            rows.append([label, *(f"{value:.1f}" if pair else "–" for pair in pairs for value in pair or (0.0, 0.0))])
     first, eight = figures["fused", "other"]
     note = f"{len(questions):,} questions, {found.sections:,} pages; read in {took:.0f} s ({changes.added:,} new)."
     columns = ["", "tuned on: hit@1", "hit@8", "other half: hit@1", "hit@8", "all: hit@1", "hit@8"]
