@@ -16,6 +16,7 @@ import contextlib
 import gzip
 import hashlib
 import json
+import multiprocessing
 import os
 import shutil
 import subprocess
@@ -91,6 +92,8 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 def measure(work: Path, options: argparse.Namespace) -> tuple[list[Table], list[Check]]:
     tables: list[Table] = []
     checks: list[Check] = []
+    if not options.only:
+        read_both(work, options.data)
     for name in options.only or PARTS:
         found, held = PARTS[name](work, options)
         tables += found
@@ -255,6 +258,29 @@ def write_tldr(work: Path, data: Path) -> Path:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(row["text"], encoding="utf-8")
     return folder
+
+
+def read_both(work: Path, data: Path) -> None:
+    """Read manual pages and the Python documentation at the same time: an embedder works on one core, and takes most of
+    the time there is."""
+    both = [multiprocessing.Process(target=read, args=(work, data)) for read in (read_manual, read_python)]
+    for process in both:
+        process.start()
+    for process in both:
+        process.join()
+
+
+def read_manual(work: Path, data: Path) -> None:
+    if (data / "nl2bash_tldr").exists():
+        with contextlib.closing((libraries := libraries_of(work, "tldr")).index):
+            folder, tell = write_tldr(work, data / "nl2bash_tldr"), tell_files("manual pages")
+            libraries.ingest(folder, "tldr", follow=True, progress=tell)
+
+
+def read_python(work: Path, data: Path) -> None:
+    if (folder := fetch_python(work)) is not None:
+        with contextlib.closing((libraries := libraries_of(work, "python")).index):
+            libraries.ingest(folder, "python", "3.11", progress=tell_files("the Python documentation"))
 
 
 def manual(work: Path, options: argparse.Namespace) -> Part:
