@@ -17,6 +17,8 @@ from .fold import fold
 from .followup import read_text
 from .words import Words, match_phrase
 
+# Characters that are looked at: what is longer has more words than a question that points.
+WINDOW: Final = 1_600
 # A question of more words says itself what it is about: the longest of 420 that readers were given has 16.
 LONG: Final = 24
 # A pronoun among the first words is judged by `reference`, which knows those that stand for nothing: "is it safe to".
@@ -37,7 +39,7 @@ _clauses: Final = re.compile(r"[,;:.?!]+(?=\s+\w)")
 
 def find_pointing(text: str) -> str | None:
     """The first words of a question that point to what only who asks can see or remember; None if there are none."""
-    rest = _quoted.sub(f" {_QUOTED} ", text)
+    rest = _quoted.sub(f" {_QUOTED} ", text[:WINDOW])
     read = read_text(rest)
     if read is None or read.code not in _tables or len(read.words) > LONG:
         return None
