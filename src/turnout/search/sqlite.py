@@ -62,7 +62,10 @@ VECTOR_KEYS = """
 select passage from vectors where embedder = :embedder order by passage
 """
 VECTORS = """
-select passage, vector from vectors where embedder = :embedder and passage > :after order by passage
+select passage, vector from vectors where embedder = :embedder and passage > :after order by passage limit 500
+"""
+VECTOR_BYTES = """
+select coalesce(sum(length(vector)), 0) from vectors where embedder = :embedder and passage > :after
 """
 ALLOWED = f"""
 select p.key from passages p join documents d on d.key = p.document where {_FILTERS} order by p.key
@@ -151,7 +154,7 @@ class SqliteTables(Tables):
             old = self._matrix
             if old is None or (old.embedder, old.revision) != (embedder, revision):
                 if old is None or old.embedder != embedder:
-                    old = _matrix(embedder, "", width, [])
+                    old = _Matrix(embedder, "", *_empty(width))
                 self._matrix = old = old.follow(reads, revision)
             return old
 
@@ -173,11 +176,13 @@ class _Matrix(msgspec.Struct, frozen=True):
         width = self.rows.shape[1]
         there = np.array([key for (key,) in reads.read(VECTOR_KEYS, {"embedder": self.embedder})], np.int64)
         last = int(self.keys[-1]) if len(self.keys) else 0
-        new = _matrix(self.embedder, revision, width, reads.read(VECTORS, {"embedder": self.embedder, "after": last}))
+        new = _matrix(self.embedder, revision, width, reads, last)
         kept = np.isin(self.keys, there)
         if kept.sum() + len(new.keys) != len(there):
             # A vector was made late, for a passage older than the last.
-            return _matrix(self.embedder, revision, width, reads.read(VECTORS, {"embedder": self.embedder, "after": 0}))
+            return _matrix(self.embedder, revision, width, reads, 0)
+        if not len(self.keys):
+            return new
         if kept.all() and not len(new.keys):
             return msgspec.structs.replace(self, revision=revision)
         counts = np.concatenate([self.counts[kept], new.counts])
@@ -188,14 +193,32 @@ class _Matrix(msgspec.Struct, frozen=True):
         return _Matrix(self.embedder, revision, np.concatenate([self.keys[kept], new.keys]), counts, rows)
 
 
-def _matrix(embedder: str, revision: str, width: int, found: Sequence[tuple[Any, ...]]) -> _Matrix:
-    """Of passages with their vectors, one behind the other; those of another width are of no use here."""
+def _matrix(embedder: str, revision: str, width: int, reads: Transaction, after: int) -> _Matrix:
+    """Of the passages behind one; vectors of another width are of no use here. Read some at a time: all that is there
+    would stand in memory twice."""
     import numpy as np
 
-    found = [(key, blob) for key, blob in found if blob and len(blob) % (4 * width) == 0]
-    rows = np.frombuffer(b"".join(blob for _, blob in found), "<f4").reshape(-1, width)
-    counts = np.array([len(blob) // (4 * width) for _, blob in found], np.int64)
-    return _Matrix(embedder, revision, np.array([key for key, _ in found], np.int64), counts, rows)
+    size = 4 * width
+    total = reads.read(VECTOR_BYTES, {"embedder": embedder, "after": after})[0][0] // size
+    rows, at = np.empty((total, width), np.float32), 0
+    keys: list[int] = []
+    counts: list[int] = []
+    while found := reads.read(VECTORS, {"embedder": embedder, "after": after}):
+        for key, blob in found:
+            if blob and len(blob) % size == 0:
+                count = len(blob) // size
+                rows[at : at + count] = np.frombuffer(blob, "<f4").reshape(-1, width)
+                keys.append(key)
+                counts.append(count)
+                at += count
+        after = found[-1][0]
+    return _Matrix(embedder, revision, np.array(keys, np.int64), np.array(counts, np.int64), rows[:at])
+
+
+def _empty(width: int) -> tuple[Array, Array, Array]:
+    import numpy as np
+
+    return np.empty(0, np.int64), np.empty(0, np.int64), np.empty((0, width), np.float32)
 
 
 def _json(values: Sequence[str] | Sequence[int]) -> str:
