@@ -54,6 +54,22 @@ PAGES = {
     "decisions": "/decisions",
     "one decision": "/decisions/last",
     "one decided again": "/decisions/last/again?profile=sources",
+    "ask": "/ask",
+    "chat": "/chat",
+    "study": "/study",
+    "docs": "/docs",
+    "traffic, an hour": "/traffic?span=hour",
+    "traffic, a day": "/traffic",
+    "traffic, a week": "/traffic?span=week",
+    "traffic, a month": "/traffic?span=month",
+    "traffic of a profile": "/traffic?span=month&profile=claims",
+    "learning": "/learning",
+    "label": "/label",
+    "models": "/models",
+    "profiles": "/profiles",
+    "a profile": "/profiles/tiers",
+    "keys": "/keys",
+    "signing in": "/login",
 }
 FILTERS: tuple[dict[str, str], ...] = (
     {},
@@ -208,11 +224,12 @@ def idle(served: Served) -> float:
 
 
 @contextlib.contextmanager
-def browser_heap(served: Served) -> Iterator[Callable[[], float]]:
-    """A real browser with the page open; what its scripts keep, in bytes after a collection; nan without a browser."""
+def browser_heap(served: Served) -> Iterator[Callable[[], tuple[float, int]]]:
+    """A real browser with the page open: what its scripts keep, in bytes after a collection, and the rows it shows;
+    nan without a browser."""
     found = shutil.which("chromium")
     if found is None or importlib.util.find_spec("playwright") is None:
-        yield lambda: float("nan")
+        yield lambda: (float("nan"), 0)
         return
     from playwright.sync_api import sync_playwright
 
@@ -222,41 +239,70 @@ def browser_heap(served: Served) -> Iterator[Callable[[], float]]:
         page.goto(f"{served.url}/decisions")
         tools = page.context.new_cdp_session(page)
 
-        def measure() -> float:
+        def measure() -> tuple[float, int]:
             tools.send("HeapProfiler.collectGarbage")
-            return float(tools.send("Runtime.getHeapUsage")["usedSize"])
+            return float(tools.send("Runtime.getHeapUsage")["usedSize"]), page.locator("#rows tr").count()
 
         yield measure
         browser.close()
 
 
+class Sample(NamedTuple):
+    """How much there is after so many minutes."""
+
+    minute: float
+    server: int
+    """Bytes of the server."""
+    heap: float
+    """Bytes that the browser's scripts keep."""
+    rows: int
+    """Of the list on its page."""
+
+
 class Soaked(NamedTuple):
     decided: int
+    seconds: float
     sent: int
-    grown: int
-    """Bytes of the server since the first minute."""
-    heap: float
-    """Bytes of the browser's since then."""
+    samples: list[Sample]
+
+    @property
+    def grown(self) -> int:
+        """Bytes of the server since the first minute."""
+        return self.samples[-1].server - self.samples[0].server
+
+    @property
+    def heap(self) -> float:
+        """Bytes of the browser's since then: the last samples' median, as one collection leaves more than another."""
+        few = max(1, min(5, len(self.samples) // 3))
+        return statistics.median(one.heap for one in self.samples[-few:]) - statistics.median(
+            one.heap for one in self.samples[:few]
+        )
 
 
 def soak(served: Served, minutes: float) -> Soaked:
     """The live tail at a steady rate, with two pages open, one of them a browser's."""
     place = urlsplit(served.url)
     body = b'{"text": "a question of the soak, which is decided and logged"}'
-    decided, base, heap = 0, 0, 0.0
+    decided, samples = 0, list[Sample]()
+    every = min(60.0, minutes * 6)
     began = time.monotonic()
     with viewing(served) as got, browser_heap(served) as measure:
         connection = http.client.HTTPConnection(str(place.hostname), place.port, timeout=60)
         while (passed := time.monotonic() - began) < minutes * 60:
+            if passed >= every * (len(samples) + 1):
+                samples.append(Sample(passed / 60, served.resident(), *measure()))
+                one = samples[-1]
+                said = f"{one.minute:5.1f} min: {decided:,} decided, server {one.server / 2**20:.1f} MB"
+                print(f"{said}, heap {one.heap / 2**20:.2f} MB, {one.rows} rows", file=sys.stderr, flush=True)
             if decided >= passed * RATE:
                 time.sleep(0.002)
                 continue
             connection.request("POST", "/v1/route", body)
-            connection.getresponse().read()
-            decided += 1
-            if not base and passed > min(60.0, minutes * 30):
-                base, heap = served.resident(), measure()
-        return Soaked(decided, got[0], served.resident() - base, measure() - heap)
+            answer = connection.getresponse()
+            answer.read()
+            decided += answer.status == 200
+        samples.append(Sample(minutes, served.resident(), *measure()))
+        return Soaked(decided, time.monotonic() - began, got[0], samples)
 
 
 def at_most(what: str, measured: float, limit: float, unit: str) -> Check:
@@ -299,7 +345,8 @@ def main() -> int:
         ]
         if said.soak:
             soaked = soak(served, said.soak)
-            print(f"soak: {soaked.decided:,} decided, {soaked.sent:,} bytes sent to a page")
+            rate = soaked.decided / soaked.seconds
+            print(f"soak: {soaked.decided:,} decided, {rate:.0f}/s, {soaked.sent:,} bytes sent to a page")
             checks.append(at_most("growth of the server", soaked.grown / 2**20, GROWTH_BYTES / 2**20, "MB"))
             checks.append(at_most("growth of the browser's heap", soaked.heap / 2**20, HEAP_BYTES / 2**20, "MB"))
     screen = Console(width=None if sys.stdout.isatty() else 130)

@@ -475,7 +475,15 @@ def test_nothing_is_exposed_without_a_key(pair: Pair, host: str, place: str, tmp
         for store in (None, empty):
             with pytest.raises(ConfigError, match=r"reachable from other machines and there is no key: turnout keys"):
                 check_exposure(exposed, store)
-    check_exposure(exposed, pair[0].store)
+    check_exposure(replace(exposed, admin_public=True), pair[0].store)
+
+
+def test_administration_is_not_exposed_by_an_address_alone(pair: Pair) -> None:
+    with pytest.raises(ConfigError, match=r"the console: use 127\.0\.0\.1, or say admin_public = true"):
+        check_exposure(ServerSettings(admin_host="10.0.0.5"), pair[0].store)
+    with pytest.raises(ConfigError, match="there is no key"):
+        check_exposure(ServerSettings(admin_host="10.0.0.5", admin_public=True), None)
+    check_exposure(ServerSettings(host="10.0.0.5"), pair[0].store)
 
 
 @pytest.mark.parametrize(("host", "local"), [("127.0.0.1", 1), ("127.8.9.1", 1), ("::1", 1), ("localhost", 1),

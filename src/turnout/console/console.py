@@ -6,6 +6,7 @@ of explain, learn and runtime; none has a rule of its own about who may see what
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -100,6 +101,11 @@ class Console:
         if refused.status == 401:
             return go_to("/login")
         return page("error.html", refused.status, said=str(refused), status_code=refused.status)
+
+    def api_url(self, call: Call) -> str:
+        """Where programs ask: where this page is, unless pages are apart."""
+        settings, host = self.server.settings, call.headers.get("host", "localhost:8401")
+        return f"http://{host if settings.is_private else re.sub(':[0-9]+$', '', host) + f':{settings.port}'}"
 
     def profile_names(self) -> list[str]:
         """The profiles that are served here, the default first."""

@@ -101,7 +101,7 @@ class Playground:
         demo = call.runtime.models.slots.demo
         values: dict[str, Any] = {"names": names, "form": form, "sides": sides, "demo": demo, "examples": EXAMPLES}
         if sides:
-            values |= {"curl": _curl(call, form), "python": _python(form.get("text", ""), sides[0].name)}
+            values |= {"curl": _curl(call, form, self.console.api_url(call)), "python": _python(form.get("text", ""), sides[0].name)}
         return self.console.show(call, template, here="/playground", **values)
 
     # --- deciding
@@ -202,11 +202,11 @@ def _unclear(said: str) -> Refused:
     return Refused(422, "invalid_request_error", said)
 
 
-def _curl(call: Call, form: Mapping[str, str]) -> str:
+def _curl(call: Call, form: Mapping[str, str], api: str) -> str:
     """The same question to the API, which logs it."""
     body = {"text": form.get("text", ""), "profile": call.runtime.name_of(form.get("profile") or call.runtime.profile)}
     key = ' -H "authorization: Bearer $TURNOUT_KEY"' if call.caller.key_id else ""
-    place = f"http://{call.headers.get('host', 'localhost:8401')}/v1/route"
+    place = f"{api}/v1/route"
     return f"curl -s {shlex.quote(place)}{key} -d {shlex.quote(json.dumps(body, ensure_ascii=False))}"
 
 

@@ -138,8 +138,8 @@ class Application:
             limit = PAGE_BYTES if route.is_page and route.method != "GET" else 0
             body = await read_body(receive, limit, headers.get("content-length")) if limit else b""
             return await route.handler(Call(server.runtime, _ANYBODY, body, headers, params, options))
-        # The administrator is always let in.
-        async with nullcontext() if self.admin else server.admission:
+        # The administrator is always let in; who looks at pages waits like others.
+        async with nullcontext() if self.admin and not route.is_page else server.admission:
             if route.is_page:
                 caller = await server.auth.visitor(headers.get("cookie", ""))
                 if route.method != "GET":  # looking is free, asking counts

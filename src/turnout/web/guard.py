@@ -20,8 +20,8 @@ LOCAL = frozenset(("localhost", "127.0.0.1", "::1"))
 class Guard:
     def __init__(self, settings: ServerSettings) -> None:
         self.hosts = LOCAL | {name.casefold() for name in settings.hosts}
-        if settings.host not in ("0.0.0.0", "::"):  # noqa: S104 - the names for "everywhere", not a place to listen
-            self.hosts |= {settings.host.casefold()}
+        # The names for "everywhere" are no place to call.
+        self.hosts |= {settings.host.casefold(), settings.admin_host.casefold()} - {"0.0.0.0", "::"}  # noqa: S104
         self.hosts -= {""}  # an empty name is no host's
         self.origins = frozenset(origin.casefold().rstrip("/") for origin in settings.origins)
 

@@ -27,8 +27,8 @@ log = logging.getLogger("turnout.web")
 # From the beginning of a connection, or the end of the last answer on it, to the end of the next request's head: the
 # server has one time for slow heads and for connections that rest.
 HEAD_S = 10.0
-# An administrator needs few.
-ADMIN_CONNECTIONS = 128
+# An administrator needs few; of the console's pages 256 may follow the log, where it is there.
+ADMIN_CONNECTIONS = 512
 # How often the queue of connections that wait to be accepted is looked at; one that is there twice is no moment's.
 LOOK_S = 1.0
 # New objects that are not freed by themselves before the garbage collector looks; a request makes a few hundred in all.

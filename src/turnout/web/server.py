@@ -31,6 +31,9 @@ def check_exposure(settings: ServerSettings, store: Store | None) -> None:
         if not is_loopback(host) and (store is None or not store.keys.any()):
             said = f"{host} is reachable from other machines and there is no key: turnout keys create NAME"
             raise ConfigError([Problem(f"server.{name}", said)])
+    if not is_loopback(settings.admin_host) and not settings.admin_public:
+        said = f"{settings.admin_host} lets other machines reach administration and the console: use 127.0.0.1, or say"
+        raise ConfigError([Problem("server.admin_host", f"{said} admin_public = true beside it")])
 
 
 class Pages(Protocol):
@@ -41,6 +44,12 @@ class Pages(Protocol):
     def refuse(self, refused: Refused, headers: Mapping[str, str]) -> Answer:
         """A refusal as a page, or the way to where one can sign in."""
         ...
+
+
+async def say_where_pages_are(call: Call) -> Answer:
+    """Where the console is, when it is not here."""
+    said = b"This is where programs ask. The console is on the admin listener, for whoever runs this server.\n"
+    return Answer(404, [(b"content-type", b"text/plain; charset=utf-8")], said)
 
 
 class Server:
@@ -69,8 +78,11 @@ class Server:
         self.routes = [*(route for app in self.apps for route in app.routes), *ROUTES, document, *admin.open]
         """Every route there is for clients. What is not in this table does not exist; each names the scope it needs."""
         self.pages = pages(self) if pages is not None else None
-        if self.pages is not None:
+        if self.pages is not None and settings.is_private:
             self.routes += self.pages.routes
+        elif self.pages is not None:
+            self.admin_routes = [*self.admin_routes, *self.pages.routes]
+            self.routes.append(Route("GET", "/", "", say_where_pages_are))
         runtime.on_reload.append(self.auth.forget)
         self.asking: set[asyncio.Task[Any]] = set()
         """Requests whose answer has not begun."""

@@ -19,8 +19,10 @@ class ServerSettings(Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     host: str = "127.0.0.1"
     port: Port = 8401
     admin_host: str = "127.0.0.1"
-    """Where health details, metrics and administration listen; never where clients do."""
+    """Where metrics and administration listen; never where clients do."""
     admin_port: Port = 8402
+    admin_public: bool = False
+    """Whether `admin_host` may be an address that other machines reach."""
     hosts: tuple[str, ...] = ()
     """Names clients may call this server by, beside this machine's own."""
     origins: tuple[str, ...] = ()
@@ -50,6 +52,12 @@ class ServerSettings(Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     @property
     def loopback(self) -> bool:
         return is_loopback(self.host) and is_loopback(self.admin_host)
+
+    @property
+    def is_private(self) -> bool:
+        """Whether only people at this machine come to it: on loopback, and under none but its own names, as it would
+        have behind a proxy."""
+        return self.loopback and all(is_loopback(name) for name in self.hosts)
 
 
 def is_loopback(host: str) -> bool:

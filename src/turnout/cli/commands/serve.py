@@ -129,7 +129,7 @@ def _welcome(server: Server, addresses: list[str], where: StoreOptions) -> None:
     lines = [
         Text.assemble(("Turnout", "bold"), " listens on ", (public, "bold cyan")),
         *(Text.assemble((f"  {title:<9}", "dim"), told) for title, told in rows),
-        Text.assemble(("  console  ", "dim"), f"{public}/ in a browser"),
+        Text.assemble(("  console  ", "dim"), f"{public if server.settings.is_private else admin}/ in a browser"),
         Text.assemble(("  metrics  ", "dim"), f"{admin}/metrics"),
         *_to_try(server.settings, public, where, keyed=keyed),
     ]
