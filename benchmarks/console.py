@@ -6,7 +6,8 @@ one after the other, rare ones too; the p95 is over all of them.
 
     python benchmarks/console.py [--log LOG.db] [--rows 1000000] [--rounds 5]
     python benchmarks/console.py --check     exit code 1 when a target is missed
-    python benchmarks/console.py --soak 30   the live tail at 200 decisions a second for so many minutes
+    python benchmarks/console.py --soak 30   the live tail at 200 decisions a second for so many minutes, which are
+                                             written to the log; with --rounds 0 nothing else
 """
 
 import argparse
@@ -297,16 +298,46 @@ def soak(served: Served, minutes: float) -> Soaked:
             if decided >= passed * RATE:
                 time.sleep(0.002)
                 continue
-            connection.request("POST", "/v1/route", body)
-            answer = connection.getresponse()
-            answer.read()
-            decided += answer.status == 200
+            try:
+                connection.request("POST", "/v1/route", body)
+                answer = connection.getresponse()
+                answer.read()
+                decided += answer.status == 200
+            except (OSError, http.client.HTTPException):  # it rested too long, while the browser was looked at
+                connection.close()
         samples.append(Sample(minutes, served.resident(), *measure()))
         return Soaked(decided, time.monotonic() - began, got[0], samples)
 
 
 def at_most(what: str, measured: float, limit: float, unit: str) -> Check:
     return Check(f"{what}: at most {limit:g} {unit}", f"{measured:.3g} {unit}", measured <= limit)
+
+
+def look(served: Served, rounds: int) -> tuple[list[Table], list[Check]]:
+    """Pages, filters and idling."""
+    for path in PAGES.values():  # what a process does once is not a page's
+        served.get(path, PART if path.endswith("sources") else {})
+    seen = pages(served, rounds)
+    asked = filters(served, rounds)
+    all_ms = [took for _, taken in asked for took in taken]
+    share = idle(served)
+    tables = [
+        Table(
+            "pages", ("page", "first", "slowest", "bytes", "requests"),
+            [(name, f"{a * 1e3:.0f} ms", f"{b * 1e3:.0f} ms", f"{size:,}", str(n)) for name, a, b, size, n in seen],
+        ),
+        Table(
+            "filters", ("filter", "median", "slowest"),
+            [(name, f"{statistics.median(taken):.1f} ms", f"{max(taken):.1f} ms") for name, taken in asked],
+        ),
+    ]  # fmt: skip
+    checks = [
+        at_most("every page", max(max(first, slow) for _, first, slow, _, _ in seen), PAGE_S, "s"),
+        at_most("filters, p95", percentile(all_ms, 95), FILTER_MS, "ms"),
+        at_most("requests a view, beside cached files", max(count for *_, count in seen), REQUESTS, ""),
+        at_most("a core at idle with a page open", share * 100, IDLE_SHARE * 100, "%"),
+    ]
+    return tables, checks
 
 
 def main() -> int:
@@ -320,29 +351,10 @@ def main() -> int:
     if not said.log.exists():
         make(said.log, said.rows, 90)
     checks: list[Check] = []
+    tables: list[Table] = []
     with serving(said.log) as served:
-        for path in PAGES.values():  # what a process does once is not a page's
-            served.get(path, PART if path.endswith("sources") else {})
-        seen = pages(served, said.rounds)
-        asked = filters(served, said.rounds)
-        all_ms = [took for _, taken in asked for took in taken]
-        share = idle(served)
-        tables = [
-            Table(
-                "pages", ("page", "first", "slowest", "bytes", "requests"),
-                [(name, f"{a * 1e3:.0f} ms", f"{b * 1e3:.0f} ms", f"{size:,}", str(n)) for name, a, b, size, n in seen],
-            ),
-            Table(
-                "filters", ("filter", "median", "slowest"),
-                [(name, f"{statistics.median(taken):.1f} ms", f"{max(taken):.1f} ms") for name, taken in asked],
-            ),
-        ]  # fmt: skip
-        checks += [
-            at_most("every page", max(max(first, slow) for _, first, slow, _, _ in seen), PAGE_S, "s"),
-            at_most("filters, p95", percentile(all_ms, 95), FILTER_MS, "ms"),
-            at_most("requests a view, beside cached files", max(count for *_, count in seen), REQUESTS, ""),
-            at_most("a core at idle with a page open", share * 100, IDLE_SHARE * 100, "%"),
-        ]
+        if said.rounds:
+            tables, checks = look(served, said.rounds)
         if said.soak:
             soaked = soak(served, said.soak)
             rate = soaked.decided / soaked.seconds

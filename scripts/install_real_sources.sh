@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The real servers that the tests of sources ask, beside the doubles: kiwix-serve and searx from Debian, Home Assistant in
-# an environment of its own, hash-locked; LangChain and LlamaIndex; and the browser that the console's tests look with.
+# an environment of its own, hash-locked; LangChain and LlamaIndex; the browser that the console's tests look with, and axe.
 # What cannot be had is said, and its tests are skipped.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -26,6 +26,19 @@ if ! [ -x "$hass/bin/hass" ]; then
   { "$python" -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' && "$python" -m venv "$hass" &&
     "$uv" pip install --quiet --python "$hass/bin/python" --require-hashes -r requirements/homeassistant.txt; } ||
     { echo "not installed: Home Assistant (Python 3.11 and a package index are needed)" && rm -rf "$hass"; }
+fi
+
+# What finds out whether people can use the console who do not see, or have no mouse: axe-core, pinned by its hash.
+axe=4.14.0
+axe_sha512=9WTZxEjsZ7b13TH8JPmbV2z8CHbl80/2hm3XPEG4JgNdQLK81IBRXmSxHfMAOkSqQeRxT/0dwNDz2GOm3zzpcQ==
+if ! [ -f ".real/axe/$axe/axe.min.js" ]; then
+  got=$(mktemp -d)
+  { has npm && (cd "$got" && npm pack --silent "axe-core@$axe" >/dev/null 2>&1) &&
+    [ "$(openssl dgst -sha512 -binary "$got/axe-core-$axe.tgz" | base64 -w0)" = "$axe_sha512" ] &&
+    tar -xzf "$got/axe-core-$axe.tgz" -C "$got" package/axe.min.js &&
+    mkdir -p ".real/axe/$axe" && mv "$got/package/axe.min.js" ".real/axe/$axe/"; } ||
+    echo "not installed: axe-core $axe (npm, openssl and a registry are needed, and the very file that was pinned)"
+  rm -rf "$got"
 fi
 
 # The libraries that the page on one's own RAG is run with.

@@ -26,7 +26,12 @@ class Browsed:
         page.on("request", lambda request: self.requests.append(request.url))
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
         page.on("console", lambda said: self.complaints.append(said.text) if said.type == "error" else None)
-        page.on("dialog", lambda dialog: (self.complaints.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+        page.on("dialog", self.meet)
+
+    def meet(self, dialog: Any) -> None:
+        """No page of ours says something by itself."""
+        self.complaints.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
 
     def open(self, path: str) -> None:
         self.requests.clear()

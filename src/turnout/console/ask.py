@@ -22,8 +22,29 @@ if TYPE_CHECKING:
     from .console import Console
 
 
-def render(happened: Event) -> Iterator[PagePart]:
-    event: dict[str, Any] = msgspec.to_builtins(happened)
+class AskPage:
+    """One answer as it comes; it knows its sections, to which citations lead."""
+
+    def __init__(self) -> None:
+        self.sections: list[tuple[int, str]] = []
+        """Of which part, and whose."""
+
+    def render(self, happened: Event) -> Iterator[PagePart]:
+        event: dict[str, Any] = msgspec.to_builtins(happened)
+        if event["event"] == "section":
+            self.sections.append((event["part"], event["source"]))
+        elif event["event"] == "citation":
+            event["passage"] = self.passage(event["number"], event["source"])
+        yield from render(event)
+
+    def passage(self, number: int, source: str) -> str:
+        """Where on the page the section is that a number stands for; they are counted part by part."""
+        ordered = sorted(self.sections, key=lambda one: one[0])
+        found = next((one for one in ordered[number - 1 :] + ordered if one[1] == source), None)
+        return "" if found is None else f"section-{found[0]}-{found[1]}"
+
+
+def render(event: dict[str, Any]) -> Iterator[PagePart]:
     match event["event"]:
         case "source_answered" | "source_failed" | "source_slow":
             yield part(f"state-{event['part']}-{event['source']}", "ask_state.html", "replace", event=event)
@@ -57,7 +78,7 @@ def ask_routes(console: Console) -> Sequence[Route]:
         query = Query(text, tenant=call.caller.tenant or None)
         decision = await app.decide(AskRequest(query, form.get("source") or "auto"), call.caller)
         plan = part("plan", "ask_plan.html", "replace", plan=app.plan(decision, query))
-        return stream(app.act(decision, query, call.caller), render, plan)
+        return stream(app.act(decision, query, call.caller), AskPage().render, plan)
 
     return [
         Route("GET", "/ask", "ask", ask, is_page=True),

@@ -101,7 +101,10 @@ class Playground:
         demo = call.runtime.models.slots.demo
         values: dict[str, Any] = {"names": names, "form": form, "sides": sides, "demo": demo, "examples": EXAMPLES}
         if sides:
-            values |= {"curl": _curl(call, form, self.console.api_url(call)), "python": _python(form.get("text", ""), sides[0].name)}
+            values |= {
+                "curl": _curl(call, form, self.console.api_url(call)),
+                "python": _python(form.get("text", ""), sides[0].name),
+            }
         return self.console.show(call, template, here="/playground", **values)
 
     # --- deciding

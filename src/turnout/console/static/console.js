@@ -10,6 +10,16 @@
     }
   };
 
+  // What scrolls is scrolled with the keyboard, too; what fits is not in the way of it.
+  const reachable = () => {
+    for (const one of document.querySelectorAll(".scroll, pre")) {
+      if (one.scrollWidth > one.clientWidth) one.tabIndex = 0;
+      else one.removeAttribute("tabindex");
+    }
+  };
+  window.addEventListener("resize", reachable);
+  document.addEventListener("toggle", reachable, true);
+
   const typing = (target) => target.closest("input, textarea, select, [contenteditable]") !== null;
   let goes = false;
   document.addEventListener("keydown", (event) => {
@@ -80,6 +90,7 @@
   });
   document.addEventListener("htmx:afterSwap", (event) => {
     localTimes(event.detail.target);
+    reachable();
     followAll();
     const told = document.getElementById("told");
     if (told) { told.className = ""; told.textContent = ""; }
@@ -90,6 +101,10 @@
   });
   document.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && event.target.matches("textarea")) event.target.form?.requestSubmit();
+  });
+  document.addEventListener("submit", (event) => {
+    const asks = event.target.dataset.confirm;
+    if (asks && !window.confirm(asks)) event.preventDefault();
   });
   document.addEventListener("click", (event) => {
     const pause = event.target.closest("[data-pause]");
@@ -129,6 +144,7 @@
   document.addEventListener("DOMContentLoaded", () => {
     markNext(0);
     localTimes(document);
+    reachable();
     followAll();
   });
 })();
