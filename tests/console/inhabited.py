@@ -1,12 +1,12 @@
 """A console with something on every page: decisions, a claim, notes, documentation, students, a model that answers.
 
-Whatever a stranger could have written is `word`: a question, a note, a file's name, a card's fields, a model's words.
+Whatever a stranger could have written has `words`: questions, notes, files' names, a card's fields, a model's answer.
 """
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -32,6 +32,8 @@ CLAIM = "Did a global flood cover the entire Earth?"
 NOTED = "When was the boiler serviced and when was the roof mended?"
 WRITTEN = "The boiler was serviced in May [1]. The roof was mended in June [2]."
 TIERS = ("simple", "medium", "complex", "reasoning", "main", "conversational")
+# Of one field that has all the words.
+CHARACTERS = 4000
 # Pages that are there whatever was decided.
 PAGES = (
     "/", "/playground", "/decisions", "/ask", "/chat", "/study", "/docs", "/traffic?span=hour", "/learning", "/label",
@@ -53,39 +55,46 @@ class Inhabited(NamedTuple):
         return [*PAGES, self.student, f"/decisions/{self.decisions[-1]}", f"/playground?text={text}"]
 
 
-def flood(word: str = "") -> Card:
+def flood(words: Sequence[str] = ()) -> Card:
+    said = " ".join(("Said at length.", *words))[:CHARACTERS]
     made = card(
-        "flood", f"A global flood covered the entire Earth. {word}", ClaimType.HISTORICAL, ClaimVerdict.FALSE,
-        f"No global flood ever covered the Earth. {word}", [f"Many cultures tell flood stories. {word}"],
+        "flood", "A global flood covered the entire Earth.", ClaimType.HISTORICAL, ClaimVerdict.FALSE,
+        f"No global flood ever covered the Earth. {said}", [f"Many tell flood stories. {one}" for one in words],
     )  # fmt: skip
-    said = f"Said at length. {word}"
-    source = CardSource(f"A handbook {word}", url=f"https://example.org/{word}", quote_text=said)
+    sources = [CardSource(f"A handbook {one}", url=f"https://example.org/{one}", quote_text=one) for one in words]
     return msgspec.structs.replace(
-        made, sources=(source,), claimant=said, confidence_explanation=said, limitations=(said,), deep_answer=said
+        made,
+        deep_answer=said,
+        claimant=said,
+        confidence_explanation=said,
+        why_persists=made.why_persists or ("People like it.",),
+        limitations=[f"Not known: {one}" for one in words] or ("None.",),
+        sources=sources or made.sources,
     )
 
 
 @contextmanager
-def inhabited(folder: Path, *, word: str = "", questions: tuple[str, ...] = ()) -> Iterator[Inhabited]:
+def inhabited(folder: Path, *, words: Sequence[str] = (), questions: Sequence[str] = ()) -> Iterator[Inhabited]:
     with ExitStack() as stack:
         patch = stack.enter_context(pytest.MonkeyPatch.context())
         clear_surroundings(patch, folder)
         patch.setenv("TURNOUT_PEPPER", PEPPER)
         provider = stack.enter_context(ScriptedProvider.in_thread())
-        provider.default = ScriptedReply(f"{WRITTEN} {word}")
+        provider.default = ScriptedReply("\n".join((WRITTEN, *words)))
         config = folder / "turnout.toml"
-        config.write_text(_settings(folder, provider, word), encoding="utf-8")
+        config.write_text(_settings(folder, provider, words), encoding="utf-8")
         where = ["--db", str(folder / "turnout.db"), "--config", str(config)]
         cards = folder / "cards.jsonl"
-        cards.write_bytes(msgspec.json.encode(flood(word)) + b"\n")
+        cards.write_bytes(msgspec.json.encode(flood(words)) + b"\n")
         _run("claims", "import", str(cards), *where)
         docs = folder / "docs"
         docs.mkdir()
-        (docs / "client.md").write_text(f"# Client {word}\n\nA request is retried three times {word}.\n", "utf-8")
+        told = "\n\n".join(("A request is retried three times.", *words))
+        (docs / "client.md").write_text(f"# Client {' '.join(words)[:CHARACTERS]}\n\n{told}\n", "utf-8")
         _run("assist", "ingest", str(docs), "--library", "client", "--version", "1.0", *where[2:])
         digest = _promote(folder)
         served = stack.enter_context(serving(folder, config.read_text(encoding="utf-8"), pages=Console))
-        yield Inhabited(served, provider, list(_decide(served, word, questions)), f"/learning/assist/student/{digest}")
+        yield Inhabited(served, provider, list(_decide(served, words, questions)), f"/learning/assist/student/{digest}")
 
 
 def _run(*command: str) -> None:
@@ -94,12 +103,16 @@ def _run(*command: str) -> None:
         assert thread.submit(main, list(command)).result() == 0, command
 
 
-def _settings(folder: Path, provider: ScriptedProvider, word: str) -> str:
+def _settings(folder: Path, provider: ScriptedProvider, words: Sequence[str]) -> str:
     notes = folder / "notes"
     notes.mkdir()
-    name = "".join(one for one in word if one not in "/\0")[:80].strip(". ")
-    (notes / f"boiler {name}.md").write_text(f"# Boiler {word}\n\nThe boiler was serviced in May. {word}\n", "utf-8")
-    (notes / "roof.md").write_text(f"# Roof\n\nThe roof was mended in June by a roofer. {word}\n", "utf-8")
+    told = "\n\n".join(words)
+    (notes / "roof.md").write_text(f"# Roof\n\nThe roof was mended in June by a roofer.\n\n{told}\n", "utf-8")
+    for number, one in enumerate(words or ("",)):
+        # What a file may not be called is left out.
+        name = "".join(sign for sign in one if sign.isprintable() and sign != "/")[:80]
+        text = f"# Boiler {one}\n\nThe boiler was serviced in May. {one}\n"
+        (notes / f"boiler {number} {name}.md").write_text(text, "utf-8")
     slots = "".join(
         f'[models.{tier}]\nmodel = "fake/{tier}"\nbase_url = "{provider.base_url}"\nprivate = true\n' for tier in TIERS
     )
@@ -117,11 +130,12 @@ def _promote(folder: Path) -> str:
     return digest
 
 
-def _decide(served: Served, word: str, questions: tuple[str, ...]) -> Iterator[str]:
-    asked = [(text, "tiers") for text in questions]
-    asked += [("hello there", "tiers"), ("Will it rain tomorrow?", "sources"), (f"{PROOF} {word}", "tiers")]
-    for text, profile in asked:
-        got = call(served.url, "POST", "/v1/route", {"text": text, "profile": profile, "session": f"s {word}"[:100]})
+def _decide(served: Served, words: Sequence[str], questions: Sequence[str]) -> Iterator[str]:
+    asked = [(text, "tiers", "s") for text in questions]
+    asked += [("hello there", "tiers", "s"), ("Will it rain tomorrow?", "sources", "s"), (PROOF, "tiers", "s")]
+    asked += [(f"{PROOF} {one}", "tiers", one[:200]) for one in words]
+    for text, profile, session in asked:
+        got = call(served.url, "POST", "/v1/route", {"text": text, "profile": profile, "session": session})
         assert got.status == 200, got
         yield got.json["id"]
     assert served.store.flush(10.0)
