@@ -6,6 +6,8 @@ one after the other, rare ones too; the p95 is over all of them.
 
     python benchmarks/console.py [--log LOG.db] [--rows 1000000] [--rounds 5]
     python benchmarks/console.py --check     exit code 1 when a target is missed
+    python benchmarks/console.py --hostile   text that would like to run, in every field that a page shows; with
+                                             TURNOUT_DATA the lists of others, too (part of --check)
     python benchmarks/console.py --soak 30   the live tail at 200 decisions a second for so many minutes, which are
                                              written to the log; with --rounds 0 nothing else
 """
@@ -33,6 +35,7 @@ from rich.console import Console
 from million import make
 from report import Table, show
 
+ROOT = Path(__file__).parent.parent
 # What the console promises at a million decisions.
 PAGE_S = 1.0
 FILTER_MS = 200.0
@@ -248,6 +251,31 @@ def browser_heap(served: Served) -> Iterator[Callable[[], tuple[float, int]]]:
         browser.close()
 
 
+def hostile_text() -> list[Check]:
+    """Lists of text that would like to run, in every field that a page shows, in a real browser: what of it ran."""
+    sys.path.append(str(ROOT / "tests"))
+    from console.browsing import browsing
+    from console.hostile import CHUNK, PAYLOADS, read_list, try_payloads
+
+    payloads = [*PAYLOADS, *read_list()]
+    views, ran, stopped, left = 0, 0, 0, 0
+    with browsing() as browser:
+        for number in range(0, len(payloads), CHUNK):
+            with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(None):
+                tried = try_payloads(browser, Path(folder), payloads[number : number + CHUNK])
+            views, ran, stopped = views + tried.views, ran + len(tried.ran), stopped + tried.stopped
+            left += len(tried.left)
+            print(f"{number + tried.payloads:,} payloads, {views:,} views, {ran} ran", file=sys.stderr, flush=True)
+            for said in (*tried.ran, *tried.left):
+                print(f"  {said}", file=sys.stderr)
+    what = f"{len(payloads):,} payloads in {views:,} views"
+    return [
+        at_most(f"{what}: run", ran, 0, ""),
+        at_most(f"{what}: stopped by the policy alone", stopped, 0, ""),
+        at_most(f"{what}: requests to another host", left, 0, ""),
+    ]
+
+
 class Sample(NamedTuple):
     """How much there is after so many minutes."""
 
@@ -309,6 +337,16 @@ def soak(served: Served, minutes: float) -> Soaked:
         return Soaked(decided, time.monotonic() - began, got[0], samples)
 
 
+def soaking(served: Served, minutes: float) -> list[Check]:
+    soaked = soak(served, minutes)
+    rate = soaked.decided / soaked.seconds
+    print(f"soak: {soaked.decided:,} decided, {rate:.0f}/s, {soaked.sent:,} bytes sent to a page")
+    return [
+        at_most("growth of the server", soaked.grown / 2**20, GROWTH_BYTES / 2**20, "MB"),
+        at_most("growth of the browser's heap", soaked.heap / 2**20, HEAP_BYTES / 2**20, "MB"),
+    ]
+
+
 def at_most(what: str, measured: float, limit: float, unit: str) -> Check:
     return Check(f"{what}: at most {limit:g} {unit}", f"{measured:.3g} {unit}", measured <= limit)
 
@@ -346,21 +384,21 @@ def main() -> int:
     options.add_argument("--rows", type=int, default=1_000_000)
     options.add_argument("--rounds", type=int, default=5)
     options.add_argument("--soak", type=float, default=0.0, metavar="MINUTES")
+    options.add_argument("--hostile", action="store_true", help="text that would like to run")
     options.add_argument("--check", action="store_true")
     said = options.parse_args()
-    if not said.log.exists():
-        make(said.log, said.rows, 90)
     checks: list[Check] = []
     tables: list[Table] = []
-    with serving(said.log) as served:
-        if said.rounds:
-            tables, checks = look(served, said.rounds)
-        if said.soak:
-            soaked = soak(served, said.soak)
-            rate = soaked.decided / soaked.seconds
-            print(f"soak: {soaked.decided:,} decided, {rate:.0f}/s, {soaked.sent:,} bytes sent to a page")
-            checks.append(at_most("growth of the server", soaked.grown / 2**20, GROWTH_BYTES / 2**20, "MB"))
-            checks.append(at_most("growth of the browser's heap", soaked.heap / 2**20, HEAP_BYTES / 2**20, "MB"))
+    if said.rounds or said.soak:
+        if not said.log.exists():
+            make(said.log, said.rows, 90)
+        with serving(said.log) as served:
+            if said.rounds:
+                tables, checks = look(served, said.rounds)
+            if said.soak:
+                checks += soaking(served, said.soak)
+    if said.hostile or said.check and said.rounds:
+        checks += hostile_text()
     screen = Console(width=None if sys.stdout.isatty() else 130)
     rows = [("ok" if one.met else "FAIL", one.target, one.measured) for one in checks]
     for table in (*tables, Table("targets", ("", "target", "measured"), rows)):
