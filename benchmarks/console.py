@@ -35,7 +35,7 @@ from rich.console import Console
 from million import make
 from report import Table, show
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).resolve().parent.parent
 # What the console promises at a million decisions.
 PAGE_S = 1.0
 FILTER_MS = 200.0
@@ -253,7 +253,9 @@ def browser_heap(served: Served) -> Iterator[Callable[[], tuple[float, int]]]:
 
 def hostile_text() -> list[Check]:
     """Lists of text that would like to run, in every field that a page shows, in a real browser: what of it ran."""
-    sys.path.append(str(ROOT / "tests"))
+    # There `console` is a folder of tests, and not this file.
+    beside = [one for one in sys.path if Path(one).resolve() != ROOT / "benchmarks"]
+    sys.path[:] = [str(ROOT / "tests"), *beside]
     from console.browsing import browsing
     from console.hostile import CHUNK, PAYLOADS, read_list, try_payloads
 
@@ -397,7 +399,7 @@ def main() -> int:
                 tables, checks = look(served, said.rounds)
             if said.soak:
                 checks += soaking(served, said.soak)
-    if said.hostile or said.check and said.rounds:
+    if said.hostile or (said.check and said.rounds):
         checks += hostile_text()
     screen = Console(width=None if sys.stdout.isatty() else 130)
     rows = [("ok" if one.met else "FAIL", one.target, one.measured) for one in checks]

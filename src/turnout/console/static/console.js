@@ -40,13 +40,46 @@
   // A list that grows: <tbody data-live="/decisions/live" data-most="200">. Each event is a rendered, escaped row.
   // While the page is hidden the connection is closed: a tab in the background costs nothing.
   const followed = new Map();
+  // A connection that ends by itself is there again within this time; after it the page says that it is not live.
+  const LATE_MS = 5000;
+  const tell = (text) => {
+    const told = document.getElementById("told");
+    if (told) { told.className = text ? "error" : ""; told.textContent = text; }
+  };
   const follow = (list) => {
-    let source = null;
+    let source = null, late = null, again = null, lost = false;
+    const back = () => {
+      clearTimeout(late);
+      late = null;
+      if (lost) tell("");
+      lost = false;
+    };
+    const waitFor = () => {
+      late ??= setTimeout(() => { lost = true; tell("The server does not answer: the list is not live. Trying again…"); }, LATE_MS);
+    };
+    // A browser tries again by itself unless it was refused: then the server is asked why, and that is said.
+    const refused = async (place) => {
+      close();
+      again = setTimeout(open, LATE_MS);
+      const why = new AbortController();
+      try {
+        const response = await fetch(place, { headers: { "hx-request": "true" }, signal: why.signal });
+        if (response.status === 401) clearTimeout(again);
+        const told = document.getElementById("told");
+        if (!response.ok && told) { clearTimeout(late); told.className = ""; told.innerHTML = await response.text(); lost = true; }
+      } catch { waitFor(); } finally { why.abort(); }
+    };
     const open = () => {
+      clearTimeout(again);
       if (source || document.hidden || list.dataset.paused === "true") return;
       const place = new URL(list.dataset.live, location.href);
       if (list.dataset.last) place.searchParams.set("after", list.dataset.last);
       source = new EventSource(place);
+      source.addEventListener("open", back);
+      source.addEventListener("error", () => {
+        if (source && source.readyState === EventSource.CLOSED) refused(place);
+        else waitFor();
+      });
       source.addEventListener("row", (event) => {
         const before = list.firstElementChild;
         list.insertAdjacentHTML("afterbegin", event.data);
@@ -58,7 +91,10 @@
         if (empty) empty.remove();
       });
     };
-    const close = () => { if (source) { source.close(); source = null; } };
+    const close = () => {
+      clearTimeout(again);
+      if (source) { source.close(); source = null; }
+    };
     list.addEventListener("live:pause", () => { list.dataset.paused = "true"; close(); });
     list.addEventListener("live:resume", () => { list.dataset.paused = "false"; open(); });
     followed.set(list, { open, close });
