@@ -19,7 +19,7 @@ from turnout.apps.claims.app import MOST_TURNS, ClaimQuestion, ClaimsApp
 from turnout.apps.claims.card import Card
 from turnout.apps.claims.event import AgentCompleted, AgentStarted, ChatEvent, PipelineStarted
 from turnout.apps.event import Event
-from turnout.core.errors import Refused, StoreError, UnknownDecision
+from turnout.core.errors import Refused, StoreError, StoreUnavailable, UnknownDecision
 from turnout.core.ident import new_id
 from turnout.core.query import Turn
 
@@ -136,6 +136,8 @@ def chat_routes(console: Console) -> Sequence[Route]:
 
         try:
             await asyncio.to_thread(say)
+        except StoreUnavailable:
+            raise
         except (UnknownDecision, StoreError) as error:
             raise Refused(422, "invalid_request_error", str(error)) from None
         return page("chat_judged.html", right=right)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, urlencode
 
 from turnout.apps.app import Answer, Call, Route
-from turnout.core.errors import QueryError, Refused, StoreError, UnknownDecision
+from turnout.core.errors import QueryError, Refused, StoreError, StoreUnavailable, UnknownDecision
 from turnout.core.ident import id_ms
 from turnout.core.query import Query
 from turnout.explain.explanation import HOW, WHO, explain, explain_logged
@@ -204,6 +204,8 @@ class DecisionPages:
             row = await asyncio.to_thread(records.get, call.params["id"])
         except UnknownDecision as error:
             raise Refused(404, "not_found_error", str(error)) from None
+        except StoreUnavailable:
+            raise
         except StoreError as error:
             raise _unclear(str(error)) from None
         return row, records
@@ -242,6 +244,8 @@ class DecisionPages:
 
         try:
             await asyncio.to_thread(say)
+        except StoreUnavailable:
+            raise
         except (QueryError, StoreError) as error:
             raise _unclear(str(error)) from None
         if not wants_part(call.headers):

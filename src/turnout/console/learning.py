@@ -15,7 +15,7 @@ from msgspec import Struct
 from turnout.apps.app import Answer, Call, Route
 from turnout.config.champion import SHIPPED, layers_with_models, shipped_model
 from turnout.config.load import shipped
-from turnout.core.errors import LearnError, Refused, StoreError, TurnoutError, UnknownDecision, UnknownModel
+from turnout.core.errors import LearnError, Refused, StoreUnavailable, TurnoutError, UnknownModel
 from turnout.learn.registry import ChampionChange, RegisteredModel, candidates, read_history, rollback
 from turnout.runtime.load import load_profile, open_embedder
 from turnout.store import Records
@@ -173,7 +173,9 @@ def learning_routes(console: Console) -> Sequence[Route]:
 
         try:
             found = await asyncio.to_thread(judge)
-        except (UnknownDecision, StoreError, TurnoutError) as error:
+        except StoreUnavailable:
+            raise
+        except TurnoutError as error:
             raise Refused(422, "invalid_request_error", str(error)) from None
         return page("labelled_part.html", row=found, route=form.get("route", ""))
 

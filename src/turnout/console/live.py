@@ -20,6 +20,8 @@ from turnout.store.stats import ALWAYS
 LOOK_S = 0.5
 # Rows sent after one look: more than a screen has, which moves on at once.
 MOST_ROWS = 50
+# Of a look, for pages with filters: after a pause there may be any number, and nobody reads them.
+LOOKED_AT = 1000
 # Looks that wait for a viewer who takes none: 15 s.
 WAITING = 30
 # Open pages; a console is for a team.
@@ -93,9 +95,14 @@ class LiveTail:
     async def _begin(self) -> Follower:
         while True:
             try:
-                return await asyncio.to_thread(lambda: Follower(self.records(), EVERYTHING, lambda _: None))
+                return await asyncio.to_thread(
+                    lambda: Follower(self.records(), EVERYTHING, lambda _: None, most=LOOKED_AT)
+                )
             except StoreUnavailable:
                 await asyncio.sleep(LOOK_S)
+
+    def _start(self) -> Follower:
+        return Follower(self.records(), EVERYTHING, lambda _: None, most=LOOKED_AT)
 
     def _tell(self, rows: list[Logged]) -> None:
         rendered: dict[tuple[str, ...], bytes] = {}

@@ -69,8 +69,11 @@ class Follower:
         wanted: LogFilter,
         complain: Callable[[str], None],
         now: Callable[[], float] = time.monotonic,
+        most: int | None = None,
     ) -> None:
         self.records = records
+        self.most = most
+        """Of what is new at once, so many of the newest are told; by default all."""
         self.wanted = wanted
         self.complain = complain
         """Told once when the database does not answer."""
@@ -87,21 +90,25 @@ class Follower:
         """What is new, in order."""
         try:
             newest = self._last()
-            rows = list(self.wanted.select(self.records, above=self.above, oldest_first=True))
+            rows: deque[Logged] = deque(maxlen=self.most)
+            found: set[str] = set()
+            for row in self.wanted.select(self.records, above=self.above, oldest_first=True):
+                if row.id not in self.seen:
+                    found.add(row.id)
+                    rows.append(row)
         except StoreUnavailable as error:
             if not self._unavailable:
                 self.complain(f"{error}; still trying")
             self._unavailable = True
             return []
         self._unavailable = False
-        rows = [row for row in rows if row.id not in self.seen]
-        self.seen.update(row.id for row in rows)
+        self.seen |= found
         now = self.now()
         self._newest.append((now, newest))
         while self._newest[0][0] <= now - OVERLAP_S:
             self.above = max(self.above, self._newest.popleft()[1])
         self.seen = {ident for ident in self.seen if ident > self.above}
-        return rows
+        return list(rows)
 
     def _last(self) -> str:
         try:

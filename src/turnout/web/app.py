@@ -17,7 +17,7 @@ from starlette.routing import compile_path
 
 from turnout.apps.app import SOCKET, Answer, Call, Route, refusal
 from turnout.apps.caller import Caller
-from turnout.core.errors import Refused
+from turnout.core.errors import Refused, StoreUnavailable
 from turnout.models.wire import FORMATS
 
 from .guard import check_own_page, header_map
@@ -89,6 +89,10 @@ class Application:
             answer = self._refuse(scope, refused, is_page=is_page or is_lost)
         except Gone:
             pass
+        except StoreUnavailable as error:
+            log.warning("a request could not use the decision log: %s", error)
+            said = "the decision log cannot be used now, perhaps because its disk is full: the server's log says why"
+            answer = self._refuse(scope, Refused(503, "not_available", said), is_page=is_page)
         except Exception:
             log.exception("a request failed unexpectedly")
             said = "something failed here; the log says what"
