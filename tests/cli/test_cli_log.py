@@ -393,6 +393,14 @@ def test_a_follower_sees_what_is_committed_out_of_order(store: Store) -> None:
     assert follower.poll() == []
 
 
+def test_a_follower_tells_the_newest_of_a_burst(store: Store) -> None:
+    follower = Follower(store.records(), WANTED, print, Clock(), most=3)
+    for number in range(10):
+        store.record(TIERS.route_sync(f"question {number}"))
+    assert [row.question for row in follower.poll()] == [f"question {number}" for number in (7, 8, 9)]
+    assert follower.poll() == [], "the others are not told later"
+
+
 def test_a_follower_of_few_does_not_read_the_many(store: Store) -> None:
     clock = Clock()
     wanted = WANTED._replace(route="REASONING")
