@@ -59,7 +59,8 @@ real: $(DEV) ## the real servers that tests of sources ask: kiwix-serve, searx, 
 
 soak: $(DEV) ## the long tests: kills, restarts, full disks, power cuts, coding agents from npm; some fifteen minutes
 	@PYTHONPATH=tests $(BIN)/python -m faults.soak
-	@TURNOUT_LONG=1 $(BIN)/python -m pytest tests/cli/test_cli_loop.py tests/faults/test_audit_kill.py
+	@TURNOUT_LONG=1 $(BIN)/python -m pytest tests/cli/test_cli_loop.py tests/faults/test_audit_kill.py \
+		tests/console/test_accessible.py tests/console/test_errors.py
 
 lint: $(DEV) ## ruff and mypy
 	@$(BIN)/ruff check .

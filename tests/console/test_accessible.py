@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,6 +25,8 @@ RUN = """async () => (await axe.run(document, {resultTypes: ["violations"]})).vi
 """
 # One browser looks at all pages of one kind; a new one for each would take as long again.
 LOOKS = [(scheme, screen) for scheme in ("light", "dark") for screen in SCREENS]
+# Colours are the scheme's and the layout is the screen's: two looks have all of both. `make soak` has the others, too.
+FEW = LOOKS if "TURNOUT_LONG" in os.environ else [("light", "wide"), ("dark", "narrow")]
 
 pytestmark = pytest.mark.skipif(not AXE.is_file(), reason="needs axe-core: make real (which needs npm)")
 
@@ -49,7 +52,7 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
             yield served
 
 
-@pytest.fixture(params=LOOKS, ids="-".join)
+@pytest.fixture(params=FEW, ids="-".join)
 def page(browser: Any, request: pytest.FixtureRequest) -> Iterator[Any]:
     scheme, screen = request.param
     width, height = SCREENS[screen]

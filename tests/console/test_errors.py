@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import socket
 import subprocess
@@ -129,6 +130,7 @@ def test_a_session_that_ends_while_one_looks(tab: Any, served: Served, monkeypat
     tab.wait_for_url(f"{served.url}/login")
     tab.keyboard.type(key)
     tab.keyboard.press("Enter")
+    tab.wait_for_url(f"{served.url}/")
     tab.goto(f"{served.url}/ask")
     served.store.keys.revoke(key[4:16])
     forget(served)
@@ -177,6 +179,7 @@ def _judge(url: str, ident: str) -> Got:
     return call(url, "POST", f"/decisions/{ident}/correct", b"word=verdict%3Aright", headers={**FORM, **OWN})
 
 
+@pytest.mark.skipif("TURNOUT_LONG" not in os.environ, reason="fills files for a while: make soak runs it")
 def test_a_disk_that_is_full(tab: Any, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TURNOUT_PEPPER", PEPPER)
     with process(home, free_port(), ROOM) as url:

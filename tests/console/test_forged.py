@@ -85,7 +85,7 @@ def signed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Signed]:
             got = call(world.served.url, "POST", "/login", urlencode({"key": key}).encode(), headers={**FORM, **OWN})
             cookies.append(got.headers["set-cookie"].partition(";")[0])
         call(world.served.url, "POST", "/logout", b"", headers={**FORM, **OWN, "cookie": cookies[1]})
-        yield Signed(world, key, *cookies, spare)
+        yield Signed(world, key, cookies[0], cookies[1], spare)
 
 
 class Case(NamedTuple):
