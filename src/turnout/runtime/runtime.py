@@ -126,6 +126,10 @@ class Runtime:
         """The default profile's."""
         return self._routers[self.profile]
 
+    def routers(self) -> dict[str, Router]:
+        """Those in use, by the name of their profile."""
+        return dict(self._routers)
+
     def offered(self) -> tuple[str, ...]:
         """The profiles that may be asked for."""
         return (*shipped(), *self._offered, self.profile)

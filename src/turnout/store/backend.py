@@ -18,6 +18,7 @@ from msgspec.structs import astuple, fields
 from turnout.core.errors import StoreError
 
 from . import sql
+from .late import late_hours
 from .migrate import LOG, AppliedMigration, Migration, migrations, pending
 from .row import BreachRow, DecisionRow, OutcomeRow, ProfileRow, ReplyRow, Row, SpendRow
 
@@ -119,6 +120,8 @@ class Backend(ABC):
                 if records := [record(row) for row in rows if type(row) is kind]:
                     added = changes.many(statement, records)
                     repeated += len(records) - added if kind is not ProfileRow else 0
+            for hour in late_hours(rows):
+                changes.change(sql.LATE_HOUR, {"hour_ms": hour})
         return repeated
 
     def read(self, statement: str, values: Values) -> list[Record]:

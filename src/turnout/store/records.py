@@ -26,6 +26,7 @@ from .listing import FIRST, LAST, filter_values, read_page
 from .redact import SNIPPET_CHARACTERS, name, writable
 from .row import BreachRow, Outcome, OutcomeRow
 from .stats import ALWAYS, Stats, TimeSpan, gather, names_of
+from .traffic import Traffic, read_traffic
 
 # RC-06: what a classifier is told of a session.
 INTENTS = 6
@@ -460,6 +461,14 @@ class Records:
         Buckets are counted from 1970, in UTC; with a shift they begin so much earlier: days of another time zone.
         """
         return gather(self._read, span, {"profile": profile, "key_id": key}, bucket_ms, shift_ms)
+
+    def traffic(
+        self, *, span: TimeSpan, profile: str | None = None, key: str | None = None, bucket_ms: int, shift_ms: int = 0
+    ) -> Traffic:
+        """A span that ends now, by layer, route, profile and key: counted hours and what came since. Spans begin on the
+        hour where they are longer than some."""
+        only = {"profile": profile, "key_id": key}
+        return read_traffic(self._read, span, time.time_ns() // 1_000_000, only, bucket_ms, shift_ms)
 
     def labels(self, *, span: TimeSpan = ALWAYS, profile: str | None = None) -> Iterator[Label]:
         """Every decision as an example, oldest first; parts of compound questions are examples of their own."""

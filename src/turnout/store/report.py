@@ -16,7 +16,7 @@ from turnout.core.contract import Rule
 from turnout.core.errors import UnknownDecision
 
 from .contract import Phase, phases
-from .records import Logged, Records, RuleCount
+from .records import Checked, Logged, Records, RuleCount
 from .row import BreachRow
 from .stats import ALWAYS, TimeSpan
 
@@ -53,13 +53,17 @@ class RuleReport(Struct, frozen=True):
     examples: tuple[BreachExample, ...]
 
 
-def report(records: Records, *, span: TimeSpan = ALWAYS, profile: str | None = None) -> list[RuleReport]:
-    """Every rule of every profile that has decided something in the span, profile by profile."""
+def report(
+    records: Records, *, span: TimeSpan = ALWAYS, profile: str | None = None, checked: list[Checked] | None = None
+) -> list[RuleReport]:
+    """Every rule of every profile that has decided something in the span, profile by profile; `checked` is how much
+    that was, where it is known already."""
     rules: dict[tuple[str, str], Rule] = {}
     decisions: defaultdict[tuple[str, str], int] = defaultdict(int)
     outcomes: defaultdict[tuple[str, str], int] = defaultdict(int)
     # The profile that decided most comes last: where versions differ, its words are the ones that are shown.
-    for seen in sorted(records.checked(span=span, profile=profile), key=lambda one: (one.profile, one.decisions)):
+    found_checked = records.checked(span=span, profile=profile) if checked is None else checked
+    for seen in sorted(found_checked, key=lambda one: (one.profile, one.decisions)):
         for rule in records.contract(seen.profile_hash):
             key = (seen.profile, rule.id)
             rules[key] = rule

@@ -16,10 +16,11 @@ from typing import NamedTuple
 from msgspec import DecodeError, json
 
 from turnout.core.errors import StoreError
-from turnout.core.ident import first_id
+from turnout.core.ident import first_id, id_ms
 
 from . import sql
 from .backend import Backend, Value
+from .hours import forget_hours
 from .redact import redact_body, redact_extra
 
 DAY_MS = 86_400_000
@@ -81,6 +82,8 @@ def _delete(backend: Backend, before: str) -> Iterator[PruneCounts]:
         yield PruneCounts(deleted=gone)
         if not edge:
             break
+    # The hour in which it ends is counted again.
+    forget_hours(backend, id_ms(before))
     while gone := backend.change(sql.DELETE_REPLIES, {"before": before}):
         yield PruneCounts(replies=gone)
 

@@ -25,6 +25,7 @@ from .sql_search import KEEP_CACHED as KEEP_CACHED  # noqa: PLC0414
 from .sql_search import SEARCHES as SEARCHES  # noqa: PLC0414
 from .sql_search import TRIM_CACHED as TRIM_CACHED  # noqa: PLC0414
 from .sql_study import *  # noqa: F403
+from .sql_traffic import *  # noqa: F403
 
 # --- what the journal writes, its rows' fields in order; whatever is there already stays as it is
 

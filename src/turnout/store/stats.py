@@ -14,6 +14,7 @@ from turnout.core.registry import kinds
 
 from . import sql
 from .backend import Record, Value
+from .hours import ASKED_A_MODEL
 
 # The year 10000: a span without an end.
 FOREVER_MS = 253_402_300_800_000
@@ -22,8 +23,6 @@ SLOWEST_MS = 3_600_000
 PERCENTILES = (50, 90, 99)
 # Decisions that are read at a time to see which models were asked.
 ASKED_PAGE = 500
-# Letters of deciders that ask a model.
-ASKED_A_MODEL = ("L", "A")
 
 
 class TimeSpan(Struct, frozen=True):

@@ -25,6 +25,7 @@ from . import sql
 from .backend import Backend
 from .cache import CacheRows
 from .cards import CardRows
+from .hours import count_hour
 from .journal import Counts, Durability, Journal
 from .keys import Keys
 from .migrate import Migration
@@ -82,6 +83,10 @@ class StoreReader:
         """Whose decisions there are, and how many."""
         self._settled(1.0)
         return dict(self.backend.read(sql.TENANTS, {}))
+
+    def count_hour(self) -> bool:
+        """Count the newest hour of traffic that is over and not counted; whether there was one."""
+        return count_hour(self.backend)
 
     def close(self) -> None:
         self.backend.close()
