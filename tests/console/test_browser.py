@@ -61,7 +61,7 @@ def test_the_playground_by_keyboard(browsed: Browsed, served: Served) -> None:
     browsed.says("becomes", "#result .note")
     browsed.keep("playground-moved")
     page.get_by_role("button", name="What would this change in the log?").press("Enter")
-    browsed.says("would be another (100.0 %)", "#effect")
+    browsed.says("would change (100.0 %)", "#effect")
     page.get_by_role("button", name="As they were").press("Enter")
     page.locator("#result .note").wait_for(state="detached")
     page.get_by_text("Copy as curl, Python or TOML").press("Enter")
@@ -85,7 +85,7 @@ def test_decisions_arrive_pause_and_go_on(browsed: Browsed, served: Served) -> N
     decide(served, "asked during the pause")
     page.wait_for_timeout(1200)
     assert page.get_by_text("asked during the pause").count() == 0
-    page.get_by_role("button", name="Go on").press("Enter")
+    page.get_by_role("button", name="Resume").press("Enter")
     browsed.says("asked during the pause", "#rows")
     browsed.keep("decisions")
     # However many come, a page keeps some.

@@ -116,7 +116,7 @@ def test_pages_follow_one_another(served: Served) -> None:
 
 def test_an_empty_log_says_what_to_do(served: Served) -> None:
     assert b"Nothing has been decided yet" in see(served, "/decisions").body
-    assert b"Leave out the filters" in see(served, "/decisions?route=nowhere").body
+    assert b"Clear the filters" in see(served, "/decisions?route=nowhere").body
 
 
 def test_one_in_full_and_corrected(served: Served) -> None:

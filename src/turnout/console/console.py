@@ -6,12 +6,14 @@ of explain, learn and runtime; none has a rule of its own about who may see what
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from turnout.apps.app import Answer, Call, Route
-from turnout.core.errors import Refused
+from turnout.core.errors import Refused, StoreError
 from turnout.store.records import Records
 from turnout.web.server import Server
 from turnout.web.session import set_cookie
@@ -27,6 +29,7 @@ from .models import model_routes
 from .page import go_to, page, read_form, serve_static, wants_part
 from .playground import playground_routes
 from .profiles import profile_routes
+from .settings import settings_routes
 from .study import study_routes
 from .traffic import traffic_routes
 
@@ -38,24 +41,30 @@ class Link(NamedTuple):
     title: str
     key: str
     """What is pressed after `g` to go there."""
+    group: str
     scope: str = "decisions:read"
 
 
 LINKS = (
-    Link("/", "Overview", "o"),
-    Link("/playground", "Playground", "y", "route"),
-    Link("/decisions", "Decisions", "d"),
-    Link("/ask", "Ask", "a", "ask"),
-    Link("/chat", "Chat", "c", "ask"),
-    Link("/study", "Study", "s", "ask"),
-    Link("/docs", "Docs", "x", "ask"),
-    Link("/traffic", "Traffic", "t"),
-    Link("/learning", "Learning", "l", "admin"),
-    Link("/label", "Label", "b", "feedback:write"),
-    Link("/models", "Models", "m", "admin"),
-    Link("/profiles", "Profiles", "p", "admin"),
-    Link("/keys", "Keys", "k", "admin"),
+    Link("/", "Overview", "o", "Watch"),
+    Link("/decisions", "Decisions", "d", "Watch"),
+    Link("/traffic", "Traffic", "t", "Watch"),
+    Link("/playground", "Playground", "y", "Try", "route"),
+    Link("/chat", "Chat", "c", "Try", "ask"),
+    Link("/ask", "Ask", "a", "Try", "ask"),
+    Link("/study", "Study", "s", "Try", "ask"),
+    Link("/docs", "Docs", "x", "Try", "ask"),
+    Link("/label", "Label", "b", "Teach", "feedback:write"),
+    Link("/learning", "Learning", "l", "Teach", "admin"),
+    Link("/models", "Models", "m", "Operate", "admin"),
+    Link("/profiles", "Profiles", "p", "Operate", "admin"),
+    Link("/keys", "Keys", "k", "Operate", "admin"),
+    Link("/settings", "Settings", "e", "Operate", "admin"),
 )
+# How often an hour that is over is looked for; it is counted some minutes after its end.
+COUNT_EVERY_S = 60.0
+
+log = logging.getLogger("turnout.console")
 
 
 class Console:
@@ -81,14 +90,17 @@ class Console:
             *model_routes(self),
             *profile_routes(self),
             *key_routes(self),
+            *settings_routes(self),
         ]
+        self.runtime.on_open.append(self.count_traffic)
 
     def show(self, call: Call, template: str, status: int = 200, **values: Any) -> Answer:
         """A page in its frame: what every template knows."""
         links = [link for link in LINKS if link.scope in call.caller.scopes]
+        groups = {link.group: [one for one in links if one.group == link.group] for link in links}
         renewed = self.server.auth.renew(call.headers.get("cookie", "")) if call.caller.key_id else ""
         kept = [set_cookie(renewed, secure=_is_https(call))] if renewed else []
-        return page(template, status, kept, links=links, key_id=call.caller.key_id, **values)
+        return page(template, status, kept, links=links, groups=groups, key_id=call.caller.key_id, **values)
 
     def records(self, call: Call) -> Records:
         """What the caller may see of the log: its tenant's decisions; who administers the server may name another."""
@@ -110,6 +122,17 @@ class Console:
     def profile_names(self) -> list[str]:
         """The profiles that are served here, the default first."""
         return list(dict.fromkeys((self.runtime.profile, *self.runtime.offered())))
+
+    async def count_traffic(self) -> None:
+        """Count the hours of traffic that are over, one after the other, as long as the server runs."""
+        store = self.runtime.store
+        while store is not None:
+            try:
+                more = await asyncio.to_thread(store.count_hour)
+            except StoreError as error:
+                log.warning("traffic is read from the log itself: %s", error)
+                more = False
+            await asyncio.sleep(0.0 if more else COUNT_EVERY_S)
 
     # --- signing in
 

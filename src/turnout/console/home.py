@@ -1,27 +1,44 @@
-"""The first page: what the server is doing, and where to go from here."""
+"""The first page: what the server has done in the last day, what it does now, and where to go from here."""
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from turnout.apps.app import Answer, Call, Route
+from turnout.store import Records, TimeSpan
+from turnout.store.late import HOUR_MS, hour_of
+from turnout.store.records import Logged
+from turnout.store.traffic import Traffic
+
+from .decisions import whose
+from .traffic import bars, colours_of
 
 if TYPE_CHECKING:
     from .console import Console
 
 # Decisions on the first page: a glance.
-LATEST = 8
+LATEST = 10
+DAY_HOURS = 24
 
 
 def home_routes(console: Console) -> Sequence[Route]:
     async def home(call: Call) -> Answer:
         """The overview."""
-        records = console.records(call)
-        latest = await asyncio.to_thread(lambda: list(islice(records.decisions(), LATEST)))
+        since = hour_of(time.time_ns() // 1_000_000) - (DAY_HOURS - 1) * HOUR_MS
+        latest, day = await asyncio.to_thread(_look, console.records(call), since)
+        drawn = bars(day.stats, HOUR_MS, since)
+        values = {"latest": latest, "day": day, "bars": drawn, "colours": colours_of(day.stats), "whose": whose}
         slots = console.runtime.models.slots
-        return console.show(call, "home.html", here="/", latest=latest, slots=slots)
+        host = call.headers.get("host", "localhost:8401")
+        return console.show(call, "home.html", here="/", slots=slots, host=host, arrived=False, **values)
 
     return [Route("GET", "/", "decisions:read", home, is_page=True)]
+
+
+def _look(records: Records, since_ms: int) -> tuple[list[Logged], Traffic]:
+    latest = list(islice(records.decisions(), LATEST))
+    return latest, records.traffic(span=TimeSpan(since_ms=since_ms), bucket_ms=HOUR_MS)

@@ -22,6 +22,7 @@ from turnout.store import Records
 from turnout.store.records import Judgement, Logged
 
 from .page import go_to, page, read_form
+from .shape import count, number, share
 
 if TYPE_CHECKING:
     from .console import Console
@@ -30,6 +31,27 @@ if TYPE_CHECKING:
 LOOKED_AT = 2_000
 # Questions to label at a time.
 QUEUED = 12
+
+
+# Metrics of training as people call them, shares but for those below; others are shown by their own name.
+METRICS = {
+    "accuracy": "Accuracy, cross-validated",
+    "words_accuracy": "Accuracy by words alone, cross-validated",
+    "alone": "Decided by words alone",
+    "ece": "Calibration error, cross-validated",
+    "rows": "Questions trained on",
+    "held_rows": "Held-out questions",
+    "held_accuracy": "Accuracy, held-out questions",
+    "held_ece": "Calibration error, held-out questions",
+    "held_brier": "Brier score, held-out questions",
+    "held_coverage_at_98": "Can decide at 98 % accuracy",
+    "whole_rows": "Questions through the whole profile",
+    "whole_accuracy": "Accuracy of the whole profile",
+    "whole_fallback": "Fallback share of the whole profile",
+    "whole_majority": "Accuracy of always choosing the most common route",
+}
+# A score, not a share.
+SCORES = ("held_brier",)
 
 
 class Shelf(Struct, frozen=True):
@@ -47,6 +69,12 @@ class Pictures(NamedTuple):
     reliability: Markup
     coverage: Markup
     confusion: Markup
+
+
+def tell_metric(code: str, value: float) -> str:
+    if code.endswith("rows"):
+        return count(round(value))
+    return share(value) if code in METRICS and code not in SCORES else number(value)
 
 
 def shelves_of(profiles: Sequence[str]) -> list[Shelf]:
@@ -119,7 +147,21 @@ def learning_routes(console: Console) -> Sequence[Route]:
             raise Refused(404, "not_found_error", f"no model {digest[:40]!r} of {profile}/{layer}")
         named = SHIPPED if model.shipped else digest
         drawn = await asyncio.to_thread(pictures_of, profile, layer, named, config())
+        measured = model.summary.metrics
+        told = {code: tell_metric(code, value) for code, value in measured.items()}
+        headline = (
+            [("accuracy on held-out questions", share(drawn.accuracy)), ("held-out questions", count(drawn.rows))]
+            if drawn
+            else []
+        )
+        headline += [
+            (METRICS[code].lower(), told[code]) for code in ("held_coverage_at_98", "held_ece", "rows") if code in told
+        ]
         values: dict[str, Any] = {"profile": profile, "layer": layer, "model": model, "drawn": drawn}
+        values |= {
+            "headline": headline,
+            "metrics": [(METRICS.get(code, code), code, said) for code, said in told.items()],
+        }
         return console.show(call, "student.html", here="/learning", **values)
 
     async def examine(call: Call) -> Answer:

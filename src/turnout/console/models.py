@@ -12,8 +12,6 @@ from turnout.models.ask import Models
 from turnout.models.price import context_of, prices_of
 from turnout.models.slot import Prices
 
-from .page import go_to, page
-
 if TYPE_CHECKING:
     from .console import Console
 
@@ -43,16 +41,6 @@ def model_routes(console: Console) -> Sequence[Route]:
     async def models(call: Call) -> Answer:
         """The models that fill the slots."""
         found = console.runtime.models
-        return console.show(call, "models.html", here="/models", rows=slot_rows(found), slots=found.slots, done=None)
+        return console.show(call, "models.html", here="/models", rows=slot_rows(found), slots=found.slots)
 
-    async def reload(call: Call) -> Answer:
-        """Read settings, profiles and keys again."""
-        done = await console.server.reload()
-        if not done.problems:
-            return go_to("/models")
-        return page("problems.html", 422, problems=done.problems)
-
-    return [
-        Route("GET", "/models", "admin", models, is_page=True),
-        Route("POST", "/reload", "admin", reload, is_page=True),
-    ]
+    return [Route("GET", "/models", "admin", models, is_page=True)]

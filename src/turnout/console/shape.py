@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from markupsafe import Markup, escape
+
 
 def count(value: int | None) -> str:
     return "–" if value is None else f"{value:,}"
@@ -14,6 +16,32 @@ def count(value: int | None) -> str:
 def share(value: float | None) -> str:
     """A share of one, as percent."""
     return "–" if value is None else f"{100 * value:.1f} %"
+
+
+def number(value: float | None) -> str:
+    """Three digits; whole numbers as they are."""
+    if value is None:
+        return "–"
+    return f"{value:,.0f}" if value == int(value) or abs(value) >= 1000 else f"{value:.3g}"
+
+
+def size(value: float | None) -> str:
+    """Many, in thousands or millions."""
+    if value is None:
+        return "–"
+    for limit, unit in ((1e9, "B"), (1e6, "M"), (1e4, "k")):
+        if abs(value) >= limit:
+            return f"{value / (1e3 if unit == 'k' else limit):.3g}{unit}"
+    return f"{value:,.0f}"
+
+
+def ticks(text: str) -> Markup:
+    """What stands between back-quotes, as code."""
+    pieces = text.split("`")
+    marked = (
+        Markup("<code>{}</code>").format(piece) if number % 2 else escape(piece) for number, piece in enumerate(pieces)
+    )
+    return Markup("").join(marked) if len(pieces) % 2 else escape(text)
 
 
 def usd(value: float | None) -> str:
@@ -46,6 +74,9 @@ def tone(outcome: str) -> str:
 FILTERS: Mapping[str, Callable[..., Any]] = {
     "count": count,
     "share": share,
+    "number": number,
+    "size": size,
+    "ticks": ticks,
     "usd": usd,
     "duration": duration,
     "moment": moment,

@@ -1,7 +1,7 @@
-"""Traffic: who decides what share of it, and how that changes; how fast, at what cost, and what was wrong.
+"""Traffic: who decides what share of it, and how that changes; how fast, at what cost, for which key, what went wrong.
 
 The first picture is the one that tells whether routing gets cheaper: each stretch of time with the share that every
-layer decided. A view looks at one span of time and reads no more of the log than that.
+layer decided. Hours that are over were counted before: a month is read as quickly as a day.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ from turnout.apps.app import Answer, Call, Route
 from turnout.core.errors import Refused
 from turnout.explain.explanation import spell
 from turnout.runtime.traffic import DAY_MS, HOUR_MS, shift_of
-from turnout.store import Records, Stats, TimeSpan
+from turnout.store import Checked, Records, Stats, TimeSpan
+from turnout.store.late import hour_of
 from turnout.store.report import RuleReport, report
+from turnout.store.traffic import Traffic
 
 if TYPE_CHECKING:
     from .console import Console
@@ -34,15 +36,17 @@ class SpanChoice(NamedTuple):
 
 
 SPANS = (
-    SpanChoice("hour", "last hour", HOUR_MS, 5 * 60_000),
-    SpanChoice("day", "last 24 hours", DAY_MS, HOUR_MS),
-    SpanChoice("week", "last 7 days", 7 * DAY_MS, 6 * HOUR_MS),
-    SpanChoice("month", "last 30 days", 30 * DAY_MS, DAY_MS),
+    SpanChoice("hour", "Hour", HOUR_MS, 5 * 60_000),
+    SpanChoice("day", "24 hours", DAY_MS, HOUR_MS),
+    SpanChoice("week", "7 days", 7 * DAY_MS, 6 * HOUR_MS),
+    SpanChoice("month", "30 days", 30 * DAY_MS, DAY_MS),
 )
 # Colours of the picture, in the order of the layers' shares; the style sheet has as many.
 COLOURS = 8
 # Of a bar, the space to the next one included.
 BAR = 10
+# Keys in the table; more are found through the field above it.
+SHOWN_KEYS = 50
 
 
 class BarPart(Struct, frozen=True):
@@ -57,17 +61,27 @@ class BarPart(Struct, frozen=True):
 class Bar(Struct, frozen=True):
     x: int
     start_ms: int
+    first_ms: int
+    """When the first of all begins."""
     parts: tuple[BarPart, ...]
     decisions: int
+    height: float
+    """Of its decisions, where the busiest stretch has 100."""
     model_share: float
 
 
-def bars(found: Stats, bucket_ms: int) -> list[Bar]:
-    """The convergence picture: each stretch as a bar of shares, where it is in time, the layers in one order in all."""
-    order = {layer: min(number, COLOURS - 1) for number, layer in enumerate(found.layers)}
-    drawn = []
+def colours_of(found: Stats) -> dict[str, int]:
+    """The layers in one order in all bars."""
+    return {layer: min(number, COLOURS - 1) for number, layer in enumerate(found.layers)}
+
+
+def bars(found: Stats, bucket_ms: int, first_ms: int | None = None) -> list[Bar]:
+    """The convergence picture: each stretch as a bar of shares, where it is in time."""
+    order, drawn = colours_of(found), []
+    first = first_ms if first_ms is not None else found.buckets[0].start_ms if found.buckets else 0
+    most = max((bucket.decisions for bucket in found.buckets), default=1)
     for bucket in found.buckets:
-        place = (bucket.start_ms - found.buckets[0].start_ms) // bucket_ms
+        place = max(bucket.start_ms - first, 0) // bucket_ms
         parts, y = [], 0.0
         for layer in found.layers:
             count = bucket.layers.get(layer, 0)
@@ -76,29 +90,37 @@ def bars(found: Stats, bucket_ms: int) -> list[Bar]:
                 title = f"{layer}: {count:,} of {bucket.decisions:,} ({height:.1f} %)"
                 parts.append(BarPart(order[layer], round(y, 3), round(height, 3), title))
             y += height
-        drawn.append(Bar(BAR * place, bucket.start_ms, tuple(parts), bucket.decisions, bucket.model_share))
+        tall = round(100.0 * bucket.decisions / most, 2)
+        whole = (bucket.decisions, tall, bucket.model_share)
+        drawn.append(Bar(BAR * place, bucket.start_ms, first, tuple(parts), *whole))
     return drawn
 
 
 def traffic_routes(console: Console) -> Sequence[Route]:
     async def traffic(call: Call) -> Answer:
-        """Traffic: shares of the layers over time, outcomes, latency, cost, violations."""
+        """Traffic: shares of the layers over time, outcomes, latency, cost, keys, regret, violations."""
         span = _span(call.options.get("span", "day"))
         profile, key = call.options.get("profile") or None, call.options.get("key") or None
+        shift = shift_of("day")
+        since = _begin(span, shift)
         records = console.records(call)
-        found, rules = await asyncio.to_thread(_look, records, span, profile, key)
+        found, rules, known = await asyncio.to_thread(_look, records, since, span, profile, key)
+        stats = found.stats
         values: dict[str, Any] = {
-            "bars": bars(found, span.bucket_ms),
-            "found": found,
-            "colours": {layer: min(number, COLOURS - 1) for number, layer in enumerate(found.layers)},
+            "bars": bars(stats, span.bucket_ms, since),
+            "places": span.length_ms // span.bucket_ms + 1,
+            "traffic": found,
+            "found": stats,
+            "colours": colours_of(stats),
             "rules": rules,
-            "width": BAR * max(span.length_ms // span.bucket_ms, 1) + BAR,
             "spell": spell,
             "span": span,
             "spans": SPANS,
             "profile": profile or "",
-            "profiles": sorted({*found.profiles, *([profile] if profile else ())}),
+            "profiles": sorted({*known[0], *([profile] if profile else ())}),
             "key": key or "",
+            "key_ids": known[1],
+            "shown_keys": found.keys[:SHOWN_KEYS],
         }
         return console.show(call, "traffic.html", here="/traffic", **values)
 
@@ -113,8 +135,21 @@ def _span(name: str) -> SpanChoice:
     return found
 
 
-def _look(records: Records, chosen: SpanChoice, profile: str | None, key: str | None) -> tuple[Stats, list[RuleReport]]:
-    span = TimeSpan(since_ms=round(time.time() * 1000) - chosen.length_ms)
-    shift = shift_of("day")
-    found = records.stats(span=span, profile=profile, key=key, bucket_ms=chosen.bucket_ms, shift_ms=shift)
-    return found, report(records, span=span, profile=profile)
+def _begin(chosen: SpanChoice, shift_ms: int) -> int:
+    """Where its first bar begins. Hours are counted from UTC's: where days begin at half past, theirs do not."""
+    now = round(time.time() * 1000)
+    begin = now - chosen.length_ms
+    if chosen.bucket_ms < HOUR_MS:
+        return begin // chosen.bucket_ms * chosen.bucket_ms
+    return hour_of((begin + shift_ms) // chosen.bucket_ms * chosen.bucket_ms - shift_ms)
+
+
+def _look(
+    records: Records, since_ms: int, chosen: SpanChoice, profile: str | None, key: str | None
+) -> tuple[Traffic, list[RuleReport], tuple[list[str], list[str]]]:
+    span = TimeSpan(since_ms=since_ms)
+    found = records.traffic(span=span, profile=profile, key=key, bucket_ms=chosen.bucket_ms, shift_ms=shift_of("day"))
+    seen = [Checked(*whose, *counts) for whose, counts in found.checked.items()]
+    kinds = records.kinds()
+    known = sorted({kind.profile for kind in kinds}), sorted({kind.key_id for kind in kinds if kind.key_id})
+    return found, report(records, span=span, profile=profile, checked=seen), known

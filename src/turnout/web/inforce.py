@@ -9,15 +9,17 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
 
 from turnout.config.document import Document, leaves, read, spell
 from turnout.config.learning import LearnSettings, learn_settings
-from turnout.config.settings import StoreSettings, holds_password, settings_file, store_settings, store_url
+from turnout.config.schema import field_notes
+from turnout.config.settings import StoreSettings, holds_password, settings_file, store_settings
 from turnout.core.errors import ConfigError, TurnoutError
 from turnout.models.slot import Slots, load_slots
 from turnout.runtime.load import load_profile
@@ -29,6 +31,7 @@ from .settings import ServerSettings, server_settings
 # Variables that change what is in force; the last ones say where files are.
 VARIABLES = ("TURNOUT_CONFIG", "TURNOUT_DB", "TURNOUT_PEPPER", "TURNOUT_DEBUG", "XDG_CONFIG_HOME", "XDG_DATA_HOME")
 HIDDEN = "not shown"
+Found = TypeVar("Found")
 _SECRET = re.compile(r"key|token|secret|password|pepper|credential", re.IGNORECASE)
 
 
@@ -38,7 +41,7 @@ class SettingRow(Struct, frozen=True):
     name: str
     value: str
     origin: str
-    """`file`, `environment` or `default`."""
+    """`file`, `environment`, `command line` or `default`."""
     where: str = ""
     """The file and line, or the variable."""
     means: str = ""
@@ -94,7 +97,7 @@ def find_in_force(runtime: Runtime, server: ServerSettings) -> SettingsInForce:
     )
 
 
-def _try[T](make: Callable[[], T], problems: list[str]) -> T | None:
+def _try(make: Callable[[], Found], problems: list[str]) -> Found | None:
     try:
         return make()
     except ConfigError as error:
@@ -106,36 +109,29 @@ def _try[T](make: Callable[[], T], problems: list[str]) -> T | None:
 
 def _table(name: str, running: Struct, document: Document | None, runtime: Runtime) -> SettingTable:
     written = document.tree.get(name, {}) if document is not None else {}
-    means = _meanings(type(running))
+    means = field_notes(type(running))
+    usual, found = type(running)(), _found(name, runtime)
     rows = []
     for field in running.__struct_fields__:
-        value = say(field, getattr(running, field))
-        row = SettingRow(field, value, "default", means=means.get(field, ""))
+        value = getattr(running, field)
+        origin, where = "default", ""
         if isinstance(written, dict) and field in written and document is not None:
-            row = msgspec.structs.replace(row, origin="file", where=str(document.place((name, field))))
-        if (name, field) == ("store", "url"):
-            where = runtime.store.url if isinstance(runtime.store, Store) else store_url(None, None)
-            row = msgspec.structs.replace(row, value=say("url", where))
-            if os.environ.get("TURNOUT_DB") == where:
-                row = msgspec.structs.replace(row, origin="environment", where="TURNOUT_DB")
-        rows.append(row)
+            origin, where = "file", str(document.place((name, field)))
+        elif field in found and found[field] == os.environ.get("TURNOUT_DB"):
+            origin, where = "environment", "TURNOUT_DB"
+        elif value != getattr(usual, field):
+            origin = "command line"
+        rows.append(SettingRow(field, say(field, found.get(field, value)), origin, where, means.get(field, "")))
     return SettingTable(name, tuple(rows), is_live=name == "learn")
 
 
-def _meanings(settings: type[Struct]) -> dict[str, str]:
-    """What the text behind each field says of it."""
-    import ast
-    import inspect
-    import textwrap
-
-    body = ast.parse(textwrap.dedent(inspect.getsource(settings))).body[0]
-    assert isinstance(body, ast.ClassDef)
-    found = {}
-    for line, after in zip(body.body, body.body[1:], strict=False):
-        if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name) and isinstance(after, ast.Expr):
-            if isinstance(after.value, ast.Constant):
-                found[line.target.id] = str(after.value.value)
-    return found
+def _found(name: str, runtime: Runtime) -> dict[str, str]:
+    """What settings that say nothing come to."""
+    if name == "server":
+        return {"profile": runtime.profile}
+    if name == "store" and isinstance(runtime.store, Store):
+        return {"url": runtime.store.url, "text": runtime.store.journal.encoder.level}
+    return {}
 
 
 def _others(document: Document | None) -> Iterator[SettingTable]:
@@ -181,9 +177,9 @@ def _reloads(runtime: Runtime, problems: list[str]) -> Iterator[PendingChange]:
     slots = _try(lambda: load_slots(runtime.config), problems)
     if slots is not None:
         yield from _slots(runtime.models.slots, slots)
+    config = None if runtime.config is None else str(runtime.config)
     for name, router in runtime.routers().items():
-        config = None if runtime.config is None else str(runtime.config)
-        found = _try(lambda name=name: load_profile(name, config=config, local=True), problems)  # type: ignore[misc]
+        found = _try(partial(load_profile, name, config=config, local=True), problems)
         if found is not None and found.hash != router.profile.hash:
             yield PendingChange(f"profile {name}", router.profile.hash, found.hash, "reload")
 

@@ -1,14 +1,29 @@
-// What every page does by itself: times in the reader's zone, keys to go from page to page, live lists.
+// What every page does by itself: times as one says them, keys to go from page to page, live lists, sorting, copying.
 "use strict";
 (() => {
   const pad = (n) => String(n).padStart(2, "0");
+  const exactTime = (at) => `${at.getFullYear()}-${pad(at.getMonth() + 1)}-${pad(at.getDate())} ${pad(at.getHours())}:${pad(at.getMinutes())}:${pad(at.getSeconds())}`;
+  const ago = (ms) => {
+    const s = Math.round((Date.now() - ms) / 1000);
+    if (s < 0) return exactTime(new Date(ms));
+    if (s < 5) return "just now";
+    for (const [most, unit, name] of [[60, 1, "s"], [3600, 60, "min"], [86400, 3600, "h"], [2592000, 86400, "d"]]) {
+      if (s < most) return `${Math.floor(s / unit)} ${name} ago`;
+    }
+    return exactTime(new Date(ms)).slice(0, 10);
+  };
+  // <time data-ms>: how long ago, with the exact time behind it; with data-exact, the time itself.
   const localTimes = (root) => {
     for (const one of root.querySelectorAll("time[data-ms]")) {
-      const at = new Date(Number(one.dataset.ms));
-      one.title = at.toISOString();
-      one.textContent = `${at.getFullYear()}-${pad(at.getMonth() + 1)}-${pad(at.getDate())} ${pad(at.getHours())}:${pad(at.getMinutes())}:${pad(at.getSeconds())}`;
+      const ms = Number(one.dataset.ms);
+      const at = new Date(ms);
+      one.dateTime = at.toISOString();
+      one.title = `${exactTime(at)} (${at.toISOString()})`;
+      const text = one.dataset.exact === undefined ? ago(ms) : exactTime(at).slice(0, one.dataset.exact === "minute" ? 16 : 19);
+      if (one.textContent !== text) one.textContent = text;
     }
   };
+  setInterval(() => { if (!document.hidden) localTimes(document); }, 15000);
 
   // What scrolls is scrolled with the keyboard, too; what fits is not in the way of it.
   const reachable = () => {
@@ -21,6 +36,14 @@
   document.addEventListener("toggle", reachable, true);
 
   const typing = (target) => target.closest("input, textarea, select, [contenteditable]") !== null;
+  const openHelp = () => document.getElementById("help")?.showModal();
+  // In a list, `j` and `k` go from row to row: to the link of each.
+  const moveRow = (step) => {
+    if (document.querySelector("[data-queue]")) return;
+    const rows = [...document.querySelectorAll("tbody a.row-link")];
+    const at = rows.indexOf(document.activeElement);
+    rows[at < 0 ? 0 : Math.min(Math.max(at + step, 0), rows.length - 1)]?.focus();
+  };
   let goes = false;
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target)) return;
@@ -31,6 +54,11 @@
     } else if (event.key === "g") {
       goes = true;
       setTimeout(() => { goes = false; }, 1500);
+    } else if (event.key === "?") {
+      event.preventDefault();
+      openHelp();
+    } else if (event.key === "j" || event.key === "k") {
+      moveRow(event.key === "j" ? 1 : -1);
     } else if (event.key === "/") {
       const search = document.querySelector("[data-search]");
       if (search) { event.preventDefault(); search.focus(); }
@@ -147,7 +175,7 @@
     if (pause) {
       const paused = pause.getAttribute("aria-pressed") !== "true";
       pause.setAttribute("aria-pressed", String(paused));
-      pause.textContent = paused ? "Go on" : "Pause";
+      pause.textContent = paused ? "Resume" : "Pause";
       document.getElementById(pause.dataset.pause)?.dispatchEvent(new Event(paused ? "live:pause" : "live:resume"));
     }
     const reset = event.target.closest("[data-reset]");
@@ -156,11 +184,51 @@
       for (const one of form.elements) if (one.dataset.was) one.value = one.dataset.was;
       form.requestSubmit();
     }
+    if (event.target.closest("[data-help]")) openHelp();
+    const sorts = event.target.closest("button.sorts");
+    if (sorts) sortBy(sorts.closest("th"));
     const button = event.target.closest("[data-copy]");
-    if (!button) return;
-    const from = document.getElementById(button.dataset.copy);
-    navigator.clipboard?.writeText(from.textContent).then(() => { button.textContent = "copied"; });
+    if (button) copy(document.getElementById(button.dataset.copy), button);
   });
+  // Browsers give pages a clipboard only on this machine or over TLS; elsewhere what is selected can be copied.
+  const copy = async (from, button) => {
+    const was = button.dataset.label ?? (button.dataset.label = button.textContent);
+    let copied = true;
+    try {
+      await navigator.clipboard.writeText(from.textContent);
+    } catch {
+      getSelection().selectAllChildren(from);
+      copied = document.execCommand("copy");
+    }
+    button.textContent = copied ? "Copied" : "Press Ctrl+C";
+    setTimeout(() => { button.textContent = was; }, 1500);
+  };
+
+  // A table that is there in full is sorted in place: <table data-sorts>. Cells say what they are sorted by, or their text.
+  const sortBy = (head) => {
+    const body = head.closest("table").tBodies[0];
+    const up = head.getAttribute("aria-sort") === "descending";
+    for (const one of head.parentElement.cells) one.removeAttribute("aria-sort");
+    head.setAttribute("aria-sort", up ? "ascending" : "descending");
+    const value = (row) => {
+      const cell = row.cells[head.cellIndex];
+      const said = cell?.dataset.by ?? cell?.textContent.trim() ?? "";
+      return said !== "" && !Number.isNaN(Number(said)) ? Number(said) : said.toLowerCase();
+    };
+    const compare = (a, b) => (typeof a === typeof b ? (a < b ? -1 : a > b ? 1 : 0) : typeof a === "number" ? 1 : -1);
+    body.append(...[...body.rows].sort((a, b) => compare(value(a), value(b)) * (up ? 1 : -1)));
+  };
+  const makeSortable = () => {
+    for (const head of document.querySelectorAll("table[data-sorts] thead th")) {
+      if (!head.textContent.trim() || head.querySelector("button")) continue;
+      const button = document.createElement("button");
+      button.type = "button";
+      button.className = "sorts";
+      button.textContent = head.textContent;
+      head.replaceChildren(button);
+    }
+  };
+
   // A queue of questions: one is marked, a digit answers it, `j` goes on.
   const queued = () => [...document.querySelectorAll("[data-queue] > li:not(.labelled)")];
   const markNext = (step) => {
@@ -182,5 +250,6 @@
     localTimes(document);
     reachable();
     followAll();
+    makeSortable();
   });
 })();
