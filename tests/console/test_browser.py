@@ -62,13 +62,13 @@ def test_the_playground_by_keyboard(browsed: Browsed, served: Served) -> None:
     browsed.keep("playground-moved")
     page.get_by_role("button", name="What would this change in the log?").press("Enter")
     browsed.says("would change (100.0 %)", "#effect")
-    page.get_by_role("button", name="As they were").press("Enter")
+    page.get_by_role("button", name="Reset").press("Enter")
     page.locator("#result .note").wait_for(state="detached")
     page.get_by_text("Copy as curl, Python or TOML").press("Enter")
     page.locator("[data-copy=as-curl]").press("Enter")
-    page.get_by_role("button", name="copied").wait_for()
+    page.get_by_role("button", name="Copied").wait_for()
     assert page.evaluate("navigator.clipboard.readText()").startswith("curl -s ")
-    page.get_by_label("Beside it").select_option("sources")
+    page.get_by_label("Compare with").select_option("sources")
     browsed.says("sources", "#result h2")
     browsed.check()
 
@@ -112,7 +112,7 @@ def test_a_decision_is_found_corrected_and_decided_again(browsed: Browsed, serve
     page.get_by_role("button", name="Should be COMPLEX").press("Enter")
     browsed.says("Noted: it is an example to learn from.")
     browsed.says("should be COMPLEX", "#words")
-    page.get_by_label("Under the profile").select_option("sources")
+    page.get_by_label("Profile").select_option("sources")
     page.get_by_role("button", name="Decide again").press("Enter")
     browsed.says("REASONING becomes", "#again")
     browsed.check()
@@ -143,7 +143,7 @@ def test_what_goes_wrong_is_said(browser: Any, tmp_path: Path, monkeypatch: pyte
     with serving(tmp_path, settings, pages=Console) as served:
         broken.write_text('extends = "tiers"\nname = "broken"\nroutes = 7\n', encoding="utf-8")
         page.goto(f"{served.url}/playground")
-        page.get_by_label("A question").fill("a question")
+        page.get_by_label("Question").fill("a question")
         page.get_by_label("Profile").select_option(str(broken))
         page.locator("#told").get_by_text("cannot be used").wait_for()
         page.get_by_label("Profile").select_option("tiers")
@@ -154,7 +154,7 @@ def test_what_goes_wrong_is_said(browser: Any, tmp_path: Path, monkeypatch: pyte
         page.goto(f"{served.url}/playground")
         assert call(served.url, "GET", "/playground").status == 200
     # The server is gone.
-    page.get_by_label("A question").fill("anybody there?")
+    page.get_by_label("Question").fill("anybody there?")
     page.get_by_role("button", name="Decide").click()
     page.locator("#told").get_by_text("The server does not answer").wait_for()
     page.close()

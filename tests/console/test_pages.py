@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
 
 from besieged import Got, call, forget, make_key
 from console.conftest import OWN
-from serving import Served
+from serving import Served, serving
+from surroundings import clear_surroundings
+from turnout.console.console import Console
 from turnout.console.traffic import bars
 from turnout.store import Outcome
 
@@ -27,12 +31,12 @@ def see(served: Served, path: str) -> str:
 
 
 def test_every_page_says_what_to_do_when_there_is_nothing(served: Served) -> None:
-    for path in ("/", "/traffic", "/models", "/profiles", "/keys"):
+    for path in ("/", "/traffic", "/models", "/profiles", "/keys", "/settings"):
         page = see(served, path)
         assert f'href="{path}" data-key=' in page
         assert 'aria-current="page"' in page
     assert "Nothing was decided" in see(served, "/traffic")
-    assert "There is no key" in see(served, "/keys")
+    assert "No keys yet" in see(served, "/keys")
 
 
 def test_traffic_counts_what_happened(served: Served) -> None:
@@ -79,11 +83,11 @@ def test_models_say_whether_they_answer(served: Served) -> None:
 @pytest.mark.parametrize(
     ("source", "said"),
     [
-        ('extends = "tiers"', "It loads: tiers"),
+        ('extends = "tiers"', "Valid: tiers"),
         ('extends = "tiers"\nroutess = 1', "did you mean"),
         ('extends = "/etc/passwd"', "here it may be one of"),
         ('extends = "tiers"\nlayers = [{ kind = "student.v1", model = "/etc" }]', "layers[0].model: a folder"),
-        ("= <script>", "mistake"),
+        ("= <script>", "problem"),
     ],
 )
 def test_a_pasted_profile_is_checked(served: Served, source: str, said: str) -> None:
@@ -160,7 +164,7 @@ def test_a_student_is_shown_by_what_it_had_not_seen(served: Served) -> None:
     page = see(served, "/learning")
     place = page.partition('href="/learning/assist/student/')[2].partition('"')[0]
     shown = see(served, f"/learning/assist/student/{place}")
-    assert "it had not seen" in shown
+    assert "held-out questions" in shown
     assert "style=" not in shown  # which the policy would not let work
     assert shown.count("<svg") == 3
     assert call(served.url, "GET", "/learning/assist/student/none").status == 404
@@ -182,3 +186,28 @@ def test_questions_are_labelled_least_sure_first(served: Served) -> None:
     assert served.store.records().feedback(first)[0].should_be == "COMPLEX"
     assert first not in see(served, "/label?profile=tiers")
     assert call(served.url, "GET", "/label?profile=nothing").status == 404
+
+
+def test_settings_say_where_each_value_is_from_and_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clear_surroundings(monkeypatch, tmp_path)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-hidden-secret-1")
+    monkeypatch.setenv("TURNOUT_PEPPER", "pepper-hidden-secret-2")
+    settings = (
+        '[server]\nlag_s = 60.0\n\n[store]\nkeep_days = 30\n\n[models.main]\nmodel = "openai/gpt-5"\n'
+        'key = { env = "OPENAI_API_KEY" }\n'
+    )
+    with serving(tmp_path, settings, pages=Console) as served:
+        page = see(served, "/settings")
+        assert "keep_days" in page
+        assert re.search(r"lag_s.*?60.*?file.*?turnout\.toml:2", page, re.DOTALL)
+        assert "hidden-secret" not in page
+        assert "OPENAI_API_KEY" in page
+        assert "the files say what is in force" in page
+        file = tmp_path / "turnout.toml"
+        file.write_text(settings.replace("keep_days = 30", "keep_days = 60").replace("gpt-5", "gpt-5-mini"))
+        page = see(served, "/settings")
+        assert re.search(r"store\.keep_days.*?30.*?60.*?a restart", page, re.DOTALL)
+        file.write_text(settings.replace("keep_days", "keep_dais"))
+        page = see(served, "/settings")
+        assert "keep_dais" in page
+        assert "did you mean" in page

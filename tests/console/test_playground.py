@@ -136,11 +136,11 @@ def test_what_it_would_change_of_the_log(served: Served) -> None:
     moved = {"profile": "tiers", "moved": "tiers", "student.accept.confidence": "1", "fallback.held": "1"}
     text = shown(ask(served, "/playground/effect", **moved))
     until = time.monotonic() + 10
-    while "would be another (" not in text:
+    while "would change (" not in text:
         assert time.monotonic() < until, text
         place = text.split('hx-get="')[1].split('"')[0]
         text = shown(see(served, place, **{"hx-request": "true"}))
-    assert "Of the last 5 decisions of this profile, <b>5</b> would be another (100.0 %)" in text
+    assert "Of the last 5 decisions of this profile, <b>5</b> would change (100.0 %)" in text
     assert all(f"/decisions/{ident}" in text for ident in ids)
     assert see(served, "/playground/effect/nothing").status == 404
 

@@ -19,7 +19,7 @@ from stored import ask, columns, select
 from turnout.core.errors import SchemaTooNew, StoreDamaged, StoreError
 from turnout.store import Store, open_store
 from turnout.store.backend import Backend
-from turnout.store.copy import PAGE, TABLES, backup, copy, pages, restore
+from turnout.store.copy import COUNTED, PAGE, TABLES, backup, copy, pages, restore
 from turnout.store.migrate import migrations
 from turnout.store.row import ReplyRow
 from turnout.store.store import connect
@@ -64,7 +64,11 @@ def test_the_tables_are_all_tables_with_all_columns(filled: Store, store_url: st
     listed = "select name from sqlite_master where type = 'table' and name not like 'sqlite_%'"
     if not store_url.startswith("sqlite"):
         listed = "select tablename from pg_tables where schemaname = 'public'"
-    assert {name for (name,) in select(store_url, listed)} == {*(table.name for table in TABLES), "schema_version"}
+    assert {name for (name,) in select(store_url, listed)} == {
+        *(table.name for table in TABLES),
+        *COUNTED,
+        "schema_version",
+    }
     found = tables(store_url)
     assert [table.name for table in TABLES] == list(found)
     with filled.backend.snapshot() as moment:

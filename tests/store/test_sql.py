@@ -23,7 +23,14 @@ from turnout.store.postgres import spelled
 
 SOURCE = Path(turnout.__file__).parent
 ROOMS = ("store", "search")
-SQL_FILES = ("store/sql.py", "store/sql_search.py", "store/sql_cards.py", "store/sql_list.py", "store/sql_study.py")
+SQL_FILES = (
+    "store/sql.py",
+    "store/sql_search.py",
+    "store/sql_cards.py",
+    "store/sql_list.py",
+    "store/sql_study.py",
+    "store/sql_traffic.py",
+)
 # Cards are for all who may ask here.
 WITHOUT_TENANTS = ("store/sql_cards.py",)
 RUN = ("execute", "executemany", "executescript")

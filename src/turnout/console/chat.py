@@ -35,6 +35,12 @@ STATES = {
     "contextual_response_started": "Analyzing existing claims…",
     "pipeline_started": "Generating new claim…",
 }
+# Claims of the library that ships.
+EXAMPLES = (
+    "Did a worldwide flood cover the Earth?",
+    "Do humans use only ten percent of their brains?",
+    "Did the EU ban bendy bananas?",
+)
 _turns = msgspec.json.Decoder(list[tuple[str, str]])
 
 
@@ -48,15 +54,18 @@ class CardMade(Event, frozen=True, tag="card_made"):
 async def follow(app: ClaimsApp, asked: ClaimQuestion, call: Call) -> AsyncGenerator[Event, None]:
     """A question, and the audit that it may come to, to its end."""
     last: Event | None = None
+    seen = 0
     async with aclosing(app.ask(asked, call.caller)) as events:
         async for last in events:
+            seen = max(seen, last.sequence if isinstance(last, ChatEvent) else 0)
             yield last
     if not isinstance(last, ClaimAnswer) or not isinstance(last.response, AuditStarted):
         return
     pipeline = await app.pipeline()
     async with aclosing(pipeline.events(last.session_id, tenant=call.caller.tenant)) as happening:
         async for told in happening:
-            if isinstance(told, PipelineStarted | AgentStarted | AgentCompleted):
+            # A session tells all that happened in it, earlier audits too.
+            if isinstance(told, PipelineStarted | AgentStarted | AgentCompleted) and told.sequence > seen:
                 yield told
     made = await pipeline.result(last.response.pipeline_id)
     yield CardMade(made if isinstance(made, Card) else None, tell_audited(made))
@@ -75,7 +84,7 @@ class ChatPage:
         if isinstance(event, ChatEvent) and tag in STATES:
             yield part("state", "chat_state.html", "replace", said=STATES[tag])
         if isinstance(event, PipelineStarted):
-            yield part(f"answer-{self.number}", "chat_agents.html", agents=event.agents, number=self.number)
+            yield part(f"answer-{self.number}", "chat_agents.html", "replace", agents=event.agents, number=self.number)
         elif isinstance(event, AgentStarted | AgentCompleted):
             yield part(f"agent-{self.number}-{event.agent}", "chat_agent.html", "replace", event=event, tag=tag)
         elif isinstance(event, ClaimAnswer):
@@ -108,7 +117,7 @@ def chat_routes(console: Console) -> Sequence[Route]:
 
     async def chat(call: Call) -> Answer:
         """Where one asks about claims."""
-        return console.show(call, "chat.html", here="/chat", history="[]", session=new_id())
+        return console.show(call, "chat.html", here="/chat", history="[]", session=new_id(), examples=EXAMPLES)
 
     async def run(call: Call) -> Answer:
         """Ask, and show what happens."""

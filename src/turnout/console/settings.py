@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from turnout.apps.app import Answer, Call, Route
 from turnout.web.inforce import find_in_force
 
+from .page import go_to
+
 if TYPE_CHECKING:
     from .console import Console
 
@@ -17,15 +19,19 @@ def settings_routes(console: Console) -> Sequence[Route]:
     async def settings(call: Call) -> Answer:
         """What is in force."""
         found = await asyncio.to_thread(find_in_force, console.runtime, console.server.settings)
-        return console.show(call, "settings.html", here="/settings", found=found, problems=(), done=False)
+        return console.show(
+            call, "settings.html", here="/settings", found=found, problems=(), done=call.options.get("reloaded") == "1"
+        )
 
     async def reload(call: Call) -> Answer:
         """Read settings, profiles and keys again."""
         done = await console.server.reload()
+        if not done.problems:
+            return go_to("/settings?reloaded=1")
         found = await asyncio.to_thread(find_in_force, console.runtime, console.server.settings)
-        status = 422 if done.problems else 200
-        values = {"found": found, "problems": done.problems, "done": not done.problems}
-        return console.show(call, "settings.html", status, here="/settings", **values)
+        return console.show(
+            call, "settings.html", 422, here="/settings", found=found, problems=done.problems, done=False
+        )
 
     return [
         Route("GET", "/settings", "admin", settings, is_page=True),

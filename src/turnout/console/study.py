@@ -29,6 +29,7 @@ def render(event: Event) -> Iterator[PagePart]:
             yield part("citations", "study_citation.html", event=event)
         case StudyAnswer():
             yield part("saved", "study_saved.html", "replace", event=event)
+            yield part("spared", "study_spared.html", "replace", event=event)
         case Failed():
             yield part("told-here", "error_part.html", "replace", said=event.reason, signs_in=False)
         case _:

@@ -66,6 +66,10 @@ TABLES = (
 )
 
 
+# What is counted from the others, and counted again wherever a copy is served.
+COUNTED = ("counted_hours", "traffic_hours", "latency_hours", "spent_hours", "key_hours")
+
+
 def pages(source: Transaction, table: Table, most: int = PAGE) -> Iterator[list[Record]]:
     """Every row of a table, some at a time, in the order of its key."""
     above: dict[str, Value] = dict.fromkeys(table.above, "")

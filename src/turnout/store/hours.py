@@ -135,17 +135,17 @@ def _count(backend: Backend, hour: int, late: int) -> None:
     traffic: Counter[Record] = Counter()
     keys: KeySums = {}
     for tenant, _, key, profile, hashed, by, outcome, route, count in backend.read(
-        sql.COUNT_TRAFFIC, between | {"shift_ms": 0, "bucket_ms": HOUR_MS}
+        sql.ALL_TENANTS[sql.LOG_TRAFFIC], between | {"shift_ms": 0, "bucket_ms": HOUR_MS}
     ):
         add_decisions(keys, (tenant, key, profile), outcome, count)
         for whose in (key, ALL_KEYS):
             traffic[tenant, whose, profile, hashed, by, outcome, route] += count
     latency: Counter[Record] = Counter()
-    for tenant, key, profile, us, count in backend.read(sql.COUNT_LATENCY, between):
+    for tenant, key, profile, us, count in backend.read(sql.ALL_TENANTS[sql.LOG_LATENCY], between):
         for whose in (key, ALL_KEYS):
             latency[tenant, whose, profile, edges_of(us)[0]] += count
     spent: dict[Record, list[float | None]] = {}
-    for row in backend.read(sql.COUNT_SPENT, between):
+    for row in backend.read(sql.ALL_TENANTS[sql.LOG_SPENT], between):
         tenant, key, profile, answers, cost = *row[:3], row[7], row[11]
         add_answers(keys, (tenant, key, profile), answers, cost)
         for whose in (key, ALL_KEYS):

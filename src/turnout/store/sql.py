@@ -26,6 +26,7 @@ from .sql_search import SEARCHES as SEARCHES  # noqa: PLC0414
 from .sql_search import TRIM_CACHED as TRIM_CACHED  # noqa: PLC0414
 from .sql_study import *  # noqa: F403
 from .sql_traffic import *  # noqa: F403
+from .sql_traffic import LOG_LATENCY, LOG_SPENT, LOG_TRAFFIC
 
 # --- what the journal writes, its rows' fields in order; whatever is there already stays as it is
 
@@ -313,6 +314,9 @@ ALL_TENANTS = {
         LATENCY_AT,
         ASKED,
         SPENT,
+        LOG_TRAFFIC,
+        LOG_LATENCY,
+        LOG_SPENT,
     )
 }
 

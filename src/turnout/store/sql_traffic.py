@@ -130,10 +130,6 @@ group by f.verdict
 
 # --- the operator's own: counting an hour, of all tenants
 
-COUNT_TRAFFIC, COUNT_LATENCY, COUNT_SPENT = (
-    statement.replace("tenant = :tenant", "tenant is not null") for statement in (LOG_TRAFFIC, LOG_LATENCY, LOG_SPENT)
-)
-
 COUNTED_HOURS = """
 select hour_ms, late, counted from counted_hours where hour_ms >= :from_ms and hour_ms < :to_ms order by hour_ms
 """
