@@ -27,6 +27,8 @@ KEPT_MS = 31 * 24 * HOUR_MS + HOUR_MS
 STEPS = (1.0, 1.25, 1.6, 2.0, 2.5, 3.15, 4.0, 5.0, 6.3, 8.0)
 EDGES = (0, *sorted({round(step * 10**power) for power in range(8) for step in STEPS}))
 FORGET = (sql.FORGET_TRAFFIC, sql.FORGET_LATENCY, sql.FORGET_SPENT, sql.FORGET_KEYS)
+# How the row of an answer says that it was asked for again with what had been withheld.
+AGAIN = '%"again":true%'
 # No key is called so.
 ALL_KEYS = "*"
 # Letters of deciders that ask a model.
@@ -145,7 +147,7 @@ def _count(backend: Backend, hour: int, late: int) -> None:
         for whose in (key, ALL_KEYS):
             latency[tenant, whose, profile, edges_of(us)[0]] += count
     spent: dict[Record, list[float | None]] = {}
-    for row in backend.read(sql.ALL_TENANTS[sql.LOG_SPENT], between):
+    for row in backend.read(sql.ALL_TENANTS[sql.LOG_SPENT], between | {"again": AGAIN}):
         tenant, key, profile, answers, cost = *row[:3], row[7], row[11]
         add_answers(keys, (tenant, key, profile), answers, cost)
         for whose in (key, ALL_KEYS):

@@ -51,7 +51,7 @@ select o.tenant, d.key_id, d.profile, d.profile_hash, o.slot, o.model, o.ended, 
   sum(case when o.cost_usd is not null then o.baseline_usd end),
   sum(case when o.baseline_usd is not null then o.cost_usd + coalesce(o.classifier_usd, 0) end),
   count(o.fallback), count(o.cost_usd),
-  count(case when cast(o.extra as text) like '%"again":true%' then 1 end)
+  count(case when cast(o.extra as text) like :again then 1 end)
 from outcomes o
 join decisions d on d.id = o.decision_id and d.tenant = o.tenant
 where o.tenant = :tenant

@@ -10,6 +10,7 @@ from msgspec import Struct
 from . import sql
 from .backend import Record, Value
 from .hours import (
+    AGAIN,
     ASKED_A_MODEL,
     HourRange,
     KeySums,
@@ -86,7 +87,7 @@ class TrafficSum:
         for _, bucket, key, *kind, count in read(sql.LOG_TRAFFIC, **when.values(), **only, **buckets):
             self.decisions[(bucket, *kind)] += count
             add_decisions(self.keys, (key, kind[0]), kind[3], count)
-        for _, key, *row in read(sql.LOG_SPENT, **when.values(), **only):
+        for _, key, *row in read(sql.LOG_SPENT, **when.values(), **only, again=AGAIN):
             add_sums(self.spent, tuple(row[:5]), row[5:])
             add_answers(self.keys, (key, row[0]), row[5], row[9])
         for *_, us, count in read(sql.LOG_LATENCY, **when.values(), **only):
