@@ -35,6 +35,7 @@ from rich.console import Console
 
 from million import make
 from report import Table, show
+from turnout.store import open_store
 
 ROOT = Path(__file__).resolve().parent.parent
 # What the console promises at a million decisions.
@@ -67,12 +68,14 @@ PAGES = {
     "traffic, a day": "/traffic",
     "traffic, a week": "/traffic?span=week",
     "traffic, a month": "/traffic?span=month",
+    "traffic, a month of a key": "/traffic?span=month&key=key000000003",
     "traffic of a profile": "/traffic?span=month&profile=claims",
     "learning": "/learning",
     "label": "/label",
     "models": "/models",
     "profiles": "/profiles",
     "a profile": "/profiles/tiers",
+    "settings": "/settings",
     "keys": "/keys",
     "signing in": "/login",
 }
@@ -352,6 +355,15 @@ def soaking(served: Served, minutes: float) -> list[Check]:
     ]
 
 
+def count_hours(log: Path) -> None:
+    """What a server does in its first minute on a log that was never counted; from then on it is one hour an hour."""
+    began, counted = time.monotonic(), 0
+    with open_store(str(log), config="") as store:
+        while store.count_hour():
+            counted += 1
+    print(f"{counted:,} hours of traffic counted in {time.monotonic() - began:.1f} s")
+
+
 def at_most(what: str, measured: float, limit: float, unit: str) -> Check:
     return Check(f"{what}: at most {limit:g} {unit}", f"{measured:.3g} {unit}", measured <= limit)
 
@@ -397,6 +409,7 @@ def main() -> int:
     if said.rounds or said.soak:
         if not said.log.exists():
             make(said.log, said.rows, 90)
+        count_hours(said.log)
         with serving(said.log) as served:
             if said.rounds:
                 tables, checks = look(served, said.rounds)

@@ -63,6 +63,8 @@ LINKS = (
 )
 # How often an hour that is over is looked for; it is counted some minutes after its end.
 COUNT_EVERY_S = 60.0
+# After one of many: a log that was never counted takes a minute, and answers come between.
+COUNT_PAUSE_S = 0.02
 
 log = logging.getLogger("turnout.console")
 
@@ -132,7 +134,7 @@ class Console:
             except StoreError as error:
                 log.warning("traffic is read from the log itself: %s", error)
                 more = False
-            await asyncio.sleep(0.0 if more else COUNT_EVERY_S)
+            await asyncio.sleep(COUNT_PAUSE_S if more else COUNT_EVERY_S)
 
     # --- signing in
 
