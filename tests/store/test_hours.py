@@ -115,6 +115,15 @@ def test_what_retention_deletes_is_counted_no_longer(store: Store, store_url: st
     assert oldest[0] >= hour_of(NOW_MS - DAY_MS)
 
 
+def test_what_keys_were_used_for(store: Store) -> None:
+    fill(store)
+    before = store.keys.recent_use(HERE - 100 * HOUR_MS, NOW_MS)
+    assert before["k1"][0] == 36
+    count_all(store)
+    after = store.keys.recent_use(HERE - 100 * HOUR_MS, NOW_MS)
+    assert {key: decisions for key, (decisions, _) in after.items()} == {"": 45, "k1": 36}
+
+
 def test_an_hour_that_is_not_over_is_not_counted(store: Store) -> None:
     store.backend.write([decision(1, NOW_MS)])
     assert not store.count_hour()

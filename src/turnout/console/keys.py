@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from turnout.apps.app import Answer, Call, Route
 from turnout.core.errors import Refused
-from turnout.store.keys import Key, KeyUse
+from turnout.runtime.traffic import DAY_MS
+from turnout.store.keys import Key
+from turnout.store.late import hour_of
 from turnout.web.key import SCOPES, make_key, now_ms
 
 from .page import go_to, read_form
@@ -18,19 +20,22 @@ if TYPE_CHECKING:
     from .console import Console
 
 NAME_CHARACTERS = 200
+# What a key was used for lately; all of it is what `turnout stats` tells.
+USE_DAYS = 30
+RecentUse = dict[str, tuple[int, float | None]]
 
 
 def key_routes(console: Console) -> Sequence[Route]:
-    def show(call: Call, found: tuple[list[Key], list[KeyUse]], status: int = 200, **told: Any) -> Answer:
+    def show(call: Call, found: tuple[list[Key], RecentUse], status: int = 200, **told: Any) -> Answer:
         keys, used = found
-        spent = {one.id: one for one in used}
         at = now_ms()
-        rows = [(key, spent.get(key.id), key.is_valid(at)) for key in keys]
+        rows = [(key, *used.get(key.id, (0, None)), key.is_valid(at)) for key in keys]
         values = {"rows": rows, "scopes": SCOPES, "usual": Key("", "", "").scopes, "made": "", "said": "", **told}
         return console.show(call, "keys.html", status, here="/keys", **values)
 
-    def look(call: Call) -> tuple[list[Key], list[KeyUse]]:
-        return call.store.keys.all(), call.store.keys.use()
+    def look(call: Call) -> tuple[list[Key], RecentUse]:
+        at = now_ms()
+        return call.store.keys.all(), call.store.keys.recent_use(hour_of(at - USE_DAYS * DAY_MS), at)
 
     async def keys(call: Call) -> Answer:
         """The keys of this server, and what each has spent."""

@@ -12,6 +12,8 @@ from turnout.core.errors import StoreError
 
 from . import sql
 from .backend import Backend, Record, Value
+from .hours import add_sums, ranges
+from .late import HOUR_MS
 from .stats import ALWAYS, TimeSpan, names_of
 
 
@@ -118,6 +120,20 @@ class Keys:
         rows = self._backend.read(sql.KEY_USE, {**span.values(), **only})
         found = [KeyUse(row[0], named.get(row[0], ""), *row[1:]) for row in rows]
         return sorted(found, key=lambda use: (-(use.spent_usd or 0.0), -use.decisions, use.id, use.tenant))
+
+    def recent_use(self, since_ms: int, now_ms: int) -> dict[str, tuple[int, float | None]]:
+        """Decisions and their cost by key, in a span that ends now: from counted hours as far as there are any."""
+        found: dict[Record, list[float | None]] = {}
+        hours = self._backend.read(sql.COUNTED_HOURS, {"from_ms": since_ms, "to_ms": now_ms})
+        for when in ranges((hour for hour, late, counted in hours if late == counted), since_ms, now_ms + HOUR_MS):
+            if when.counted:
+                rows = self._backend.read(sql.HOURS_OF_KEYS, when.values())
+            else:
+                used = self.use(span=TimeSpan(when.from_ms, when.to_ms))
+                rows = [(one.id, one.decisions, one.spent_usd) for one in used]
+            for key, decisions, cost in rows:
+                add_sums(found, (key,), (decisions, cost))
+        return {key: (int(decisions or 0), cost) for (key,), (decisions, cost) in found.items()}
 
 
 def _columns(key: Key) -> dict[str, Value]:

@@ -560,6 +560,7 @@ from decisions d
 left join spending s on s.decision_id = d.id
 left join outcomes o on o.decision_id = d.id and o.tenant = d.tenant
 where d.parent_id is null
+  and d.id >= :first
   and d.created_ms >= :since_ms
   and d.created_ms < :until_ms
   and (cast(:profile as text) is null or d.profile in (:profile, :profile_was, :profile_was_too))

@@ -134,6 +134,13 @@ COUNTED_HOURS = """
 select hour_ms, late, counted from counted_hours where hour_ms >= :from_ms and hour_ms < :to_ms order by hour_ms
 """
 
+HOURS_OF_KEYS = """
+select key_id, cast(sum(decisions) as bigint), sum(cost_usd)
+from key_hours
+where hour_ms >= :from_ms and hour_ms < :to_ms
+group by key_id
+"""
+
 FIRST_FROM = """
 select min(id) from decisions where id >= :first
 """
