@@ -18,7 +18,8 @@ from toml_router import ASKING
 from turnout.store import Store
 from turnout.store.keys import Key
 from turnout.testing import ScriptedProvider
-from turnout.web.key import digest, new_credential, read_pepper, spell
+from turnout.web.auth import digest
+from turnout.web.key import new_credential, read_pepper, spell
 
 PEPPER = "a-pepper-for-tests-only"
 TIERS = ("simple", "medium", "complex", "reasoning")

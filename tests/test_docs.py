@@ -62,7 +62,7 @@ from turnout.models.provider import PROVIDERS
 from turnout.models.slot import DEFAULT_TIERS, STAND_INS, Prices, SlotFile
 from turnout.net.breaker import BreakerSettings
 from turnout.net.retry import RetryBudget
-from turnout.web.key import SCOPES
+from turnout.web.auth import SCOPES
 from turnout.web.metrics import Metrics
 from turnout.web.settings import ServerSettings
 

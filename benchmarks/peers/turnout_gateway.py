@@ -12,7 +12,8 @@ from msgspec.structs import replace
 from turnout.runtime.runtime import Runtime
 from turnout.store import open_store
 from turnout.store.keys import Key
-from turnout.web.key import digest, new_credential, read_pepper, spell
+from turnout.web.auth import digest
+from turnout.web.key import new_credential, read_pepper, spell
 from turnout.web.serve import serve
 from turnout.web.server import Server
 from turnout.web.settings import server_settings

@@ -11,7 +11,8 @@ import pytest
 import turnout
 from surroundings import clear_surroundings
 from turnout.store import open_store
-from turnout.web.key import digest, read_credential, read_pepper
+from turnout.web.auth import digest, read_credential
+from turnout.web.key import read_pepper
 
 Run = Callable[..., Any]
 

@@ -19,7 +19,8 @@ from turnout.apps.gateway.conversation import Conversations
 from turnout.store import Outcome
 from turnout.store.keys import Key
 from turnout.testing import Received, Reply, ScriptedProvider
-from turnout.web.key import digest, new_credential, spell
+from turnout.web.auth import digest
+from turnout.web.key import new_credential, spell
 
 Api = Literal["chat", "messages", "responses"]
 TIERS = ("simple", "medium", "complex", "reasoning")

@@ -16,7 +16,8 @@ from turnout.store import Outcome, Store, TimeSpan, open_store
 from turnout.store.keys import Key
 from turnout.store.row import SpendRow, decode_row
 from turnout.store.spool import contents
-from turnout.web.key import Credential, digest, new_credential, read_credential, read_pepper, spell
+from turnout.web.auth import Credential, digest, read_credential
+from turnout.web.key import new_credential, read_pepper, spell
 
 PEPPER = b"sixteen bytes or more"
 

@@ -139,10 +139,6 @@ class Route(NamedTuple):
     is_page: bool = False
     """For people with a browser: who they are is told by a cookie, and a refusal is a page."""
 
-    @property
-    def is_socket(self) -> bool:
-        return self.method == SOCKET
-
 
 class AppCommand(NamedTuple):
     """A command that the command line offers."""

@@ -12,7 +12,8 @@ from turnout.core.errors import Refused
 from turnout.runtime.traffic import DAY_MS
 from turnout.store.keys import Key
 from turnout.store.late import hour_of
-from turnout.web.key import SCOPES, make_key, now_ms
+from turnout.web.auth import SCOPES
+from turnout.web.key import make_key, now_ms
 
 from .page import go_to, read_form
 

@@ -32,6 +32,8 @@ log = logging.getLogger("turnout.web")
 PAGE_BYTES = 4096
 # What is noted of a request whose client left before its answer was there.
 LEFT = 499
+# Where a request's scope says with which status its answer has begun.
+BEGUN = "turnout.begun"
 
 
 class Application:
@@ -65,25 +67,16 @@ class Application:
     async def _respond(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request, and say what went wrong. An unexpected error is a sentence for the client; the rest of it
         is for the log."""
-        began, started, path, is_page = time.monotonic(), False, "", False
+        began, path, is_page = time.monotonic(), "", False
         answer: Answer | None = None
-        status = LEFT
-
-        async def sending(message: Any) -> None:
-            nonlocal started, status
-            if not started:
-                # A socket that is accepted has no other.
-                started, status = True, message.get("status", 101)
-            await send(message)
-
         try:
             self.server.guard.check_form(scope)
             route, params = self._find(scope)
             path, is_page = route.path, route.is_page
-            if route.is_socket:
-                await self._attend(route, params, scope, receive, sending)
+            if route.method == SOCKET:
+                await self._attend(route, params, scope, receive, send)
             else:
-                answer = await self._serve(route, params, scope, receive, sending)
+                answer = await self._serve(route, params, scope, receive, send)
         except Refused as refused:
             is_lost = not path and refused.status == 404 and _is_browser(scope)
             answer = self._refuse(scope, refused, is_page=is_page or is_lost)
@@ -98,9 +91,11 @@ class Application:
             said = "something failed here; the log says what"
             answer = self._refuse(scope, Refused(500, "api_error", said), is_page=is_page)
         # An answer that has begun is left as it is: the server ends it.
-        answer = None if started else answer
+        answer = None if BEGUN in scope else answer
         if path:
-            self.server.metrics.note(path, answer.status if answer is not None else status, time.monotonic() - began)
+            ended, took = self.server.metrics.of(path, answer.status if answer is not None else scope.get(BEGUN, LEFT))
+            ended.inc()
+            took.observe(time.monotonic() - began)
         if answer is not None and isinstance(answer.body, bytes):
             await send_answer(send, answer)
         elif answer is not None:
@@ -133,9 +128,9 @@ class Application:
         self, route: Route, params: Mapping[str, str], scope: Scope, receive: Receive, send: Send
     ) -> Answer | None:
         """The answer of a route, unless that was sent as it came."""
-        server, headers = self.server, header_map(scope["headers"])
-        server.guard.check(headers)
-        options = read_options(scope)
+        server = self.server
+        headers = server.guard.read(scope["headers"])
+        options = read_options(scope) if scope.get("query_string") else {}
         if route.is_page and route.method != "GET":
             check_own_page(headers)
         if not route.scope:
@@ -150,7 +145,8 @@ class Application:
                     caller.rate.count()
             else:
                 caller = await server.auth.caller(scope["headers"], admin=self.admin)
-            caller.must(route.scope)
+            if route.scope not in caller.scopes:
+                raise Refused(403, "permission_error", f"this key lacks the scope {route.scope!r}")
             with server.admission.batch() if route.is_batch else nullcontext():
                 body = await read_body(receive, server.settings.body_bytes, headers.get("content-length"))
                 if len(body) > VALUES:  # a byte is at most one value
@@ -158,20 +154,26 @@ class Application:
                 call = Call(server.runtime, caller, body, headers, params, options)
                 if not route.asks:
                     return await route.handler(call)
-                await self._ask(route, call, receive, send)
+                await self._ask(route, call, scope, receive, send)
         return None
 
     async def _attend(
         self, route: Route, params: Mapping[str, str], scope: Scope, receive: Receive, send: Send
     ) -> None:
         """A socket: let in as a request is, and counted as one until then."""
-        server, headers, keyed = self.server, header_map(scope["headers"]), headers_with_key(scope)
-        server.guard.check(headers)
+        server, keyed = self.server, headers_with_key(scope)
+        headers = server.guard.read(scope["headers"])
 
         async def check(*, counts: bool = False) -> Caller:
             caller = await server.auth.caller(keyed, admin=self.admin, counts=counts)
-            caller.must(route.scope)
+            if route.scope not in caller.scopes:
+                raise Refused(403, "permission_error", f"this key lacks the scope {route.scope!r}")
             return caller
+
+        async def sending(message: Any) -> None:
+            # A socket that is accepted has no other.
+            scope.setdefault(BEGUN, message.get("status", 101))
+            await send(message)
 
         async with server.admission:
             caller = await check(counts=True)
@@ -187,11 +189,11 @@ class Application:
         assert here is not None  # noqa: S101 - this runs in a task
         server.sockets[here] = caller.key_id
         try:
-            await Socket(scope, receive, send, check).run(answer, lambda: server.admission.draining)
+            await Socket(scope, receive, sending, check).run(answer, lambda: server.admission.draining)
         finally:
             server.sockets.pop(here, None)
 
-    async def _ask(self, route: Route, call: Call, receive: Receive, send: Send) -> None:
+    async def _ask(self, route: Route, call: Call, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer where models may be asked: as long as it takes, and not a moment longer than the client is there. What
         was decided by then is written down, and nothing more is paid for."""
         here = asyncio.current_task()
@@ -203,6 +205,7 @@ class Application:
                 answer = await route.handler(call)
                 answered = True
                 asking.discard(here)
+                scope[BEGUN] = answer.status
                 await send_answer(send, answer)
         except asyncio.CancelledError:
             # Only a server that stops takes a request off the list that has no answer.

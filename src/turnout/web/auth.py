@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import re
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -16,8 +18,11 @@ from turnout.core.errors import Refused
 from turnout.store import Store
 from turnout.store.keys import Key
 
-from .key import SCOPES, Credential, digest, read_credential
 from .session import ENDED, RENEWED_S, begin_session, cookie_value, read_session
+
+PREFIX = "tno"
+_SHAPE = re.compile(rf"{PREFIX}_([0-9a-z]{{12}})_([A-Za-z0-9_-]{{43}})\Z")
+SCOPES = ("ask", "route", "decisions:read", "feedback:write", "admin")
 
 # Within this time a revoked key stops working, and what other processes have booked on a key is noticed.
 CACHED_S = 30.0
@@ -25,15 +30,33 @@ CACHED_KEYS = 10_000
 _NOBODY = "0" * 64
 
 
+class Credential(NamedTuple):
+    key_id: str
+    secret: str
+
+    def __repr__(self) -> str:
+        return f"Credential({self.key_id!r}, ***)"
+
+
+def read_credential(text: str) -> Credential | None:
+    """The key a header carries, if it has a key's shape: nothing else ever reaches a lookup."""
+    found = _SHAPE.match(text)
+    return Credential(found[1], found[2]) if found is not None else None
+
+
+def digest(secret: str, pepper: bytes) -> str:
+    # Not `hmac.digest`: it lets go of the interpreter's lock, and for a microsecond's work waits to have it back.
+    return hmac.new(pepper, secret.encode(), "sha256").hexdigest()
+
+
 class Cached(Struct):
     """A key as it was looked up, and its caller once its secret has been shown."""
 
-    at: float
+    until: float
+    """When it is looked up again: soon, and no later than it expires."""
     row: Key | None
+    """None where there is none that is valid."""
     caller: Caller | None = None
-
-    def is_fresh(self, now: float) -> bool:
-        return now - self.at < CACHED_S
 
 
 class Auth:
@@ -65,16 +88,16 @@ class Auth:
             return self._owner if admin else self._anyone
         credential = _credential(headers)
         cached = self._keys.get(credential.key_id)
-        if cached is None or not cached.is_fresh(now):
+        if cached is None or now >= cached.until:
             cached = await self._find(credential.key_id, now)
         row = cached.row
         # Compared even where there is no such key, so that both take the same time.
         same = hmac.compare_digest(digest(credential.secret, self.pepper), row.digest if row is not None else _NOBODY)
-        if row is None or not same or not row.is_valid(time.time_ns() // 1_000_000):
+        if row is None or not same:
             raise Refused(401, "invalid_api_key", "this key is not known here, or no longer valid")
         if cached.caller is None:
             cached.caller = await self._caller(row)
-        if counts:
+        if counts and cached.caller.rate.per_minute is not None:
             cached.caller.rate.count()
         return cached.caller
 
@@ -88,9 +111,9 @@ class Auth:
             raise Refused(401, "invalid_api_key", "sign in with a key of this server")
         key_id = session.key_id
         cached = self._keys.get(key_id)
-        if cached is None or not cached.is_fresh(now):
+        if cached is None or now >= cached.until:
             cached = await self._find(key_id, now)
-        if cached.row is None or not cached.row.is_valid(time.time_ns() // 1_000_000):
+        if cached.row is None:
             raise Refused(401, "invalid_api_key", "the key you signed in with is no longer valid")
         if cached.caller is None:
             cached.caller = await self._caller(cached.row)
@@ -142,7 +165,12 @@ class Auth:
 
     async def _find(self, key_id: str, now: float) -> Cached:
         row = await asyncio.to_thread(self.store.keys.find, key_id) if self.store is not None else None
-        cached = self._keys[key_id] = Cached(now, row)
+        until, now_ms = now + CACHED_S, time.time_ns() // 1_000_000
+        if row is not None and not row.is_valid(now_ms):
+            row = None
+        elif row is not None and row.expires_ms is not None:
+            until = min(until, now + (row.expires_ms - now_ms) / 1000)
+        cached = self._keys[key_id] = Cached(until, row)
         self._keys.move_to_end(key_id)
         while len(self._keys) > CACHED_KEYS:
             self._keys.popitem(last=False)

@@ -37,6 +37,12 @@ class Guard:
         if (found := _SLASHES.search(names)) is not None:
             raise _unclear(f"{found[0].decode()} in a path is not taken: write the character itself, or another path")
 
+    def read(self, headers: Sequence[tuple[bytes, bytes]]) -> Mapping[str, str]:
+        """The headers by name, of a request that may be served."""
+        named = header_map(headers)
+        self.check(named)
+        return named
+
     def check(self, headers: Mapping[str, str]) -> None:
         """Refuse a request for another host, and one that a foreign page's script or form has sent."""
         host = headers.get("host", "")
@@ -45,13 +51,11 @@ class Guard:
                 421, "invalid_request_error", f"host {host[:80]!r} is not served here: add it to hosts in [server]"
             )
         origin = headers.get("origin")
-        own = f"//{host}".casefold()
-        if origin is not None and origin.casefold() not in (*self.origins, f"http:{own}", f"https:{own}"):
-            raise Refused(
-                403,
-                "permission_error",
-                f"origin {origin[:80]!r} may not call this server: add it to origins in [server]",
-            )
+        if origin is not None:
+            own = f"//{host}".casefold()
+            if origin.casefold() not in (*self.origins, f"http:{own}", f"https:{own}"):
+                said = f"origin {origin[:80]!r} may not call this server: add it to origins in [server]"
+                raise Refused(403, "permission_error", said)
         site = headers.get("sec-fetch-site", "").strip().casefold()
         if site == "cross-site" and (origin is None or origin.casefold() not in self.origins):
             raise Refused(403, "permission_error", "a page of another site may not call this server")

@@ -5,38 +5,26 @@
 
 from __future__ import annotations
 
-import hmac
 import os
-import re
 import secrets
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from turnout.config.settings import data_folder
 from turnout.core.errors import ConfigError, Problem
 from turnout.store.keys import Key
 from turnout.text.file import read_bytes, reason_of
 
+from .auth import PREFIX, Credential, digest
+
 if TYPE_CHECKING:
     from turnout.store.keys import Keys
 
-PREFIX = "tno"
-_SHAPE = re.compile(rf"{PREFIX}_([0-9a-z]{{12}})_([A-Za-z0-9_-]{{43}})\Z")
 _ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 # Of the file with the pepper, which has 64 characters.
 MOST_BYTES = 4096
-
-SCOPES = ("ask", "route", "decisions:read", "feedback:write", "admin")
-
-
-class Credential(NamedTuple):
-    key_id: str
-    secret: str
-
-    def __repr__(self) -> str:
-        return f"Credential({self.key_id!r}, ***)"
 
 
 def new_credential() -> Credential:
@@ -45,17 +33,6 @@ def new_credential() -> Credential:
 
 def spell(credential: Credential) -> str:
     return f"{PREFIX}_{credential.key_id}_{credential.secret}"
-
-
-def read_credential(text: str) -> Credential | None:
-    """The key a header carries, if it has a key's shape: nothing else ever reaches a lookup."""
-    found = _SHAPE.match(text)
-    return Credential(found[1], found[2]) if found is not None else None
-
-
-def digest(secret: str, pepper: bytes) -> str:
-    # Not `hmac.digest`: it lets go of the interpreter's lock, and for a microsecond's work waits to have it back.
-    return hmac.new(pepper, secret.encode(), "sha256").hexdigest()
 
 
 def make_key(keys: Keys, name: str, **fields: Any) -> tuple[Key, str]:

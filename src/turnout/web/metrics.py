@@ -21,8 +21,8 @@ class Metrics:
         ended = Counter("turnout_requests", "Requests by route and status.", ("path", "status"), registry=registry)
         said = "From the first byte of a request to the last of its answer."
         took = Histogram("turnout_request_seconds", said, ("path",), registry=registry, buckets=SECONDS)
-        # Found once: the library works its labels out anew each time.
-        self._of = cache(lambda path, status: (ended.labels(path, status), took.labels(path)))
+        # Of a path and a status; found once: the library works its labels out anew each time.
+        self.of = cache(lambda path, status: (ended.labels(path, status), took.labels(path)))
         self.log = Gauge("turnout_log", "The journal's counters.", ("count",), registry=registry)
         self.lost = Gauge("turnout_decisions_lost", "Decisions the log could not take.", registry=registry)
         self.active = Gauge("turnout_requests_active", "Requests under way.", registry=registry)
@@ -30,12 +30,6 @@ class Metrics:
         self.lag = Gauge("turnout_loop_lag_seconds", "How late the event loop is.", registry=registry)
         self.breaker = Gauge("turnout_breaker", "0 closed, 1 half open, 2 open.", ("slot", "model"), registry=registry)
         self.retries = Gauge("turnout_retries_refused", "Retries beyond the budget.", registry=registry)
-
-    def note(self, path: str, status: int, seconds: float) -> None:
-        """A request has ended."""
-        ended, took = self._of(path, status)
-        ended.inc()
-        took.observe(seconds)
 
     def render(self, server: Server) -> bytes:
         if server.runtime.store is not None:

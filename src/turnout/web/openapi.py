@@ -8,14 +8,14 @@ from typing import Any
 import msgspec
 
 from turnout import __version__
-from turnout.apps.app import Route
+from turnout.apps.app import SOCKET, Route
 from turnout.core.decision import DecisionForm
 
 SCHEMAS = "#/components/schemas/"
 
 
 def document(routes: Sequence[Route]) -> dict[str, Any]:
-    routes = [route for route in routes if not route.is_socket]  # which OpenAPI has no words for
+    routes = [route for route in routes if route.method != SOCKET]  # which OpenAPI has no words for
     bodies = [route.body for route in routes if route.body is not None]
     schemas, components = msgspec.json.schema_components((*bodies, DecisionForm), ref_template=f"{SCHEMAS}{{name}}")
     refs = dict(zip(bodies, schemas, strict=False))

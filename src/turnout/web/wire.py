@@ -75,20 +75,13 @@ def _too_large(limit: int) -> Refused:
     return Refused(413, "request_too_large", f"the body is longer than {limit:,} bytes, which is as much as is taken")
 
 
-def messages(answer: Answer) -> tuple[Message, Message]:
-    """An answer that is whole, as ASGI has it."""
-    assert isinstance(answer.body, bytes)  # noqa: S101 - streams are sent as they come
-    headers = [*answer.headers, SERVER, (b"content-length", str(len(answer.body)).encode())]
-    start = {"type": "http.response.start", "status": answer.status, "headers": headers}
-    return start, {"type": "http.response.body", "body": answer.body}
-
-
 async def send_answer(send: Send, answer: Answer) -> None:
     """Write an answer; a stream is closed however it ends."""
     body = answer.body
     if isinstance(body, bytes):
-        for message in messages(answer):
-            await send(message)
+        headers = [*answer.headers, SERVER, (b"content-length", b"%d" % len(body))]
+        await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
         return
     async with contextlib.aclosing(body):
         await send({"type": "http.response.start", "status": answer.status, "headers": [*answer.headers, SERVER]})

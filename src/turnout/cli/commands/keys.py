@@ -69,7 +69,7 @@ class Rights:
         return values | ({"days": now_ms + self.days * DAY_MS} if self.days is not None else {})
 
     def check(self) -> None:
-        from turnout.web.key import SCOPES
+        from turnout.web.auth import SCOPES
 
         for one in self.scope:
             if one not in SCOPES:
@@ -194,7 +194,7 @@ def _new(where: StoreOptions) -> str:
 def _named(keys: Sequence[Key], ident: str, where: StoreOptions) -> Key:
     """The key of an id, or of a name that one key alone has, that can still be changed; the key itself is taken for
     its id."""
-    from turnout.web.key import read_credential
+    from turnout.web.auth import read_credential
 
     whole = read_credential(ident)
     named = whole.key_id if whole is not None else ident
