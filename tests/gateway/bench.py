@@ -144,4 +144,4 @@ async def bench_of(
         file = folder / "turnout.db"
         store = stack.enter_context(open_store(str(file)))
         router: Router = local_router() if profile is None else unlearn(load(profile, models=models))
-        yield Bench(Gateway(lambda: router, models, store), providers, store, file)
+        yield Bench(Gateway(router, models, store), providers, store, file)

@@ -258,7 +258,7 @@ def test_the_method_is_named(tmp_path: Path, case: Method) -> None:
             async with bench_of(tmp_path, "tiers", **({"classifier": classifier} if asked else {})) as bench:
                 if not asked:
                     router = load("tiers", config="") if case.profile == "tiers-learnt" else unlearnt("tiers")
-                    bench.gateway.router = lambda: router
+                    bench.gateway.router = router
                 told = await bench.ask(case.model, case.content)
                 assert (told.status, told.slot) == (200, case.slot)
                 assert told.headers["x-turnout-method"] == case.method

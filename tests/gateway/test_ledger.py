@@ -37,7 +37,7 @@ CASES = [
 
 
 async def decided(gateway: Gateway, who: Caller) -> Decision:
-    return await decide(gateway.router(), Query(HELLO), who, gateway.slots, gateway.store)
+    return await decide(gateway.router, Query(HELLO), who, gateway.slots, gateway.store)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)

@@ -11,7 +11,7 @@ import asyncio
 import time
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from msgspec.structs import replace
 
@@ -24,7 +24,7 @@ from turnout.core.query import Query
 from turnout.core.router import Router
 from turnout.models.ask import Models
 from turnout.models.generate import Attempt, Completion, Generation, Money
-from turnout.models.price import Usage, cost_usd
+from turnout.models.price import Usage, cost_usd, most_usd
 from turnout.models.slot import Slot, Slots
 from turnout.models.spend import Bound, bound, may_think_unseen
 from turnout.models.wire.value import ModelRequest
@@ -41,11 +41,23 @@ TURN_TOKENS, TOOL_TOKENS = 16, 400
 Ended = Literal["answered", "refused", "failed", "cancelled"]
 
 
-class Ledger(NamedTuple):
+class Ledger:
     """Where accounts are kept."""
 
-    store: Store | None
-    slots: Slots
+    def __init__(self, store: Store | None, slots: Slots) -> None:
+        self.store = store
+        self.slots = slots
+        self.is_strict = store is not None and store.is_strict
+        self._compared: dict[str, list[Slot]] = {}
+
+    def compared(self, profile: Profile) -> list[Slot]:
+        """The slots that a profile's routes name, of those with one price one: what an answer might have cost."""
+        found = self._compared.get(profile.hash)
+        if found is None:
+            names = {profile.policies[route].model or route.lower() for route in profile.routes}
+            slots = [slot for name in names if (slot := self.slots.find(name)) is not None]
+            found = self._compared[profile.hash] = list({slot.prices or slot.id: slot for slot in slots}.values())
+        return found
 
     def open(self, decision: Decision, caller: Caller) -> Account:
         """The account of a decision, a context: it is closed when that ends, with what happened in it."""
@@ -154,7 +166,8 @@ class Account(Money):
         self, models: Models, request: ModelRequest, headers: Mapping[str, str], total_s: float | None = None
     ) -> Generation:
         """A generation that this account pays for, when the one before it has ended."""
-        self._book()
+        if self.generation is not None:
+            self._book()
         self.generation = Generation(models, request, headers=headers, money=self, total_s=total_s)
         return self.generation
 
@@ -162,7 +175,7 @@ class Account(Money):
 
     def hold(self, request: ModelRequest, slot: Slot) -> Bound | None:
         budget = self.caller.budget
-        left = budget.left_usd
+        left = budget.left_usd if budget.is_limited else None
         if left is None:
             return None
         most = bound(request, slot, self.remembered_tokens, left)
@@ -191,7 +204,7 @@ class Account(Money):
         request, told = self.generation.request, completion.usage
         # Some report nothing but zeros, for all or for what they wrote.
         wrote = completion.written > 0 if request.stream else completion.is_uncounted
-        unsaid = not told.is_told or (wrote and not told.output_tokens)
+        unsaid = not (told.input_tokens or told.output_tokens) or (wrote and not told.output_tokens)
         # An answer in one piece is counted as a whole; a stream only by a count that came after its last words.
         if not unsaid and (told.final or (ended == "answered" and not request.stream)):
             return told, False
@@ -208,10 +221,12 @@ class Account(Money):
         if generation is not None and completion is not None:
             usage, estimated = self.usage(generation.ended, completion)
             cost = cost_usd(completion.slot, usage)
-            spent.add(completion.slot, usage, cost, self._baseline(usage))
+            # Besides it, what the most expensive slot of the profile would have cost.
+            spent.add(completion.slot, usage, cost, most_usd(self.ledger.compared(self.decision.profile), usage))
             spent.is_estimated |= estimated
         booked = self._booked(cost, completion, estimated)
-        self.caller.budget.settle(self._held.usd if self._held is not None else 0.0, booked)
+        if self._held is not None or booked:
+            self.caller.budget.settle(self._held.usd if self._held is not None else 0.0, booked)
         self._held = None
         spent.booked_usd += booked
 
@@ -269,19 +284,10 @@ class Account(Money):
 
     def _named(self, slot: Slot) -> str:
         """A slot in the profile's own words: one that stands in for the slot a policy names is that slot."""
-        wanted = self.decision.policy.model
-        return wanted if wanted is not None and self.ledger.slots.find(wanted) is slot else slot.name
-
-    def _baseline(self, usage: Usage) -> float | None:
-        """What the most expensive slot of the profile would have cost."""
-        costs = [cost_usd(slot, usage) for slot in _slots_of(self.decision.profile, self.ledger.slots)]
-        return max([cost for cost in costs if cost is not None], default=None)
-
-
-def _slots_of(profile: Profile, slots: Slots) -> list[Slot]:
-    """The slots a profile's routes name."""
-    names = {profile.policies[route].model or route.lower() for route in profile.routes}
-    return [slot for name in names if (slot := slots.find(name)) is not None]
+        wanted = self.decision.profile.policies[self.decision.routes[0]].model
+        if wanted is None or wanted == slot.name:
+            return slot.name
+        return wanted if self.ledger.slots.find(wanted) is slot else slot.name
 
 
 async def record(store: Store, decision: Decision, *, key_id: str = "", spent_usd: float = 0.0) -> None:
@@ -299,7 +305,8 @@ async def decide(router: Router, query: Query, caller: Caller, slots: Slots, sto
     then there is no decision, and what was asked for it is booked here.
     """
     budget, held_usd = caller.budget, 0.0
-    budget.check()
+    if budget.is_limited:
+        budget.check()
 
     def admit(place: Placed, query: Query) -> str:
         """Set aside what a layer may cost; why it is not to be asked, if it is not."""

@@ -5,6 +5,7 @@ A model that is not listed has no price. That is `None` all the way to the log, 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from decimal import Decimal
 from functools import lru_cache
 
@@ -36,10 +37,6 @@ class Usage(Struct, frozen=True, gc=False):
     final: bool = False
     """It is the count of the whole answer; else of what was written when it was told."""
 
-    @property
-    def is_told(self) -> bool:
-        return bool(self.input_tokens or self.output_tokens)
-
     def before(self, tokens: int) -> Usage:
         """What it says of an answer that goes on for so many tokens."""
         return replace(self, final=False) if tokens and self.final else self
@@ -47,9 +44,11 @@ class Usage(Struct, frozen=True, gc=False):
 
 def cost_usd(slot: Slot, usage: Usage) -> float | None:
     """What an exchange cost; None if the model has no known price."""
-    prices = prices_of(slot, usage.input_tokens)
+    prices = slot.prices if slot.prices is not None else prices_of(slot, usage.input_tokens)
     if prices is None:
         return None
+    if not (usage.cached_tokens or usage.cache_write_tokens or usage.cache_write_1h_tokens):
+        return (usage.input_tokens * prices.input_usd + usage.output_tokens * prices.output_usd) / MILLION
     left = usage.input_tokens
     cached = min(usage.cached_tokens, left)
     left -= cached
@@ -59,6 +58,11 @@ def cost_usd(slot: Slot, usage: Usage) -> float | None:
     left -= written_1h
     total = left * prices.input_usd + cached * prices.cached_usd + usage.output_tokens * prices.output_usd
     return (total + written * prices.write_usd + written_1h * prices.write_1h_usd) / MILLION
+
+
+def most_usd(slots: Iterable[Slot], usage: Usage) -> float | None:
+    """What an exchange would have cost with the most expensive of these; None if none has a known price."""
+    return max([cost for slot in slots if (cost := cost_usd(slot, usage)) is not None], default=None)
 
 
 def learn(slots: Slots) -> None:

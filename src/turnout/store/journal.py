@@ -32,7 +32,7 @@ from turnout.core.errors import NotStored
 
 from .backend import Backend, Unwritable
 from .row import Row, RowEncoder, decode_row
-from .spool import CLOSED, Spool, contents, line
+from .spool import BATCH_BYTES, CLOSED, Spool, contents, line
 
 Durability = Literal["batched", "strict"]
 Refusal = tuple[bytes, Exception]
@@ -104,8 +104,8 @@ class Journal:
         self.spool = spool
         self.encoder = encoder
         self.durability = durability
-        self.is_busy: Callable[[], bool] = lambda: False
-        """Asked by the thread: whether the process has no time to spare just now. Commits wait then, in bounds."""
+        self.is_busy = False
+        """Told from outside: whether the process has no time to spare just now. Commits wait then, in bounds."""
         self._chore = chore
         """What the thread does a little of when there is nothing to write; it says whether there is more to do."""
         self._profiles: set[str] = set()
@@ -300,12 +300,15 @@ class Journal:
 
     def _gather(self) -> None:
         """Let rows come together until a caller waits for one or a batch is full. They are safe meanwhile."""
-        until = time.monotonic() + GATHER_S
+        until, spool, synced = time.monotonic() + GATHER_S, self.spool, -1
         while not self._hurry.wait(SYNC_EVERY_S):
-            spared = self.is_busy() and self.spool.backlog < self.spool.limit_bytes * SPARED
-            if not spared and (self.spool.behind or time.monotonic() >= until):
+            waiting = spool.written - spool.taken
+            spared = self.is_busy and waiting < spool.limit_bytes * SPARED
+            if not spared and (waiting > BATCH_BYTES or time.monotonic() >= until):
                 return
-            self._sync()
+            if spool.written > synced:
+                synced = spool.written
+                self._sync()
 
     def _rest(self) -> None:
         """Sleep until there is something to do. Told to be idle first, then asked again: no wake-up is missed."""

@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import random
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from turnout.core.errors import Refused
 
@@ -44,6 +44,8 @@ class Admission:
         self._refused_before = 0
         self._refusing = 0
         """Looks that are left of the moment after a refusal."""
+        self.on_refusing: Callable[[bool], None] | None = None
+        """Told when requests begin to be refused, and when that is over."""
         self.lag = 0.0
         """How far the event loop is behind, seconds; kept by `watch`."""
         self.draining = False
@@ -138,7 +140,10 @@ class Admission:
 
     def measure(self, late: float) -> None:
         """Take note of a waking that was so many seconds late, and make room accordingly."""
+        before = self._refusing > 0
         self._refusing = MOMENT if self.refused > self._refused_before else max(0, self._refusing - 1)
+        if self.on_refusing is not None and before != (self._refusing > 0):
+            self.on_refusing(not before)
         self._refused_before = self.refused
         # One pause is no overload: a long prompt, a collection of garbage. Several in a row are.
         self.lag += (late - self.lag) * (RISING if late > self.lag else FALLING)

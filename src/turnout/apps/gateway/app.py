@@ -23,8 +23,7 @@ class GatewayApp:
 
     def __init__(self, runtime: Runtime) -> None:
         self.runtime = runtime
-        router = runtime.router
-        self.gateway = Gateway(lambda: router, runtime.models, runtime.store, runtime.answering)
+        self.gateway = Gateway(runtime.router, runtime.models, runtime.store, runtime.answering)
         """Under the settings of the moment. A request keeps the one it began with."""
         runtime.on_reload.append(self._renew)
         self.routes = (
@@ -37,8 +36,7 @@ class GatewayApp:
         )
 
     def _renew(self) -> None:
-        router = self.runtime.router
-        self.gateway = self.gateway.under(lambda: router, self.runtime.models)
+        self.gateway = self.gateway.under(self.runtime.router, self.runtime.models)
 
     async def chat(self, call: Call) -> Answer:
         """OpenAI's chat completions; model `auto` lets Turnout choose."""

@@ -33,14 +33,6 @@ class Chain(NamedTuple):
     pinned: str = ""
     """Why the conversation stays where it is; empty if it does not, or need not."""
 
-    @property
-    def slots(self) -> list[Slot]:
-        return [one.slot for one in self.candidates]
-
-    def route_of(self, slot: Slot) -> str:
-        """The tier that one of its slots serves."""
-        return next(one.route for one in self.candidates if one.slot is slot)
-
 
 def choose(
     profile: Profile, slots: Slots, request: ModelRequest, route: str, caller: Caller, *, provider: str | None = None
@@ -82,7 +74,7 @@ def unfit(slot: Slot, request: ModelRequest, caller: Caller, provider: str | Non
         return because(slot, "slot.images", "takes no images")
     if request.tools and not slot.tools:
         return because(slot, "slot.tools", "takes no tools")
-    window = context_of(slot)
+    window = context_of(slot) if slot.context_tokens is None else slot.context_tokens
     needed = request.tokens + (request.max_tokens or ANSWER_TOKENS)
     if window is not None and needed > window:
         return because(slot, "slot.window", f"about {needed:,} tokens do not fit into its {window:,}")

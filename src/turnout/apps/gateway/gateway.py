@@ -6,6 +6,7 @@ a stream that breaks, a provider that never answers.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from copy import copy
 from functools import partial
@@ -16,7 +17,7 @@ from msgspec.structs import replace
 from turnout.apps.app import Answer, AnsweringApp, Headers, refusal
 from turnout.apps.caller import Caller
 from turnout.apps.ledger import Account, Ledger, decide
-from turnout.core.aside import aside
+from turnout.core.aside import INLINE
 from turnout.core.decision import Decision
 from turnout.core.errors import QueryError, Refused
 from turnout.core.ident import new_id
@@ -35,7 +36,7 @@ from turnout.store import Store
 from turnout.store.redact import digest
 
 from .choose import Chain, ChainSlot, choose, unfit
-from .conversation import Conversations, Pin, staying_saves
+from .conversation import CACHED_TOKENS, Conversations, Pin, staying_saves
 from .relay import relay
 
 # How a client asks Anthropic for a window beyond the model's usual one.
@@ -43,6 +44,7 @@ LONG_WINDOW = "context-1m"
 
 
 # Of a provider's headers, what a client may see.
+KINDS = frozenset(("application/json", "text/event-stream", "text/event-stream; charset=utf-8"))
 SHOWN = {name: name.encode() for name in ("retry-after", "x-request-id", "request-id")}
 
 
@@ -69,23 +71,23 @@ class Gateway:
 
     def __init__(
         self,
-        router: Callable[[], Router],
+        router: Router,
         models: Models,
         store: Store | None,
         answering: Mapping[str, AnsweringApp] = MappingProxyType({}),
     ) -> None:
         self.router = router
-        """The router of the moment: a profile may be reloaded between two requests."""
         self.models = models
         self.store = store
+        self.ledger = Ledger(store, models.slots)
         self.answering = answering
         """Applications that answer themselves, by the name of the model they are asked for as."""
         self.conversations = Conversations()
 
-    def under(self, router: Callable[[], Router], models: Models) -> Gateway:
+    def under(self, router: Router, models: Models) -> Gateway:
         """The same under other settings. Requests under way go on with the ones they began with."""
         other = copy(self)
-        other.router, other.models = router, models
+        other.router, other.models, other.ledger = router, models, Ledger(self.store, models.slots)
         return other
 
     @property
@@ -96,7 +98,7 @@ class Gateway:
         """Answer one request; every refusal in the client's own format."""
         form = FORMATS[wire]
         try:
-            request = await aside(len(body), form.read, body)
+            request = form.read(body) if len(body) <= INLINE else await asyncio.to_thread(form.read, body)
             if request.model in self.answering:
                 return await relay(self.answering[request.model], request, caller)
             if LONG_WINDOW in headers.get("anthropic-beta", ""):
@@ -111,9 +113,8 @@ class Gateway:
     # --- deciding
 
     async def _decide(self, request: ModelRequest, caller: Caller) -> tuple[Decision, Chain]:
-        router = self.router()
+        router, slots = self.router, self.models.slots
         profile = router.profile
-        caller.budget.check()
         if caller.ceiling is not None and caller.ceiling not in profile.routes:
             said = f"this key's ceiling {caller.ceiling} is no tier of the profile {profile.name}: use another key"
             raise Refused(403, "permission_error", said)
@@ -121,15 +122,19 @@ class Gateway:
         if pin is not None and _is_above(profile, pin.route, caller):
             pin = None  # another key of the tenant's began it
         bound = pin.provider if pin is not None and request.bound else None
-        session = self._session(request, caller)
+        # What the log calls a conversation: keyed, since a bare hash of its beginning would tell what that was.
+        key = self.store.journal.encoder.key if self.store is not None else b""
+        session = digest(request.conversation, caller.tenant, key)
         query = Query(turns=request.turns, tenant=caller.tenant or None, session=session, ceiling=caller.ceiling)
-        named = self.slots.all_by_id(request.model)
-        if named:
+        if "/" in request.model and (named := slots.all_by_id(request.model)):  # `auto` and the tiers have none
+            caller.budget.check()
             return self._passed_through(profile, query, request, caller, named)
         if not request.fresh and pin is not None and pin.route in profile.routes and not _forces(router, request.model):
+            caller.budget.check()
             return self._continued(profile, query, request, caller, pin)
         query = replace(query, declared=request.model)
-        decision = await decide(router, query, caller, self.slots, self.store)
+        decision = await decide(router, query, caller, slots, self.store)
+        route = decision.routes[0]
         if decision.outcome[0] == "D" and not caller.may_force:
             raise Refused(
                 403, "permission_error", f"this key may not choose a tier itself: ask for `auto`, not {request.model!r}"
@@ -137,18 +142,13 @@ class Gateway:
         if decision.outcome == "Dk":
             said = f"{request.model!r} is above this key's ceiling {caller.ceiling}: ask for `auto` or a lower tier"
             raise Refused(403, "permission_error", said)
-        choice = choose(profile, self.slots, request, decision.route, caller, provider=bound)
+        choice = choose(profile, slots, request, route, caller, provider=bound)
         if bound is not None and pin is not None and not choice.candidates:
             # No slot in the chain can read what the conversation carries; the one that wrote it can.
             choice = self._first(choice, pin, request, caller, "bound")
         elif decision.outcome[0] != "D" and pin is not None:
-            choice = self._pinned(profile, decision.route, choice, request, caller, pin)
+            choice = self._pinned(profile, route, choice, request, caller, pin)
         return decision, choice
-
-    def _session(self, request: ModelRequest, caller: Caller) -> str:
-        """What the log calls a conversation: keyed, since a bare hash of its beginning would tell what that was."""
-        key = self.store.journal.encoder.key if self.store is not None else b""
-        return digest(request.conversation, caller.tenant, key)
 
     def _passed_through(
         self, profile: Profile, query: Query, request: ModelRequest, caller: Caller, named: Sequence[Slot]
@@ -181,8 +181,10 @@ class Gateway:
         self, profile: Profile, route: str, choice: Chain, request: ModelRequest, caller: Caller, pin: Pin
     ) -> Chain:
         """A turn decided anew stays where its prompt is cached, while that is cheaper and no tier is lost."""
+        if pin.tokens < CACHED_TOKENS or not choice.candidates or not self.conversations.is_warm(pin):
+            return choice
         here = self.slots.find(pin.slot)
-        if here is None or not choice.candidates or not self.conversations.is_warm(pin):
+        if here is None:
             return choice
         there = choice.candidates[0].slot
         order = profile.routes
@@ -205,7 +207,7 @@ class Gateway:
         self, request: ModelRequest, decision: Decision, choice: Chain, caller: Caller, headers: Mapping[str, str]
     ) -> Answer:
         form = FORMATS[request.wire]
-        with Ledger(self.store, self.slots).open(decision, caller) as account:
+        with self.ledger.open(decision, caller) as account:
             how = method(decision)
             account.extra = {"method": how, "wire": request.wire}
             if choice.skipped:
@@ -213,7 +215,8 @@ class Gateway:
             if choice.pinned:
                 account.extra["pinned"] = choice.pinned
             # In `strict`, before a stream begins, and where its text is long, for which there is a thread.
-            if request.stream or request.is_long or (self.store is not None and self.store.is_strict):
+            is_long = sum([len(turn.text) for turn in request.turns]) > INLINE
+            if request.stream or is_long or self.ledger.is_strict:
                 await account.record()
             if not choice.candidates:
                 account.ended = "refused"
@@ -222,7 +225,7 @@ class Gateway:
                 pin = self.conversations.get(caller.tenant, request.conversation)
                 account.remembered_tokens = pin.tokens if pin is not None else None
             generation = account.generate(self.models, request, headers)
-            found = await generation.start(choice.slots)
+            found = await generation.start([one.slot for one in choice.candidates])
             if not isinstance(found, Completion):
                 return refusal(form, _failure(found, generation), decision.id, found)
             told = _headers(decision, choice, generation, found, how)
@@ -243,12 +246,12 @@ class Gateway:
     def _remember(self, account: Account, choice: Chain, generation: Generation, completion: Completion) -> None:
         """How an answer came about that was not the first choice; and who gave it, for the conversation's next turn."""
         slot, first, decision = completion.slot, choice.candidates[0].slot, account.decision
-        route = choice.route_of(slot)
+        route = next(one.route for one in choice.candidates if one.slot is slot)
         if slot.endpoint != first.endpoint:
             # Two slots may have one model in two places: then only the slot's name tells which.
             account.fallback = f"{first.id}{f' ({first.name})' if first.id == slot.id else ''} did not answer"
-        elif not choice.pinned and route != decision.route:
-            account.fallback = f"no slot for {decision.route} could be used"
+        elif not choice.pinned and route != decision.routes[0]:
+            account.fallback = f"no slot for {decision.routes[0]} could be used"
         if generation.ended != "answered":
             return
         usage, _ = account.usage(generation.ended, completion)
@@ -259,10 +262,11 @@ class Gateway:
 
 def _headers(decision: Decision, choice: Chain, generation: Generation, completion: Completion, method: str) -> Headers:
     slot, theirs = completion.slot, completion.upstream.headers
+    kind = theirs.get("content-type", "application/json")
     told = [
-        (b"content-type", slot.conceal(theirs.get("content-type", "application/json"))),
+        (b"content-type", kind if kind in KINDS else slot.conceal(kind)),
         (b"x-turnout-decision", decision.id),
-        (b"x-turnout-route", decision.route),
+        (b"x-turnout-route", decision.routes[0]),
         (b"x-turnout-layer", decision.by),
         (b"x-turnout-outcome", decision.outcome),
         (b"x-turnout-method", method),
@@ -271,7 +275,9 @@ def _headers(decision: Decision, choice: Chain, generation: Generation, completi
         (b"x-turnout-slot", slot.name),
         (b"x-turnout-attempts", str(len(generation.attempts))),
     ]
-    told += [(name, slot.conceal(theirs[key])) for key, name in SHOWN.items() if key in theirs]
+    for key, name in SHOWN.items():
+        if key in theirs:
+            told.append((name, slot.conceal(theirs[key])))
     if choice.pinned:
         told.append((b"x-turnout-pinned", choice.pinned))
     if generation.request.stream:
@@ -287,7 +293,7 @@ def method(decision: Decision) -> str:
         return "forced"
     if decision.by == "pin":
         return "pinned"
-    if any(reason.code == "extract.packed_empty" for reason in decision.remarks):
+    if decision.remarks and any(reason.code == "extract.packed_empty" for reason in decision.remarks):
         return "packed-default"
     if who in ("L", "A", "C"):
         held = decision.held

@@ -13,7 +13,6 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Raw, Struct
 
-from turnout.core.aside import INLINE
 from turnout.core.query import Turn
 from turnout.models.price import Usage
 from turnout.models.provider import Wire
@@ -132,11 +131,6 @@ class ModelRequest(Struct, frozen=True):
     """A tool its provider runs, and charges for."""
     unpriced: str = ""
     """Something that is billed otherwise than by the tokens of the price list."""
-
-    @property
-    def is_long(self) -> bool:
-        """Whether writing down what it says takes so long that others would wait for it."""
-        return sum(len(turn.text) for turn in self.turns) > INLINE
 
     @property
     def last_words(self) -> str:
