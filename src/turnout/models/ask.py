@@ -6,6 +6,7 @@ and never in the system role. What comes back is text; whether it is an answer i
 
 from __future__ import annotations
 
+from collections import defaultdict
 from copy import copy
 
 from msgspec import Struct, json
@@ -35,7 +36,7 @@ class Models:
     def __init__(self, slots: Slots, client: Client) -> None:
         self.slots = slots
         self.client = client
-        self.breakers: dict[Endpoint, Breaker] = {}
+        self.breakers: defaultdict[Endpoint, Breaker] = defaultdict(Breaker)
         self.retries = RetryBudget()
         self.live: set[Response] = set()
         """Streams that are being relayed."""
@@ -64,10 +65,7 @@ class Models:
         return found is not None and not self.breaker(found).allows()
 
     def breaker(self, slot: Slot) -> Breaker:
-        found = self.breakers.get(slot.endpoint)
-        if found is None:
-            found = self.breakers[slot.endpoint] = Breaker()
-        return found
+        return self.breakers[slot.endpoint]
 
     async def ask(self, name: str, prompt: Prompt) -> Reply:
         """Put a question to the slot; raises NetError, which names no place: it becomes part of a decision. Its cause

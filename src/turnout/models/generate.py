@@ -15,7 +15,7 @@ from contextlib import suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
-from msgspec import Struct
+from msgspec import Struct, json
 from msgspec.structs import replace
 
 from turnout.core.errors import Broken, NetError, Refused, TimedOut, Unreachable
@@ -184,7 +184,7 @@ class Generation:
     async def _first(self, slots: Sequence[Slot]) -> Completion | Refusal | None:
         refused: Refused | None = None
         for number, slot in enumerate(slots):
-            breaker = self.models.breaker(slot)
+            breaker = self.models.breakers[slot.endpoint]
             allowed = breaker.allows()
             probe = allowed and breaker.state != "closed"
             # The last one is tried whatever its breaker says: refusing for certain is worse than perhaps failing.
@@ -279,7 +279,7 @@ class Generation:
         if wire == "anthropic-messages":
             headers.setdefault("anthropic-version", ANTHROPIC_VERSION)
         key = credential(wire, slot.provider, slot.key.reveal()) if slot.key is not None else None
-        path, body = slot.path + PATHS[wire], request.body(slot.model, added)
+        path, body = slot.path + PATHS[wire], write_body(request, slot.model, added)
         sent = Request(slot.origin, path, body, headers=headers, credential=key, plain_http=slot.plain_http)
         return await self.models.client.open(sent, wait_s)
 
@@ -326,7 +326,7 @@ class Generation:
             response = self.form.read_response(raw)
         except UNREADABLE as error:
             raise NoAnswer(f"{slot.id} answered JSON that ends early or is none ({error})") from None
-        if response.is_error:
+        if bytes(response.fields.get("error", b"null")) != b"null":
             return self._error_inside(slot, raw, f"{slot.id} answered 200 and an error")
         upstream.close()
         completion.first, completion.id, completion.state = raw, response.id, "end"
@@ -401,8 +401,13 @@ class Generation:
             yield self.form.write_error_event("upstream_error", CUT, decision)
 
     def _note(self, slot: Slot, ended: str, started: float, *, status: int = 0, detail: str = "") -> None:
-        elapsed = (time.monotonic() - started) * 1000
-        self.attempts.append(Attempt(slot.name, slot.id, ended, round(elapsed, 3), status, slot.hide(detail)))
+        elapsed, detail = (time.monotonic() - started) * 1000, slot.hide(detail) if detail else ""
+        self.attempts.append(Attempt(slot.name, slot.id, ended, round(elapsed, 3), status, detail))
+
+
+def write_body(request: ModelRequest, model: str, added: Mapping[str, object] = MappingProxyType({})) -> bytes:
+    """A request for another model, else untouched. Under a budget members are added (`spend`)."""
+    return json.encode({**request.fields, **added, "model": model})
 
 
 class ProviderRefused(NoAnswer):

@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator
+from time import monotonic
 from types import TracebackType
 
 from turnout.core.errors import Broken, EgressRefused, TimedOut
@@ -72,8 +73,8 @@ class Response:
     async def read(self, deadline: Deadline, limit: int = WHOLE_BYTES) -> bytes:
         """The whole body."""
         parts: list[bytes] = []
-        size, left_s = 0, deadline.left
-        if not left_s:
+        size, left_s = 0, deadline.at - monotonic()
+        if left_s <= 0:
             raise self._late(TOO_LONG)
         try:
             async with asyncio.timeout(left_s):
@@ -100,7 +101,7 @@ class Client:
 
     async def open(self, request: Request, wait_s: float) -> Response:
         """Send a request; the response, once its headers are here."""
-        origin = self.egress.allows(request.origin)
+        origin = self.egress.known.get(request.origin) or self.egress.allows(request.origin)
         exchange = await self.transport.send(_complete(request, origin), self.egress, wait_s)
         encoding = exchange.headers.get("content-encoding", "").strip().lower()
         if encoding in PLAIN:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from time import monotonic
 
+from msgspec import Struct
 
-class Deadline:
+
+class Deadline(Struct, frozen=True, gc=False):
     """A moment that does not move. `Deadline.after(2.0)` is two seconds from now."""
 
-    __slots__ = ("at",)
-
-    def __init__(self, at: float) -> None:
-        self.at = at
+    at: float
 
     @classmethod
     def after(cls, seconds: float) -> Deadline:

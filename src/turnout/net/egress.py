@@ -117,18 +117,18 @@ class Egress:
         self._hosts = {(origin.host, origin.port): origin for origin in ordered}
         if proxy is not None:
             self._hosts[proxy.origin.host, proxy.origin.port] = proxy.origin
-        self._checked: set[Origin] = set()
+        self.known: dict[Origin, Origin] = {}
+        """What `allows` has said."""
 
     def allows(self, origin: Origin) -> Origin:
         """The configured origin; refused if there is none."""
         found = self._origins.get((origin.scheme, origin.host, origin.port))
         if found is None:
             raise EgressRefused(f"{origin} is not in the configuration: no connection is made")
-        if found not in self._checked:
-            address = _plain(found.host)
-            if address is not None:
-                _check(address, found)
-            self._checked.add(found)
+        address = _plain(found.host)
+        if address is not None:
+            _check(address, found)
+        self.known[origin] = found
         return found
 
     def admits(self, host: str, port: int, address: str) -> str:

@@ -109,13 +109,16 @@ class HttpTransport:
         raise failure
 
     async def _send(self, request: Request, egress: Egress) -> _Exchange:
-        origin, body, way = request.origin, request.body, _way(egress, request.origin)
+        origin, body, headers = request.origin, request.body, request.headers
+        way = _way(egress, origin)
+        if way["proxy_headers"] and origin.scheme != "https":
+            # With TLS the proxy reads what opens the tunnel, and nothing else.
+            headers = {**headers, **way["proxy_headers"]}
         response = await self._opened(egress).request(
             request.method,
             _url(origin, request.path),
             data=BytesIO(body) if len(body) > PIECE_BYTES else body or None,
-            # With TLS the proxy reads what opens the tunnel, and nothing else.
-            headers=request.headers if origin.scheme == "https" else {**request.headers, **way["proxy_headers"]},
+            headers=headers,
             allow_redirects=False,
             ssl=self._trusted(origin),
             **way,

@@ -135,7 +135,7 @@ class Application:
             check_own_page(headers)
         if not route.scope:
             limit = PAGE_BYTES if route.is_page and route.method != "GET" else 0
-            body = await read_body(receive, limit, headers.get("content-length")) if limit else b""
+            body = await read_body(receive, limit, headers) if limit else b""
             return await route.handler(Call(server.runtime, _ANYBODY, body, headers, params, options))
         # The administrator is always let in; who looks at pages waits like others.
         async with nullcontext() if self.admin and not route.is_page else server.admission:
@@ -148,7 +148,7 @@ class Application:
             if route.scope not in caller.scopes:
                 raise Refused(403, "permission_error", f"this key lacks the scope {route.scope!r}")
             with server.admission.batch() if route.is_batch else nullcontext():
-                body = await read_body(receive, server.settings.body_bytes, headers.get("content-length"))
+                body = await read_body(receive, server.settings.body_bytes, headers)
                 if len(body) > VALUES:  # a byte is at most one value
                     await asyncio.to_thread(check_structure, body)
                 call = Call(server.runtime, caller, body, headers, params, options)

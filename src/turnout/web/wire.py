@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -32,9 +32,12 @@ class Gone(Exception):
     """The client has left."""
 
 
-async def read_body(receive: Receive, limit: int, length: str | None) -> bytes:
+async def read_body(receive: Receive, limit: int, headers: Mapping[str, str]) -> bytes:
     """The whole body, counted while it comes; what its sender says of its length is only a first look."""
-    if length is not None and length.isascii() and length.isdigit() and int(length) > limit:
+    length, chunked = headers.get("content-length"), "transfer-encoding" in headers
+    # Framed by its length, a body has ended with its last byte, whether or not the server has said so.
+    whole = int(length) if length is not None and length.isascii() and length.isdigit() and not chunked else -1
+    if whole > limit:
         raise _too_large(limit)
     parts: list[bytes] = []
     size = 0
@@ -52,13 +55,13 @@ async def read_body(receive: Receive, limit: int, length: str | None) -> bytes:
             # Gone, or there still after chunks that are none: servers do not tell these apart.
             raise Refused(400, "invalid_request_error", "the body broke off, or its chunks are not as HTTP has them")
         part: bytes = message.get("body", b"")
-        more = message.get("more_body", False)
         size += len(part)
+        more = message.get("more_body", False) and size != whole
         if size > limit:
             raise _too_large(limit)
         parts.append(part)
         until += len(part) / BODY_RATE
-    return b"".join(parts)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 def read_options(scope: Scope) -> dict[str, str]:

@@ -21,11 +21,11 @@ from .format import (
     Format,
     Name,
     Used,
-    check_count,
     count_at,
     decoded,
     mentions,
     prepare,
+    read_list,
     text_at,
     words_of,
 )
@@ -110,18 +110,17 @@ class ChatFormat(OpenAIFormat):
     client_tools = ("function", "custom")
     choices = ("n", "best_of")
 
-    def read(self, body: bytes) -> ModelRequest:
-        request = super().read(body)
+    def read_terms(self, request: ModelRequest, marked: Sequence[MessagePart]) -> ModelRequest:
+        request = super().read_terms(request, marked)
         if "stream_options" not in request.fields:
             return request
         options = decoded(request.fields, "stream_options", ChatStreamOptions, ChatStreamOptions())
         return replace(request, wants_usage=options.include_usage is True)
 
     def read_messages(self, fields: Mapping[str, Raw]) -> list[Message]:
-        messages: list[ChatMessage] = decoded(fields, "messages", list[ChatMessage], [])
+        messages: list[ChatMessage] = read_list(fields, "messages", list[ChatMessage], MESSAGES)
         if not messages:
             raise Refused(400, "invalid_request_error", "messages: a chat completion needs at least one message")
-        check_count("messages", len(messages), MESSAGES)
         return [_message(one) for one in messages]
 
     def thinks(self, fields: Mapping[str, Raw]) -> bool:
@@ -223,7 +222,8 @@ def _part(part: OpenAIPart, ident: str) -> MessagePart:
 
 def _message(message: ChatMessage) -> Message:
     role = "system" if message.role == "developer" else message.role
-    parts = read_content(message.content, text_at(message.tool_call_id))
+    ident = message.tool_call_id if isinstance(message.tool_call_id, str) else ""
+    parts = read_content(message.content, ident)
     if message.tool_calls and bytes(message.tool_calls) != b"null":
         parts += tuple(_calls(message.tool_calls))
     return Message(role, parts)

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Raw
+from msgspec.structs import replace
 
 from turnout.core.errors import Refused
 from turnout.core.query import MAX_CHARACTERS, Turn
@@ -43,6 +44,10 @@ IMAGE_TOKENS = 1600
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What reading JSON raises: not JSON or not of the type it must have, not UTF-8, nested without end."""
 
+# Members that change neither what a request costs nor who can answer it. Whatever is not among them is looked at.
+PLAIN = frozenset(
+    ("model", "messages", "input", "system", "instructions", "stream", "temperature", "top_p", "stop", "seed", "user")
+)
 # Members of a body that say nothing.
 _SILENT = (b"null", b"false", b"[]", b"{}", b'""')
 # Strings of an event that no model wrote.
@@ -87,34 +92,41 @@ class Format:
         """A request; raises Refused for what no provider would take."""
         fields = read_members(body)
         messages = self.read_messages(fields)
-        parts = [part for message in messages for part in message.parts]
-        tools: list[Tool] = decoded(fields, "tools", list[Tool], [])
-        check_count("tools", len(tools), TOOLS)
-        turns = tuple(Turn(message.role, message.text) for message in messages if message.role)
+        turns = tuple([Turn(message.role, words(message)) for message in messages if message.role])
         check_text(turns, 413)
-        key = name_in(fields, "prompt_cache_key")
-        seen = tuple(fields[name] for name in self.input if name in fields)
-        # Nearly all parts are words, of which nothing else is to be known.
-        marked = [part for part in parts if part.kind != "text" or part.is_cached]
-        images = tuple([image for part in marked for image in part.images])
-        size = max(0, sum(map(len, seen)) - sum(map(len, images)))
         model = name_in(fields, "model")
         if not model:
             raise Refused(400, "invalid_request_error", "model: name one, or `auto` to let Turnout choose")
-        return ModelRequest(
+        # Nearly all parts are words, of which nothing else is to be known.
+        marked = [part for one in messages for part in one.parts if part.kind != "text" or part.is_cached]
+        images = tuple([image for part in marked for image in part.images])
+        seen = tuple([fields[name] for name in self.input if name in fields])
+        size = max(0, sum(map(len, seen)) - sum(map(len, images)))
+        request = ModelRequest(
             wire=self.wire,
             model=model,
             fields=fields,
             messages=tuple(messages),
             turns=turns,
-            tools=tuple(tools),
             stream=decoded(fields, "stream", bool, False),
             fresh=self.is_fresh(messages),
-            bound=any(part.is_bound for part in marked),
-            conversation=_conversation(key, turns),
+            conversation=_conversation(name_in(fields, "prompt_cache_key"), turns),
             tokens=size // TOKEN_CHARACTERS + len(images) * IMAGE_TOKENS,
             input=seen,
             images=images,
+        )
+        return request if not marked and fields.keys() <= PLAIN else self.read_terms(request, marked)
+
+    def read_terms(self, request: ModelRequest, marked: Sequence[MessagePart]) -> ModelRequest:
+        """The request with what it says beside its words: limits, tools, whatever has a price of its own. `marked` are
+        its parts that are more than words."""
+        fields = request.fields
+        tools: list[Tool] = decoded(fields, "tools", list[Tool], [])
+        check_count("tools", len(tools), TOOLS)
+        return replace(
+            request,
+            tools=tuple(tools),
+            bound=any(part.is_bound for part in marked),
             # Which of several limits counts is the provider's to say.
             max_tokens=most_stated(fields, self.limits),
             has_limit=bool(mentions(fields, self.limits)),
@@ -237,6 +249,19 @@ def name_in(fields: Mapping[str, Raw], name: str) -> str:
     if len(found) > NAME_CHARACTERS:
         said = f"{name}: a name of {len(found):,} characters; at most {NAME_CHARACTERS} are taken"
         raise Refused(400, "invalid_request_error", said)
+    return found
+
+
+def words(message: Message) -> str:
+    """What a message says: nearly all are one piece of text."""
+    parts = message.parts
+    return parts[0].text if len(parts) == 1 and parts[0].kind == "text" else message.text
+
+
+def read_list(fields: Mapping[str, Raw], name: str, kind: Any, most: int) -> list[Any]:
+    """A member that is a list, no longer than is taken; empty if it is not there."""
+    found: list[Any] = decoded(fields, name, kind, [])
+    check_count(name, len(found), most)
     return found
 
 

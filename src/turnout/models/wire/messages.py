@@ -21,12 +21,12 @@ from .format import (
     Format,
     Name,
     Used,
-    check_count,
     count_at,
     decoded,
     mentions,
     prepare,
     read_data_url,
+    read_list,
     text_at,
     words_of,
     write_event,
@@ -135,8 +135,8 @@ class MessagesFormat(Format):
     client_tools = ("custom", "bash_", "text_editor_", "computer_", "memory_")
     hosted = ("mcp_servers", "container")
 
-    def read(self, body: bytes) -> ModelRequest:
-        request = super().read(body)
+    def read_terms(self, request: ModelRequest, marked: Sequence[MessagePart]) -> ModelRequest:
+        request = super().read_terms(request, marked)
         return replace(request, caches=True) if "cache_control" in request.fields else request
 
     def surcharge(self, fields: Mapping[str, Raw], parts: Sequence[MessagePart]) -> str:
@@ -150,10 +150,9 @@ class MessagesFormat(Format):
         return "" if all(edit.type.startswith("clear_") for edit in edits) else "context_management"
 
     def read_messages(self, fields: Mapping[str, Raw]) -> list[Message]:
-        messages: list[AnthropicMessage] = decoded(fields, "messages", list[AnthropicMessage], [])
+        messages: list[AnthropicMessage] = read_list(fields, "messages", list[AnthropicMessage], MESSAGES)
         if not messages:
             raise Refused(400, "invalid_request_error", "messages: at least one message is required")
-        check_count("messages", len(messages), MESSAGES)
         system = decoded(fields, "system", str | list[Block], "")
         opening = [Message("system", _parts(system))] if system else []
         return opening + [Message(message.role, _parts(message.content)) for message in messages]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -93,8 +93,8 @@ class ResponsesFormat(OpenAIFormat):
     unpriced = ("context_management", "background", "plugins", "models", "extra_body", "search_parameters")
     client_tools = ("function", "custom", "local_shell", "shell", "apply_patch", "computer")
 
-    def read(self, body: bytes) -> ModelRequest:
-        request = super().read(body)
+    def read_terms(self, request: ModelRequest, marked: Sequence[MessagePart]) -> ModelRequest:
+        request = super().read_terms(request, marked)
         follows = name_in(request.fields, "previous_response_id")
         is_unsized = request.is_unsized or bool(mentions(request.fields, ("conversation", "prompt")))
         if not follows:

@@ -7,10 +7,8 @@ members as the bytes they were.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any, Literal
 
-import msgspec
 from msgspec import Raw, Struct
 
 from turnout.core.query import Turn
@@ -136,10 +134,6 @@ class ModelRequest(Struct, frozen=True):
     def last_words(self) -> str:
         return next((message.text for message in reversed(self.messages) if message.role == "user"), "")
 
-    def body(self, model: str, added: Mapping[str, object] = MappingProxyType({})) -> bytes:
-        """The request for another model, else untouched. Under a budget members are added (`spend`)."""
-        return msgspec.json.encode({**self.fields, **added, "model": model})
-
 
 class ModelResponse(Struct, frozen=True):
     """An answer in one piece."""
@@ -150,10 +144,6 @@ class ModelResponse(Struct, frozen=True):
     """None: it does not say."""
     id: str = ""
     """By which a later request may refer to this answer instead of repeating it; empty if none may."""
-
-    @property
-    def is_error(self) -> bool:
-        return bytes(self.fields.get("error", b"null")) != b"null"
 
 
 class Delta(Struct, frozen=True, gc=False):
