@@ -100,7 +100,9 @@ class Application:
             await send_answer(send, answer)
         elif answer is not None:
             # What goes on by itself ends with its client; it keeps nobody out, and no place.
-            with WhileConnected(receive):
+            here = asyncio.current_task()
+            assert here is not None  # noqa: S101 - this runs in a task
+            with WhileConnected(receive, here):
                 await send_answer(send, answer)
 
     def _find(self, scope: Scope) -> tuple[Route, Mapping[str, str]]:
@@ -201,7 +203,7 @@ class Application:
         asking, answered = self.server.asking, False
         asking.add(here)
         try:
-            with WhileConnected(receive):
+            with WhileConnected(receive, here):
                 answer = await route.handler(call)
                 answered = True
                 asking.discard(here)

@@ -22,6 +22,8 @@ BODY_S = 10.0
 BODY_RATE = 8192
 # A client that takes nothing for so long is as good as gone, and what it does not take is paid for.
 TAKE_S = 30.0
+# After so long a client is listened for: what it no longer waits for ends within a quarter of a second of its leaving.
+LISTEN_S = 0.05
 # Options of a request of ours: one or two.
 OPTIONS = 32
 # Where there is none, a server may name itself.
@@ -99,21 +101,26 @@ async def send_answer(send: Send, answer: Answer) -> None:
 
 
 class WhileConnected:
-    """What the current task does in this context is cancelled when the client disconnects, and ends quietly.
+    """What a task does in this context is cancelled when the client disconnects, and ends quietly.
 
-    The body must have been read: from then on a server has nothing to tell but that.
+    The body must have been read: from then on a server has nothing to tell but that. What is answered at once is not
+    watched: listening takes a task of its own.
     """
 
-    __slots__ = ("_gone", "_task", "_watch")
+    __slots__ = ("_gone", "_later", "_receive", "_task", "_watch")
 
-    def __init__(self, receive: Receive) -> None:
-        task = asyncio.current_task()
-        assert task is not None  # noqa: S101 - a request runs in a task
+    def __init__(self, receive: Receive, task: asyncio.Task[Any]) -> None:
+        self._receive = receive
         self._task = task
         self._gone = False
-        self._watch = asyncio.ensure_future(_disconnect(receive))
+        self._watch: asyncio.Future[None] | None = None
+        self._later = asyncio.get_running_loop().call_later(LISTEN_S, self._listen)
 
     def __enter__(self) -> None:
+        pass
+
+    def _listen(self) -> None:
+        self._watch = asyncio.ensure_future(_disconnect(self._receive))
         self._watch.add_done_callback(self._leave)
 
     def _leave(self, watch: asyncio.Future[None]) -> None:
@@ -122,8 +129,10 @@ class WhileConnected:
             self._task.cancel()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
-        self._watch.remove_done_callback(self._leave)
-        self._watch.cancel()
+        self._later.cancel()
+        if self._watch is not None:
+            self._watch.remove_done_callback(self._leave)
+            self._watch.cancel()
         # Cancelled by ourselves, the work has ended in order; cancelled from outside, the error is passed on.
         return self._gone and not self._task.uncancel() and kind is asyncio.CancelledError
 
