@@ -112,6 +112,7 @@ class Account(Money):
         """How the parts of the question ended, each in a row of its own."""
         self.extra: dict[str, object] = {}
         """What else the log keeps."""
+        self.is_limited = caller.budget.is_limited
         self._started = time.monotonic()
         self._deciding_usd = spent_usd(decision, ledger.slots)
         self._held: Bound | None = None
@@ -220,9 +221,10 @@ class Account(Money):
             spent.attempts += generation.attempts
         if generation is not None and completion is not None:
             usage, estimated = self.usage(generation.ended, completion)
+            compared = self.ledger.compared(self.decision.profile)
             cost = cost_usd(completion.slot, usage)
             # Besides it, what the most expensive slot of the profile would have cost.
-            spent.add(completion.slot, usage, cost, most_usd(self.ledger.compared(self.decision.profile), usage))
+            spent.add(completion.slot, usage, cost, most_usd(compared, usage))
             spent.is_estimated |= estimated
         booked = self._booked(cost, completion, estimated)
         if self._held is not None or booked:

@@ -69,6 +69,9 @@ class Attempt(Struct, frozen=True, omit_defaults=True):
 class Money:
     """Pays for the attempts of a generation, one after the other. This one has no budget and keeps no account."""
 
+    is_limited = False
+    """There is a budget: what an attempt can cost is held before it is made."""
+
     def hold(self, request: ModelRequest, slot: Slot) -> Bound | None:
         """Reserve what an attempt can cost, None without a budget; raises Refused if that is too much."""
         return None
@@ -212,7 +215,7 @@ class Generation:
         started = time.monotonic()
         reported = False
         try:
-            most = self.money.hold(self.request, slot)
+            most = self.money.hold(self.request, slot) if self.money.is_limited else None
             found = await self._ask(slot, started, most)
             if isinstance(found, Completion):
                 reported = True
@@ -328,7 +331,6 @@ class Generation:
             raise NoAnswer(f"{slot.id} answered JSON that ends early or is none ({error})") from None
         if bytes(response.fields.get("error", b"null")) != b"null":
             return self._error_inside(slot, raw, f"{slot.id} answered 200 and an error")
-        upstream.close()
         completion.first, completion.id, completion.state = raw, response.id, "end"
         completion.usage = response.usage or Usage()
         completion.is_uncounted = not completion.usage.output_tokens and self._says_something(response)

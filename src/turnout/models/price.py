@@ -65,11 +65,12 @@ def most_usd(slots: Iterable[Slot], usage: Usage) -> float | None:
     return max([cost for slot in slots if (cost := cost_usd(slot, usage)) is not None], default=None)
 
 
-def learn(slots: Slots) -> None:
+def learn(slots: Slots) -> Slots:
     """Look every model up now: the list takes a third of a second to load, which no request should wait for."""
     for slot in slots.slots.values():
-        context_of(slot)
         prices_of(slot)
+    known = {name: replace(slot, context_tokens=context_of(slot), is_learnt=True) for name, slot in slots.slots.items()}
+    return replace(slots, slots=known)
 
 
 def prices_of(slot: Slot, input_tokens: int = 0) -> Prices | None:
@@ -82,7 +83,9 @@ def prices_of(slot: Slot, input_tokens: int = 0) -> Prices | None:
 
 def context_of(slot: Slot) -> int | None:
     """How many tokens fit into the model, if that is known."""
-    return slot.context_tokens if slot.context_tokens is not None else _listed(slot.provider, slot.model, 1000)[1]
+    if slot.is_learnt or slot.context_tokens is not None:
+        return slot.context_tokens
+    return _listed(slot.provider, slot.model, 1000)[1]
 
 
 @lru_cache(maxsize=512)

@@ -142,6 +142,8 @@ class Slot(Struct, frozen=True):
     endpoint: Endpoint
     plain_http: bool = False
     """Its key may go to a public address over http."""
+    is_learnt: bool = False
+    """What the price list knows of its window is in `context_tokens`."""
 
     @property
     def usable(self) -> bool:

@@ -71,7 +71,7 @@ class Response:
             yield chunk
 
     async def read(self, deadline: Deadline, limit: int = WHOLE_BYTES) -> bytes:
-        """The whole body."""
+        """The whole body; with it the exchange ends."""
         parts: list[bytes] = []
         size, left_s = 0, deadline.at - monotonic()
         if left_s <= 0:
@@ -85,6 +85,7 @@ class Response:
                     parts.append(chunk)
         except TimeoutError:
             raise self._late(TOO_LONG) from None
+        self._exchange.close()
         whole = parts[0] if len(parts) == 1 else b"".join(parts)
         return inflate(whole, self._encoding, limit, self._where) if self._encoding else whole
 

@@ -74,8 +74,7 @@ class Runtime:
         self._said: set[str] = set()
         """Old names that the log has heard of."""
         self._offered = profiles
-        slots = load_slots(config)
-        learn(slots)
+        slots = learn(load_slots(config))
         self.models = Models(slots, Client(slots.egress))
         self.profile = self.name_of(profile or DEFAULT_PROFILE)
         """The default profile."""
@@ -220,8 +219,7 @@ class Runtime:
                 slots = await asyncio.to_thread(load_slots, self.config)
                 _check_models(self.models.slots, slots)
                 _check_keys(self.models.slots, slots)
-                await asyncio.to_thread(learn, slots)
-                models = self.models.filled_with(slots)
+                models = self.models.filled_with(await asyncio.to_thread(learn, slots))
                 live = {name: await asyncio.to_thread(self._load, name, models) for name in self._live}
             except ConfigError:
                 if before == stamp(settings_file(self.config)):

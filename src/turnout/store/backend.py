@@ -116,8 +116,11 @@ class Backend(ABC):
         """Add rows in one durable transaction; how many were there already, profiles aside."""
         repeated = 0
         with self.transaction() as changes:
+            by_kind: dict[type, list[Record]] = {}
+            for row in rows:
+                by_kind.setdefault(type(row), []).append(record(row))
             for kind, statement in ADD:
-                if records := [record(row) for row in rows if type(row) is kind]:
+                if records := by_kind.get(kind):
                     added = changes.many(statement, records)
                     repeated += len(records) - added if kind is not ProfileRow else 0
             for hour in late_hours(rows):
@@ -160,9 +163,6 @@ def record(row: Row) -> Record:
     """A row's fields as a database takes them: JSON as text."""
     values = list(astuple(row))
     for column in _JSON[type(row)]:
-        values[column] = _json(values[column])
+        raw = values[column]
+        values[column] = None if len(raw) == 4 and bytes(raw) == b"null" else str(raw, "utf-8")
     return tuple(values)
-
-
-def _json(raw: Raw) -> str | None:
-    return None if len(raw) == 4 and bytes(raw) == b"null" else str(raw, "utf-8")

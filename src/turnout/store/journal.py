@@ -163,7 +163,8 @@ class Journal:
                 # Only now: another thread's decision must not get into the spool before its profile.
                 self._profiles.add(profile)
             if self._idle:
-                self._start()
+                if self._thread is None:
+                    self._start()
                 self._wake.set()
             if self._lost_at is not None:
                 self._calm()

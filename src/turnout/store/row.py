@@ -255,8 +255,7 @@ class RowEncoder:
         """The lines of a decision and its parts; `key_id` is the key that asked for it."""
         query, level = decision.query, self.level
         text = query.text or asked_text(query)
-        tenant = name(query.tenant) if query.tenant else ""
-        session = None if query.session is None else name(query.session)
+        tenant, session = name(query.tenant or ""), None if query.session is None else name(query.session)
         asked, body, hashed = NOTHING, NOTHING, None
         if level == "full":
             kept: str | None = writable(text)
@@ -300,8 +299,10 @@ class RowEncoder:
         now = time.time_ns() // 1_000_000
         # An outcome's fields are the columns of its row, in their order.
         row = OutcomeRow(*(subject.decision_id, subject.tenant, *astuple(outcome)[:-2], sources, extra, now))
-        broken = check_outcome(subject.rules, subject.routes, subject.by, outcome) if subject.rules else ()
-        return encode_row(row) + breaches(subject.decision_id, subject.tenant, subject.profile, broken, "outcome")
+        lines = encode_row(row)
+        if subject.rules and (broken := check_outcome(subject.rules, subject.routes, subject.by, outcome)):
+            lines += breaches(subject.decision_id, subject.tenant, subject.profile, broken, "outcome")
+        return lines
 
     def _extra(self, extra: Mapping[str, Any]) -> Raw:
         return Raw(encode(extra if self.level == "full" else redact_extra(to_builtins(extra), self.level)))
@@ -335,7 +336,10 @@ def asked_text(query: Query) -> str:
     """The question: the query's own text, else what the user said last."""
     if query.text or not query.turns:
         return query.text
-    return next((turn.text for turn in reversed(query.turns) if turn.role == "user"), "")
+    for turn in reversed(query.turns):
+        if turn.role == "user":
+            return turn.text
+    return ""
 
 
 def _teacher(decision: Decision) -> str | None:

@@ -154,8 +154,9 @@ class Store(StoreReader):
     ) -> Future[None] | None:
         """Write down in one go what happened after a decision and each of its parts, and what a key spent on it;
         unless it is `decided` already, the decision too. Never blocks: in `strict`, what to wait for."""
-        ends = ((decision, outcome), *parts)
-        lines = b"".join(self.journal.encoder.outcome(_subject(one), ended) for one, ended in ends)
+        lines = self.journal.encoder.outcome(_subject(decision), outcome)
+        for one, ended in parts:
+            lines += self.journal.encoder.outcome(_subject(one), ended)
         lines += _spending(decision, key_id, spent_usd)
         return self.journal.post(lines) if decided else self.journal.append(decision, lines, key_id=key_id)
 

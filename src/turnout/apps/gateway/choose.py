@@ -47,7 +47,7 @@ def choose(
     seen: set[Endpoint] = set()
     for name in chain:
         wanted = profile.policies[name].model or name.lower()
-        slot = slots.find(wanted)
+        slot = slots.slots.get(wanted) or slots.find(wanted)
         if slot is None:
             skipped.append(Reason("slot.missing", f"{wanted}: no such slot is configured"))
             continue
@@ -74,7 +74,7 @@ def unfit(slot: Slot, request: ModelRequest, caller: Caller, provider: str | Non
         return because(slot, "slot.images", "takes no images")
     if request.tools and not slot.tools:
         return because(slot, "slot.tools", "takes no tools")
-    window = context_of(slot) if slot.context_tokens is None else slot.context_tokens
+    window = slot.context_tokens if slot.is_learnt else context_of(slot)
     needed = request.tokens + (request.max_tokens or ANSWER_TOKENS)
     if window is not None and needed > window:
         return because(slot, "slot.window", f"about {needed:,} tokens do not fit into its {window:,}")

@@ -119,7 +119,7 @@ class Gateway:
             said = f"this key's ceiling {caller.ceiling} is no tier of the profile {profile.name}: use another key"
             raise Refused(403, "permission_error", said)
         pin = self.conversations.get(caller.tenant, request.conversation)
-        if pin is not None and _is_above(profile, pin.route, caller):
+        if pin is not None and caller.ceiling is not None and _is_above(profile, pin.route, caller):
             pin = None  # another key of the tenant's began it
         bound = pin.provider if pin is not None and request.bound else None
         # What the log calls a conversation: keyed, since a bare hash of its beginning would tell what that was.
@@ -206,17 +206,18 @@ class Gateway:
     async def _answer(
         self, request: ModelRequest, decision: Decision, choice: Chain, caller: Caller, headers: Mapping[str, str]
     ) -> Answer:
-        form = FORMATS[request.wire]
+        form, how = FORMATS[request.wire], method(decision)
+        slots = [one.slot for one in choice.candidates]
+        # In `strict`, before a stream begins, and where its text is long, for which there is a thread.
+        is_long = sum([len(turn.text) for turn in request.turns]) > INLINE
+        is_first = request.stream or is_long or self.ledger.is_strict
         with self.ledger.open(decision, caller) as account:
-            how = method(decision)
             account.extra = {"method": how, "wire": request.wire}
             if choice.skipped:
                 account.extra["skipped"] = choice.skipped
             if choice.pinned:
                 account.extra["pinned"] = choice.pinned
-            # In `strict`, before a stream begins, and where its text is long, for which there is a thread.
-            is_long = sum([len(turn.text) for turn in request.turns]) > INLINE
-            if request.stream or is_long or self.ledger.is_strict:
+            if is_first:
                 await account.record()
             if not choice.candidates:
                 account.ended = "refused"
@@ -225,7 +226,7 @@ class Gateway:
                 pin = self.conversations.get(caller.tenant, request.conversation)
                 account.remembered_tokens = pin.tokens if pin is not None else None
             generation = account.generate(self.models, request, headers)
-            found = await generation.start([one.slot for one in choice.candidates])
+            found = await generation.start(slots)
             if not isinstance(found, Completion):
                 return refusal(form, _failure(found, generation), decision.id, found)
             told = _headers(decision, choice, generation, found, how)

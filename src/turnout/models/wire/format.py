@@ -47,7 +47,7 @@ UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 # Members that change neither what a request costs nor who can answer it. Whatever is not among them is looked at.
 PLAIN = frozenset(
     ("model", "messages", "input", "system", "instructions", "stream", "temperature", "top_p", "stop", "seed", "user")
-)
+) | {"max_tokens", "max_completion_tokens", "max_output_tokens"}
 # Members of a body that say nothing.
 _SILENT = (b"null", b"false", b"[]", b"{}", b'""')
 # Strings of an event that no model wrote.
@@ -114,11 +114,14 @@ class Format:
             tokens=size // TOKEN_CHARACTERS + len(images) * IMAGE_TOKENS,
             input=seen,
             images=images,
+            # Which of several limits counts is the provider's to say.
+            max_tokens=most_stated(fields, self.limits),
+            has_limit=bool(mentions(fields, self.limits)),
         )
         return request if not marked and fields.keys() <= PLAIN else self.read_terms(request, marked)
 
     def read_terms(self, request: ModelRequest, marked: Sequence[MessagePart]) -> ModelRequest:
-        """The request with what it says beside its words: limits, tools, whatever has a price of its own. `marked` are
+        """The request with what it says beside its words: tools, whatever has a price of its own. `marked` are those of
         its parts that are more than words."""
         fields = request.fields
         tools: list[Tool] = decoded(fields, "tools", list[Tool], [])
@@ -127,9 +130,6 @@ class Format:
             request,
             tools=tuple(tools),
             bound=any(part.is_bound for part in marked),
-            # Which of several limits counts is the provider's to say.
-            max_tokens=most_stated(fields, self.limits),
-            has_limit=bool(mentions(fields, self.limits)),
             is_unsized=any(part.is_unsized for part in marked),
             choices=most_stated(fields, self.choices) or 1,
             caches=any(part.is_cached for part in marked) or any(tool.cache_control is not None for tool in tools),
