@@ -10,8 +10,7 @@ from msgspec.structs import replace
 from turnout import Decision
 from turnout.core.ident import first_id
 from turnout.store import Store
-from turnout.store.row import DecisionRow, decode_row
-from turnout.store.spool import contents
+from turnout.store.row import DecisionRow, contents, decode_row
 
 
 def ms(said: str) -> int:

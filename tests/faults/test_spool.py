@@ -21,7 +21,8 @@ import pytest
 
 from faults.rounds import TESTS, open_files
 from turnout.store import spool as module
-from turnout.store.spool import SUFFIX, UNNAMED, Spool, contents, line
+from turnout.store.row import contents, line
+from turnout.store.spool import SUFFIX, UNNAMED, Spool
 
 LIMIT = 64 * 1024 * 1024
 
@@ -337,7 +338,8 @@ import os, sys
 from pathlib import Path
 from turnout.store.journal import Journal
 from turnout.store.row import RowEncoder
-from turnout.store.spool import Spool, line
+from turnout.store.row import line
+from turnout.store.spool import Spool
 
 spool = Spool(Path(sys.argv[1]), 1 << 20)
 journal = Journal(None, spool, RowEncoder("off", b"key"))

@@ -23,8 +23,7 @@ from turnout.store import Outcome, Store, open_store
 from turnout.store import journal as journal_module
 from turnout.store import postgres as postgres_module
 from turnout.store import sqlite as sqlite_module
-from turnout.store.row import DecisionRow, ProfileRow, decode_row
-from turnout.store.spool import contents, line
+from turnout.store.row import DecisionRow, ProfileRow, contents, decode_row, line
 from turnout.store.store import open_reader
 
 # No integer column of either database holds it.

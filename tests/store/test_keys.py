@@ -14,8 +14,7 @@ from turnout import Decision
 from turnout.core.errors import ConfigError, StoreError
 from turnout.store import Outcome, Store, TimeSpan, open_store
 from turnout.store.keys import Key
-from turnout.store.row import SpendRow, decode_row
-from turnout.store.spool import contents
+from turnout.store.row import SpendRow, contents, decode_row
 from turnout.web.auth import Credential, digest, read_credential
 from turnout.web.key import new_credential, read_pepper, spell
 

@@ -17,7 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from turnout.store import spool as module
-from turnout.store.spool import SUFFIX, Spool, contents, line
+from turnout.store.row import contents, line
+from turnout.store.spool import SUFFIX, Spool
 
 MEBIBYTE = 1024 * 1024
 
@@ -167,7 +168,8 @@ DOOMED = """
 import os, signal, sys
 from pathlib import Path
 from turnout.store import spool as module
-from turnout.store.spool import Spool, line
+from turnout.store.row import line
+from turnout.store.spool import Spool
 module.SEGMENT_BYTES = 1
 spool = Spool(Path(sys.argv[1]), 1 << 20)
 for number in range(4):

@@ -31,8 +31,8 @@ from turnout.core.decision import Decision
 from turnout.core.errors import NotStored
 
 from .backend import Backend, Unwritable
-from .row import Row, RowEncoder, decode_row
-from .spool import BATCH_BYTES, CLOSED, Spool, contents, line
+from .row import Row, RowEncoder, contents, decode_row, line
+from .spool import BATCH_BYTES, CLOSED, Spool
 
 Durability = Literal["batched", "strict"]
 Refusal = tuple[bytes, Exception]

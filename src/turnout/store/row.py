@@ -1,5 +1,8 @@
 """What is written down, row by row: the shapes that go through the spool into the tables, and their lines.
 
+Each line is the CRC-32 of its content in hex, a space, the content, a newline. A line torn by a full disk or a power
+cut does not carry its checksum and is counted, not believed.
+
 What is kept of a decision is settled here, once, before anything is written, by the thread that routes: a few
 microseconds. A row's bytes are all that survives a crash, so it holds plain values only. Its order of fields is the
 order of the table's columns, but for `LoggedRow`, which is made shorter for the way.
@@ -8,8 +11,9 @@ order of the table's columns, but for `LoggedRow`, which is made shorter for the
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, NamedTuple
+from zlib import crc32
 
 from msgspec import Meta, Raw, Struct, json, to_builtins
 from msgspec.structs import astuple
@@ -22,7 +26,6 @@ from turnout.core.query import Query
 
 from .contract import check_decision, check_outcome, decided_rules
 from .redact import Level, digest, encode, keep, name, redact_body, redact_extra, writable, writable_json
-from .spool import line
 
 NOTHING = Raw(b"null")
 """For JSON that is not there: the decoder has no optional raw field."""
@@ -319,6 +322,18 @@ def breaches(decision_id: str, tenant: str, profile: str, broken: Iterable[Viola
         found = encode(one.found).decode()
         lines += encode_row(BreachRow(decision_id, tenant, profile, one.rule, one.fact, found, one.text, phase, now))
     return lines
+
+
+def line(content: bytes) -> bytes:
+    return b"%08x %b\n" % (crc32(content), content)
+
+
+def contents(lines: bytes) -> Iterator[bytes | None]:
+    """The content of each line; None for one that is torn. Zeros before a line are a hole a power cut has left."""
+    for whole in lines.removesuffix(b"\n").split(b"\n"):
+        kept = whole.lstrip(b"\0") if whole[:1] == b"\0" else whole
+        content = kept[9:]
+        yield content if kept.startswith(b"%08x " % crc32(content)) else None
 
 
 def encode_row(row: Row) -> bytes:

@@ -4,9 +4,6 @@ One `write` adds whole lines; a reader takes them away once the database has the
 unlocked; the next process that opens the folder takes it over. So process death loses nothing, and because a line that
 is taken twice is written once (rows have ids), nothing is doubled either.
 
-Each line is the CRC-32 of its content in hex, a space, the content, a newline. A line torn by a full disk or a power
-cut does not carry its checksum and is counted, not believed.
-
 Any number of threads append. One thread takes, releases, adopts, restores and closes: a file is never closed under its
 reader. Files are taken from in the order in which their bytes were counted, so that a position says what is taken.
 """
@@ -19,10 +16,8 @@ import fcntl
 import logging
 import os
 from collections import deque
-from collections.abc import Iterator
 from pathlib import Path
 from threading import Lock
-from zlib import crc32
 
 from msgspec import Struct
 
@@ -320,15 +315,3 @@ def _finish(segment: Segment, lines: bytes, count: int) -> None:
         with contextlib.suppress(OSError):
             os.ftruncate(segment.fd, segment.size)
         raise
-
-
-def line(content: bytes) -> bytes:
-    return b"%08x %b\n" % (crc32(content), content)
-
-
-def contents(lines: bytes) -> Iterator[bytes | None]:
-    """The content of each line; None for one that is torn. Zeros before a line are a hole a power cut has left."""
-    for whole in lines.removesuffix(b"\n").split(b"\n"):
-        kept = whole.lstrip(b"\0") if whole[:1] == b"\0" else whole
-        content = kept[9:]
-        yield content if kept.startswith(b"%08x " % crc32(content)) else None
