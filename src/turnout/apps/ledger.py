@@ -123,7 +123,7 @@ class Account(Money):
         """What attempts without an answer may have cost."""
         self._recorded = False
         """The decision is written down."""
-        self._spent = Spending()
+        self.spending = Spending()
         self.is_open = True
         self._kept_open = False
 
@@ -155,7 +155,7 @@ class Account(Money):
     @property
     def spent_usd(self) -> float:
         """What the calls that have ended were booked at."""
-        return self._lost_usd + self._spent.booked_usd
+        return self._lost_usd + self.spending.booked_usd
 
     async def record(self) -> None:
         """Write the decision down before a model is asked; else it is written with its outcome, at the end."""
@@ -214,7 +214,7 @@ class Account(Money):
 
     def _book(self) -> None:
         """Add the generation that has ended, if there is one, to what this account paid for."""
-        generation, spent = self.generation, self._spent
+        generation, spent = self.generation, self.spending
         completion = generation.completion if generation is not None else None
         cost, estimated = None, False
         if generation is not None:
@@ -236,7 +236,7 @@ class Account(Money):
         self._book()
         if self.ledger.store is None:
             return
-        spent = self._spent
+        spent = self.spending
         extra: dict[str, object] = {"attempts": spent.attempts, **self.extra}
         extra |= {"estimated_tokens": True} if spent.is_estimated else {}
         extra |= {"lost_usd": self._lost_usd} if self._lost_usd else {}

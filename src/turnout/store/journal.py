@@ -287,6 +287,8 @@ class Journal:
                 self._hurry.clear()
                 while self._commit():
                     pause = FIRST_PAUSE_S
+                    if self.spool.written == self.spool.taken:
+                        break
                     self._look_after()
                     if self.spool.behind and time.monotonic() >= self._sync_at:
                         self._sync()

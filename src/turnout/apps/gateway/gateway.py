@@ -231,7 +231,7 @@ class Gateway:
                 return refusal(form, _failure(found, generation), decision.id, found)
             told = _headers(decision, choice, generation, found, how)
             if not request.stream:
-                self._remember(account, choice, generation, found)
+                self._close(account, choice, generation, found)
                 return Answer(200, told, found.first)
             self.models.live.add(found.upstream)
             close = partial(self._end_stream, account.keep_open(), choice, generation, found)
@@ -241,11 +241,10 @@ class Gateway:
         self.models.live.discard(completion.upstream)
         completion.upstream.close()
         if account.is_open:
-            self._remember(account, choice, generation, completion)
-            account.close()
+            self._close(account, choice, generation, completion)
 
-    def _remember(self, account: Account, choice: Chain, generation: Generation, completion: Completion) -> None:
-        """How an answer came about that was not the first choice; and who gave it, for the conversation's next turn."""
+    def _close(self, account: Account, choice: Chain, generation: Generation, completion: Completion) -> None:
+        """Write down how an answer came about; and remember who gave it, for the conversation's next turn."""
         slot, first, decision = completion.slot, choice.candidates[0].slot, account.decision
         route = next(one.route for one in choice.candidates if one.slot is slot)
         if slot.endpoint != first.endpoint:
@@ -253,10 +252,10 @@ class Gateway:
             account.fallback = f"{first.id}{f' ({first.name})' if first.id == slot.id else ''} did not answer"
         elif not choice.pinned and route != decision.routes[0]:
             account.fallback = f"no slot for {decision.routes[0]} could be used"
+        account.close()
         if generation.ended != "answered":
             return
-        usage, _ = account.usage(generation.ended, completion)
-        tokens = usage.input_tokens + usage.output_tokens
+        tokens = (account.spending.input_tokens or 0) + (account.spending.output_tokens or 0)
         for name in filter(None, (generation.request.conversation, completion.id)):
             self.conversations.keep(account.caller.tenant, name, route, slot, decision.confidence, tokens)
 
