@@ -381,12 +381,14 @@ class Journal:
             self._counts.repeated += repeated
             self._counts.torn += torn
             self._counts.rejected += len(refused)
-            self._refused.extend((start + lines.find(line(content)), error) for content, error in refused)
-            taken = self.spool.taken
-            done = [waiting for waiting in self._waiting if waiting.end <= taken]
+            if refused:
+                self._refused.extend((start + lines.find(line(content)), error) for content, error in refused)
+            taken, done = self.spool.taken, self._waiting
             if done:
+                done = [waiting for waiting in self._waiting if waiting.end <= taken]
                 self._waiting = [waiting for waiting in self._waiting if waiting.end > taken]
-        _answer(done, self._refused)
+        if done:
+            _answer(done, self._refused)
         return True
 
     def _write(self, rows: Sequence[tuple[bytes, Row]], refused: list[Refusal]) -> int:

@@ -245,6 +245,11 @@ class Subject(NamedTuple):
     routes: Sequence[str]
     by: str
 
+    @classmethod
+    def of(cls, decision: Decision) -> Subject:
+        profile, whose = decision.profile, name(decision.query.tenant or "")
+        return cls(decision.id, whose, profile.name, profile.contract, decision.routes, decision.by)
+
 
 class RowEncoder:
     """Writes rows for one store, at one redaction level."""
@@ -257,7 +262,7 @@ class RowEncoder:
     def decision(self, decision: Decision, parent: str | None = None, *, key_id: str = "") -> bytes:
         """The lines of a decision and its parts; `key_id` is the key that asked for it."""
         query, level = decision.query, self.level
-        text = query.text or asked_text(query)
+        text, teacher = query.text or asked_text(query), _teacher(decision)
         tenant, session = name(query.tenant or ""), None if query.session is None else name(query.session)
         asked, body, hashed = NOTHING, NOTHING, None
         if level == "full":
@@ -269,7 +274,7 @@ class RowEncoder:
         else:
             kept, hashed = keep(text, level), None if level == "off" else digest(text, tenant, self.key)
             body = Raw(redact_body(decision.json(), level))
-        teacher, now = _teacher(decision), time.time_ns() // 1_000_000
+        now = time.time_ns() // 1_000_000
         row = LoggedRow(parent, tenant, session, teacher, now, kept, hashed, level, asked, body, key_id)
         lines = line(writable_json(_encode(row)))
         rules = self._rules_for(decision)
@@ -297,22 +302,37 @@ class RowEncoder:
 
     def outcome(self, subject: Subject, outcome: Outcome) -> bytes:
         """The lines of an outcome, and of what in it breaks the contract."""
-        sources = NOTHING if outcome.sources is None else Raw(encode(outcome.sources))
-        extra = self._extra(outcome.extra) if outcome.extra else NOTHING
+        # What is JSON in its column is encoded with its row: a form of its own would be copied once more.
+        extra: Any = outcome.extra or NOTHING
+        if outcome.extra and self.level != "full":
+            extra = redact_extra(to_builtins(outcome.extra), self.level)
         now = time.time_ns() // 1_000_000
         # An outcome's fields are the columns of its row, in their order.
-        row = OutcomeRow(*(subject.decision_id, subject.tenant, *astuple(outcome)[:-2], sources, extra, now))
+        row = OutcomeRow(*(subject.decision_id, subject.tenant, *astuple(outcome)[:-1], extra, now))
         lines = encode_row(row)
         if subject.rules and (broken := check_outcome(subject.rules, subject.routes, subject.by, outcome)):
             lines += breaches(subject.decision_id, subject.tenant, subject.profile, broken, "outcome")
         return lines
 
-    def _extra(self, extra: Mapping[str, Any]) -> Raw:
-        return Raw(encode(extra if self.level == "full" else redact_extra(to_builtins(extra), self.level)))
+    def account(
+        self, decision: Decision, outcome: Outcome, parts: Iterable[tuple[Decision, Outcome]], key_id: str, usd: float
+    ) -> bytes:
+        """The lines of how a decision and its parts ended, and of what a key spent on it."""
+        lines = self.outcome(Subject.of(decision), outcome)
+        for part, ended in parts:
+            lines += self.outcome(Subject.of(part), ended)
+        return lines + spending(decision.id, key_id, usd)
 
     def reply(self, tenant: str, session: str, decision_id: str | None, role: str, text: str) -> bytes:
         now, kept = time.time_ns() // 1_000_000, keep(text, self.level)
         return encode_row(ReplyRow(new_id(), name(tenant), name(session), decision_id, role, kept, self.level, now))
+
+
+def spending(ident: str, key_id: str, spent_usd: float) -> bytes:
+    """The line of what a key spent, if there is a key and it spent anything."""
+    if not key_id or not spent_usd:
+        return b""
+    return encode_row(SpendRow(ident, key_id, spent_usd, time.time_ns() // 1_000_000))
 
 
 def breaches(decision_id: str, tenant: str, profile: str, broken: Iterable[Violation], phase: str) -> bytes:

@@ -10,7 +10,6 @@ import contextlib
 import hashlib
 import os
 import secrets
-import time
 from collections.abc import Iterable
 from concurrent.futures import Future
 from pathlib import Path
@@ -30,9 +29,9 @@ from .journal import Counts, Durability, Journal
 from .keys import Keys
 from .migrate import Migration
 from .records import AllRecords, Records
-from .redact import Level, name
+from .redact import Level
 from .retention import Retention
-from .row import Outcome, RowEncoder, SpendRow, Subject, encode_row
+from .row import Outcome, RowEncoder, Subject, spending
 from .spool import CLOSED, Spool
 from .sqlite import Sqlite
 from .study import StudyRows
@@ -126,7 +125,7 @@ class Store(StoreReader):
     def append(self, decision: Decision, *, key_id: str = "", spent_usd: float = 0.0) -> Future[None] | None:
         """As `record`, for callers that must not block: in `strict`, what to wait for before answering. Which key asked
         for the decision and what it spent on it go with it."""
-        return self.journal.append(decision, _spending(decision, key_id, spent_usd), key_id=key_id)
+        return self.journal.append(decision, spending(decision.id, key_id, spent_usd), key_id=key_id)
 
     def settle(self, decision: Decision | str, outcome: Outcome, *, tenant: str = "") -> None:
         """Write down what happened after a decision, which is named by itself or by its id and tenant.
@@ -134,7 +133,7 @@ class Store(StoreReader):
         The first outcome of a decision stands; saying it again is harmless.
         """
         if isinstance(decision, Decision):
-            subject = _subject(decision)
+            subject = Subject.of(decision)
         else:
             records = self.records(tenant)
             found = records.get(decision)
@@ -154,10 +153,7 @@ class Store(StoreReader):
     ) -> Future[None] | None:
         """Write down in one go what happened after a decision and each of its parts, and what a key spent on it;
         unless it is `decided` already, the decision too. Never blocks: in `strict`, what to wait for."""
-        lines = self.journal.encoder.outcome(_subject(decision), outcome)
-        for one, ended in parts:
-            lines += self.journal.encoder.outcome(_subject(one), ended)
-        lines += _spending(decision, key_id, spent_usd)
+        lines = self.journal.encoder.account(decision, outcome, parts, key_id, spent_usd)
         return self.journal.post(lines) if decided else self.journal.append(decision, lines, key_id=key_id)
 
     def reply(self, decision: Decision, text: str, *, role: str = "assistant") -> None:
@@ -169,7 +165,8 @@ class Store(StoreReader):
     def spend(self, decision: Decision | str, key_id: str, amount_usd: float) -> None:
         """Write down what a key spent on a decision, or on what has an id of its own and did not become one; the same
         id is never paid for twice."""
-        self.journal.put(_spending(decision, key_id, amount_usd))
+        ident = decision if isinstance(decision, str) else decision.id
+        self.journal.put(spending(ident, key_id, amount_usd))
 
     def counts(self) -> Counts:
         """What the journal has done, lost, and still holds."""
@@ -191,19 +188,6 @@ class Store(StoreReader):
         if self.journal.closed:
             raise ValueError(CLOSED)
         return self.journal.flush(timeout_s)
-
-
-def _subject(decision: Decision) -> Subject:
-    profile, whose = decision.profile, name(decision.query.tenant or "")
-    return Subject(decision.id, whose, profile.name, profile.contract, decision.routes, decision.by)
-
-
-def _spending(decision: Decision | str, key_id: str, spent_usd: float) -> bytes:
-    """The line of what a key spent, if there is a key and it spent anything."""
-    if not key_id or not spent_usd:
-        return b""
-    ident = decision if isinstance(decision, str) else decision.id
-    return encode_row(SpendRow(ident, key_id, spent_usd, time.time_ns() // 1_000_000))
 
 
 def open_store(
