@@ -12,6 +12,7 @@ from turnout.models.generate import write_body
 from turnout.models.price import Usage
 from turnout.models.provider import WIRES, Wire
 from turnout.models.wire import FORMATS
+from turnout.models.wire.format import PLAIN
 from turnout.models.wire.sse import Events
 from turnout.models.wire.value import Delta, Message, MessagePart, ModelRequest
 
@@ -87,6 +88,22 @@ def test_what_is_passed_on_stays_as_it_was(wire: Wire) -> None:
     assert bytes(members[field]) == rb'[ {"content": "caf\u00e9" , "role":"user"} ]'
     assert bytes(members["x"]) == b'{ "y":1.0e0 }'
     assert bytes(members["model"]) == b'"other"'
+
+
+PLAIN_VALUES = {"stream": True, "temperature": 0.5, "top_p": 1, "stop": ["x"], "seed": 7, "user": "ada"}
+PLAIN_VALUES |= {"max_tokens": 9, "max_completion_tokens": 8, "max_output_tokens": 7}
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_what_is_plain_needs_no_second_look(wire: Wire) -> None:
+    """Members that are not looked at change nothing about a request's price, tools or provider."""
+    form = FORMATS[wire]
+    words = {"input": "hi"} if wire == "openai-responses" else {"messages": [{"role": "user", "content": "hi"}]}
+    said = {"system": "short", "instructions": "short"}
+    request = form.read(msgspec.json.encode({"model": "auto", **words, **said, **PLAIN_VALUES}))
+    assert set(request.fields) <= PLAIN
+    assert form.read_terms(request, []) == request
+    assert not PLAIN & {"tools", "prompt_cache_key", *form.unpriced, *form.hosted, *form.choices}
 
 
 class Odd(NamedTuple):

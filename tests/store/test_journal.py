@@ -57,21 +57,21 @@ class TestBusy:
 
     def test_commits_wait_and_readers_do_not(self, opened: Callable[..., Store]) -> None:
         store = opened()
-        store.journal.is_busy = True
+        store.journal.hold_back(True)
         for _ in range(3):
             store.record(ask())
         time.sleep(0.3)
         assert store.counts().committed == 0
         assert len(list(store.records().decisions())) == 3, "whoever reads finds what was recorded"
         store.record(ask())
-        store.journal.is_busy = False
+        store.journal.hold_back(False)
         until(lambda: store.counts().backlog_bytes == 0)
 
     def test_not_beyond_a_quarter_of_the_spool(
         self, opened: Callable[..., Store], store_url: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         store = opened()
-        store.journal.is_busy = True
+        store.journal.hold_back(True)
         monkeypatch.setattr(journal_module, "SPARED", 1 / store.journal.spool.limit_bytes)
         store.record(ask())
         until(lambda: select(store_url, COUNT) == [(1,)])

@@ -93,7 +93,8 @@ def test_it_measures_the_loop_it_runs_on() -> None:
 
 
 def test_it_is_refusing_while_somebody_is_refused_and_a_moment_longer() -> None:
-    room = admission()
+    room, heard = admission(), list[bool]()
+    room.on_refusing = heard.append
     look(room, 3.0, 50)
     assert not room.is_refusing, "a busy machine alone refuses nobody"
     room.refused += 1
@@ -103,3 +104,4 @@ def test_it_is_refusing_while_somebody_is_refused_and_a_moment_longer() -> None:
     assert room.is_refusing
     look(room, 0.0, 1)
     assert not room.is_refusing
+    assert heard == [True, False], "who waits for that is told once each time"

@@ -231,7 +231,3 @@ class Caller(Struct, frozen=True, eq=False):
     """The profiles it may use; None: all."""
     rate: Rate = field(default_factory=Rate)
     """What it has asked lately. A request counts when it is authenticated, a batch's further questions one by one."""
-
-    def must(self, scope: str) -> None:
-        if scope not in self.scopes:
-            raise Refused(403, "permission_error", f"this key lacks the scope {scope!r}")

@@ -112,7 +112,6 @@ class Account(Money):
         """How the parts of the question ended, each in a row of its own."""
         self.extra: dict[str, object] = {}
         """What else the log keeps."""
-        self.is_limited = caller.budget.is_limited
         self._started = time.monotonic()
         self._deciding_usd = spent_usd(decision, ledger.slots)
         self._held: Bound | None = None
@@ -169,6 +168,7 @@ class Account(Money):
         """A generation that this account pays for, when the one before it has ended."""
         if self.generation is not None:
             self._book()
+        self.is_limited = self.caller.budget.is_limited
         self.generation = Generation(models, request, headers=headers, money=self, total_s=total_s)
         return self.generation
 

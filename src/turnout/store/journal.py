@@ -104,8 +104,7 @@ class Journal:
         self.spool = spool
         self.encoder = encoder
         self.durability = durability
-        self.is_busy = False
-        """Told from outside: whether the process has no time to spare just now. Commits wait then, in bounds."""
+        self._held_back = False
         self._chore = chore
         """What the thread does a little of when there is nothing to write; it says whether there is more to do."""
         self._profiles: set[str] = set()
@@ -209,6 +208,10 @@ class Journal:
         self._hurry.set()
         return receipt
 
+    def hold_back(self, busy: bool) -> None:
+        """Told that the process has no time to spare, or has some again: meanwhile commits wait, in bounds."""
+        self._held_back = busy
+
     def counts(self) -> Counts:
         with self._counting:
             return replace(self._counts, recorded=self.spool.appends, backlog_bytes=self.spool.backlog)
@@ -306,7 +309,7 @@ class Journal:
         until, spool, synced = time.monotonic() + GATHER_S, self.spool, -1
         while not self._hurry.wait(SYNC_EVERY_S):
             waiting = spool.written - spool.taken
-            spared = self.is_busy and waiting < spool.limit_bytes * SPARED
+            spared = self._held_back and waiting < spool.limit_bytes * SPARED
             if not spared and (waiting > BATCH_BYTES or time.monotonic() >= until):
                 return
             if spool.written > synced:

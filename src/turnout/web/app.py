@@ -147,8 +147,7 @@ class Application:
                     caller.rate.count()
             else:
                 caller = await server.auth.caller(scope["headers"], admin=self.admin)
-            if route.scope not in caller.scopes:
-                raise Refused(403, "permission_error", f"this key lacks the scope {route.scope!r}")
+            _check_scope(caller, route)
             with server.admission.batch() if route.is_batch else nullcontext():
                 body = await read_body(receive, server.settings.body_bytes, headers)
                 if len(body) > VALUES:  # a byte is at most one value
@@ -168,8 +167,7 @@ class Application:
 
         async def check(*, counts: bool = False) -> Caller:
             caller = await server.auth.caller(keyed, admin=self.admin, counts=counts)
-            if route.scope not in caller.scopes:
-                raise Refused(403, "permission_error", f"this key lacks the scope {route.scope!r}")
+            _check_scope(caller, route)
             return caller
 
         async def sending(message: Any) -> None:
@@ -248,6 +246,11 @@ _ANYBODY = Caller("", "", frozenset(), budget=None)  # type: ignore[arg-type]
 def _is_browser(scope: Scope) -> bool:
     """Whether a person looks at the answer: a browser asks for a page by its name."""
     return any(name == b"accept" and b"text/html" in value for name, value in scope["headers"])
+
+
+def _check_scope(caller: Caller, route: Route) -> None:
+    if route.scope not in caller.scopes:
+        raise Refused(403, "permission_error", f"this key lacks the scope {route.scope!r}")
 
 
 def _is_anthropic(scope: Scope) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any, Protocol
 
 from turnout.apps.app import Answer, App, Call, Route, answer, find_apps
@@ -70,7 +69,7 @@ class Server:
         self.auth = Auth(runtime.store, read_pepper(), loopback=settings.loopback)
         self.admission = Admission(settings.requests, settings.waiting, settings.wait_s, settings.lag_s)
         if runtime.store is not None:
-            self.admission.on_refusing = partial(setattr, runtime.store.journal, "is_busy")
+            self.admission.on_refusing = runtime.store.journal.hold_back
         self.metrics = Metrics()
         admin = Admin(self)
         self.admin_routes: Sequence[Route] = admin.routes

@@ -114,10 +114,9 @@ class WhileConnected:
         self._task = task
         self._gone = False
         self._watch: asyncio.Future[None] | None = None
-        self._later = asyncio.get_running_loop().call_later(LISTEN_S, self._listen)
 
     def __enter__(self) -> None:
-        pass
+        self._later = asyncio.get_running_loop().call_later(LISTEN_S, self._listen)
 
     def _listen(self) -> None:
         self._watch = asyncio.ensure_future(_disconnect(self._receive))

@@ -43,8 +43,9 @@ from .relay import relay
 LONG_WINDOW = "context-1m"
 
 
-# Of a provider's headers, what a client may see.
+# What nearly all answers are: it tells nothing of where they are from.
 KINDS = frozenset(("application/json", "text/event-stream", "text/event-stream; charset=utf-8"))
+# Of a provider's headers, what a client may see.
 SHOWN = {name: name.encode() for name in ("retry-after", "x-request-id", "request-id")}
 
 
