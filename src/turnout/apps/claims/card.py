@@ -119,6 +119,8 @@ class Card(Struct, frozen=True, omit_defaults=True):
     short_answer: str
     deep_answer: str
     confidence_level: CardConfidence
+    questions: Mapping[str, Sequence[str]] = {}
+    """Other ways to say or to ask the very same, by language: whoever repeats one means this card."""
     claimant: str = ""
     why_matters: str = ""
     confidence_explanation: str = ""

@@ -23,9 +23,11 @@ if TYPE_CHECKING:
 
     Array = numpy.ndarray[Any, Any]
 
+# Raise it when the guard or the features change: gates of another guard are not used (`scripts/fit_claim_gates.py`).
+GUARD: Final = 2
 # The name of the gate that is used without an embedder.
 TEXT_ALONE: Final = "text"
-# Newton's method on four weights; it stands still after eight steps or so.
+# Newton's method on five weights; it stands still after eight steps or so.
 STEPS: Final = 30
 # Keeps the weights finite where a feature tells all, as scikit-learn's C=100 does.
 RIDGE: Final = 0.01
@@ -44,9 +46,11 @@ class MatchFeatures(Struct, frozen=True):
     """How many of the claim's words stand in the question, 0 to 1."""
     margin: float = 0.0
     """How much better it fits than the next card."""
+    known: float = 0.0
+    """How many words of the question the card has in any of its wordings, 0 to 1."""
 
-    def values(self) -> tuple[float, float, float, float]:
-        return (self.similarity or 0.0, self.coverage, self.returned, self.margin)
+    def values(self) -> tuple[float, ...]:
+        return (self.similarity or 0.0, self.coverage, self.returned, self.margin, self.known)
 
 
 class ClaimGate(Struct, frozen=True):
@@ -58,7 +62,7 @@ class ClaimGate(Struct, frozen=True):
     """What a candidate must have to be shown: cosine, or coverage without an embedder."""
     threshold: float
     """What `score` must reach for an exact match."""
-    weights: tuple[float, float, float, float]
+    weights: tuple[float, ...]
     """Of the features, in their order."""
     bias: float
     bound: float = 0.05
@@ -67,6 +71,8 @@ class ClaimGate(Struct, frozen=True):
     """How sure that is."""
     fitted_on: int = 0
     """Questions without a card that it was fitted on."""
+    guard: int = 0
+    """The guard it was fitted with: another one refuses other questions, and so proves nothing for it."""
 
     def score(self, features: MatchFeatures) -> float:
         """How likely they are the same claim, 0 to 1, among the questions it was fitted on."""
@@ -110,7 +116,7 @@ def fit_gate(
     true = np.array([one.values() for one in matches])
     false = np.array([one.values() for one in strangers])
     weights, bias = _fit(np.vstack([true, false]), np.r_[np.ones(len(true)), np.zeros(len(false))])
-    draft = ClaimGate(embedder, _floor(matches), 1.0, weights, bias, bound, confidence, len(strangers) + refused)
+    draft = ClaimGate(embedder, _floor(matches), 1.0, weights, bias, bound, confidence, len(strangers) + refused, GUARD)
     scores = sorted((draft.score(one) for one in strangers), reverse=True)
     # From the strictest threshold on: the first admits no stranger, each next one more.
     proven = prove_in_sequence(
@@ -129,7 +135,7 @@ def _floor(matches: Sequence[MatchFeatures]) -> float:
     return told[int((1 - KEPT) * len(told))]
 
 
-def _fit(rows: Array, labels: Array) -> tuple[tuple[float, float, float, float], float]:
+def _fit(rows: Array, labels: Array) -> tuple[tuple[float, ...], float]:
     """Logistic regression by Newton's method. A feature that speaks against a match is left out: a card that is more
     like the question is never admitted less."""
     import numpy as np
@@ -138,8 +144,8 @@ def _fit(rows: Array, labels: Array) -> tuple[tuple[float, float, float, float],
     while (told[:-1] < 0).any():
         rows = rows * (told[:-1] >= 0)
         told = np.where(np.r_[rows.any(axis=0), True], _solve(rows, labels), 0.0)
-    one, two, three, four, bias = map(float, told)
-    return (one, two, three, four), bias
+    *weights, bias = map(float, told)
+    return tuple(weights), bias
 
 
 def _solve(rows: Array, labels: Array) -> Array:

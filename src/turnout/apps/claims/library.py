@@ -24,8 +24,9 @@ from turnout.search import Filters, Index, IndexDocument, open_index
 from turnout.store.cards import CardRow, CardRows
 
 from .card import ESSENTIAL, WHOLE, Card, ClaimType, ClaimVerdict, asks_alike, missing
-from .gate import TEXT_ALONE, ClaimGate, shipped_gate
+from .gate import GUARD, TEXT_ALONE, ClaimGate, shipped_gate
 from .twin import is_twin
+from .wording import language_of, wordings
 
 if TYPE_CHECKING:
     from turnout.runtime.runtime import Runtime
@@ -35,10 +36,17 @@ BATCH = 100
 # Candidates that the index proposes: what is asked for is chosen among them. On Snopes' claims 20, 30 and 50 find the
 # same cards.
 PROPOSED = 20
+# How much longer a list is where the questions of a few cards fill it: a card of ours has fifteen.
+LONGER = 5
+# Cosine of two single words that mean the same. With MiniLM "veggies" and "vegetables" have 0.80, "kids" and "children"
+# 0.90; "fruit" and "vegetable" 0.62, "bananas" and "tomatoes" 0.53.
+SAME_WORD = 0.65
 # Cards that a new one is compared with.
 COMPARED = 5
 # Whose a card is that is for all: no tenant's name, which has letters and digits.
 ALL = "*"
+# Stands between the id of a card and the number of one of its questions: no id has it.
+QUESTION = "\x1e"
 # Where a gate is kept, by the name of its embedder.
 GATE = "claims.gate."
 # Addresses and handles say nothing of a claim, and their letters count as words nobody else has.
@@ -122,8 +130,9 @@ class ClaimLibrary:
         for card in cards:
             if lacks := missing(card, ESSENTIAL if imported else WHOLE):
                 raise CardRefused(f"the card {card.id or card.claim_text[:80]!r} lacks {', '.join(lacks)}")
-        self.rows.put([_row(card) for card in cards])
-        self._index(cards)
+            if QUESTION in card.id:
+                raise CardRefused(f"the card {card.id!r}: an id has no control characters, choose another")
+        self._write(cards)
         return [self._link(card) for card in cards]
 
     def _as_imported(self, card: Card) -> Card:
@@ -150,15 +159,21 @@ class ClaimLibrary:
 
     def keep(self, card: Card) -> Card:
         """Replace a card that is there, as it is."""
-        self.rows.put([_row(card)])
-        self._index([card])
+        self._write([card])
         return card
+
+    def _write(self, cards: Sequence[Card]) -> None:
+        stale = {ident for card in cards if (old := self.get(card.id)) for ident in _document_ids(old)}
+        self.rows.put([_row(card) for card in cards])
+        self._index(cards, stale)
 
     def _link(self, card: Card) -> Card:
         """The card with the one it says the same as: the oldest there is."""
-        near: Iterable[tuple[str, float | None]] = self.index.nearest(card.claim_text, limit=COMPARED)
+        # Its own questions are nearest to it.
+        limit = COMPARED + sum(map(len, card.questions.values()))
+        near: Iterable[tuple[str, float | None]] = self.index.nearest(card.claim_text, limit=limit)
         if not near:
-            near = [(hit.id, None) for hit in self.index.search(card.claim_text, limit=COMPARED).hits]
+            near = [(hit.id, None) for hit in self.index.search(card.claim_text, limit=limit).hits]
         others = ((other, cosine) for ident, cosine in near if ident != card.id and (other := self.get(ident)))
         twin = next((other for other, cosine in others if is_twin(card, other, cosine)), None)
         first = twin is None or (card.created_at, card.id) < (twin.created_at, twin.id)
@@ -176,18 +191,32 @@ class ClaimLibrary:
         owners = {"owner": [ALL, self.tenant]} if self.tenant is not None else {}
         filters = Filters({**owners, **({"type": alike} if alike else {})})
         asked = _ADDRESS.sub(" ", query)
-        hits = self.index.search(asked, filters=filters, limit=max(PROPOSED, limit * 2)).hits
-        cosines = {hit.id: vote.score for hit in hits for vote in hit.votes if vote.by == "vectors"}
+        lang = language_of(asked)
+        proposed = max(PROPOSED, limit * 2)
+        hits = self.index.search(asked, lang=lang, filters=filters, limit=proposed).hits
+        if len(hits) == proposed and len({_card_of(hit.id) for hit in hits}) < limit:
+            # The wordings of a few cards fill the list: others get their chance in a longer one.
+            hits = self.index.search(asked, lang=lang, filters=filters, limit=LONGER * proposed).hits
+        by_meaning = {hit.id: vote.score for hit in hits for vote in hit.votes if vote.by == "vectors"}
         # Half by meaning, half by words. What the vectors did not propose is no nearer than the last they did.
-        least = min(cosines.values(), default=0.0)
-        scores = {hit.id: (cosines.get(hit.id, least) + hit.coverage) / 2 for hit in hits}
+        least = min(by_meaning.values(), default=0.0)
+        scores: dict[str, float] = {}
+        covered: dict[str, float] = {}
+        cosines: dict[str, float] = {}
+        # A card is as near as the nearest of its wordings.
+        for hit in sorted(hits, key=lambda hit: (-(by_meaning.get(hit.id, least) + hit.coverage), -hit.score)):
+            ident = _card_of(hit.id)
+            scores.setdefault(ident, (by_meaning.get(hit.id, least) + hit.coverage) / 2)
+            covered[ident] = max(covered.get(ident, 0.0), hit.coverage)
+            if hit.id in by_meaning:
+                cosines[ident] = max(cosines.get(ident, -1.0), by_meaning[hit.id])
         found = []
-        for hit in sorted(hits, key=lambda hit: (-scores[hit.id], -hit.score)):
-            card = self.get(hit.id)
+        for ident, score in scores.items():
+            card = self.get(ident)
             # What the demonstration model made is no answer to anything.
             if card is None or not card.visible or card.demo or self._is_told_by_another(card):
                 continue
-            found.append(ClaimCandidate(card, cosines.get(hit.id), scores[hit.id], hit.coverage))
+            found.append(ClaimCandidate(card, cosines.get(ident), score, covered[ident]))
             if len(found) == limit:
                 break
         if not floor:
@@ -208,6 +237,15 @@ class ClaimLibrary:
         made = {one.card.id: float(claim @ question) for one, claim in zip(lacking, claims, strict=True)}
         return [replace(one, similarity=made.get(one.card.id, one.similarity)) for one in found]
 
+    def alike(self, word: str, others: Sequence[str]) -> str:
+        """The one of several words that means the same as another, by the embedder; empty if none does."""
+        embedder = self.index.embedder
+        if embedder is None or not others:
+            return ""
+        told, *rest = embedder.embed([word, *others])
+        cosine, best = max((float(vector @ told), other) for vector, other in zip(rest, others, strict=True))
+        return best if cosine >= SAME_WORD else ""
+
     def _is_told_by_another(self, card: Card) -> bool:
         """Whether the card that says the same is there to be found."""
         other = self.get(card.twin_of) if card.twin_of else None
@@ -216,12 +254,13 @@ class ClaimLibrary:
     # --- the gate
 
     def gate(self, by_meaning: bool = True) -> ClaimGate:
-        """The gate of the embedder in use: the one that was fitted here, else the one that ships, else, as without an
-        embedder, that of words alone."""
+        """The gate of the embedder in use: the one that was fitted here with the guard there is now, else the one that
+        ships, else, as without an embedder, that of words alone."""
         embedder = self.index.embedder
         for name in (embedder.name, TEXT_ALONE) if by_meaning and embedder is not None else (TEXT_ALONE,):
             kept = self.rows.setting(GATE + name)
-            gate = msgspec.json.decode(kept, type=ClaimGate) if kept else shipped_gate(name)
+            own = msgspec.json.decode(kept, type=ClaimGate) if kept else None
+            gate = own if own is not None and own.guard == GUARD else shipped_gate(name)
             if gate is not None:
                 return gate
         raise TurnoutError("the gate of words alone does not ship with this installation: install Turnout again")
@@ -232,18 +271,24 @@ class ClaimLibrary:
 
     # --- the index
 
-    def _index(self, cards: Sequence[Card]) -> None:
-        self.index.upsert(_document(card) for card in cards if card.visible)
-        self.index.delete(card.id for card in cards if not card.visible)
+    def _index(self, cards: Sequence[Card], stale: Iterable[str] = ()) -> None:
+        there = {document.id: document for card in cards if card.visible for document in _documents(card)}
+        self.index.upsert(there.values())
+        self.index.delete({*stale, *(card.id for card in cards)} - there.keys())
         self.rows.set_indexed([(card.id, _encode(card)) for card in cards])
 
     def catch_up(self) -> int:
         """Index what another process left undone; how many cards that were."""
-        visible, there = self.rows.visible(), set(self.index.ids())
-        self.index.delete(there - visible.keys())
-        behind = [ident for ident, indexed in visible.items() if not indexed or ident not in there]
+        visible = self.rows.visible()
+        there: dict[str, set[str]] = {}
+        for ident in self.index.ids():
+            there.setdefault(_card_of(ident), set()).add(ident)
+        self.index.delete(ident for card in there.keys() - visible.keys() for ident in there[card])
+        behind = [ident for ident, indexed in visible.items() if not indexed or ident not in there.get(ident, ())]
         for at in range(0, len(behind), BATCH):
-            self._index([card for ident in behind[at : at + BATCH] if (card := self.get(ident))])
+            batch = behind[at : at + BATCH]
+            stale = [ident for card in batch for ident in there.get(card, ())]
+            self._index([card for ident in batch if (card := self.get(ident))], stale)
         self.index.fill_vectors()
         return len(behind)
 
@@ -274,10 +319,22 @@ def open_library(runtime: Runtime) -> ClaimLibrary:
     return library
 
 
-def _document(card: Card) -> IndexDocument:
-    """A card is found by its claim: what its answer says is about more than that."""
+def _documents(card: Card) -> list[IndexDocument]:
+    """A card is found by its claim and by the other ways to ask it: what its answer says is about more than that."""
     attributes = {"type": card.claim_type_category.value, "verdict": card.verdict.value, "owner": card.tenant or ALL}
-    return IndexDocument(card.id, card.claim_text, lang=card.lang, attributes=attributes, updated_at=card.created_at)
+    return [
+        IndexDocument(ident, text, lang=lang, attributes=attributes, updated_at=card.created_at)
+        for ident, (lang, text) in zip(_document_ids(card), wordings(card), strict=True)
+    ]
+
+
+def _document_ids(card: Card) -> list[str]:
+    questions = sum(map(len, card.questions.values()))
+    return [card.id, *(f"{card.id}{QUESTION}{at}" for at in range(questions))]
+
+
+def _card_of(ident: str) -> str:
+    return ident.partition(QUESTION)[0]
 
 
 def _row(card: Card) -> CardRow:

@@ -24,11 +24,9 @@ from .gate import ClaimGate
 from .kind import SURE, type_of, weigh_types
 from .library import ClaimCandidate, ClaimLibrary, is_near
 from .match import compare
-from .polarity import contradicts
 from .reading import Word, known, read
+from .wording import ENGLISH, bare, contradiction, is_brief, language_of, nearest, repeats, respell, stance, wordings
 
-# What people hold to be so, whether or not it is: a claim with one of these is about them.
-BELIEFS = frozenset(["believe", "believes", "believed", "think", "thinks", "thought"])
 ClaimMode = Literal["exact_match", "contextual", "novel_claim"]
 ClaimForm = Literal["claim", "alternative", "comparison", "clarification", "open", "vague"]
 
@@ -69,12 +67,13 @@ def decide_locally(question: str, library: ClaimLibrary, shown: Sequence[str] = 
         gate = library.gate()
         near = [one for one in library.search(question, floor=False) if _is_about(question, one, gate)]
         return _relate(form, kind, tuple(near), shown)
+    question = bare(question)
     candidates = tuple(library.search(question))
     if form != "claim":
         said = "it proposes another explanation" if form == "alternative" else "it asks for more than yes or no"
         return _novel(kind, candidates, f"{said}: that is a claim of its own")
-    if not candidates and _names_what_happened(question):
-        # One word says what is meant, and in a small library it tells next to nothing.
+    if not candidates:
+        # One word may say what is meant, and in a small library it tells next to nothing.
         candidates = tuple(library.search(question, floor=False))
     if not candidates:
         return _novel(kind, candidates, "no card is near")
@@ -153,13 +152,23 @@ def _relate(
 def _match(
     question: str, kind: ClaimType, candidates: tuple[ClaimCandidate, ...], library: ClaimLibrary
 ) -> ClaimDecision:
-    """The first card of the question's type that does not deny it, if it is near enough and nothing is in doubt."""
+    """The card whose wording the question repeats; else the first card of the question's type that does not deny it,
+    if it is near enough and nothing is in doubt."""
+    lang = language_of(question)
+    for one in candidates:
+        asked = respell(question, one.card, library.alike) if lang == ENGLISH else question
+        if (wording := repeats(asked, one.card, lang)) and not find_doubt(asked, one.card, wording, lang):
+            said = f"{one.card.id} makes the same claim: it is asked as {wording!r} there, nothing denied"
+            return ClaimDecision("exact_match", (one.card.id,), one.card.claim_type_category, 1.0, (said,), candidates)
+    if lang != ENGLISH:
+        said = f"{candidates[0].card.id} has no such wording in the language of the question ({lang})"
+        return _novel(kind, candidates, f"{said}, and only English ones are compared otherwise")
     alike = [one for one in candidates if is_alike(question, kind, one)]
     if not alike:
         held = candidates[0].card.claim_type_category
         return _novel(kind, candidates, f"it asks a question of the type {kind}, the nearest card one of {held}")
     # What denies the question is another claim, however near: the card that affirms it may stand right behind.
-    denied = {one.card.id: found for one in alike if (found := contradicts(question, one.card.claim_text))}
+    denied = {one.card.id: found for one in alike if (found := contradiction(question, one.card))}
     says_so = [one for one in alike if one.card.id not in denied]
     if not says_so:
         return _novel(kind, candidates, f"{alike[0].card.id} says something else ({denied[alike[0].card.id]})")
@@ -173,11 +182,20 @@ def _match(
             return _novel(kind, candidates, f"{alike[0].card.id} says something else ({nearer})")
         said = f"{best.card.id} is not near enough: {score:.2f}, an exact match needs {gate.threshold:.2f}"
         return _novel(kind, candidates, said)
+    if is_brief(question, best.card) and not happened:
+        return _novel(kind, candidates, f"{best.card.id} is near, and says it in no such words")
     if doubt := find_doubt(question, best.card):
         return _novel(kind, candidates, f"{best.card.id} may say something else: {doubt}")
     near = "the one that says whether it happened" if happened else f"{score:.2f}, {gate.threshold:.2f} is enough"
     said = f"{best.card.id} makes the same claim: {near}; the same type, nothing denied"
     return ClaimDecision("exact_match", (best.card.id,), best.card.claim_type_category, score, (said,), candidates)
+
+
+def refuses(question: str, candidate: ClaimCandidate) -> bool:
+    """Whether a card is not the question's however near it is: another type, a contradiction, a doubt."""
+    if not is_alike(question, type_of(question)[0], candidate) or contradiction(question, candidate.card):
+        return True
+    return bool(find_doubt(question, candidate.card))
 
 
 def _names_what_happened(question: str) -> list[Word]:
@@ -190,29 +208,35 @@ def _names_what_happened(question: str) -> list[Word]:
 def _asks_whether_it_happened(question: str, alike: Sequence[ClaimCandidate]) -> bool:
     """Whether it asks if there was such a thing, and the first card is the one of its type that says there was."""
     named = _names_what_happened(question)
-    says = [all(stands(word, read(one.card.claim_text)) for word in named) for one in alike]
+    says = [all(stands(word, read(nearest(question, one.card))) for word in named) for one in alike]
     return bool(named) and says[0] and says.count(True) == 1
 
 
-def find_doubt(question: str, card: Card) -> str:
+def find_doubt(question: str, card: Card, wording: str = "", lang: str = ENGLISH) -> str:
     """What does not contradict a card and yet may make another claim of it: a number that its claim does not have, a
-    name that it nowhere has, a denial in other words. Empty if there is none."""
-    asked, held = read(question), read(card.claim_text)
+    name that it nowhere has, a denial in other words. Empty if there is none, or in a language of which nothing is
+    known."""
+    if lang != ENGLISH:
+        return ""
+    asked, held = read(question), read(wording or nearest(question, card))
+    said = [text for told, text in wordings(card) if told == ENGLISH]
+    numbers = [number for text in said for number in read(text).numbers]
     for one in asked.numbers:
-        if not any(agree(one, other) or agree(other, one) for other in held.numbers):
+        if not any(agree(one, other) or agree(other, one) for other in numbers):
             return f"its claim says nothing of {one.spelled!r}"
-    told = (card.claim_text, card.claimant, card.short_answer, card.deep_answer, *card.category_tags)
+    told = (*said, card.claimant, card.short_answer, card.deep_answer, *card.category_tags)
     for word in asked.words:
         if word.name and not any(stands(word, read(text)) for text in told):
             return f"it says nothing of {word.raw!r}"
-    told_of = next((word.raw for word in held.words if word.raw.lower() in BELIEFS), "")
-    if told_of and not any(word.raw.lower() in BELIEFS for word in asked.words):
-        return f"its claim is about who {told_of} it, not about what is so"
+    if stance(question) != stance(wording or nearest(question, card)):
+        return "one is about who says it or what should be, the other about what is so"
     denials = lists("en").denial | known().doubt
-    for mine, theirs in ((asked, held), (held, asked)):
-        for word in mine.words:
-            if word.raw.lower() in denials and not stands(word, theirs):
-                return f"{word.raw!r} may deny it"
+    for word in asked.words:
+        if word.raw.lower() in denials and not any(stands(word, read(text)) for text in said):
+            return f"{word.raw!r} may deny it"
+    for word in held.words:
+        if word.raw.lower() in denials and not stands(word, asked):
+            return f"{word.raw!r} may deny it"
     return ""
 
 

@@ -5,14 +5,13 @@ A question whose card is removed is one that has none: so every labelled questio
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import Struct
 
 from .gate import TEXT_ALONE, ClaimGate, MatchFeatures, fit_gate
 from .library import ClaimCandidate, ClaimLibrary
-from .polarity import contradicts
-from .reading import read, same_key
+from .wording import contradiction, known_share, nearest, returned
 
 # Candidates that are looked at for one question: the card, the one that is next without it, and the next after that.
 LOOKED_AT = 5
@@ -32,12 +31,8 @@ def compare(question: str, candidates: Sequence[ClaimCandidate]) -> MatchFeature
     """How alike a question and the first of its candidates are, which are in order."""
     first, *rest = candidates
     margin = min(first.score - rest[0].score, CLEAR) if rest else CLEAR
-    return MatchFeatures(first.similarity, first.coverage, _returned(question, first.card.claim_text), margin)
-
-
-def _returned(question: str, claim: str) -> float:
-    asked, held = read(question).keys, read(claim).keys
-    return sum(any(same_key(key, other) for other in asked) for key in held) / (len(held) or 1)
+    near = returned(question, nearest(question, first.card))
+    return MatchFeatures(first.similarity, first.coverage, near, margin, known_share(question, first.card))
 
 
 class Observed(Struct, frozen=True):
@@ -52,7 +47,14 @@ class Observed(Struct, frozen=True):
     wrong_refused: bool = False
 
 
-def observe(library: ClaimLibrary, one: LabelledQuestion) -> Observed:
+def is_denied(question: str, candidate: ClaimCandidate) -> bool:
+    """Whether the guard refuses a card."""
+    return contradiction(question, candidate.card) is not None
+
+
+def observe(
+    library: ClaimLibrary, one: LabelledQuestion, refuses: Callable[[str, ClaimCandidate], bool] = is_denied
+) -> Observed:
     found = library.search(one.question, limit=LOOKED_AT, floor=False)
     mine = [other for other in found if one.card is not None and _is(other, one.card, library)]
     others = [other for other in found if other not in mine]
@@ -60,8 +62,8 @@ def observe(library: ClaimLibrary, one: LabelledQuestion) -> Observed:
     return Observed(
         compare(one.question, found) if first else None,
         compare(one.question, others) if others else None,
-        first and contradicts(one.question, found[0].card.claim_text) is not None,
-        bool(others) and contradicts(one.question, others[0].card.claim_text) is not None,
+        first and refuses(one.question, found[0]),
+        bool(others) and refuses(one.question, others[0]),
     )
 
 

@@ -21,7 +21,7 @@ from .kind import type_of
 from .library import ClaimCandidate, ClaimLibrary
 from .local import ClaimDecision, ClaimMode, decide_locally, find_doubt
 from .match import compare
-from .polarity import contradicts
+from .wording import contradiction
 
 # Cards that a synthesis rests on at most: as many as a reader compares.
 MOST_CARDS = 6
@@ -155,7 +155,7 @@ def _why_not_exact(
         near, needs = gate.score(features), gate.threshold
         said = f"the card is {near:.2f} near, and an exact match needs {needs:.2f}: a new claim"
         return Reason("guard.similarity", said)
-    against = contradicts(question, card.claim_text)
+    against = contradiction(question, card)
     if against is not None:
         return Reason(f"guard.polarity.{against.kind}", f"the card says something else ({against}): a new claim")
     if doubt := find_doubt(question, card):
