@@ -1,16 +1,21 @@
 """Claims: which questions get the card that answers them, and which do not.
 
-Golden questions over the starter cards, half of which the guard and the local decision were developed on; the claims of
-Snopes with the tweets that were checked against them, each asked with its card in the library and as if it were not
-there; and these claims changed by `claim_mutations.py`, which must not match what they were made from. It is in the
-folder that TURNOUT_DATA names; without it those sections are left out, and said so.
+- What the specification says must hold, and golden questions over the starter cards. On half of them the guard, the
+  cards' other wordings and the local decision were developed, and on the near misses beside them; the other half was
+  not read. Each with the local decision and with a model's (`claims_model.py`).
+- The claims of Snopes with the tweets that were checked against them, each asked with its card in the library and as if
+  it were not there; and these claims changed by `claim_mutations.py`, which must not match what they were made from.
+- Speed; quotations and audits (`claims_audit.py`).
 
-    python benchmarks/claims.py                      all sections, some ten minutes
+Data is in the folder that TURNOUT_DATA names; without it those sections are left out, and said so.
+
+    python benchmarks/claims.py                      all sections, ten to fifteen minutes; how far it is, on stderr
     python benchmarks/claims.py --only golden speed  some of them
     python benchmarks/claims.py --check              exit code 1 when a target is missed
 """
 
 import argparse
+import asyncio
 import hashlib
 import json
 import os
@@ -28,7 +33,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from rich.console import Console
 
+import claims_audit
 from claim_mutations import mutate
+from claims_model import judged, timed_chat
 from report import Table, markdown, show
 from turnout.apps.claims.card import Card, CardConfidence, ClaimType, ClaimVerdict
 from turnout.apps.claims.exchange import starter_cards
@@ -43,9 +50,12 @@ from turnout.store import open_store
 
 ROOT = Path(__file__).parent.parent
 GOLDEN = ROOT / "tests" / "corpora" / "claims_golden.jsonl"
+NEAR = ROOT / "tests" / "corpora" / "claims_near.jsonl"
 SEED = 16
 SPLITS = 200
 BOUND = 0.05
+# The threshold that the application this one follows has, for comparison.
+PLAIN = 0.92
 # The speed of a search is told by questions as people ask them: Snopes' titles that end with a question mark.
 TIMED = 300
 
@@ -93,11 +103,29 @@ def library_of(cards: Sequence[Card], embedder: Any, *, imported: bool = False) 
         yield library
 
 
-# --- the golden questions
+# --- what must hold, and the golden questions
+
+MARK, FLOOD = "matthew-copied-mark", "flood-worldwide"
+MUST: list[tuple[str, str, tuple[str, ...]]] = [
+    ("Did Matthew copy Mark?", "exact_match", ()),
+    ("Couldn't divine inspiration explain it instead?", "novel_claim", (MARK,)),
+    ("Did the Council of Nicaea add books to the Bible?", "novel_claim", ()),
+    ("Does Isaiah 53 predict Jesus?", "novel_claim", ()),
+    ("How does this relate to the flood?", "contextual", (MARK,)),
+    ("What's the difference between a worldwide flood and a local flood in Genesis?", "contextual", ()),
+    ("Why do people believe that vaccines cause autism?", "contextual", ()),
+    ("Could God have hidden the flood evidence?", "novel_claim", ()),
+    ("Which is more likely?", "contextual", (FLOOD, MARK)),
+    ("Did the flood happen?", "exact_match", ()),
+    ("Did Mark copy Matthew?", "novel_claim", ()),
+    ("Can you put that more simply?", "contextual", (MARK,)),
+    ("Can you put that more simply?", "novel_claim", ()),
+]
 
 
 def golden(embedder: Any) -> Section:
     rows = [json.loads(line) for line in GOLDEN.read_text(encoding="utf-8").split("\n") if line]
+    near_misses = [json.loads(line) for line in NEAR.read_text(encoding="utf-8").split("\n") if line]
     tables, checks = [], []
     for name, one in (("with the embedder", embedder), ("words alone", None)):
         if name == "with the embedder" and one is None:
@@ -108,10 +136,12 @@ def golden(embedder: Any) -> Section:
         near: Counter[str] = Counter()
         reasoned = 0
         with library_of(starter_cards(), one) as library:
-            for row in rows:
+            held = sum(decide_locally(question, library, shown).mode == mode for question, mode, shown in MUST)
+            for row in (*rows, *near_misses):
                 decision = decide_locally(row["question"], library)
                 reasoned += bool(decision.reasons and all(decision.reasons))
-                half, mode = row["half"], row["mode"]
+                half = row["half"] if row in rows else "more near misses"
+                mode = row["mode"]
                 key = (half, mode if row["lang"] == "en" else "other languages")
                 asked[key] += 1
                 is_right = decision.mode == mode and (mode != "exact_match" or decision.cards == (row["card"],))
@@ -119,21 +149,48 @@ def golden(embedder: Any) -> Section:
                 if mode != "exact_match":
                     near[half] += 1
                     wrong[half] += decision.mode == "exact_match"
+            english = [row for row in rows if row["lang"] == "en"]
+            lost, passed, told = judged(english, library)
         kinds = ("exact_match", "contextual", "novel_claim", "other languages")
+        halves = ("developed", "held_out", "more near misses")
         cells = [
             [half, *(f"{right[half, kind]}/{asked[half, kind]}" for kind in kinds), f"{wrong[half]}/{near[half]}"]
-            for half in ("developed", "held_out")
+            for half in halves
         ]
-        total, all_near = sum(wrong.values()), sum(near.values())
-        note = f"{len(rows)} questions; false exact on near misses {percent(total, all_near)} in all."
+        count = sum(row["mode"] == "exact_match" for row in english)
+        note = (
+            f"{len(rows) + len(near_misses)} questions. With a model that is right, {count - lost} of {count} English "
+            f"questions get their card; of one that calls all of them exact, the guard lets {passed} of "
+            f"{len(english) - count} others pass. Of the developed half, some wordings of the cards are near copies."
+        )
         tables.append(Table(f"Golden questions, {name}", ["half", *kinds, "false exact"], cells, note))
+        found = sum(right[half, "exact_match"] for half in halves)
+        total = len(rows) + len(near_misses)
         checks += [
-            Check(
-                f"golden, {name}: false exact on near misses under 2 %",
-                percent(total, all_near),
-                total < 0.02 * all_near,
+            Check(f"{name}: the rows of the specification hold", f"{held}/{len(MUST)}", held == len(MUST)),
+            *(
+                Check(
+                    f"golden, {name}: false exact on near misses under 2 % ({half})",
+                    percent(wrong[half], near[half]),
+                    wrong[half] < 0.02 * near[half],
+                )
+                for half in halves
             ),
-            Check(f"golden, {name}: a reason on every decision", percent(reasoned, len(rows)), reasoned == len(rows)),
+            Check(
+                f"golden, a model that calls all exact, {name}: false exact under 2 %",
+                percent(passed, len(english) - count),
+                passed < 0.02 * (len(english) - count),
+            ),
+            Check(
+                f"golden, {name}: English questions that get their card, {'70' if one else '55'} %",
+                percent(found, count),
+                found >= (0.7 if one else 0.55) * count,
+            ),
+            Check(
+                f"golden, {name}: a reason on every decision",
+                percent(reasoned + told, total + len(english)),
+                reasoned + told == total + len(english),
+            ),
         ]
     return tables, checks
 
@@ -146,7 +203,7 @@ def snopes(embedder: Any) -> Section:
     if not claims or embedder is None:
         return left_out("Snopes", "its data" if embedder else "the embedder")
     cards = [make_card(f"{at:05}", row["claim"]) for at, row in enumerate(claims)]
-    first = found = 0
+    first = found = plain = plain_wrong = 0
     seen: list[Observed] = []
     with library_of(cards, embedder, imported=True) as library:
         kept = {card.claim_text: card.twin_of or card.id for card in library.list()}
@@ -157,6 +214,9 @@ def snopes(embedder: Any) -> Section:
             first += ids[:1] == [gold]
             found += gold in ids
             seen.append(observe(library, LabelledQuestion(pair["tweet"], gold)))
+            one = seen[-1]
+            plain += one.right is not None and (one.right.similarity or 0.0) >= PLAIN
+            plain_wrong += one.wrong is not None and (one.wrong.similarity or 0.0) >= PLAIN
     alone, guarded = at_bound(seen, guarded=False), at_bound(seen, guarded=True)
     gate = fit_observed(seen, "snopes", guarded=True)
     proven, wrong = share_found(gate, seen)
@@ -166,6 +226,7 @@ def snopes(embedder: Any) -> Section:
         ["R@5", percent(found, len(pairs))],
         ["gate at 5 % false exact: true matches found", f"{100 * alone:.1f} %"],
         ["gate and guard at 5 % false exact", f"{100 * guarded:.1f} %"],
+        [f"plain cosine {PLAIN}", f"{percent(plain, len(pairs))} ({percent(plain_wrong, len(pairs))} false)"],
         ["gate and guard, fitted for 5 % at 95 %", f"{100 * proven:.1f} % ({100 * wrong:.1f} % false)"],
         ["half splits whose test rate is not significantly above 5 %", percent(held, SPLITS)],
         ["mean found on the other half", f"{100 * halves:.1f} %"],
@@ -176,7 +237,7 @@ def snopes(embedder: Any) -> Section:
         Check("Snopes: R@5 at least 93 %", rows[1][1], found >= 0.93 * len(pairs)),
         Check("Snopes: gate at 5 % false exact finds at least 62 %", rows[2][1], alone >= 0.62),
         Check("Snopes: gate and guard find at least 48 %", rows[3][1], guarded >= 0.48),
-        Check("Snopes: the bound holds in at least 95 % of half splits", rows[5][1], held >= 0.95 * SPLITS),
+        Check("Snopes: the bound holds in at least 95 % of half splits", rows[6][1], held >= 0.95 * SPLITS),
     ]
     return [Table("Snopes, local", ["measure", "value"], rows, note)], checks
 
@@ -256,6 +317,10 @@ def speed(embedder: Any) -> Section:
         Check("speed: search p50 under 10 ms", f"{rows[0][1]} ms", statistics.median(search) < 10),
         Check("speed: mode 1 under 50 ms (p95)", f"{rows[1][2]} ms", float(np.percentile(decide, 95)) < 50),
     ]
+    for mode, limit_s in (("exact_match", 2.0), ("contextual", 10.0)):
+        took = timed_chat()[mode]
+        rows.append([f"{mode}, a model of 300 ms a call (slowest of five)", f"{1000 * took:.0f}", ""])
+        checks.append(Check(f"speed: {mode} with a model under {limit_s:.0f} s", f"{took:.2f} s", took < limit_s))
     note = f"{len(cards):,} cards, {len(questions)} questions, one thread."
     return [Table("Speed, milliseconds", ["what", "p50", "p95"], rows, note)], checks
 
@@ -270,11 +335,33 @@ def timed(do: Callable[[str], object], questions: Sequence[str]) -> list[float]:
     return elapsed
 
 
+# --- quotations and audits
+
+
+def audit(_: Any) -> Section:
+    """What `claims_audit.py` measures."""
+    folder = Path(os.environ.get("TURNOUT_DATA", ROOT.parent / "shared" / "data"))
+    if not (folder / "averitec").is_dir():
+        return left_out("Audits", "its data")
+    targets: list[claims_audit.Target] = []
+    tables = [
+        asyncio.run(claims_audit.quotes(folder / "fool_me_twice", targets)),
+        asyncio.run(claims_audit.audits(folder / "averitec" / "dev.jsonl.gz", None, targets)),
+        asyncio.run(claims_audit.listeners(targets)),
+    ]
+    checks = [
+        Check(f"{one.name} {'at most' if one.most else 'at least'} {one.limit:g}", f"{one.value:g}", one.holds)
+        for one in targets
+    ]
+    return tables, checks
+
+
 SECTIONS: dict[str, Callable[[Any], Section]] = {
     "golden": golden,
     "snopes": snopes,
     "polarity": polarity,
     "speed": speed,
+    "audit": audit,
 }
 
 
@@ -307,7 +394,8 @@ def main() -> int:
     inner = find_embedder()
     embedder = None if inner is None else KeptVectors(inner, options.vectors)
     console, checks, written = Console(), [], []
-    for name in options.only:
+    for at, name in enumerate(options.only, 1):
+        print(f"{time.strftime('%H:%M:%S')} {at} of {len(options.only)}: {name}", file=sys.stderr, flush=True)
         tables, found = SECTIONS[name](embedder)
         checks += found
         for table in tables:

@@ -16,7 +16,7 @@ from turnout.apps.claims.answer import ClaimAnswer
 from turnout.apps.claims.app import ClaimQuestion, ClaimsApp
 from turnout.apps.claims.card import Card, CardConfidence, CardSource, ClaimType, ClaimVerdict
 from turnout.apps.claims.event import ChatEvent, PipelineStarted
-from turnout.apps.claims.gate import ClaimGate
+from turnout.apps.claims.gate import GUARD, ClaimGate
 from turnout.apps.claims.library import ClaimLibrary
 from turnout.apps.claims.pipeline import AuditFailed, AuditPipeline
 from turnout.apps.event import Event
@@ -73,7 +73,7 @@ INSPIRED = card(
 )
 CARDS = (FLOOD, MARK, INSPIRED)
 # Two words in three, of the question and of the claim.
-GATE = ClaimGate("text", floor=0.1, threshold=0.5, weights=(0.0, 3.0, 3.0, 0.0), bias=-4.0)
+GATE = ClaimGate("text", floor=0.1, threshold=0.5, weights=(0.0, 3.0, 3.0, 0.0, 0.0), bias=-4.0, guard=GUARD)
 
 
 class NotedPipeline(AuditPipeline):

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from apps.claims.a_card import card, form
 from turnout.apps.claims.card import WHOLE, CardSource, ClaimType
 from turnout.apps.claims.exchange import starter_cards
-from turnout.apps.claims.gate import ClaimGate
+from turnout.apps.claims.gate import GUARD, ClaimGate
 from turnout.apps.claims.library import CardRefused, ClaimLibrary, open_library
 from turnout.runtime.runtime import Runtime
 from turnout.search import open_index
@@ -129,7 +129,7 @@ def test_an_empty_library_has_the_starter_cards(tmp_path: Path) -> None:
 def test_a_gate_that_is_kept_is_used(empty: ClaimLibrary) -> None:
     shipped = empty.gate()
     assert shipped.embedder == "text"
-    empty.keep_gate(ClaimGate("text", 0.9, 0.99, (0.0, 1.0, 1.0, 0.0), 0.0))
+    empty.keep_gate(ClaimGate("text", 0.9, 0.99, (0.0, 1.0, 1.0, 0.0, 0.0), 0.0, guard=GUARD))
     assert empty.gate().floor == 0.9
     empty.put(card())
     assert list(empty.search("cheese on the menu in Rome")) == []
