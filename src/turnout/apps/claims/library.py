@@ -20,13 +20,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from turnout.core.errors import TurnoutError
-from turnout.search import Filters, Index, IndexDocument, open_index
+from turnout.search import Filters, Index, open_index
 from turnout.store.cards import CardRow, CardRows
 
 from .card import ESSENTIAL, WHOLE, Card, ClaimType, ClaimVerdict, asks_alike, missing
+from .card_document import ALL, QUESTION, card_of, document_ids, documents_of
 from .gate import GUARD, TEXT_ALONE, ClaimGate, shipped_gate
 from .twin import is_twin
-from .wording import language_of, wordings
+from .wording import language_of
 
 if TYPE_CHECKING:
     from turnout.runtime.runtime import Runtime
@@ -43,10 +44,6 @@ LONGER = 5
 SAME_WORD = 0.65
 # Cards that a new one is compared with.
 COMPARED = 5
-# Whose a card is that is for all: no tenant's name, which has letters and digits.
-ALL = "*"
-# Stands between the id of a card and the number of one of its questions: no id has it.
-QUESTION = "\x1e"
 # Where a gate is kept, by the name of its embedder.
 GATE = "claims.gate."
 # Addresses and handles say nothing of a claim, and their letters count as words nobody else has.
@@ -163,7 +160,7 @@ class ClaimLibrary:
         return card
 
     def _write(self, cards: Sequence[Card]) -> None:
-        stale = {ident for card in cards if (old := self.get(card.id)) for ident in _document_ids(old)}
+        stale = {ident for card in cards if (old := self.get(card.id)) for ident in document_ids(old)}
         self.rows.put([_row(card) for card in cards])
         self._index(cards, stale)
 
@@ -194,7 +191,7 @@ class ClaimLibrary:
         lang = language_of(asked)
         proposed = max(PROPOSED, limit * 2)
         hits = self.index.search(asked, lang=lang, filters=filters, limit=proposed).hits
-        if len(hits) == proposed and len({_card_of(hit.id) for hit in hits}) < limit:
+        if len(hits) == proposed and len({card_of(hit.id) for hit in hits}) < limit:
             # The wordings of a few cards fill the list: others get their chance in a longer one.
             hits = self.index.search(asked, lang=lang, filters=filters, limit=LONGER * proposed).hits
         by_meaning = {hit.id: vote.score for hit in hits for vote in hit.votes if vote.by == "vectors"}
@@ -205,7 +202,7 @@ class ClaimLibrary:
         cosines: dict[str, float] = {}
         # A card is as near as the nearest of its wordings.
         for hit in sorted(hits, key=lambda hit: (-(by_meaning.get(hit.id, least) + hit.coverage), -hit.score)):
-            ident = _card_of(hit.id)
+            ident = card_of(hit.id)
             scores.setdefault(ident, (by_meaning.get(hit.id, least) + hit.coverage) / 2)
             covered[ident] = max(covered.get(ident, 0.0), hit.coverage)
             if hit.id in by_meaning:
@@ -272,7 +269,7 @@ class ClaimLibrary:
     # --- the index
 
     def _index(self, cards: Sequence[Card], stale: Iterable[str] = ()) -> None:
-        there = {document.id: document for card in cards if card.visible for document in _documents(card)}
+        there = {document.id: document for card in cards if card.visible for document in documents_of(card)}
         self.index.upsert(there.values())
         self.index.delete({*stale, *(card.id for card in cards)} - there.keys())
         self.rows.set_indexed([(card.id, _encode(card)) for card in cards])
@@ -282,7 +279,7 @@ class ClaimLibrary:
         visible = self.rows.visible()
         there: dict[str, set[str]] = {}
         for ident in self.index.ids():
-            there.setdefault(_card_of(ident), set()).add(ident)
+            there.setdefault(card_of(ident), set()).add(ident)
         self.index.delete(ident for card in there.keys() - visible.keys() for ident in there[card])
         behind = [ident for ident, indexed in visible.items() if not indexed or ident not in there.get(ident, ())]
         for at in range(0, len(behind), BATCH):
@@ -317,24 +314,6 @@ def open_library(runtime: Runtime) -> ClaimLibrary:
 
         library.put_all(starter_cards())
     return library
-
-
-def _documents(card: Card) -> list[IndexDocument]:
-    """A card is found by its claim and by the other ways to ask it: what its answer says is about more than that."""
-    attributes = {"type": card.claim_type_category.value, "verdict": card.verdict.value, "owner": card.tenant or ALL}
-    return [
-        IndexDocument(ident, text, lang=lang, attributes=attributes, updated_at=card.created_at)
-        for ident, (lang, text) in zip(_document_ids(card), wordings(card), strict=True)
-    ]
-
-
-def _document_ids(card: Card) -> list[str]:
-    questions = sum(map(len, card.questions.values()))
-    return [card.id, *(f"{card.id}{QUESTION}{at}" for at in range(questions))]
-
-
-def _card_of(ident: str) -> str:
-    return ident.partition(QUESTION)[0]
 
 
 def _row(card: Card) -> CardRow:

@@ -21,7 +21,7 @@ from .kind import type_of
 from .library import ClaimCandidate, ClaimLibrary
 from .local import ClaimDecision, ClaimMode, decide_locally, find_doubt
 from .match import compare
-from .wording import contradiction
+from .wording import bare, contradiction
 
 # Cards that a synthesis rests on at most: as many as a reader compares.
 MOST_CARDS = 6
@@ -145,13 +145,15 @@ def _why_not_exact(
     if not asks_alike(card.claim_type_category, kind):
         said = f"the card asks a {card.claim_type_category} question, this one is {kind}: a new claim"
         return Reason("guard.type", said)
+    if card.id in _matched_locally(question, library):
+        return None
+    question = bare(question)
     candidate = next((one for one in found if one.card.id == card.id), None)
     if candidate is None:
         return Reason("guard.similarity", f"the search does not find the card {card.id} for this question: a new claim")
     features = compare(question, [candidate, *(one for one in found if one is not candidate)])
     gate = library.gate(features.similarity is not None)
-    # What only asks whether it happened is short, and the words of the cards tell whether one says so.
-    if not gate.admits(features) and card.id not in _matched_locally(question, library):
+    if not gate.admits(features):
         near, needs = gate.score(features), gate.threshold
         said = f"the card is {near:.2f} near, and an exact match needs {needs:.2f}: a new claim"
         return Reason("guard.similarity", said)
@@ -164,6 +166,7 @@ def _why_not_exact(
 
 
 def _matched_locally(question: str, library: ClaimLibrary) -> tuple[str, ...]:
+    """The card that the words alone would give: whoever repeats one of its wordings means it."""
     found = decide_locally(question, library)
     return found.cards if found.mode == "exact_match" else ()
 

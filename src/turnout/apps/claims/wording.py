@@ -34,6 +34,8 @@ IN_ORDER: Final = 0.66
 # Words of a question that may mean the same as others of the card, and wordings in which those are looked for.
 RESPELLED: Final = 2
 RESPELLED_FROM: Final = 3
+# What says nothing where a wording is repeated word for word.
+PLAIN: Final = frozenset(("a", "an", "the", "really", "actually", "truly"))
 
 # What people say around a claim: who told them, and whether that is so. Only so much of either end is looked at.
 EDGE: Final = 120
@@ -50,7 +52,7 @@ _OPENING: Final = re.compile(
     r"|(?:my|our|a|some) [\w' ]{1,30}? (?:says?|said|claims?|claimed|insists?|told (?:me|us)|tells (?:me|us)|swears?)"
     r"|(?:people|everyone|everybody|they|some|many|somebody|someone)(?: (?:always|often|all|keep|keeps)){0,2} "
     r"(?:say|says|said|saying|claim|claims|tell me|tells me|told me|told us|tell us)"
-    r"|(?:is|was) it (?:really |actually |in fact |indeed )?(?:true|right|correct|a fact|the case|so)"
+    r"|(?:is|was) it (?:really |actually |in fact |indeed )?(?:true|right|correct|a fact|the case|so)(?= that )"
     r"|(?:isn't|is not|wasn't) it (?:true|a fact|the case)"
     r"|true or false|fact or myth|quick question|fact check|tell me|can you tell me|do you know)"
     r"(?: that| if| whether)?[\s,.:;…-]{1,5}",
@@ -116,6 +118,8 @@ def repeats(question: str, card: Card, lang: str) -> str:
         return _repeats_words(question, card, lang)
     asked = read(question)
     ranked = _rank(question, card)
+    if same := next((text for _, text in ranked if _plain(text) == _plain(question)), ""):
+        return same
     if not asked.words or unknown_words(question, card) or _denies_claim(question, card):
         return ""
     kind = type_of(question)[0]
@@ -132,6 +136,11 @@ def repeats(question: str, card: Card, lang: str) -> str:
         elif _says_as_much(question, text) and asks_alike(kind, type_of(text)[0]) and not _renames(found, asked, text):
             return text
     return ""
+
+
+def _plain(text: str) -> list[str]:
+    """A text word for word, but for articles and what only asks."""
+    return [word for word in read_words(text) if word not in PLAIN]
 
 
 def _denies_as_often(found: Contradiction, asked: ClaimReading, held: ClaimReading) -> bool:
