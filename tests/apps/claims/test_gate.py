@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -14,6 +16,8 @@ from turnout.apps.claims.gate import MatchFeatures, fit_gate, shipped_gate
 from turnout.apps.claims.library import ClaimLibrary
 from turnout.apps.claims.match import LabelledQuestion, calibrate, observe, share_found
 from turnout.core.errors import TooFewExamples
+
+ROOT = Path(__file__).parents[3]
 
 
 def draw(rng: random.Random, centre: float) -> MatchFeatures:
@@ -79,3 +83,19 @@ def test_a_question_without_a_card_counts_against_the_gate_alone(starter: ClaimL
     assert seen.wrong is not None
     assert seen.wrong_refused
     assert observe(starter, LabelledQuestion("Did Matthew copy Mark?", "matthew-copied-mark")).right is not None
+
+
+def test_the_gate_that_ships_is_what_the_script_makes_of_the_questions() -> None:
+    """Of words alone; with the embedder the same script makes the other."""
+    spec = spec_from_file_location("fit_claim_gates", ROOT / "scripts" / "fit_claim_gates.py")
+    assert spec is not None
+    assert spec.loader is not None
+    script = module_from_spec(spec)
+    spec.loader.exec_module(script)
+    made, _, wrong = script.fit(None)
+    shipped = shipped_gate("text")
+    assert shipped is not None
+    assert (made.fitted_on, made.bound, made.guard) == (shipped.fitted_on, shipped.bound, shipped.guard)
+    assert made.threshold == pytest.approx(shipped.threshold, abs=0.01)
+    assert made.weights == pytest.approx(shipped.weights, abs=0.05)
+    assert wrong < shipped.bound

@@ -155,8 +155,9 @@ def _match(
     """The card whose wording the question repeats; else the first card of the question's type that does not deny it,
     if it is near enough and nothing is in doubt."""
     lang = language_of(question)
-    for one in candidates:
-        asked = respell(question, one.card, library.alike) if lang == ENGLISH else question
+    for at, one in enumerate(candidates):
+        # Words are embedded for the first alone: each card has others, and they take longer than the search.
+        asked = question if at or lang != ENGLISH else respell(question, one.card, library.alike)
         if (wording := repeats(asked, one.card, lang)) and not find_doubt(asked, one.card, wording, lang):
             said = f"{one.card.id} makes the same claim: it is asked as {wording!r} there, nothing denied"
             return ClaimDecision("exact_match", (one.card.id,), one.card.claim_type_category, 1.0, (said,), candidates)
