@@ -48,7 +48,7 @@ async def talking(
     async with bench_of(folder, medium={"wires": (wire,), **slot}) as bench:
         bench.providers["medium"].script(*replies)
         gateway, asker = bench.gateway, who or caller()
-        decision = await decide(gateway.router(), Query(HELLO), asker, gateway.slots, gateway.store)
+        decision = await decide(gateway.router, Query(HELLO), asker, gateway.slots, gateway.store)
         with Ledger(bench.store, gateway.slots).open(decision, asker) as account:
             yield Talk(bench, account, gateway.slots.slots["medium"])
 
