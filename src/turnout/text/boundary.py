@@ -23,6 +23,10 @@ _LISTED: Final = frozenset({"and", "y", ","})
 _ASPECT: Final = 3
 _WHAT: Final = frozenset({"what", "which", "who"})
 _IS: Final = frozenset({"is", "are", "was", "were"})
+# Between a verb and what is to be given.
+_TO_ME: Final = frozenset({"me", "us", "with"})
+# They announce another matter, or the next one in time.
+_APART: Final = frozenset({"also", "then"})
 
 
 class Left:
@@ -135,13 +139,17 @@ def _wishes_more(left: Left, right: Clause) -> bool:
 
 
 def _asks_more(left: Left, right: Clause) -> bool:
-    """Whether a written question is about what the one before it is about: "… and what was the final score?", "… and
-    where should I stop?"; not one that names its own matter, or more than a few words of it."""
-    if not right.written or left.hit or right.hit or not right.joint <= _LISTED:
-        return False
-    if left.mood is not Mood.QUESTION or not begins_with(right.words, LISTS.question_words) or len(right.words) < 3:
+    """Whether a written question is about what was said before it: "… and what was the final score?", "… and where
+    should I stop?", "could you give me the names?"; not one that names its own matter, or more than a few words of it.
+    """
+    if not right.written or left.hit or right.hit or right.mood is not Mood.QUESTION or len(right.words) < 4:
         return False
     asked, verb, subject = right.words[:3]
+    if asked in LISTS.modals and verb == "you":
+        given = next((word for word in right.words[3:] if word not in _TO_ME), "")
+        return given == "the" and right.joint.isdisjoint(_APART)
+    if not begins_with(right.words, LISTS.question_words):
+        return False
     same = subject in LISTS.wishers if verb in LISTS.modals else asked in _WHAT and verb in _IS and subject == "the"
     names = any(token.seen[:1].isupper() for token in right.tokens[1:] if token.word not in LISTS.wishers)
     return same and not names and sum(word not in LISTS.hollow for word in right.words) <= _ASPECT
