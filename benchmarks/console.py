@@ -73,9 +73,9 @@ PAGES = {
     "learning": "/learning",
     "label": "/label",
     "models": "/models",
+    "settings": "/settings",
     "profiles": "/profiles",
     "a profile": "/profiles/tiers",
-    "settings": "/settings",
     "keys": "/keys",
     "signing in": "/login",
 }

@@ -86,12 +86,15 @@ class Watcher:
         self.context = browser.new_context(reduced_motion="reduce")
         self.context.add_init_script(f"({WATCH})()")
         self.page = self.context.new_page()
-        self.page.set_default_timeout(20_000)
+        self.page.set_default_timeout(60_000)
         self.ran: list[str] = []
         self.left: list[str] = []
         self.stopped = self.views = 0
         self.page.on("dialog", self.meet)
-        self.page.on("request", lambda one: None if one.url.startswith((url, "data:")) else self.left.append(one.url))
+        self.page.on(
+            "request",
+            lambda one: None if one.url.startswith((url, "data:", f"blob:{url}")) else self.left.append(one.url),
+        )
 
     def meet(self, dialog: Any) -> None:
         self.ran.append(f"dialog: {dialog.message}")
@@ -132,7 +135,7 @@ def show(page: Any, world: Inhabited, alone: Sequence[str], context: Any) -> Ite
     for path in ("/playground", "/profiles"):
         page.goto(url + path)
         page.locator("textarea").first.fill(many if path == "/playground" else f'extends = "tiers"\n{many}')
-        page.get_by_role("button", name="Decide" if path == "/playground" else "Check").press("Enter")
+        page.get_by_role("button", name="Decide" if path == "/playground" else "Validate").press("Enter")
         page.locator("#result .verdict" if path == "/playground" else "#problems > *").first.wait_for()
         yield
     asked = (("/ask", NOTED, "#ended a"), ("/docs", "How often is a request of the client retried?", "#ended p"))

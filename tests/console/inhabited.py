@@ -37,7 +37,7 @@ CHARACTERS = 4000
 # Pages that are there whatever was decided.
 PAGES = (
     "/", "/playground", "/decisions", "/ask", "/chat", "/study", "/docs", "/traffic?span=hour", "/learning", "/label",
-    "/models", "/profiles", "/profiles/tiers", "/keys",
+    "/models", "/profiles", "/profiles/tiers", "/keys", "/settings",
 )  # fmt: skip
 
 

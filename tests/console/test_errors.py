@@ -166,12 +166,12 @@ def test_a_profile_that_is_not_one(tab: Any, served: Served) -> None:
     seen = Browsed(tab, served.url, "wide")
     tab.goto(f"{served.url}/profiles")
     tab.locator("#source").fill('extends = "tiers"\nroutess = ["A"]\n')
-    tab.get_by_role("button", name="Check").press("Enter")
+    tab.get_by_role("button", name="Validate").press("Enter")
     seen.says("did you mean", "#problems")
     seen.keep("error-invalid-profile")
     tab.locator("#source").fill('extends = "tiers"\n')
-    tab.get_by_role("button", name="Check").press("Enter")
-    seen.says("It loads: tiers", "#problems")
+    tab.get_by_role("button", name="Validate").press("Enter")
+    seen.says("Valid: tiers", "#problems")
     seen.check()
 
 

@@ -32,14 +32,16 @@ def test_every_page_asks_this_server_and_seldom(tmp_path: Path) -> None:
         tools.on("Network.requestServedFromCache", lambda event: cached.add(event["requestId"]))
         tools.on("Network.responseReceived", note_answer)
         seen: set[str] = set()
+        again: list[tuple[str, str]] = []
         for path in world.pages:
             asked.clear()
             page.goto(world.served.url + path)
             page.wait_for_timeout(150)  # what a page asks for at once
             assert [url for _, url in asked if not url.startswith((f"{world.served.url}/", "data:"))] == [], path
             files = [(ident, url) for ident, url in asked if "/static/" in url]
-            assert [url for ident, url in files if url in seen and ident not in cached] == [], path
+            again += [(ident, f"{url} by {path}") for ident, url in files if url in seen]
             seen |= {url for _, url in files}
             assert 1 <= len(asked) - len(files) <= REQUESTS, (path, asked)
         assert seen
+        assert [said for ident, said in again if ident not in cached] == []
         context.close()

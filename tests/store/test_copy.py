@@ -258,7 +258,7 @@ def make_older(file: Path) -> None:
         made = "select type, name from sqlite_master where type = 'view' or name like '%_with_text'"
         for kind, name in connection.execute(made).fetchall():
             connection.execute(f"drop {kind} {name}")
-        for table in ("keys", "spending", "cache_entries", "study_sessions", "study_turns", "claim_cards"):
+        for table in ("keys", "spending", "cache_entries", "study_sessions", "study_turns", "claim_cards", *COUNTED):
             connection.execute(f"drop table {table}")
         for index in ("decisions_by_kind", "decisions_of_many_routes"):
             connection.execute(f"drop index {index}")

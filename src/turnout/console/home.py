@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from turnout.apps.app import Answer, Call, Route
 from turnout.store import Records, TimeSpan
@@ -31,7 +31,13 @@ def home_routes(console: Console) -> Sequence[Route]:
         since = hour_of(time.time_ns() // 1_000_000) - (DAY_HOURS - 1) * HOUR_MS
         latest, day = await asyncio.to_thread(_look, console.records(call), since)
         drawn = bars(day.stats, HOUR_MS, since)
-        values = {"latest": latest, "day": day, "bars": drawn, "colours": colours_of(day.stats), "whose": whose}
+        values: dict[str, Any] = {
+            "latest": latest,
+            "day": day,
+            "bars": drawn,
+            "colours": colours_of(day.stats),
+            "whose": whose,
+        }
         slots = console.runtime.models.slots
         host = call.headers.get("host", "localhost:8401")
         return console.show(call, "home.html", here="/", slots=slots, host=host, arrived=False, **values)

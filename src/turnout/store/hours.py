@@ -171,5 +171,6 @@ def forget_hours(backend: Backend, before_ms: int) -> None:
     """What was counted of hours that began before."""
     gone: dict[str, Value] = {"from_ms": 0, "to_ms": before_ms}
     with backend.transaction() as together:
-        for statement in (*FORGET, sql.FORGET_HOURS):
+        for statement in FORGET:
             together.change(statement, gone)
+        together.change(sql.FORGET_HOURS, gone)

@@ -127,7 +127,7 @@ class TrafficSum:
         for kind, sums in self.spent.items():
             add_sums(found, kind[2:], sums[:11])
         for kind, sums in sorted(found.items(), key=lambda item: tuple(part or "" for part in item[0])):
-            yield Spent(*kind, *sums)  # type: ignore[arg-type]
+            yield Spent(*kind, *sums)
 
     def by_key(self) -> Iterator[KeyTraffic]:
         found: dict[Record, list[float | None]] = {}
@@ -172,7 +172,7 @@ def read_traffic(
     for when in ranges((hour for hour, late, counted in hours if late == counted), since, until):
         add = found.add_hours if when.counted else found.add_log
         add(read, when, only, {"bucket_ms": bucket_ms, "shift_ms": shift_ms})
-    said = dict(read(sql.VERDICTS, **HourRange(since, until, False).values(), **only))
+    said: dict[str, int] = dict(read(sql.VERDICTS, **HourRange(since, until, False).values(), **only))
     return Traffic(
         found.stats(bucket_ms, shift_ms),
         found.routes(),

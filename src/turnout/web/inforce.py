@@ -187,9 +187,9 @@ def _reloads(runtime: Runtime, problems: list[str]) -> Iterator[PendingChange]:
 def _slots(running: Slots, written: Slots) -> Iterator[PendingChange]:
     for name in sorted({*running.slots, *written.slots}):
         now, then = running.slots.get(name), written.slots.get(name)
-        said = tuple("none" if slot is None else f"{slot.id} at {slot.origin}" for slot in (now, then))
-        if said[0] != said[1]:
-            yield PendingChange(f"models.{name}", *said, "reload")
+        old, new = ("none" if slot is None else f"{slot.id} at {slot.origin}" for slot in (now, then))
+        if old != new:
+            yield PendingChange(f"models.{name}", old, new, "reload")
 
 
 def say(name: str, value: Any) -> str:

@@ -34,7 +34,7 @@
   document.addEventListener("click", (event) => {
     const from = event.target.closest("[data-passage]");
     const named = event.target.closest("[data-opens]");
-    const passage = from ? document.querySelector(`details[data-source="${CSS.escape(from.dataset.passage)}"]`) : null;
+    const passage = from ? document.getElementById(from.dataset.passage) : null;
     const found = passage || (named ? document.getElementById(named.dataset.opens)?.querySelector("details") : null);
     if (found) { found.open = true; found.querySelector("summary").focus(); found.scrollIntoView({ block: "nearest" }); }
     const fill = event.target.closest("[data-fill]");
