@@ -28,8 +28,7 @@ from turnout.core.model import Prompt, Reply
 from turnout.core.query import Query
 from turnout.core.router import Router
 from turnout.store import Store, open_store
-from turnout.store.row import NOTHING, DecisionRow, OutcomeRow, ProfileRow, Row, decode_row
-from turnout.store.spool import contents
+from turnout.store.row import NOTHING, DecisionRow, OutcomeRow, ProfileRow, Row, contents, decode_row
 
 ROWS, DAYS = 1_000_000, 90
 BATCH = 5_000

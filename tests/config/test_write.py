@@ -5,7 +5,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import turnout
@@ -79,7 +79,11 @@ LABELS = st.lists(st.text(st.characters(exclude_categories=["Cs"]), min_size=1),
 @given(LABELS, st.none() | st.text(st.characters(exclude_categories=["Cs"]), min_size=1), TEXTS)
 def test_a_profile_of_any_labels(labels: list[str], fallback: str | None, source: str) -> None:
     text = student_profile("any", labels, fallback=fallback, source=source)
-    profile = build(from_source(text, "any.toml"))
+    try:
+        profile = build(from_source(text, "any.toml"))
+    except ConfigError as error:
+        assume("compared without case" not in str(error))
+        raise
     assert {*labels} <= {*profile.routes}
     assert profile.fallback.route == fallback if fallback is not None else profile.fallback.route.casefold() == "other"
     assert len(profile.routes) - len(labels) == (profile.fallback.route not in labels)

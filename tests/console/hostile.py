@@ -15,7 +15,7 @@ from urllib.parse import quote, urlencode
 
 from besieged import call, forget, make_key
 from console.inhabited import CLAIM, NOTED, Inhabited, inhabited
-from turnout.web.key import SCOPES
+from turnout.web.auth import SCOPES
 
 DATA = os.environ.get("TURNOUT_DATA", "")
 # Our own: every way out of a text, an attribute, a script, a comment, a template, an address.

@@ -41,15 +41,15 @@ def test_study_shows_what_was_sent(served: Served) -> None:
     )
     form += b'--x\r\ncontent-disposition: form-data; name="image"; filename="p.png"\r\n\r\n' + PNG + b"\r\n--x--\r\n"
     found = parts(served, "/study/run", form, "multipart/form-data; boundary=x")
-    assert "page not sent" in markup(found)
-    assert "tokens left out" in markup(found)
+    assert "No page</b>left out" in markup(found)
+    assert "left out" in markup(found)
     assert "demonstration model" in said(found)
     assert HOSTILE not in markup(found)
     assert "Look at the page" in markup(found)
 
 
 def test_docs_show_their_passages(served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert b"Nothing was ingested yet" in call(served.url, "GET", "/docs").body
+    assert b"No documentation yet" in call(served.url, "GET", "/docs").body
     found = parts(served, "/docs/run", urlencode({"q": "How do I configure the retry policy?"}).encode())
     assert "There are no documents yet" in said(found)
     assert "no documents" in markup(found)
@@ -78,5 +78,5 @@ def test_an_audit_is_followed_agent_by_agent(served: Served) -> None:
     asked = {"q": f"Do penguins secretly run the stock market? {HOSTILE}", "session": "chat-2"}
     found = parts(served, "/chat/run", urlencode(asked).encode())
     assert "demonstration model" in markup(found)
-    assert "topic finder" in markup(found)
+    assert "Topic finder" in markup(found)
     assert HOSTILE not in markup(found)

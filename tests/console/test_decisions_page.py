@@ -290,10 +290,10 @@ def test_a_database_that_does_not_answer_is_waited_for(served: Served, monkeypat
     monkeypatch.setattr(live, "LOOK_S", 0.05)
     failing = [StoreUnavailable("locked"), StoreUnavailable("locked")]
 
-    def once_up(*said: Any) -> Follower:
+    def once_up(*said: Any, **more: Any) -> Follower:
         if failing:
             raise failing.pop()
-        return Follower(*said)
+        return Follower(*said, **more)
 
     monkeypatch.setattr(live, "Follower", once_up)
     with following(served) as page:

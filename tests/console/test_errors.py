@@ -25,7 +25,7 @@ from surroundings import clear_surroundings
 from turnout.console.console import Console
 from turnout.testing import ScriptedProvider
 from turnout.testing.reply import ScriptedReply
-from turnout.web.key import SCOPES
+from turnout.web.auth import SCOPES
 
 # No file of the server's may be larger: a disk that is full, for one process.
 ROOM = 1_500_000

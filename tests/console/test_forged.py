@@ -17,7 +17,7 @@ from console.conftest import OWN
 from console.inhabited import NOTED, Inhabited, inhabited
 from turnout.apps.app import Route
 from turnout.learn.registry import read_history
-from turnout.web.key import SCOPES
+from turnout.web.auth import SCOPES
 
 FORM = {"content-type": "application/x-www-form-urlencoded"}
 MULTIPART = b'--x\r\ncontent-disposition: form-data; name="question"\r\n\r\nDefine osmosis\r\n--x--\r\n'

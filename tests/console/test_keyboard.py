@@ -12,7 +12,7 @@ from besieged import forget, id_of, make_key
 from console.browsing import Browsed, browsing
 from console.inhabited import CLAIM, NOTED, PROOF, Inhabited, inhabited
 from turnout.learn.registry import read_history
-from turnout.web.key import SCOPES
+from turnout.web.auth import SCOPES
 
 # From the first stop of a page to any other; more is no way for a person to go.
 STOPS = 60

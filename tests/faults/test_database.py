@@ -21,6 +21,7 @@ from faults.rounds import acknowledged, child, locked, size, wait_for
 from turnout import Decision
 from turnout.core.errors import StoreDamaged
 from turnout.store import Store, open_store, sql
+from turnout.store import row as row_module
 from turnout.store import spool as spool_module
 
 SOON_S = 20.0
@@ -267,7 +268,7 @@ class TestDamage:
         filled(file)
         damage(file)
         left = spool_module.Spool(spool, 1 << 20)
-        left.append(spool_module.line(b"a row of a process that died"))
+        left.append(row_module.line(b"a row of a process that died"))
         left.close()
         with pytest.raises(StoreDamaged, match=r"turnout\.db: .*: restore a backup \(turnout db verify says more\)"):
             open_store(str(file))

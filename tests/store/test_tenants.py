@@ -19,6 +19,7 @@ from turnout import Decision, Verdict
 from turnout.config.load import shipped
 from turnout.core.errors import StoreError, UnknownDecision
 from turnout.store import Outcome, Records, Store, TimeSpan, open_store, sql
+from turnout.store.stats import ALWAYS
 from turnout.store.store import StoreReader
 
 SESSIONS = ("s", "t")
@@ -71,6 +72,7 @@ READS: dict[str, list[Read]] = {
     "rule_counts": [lambda records: records.rule_counts()],
     "checked": [lambda records: records.checked()],
     "stats": [lambda records: records.stats()],
+    "traffic": [lambda records: repr(records.traffic(span=ALWAYS, bucket_ms=3_600_000))],
     "labels": [lambda records: list(records.labels())],
 }
 
@@ -92,7 +94,7 @@ def test_the_store_itself_reads_nothing_for_nobody() -> None:
     """What is not bound to a tenant tells no row: whose there are, what was counted, and the server's own keys. The
     one exception says so in its name and is the operator's: see test_all_tenants.py."""
     public = {name for kind in (Store, StoreReader) for name in vars(kind) if not name.startswith("_")}
-    writing = {"record", "append", "settle", "reply", "spend", "close_account", "flush", "close"}
+    writing = {"record", "append", "settle", "reply", "spend", "close_account", "flush", "close", "count_hour"}
     assert public == writing | {"records", "all_records", "tenants", "counts", "keys", "cache", "is_strict"} | {
         "cards",
         "study",

@@ -51,8 +51,11 @@ def check_files(source: str | None, out: str | None = None, *, force: bool = Fal
 def check_there(files: Iterable[str]) -> None:
     """Raise if a file cannot be read: that is said before anything else that may be missing."""
     for file in files:
-        with open(file, "rb"):
-            """It can be."""
+        try:
+            with open(file, "rb"):
+                continue
+        except OSError as error:
+            raise QueryError(f"{file}: cannot be read: {error.strerror}") from None
 
 
 @contextlib.contextmanager

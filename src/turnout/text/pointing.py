@@ -13,7 +13,6 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from .fold import fold
 from .followup import read_text
 from .words import Words, match_phrase
 
@@ -29,30 +28,27 @@ PHRASE: Final = 4
 _tables: Final = {code: Words(code, "pointing") for code in ("en", "es", "de", "fr", "zh", "ja")}
 # Languages in which a definite article stands before every noun: only things that are in front of a reader count.
 _GENERIC: Final = frozenset(("es", "de", "fr"))
-# What stands for a quotation: a name, which says what is meant.
-_QUOTED: Final = "Xquoted"
+# What stands for a quotation: a name, which says what is meant. Capitals are not looked at: many questions have none.
+QUOTED: Final = "xquoted"
 _quoted: Final = re.compile(r"[\"“”«»„「『`][^\"“”«»„」』`]{1,200}[\"“”«»」』`]|(?<!\w)['‘][^'’]{1,200}['’](?!\w)")
 _which: Final = re.compile(r"\d+(?:[.-]\d+)*[a-z]?|[b-h]|[ivx]{1,5}")
-_names: Final = re.compile(r"(?<=[\w,;:] )[A-ZÀ-Þ][^\W_]*").findall
 _clauses: Final = re.compile(r"[,;:.?!]+(?=\s+\w)")
 
 
 def find_pointing(text: str) -> str | None:
     """The first words of a question that point to what only who asks can see or remember; None if there are none."""
-    rest = _quoted.sub(f" {_QUOTED} ", text[:WINDOW])
+    rest = _quoted.sub(f" {QUOTED} ", text[:WINDOW])
     read = read_text(rest)
     if read is None or read.code not in _tables or len(read.words) > LONG:
         return None
     table, words = _tables[read.code], read.words
     if read.unspaced:
         return next((one for one in sorted(table.thing | table.pronoun) if one in read.flat), None)
-    # In German every noun has a capital.
-    names = {fold(name).text for name in (*(_names(rest) if read.code != "de" else ()), _QUOTED)}
     for at in range(len(words)):
         for found in (
             _recall(words, at, table),
             _part(words, at, table),
-            _definite(words, at, table, names, generic=read.code in _GENERIC),
+            _definite(words, at, table, generic=read.code in _GENERIC),
             _shown(words, at, table),
             _pronoun(words, at, table, rest),
         ):
@@ -74,7 +70,7 @@ def _part(words: list[str], at: int, table: Words) -> int:
     return 2 if words[at] in table.part and (_which.fullmatch(after) or after in table.number) else 0
 
 
-def _definite(words: list[str], at: int, table: Words, names: set[str], *, generic: bool) -> int:
+def _definite(words: list[str], at: int, table: Words, *, generic: bool) -> int:
     """The footnote, the dotted line, the value at three seconds; not: the speed of light, the golden ratio."""
     if words[at] not in table.article:
         return 0
@@ -82,10 +78,10 @@ def _definite(words: list[str], at: int, table: Words, names: set[str], *, gener
     while end < len(words) and end - at < PHRASE and not _ends_phrase(words[end], table):
         end += 1
     phrase = words[at + 1 : end]
-    if not phrase or not names.isdisjoint(phrase):
+    if not phrase or QUOTED in phrase:
         return 0
     if generic:
-        return 2 if phrase[0] in table.thing and words[end : end + 1] != [fold(_QUOTED).text] else 0
+        return 2 if phrase[0] in table.thing and words[end : end + 1] != [QUOTED] else 0
     after = words[end] if end < len(words) else ""
     if after in table.telling and end + 1 < len(words):
         # Which one, a word behind it says; a number or a mark of print does not.
@@ -93,7 +89,11 @@ def _definite(words: list[str], at: int, table: Words, names: set[str], *, gener
         return 0 if not _which.fullmatch(told) and told not in table.number and told not in table.look else end - at
     if phrase[-1] in table.unique:
         return 0
-    is_term = len(phrase) > 1 and phrase[0] not in table.look and phrase[-1] not in table.thing
+    is_term = (
+        len(phrase) > 1
+        and phrase[0] not in table.look
+        and (phrase[-1] not in table.thing or phrase[-1] in table.titled)
+    )
     return 0 if is_term else end - at
 
 

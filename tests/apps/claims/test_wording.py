@@ -106,7 +106,10 @@ def test_questions_are_found_and_go_with_their_card(empty: ClaimLibrary) -> None
     assert empty.index.ids() == [one.id]
     assert decide_locally("Besteht der Mond wirklich aus Käse?", empty).cards == ()
     empty.put(one)
-    empty.hide(one.id)
+    empty.set_visible(one.id, False)
+    assert empty.index.ids() == []
+    empty.set_visible(one.id, True)
+    empty.delete(one.id)
     assert empty.index.ids() == []
 
 

@@ -75,6 +75,7 @@ class Opened:
         self.sources = sources
         self.stamps: dict[str, str] = {}
         self.by_kind: dict[str, str] = {}
+        self.kinds: dict[str, str] = {}
 
     async def take_snapshots(self) -> None:
         return

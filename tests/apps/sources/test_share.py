@@ -15,7 +15,6 @@ from apps.sources.at_home import KINDS, SECRETS, Kind, ask, opened
 from turnout.apps import page as page_module
 from turnout.apps.caller import Budget, Caller
 from turnout.apps.sources import app as app_module
-from turnout.apps.sources import kiwix as kiwix_module
 from turnout.apps.sources import web as web_module
 from turnout.apps.sources.app import SourcesApp
 from turnout.apps.sources.ask import AskRequest
@@ -27,7 +26,6 @@ from turnout.net.public import Page
 from turnout.runtime.runtime import Runtime
 from turnout.testing.scripted_source import HANG
 from turnout.testing.source import JsonDouble, KiwixDouble, SourceDouble
-from turnout.text.page import HtmlText
 
 
 class FixedDouble(SourceDouble):
@@ -155,16 +153,10 @@ def test_a_page_is_cut_before_it_is_read(monkeypatch: pytest.MonkeyPatch) -> Non
         seen.append(len(source))
         return "x"
 
-    def read(source: str) -> HtmlText:
-        seen.append(len(source))
-        return HtmlText("", ("x",))
-
     monkeypatch.setattr(page_module, "_extract", extract)
-    monkeypatch.setattr(kiwix_module, "read_html", read)
     huge = b"<p>" * 2_000_000
     page_module.readable_text(Page("", 200, {"content-type": "text/html"}, huge), web_module.READ_BYTES)
-    kiwix_module.Kiwix._paragraphs(scripted(name="x")["name"], huge)  # type: ignore[arg-type]
-    assert seen == [web_module.READ_BYTES, kiwix_module.READ_BYTES]
+    assert seen == [web_module.READ_BYTES]
 
 
 def test_an_answer_that_is_long_to_decode_is_refused(tmp_path: Path) -> None:

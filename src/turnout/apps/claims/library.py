@@ -148,10 +148,11 @@ class ClaimLibrary:
 
     def delete(self, ident: str) -> bool:
         """Remove a card for good; whether there was one."""
-        if self.get(ident) is None:
+        card = self.get(ident)
+        if card is None:
             return False
         self.rows.delete(ident)
-        self.index.delete([ident])
+        self.index.delete(document_ids(card))
         return True
 
     def keep(self, card: Card) -> Card:

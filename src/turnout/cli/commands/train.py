@@ -126,12 +126,12 @@ def train(
         raise QueryError("--promote is for a student on the shelf: leave out --out, or promote it later")
     if STDIN in files:
         raise QueryError("examples are read more than once: write what you pipe in into a file, and name that")
-    check_there((*files, *((outcomes,) if outcomes is not None else ())))
+    if outcomes is not None and (files or from_log):
+        raise QueryError("--outcomes trains from that file alone: leave out other files and --from-log")
+    check_there(files if outcomes is None else (outcomes,))
     loaded = load_profile(profile, config=config)
     vectors = choose_embedder(embedder, config)
     if outcomes is not None:
-        if files or from_log:
-            raise QueryError("--outcomes trains from that file alone: leave out other files and --from-log")
         from .train_outcome import train_from_outcomes
 
         return train_from_outcomes(
