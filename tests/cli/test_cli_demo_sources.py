@@ -62,4 +62,4 @@ def test_surroundings_are_as_before() -> None:
 def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setitem(sys.modules, "feedparser", None)
     assert guarded(demo_sources.run) == 2
-    assert "needs feedparser: pip install 'turnout[serve,sources]'" in capsys.readouterr().err
+    assert "pip install 'turnout[serve,sources]'" in capsys.readouterr().err

@@ -212,7 +212,7 @@ REFUSED = [
     Refused("about no rows", b"", "name it with --from FILE", ("--text", "a")),
     Refused("a share", b"", "--hold-out '90%'", ("--from", "t.csv", "--hold-out", "90%")),
     Refused("a fallback", b"", "is no name for a route", ("--from", "t.csv", "--fallback", " ")),
-    Refused("no file", b"", "none.csv: No such file", ("--from", "none.csv")),
+    Refused("no file", b"", "none.csv: cannot be read", ("--from", "none.csv")),
     Refused("a pipe", b"", "write what you pipe in into one", ("--from", "-")),
 ]
 

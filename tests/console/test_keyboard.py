@@ -184,6 +184,7 @@ def test_a_key_is_made_and_revoked(typist: Typist, world: Inhabited) -> None:
     forget(world.served)
     try:
         typist.go("k", "/login")
+        typist.page.wait_for_function("document.activeElement.id === 'key'")
         typist.type(own)
         typist.press("Enter")
         typist.says("Overview", "h1")

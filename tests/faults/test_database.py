@@ -82,7 +82,8 @@ def test_routing_does_not_notice_a_locked_database(
     counts = store.counts()
     # The writer waits two seconds for the lock each time; had a caller to wait as well, it would be seen from afar.
     assert during[len(during) * 99 // 100] <= max(10 * before[len(before) * 99 // 100], 2_000.0)
-    assert during[-1] < 500_000.0
+    # A wait for the lock takes two seconds; a process that gets no turn on a busy machine, less than one.
+    assert during[-1] < 1_000_000.0
     assert waiting.backlog_bytes > 100_000
     assert waiting.failures >= 1
     assert (counts.lost, counts.rejected, counts.backlog_bytes) == (0, 0, 0)

@@ -15,7 +15,7 @@ from toml_router import unlearnt
 from turnout import Decision, Verdict
 from wild_text import SCRIPTS, Salad, router, texts, words_of
 
-MANY = settings(max_examples=1000, deadline=None, derandomize=True)
+MANY = settings(max_examples=300, deadline=None, derandomize=True)
 
 
 def verdict(decision: Decision, layer: str) -> Verdict:

@@ -26,7 +26,10 @@ FOLDING = [name for name in PROFILES if router(name).profile.resolved.get("text"
 LOCAL = [name for name in PROFILES if all(place.cost != "network" for place in router(name).profile.layers)]
 ORDERED = [name for name in PROFILES if router(name).profile.ordered]
 
-property_ = settings(max_examples=int(os.environ.get("TURNOUT_EXAMPLES", "500")), deadline=None, derandomize=True)
+# Of each profile. A property is tried on four at least: on 500 examples here, and on as many as one likes in `make soak`.
+EXAMPLES = int(os.environ.get("TURNOUT_EXAMPLES", "125"))
+property_ = settings(max_examples=EXAMPLES, deadline=None, derandomize=True)
+of_few_profiles = settings(max_examples=4 * EXAMPLES, deadline=None, derandomize=True)
 every_profile = pytest.mark.parametrize("name", PROFILES)
 
 SURROGATES = "\ud800prove\udfff the theorem\ud83d"
@@ -398,7 +401,7 @@ def test_raising_a_gate_never_raises_acceptance(name: str, what: str, build: Bui
 
 
 @pytest.mark.parametrize("name", ORDERED)
-@property_
+@of_few_profiles
 @given(texts(), st.data())
 def test_a_ceiling_is_never_exceeded(name: str, text: str, data: st.DataObject) -> None:
     routes = router(name).profile.routes

@@ -494,7 +494,7 @@ PACKED = {
 }
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.sampled_from(sorted(KINDS)), st.integers(0, 1), FLIPS, st.none() | CUTS, st.booleans())
 def test_any_byte_of_the_weights_may_be_another(
     tmp_path: Path, of: str, which: int, flips: list[tuple[int, int]], cut: tuple[int, int, bytes] | None, near: bool
@@ -514,7 +514,7 @@ def test_any_byte_of_the_weights_may_be_another(
 TOLD = {name: kind.told() for name, kind in KINDS.items()}
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.sampled_from(sorted(KINDS)), FLIPS, st.none() | CUTS)
 def test_any_byte_of_the_manifest_may_be_another(
     tmp_path: Path, of: str, flips: list[tuple[int, int]], cut: tuple[int, int, bytes] | None
@@ -537,7 +537,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.sampled_from(sorted(KINDS)), st.data())
 def test_any_value_of_a_signed_manifest_may_be_another(tmp_path: Path, of: str, data: st.DataObject) -> None:
     """What is signed and still read answers: no number makes a judgement that is none."""

@@ -130,7 +130,7 @@ TEXTS = [
     Case("chat-every-letter", CHAT, partial(text, CHAT, MANY), 200),
     *(
         Case(f"{profile}-{name}", ROUTE, partial(profiled, profile, unit), 200)
-        for profile in ("tiers", "tiers-seed", "study", "study-seed", "sources", "claims", "assist")
+        for profile in ("tiers", "study-seed", "sources", "assist")
         for name, unit in (("words", "and then what is it? "), ("mixed", "р" + "aypal "), ("every-letter", MANY))
     ),
     Case("batch-long-texts", BATCH, partial(batch, text="and then what is it? " * 1500), 200),
