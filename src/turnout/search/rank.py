@@ -100,7 +100,10 @@ class Judge:
         for at, one in enumerate(asked):
             for run in runs(one.word):
                 self._by_run.setdefault(run, []).append(at)
+        self._seen: set[str] = set()
+        """Words of passages that were compared."""
         self._alike: dict[str, dict[int, float]] = {}
+        """Those that are like some of the question's."""
 
     def rate(self, text: str, lang: str) -> Fit:
         words = read_words(text)
@@ -131,6 +134,7 @@ class Judge:
             places += [
                 (place, at, share)
                 for place, word in enumerate(spelt)
+                if word in self._alike
                 for at, share in self._alike[word].items()
                 if share >= STANDS_FOR and at not in counts
             ]
@@ -138,19 +142,20 @@ class Judge:
         score += CLOSE * self._closest(places)
         return Fit(score, covered / (sum(self.weights) or 1.0))
 
-    def _find_alike(self, words: Iterable[str]) -> dict[int, float]:
+    def _find_alike(self, words: set[str]) -> dict[int, float]:
         """For each word of the question, how much the word of the passage that is most like it has of it."""
+        for word in words - self._seen:
+            shared: dict[int, int] = {}
+            for run in runs(word):
+                for at in self._by_run.get(run, ()):
+                    shared[at] = shared.get(at, 0) + 1
+            sizes = ((at, count / len(runs(self.asked[at].word))) for at, count in shared.items())
+            if known := {at: share for at, share in sizes if share >= LIKENESS}:
+                self._alike[word] = known
+        self._seen |= words
         best: dict[int, float] = {}
-        for word in words:
-            known = self._alike.get(word)
-            if known is None:
-                shared: dict[int, int] = {}
-                for run in runs(word):
-                    for at in self._by_run.get(run, ()):
-                        shared[at] = shared.get(at, 0) + 1
-                sizes = ((at, count / len(runs(self.asked[at].word))) for at, count in shared.items())
-                known = self._alike[word] = {at: share for at, share in sizes if share >= LIKENESS}
-            for at, share in known.items():
+        for word in self._alike.keys() & words:
+            for at, share in self._alike[word].items():
                 best[at] = max(best.get(at, 0.0), share)
         return best
 

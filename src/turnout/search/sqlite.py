@@ -131,7 +131,10 @@ class SqliteTables(Tables):
         near = (1 - MEAN) * np.maximum.reduceat(windows, starts) + MEAN * means
         if filters != NO_FILTERS:
             near = np.where(self._admitted(reads, matrix, filters), near, -np.inf)
-        best = np.argsort(-near, kind="stable")[:limit]
+        # Only those that can be among the first are put in order.
+        least = -np.inf if len(near) <= limit else np.partition(near, len(near) - limit)[len(near) - limit]
+        first = np.flatnonzero(near >= least)
+        best = first[np.argsort(-near[first], kind="stable")][:limit]
         found = {int(matrix.keys[at]): float(near[at]) for at in best if np.isfinite(near[at])}
         passages = (IndexCandidate(*row) for row in reads.read(PASSAGES, {"keys": _json(list(found))}))
         return sorted(((one, found[one.key]) for one in passages), key=lambda pair: (-pair[1], pair[0].key))
