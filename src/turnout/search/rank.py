@@ -100,6 +100,7 @@ class Judge:
         for at, one in enumerate(asked):
             for run in runs(one.word):
                 self._by_run.setdefault(run, []).append(at)
+        self._runs = frozenset(self._by_run)
         self._seen: set[str] = set()
         """Words of passages that were compared."""
         self._alike: dict[str, dict[int, float]] = {}
@@ -146,8 +147,8 @@ class Judge:
         """For each word of the question, how much the word of the passage that is most like it has of it."""
         for word in words - self._seen:
             shared: dict[int, int] = {}
-            for run in runs(word):
-                for at in self._by_run.get(run, ()):
+            for run in runs(word) & self._runs:
+                for at in self._by_run[run]:
                     shared[at] = shared.get(at, 0) + 1
             sizes = ((at, count / len(runs(self.asked[at].word))) for at, count in shared.items())
             if known := {at: share for at, share in sizes if share >= LIKENESS}:
