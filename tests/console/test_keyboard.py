@@ -87,6 +87,7 @@ def typist(browser: Any, world: Inhabited) -> Iterator[Typist]:
 
 def test_a_question_is_routed_and_a_slider_moved(typist: Typist) -> None:
     typist.go("y", "/playground")
+    typist.page.wait_for_function("document.activeElement.tagName === 'TEXTAREA'")
     typist.type(PROOF)
     typist.press("Control+Enter")
     typist.says("REASONING", "#result .verdict")
