@@ -225,5 +225,5 @@ class TestAsking:
         told = run("doctor", "--config", config).out
         assert "classifier is mine/small" in told
         assert "main is openai/gpt-5, which lacks its key" in told
-        # Nobody stands in for the agent of claims.
+        # Nothing stands in for the agent of claims.
         assert [line for line in told.splitlines() if "no model to ask" in line and "claims" not in line] == []

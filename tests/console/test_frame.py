@@ -99,7 +99,7 @@ SENT = [
 def test_only_our_own_pages_send_forms(served: Served, case: Sent) -> None:
     headers = {name: value.format(own=served.url) for name, value in case.headers.items()}
     for route in served.server.routes:
-        # The first key is made elsewhere, whoever asks.
+        # The first key is made elsewhere, in every case.
         if route.is_page and route.method != "GET" and not route.path.startswith(("/login", "/keys")):
             path = route.path.replace("{id}", "last").replace("{name}", "x")
             got = call(served.url, route.method, path, b"", headers={**FORM, **headers})

@@ -61,7 +61,7 @@ class Typist(Browsed):
         """Tab until what has the focus is this; every stop on the way can be seen."""
         for _ in range(STOPS):
             self.page.keyboard.press(key)
-            assert self.page.evaluate(VISIBLE), f"nobody sees where the focus is: {self.at()}"
+            assert self.page.evaluate(VISIBLE), f"the focus cannot be seen: {self.at()}"
             if re.search(wanted, self.at()):
                 return
         raise AssertionError(f"no {wanted!r} within {STOPS} stops; the last was {self.at()}")

@@ -84,7 +84,7 @@ def test_a_full_database_fills_the_spool_and_then_loses_what_it_counts(
     store = opened()
     store.journal.spool.limit_bytes = 200_000
     few_pages(store, 8)
-    asked = decisions(560)  # the last of them fit into the spool, whoever is slow
+    asked = decisions(560)  # the last of them fit into the spool, whichever side is slow
     for decision in asked[:500]:
         store.record(decision)
     wait_for(lambda: store.counts().failures > 2)

@@ -387,7 +387,7 @@ def asks_for_all_tenants_as_the_operator_alone(file: File) -> Iterator[str]:
     if file.path == "store/records.py":
         classes = [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "AllRecords"]
         allowed = {id(node) for one in classes for node in ast.walk(one)}
-    if file.path == "store/hours.py":  # what counts an hour answers nobody; what reads it names the tenant
+    if file.path == "store/hours.py":  # what counts an hour answers no caller; what reads it names the tenant
         counts = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "_count"]
         allowed = {id(node) for one in counts for node in ast.walk(one)}
     for node in ast.walk(tree):

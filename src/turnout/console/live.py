@@ -20,7 +20,7 @@ from turnout.store.stats import ALWAYS
 LOOK_S = 0.5
 # Rows sent after one look: more than a screen has, which moves on at once.
 MOST_ROWS = 50
-# Of a look, for pages with filters: after a pause there may be any number, and nobody reads them.
+# Of a look, for pages with filters: after a pause there may be any number, more than anyone reads.
 LOOKED_AT = 1000
 # Looks that wait for a viewer who takes none: 15 s.
 WAITING = 30

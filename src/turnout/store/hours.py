@@ -1,6 +1,6 @@
 """Traffic counted hour by hour, so that a month of it is read in a moment.
 
-An hour is counted once it is over, from the log, and again if a row of it came late: whoever writes such a row says so
+An hour is counted once it is over, from the log, and again if a row of it came late: the writer of such a row says so
 in the same transaction. What is not counted yet is read from the log itself: both together are always all of it. Rows
 belong to the hour their id begins with.
 """

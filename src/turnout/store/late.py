@@ -1,4 +1,4 @@
-"""Rows that come late: whoever writes one of an hour that is over says so, and the hour is counted again."""
+"""Rows that come late: the writer of one of an hour that is over says so, and the hour is counted again."""
 
 from __future__ import annotations
 

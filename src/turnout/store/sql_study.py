@@ -64,7 +64,7 @@ FORGET_SESSION = """
 delete from study_sessions where tenant = :tenant and id = :id
 """
 
-# --- what has grown old, whoever's it is
+# --- what has grown old, of all tenants
 
 OLD_SESSIONS = """
 select tenant, id from study_sessions

@@ -48,7 +48,7 @@ class Pages(Protocol):
 
 async def say_where_pages_are(call: Call) -> Answer:
     """Where the console is, when it is not here."""
-    said = b"This is where programs ask. The console is on the admin listener, for whoever runs this server.\n"
+    said = b"This is where programs ask. The console is on the admin listener, for the operator of this server.\n"
     return Answer(404, [(b"content-type", b"text/plain; charset=utf-8")], said)
 
 

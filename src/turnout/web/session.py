@@ -11,7 +11,7 @@ import secrets
 from typing import NamedTuple
 
 COOKIE = "turnout_session"
-# A working day, and how long nobody may look.
+# A working day, and the longest pause in it.
 SESSION_S, IDLE_S = 12 * 3600, 30 * 60
 # A cookie is written anew when it is this old: not with every page.
 RENEWED_S = 60

@@ -120,7 +120,7 @@ class Card(Struct, frozen=True, omit_defaults=True):
     deep_answer: str
     confidence_level: CardConfidence
     questions: Mapping[str, Sequence[str]] = {}
-    """Other ways to say or to ask the very same, by language: whoever repeats one means this card."""
+    """Other ways to say or to ask the very same, by language: a question that repeats one means this card."""
     claimant: str = ""
     why_matters: str = ""
     confidence_explanation: str = ""

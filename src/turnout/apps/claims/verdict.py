@@ -166,7 +166,7 @@ def _why_not_exact(
 
 
 def _matched_locally(question: str, library: ClaimLibrary) -> tuple[str, ...]:
-    """The card that the words alone would give: whoever repeats one of its wordings means it."""
+    """The card that the words alone would give: a question that repeats one of its wordings means it."""
     found = decide_locally(question, library)
     return found.cards if found.mode == "exact_match" else ()
 

@@ -267,7 +267,7 @@ class StudyApp:
         return await asyncio.to_thread(self.sessions.set_summary, caller.tenant, session, said)
 
     def _sum_up_later(self, sessions: Sequence[StudySession], caller: Caller) -> None:
-        """Nobody waits for these but `close`."""
+        """Only `close` waits for these."""
         for session in sessions:
             task = asyncio.create_task(self._sum_up(session, caller))
             self._summing.add(task)
