@@ -67,7 +67,8 @@ class Typist(Browsed):
         raise AssertionError(f"no {wanted!r} within {STOPS} stops; the last was {self.at()}")
 
     def go(self, letter: str, path: str) -> None:
-        """Another page, by its key."""
+        """Another page, by its key; keys are heard once the page they are typed on is loaded, its scripts too."""
+        self.page.wait_for_load_state("load")
         self.page.keyboard.press("g")
         self.page.keyboard.press(letter)
         self.page.wait_for_url(re.compile(f"{re.escape(path)}$"))
@@ -77,7 +78,7 @@ class Typist(Browsed):
 def typist(browser: Any, world: Inhabited) -> Iterator[Typist]:
     context = browser.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
     page = context.new_page()
-    page.set_default_timeout(8000)
+    page.set_default_timeout(30_000)
     typist = Typist(page, world.served.url, "keyboard")
     typist.open("/traffic")
     yield typist

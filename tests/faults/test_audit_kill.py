@@ -167,6 +167,8 @@ def test_two_that_run_the_same_audit_publish_it_once(fleet: Fleet) -> None:
     with fleet.worker("start") as first:
         fleet.wait(lambda: any(step.name == "card" for step in fleet.steps))
         with fleet.worker("resume") as second:
+            # What starts holds a lock of its own while it brings the tables up.
+            fleet.wait((fleet.folder / f"open-{second.pid}").exists)
             fleet.wait(lambda: steal(fleet) or fleet.is_in(second, "card"))
             fleet.let_go()
             fleet.wait(lambda: fleet.heard()[-1:] == ["claim_card_ready"])
