@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from apps.claims.a_card import card
-from turnout.apps.claims.exchange import BadCards, starter_cards
+from turnout.apps.claims.exchange import starter_cards
 from turnout.cli.commands.claims_library import LIBRARY_COMMANDS, opened
 from turnout.cli.option import STDIN
 from turnout.core.errors import TooFewExamples, TurnoutError
@@ -42,7 +42,7 @@ def test_out_and_in_again(tmp_path: Path, db: str, form: str, capsys: pytest.Cap
 
 def test_a_file_with_a_mistake_is_refused_as_a_whole(tmp_path: Path, db: str) -> None:
     file = write(tmp_path / "cards.jsonl", card("new"), {"id": 7}, [1])
-    with pytest.raises(BadCards, match=r"(?s)line 2: .*line 3: "):
+    with pytest.raises(TurnoutError, match=r"(?s)cards.jsonl: nothing was imported\nline 2: .*line 3: "):
         run["import"](file, db=db, config="")
     with opened(db, "") as library:
         assert library.get("new") is None

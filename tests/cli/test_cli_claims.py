@@ -98,6 +98,12 @@ def test_cards_are_hidden_and_deleted(cards: None, run: Run, tmp_path: Path) -> 
     file = tmp_path / "cards.jsonl"
     assert f"1 card written to {file}" in run("claims", "export", str(file)).err.replace("\n", "")
     assert json.loads(run("claims", "export").out)["id"] == "inspired"
+    # What was hidden here is not shown again because it is imported again.
+    run("claims", "hide", "inspired")
+    assert run("claims", "import", str(file)).code == 0
+    assert run("claims", "list").out == ""
+    file.write_text("no card\n", encoding="utf-8")
+    assert f"{file}: nothing was imported" in run("claims", "import", str(file)).err.replace("\n", "")
 
 
 def test_the_log_shows_the_modes(cards: None, run: Run) -> None:

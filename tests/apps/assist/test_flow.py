@@ -267,6 +267,8 @@ def test_an_unknown_library_and_an_unknown_type_are_refused(tmp_path: Path) -> N
         with pytest.raises(Refused, match=r"'clent'.*did you mean 'client'") as error:
             await bot.ask(ASKED, library="clent")
         assert error.value.status == 404
+        with pytest.raises(Refused, match="'clent'"):
+            await bot.ask("Thank you!", library="clent")
         with pytest.raises(Refused, match="'FOO'") as error:
             await bot.ask(ASKED, declared="FOO")
         assert error.value.status == 422

@@ -165,6 +165,10 @@ class AssistApp:
             if action.retrieval:
                 found, refused, said = await self._retrieve(query.text, context, turns, account)
                 yield Retrieved(found.passages, found.confidence)
+            elif context.library:
+                # A library that is not there is the caller's mistake on every route.
+                libraries = await self.libraries()
+                await asyncio.to_thread(libraries.choose, query.text, context.library, context.version)
             slot = models.slots.find(action.slot)
             has_model = slot is not None and models.has(slot.name)
             # Code can be written without documents, but not without a model.

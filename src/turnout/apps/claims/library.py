@@ -133,10 +133,12 @@ class ClaimLibrary:
         return [self._link(card) for card in cards]
 
     def _as_imported(self, card: Card) -> Card:
-        """The card, with what its publisher says to have verified told from what was verified here."""
+        """The card, with what its publisher says to have verified told from what was verified here; what was hidden
+        here stays so."""
         before = self.get(card.id)
         known = before.sources if before is not None else ()
-        return replace(card, sources=tuple(one if one in known else one.as_imported() for one in card.sources))
+        sources = tuple(one if one in known else one.as_imported() for one in card.sources)
+        return replace(card, sources=sources, visible=card.visible and (before is None or before.visible))
 
     def set_visible(self, ident: str, visible: bool) -> bool:
         """Let a card be found, or no longer; whether there is one."""

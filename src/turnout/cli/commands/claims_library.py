@@ -53,11 +53,14 @@ def import_cards(
 
     A file with a mistake is refused as a whole, and every mistake in it is named with its line.
     """
-    from turnout.apps.claims.exchange import read_cards, starter_cards
+    from turnout.apps.claims.exchange import BadCards, read_cards, starter_cards
 
     if bool(file) == starter:
         raise TurnoutError("name a FILE of cards, or --starter for those that ship with Turnout")
-    cards = list(starter_cards()) if starter else read_cards(_read(file))
+    try:
+        cards = list(starter_cards()) if starter else read_cards(_read(file))
+    except BadCards as error:
+        raise TurnoutError(f"{visible(file)}: nothing was imported\n{error}") from None
     with opened(db, config) as library:
         kept = library.put_all(cards, imported=True)
         total = library.count()
