@@ -51,8 +51,7 @@ class Cost:
 def measured() -> Iterator[Cost]:
     """What is done inside stays within the limits, however it ends."""
     found = Cost()
-    # A collection of what other tests left is not its work.
-    gc.collect()
+    # A collection of what other tests left is not its work, and takes seconds after thousands of them.
     gc.disable()
     tracemalloc.start()
     started = time.process_time()
