@@ -51,8 +51,8 @@ class DemoExchange:
         self.headers = {"content-type": "text/event-stream" if stream else "application/json"}
         self._pieces = iter(pieces)
 
-    def take(self) -> bytes | None:
-        return next(self._pieces, b"")
+    def ready(self) -> bytes:
+        return b"".join(self._pieces)
 
     async def next(self) -> bytes:
         return next(self._pieces, b"")

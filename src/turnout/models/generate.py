@@ -175,39 +175,35 @@ class Generation:
     async def start(self, slots: Sequence[Slot]) -> Completion | Refusal | None:
         """The first candidate that answers; None if none does. What a provider says of a request that is wrong,
         whichever model is asked, ends the search. Refused if the budget affords none of them."""
-        with self.models.retries:
-            found = await self._first(slots)
-        if isinstance(found, Completion):
-            self.completion = found
-            self.ended = "cancelled" if self.request.stream else "answered"
-        else:
-            self.ended = "failed"
-        return found
-
-    async def _first(self, slots: Sequence[Slot]) -> Completion | Refusal | None:
         refused: Refused | None = None
-        for number, slot in enumerate(slots):
-            breaker = self.models.breakers[slot.endpoint]
-            allowed = breaker.allows()
-            probe = allowed and breaker.state != "closed"
-            # The last one is tried whatever its breaker says: refusing for certain is worse than perhaps failing.
-            if not allowed and number + 1 < len(slots):
-                self._note(slot, "breaker", time.monotonic(), detail="it has failed too often; skipped for now")
-                self.told.append(f"{slot.id} has failed too often and is skipped for now")
-                continue
-            found = await self.attempt(slot, breaker, probe=probe)
-            wait = _retry_after(found) if isinstance(found, NetError) else None
-            if wait is not None:
-                with self.models.retries.retry() as allowed:
-                    if allowed:
-                        await asyncio.sleep(wait)
-                        found = await self.attempt(slot, breaker, probe=probe)
-            if isinstance(found, Refused):
-                refused = found
-            elif not isinstance(found, NetError):
-                return found
+        with self.models.retries:
+            for number, slot in enumerate(slots):
+                breaker = self.models.breakers[slot.endpoint]
+                allowed = breaker.allows()
+                # The last one is tried whatever its breaker says: refusing for certain is worse than perhaps failing.
+                if not allowed and number + 1 < len(slots):
+                    self._note(slot, "breaker", time.monotonic(), detail="it has failed too often; skipped for now")
+                    self.told.append(f"{slot.id} has failed too often and is skipped for now")
+                    continue
+                probe = allowed and breaker.state != "closed"
+                found = await self.attempt(slot, breaker, probe=probe)
+                wait = _retry_after(found) if isinstance(found, NetError) else None
+                if wait is not None:
+                    with self.models.retries.retry() as allowed:
+                        if allowed:
+                            await asyncio.sleep(wait)
+                            found = await self.attempt(slot, breaker, probe=probe)
+                if isinstance(found, Completion):
+                    self.completion = found
+                    self.ended = "cancelled" if self.request.stream else "answered"
+                    return found
+                if isinstance(found, Refusal):
+                    self.ended = "failed"
+                    return found
+                refused = found if isinstance(found, Refused) else refused
         if refused is not None and all(attempt.ended in ("budget", "breaker") for attempt in self.attempts):
             raise refused
+        self.ended = "failed"
         return None
 
     async def attempt(self, slot: Slot, breaker: Breaker, *, probe: bool) -> Completion | Refusal | NetError | Refused:

@@ -72,22 +72,28 @@ class Response:
 
     async def read(self, deadline: Deadline, limit: int = WHOLE_BYTES) -> bytes:
         """The whole body; with it the exchange ends."""
-        parts: list[bytes] = []
-        size, left_s = 0, deadline.at - monotonic()
+        left_s = deadline.at - monotonic()
         if left_s <= 0:
             raise self._late(TOO_LONG)
+        whole = self._exchange.ready()
+        if whole is None:
+            whole = await self._wait_for_all(left_s, limit)
+        if len(whole) > limit:
+            raise Broken(f"{self._where}: the answer is longer than {limit:,} bytes")
+        self._exchange.close()
+        return inflate(whole, self._encoding, limit, self._where) if self._encoding else whole
+
+    async def _wait_for_all(self, left_s: float, limit: int) -> bytes:
+        parts: list[bytes] = []
+        size = 0
         try:
             async with asyncio.timeout(left_s):
-                while chunk := await self._exchange.next():
+                while size <= limit and (chunk := await self._exchange.next()):
                     size += len(chunk)
-                    if size > limit:
-                        raise Broken(f"{self._where}: the answer is longer than {limit:,} bytes")
                     parts.append(chunk)
         except TimeoutError:
             raise self._late(TOO_LONG) from None
-        self._exchange.close()
-        whole = parts[0] if len(parts) == 1 else b"".join(parts)
-        return inflate(whole, self._encoding, limit, self._where) if self._encoding else whole
+        return b"".join(parts)
 
     def _late(self, said: str) -> TimedOut:
         return TimedOut(f"{self._where}: {said}")
@@ -128,7 +134,8 @@ def _complete(request: Request, origin: Origin) -> Request:
     if not _PATH.fullmatch(request.path):
         raise EgressRefused(f"{request.path[:120]!r} leads away from {origin}: no connection is made")
     headers = {"accept-encoding": "identity", "user-agent": "turnout"}
-    headers |= {name.lower(): value for name, value in request.headers.items()}
+    for name, value in request.headers.items():
+        headers[name.lower()] = value
     if request.credential is not None:
         # It replaces what a caller sent under its name.
         headers[request.credential[0].lower()] = request.credential[1]

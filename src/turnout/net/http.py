@@ -72,13 +72,33 @@ class HttpTransport:
         self._tls: ssl.SSLContext | None = None
 
     async def send(self, request: Request, egress: Egress, wait_s: float) -> Exchange:
+        origin, body, headers = request.origin, request.body, request.headers
+        way = _way(egress, origin)
+        if way["proxy_headers"] and origin.scheme != "https":
+            # With TLS the proxy reads what opens the tunnel, and nothing else.
+            headers = {**headers, **way["proxy_headers"]}
         attempt = _Attempt(request)
         mark = _attempt.set(attempt)
         try:
             async with asyncio.timeout(wait_s):
-                return await self._send(request, egress)
+                response = await self._opened(egress).request(
+                    request.method,
+                    _url(origin, request.path),
+                    data=BytesIO(body) if len(body) > PIECE_BYTES else body or None,
+                    headers=headers,
+                    allow_redirects=False,
+                    ssl=self._trusted(origin),
+                    **way,
+                )
         except (NetError, aiohttp.ClientError, OSError) as error:
-            failure = _named(error, request.origin.host, wait_s)
+            failure = _named(error, origin.host, wait_s)
+        else:
+            exchange = _Exchange(response)
+            if exchange.size <= HEADER_BYTES:
+                return exchange
+            exchange.close()
+            said = f"what it answered is not HTTP (headers of more than {HEADER_BYTES:,} bytes)"
+            failure = Broken(f"{origin.host}: {said}")
         finally:
             _attempt.reset(mark)
         failure.was_sent = attempt.connected
@@ -107,28 +127,6 @@ class HttpTransport:
             _attempt.reset(mark)
         failure.was_sent = attempt.connected
         raise failure
-
-    async def _send(self, request: Request, egress: Egress) -> _Exchange:
-        origin, body, headers = request.origin, request.body, request.headers
-        way = _way(egress, origin)
-        if way["proxy_headers"] and origin.scheme != "https":
-            # With TLS the proxy reads what opens the tunnel, and nothing else.
-            headers = {**headers, **way["proxy_headers"]}
-        response = await self._opened(egress).request(
-            request.method,
-            _url(origin, request.path),
-            data=BytesIO(body) if len(body) > PIECE_BYTES else body or None,
-            headers=headers,
-            allow_redirects=False,
-            ssl=self._trusted(origin),
-            **way,
-        )
-        exchange = _Exchange(response)
-        if exchange.size > HEADER_BYTES:
-            exchange.close()
-            said = f"what it answered is not HTTP (headers of more than {HEADER_BYTES:,} bytes)"
-            raise Broken(f"{origin.host}: {said}")
-        return exchange
 
     def _trusted(self, origin: Origin) -> ssl.SSLContext | bool:
         if origin.scheme == "https" and self._tls is None:
@@ -173,6 +171,12 @@ class _Exchange:
         self._closed = protocol.closed if protocol is not None else None
         if self._closed is not None:
             self._closed.add_done_callback(self._end)
+
+    def ready(self) -> bytes | None:
+        content = self._response.content
+        if not content.is_eof() or content.exception() is not None or self._torn() is not None:
+            return None
+        return content.read_nowait()
 
     async def next(self) -> bytes:
         chunk, broken = b"", None

@@ -44,6 +44,10 @@ class Exchange(Protocol):
         """By lower-case name; one that comes several times is joined by commas."""
         ...
 
+    def ready(self) -> bytes | None:
+        """All that is left of it, if that is here already; None where `next` must wait for it."""
+        ...
+
     async def next(self) -> bytes:
         """What has come since, as soon as something has; empty at the end. Raises Broken."""
         ...

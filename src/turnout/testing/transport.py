@@ -62,6 +62,9 @@ class ScriptedExchange:
         whole = reply.body
         self._pieces = [piece.encode() for piece in reply.pieces()] if whole is None else [whole] if whole else []
 
+    def ready(self) -> bytes | None:
+        return None
+
     async def next(self) -> bytes:
         await asyncio.sleep(self._reply.chunk_delay_s)
         if self.closed:
