@@ -27,8 +27,8 @@ from typing import Literal, NamedTuple
 from msgspec import DecodeError, Struct, json
 from msgspec.structs import replace
 
-from turnout.core.decision import Decision
 from turnout.core.errors import NotStored
+from turnout.core.profile import Profile
 
 from .backend import Backend, Unwritable
 from .row import Row, RowEncoder, contents, decode_row, line
@@ -132,11 +132,9 @@ class Journal:
         """Where in the spool rows were that no database takes, and why: a caller may ask a moment later."""
         _forget_after_fork(self)
 
-    def append(self, decision: Decision, after: bytes = b"", *, key_id: str = "") -> Future[None] | None:
-        """Write a decision down. In `strict`, a future to wait for before answering; otherwise the row is in the spool
-        or counted as lost. The rows that come `after` the decision go with it, in one write."""
-        lines = self.encoder.decision(decision, key_id=key_id) + after
-        profile = decision.profile
+    def append(self, lines: bytes, profile: Profile) -> Future[None] | None:
+        """Write down the rows of a decision of this profile, in one write. In `strict`, a future to wait for before
+        answering; otherwise the rows are in the spool or counted as lost."""
         if profile.hash in self._profiles:
             return self.post(lines)
         return self.post(self.encoder.profile(profile) + lines, profile.hash)

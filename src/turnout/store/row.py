@@ -25,7 +25,7 @@ from turnout.core.profile import Profile
 from turnout.core.query import Query
 
 from .contract import check_decision, check_outcome, decided_rules
-from .redact import Level, digest, encode, keep, name, redact_body, redact_extra, writable, writable_json
+from .redact import Level, digest, encode, keep, name, redact_body, redact_extra
 
 NOTHING = Raw(b"null")
 """For JSON that is not there: the decoder has no optional raw field."""
@@ -231,7 +231,6 @@ class Outcome(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tru
     """What an application wants to remember beside it, as JSON."""
 
 
-_encode = json.Encoder().encode
 _rows: json.Decoder[Row | LoggedRow] = json.Decoder(Row | LoggedRow)
 
 
@@ -264,19 +263,20 @@ class RowEncoder:
         query, level = decision.query, self.level
         text, teacher = query.text or asked_text(query), _teacher(decision)
         tenant, session = name(query.tenant or ""), None if query.session is None else name(query.session)
-        asked, body, hashed = NOTHING, NOTHING, None
+        kept: str | None = text
+        hashed: str | None = None
+        asked: Any = NOTHING
+        body: Any
         if level == "full":
-            kept: str | None = writable(text)
+            # What is JSON in its column is encoded with its row: a form of its own would be copied once more.
             if query.turns or query.attachments or query.declared is not None or query.ceiling is not None:
-                asked = Raw(encode(query))
-            # Encoded with its row: a form of its own would be copied once more.
-            body = decision.form()  # type: ignore[assignment]
+                asked = query
+            body = decision.form()
         else:
             kept, hashed = keep(text, level), None if level == "off" else digest(text, tenant, self.key)
             body = Raw(redact_body(decision.json(), level))
         now = time.time_ns() // 1_000_000
-        row = LoggedRow(parent, tenant, session, teacher, now, kept, hashed, level, asked, body, key_id)
-        lines = line(writable_json(_encode(row)))
+        lines = encode_row(LoggedRow(parent, tenant, session, teacher, now, kept, hashed, level, asked, body, key_id))
         rules = self._rules_for(decision)
         if rules and (broken := check_decision(rules, decision)):
             lines += breaches(decision.id, tenant, decision.profile.name, broken, "decision")
@@ -302,7 +302,6 @@ class RowEncoder:
 
     def outcome(self, subject: Subject, outcome: Outcome) -> bytes:
         """The lines of an outcome, and of what in it breaks the contract."""
-        # What is JSON in its column is encoded with its row: a form of its own would be copied once more.
         extra: Any = outcome.extra or NOTHING
         if outcome.extra and self.level != "full":
             extra = redact_extra(to_builtins(outcome.extra), self.level)
@@ -315,10 +314,19 @@ class RowEncoder:
         return lines
 
     def account(
-        self, decision: Decision, outcome: Outcome, parts: Iterable[tuple[Decision, Outcome]], key_id: str, usd: float
+        self,
+        decision: Decision,
+        outcome: Outcome,
+        parts: Iterable[tuple[Decision, Outcome]],
+        key_id: str,
+        usd: float,
+        *,
+        decided: bool,
     ) -> bytes:
-        """The lines of how a decision and its parts ended, and of what a key spent on it."""
-        lines = self.outcome(Subject.of(decision), outcome)
+        """The lines of a decision, unless it is `decided` already, of how it and its parts ended, and of what a key
+        spent on it."""
+        lines = b"" if decided else self.decision(decision, key_id=key_id)
+        lines += self.outcome(Subject.of(decision), outcome)
         for part, ended in parts:
             lines += self.outcome(Subject.of(part), ended)
         return lines + spending(decision.id, key_id, usd)
@@ -356,7 +364,7 @@ def contents(lines: bytes) -> Iterator[bytes | None]:
         yield content if kept.startswith(b"%08x " % crc32(content)) else None
 
 
-def encode_row(row: Row) -> bytes:
+def encode_row(row: Row | LoggedRow) -> bytes:
     """The line of a row; what a provider or an application calls things may be any text."""
     return line(encode(row))
 

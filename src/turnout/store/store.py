@@ -118,14 +118,15 @@ class Store(StoreReader):
         In `batched` nothing a disk or a database does makes this raise: what cannot be written is counted. In `strict`
         it raises NotStored. A store that is closed is the program's mistake: ValueError.
         """
-        done = self.journal.append(decision)
+        done = self.append(decision)
         if done is not None:
             done.result()
 
     def append(self, decision: Decision, *, key_id: str = "", spent_usd: float = 0.0) -> Future[None] | None:
         """As `record`, for callers that must not block: in `strict`, what to wait for before answering. Which key asked
         for the decision and what it spent on it go with it."""
-        return self.journal.append(decision, spending(decision.id, key_id, spent_usd), key_id=key_id)
+        lines = self.journal.encoder.decision(decision, key_id=key_id) + spending(decision.id, key_id, spent_usd)
+        return self.journal.append(lines, decision.profile)
 
     def settle(self, decision: Decision | str, outcome: Outcome, *, tenant: str = "") -> None:
         """Write down what happened after a decision, which is named by itself or by its id and tenant.
@@ -153,8 +154,8 @@ class Store(StoreReader):
     ) -> Future[None] | None:
         """Write down in one go what happened after a decision and each of its parts, and what a key spent on it;
         unless it is `decided` already, the decision too. Never blocks: in `strict`, what to wait for."""
-        lines = self.journal.encoder.account(decision, outcome, parts, key_id, spent_usd)
-        return self.journal.post(lines) if decided else self.journal.append(decision, lines, key_id=key_id)
+        lines = self.journal.encoder.account(decision, outcome, parts, key_id, spent_usd, decided=decided)
+        return self.journal.append(lines, decision.profile)
 
     def reply(self, decision: Decision, text: str, *, role: str = "assistant") -> None:
         """Write down what was answered in the decision's session."""
