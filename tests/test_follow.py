@@ -154,7 +154,7 @@ class Way(NamedTuple):
 
 
 WAYS = [
-    Way("chat", follow_chat, 40, 115),
+    Way("chat", follow_chat, 40, 112),
     Way("signals", lambda _: follow_route("tiers-seed", "Write a function that returns JSON"), 7, 8),
     Way("student", lambda _: follow_route("assist", "How do I train a model on my own data?"), 11, 26),
     Way("show", follow_show, 15, 160),

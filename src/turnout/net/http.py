@@ -78,18 +78,22 @@ class HttpTransport:
             # With TLS the proxy reads what opens the tunnel, and nothing else.
             headers = {**headers, **way["proxy_headers"]}
         attempt = _Attempt(request)
-        mark = _attempt.set(attempt)
         try:
             async with asyncio.timeout(wait_s):
-                response = await self._opened(egress).request(
-                    request.method,
-                    _url(origin, request.path),
-                    data=BytesIO(body) if len(body) > PIECE_BYTES else body or None,
-                    headers=headers,
-                    allow_redirects=False,
-                    ssl=self._trusted(origin),
-                    **way,
-                )
+                # Set after the timer is: that keeps the context it was made in until its time has come.
+                mark = _attempt.set(attempt)
+                try:
+                    response = await self._opened(egress).request(
+                        request.method,
+                        _url(origin, request.path),
+                        data=BytesIO(body) if len(body) > PIECE_BYTES else body or None,
+                        headers=headers,
+                        allow_redirects=False,
+                        ssl=self._trusted(origin),
+                        **way,
+                    )
+                finally:
+                    _attempt.reset(mark)
         except (NetError, aiohttp.ClientError, OSError) as error:
             failure = _named(error, origin.host, wait_s)
         else:
@@ -99,8 +103,6 @@ class HttpTransport:
             exchange.close()
             said = f"what it answered is not HTTP (headers of more than {HEADER_BYTES:,} bytes)"
             failure = Broken(f"{origin.host}: {said}")
-        finally:
-            _attempt.reset(mark)
         failure.was_sent = attempt.connected
         raise failure
 

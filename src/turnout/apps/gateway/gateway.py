@@ -126,14 +126,14 @@ class Gateway:
         # What the log calls a conversation: keyed, since a bare hash of its beginning would tell what that was.
         key = self.store.journal.encoder.key if self.store is not None else b""
         session = digest(request.conversation, caller.tenant, key)
-        query = Query(turns=request.turns, tenant=caller.tenant or None, session=session, ceiling=caller.ceiling)
+        tenant, turns = caller.tenant or None, request.turns
+        query = Query(turns=turns, declared=request.model, tenant=tenant, session=session, ceiling=caller.ceiling)
         if "/" in request.model and (named := slots.all_by_id(request.model)):  # `auto` and the tiers have none
             caller.budget.check()
-            return self._passed_through(profile, query, request, caller, named)
+            return self._passed_through(profile, replace(query, declared=None), request, caller, named)
         if not request.fresh and pin is not None and pin.route in profile.routes and not _forces(router, request.model):
             caller.budget.check()
-            return self._continued(profile, query, request, caller, pin)
-        query = replace(query, declared=request.model)
+            return self._continued(profile, replace(query, declared=None), request, caller, pin)
         decision = await decide(router, query, caller, slots, self.store)
         route = decision.routes[0]
         if decision.outcome[0] == "D" and not caller.may_force:
