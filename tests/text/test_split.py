@@ -34,6 +34,16 @@ class Case(NamedTuple):
         return self.marked.split("‖")[::2]
 
 
+# A noun that a trigger knows is one of a list, or shares an article with the one before it.
+LISTED = [
+    Case("list-end", "What is the price, speed, and availability for tomorrow"),
+    Case("list-of-intents", "check the weather‖, ‖the headlines‖, and ‖any news"),
+    Case("including", "give me details including daily temperatures and weather warnings"),
+    Case("shared-article", "What are the latest statistics and news related to it?"),
+    Case("own-article", "What are the latest statistics‖ and ‖any news about Iran"),
+    Case("participle", "I want to hear about current and significant news stories published in the United States"),
+]
+
 GOLDEN = [
     Case("three", "check the weather‖, and ‖Iran and Israel news‖, and ‖is the door locked"),
     Case("plus", "what's happening in Texas‖, plus ‖I need help with my router"),
@@ -180,13 +190,20 @@ CASES = [
     Case("own-matter", "What is a comet‖ and ‖when was the boiler serviced?"),
     Case("own-name", "Who wrote Emma‖ and ‖what is the capital of France?"),
     Case("own-words", "How are loans repaid‖, and ‖what are the top songs in the music industry right now?"),
+    Case("asked-verb", "Should I ignore the warning and activate the alarm?"),
+    Case("asked-verb-told", "Should I ignore the warning?‖ And ‖activate the alarm."),
+    Case("relative-pair", "Who leads the club whose home is Rome and whose colours are red?"),
+    Case("indirect-pair", "Show how a lock works and what parts a key has."),
+    Case("indirect-and-direct", "Show how a lock works‖ and ‖what is the capital of France?"),
+    Case("who-want", "Find shoes for people who run a lot and want to stay dry."),
+    Case("please-also", "Play some jazz.‖ ‖Please also call Ann."),
     Case("only-conjunction", "and"),
     Case("trailing-conjunction", "find my keys and"),
     Case("leading-conjunction", "and find my keys"),
 ]
 
 
-@pytest.mark.parametrize("case", GOLDEN + WITH_TRIGGERS, ids=lambda case: case.id)
+@pytest.mark.parametrize("case", GOLDEN + LISTED + WITH_TRIGGERS, ids=lambda case: case.id)
 def test_parts_with_triggers(case: Case) -> None:
     assert split(case.text, hits) == [part for part in case.parts if part]
 

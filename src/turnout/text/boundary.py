@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
-from .clause import LISTS, Mood, begins_with, has_content
+from .clause import LISTS, Mood, begins_with, has_content, is_nominal
 from .framing import is_framed
 from .joint import JOINING, PLAIN, Clause, Hits
 
@@ -18,6 +18,8 @@ _ALSO: Final = frozenset({"also"})
 _COMMA: Final = frozenset({","})
 # Words in which a noun phrase has said what it is about.
 _HEAD: Final = 3
+# Words back from "and" to the article of a noun that has an adjective or two.
+_SHARED: Final = 4
 _LISTED: Final = frozenset({"and", "y", ","})
 # Content words in which a further question about the same matter is asked: "where should I stop for overnight stays".
 _ASPECT: Final = 3
@@ -54,7 +56,11 @@ class Left:
         self.lists_steps = self.lists_steps or any(
             token.seen.endswith(":") and token.word in JOINING.announcing for token in clause.tokens
         )
-        self.lists_examples = self.lists_examples or any(pair == ("such", "as") for pair in pairwise(clause.words))
+        self.lists_examples = (
+            self.lists_examples
+            or not JOINING.including.isdisjoint(clause.words)
+            or any(pair == ("such", "as") for pair in pairwise(clause.words))
+        )
         if self.mood.asks or clause.mood is Mood.FRAGMENT:
             return
         if not clause.mood.asks or has_content(clause.words):
@@ -91,12 +97,12 @@ def find_cuts(text: str, clauses: Sequence[Clause], hits: Hits | None, most: int
 
 
 def _mark_written(clauses: Sequence[Clause]) -> None:
-    """Note of each clause whether the sentence that it stands in has a mark at its end."""
-    written = False
+    """Note of each clause the mark at the end of the sentence that it stands in."""
+    written = ""
     for clause in reversed(clauses):
         clause.written = written = clause.ends or written
         if clause.opens:
-            written = False
+            written = ""
 
 
 def _closed(clauses: Sequence[Clause]) -> list[bool]:
@@ -115,12 +121,15 @@ def _goes_on(left: Left, right: Clause) -> bool:
     if right.mood is not Mood.COMMAND:
         # "…, which includes the price" tells of what came before.
         tells = right.joint == _COMMA and right.words[0] == "which"
-        # "Sources such as journals, news outlets and …": an example is not asked for.
-        example = right.mood is Mood.FRAGMENT and left.lists_examples
+        # "Sources such as journals, news outlets and …": an example is not asked for, nor the end of a list.
+        example = not right.mood.asks and is_nominal(right.words) and (left.lists_examples or _is_listed(left, right))
         # "I want a change and need …" goes on with the same wisher.
-        bare_wish = begins_with(right.words, LISTS.bare_wishes) and begins_with(left.first.words, LISTS.wishers)
+        # So does "users who … and want …".
+        bare_wish = begins_with(right.words, LISTS.bare_wishes) and (
+            begins_with(left.first.words, LISTS.wishers) or "who" in left.last.words[1:]
+        )
         more = right.mood is Mood.WISH and (bare_wish or "appreciate" in right.words or _wishes_more(left, right))
-        return tells or example or more or right.words[0] == "or" or _asks_more(left, right)
+        return tells or example or more or right.words[0] == "or" or _asks_more(left, right) or _asks_along(left, right)
     if right.joint == _ALSO:
         # "Does the bank also offer loans".
         return left.mood is Mood.QUESTION
@@ -128,9 +137,19 @@ def _goes_on(left: Left, right: Clause) -> bool:
         return False
     if left.relative or (right.yields and not (left.hit or right.hit)) or _is_step(left, right):
         return True
+    if _is_asked_verb(left, right):
+        return True
     if right.joint not in PLAIN:
         return False
     return begins_with(left.first.words, LISTS.serial) or _asks_how(left) or _is_verb_pair(left.last.words, right)
+
+
+def _is_listed(left: Left, right: Clause) -> bool:
+    """Whether a noun phrase ends a list that goes with what was asked: "the price, times and availability for
+    tomorrow"; not "the weather, the headlines and any outages", of which each is known by itself."""
+    before = left.last
+    listed = bool(before.joint) and not before.opens and not before.hit and not before.mood.asks
+    return listed and is_nominal(before.words) and before.joint | right.joint >= _COMMA
 
 
 def _wishes_more(left: Left, right: Clause) -> bool:
@@ -153,6 +172,27 @@ def _asks_more(left: Left, right: Clause) -> bool:
     same = subject in LISTS.wishers if verb in LISTS.modals else asked in _WHAT and verb in _IS and subject == "the"
     names = any(token.seen[:1].isupper() for token in right.tokens[1:] if token.word not in LISTS.wishers)
     return same and not names and sum(word not in LISTS.hollow for word in right.words) <= _ASPECT
+
+
+def _asks_along(left: Left, right: Clause) -> bool:
+    """Whether a written question hangs on the verb or noun that one before it hangs on, with its words in the order of
+    a statement: "show how it works and what parts I need.", "a town whose … and whose mayor is …?".
+    """
+    if not right.written or left.hit or right.hit or not begins_with(right.words, LISTS.question_words):
+        return False
+    asked, *more = right.words[:4]
+    embedded = LISTS.question_words.intersection((*left.first.words[1:], *left.last.words[1:]))
+    if not embedded or not more or more[0] in LISTS.auxiliaries:
+        return False
+    return asked in embedded or LISTS.auxiliaries.isdisjoint(more)
+
+
+def _is_asked_verb(left: Left, right: Clause) -> bool:
+    """Whether a bare verb goes on with the question: a command has no question mark. "Should I … and activate it?"."""
+    if right.written != "?" or left.hit or right.hit or left.mood is not Mood.QUESTION:
+        return False
+    heads = (*pairwise(left.first.words), *pairwise(left.last.words))
+    return not any(word in LISTS.modals and after == "you" for word, after in heads)
 
 
 def _is_step(left: Left, right: Clause) -> bool:
@@ -231,10 +271,14 @@ def _is_series(left: Left, right: Clause, *, closed: bool) -> bool:
 
 def _names_itself(text: str, left: Left, right: Clause, hits: Hits | None) -> bool:
     """Whether a noun phrase has its trigger for itself ("any news"), not as a shared head ("Iran and Israel news")."""
-    if right.mood is not Mood.FRAGMENT or right.joint not in PLAIN:
+    if right.mood.asks or not is_nominal(right.words) or right.joint not in PLAIN:
         return True
     if left.hit:
         # "The weather and the latest headlines", but not "news and market data for the options that Google has".
         return hits is not None and hits(text[right.start : right.tokens[:_HEAD][-1].end])
-    first = right.tokens[1 if right.words[0] in LISTS.determiners and len(right.tokens) > 1 else 0]
+    determined = right.words[0] in LISTS.determiners
+    if not determined and not LISTS.determiners.isdisjoint(left.last.words[-_SHARED:]):
+        # "The latest statistics and news": what stands before the first stands before both.
+        return False
+    first = right.tokens[1 if determined and len(right.tokens) > 1 else 0]
     return hits is not None and hits(text[right.start : first.end])

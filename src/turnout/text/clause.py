@@ -55,6 +55,16 @@ def has_content(words: Sequence[str]) -> bool:
     return any(word not in LISTS.hollow and word.partition("'")[0] not in LISTS.hollow for word in words)
 
 
+def is_nominal(words: Sequence[str]) -> bool:
+    """Whether no verb says anything of what is named: "articles published this year", "news related to it"."""
+    return not any(
+        (at + 1 < len(words) and word.partition("'")[0] in LISTS.pronouns)
+        or (word in LISTS.auxiliaries and word != "may")
+        or word in LISTS.past
+        for at, word in enumerate(words)
+    )
+
+
 def _start(words: Sequence[str]) -> int:
     at = 0
     while at < len(words) and words[at] in LISTS.leads:

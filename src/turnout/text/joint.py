@@ -23,6 +23,7 @@ Hits = Callable[[str], bool]
 JOINING: Final = Words("split", "en", "es")
 _ENGLISH: Final = Words("split", "en")
 # "And" in the languages we know: as little as can join two questions.
+_ENDS: Final = (".", "?", "!")
 PLAIN: Final = (frozenset({"and"}), frozenset({"y"}))
 
 
@@ -34,7 +35,7 @@ class Clause:
         self.joint = joint  # the conjunctions and commas before it
         self.opens = opens  # a sentence begins with it
         self.hit = hit
-        self.written = False  # its sentence ends with a mark; known once all have been read
+        self.written = ""  # the mark that its sentence ends with; known once all have been read
         self.words = [token.word for token in tokens]
         self.mood = judge(self.words)
         leaning = leans(self.words)
@@ -51,9 +52,10 @@ class Clause:
         return begins_with(self.words, JOINING.yielding) and not new
 
     @property
-    def ends(self) -> bool:
-        """A sentence ends with it, and says so: whoever writes like that would begin another question with its own."""
-        return self.tokens[-1].seen.rstrip("'\")]”’").endswith((".", "?", "!"))
+    def ends(self) -> str:
+        """The mark of a sentence that ends with it: who writes like that would begin another question with its own."""
+        last = self.tokens[-1].seen.rstrip("'\")]”’")[-1:]
+        return last if last in _ENDS else ""
 
     @property
     def start(self) -> int:
@@ -100,7 +102,9 @@ def read_clauses(text: str, hits: Hits | None) -> Iterator[Clause]:
     while at < len(tokens):
         token = tokens[at]
         length = joins(words, at) if token.word in starts and at not in quoted else 0
-        if held and (length or token.opens):
+        # "Please also …": what leads up to a request is none.
+        leading = length and held and all(one.word in LISTS.please for one in held)
+        if held and (length or token.opens) and not leading:
             yield clause()
             held, joint, opens, first = [], set(), False, False
         opens = opens or token.opens
