@@ -154,7 +154,8 @@ def _best(terms: Sequence[str], lang: str, found: Sequence[Found]) -> list[Found
         one: _title_score(terms, lang, one.title) + EXCERPT * (fits + FIRST_PLACE / one.place)
         for one, fits in zip(found, fit(terms, [one.excerpt for one in found], lang), strict=True)
     }
-    unique = {(one.title, one.excerpt): one for one in found}.values()
+    # Where there are no excerpts, pages of one title are told apart by their path in the book.
+    unique = {(one.title, one.excerpt or one.path.partition("/")[2]): one for one in found}.values()
     return sorted(unique, key=lambda one: -score[one])
 
 
