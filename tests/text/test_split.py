@@ -34,14 +34,11 @@ class Case(NamedTuple):
         return self.marked.split("‖")[::2]
 
 
-# A noun that a trigger knows is one of a list, or shares an article with the one before it.
+# A noun that a trigger knows may be one of a list.
 LISTED = [
     Case("list-end", "What is the price, speed, and availability for tomorrow"),
     Case("list-of-intents", "check the weather‖, ‖the headlines‖, and ‖any news"),
-    Case("including", "give me details including daily temperatures and weather warnings"),
-    Case("shared-article", "What are the latest statistics and news related to it?"),
     Case("own-article", "What are the latest statistics‖ and ‖any news about Iran"),
-    Case("participle", "I want to hear about current and significant news stories published in the United States"),
 ]
 
 GOLDEN = [
@@ -190,10 +187,7 @@ CASES = [
     Case("own-matter", "What is a comet‖ and ‖when was the boiler serviced?"),
     Case("own-name", "Who wrote Emma‖ and ‖what is the capital of France?"),
     Case("own-words", "How are loans repaid‖, and ‖what are the top songs in the music industry right now?"),
-    Case("asked-verb", "Should I ignore the warning and activate the alarm?"),
     Case("asked-verb-told", "Should I ignore the warning?‖ And ‖activate the alarm."),
-    Case("relative-pair", "Who leads the club whose home is Rome and whose colours are red?"),
-    Case("indirect-pair", "Show how a lock works and what parts a key has."),
     Case("indirect-and-direct", "Show how a lock works‖ and ‖what is the capital of France?"),
     Case("who-want", "Find shoes for people who run a lot and want to stay dry."),
     Case("please-also", "Play some jazz.‖ ‖Please also call Ann."),

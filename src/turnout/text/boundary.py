@@ -18,8 +18,6 @@ _ALSO: Final = frozenset({"also"})
 _COMMA: Final = frozenset({","})
 # Words in which a noun phrase has said what it is about.
 _HEAD: Final = 3
-# Words back from "and" to the article of a noun that has an adjective or two.
-_SHARED: Final = 4
 _LISTED: Final = frozenset({"and", "y", ","})
 # Content words in which a further question about the same matter is asked: "where should I stop for overnight stays".
 _ASPECT: Final = 3
@@ -56,11 +54,7 @@ class Left:
         self.lists_steps = self.lists_steps or any(
             token.seen.endswith(":") and token.word in JOINING.announcing for token in clause.tokens
         )
-        self.lists_examples = (
-            self.lists_examples
-            or not JOINING.including.isdisjoint(clause.words)
-            or any(pair == ("such", "as") for pair in pairwise(clause.words))
-        )
+        self.lists_examples = self.lists_examples or any(pair == ("such", "as") for pair in pairwise(clause.words))
         if self.mood.asks or clause.mood is Mood.FRAGMENT:
             return
         if not clause.mood.asks or has_content(clause.words):
@@ -97,12 +91,12 @@ def find_cuts(text: str, clauses: Sequence[Clause], hits: Hits | None, most: int
 
 
 def _mark_written(clauses: Sequence[Clause]) -> None:
-    """Note of each clause the mark at the end of the sentence that it stands in."""
-    written = ""
+    """Note of each clause whether the sentence that it stands in has a mark at its end."""
+    written = False
     for clause in reversed(clauses):
         clause.written = written = clause.ends or written
         if clause.opens:
-            written = ""
+            written = False
 
 
 def _closed(clauses: Sequence[Clause]) -> list[bool]:
@@ -129,15 +123,13 @@ def _goes_on(left: Left, right: Clause) -> bool:
             begins_with(left.first.words, LISTS.wishers) or "who" in left.last.words[1:]
         )
         more = right.mood is Mood.WISH and (bare_wish or "appreciate" in right.words or _wishes_more(left, right))
-        return tells or example or more or right.words[0] == "or" or _asks_more(left, right) or _asks_along(left, right)
+        return tells or example or more or right.words[0] == "or" or _asks_more(left, right)
     if right.joint == _ALSO:
         # "Does the bank also offer loans".
         return left.mood is Mood.QUESTION
     if not right.joint <= _LISTED:
         return False
     if left.relative or (right.yields and not (left.hit or right.hit)) or _is_step(left, right):
-        return True
-    if _is_asked_verb(left, right):
         return True
     if right.joint not in PLAIN:
         return False
@@ -172,27 +164,6 @@ def _asks_more(left: Left, right: Clause) -> bool:
     same = subject in LISTS.wishers if verb in LISTS.modals else asked in _WHAT and verb in _IS and subject == "the"
     names = any(token.seen[:1].isupper() for token in right.tokens[1:] if token.word not in LISTS.wishers)
     return same and not names and sum(word not in LISTS.hollow for word in right.words) <= _ASPECT
-
-
-def _asks_along(left: Left, right: Clause) -> bool:
-    """Whether a written question hangs on the verb or noun that one before it hangs on, with its words in the order of
-    a statement: "show how it works and what parts I need.", "a town whose … and whose mayor is …?".
-    """
-    if not right.written or left.hit or right.hit or not begins_with(right.words, LISTS.question_words):
-        return False
-    asked, *more = right.words[:4]
-    embedded = LISTS.question_words.intersection((*left.first.words[1:], *left.last.words[1:]))
-    if not embedded or not more or more[0] in LISTS.auxiliaries:
-        return False
-    return asked in embedded or LISTS.auxiliaries.isdisjoint(more)
-
-
-def _is_asked_verb(left: Left, right: Clause) -> bool:
-    """Whether a bare verb goes on with the question: a command has no question mark. "Should I … and activate it?"."""
-    if right.written != "?" or left.hit or right.hit or left.mood is not Mood.QUESTION:
-        return False
-    heads = (*pairwise(left.first.words), *pairwise(left.last.words))
-    return not any(word in LISTS.modals and after == "you" for word, after in heads)
 
 
 def _is_step(left: Left, right: Clause) -> bool:
@@ -271,14 +242,10 @@ def _is_series(left: Left, right: Clause, *, closed: bool) -> bool:
 
 def _names_itself(text: str, left: Left, right: Clause, hits: Hits | None) -> bool:
     """Whether a noun phrase has its trigger for itself ("any news"), not as a shared head ("Iran and Israel news")."""
-    if right.mood.asks or not is_nominal(right.words) or right.joint not in PLAIN:
+    if right.mood is not Mood.FRAGMENT or right.joint not in PLAIN:
         return True
     if left.hit:
         # "The weather and the latest headlines", but not "news and market data for the options that Google has".
         return hits is not None and hits(text[right.start : right.tokens[:_HEAD][-1].end])
-    determined = right.words[0] in LISTS.determiners
-    if not determined and not LISTS.determiners.isdisjoint(left.last.words[-_SHARED:]):
-        # "The latest statistics and news": what stands before the first stands before both.
-        return False
-    first = right.tokens[1 if determined and len(right.tokens) > 1 else 0]
+    first = right.tokens[1 if right.words[0] in LISTS.determiners and len(right.tokens) > 1 else 0]
     return hits is not None and hits(text[right.start : first.end])

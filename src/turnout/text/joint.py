@@ -23,7 +23,6 @@ Hits = Callable[[str], bool]
 JOINING: Final = Words("split", "en", "es")
 _ENGLISH: Final = Words("split", "en")
 # "And" in the languages we know: as little as can join two questions.
-_ENDS: Final = (".", "?", "!")
 PLAIN: Final = (frozenset({"and"}), frozenset({"y"}))
 
 
@@ -35,7 +34,7 @@ class Clause:
         self.joint = joint  # the conjunctions and commas before it
         self.opens = opens  # a sentence begins with it
         self.hit = hit
-        self.written = ""  # the mark that its sentence ends with; known once all have been read
+        self.written = False  # its sentence ends with a mark; known once all have been read
         self.words = [token.word for token in tokens]
         self.mood = judge(self.words)
         leaning = leans(self.words)
@@ -52,10 +51,9 @@ class Clause:
         return begins_with(self.words, JOINING.yielding) and not new
 
     @property
-    def ends(self) -> str:
-        """The mark of a sentence that ends with it: who writes like that would begin another question with its own."""
-        last = self.tokens[-1].seen.rstrip("'\")]”’")[-1:]
-        return last if last in _ENDS else ""
+    def ends(self) -> bool:
+        """A sentence ends with it, and says so: who writes like that would begin another question with its own."""
+        return self.tokens[-1].seen.rstrip("'\")]”’").endswith((".", "?", "!"))
 
     @property
     def start(self) -> int:

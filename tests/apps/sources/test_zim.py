@@ -89,6 +89,20 @@ def test_a_question_finds_its_page(shelf: Path) -> None:
     run(shelf, 'zim = ["tiny.zim"]', act)
 
 
+def test_pages_of_one_title_are_all_read(shelf: Path) -> None:
+    """Chapters are often called alike: each is a page of its own, and its text decides."""
+    chapters = ("The harbour freezes in winter.", "The harbour smokes eels.", "The harbour has a bridge of oak.")
+    write(shelf / "chapters.zim", {f"c{at}": ("Chapter", text) for at, text in enumerate(chapters)})
+
+    async def act(source: Source) -> None:
+        for number, question in enumerate(("harbour freezes", "harbour eels", "harbour bridge")):
+            result = await ask(source, question)
+            assert isinstance(result, SourceAnswer)
+            assert chapters[number] in result.passages[0].text
+
+    run(shelf, 'zim = ["chapters.zim"]', act)
+
+
 def test_every_book_is_searched_or_those_that_are_named(shelf: Path) -> None:
     async def both(source: Source) -> None:
         result = await ask(source, "mercury")
