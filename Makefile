@@ -60,7 +60,7 @@ real: $(DEV) ## the real servers that tests of sources ask: kiwix-serve, searx, 
 soak: $(DEV) ## the long tests: kills, restarts, full disks, power cuts, coding agents from npm; some fifteen minutes
 	@PYTHONPATH=tests $(BIN)/python -m faults.soak
 	@TURNOUT_LONG=1 $(BIN)/python -m pytest tests/cli/test_cli_loop.py tests/faults/test_audit_kill.py \
-		tests/console/test_accessible.py tests/console/test_errors.py tests/text/test_match.py
+		tests/console/test_accessible.py tests/console/test_errors.py tests/text/test_match.py tests/security/test_work.py
 	@TURNOUT_EXAMPLES=2000 $(BIN)/python -m pytest -n 2 tests/properties
 
 lint: $(DEV) ## ruff and mypy

@@ -112,6 +112,9 @@ def test_time_is_linear(name: str, body: Body) -> None:
     )
 
 
+SHORT_S = 0.01
+
+
 @pytest.mark.parametrize("name", shipped())
 def test_short_texts_take_no_time(name: str) -> None:
     """A fixed cost hidden somewhere would pass the ratio test."""
@@ -119,4 +122,4 @@ def test_short_texts_take_no_time(name: str) -> None:
     for body in (*ASCII, *OTHER):
         text = body.text(1024)
         one.route_sync(text)
-        assert seconds(one, text, 5) < 0.01, body.id
+        assert seconds(one, text, 20, enough=SHORT_S) < SHORT_S, body.id
