@@ -13,6 +13,8 @@ import pytest
 
 CHROMIUM = shutil.which("chromium") or ""
 MISSING = "needs a browser: make real (or apt-get install chromium)"
+# As long as a test waits for something that comes: a machine that runs other tests, too, is slow at times.
+PATIENCE_S = 30.0
 SCREENS = {"wide": (1280, 900), "narrow": (390, 844)}
 
 
@@ -37,7 +39,11 @@ class Browsed:
         self.requests.clear()
         self.page.goto(self.url + path)
 
-    def says(self, text: str, within: str = "body", seconds: float = 8.0) -> None:
+    def follows(self) -> None:
+        """Wait until the list on the page is live: what is decided from now on arrives."""
+        self.page.wait_for_function("document.querySelector('[data-live]')?.dataset.state === 'live'")
+
+    def says(self, text: str, within: str = "body", seconds: float = PATIENCE_S) -> None:
         """Wait until the page has this text."""
         self.page.locator(within).get_by_text(text).first.wait_for(state="visible", timeout=seconds * 1000)
 

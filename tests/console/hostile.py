@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
 from besieged import call, forget, make_key
-from console.inhabited import CLAIM, NOTED, Inhabited, inhabited
+from console.inhabited import CLAIM, EXCERPT, NOTED, PASSAGE, Inhabited, file_name, gather, inhabited
 from turnout.web.auth import SCOPES
 
 DATA = os.environ.get("TURNOUT_DATA", "")
@@ -36,8 +36,10 @@ PAYLOADS = (
     "<form action=//elsewhere.example><button autofocus>x</button></form>",
     "\u2028<scr\u0000ipt>alert(1)</scr\u0000ipt>\u202e&lt;script&gt;alert(1)&lt;/script&gt;",
 )
-# As many as one world has: a page of the list shows them all.
-CHUNK = 40
+# As many as one world has: a dozen pages show all of them.
+CHUNK = 125
+# Filters of the list that come back in its form, whatever they say.
+ECHOED = ("text", "route", "session", "profile", "by", "key")
 WATCH = """() => { window.stopped = 0; addEventListener("securitypolicyviolation", () => { window.stopped += 1 }) }"""
 # Our own markup has no handlers, frames or forms that lead elsewhere; htmx puts requests only where we wrote them.
 FOUND = """() => {
@@ -55,6 +57,19 @@ FOUND = """() => {
     bad.push(one.outerHTML.slice(0, 120));
   return [bad, window.stopped];
 }"""
+# What of these is not there as text: in what one reads, in a field, behind a title. Blanks and what cannot be shown are
+# left out on both sides.
+HIDDEN = """([within, words]) => {
+  const plain = (text) => text.replace(/[\\s\\p{C}\\ufffd]+/gu, "");
+  let shown = "";
+  for (const one of document.querySelectorAll(within)) {
+    shown += one.textContent + "\\n";
+    for (const part of [one, ...one.querySelectorAll("input, textarea, [title]")])
+      shown += [part.value, part.title, ""].join("\\n");
+  }
+  shown = plain(shown);
+  return words.filter((word) => !shown.includes(plain(word)));
+}"""
 
 
 class Tried(NamedTuple):
@@ -69,6 +84,10 @@ class Tried(NamedTuple):
     """What the content security policy had to stop."""
     left: list[str]
     """Requests to another host."""
+    shown: int
+    """Times that one of them was found on a page as the text that it is."""
+    hidden: list[str]
+    """Those that were not, where they should be."""
 
 
 def read_list() -> list[str]:
@@ -89,7 +108,8 @@ class Watcher:
         self.page.set_default_timeout(60_000)
         self.ran: list[str] = []
         self.left: list[str] = []
-        self.stopped = self.views = 0
+        self.hidden: list[str] = []
+        self.stopped = self.views = self.shown = 0
         self.page.on("dialog", self.meet)
         self.page.on(
             "request",
@@ -106,55 +126,126 @@ class Watcher:
         self.stopped += reports
         self.ran += [f"{self.page.url}: {one}" for one in bad]
 
+    def find(self, shown: Shown) -> None:
+        """That each of these is there, and is text."""
+        missing = self.page.evaluate(HIDDEN, [shown.within, shown.words])
+        self.shown += len(shown.words) - len(missing)
+        self.hidden += [f"{self.page.url} {shown.within}: {one}" for one in missing]
 
-def try_payloads(browser: Any, folder: Path, words: Sequence[str], *, every: int = 1) -> Tried:
-    """Show them in every field; of pages that show one alone, every so many."""
+
+def try_payloads(browser: Any, folder: Path, words: Sequence[str]) -> Tried:
+    """Show them in every field."""
     with inhabited(folder, words=words) as world:
-        for ident, word in zip(world.decisions[-len(words) :], words, strict=True):
-            world.served.store.records().judge(ident, "wrong", by="somebody", note=word)
+        for ident, some in zip(world.decisions[::-1], gather(words, EXCERPT)[::-1], strict=False):
+            world.served.store.records().judge(ident, "wrong", by="somebody", note="\n".join(some))
         watcher = Watcher(browser, world.served.url)
-        for _ in show(watcher.page, world, words[::every], watcher.context):
+        for shown in show(watcher.page, world, words, watcher.context):
             watcher.look()
+            for one in shown:
+                watcher.find(one)
         watcher.context.close()
-        return Tried(len(words), watcher.views, watcher.ran, watcher.stopped, watcher.left)
+        return Tried(
+            len(words), watcher.views, watcher.ran, watcher.stopped, watcher.left, watcher.shown, watcher.hidden
+        )
 
 
-def show(page: Any, world: Inhabited, alone: Sequence[str], context: Any) -> Iterator[None]:
+class Shown(NamedTuple):
+    """What must be read somewhere on a page."""
+
+    within: str
+    words: Sequence[str]
+
+
+Views = Iterator[Sequence[Shown]]
+"""What is shown, view by view."""
+
+
+def show(page: Any, world: Inhabited, words: Sequence[str], context: Any) -> Views:
     """One view after the other."""
     url = world.served.url
     for path in (*world.pages, "/traffic?span=hour&profile=tiers"):
         page.goto(url + path)
-        yield
-    ids = world.decisions[-len(alone) :]
-    for ident, word in zip(ids, alone, strict=True):
-        said = quote(word[:300], safe="")
-        for path in (f"/decisions/{ident}", f"/decisions?text={said}&route={said}&session={said}"):
-            page.goto(url + path)
-            yield
-    many = "\n".join(alone)[:4000]
-    for path in ("/playground", "/profiles"):
-        page.goto(url + path)
-        page.locator("textarea").first.fill(many if path == "/playground" else f'extends = "tiers"\n{many}')
-        page.get_by_role("button", name="Decide" if path == "/playground" else "Validate").press("Enter")
-        page.locator("#result .verdict" if path == "/playground" else "#problems > *").first.wait_for()
-        yield
-    asked = (("/ask", NOTED, "#ended a"), ("/docs", "How often is a request of the client retried?", "#ended p"))
-    for path, question, ended in (*asked, ("/chat", CLAIM, ".claim"), ("/study", "Define osmosis", "#saved *")):
-        for text in (question, f"{question} {many}"[:1900]):
-            page.goto(url + path)
-            if path == "/study":
-                image = {"name": f"{alone[0]}.png", "mimeType": "image/png", "buffer": b"\x89PNG\r\n\x1a\n" + bytes(64)}
-                page.set_input_files("#image", image)
-            page.locator("[data-search]").fill(text)
-            page.keyboard.press("Enter")
-            # A question that is all payload may have no answer: then a sentence says so.
-            page.locator(ended if text == question else f"{ended}, .error, .turn, #told-here *").first.wait_for()
-            page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true })")
-            yield
+        names = [file_name(word) for word in words]
+        yield [Shown("#profile option", names)] if path == "/playground" else []
+    yield from _decisions(page, world, words)
+    yield from _forms(page, url, words)
+    yield from _applications(page, url, words)
     for path in ("/decisions?outcome={}", "/traffic?span={}", "/label?profile={}", "/profiles/{}", "/learning/{}/x/y"):
-        page.goto(url + path.format(quote(alone[0][:200].replace("/", ""), safe="")))
-        yield
-    keys = [make_key(world.served.store, name=word[:200], tenant=word[:100]) for word in alone]
+        page.goto(url + path.format(quote(words[0][:200].replace("/", ""), safe="")))
+        yield []
+    yield from _keys(page, world, words, context)
+
+
+def _decisions(page: Any, world: Inhabited, words: Sequence[str]) -> Views:
+    """Questions, sessions and notes; reasons and policies; filters that come back."""
+    url, groups = world.served.url, gather(words, EXCERPT)
+    ids = world.decisions[-len(groups) :]
+    for ident, some in zip(ids, groups, strict=True):
+        page.goto(f"{url}/decisions/{ident}")
+        # Of a long one the beginning is shown.
+        begun = [word[:250] for word in some]
+        yield [Shown(".asked", begun), Shown("#words", begun), Shown(".facts", [some[0][:150]])]
+    page.goto(f"{url}/decisions/{world.decisions[-len(groups) - 1]}")
+    yield [Shown(".track", words), Shown(".facts", words)]
+    for start in range(0, len(words), len(ECHOED)):
+        said = [word[:200].strip() for word in words[start : start + len(ECHOED)]]
+        page.goto(f"{url}/decisions?{urlencode(dict(zip(ECHOED, said, strict=False)))}")
+        # The select boxes have only what there is; what was asked for beside that is in the address.
+        yield [Shown("form", [word for name, word in zip(ECHOED, said, strict=False) if name in ("text", "session")])]
+
+
+def _forms(page: Any, url: str, words: Sequence[str]) -> Views:
+    """What is tried and comes back: a question in the playground, names in a profile that is none."""
+    page.goto(f"{url}/playground")
+    page.locator("textarea").first.fill("\n".join(words))
+    page.get_by_role("button", name="Decide").press("Enter")
+    page.locator("#result .verdict").first.wait_for()
+    yield []
+    page.goto(f"{url}/profiles")
+    policies = "".join(f"[policy.{json.dumps(word)}]\nmodel = 'x'\n" for word in dict.fromkeys(words))
+    page.locator("#source").fill(f'extends = "tiers"\n{policies}')
+    page.get_by_role("button", name="Validate").press("Enter")
+    page.locator("#problems > *").first.wait_for()
+    yield [Shown("#problems", [word[:20] for word in words if word.isprintable() and not set(word) & set("'\"\\")])]
+
+
+def _applications(page: Any, url: str, words: Sequence[str]) -> Views:
+    """Answers, passages of sources and of documentation, a card's fields."""
+    asked = [("/ask", NOTED, "#ended a", [Shown("#written", words)])]
+    asked += [
+        ("/ask", f"When was the boiler zq{number} serviced?", "#ended a", [Shown("#sections", list(_readable(some)))])
+        for number, some in enumerate(gather(words, PASSAGE))
+    ]
+    asked += [
+        ("/docs", "How often is a request of the client retried?", "#ended p", []),
+        ("/chat", CLAIM, ".claim", [Shown(".claim ul", words), Shown(".source-card", words)]),
+        ("/study", "Define osmosis", "#saved *", []),
+    ]
+    # A question that is all payload may have no answer: then a sentence says so.
+    asked += [(path, "", ".error, .turn, #told-here *, #ended *, #saved *", []) for path in ("/ask", "/docs", "/chat")]
+    for path, question, ended, shown in asked:
+        page.goto(url + path)
+        if path == "/study":
+            image = {"name": f"{words[0]}.png", "mimeType": "image/png", "buffer": b"\x89PNG\r\n\x1a\n" + bytes(64)}
+            page.set_input_files("#image", image)
+        if shown and shown[0].within == "#sections":
+            page.select_option("#source", "files")
+        page.locator("[data-search]").fill(question or "\n".join(words)[:1900])
+        page.keyboard.press("Enter")
+        page.locator(ended).first.wait_for()
+        page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true })")
+        yield shown
+
+
+def _readable(words: Sequence[str]) -> Iterator[str]:
+    """What a passage of a Markdown file has of them: no comments, and of a long one the beginning."""
+    return (word[:100] for word in words if "<!--" not in word)
+
+
+def _keys(page: Any, world: Inhabited, words: Sequence[str], context: Any) -> Views:
+    """Names and tenants of keys; from here on one signs in."""
+    url = world.served.url
+    keys = [make_key(world.served.store, name=word[:200], tenant=word[:100]) for word in words]
     keys.append(make_key(world.served.store, name="own", scopes=SCOPES))
     forget(world.served)
     body = urlencode({"key": keys[-1]}).encode()
@@ -163,4 +254,4 @@ def show(page: Any, world: Inhabited, alone: Sequence[str], context: Any) -> Ite
     context.add_cookies([{"name": name, "value": value, "url": url}])
     for path in ("/keys", "/decisions", "/"):
         page.goto(url + path)
-        yield
+        yield [Shown("table", [word[:200] for word in words])] if path == "/keys" else []

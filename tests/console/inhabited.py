@@ -5,6 +5,7 @@ Whatever a stranger could have written has `words`: questions, notes, files' nam
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -32,8 +33,8 @@ CLAIM = "Did a global flood cover the entire Earth?"
 NOTED = "When was the boiler serviced and when was the roof mended?"
 WRITTEN = "The boiler was serviced in May [1]. The roof was mended in June [2]."
 TIERS = ("simple", "medium", "complex", "reasoning", "main", "conversational")
-# Of one field that has all the words.
-CHARACTERS = 4000
+# Of one field that has all the words, of a passage of a source, and of a question that is shown in full.
+CHARACTERS, PASSAGE, EXCERPT = 16_000, 300, 360
 # Pages that are there whatever was decided.
 PAGES = (
     "/", "/playground", "/decisions", "/ask", "/chat", "/study", "/docs", "/traffic?span=hour", "/learning", "/label",
@@ -48,11 +49,28 @@ class Inhabited(NamedTuple):
     """Ids, the oldest first."""
     student: str
     """The page of one that serves."""
+    profiles: tuple[str, ...] = ()
+    """Files of the profiles that are offered beside those that ship: one for each word, which is in its name."""
 
     @property
     def pages(self) -> list[str]:
         text = "Prove+it+step+by+step&profile=tiers"
         return [*PAGES, self.student, f"/decisions/{self.decisions[-1]}", f"/playground?text={text}"]
+
+
+def gather(words: Sequence[str], most: int) -> list[list[str]]:
+    """Words together, as many as make so many characters; a longer one alone."""
+    found: list[list[str]] = []
+    for word in words:
+        if not found or sum(map(len, found[-1])) + len(found[-1]) + len(word) > most:
+            found.append([])
+        found[-1].append(word)
+    return found
+
+
+def file_name(word: str) -> str:
+    """What of a word a file may be called."""
+    return "".join(sign for sign in word if sign.isprintable() and sign != "/")[:80].strip()
 
 
 def flood(words: Sequence[str] = ()) -> Card:
@@ -93,8 +111,10 @@ def inhabited(folder: Path, *, words: Sequence[str] = (), questions: Sequence[st
         (docs / "client.md").write_text(f"# Client {' '.join(words)[:CHARACTERS]}\n\n{told}\n", "utf-8")
         _run("assist", "ingest", str(docs), "--library", "client", "--version", "1.0", *where[2:])
         digest = _promote(folder)
+        profiles = tuple(_offer(folder, words))
         served = stack.enter_context(serving(folder, config.read_text(encoding="utf-8"), pages=Console))
-        yield Inhabited(served, provider, list(_decide(served, words, questions)), f"/learning/assist/student/{digest}")
+        decided = list(_decide(served, words, questions, profiles[:1]))
+        yield Inhabited(served, provider, decided, f"/learning/assist/student/{digest}", profiles)
 
 
 def _run(*command: str) -> None:
@@ -106,17 +126,42 @@ def _run(*command: str) -> None:
 def _settings(folder: Path, provider: ScriptedProvider, words: Sequence[str]) -> str:
     notes = folder / "notes"
     notes.mkdir()
-    told = "\n\n".join(words)
-    (notes / "roof.md").write_text(f"# Roof\n\nThe roof was mended in June by a roofer.\n\n{told}\n", "utf-8")
-    for number, one in enumerate(words or ("",)):
-        # What a file may not be called is left out.
-        name = "".join(sign for sign in one if sign.isprintable() and sign != "/")[:80]
-        text = f"# Boiler {one}\n\nThe boiler was serviced in May. {one}\n"
-        (notes / f"boiler {number} {name}.md").write_text(text, "utf-8")
+    (notes / "roof.md").write_text("# Roof\n\nThe roof was mended in June by a roofer.\n", "utf-8")
+    for number, some in enumerate(gather(words, PASSAGE) or [[""]]):
+        text = f"# Boiler zq{number}\n\nThe boiler zq{number} was serviced in May. {' '.join(some)}\n"
+        (notes / f"boiler zq{number} {file_name(some[0])}.md").write_text(text, "utf-8")
     slots = "".join(
         f'[models.{tier}]\nmodel = "fake/{tier}"\nbase_url = "{provider.base_url}"\nprivate = true\n' for tier in TIERS
     )
-    return f'[server]\nlag_s = 60.0\nwait_s = 5.0\ndrain_s = 1.0\n[sources.files]\nfolder = "{notes}"\n{slots}'
+    offered = f"profiles = {json.dumps(_offered(folder, words))}"
+    return (
+        f'[server]\nlag_s = 60.0\nwait_s = 5.0\ndrain_s = 1.0\n{offered}\n[sources.files]\nfolder = "{notes}"\n{slots}'
+    )
+
+
+def _offered(folder: Path, words: Sequence[str]) -> list[str]:
+    return [str(folder / "profiles" / f"{number} {file_name(word)}.toml") for number, word in enumerate(words)]
+
+
+def _offer(folder: Path, words: Sequence[str]) -> Iterator[str]:
+    """Profiles whose files are called like the words; in the first, each is the reason of a signal, too."""
+    (folder / "profiles").mkdir()
+    signals = "".join(
+        f'[[layers.signals]]\nid = "w{number}"\nweight = {1 / len(words)}\nwords = ["zw{number}"]\n'
+        f"levels = [{{ at_least = 1, score = 1.0, label = {json.dumps(word)} }}]\n"
+        for number, word in enumerate(words)
+    )
+    told = json.dumps(" ".join(words)[:CHARACTERS])
+    whole = (
+        'name = "words"\nroutes = ["A", "B"]\nfallback = { route = "A", confidence = 0.5 }\n'
+        '[[layers]]\nid = "signals"\nkind = "signals.v1"\naccept = { confidence = 0.0 }\n'
+        'bands = { edges = [0.5], routes = ["A", "B"], steepness = 12.0 }\n'
+        f'{signals}[policy.A]\nmodel = "simple"\n[policy.B]\nmodel = "medium"\ninstruction = {told}\n'
+    )
+    for number, place in enumerate(_offered(folder, words)):
+        text = f'extends = "tiers"\nname = "w{number}"\n' if number else whole
+        Path(place).write_text(text, encoding="utf-8")
+        yield place
 
 
 def _promote(folder: Path) -> str:
@@ -130,12 +175,13 @@ def _promote(folder: Path) -> str:
     return digest
 
 
-def _decide(served: Served, words: Sequence[str], questions: Sequence[str]) -> Iterator[str]:
+def _decide(served: Served, words: Sequence[str], questions: Sequence[str], profile: Sequence[str]) -> Iterator[str]:
     asked = [(text, "tiers", "s") for text in questions]
     asked += [("hello there", "tiers", "s"), ("Will it rain tomorrow?", "sources", "s"), (PROOF, "tiers", "s")]
-    asked += [(f"{PROOF} {one}", "tiers", one[:200]) for one in words]
-    for text, profile, session in asked:
-        got = call(served.url, "POST", "/v1/route", {"text": text, "profile": profile, "session": session})
+    asked += [(" ".join(f"zw{number}" for number in range(len(words))), one, "s") for one in profile]
+    asked += [("\n".join(some), "tiers", some[0][:200]) for some in gather(words, EXCERPT)]
+    for text, name, session in asked:
+        got = call(served.url, "POST", "/v1/route", {"text": text, "profile": name, "session": session})
         assert got.status == 200, got
         yield got.json["id"]
     assert served.store.flush(10.0)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from console.browsing import SCREENS, browsing
+from console.browsing import PATIENCE_S, SCREENS, browsing
 from console.inhabited import CLAIM, NOTED, PAGES, Inhabited, inhabited
 from serving import Served, serving
 from surroundings import clear_surroundings
@@ -62,7 +62,7 @@ def page(browser: Any, request: pytest.FixtureRequest) -> Iterator[Any]:
     )
     context.add_init_script(path=str(AXE))
     made = context.new_page()
-    made.set_default_timeout(8000)
+    made.set_default_timeout(PATIENCE_S * 1000)
     yield made
     context.close()
 

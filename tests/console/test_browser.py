@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from besieged import call
-from console.browsing import SCREENS, Browsed, browsing
+from console.browsing import PATIENCE_S, SCREENS, Browsed, browsing
 from console.test_decisions_page import NASTY, decide
 from serving import Served, serving
 from surroundings import clear_surroundings
@@ -34,7 +34,7 @@ def browsed(browser: Any, served: Served, request: pytest.FixtureRequest) -> Ite
     context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
     context.grant_permissions(["clipboard-read", "clipboard-write"])
     page = context.new_page()
-    page.set_default_timeout(8000)
+    page.set_default_timeout(PATIENCE_S * 1000)
     yield Browsed(page, served.url, request.param)
     context.close()
 
@@ -77,7 +77,7 @@ def test_decisions_arrive_pause_and_go_on(browsed: Browsed, served: Served) -> N
     page = browsed.page
     browsed.open("/decisions")
     browsed.says("Nothing has been decided yet")
-    page.wait_for_timeout(800)  # the look has begun
+    browsed.follows()
     decide(served, "the first question")
     browsed.says("the first question", "#rows")
     assert page.locator("[data-until-live]").count() == 0
@@ -123,7 +123,7 @@ def test_a_decision_is_found_corrected_and_decided_again(browsed: Browsed, serve
 def test_what_people_write_does_not_run(browsed: Browsed, served: Served) -> None:
     page = browsed.page
     browsed.open("/decisions")
-    page.wait_for_timeout(800)
+    browsed.follows()
     ident = decide(served, NASTY, session=NASTY[:150])["id"]
     browsed.says("step by step", "#rows")
     for path in (f"/decisions/{ident}", f"/decisions?text={NASTY[:40]}", f"/playground?text={NASTY}"):
@@ -139,7 +139,7 @@ def test_what_goes_wrong_is_said(browser: Any, tmp_path: Path, monkeypatch: pyte
     broken.write_text('extends = "tiers"\nname = "broken"\n', encoding="utf-8")
     settings = f'[server]\nlag_s = 60.0\nprofiles = ["{broken}"]\n'
     page = browser.new_page()
-    page.set_default_timeout(8000)
+    page.set_default_timeout(PATIENCE_S * 1000)
     with serving(tmp_path, settings, pages=Console) as served:
         broken.write_text('extends = "tiers"\nname = "broken"\nroutes = 7\n', encoding="utf-8")
         page.goto(f"{served.url}/playground")

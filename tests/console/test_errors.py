@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 import pytest
 
 from besieged import PEPPER, Got, call, forget, make_key
-from console.browsing import Browsed, browsing
+from console.browsing import PATIENCE_S, Browsed, browsing
 from console.conftest import OWN
 from console.test_frame import FORM
 from serving import Served, serving
@@ -45,7 +45,7 @@ def browser() -> Iterator[Any]:
 def tab(browser: Any) -> Iterator[Any]:
     context = browser.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
     page = context.new_page()
-    page.set_default_timeout(15_000)
+    page.set_default_timeout(PATIENCE_S * 1000)
     yield page
     context.close()
 
@@ -88,19 +88,19 @@ def test_a_server_that_is_gone_and_comes_back(tab: Any, home: Path) -> None:
     port = free_port()
     with process(home, port) as url:
         tab.goto(f"{url}/decisions")
-        tab.wait_for_timeout(1000)
         seen = Browsed(tab, url, "wide")
+        seen.follows()
         call(url, "POST", "/v1/route", {"text": "before it went"})
         seen.says("before it went", "#rows")
-    seen.says("The server does not answer: the list is not live.", "#told", 20.0)
+    seen.says("The server does not answer: the list is not live.", "#told")
     seen.keep("error-server-down")
     # What is asked of it is said, too.
     tab.get_by_role("searchbox").fill("anything")
-    seen.says("The server does not answer. Is it still running?", "#told", 20.0)
+    seen.says("The server does not answer. Is it still running?", "#told")
     tab.get_by_role("searchbox").fill("")
     with process(home, port) as url:
         call(url, "POST", "/v1/route", {"text": "after it came back"})
-        seen.says("after it came back", "#rows", 30.0)
+        seen.says("after it came back", "#rows")
         tab.wait_for_function("document.getElementById('told').textContent === ''")
         assert tab.get_by_text("before it went").count() == 1
 
@@ -121,10 +121,10 @@ def test_a_session_that_ends_while_one_looks(tab: Any, served: Served, monkeypat
     tab.context.add_cookies([{"name": name, "value": value, "url": served.url}])
     seen = Browsed(tab, served.url, "wide")
     tab.goto(f"{served.url}/decisions")
-    tab.wait_for_timeout(500)
+    seen.follows()
     assert call(served.url, "POST", "/logout", b"", headers={**FORM, **OWN, "cookie": cookie}).status == 303
     # The list says so by itself, and where to go.
-    seen.says("sign in with a key of this server", "#told", 20.0)
+    seen.says("sign in with a key of this server", "#told")
     seen.keep("error-session-ended")
     tab.goto(f"{served.url}/playground")
     tab.wait_for_url(f"{served.url}/login")

@@ -98,11 +98,15 @@ class Console:
 
     def show(self, call: Call, template: str, status: int = 200, **values: Any) -> Answer:
         """A page in its frame: what every template knows."""
-        links = [link for link in LINKS if link.scope in call.caller.scopes]
+        links = self.links(call)
         groups = {link.group: [one for one in links if one.group == link.group] for link in links}
         renewed = self.server.auth.renew(call.headers.get("cookie", "")) if call.caller.key_id else ""
         kept = [set_cookie(renewed, secure=_is_https(call))] if renewed else []
         return page(template, status, kept, links=links, groups=groups, key_id=call.caller.key_id, **values)
+
+    def links(self, call: Call) -> list[Link]:
+        """The pages that the caller may see."""
+        return [link for link in LINKS if link.scope in call.caller.scopes]
 
     def records(self, call: Call) -> Records:
         """What the caller may see of the log: its tenant's decisions; who administers the server may name another."""

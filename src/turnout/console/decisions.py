@@ -132,6 +132,7 @@ class DecisionPages:
             "older": filled.place(below=found.below) if found.below else "",
             "below": below,
             "whose": whose,
+            "api": self.console.api_url(call),
             "may_name": "admin" in call.caller.scopes,
             # A text is looked for in so many rows at a time: a page says how far back it has looked.
             "looked_ms": id_ms(found.below) if found.below and filled.wanted.contains else None,

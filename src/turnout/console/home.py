@@ -22,6 +22,16 @@ if TYPE_CHECKING:
 
 # Decisions on the first page: a glance.
 LATEST = 10
+# What there is to try on a server that has decided nothing yet: where, what, and what one sees. None needs a key.
+STARTS = (
+    ("/playground?text=Prove+step+by+step+that+the+square+root+of+two+is+irrational", "See a question routed",
+     "Layer by layer, with weights to move. Nothing is logged."),
+    ("/chat", "Check a claim", "64 example cards ship with Turnout; a new claim starts an audit."),
+    ("/study", "Ask about a page", "What is sent to a model, and what is left out."),
+    ("/ask", "Ask your sources", "A folder of notes is one; the page says how to add it."),
+    ("/learning", "Look at the students", "How well each was trained, on questions it had not seen."),
+    ("/profiles", "Read a profile", "The five routers that ship, as TOML, and a place to validate yours."),
+)  # fmt: skip
 DAY_HOURS = 24
 
 
@@ -39,8 +49,10 @@ def home_routes(console: Console) -> Sequence[Route]:
             "whose": whose,
         }
         slots = console.runtime.models.slots
-        host = call.headers.get("host", "localhost:8401")
-        return console.show(call, "home.html", here="/", slots=slots, host=host, arrived=False, **values)
+        api = console.api_url(call)
+        allowed = {link.path for link in console.links(call)}
+        starts = [one for one in STARTS if one[0].partition("?")[0] in allowed]
+        return console.show(call, "home.html", here="/", slots=slots, api=api, starts=starts, arrived=False, **values)
 
     return [Route("GET", "/", "decisions:read", home, is_page=True)]
 

@@ -19,6 +19,7 @@ from turnout.core.errors import LearnError, Refused, StoreUnavailable, TurnoutEr
 from turnout.learn.registry import ChampionChange, RegisteredModel, candidates, read_history, rollback
 from turnout.runtime.load import load_profile, open_embedder
 from turnout.store import Records
+from turnout.store.listing import FIRST
 from turnout.store.records import Judgement, Logged
 
 from .page import go_to, page, read_form
@@ -112,11 +113,14 @@ def pictures_of(profile: str, layer: str, digest: str, config: str | None) -> Pi
 
 def most_useful(records: Records, profile: str) -> list[Logged]:
     """Questions without a judgement, those first that the profile was least sure of; each once."""
+    newest = list(islice(records.decisions(profile=profile), LOOKED_AT))
+    # Of what people said, only that of these is read; the oldest is left out where there are more.
+    above = newest.pop().id if len(newest) == LOOKED_AT else FIRST
     words: tuple[Judgement, ...] = ("right", "wrong")
-    told = (records.decisions(profile=profile, verdict=word) for word in words)
-    judged = {row.id for rows in told for row in islice(rows, LOOKED_AT)}
+    told = (records.decisions(profile=profile, verdict=word, above=above) for word in words)
+    judged = {row.id for rows in told for row in rows}
     seen: dict[str, Logged] = {}
-    for row in islice(records.decisions(profile=profile), LOOKED_AT):
+    for row in newest:
         if row.id not in judged and row.question and row.kept == "full":
             seen.setdefault(row.question, row)
     return sorted(seen.values(), key=lambda row: row.confidence)[:QUEUED]

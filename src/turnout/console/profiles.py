@@ -62,6 +62,9 @@ def profile_routes(console: Console) -> Sequence[Route]:
 
 
 def _load(console: Console, name: str) -> Profile:
+    """As it is in use; one that was not asked for yet, from its file."""
+    if (router := console.runtime.routers().get(name)) is not None:
+        return router.profile
     config = console.runtime.config
     return load_profile(name, config=None if config is None else str(config), local=True)
 

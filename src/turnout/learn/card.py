@@ -327,13 +327,19 @@ def draw_coverage(found: Curve, gate: float | None) -> str:
         line = plot.curve(zip(found.coverage[keep], found.accuracy[keep], strict=True))
         first, last = (plot.x(found.coverage[keep[at]]) for at in (0, -1))
         plot.parts.append(f"<polygon class='area' points='{first:.1f},{plot.bottom} {line} {last:.1f},{plot.bottom}'/>")
-    for precision in (0.99, 0.98):
+    # Left of a point the curve is above it: what is said of one stands below, in a row of its own over the gate's.
+    for row, precision in enumerate((0.99, 0.98)):
         good = np.flatnonzero(found.accuracy >= precision - 1e-12)
         if good.size:
             share, height = float(found.coverage[good[-1]]), float(found.accuracy[good[-1]])
-            anchor, shift = ("end", -8) if plot.x(share) > WIDTH * 0.6 else ("start", 8)
+            anchor, shift = ("end", -5) if plot.x(share) > WIDTH * 0.4 else ("start", 5)
+            below = plot.bottom - 28 - 18 * row
+            plot.parts.append(
+                f"<line class='grid' x1='{plot.x(share):.1f}' y1='{plot.y(height):.1f}' "
+                f"x2='{plot.x(share):.1f}' y2='{below:.1f}'/>"
+            )
             plot.dot(share, height)
-            plot.text(plot.x(share) + shift, plot.y(height) + 15, f"{share:.0%} at {precision:.0%}", anchor, "ink")
+            plot.text(plot.x(share) + shift, below, f"{share:.0%} at {precision:.0%}", anchor, "ink")
     if gate is not None and (passing := np.flatnonzero(found.gate >= gate)).size:
         share = float(found.coverage[passing[-1]])
         anchor, shift = ("end", -5) if share > 0.5 else ("start", 5)

@@ -81,6 +81,7 @@
       late = null;
       if (lost) tell("");
       lost = false;
+      list.dataset.state = "live";
     };
     const waitFor = () => {
       late ??= setTimeout(() => { lost = true; tell("The server does not answer: the list is not live. Trying again…"); }, LATE_MS);
@@ -121,6 +122,7 @@
     };
     const close = () => {
       clearTimeout(again);
+      delete list.dataset.state;
       if (source) { source.close(); source = null; }
     };
     list.addEventListener("live:pause", () => { list.dataset.paused = "true"; close(); });
@@ -246,6 +248,8 @@
     if (button) { markNext(1); button.click(); }
   });
   document.addEventListener("DOMContentLoaded", () => {
+    // On a narrow screen the links are a row that scrolls: where one is can be seen.
+    document.querySelector("nav a[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
     markNext(0);
     localTimes(document);
     reachable();
