@@ -261,17 +261,20 @@ def hostile_text() -> list[Check]:
     beside = [one for one in sys.path if Path(one).resolve() != ROOT / "benchmarks"]
     sys.path[:] = [str(ROOT / "tests"), *beside]
     from console.browsing import browsing
-    from console.hostile import CHUNK, PAYLOADS, read_list, try_payloads
+    from console.hostile import CHUNK_CHARACTERS, PAYLOADS, read_list, try_payloads
+    from console.inhabited import gather
 
     payloads = [*PAYLOADS, *read_list()]
     views, ran, stopped, left, shown, hidden = 0, 0, 0, 0, 0, 0
     with browsing() as browser:
-        for number in range(0, len(payloads), CHUNK):
+        tested = 0
+        for some in gather(payloads, CHUNK_CHARACTERS):
             with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
-                tried = try_payloads(browser, Path(folder), payloads[number : number + CHUNK])
+                tried = try_payloads(browser, Path(folder), some)
             views, ran, stopped = views + tried.views, ran + len(tried.ran), stopped + tried.stopped
+            tested += tried.payloads
             left, shown, hidden = left + len(tried.left), shown + tried.shown, hidden + len(tried.hidden)
-            told = f"{number + tried.payloads:,} payloads, {views:,} views, {shown:,} times shown, {ran} ran"
+            told = f"{tested:,} payloads, {views:,} views, {shown:,} times shown, {ran} ran"
             print(told, file=sys.stderr, flush=True)
             for said in (*tried.ran, *tried.left, *tried.hidden):
                 print(f"  {said}", file=sys.stderr)

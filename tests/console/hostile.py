@@ -36,8 +36,8 @@ PAYLOADS = (
     "<form action=//elsewhere.example><button autofocus>x</button></form>",
     "\u2028<scr\u0000ipt>alert(1)</scr\u0000ipt>\u202e&lt;script&gt;alert(1)&lt;/script&gt;",
 )
-# As many as one world has: a dozen pages show all of them.
-CHUNK = 125
+# Of one world: a dozen pages show all of them.
+CHUNK_CHARACTERS = 9_000
 # Filters of the list that come back in its form, whatever they say.
 ECHOED = ("text", "route", "session", "profile", "by", "key")
 WATCH = """() => { window.stopped = 0; addEventListener("securitypolicyviolation", () => { window.stopped += 1 }) }"""
@@ -211,7 +211,9 @@ def _forms(page: Any, url: str, words: Sequence[str]) -> Views:
 
 def _applications(page: Any, url: str, words: Sequence[str]) -> Views:
     """Answers, passages of sources and of documentation, a card's fields."""
-    asked = [("/ask", NOTED, "#ended a", [Shown("#written", words)])]
+    # A number in brackets is a citation, which is checked and may be left out.
+    plain = [word[:60] for word in words if "[" not in word[:60]]
+    asked = [("/ask", NOTED, "#ended a", [Shown("#written", plain)])]
     asked += [
         ("/ask", f"When was the boiler zq{number} serviced?", "#ended a", [Shown("#sections", list(_readable(some)))])
         for number, some in enumerate(gather(words, PASSAGE))
@@ -238,8 +240,8 @@ def _applications(page: Any, url: str, words: Sequence[str]) -> Views:
 
 
 def _readable(words: Sequence[str]) -> Iterator[str]:
-    """What a passage of a Markdown file has of them: no comments, and of a long one the beginning."""
-    return (word[:100] for word in words if "<!--" not in word)
+    """What a passage of a Markdown file has of them: no comments, links or entities; of a long one the start."""
+    return (word[:60] for word in words if not set("[&") & set(word) and "<!" not in word)
 
 
 def _keys(page: Any, world: Inhabited, words: Sequence[str], context: Any) -> Views:
