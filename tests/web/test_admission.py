@@ -92,6 +92,21 @@ def test_it_measures_the_loop_it_runs_on() -> None:
     asyncio.run(main())
 
 
+def test_it_looks_less_often_while_there_is_nothing_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def looks(busy: int) -> int:
+        room, seen = admission(), list[float]()
+        room.active = busy
+        monkeypatch.setattr(room, "measure", seen.append)
+        watching = asyncio.create_task(room.watch(0.005))
+        await asyncio.sleep(0.25)
+        watching.cancel()
+        return len(seen)
+
+    # A busy machine looks less often, never more.
+    assert asyncio.run(looks(busy=0)) <= 10
+    assert asyncio.run(looks(busy=1)) > 10
+
+
 def test_it_is_refusing_while_somebody_is_refused_and_a_moment_longer() -> None:
     room, heard = admission(), list[bool]()
     room.on_refusing = heard.append

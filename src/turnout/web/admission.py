@@ -23,7 +23,8 @@ SHRINKING, GROWING = 0.8, 1.05
 # Room there is always. A lone client is not refused because other programs keep the machine busy; and so many requests
 # at once, at half a millisecond of work each, are as many as one core can have under way and still be quick.
 LEAST = 48
-
+# Times longer between two looks while no request is under way: a server that waits costs no more than it must.
+RESTING = 5
 
 # Looks without a refusal until requests count as let in again: half a second.
 MOMENT = 25
@@ -134,9 +135,11 @@ class Admission:
         """Measure how late the event loop wakes us: that is how late it is for everybody."""
         loop = asyncio.get_running_loop()
         while True:
+            resting = not self.active and not self.is_refusing and self.room >= self.limit
+            pause = RESTING * every_s if resting else every_s
             before = loop.time()
-            await asyncio.sleep(every_s)
-            self.measure(max(0.0, loop.time() - before - every_s))
+            await asyncio.sleep(pause)
+            self.measure(max(0.0, loop.time() - before - pause))
 
     def measure(self, late: float) -> None:
         """Take note of a waking that was so many seconds late, and make room accordingly."""
