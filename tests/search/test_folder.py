@@ -249,7 +249,7 @@ def test_a_file_that_cannot_be_read_is_named_and_tried_again(index: Index, root:
     (root / "broken.pdf").write_bytes(b"no pdf")
     folder = Folder(root, index)
     folder.sync()
-    assert list(folder.unread) == ["broken.pdf"]
+    assert folder.unread == {"broken.pdf": "it is no PDF, whatever its name says"}
     again = Folder(root, index)
     again.sync()
     assert list(again.unread) == ["broken.pdf"]
@@ -293,3 +293,13 @@ def test_a_window_of_a_passage_is_found(opened: Callable[..., Index]) -> None:
     assert max(map(len, embedder.texts)) <= 250
     hits = index.search("hhh egg", lang="en", vectors=9.0).hits
     assert [hit.id for hit in hits][:1] == ["two"]
+
+
+def test_what_the_pdf_library_logs_is_not_printed(index: Index, root: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """It quotes the file, and a command line that has no log prints it."""
+    pytest.importorskip("pypdf")
+    (root / "broken.pdf").write_bytes(b"%PDF-1.4 broken")
+    folder = Folder(root, index)
+    folder.sync()
+    assert list(folder.unread) == ["broken.pdf"]
+    assert [one.name for one in caplog.records if one.name.startswith("pypdf")] == []

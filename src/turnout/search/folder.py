@@ -107,8 +107,9 @@ class Folder:
         read = contain(_read_file, self.root, path)
         self.unread.pop(path, None)
         if isinstance(read, Fault):
-            self.unread[path] = read.detail
-            return [], read.detail
+            # What this package says of a file is a sentence; what a library raises is told with its name.
+            self.unread[path] = why = read.detail.removeprefix("RuntimeError: ")
+            return [], why
         file, changed = read
         return list(self._documents(path, file, changed)), ""
 

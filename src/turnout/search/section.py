@@ -8,6 +8,7 @@ Invariant: sections lie in the text in order and do not overlap; what they leave
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import time
@@ -23,6 +24,8 @@ from .outline import CODE, Heading, code, markdown, python, restructured
 PDF_PAGES = 500
 # A page takes some milliseconds; one that was made to take long takes as many seconds.
 PDF_S = 10.0
+# Where readers look for the mark a PDF begins with (ISO 32000-1, annex H.3, note 13).
+PDF_MARK, PDF_MARK_WITHIN = b"%PDF-", 1024
 MARKDOWN = (".md", ".markdown", ".mdx")
 PROSE = frozenset((".md", ".markdown", ".mdx", ".txt", ".text", ".rst", ".org", ".html", ".htm", ".pdf"))
 ENDINGS = PROSE | CODE
@@ -132,6 +135,10 @@ def _pdf(raw: bytes) -> tuple[str, list[Heading]]:
         from pypdf import PdfReader
     except ImportError:
         raise RuntimeError("PDFs need the extra `sources`: pip install 'turnout[sources]'") from None
+    # It logs each oddity of a file; what matters of them is raised, and goes where files that cannot be read are named.
+    logging.getLogger("pypdf").setLevel(logging.CRITICAL)
+    if PDF_MARK not in raw[:PDF_MARK_WITHIN]:
+        raise RuntimeError("it is no PDF, whatever its name says")
     pages = PdfReader(BytesIO(raw)).pages
     text, headings = "", []
     until = time.monotonic() + PDF_S
