@@ -328,7 +328,8 @@ class TestChanges:
             source.result = up(Plex=True, Web=True)
             first = await ask(fresh(), "what changed?")
             assert isinstance(first, SourceAnswer)
-            assert first.text == "Nothing has changed."
+            # There was nothing to compare with, and "nothing has changed" would be a guess.
+            assert first.text.startswith("Seen for the first time: uptime.")
             clock[0] += timedelta(hours=1)
             source.result = up(Plex=False, Web=True, Mail=True)
             second = await ask(fresh(), "what changed?")
@@ -370,6 +371,25 @@ class TestChanges:
         assert result.note == "Not compared: uptime: no connection"
         alone = ChangesSource("changes", [Watched(bad)], FolderSnapshots(tmp_path))
         assert isinstance(asyncio.run(ask(alone, "what changed?")), Failure)
+
+    def test_what_is_new_to_it_is_not_unchanged(self, tmp_path: Path) -> None:
+        old, new, clock = Scripted(), Scripted(), [NOW]
+        old.name, old.result, new.result = "ha", up(Lamp=True), up(Plex=True)
+        kept = FolderSnapshots(tmp_path)
+        asyncio.run(ChangesSource("changes", [Watched(old)], kept, now=lambda: clock[0]).take())
+        clock[0] += timedelta(hours=1)
+        both = ChangesSource("changes", [Watched(old), Watched(new)], kept, now=lambda: clock[0])
+        result = asyncio.run(ask(both, "what changed?"))
+        assert isinstance(result, SourceAnswer)
+        assert (result.text, result.note) == (
+            "Nothing has changed.",
+            "Not compared: uptime was seen for the first time",
+        )
+
+    def test_with_nothing_to_watch_it_is_not_configured(self, tmp_path: Path) -> None:
+        result = asyncio.run(ask(ChangesSource("changes", [], FolderSnapshots(tmp_path)), "what changed?"))
+        assert isinstance(result, Failure)
+        assert result.why is Cause.NOT_CONFIGURED
 
     def test_where_nothing_can_be_written(self, tmp_path: Path) -> None:
         (tmp_path / "file").write_text("")

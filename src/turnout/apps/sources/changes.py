@@ -21,7 +21,6 @@ from turnout.text.file import read_bytes, reason_of, write_bytes
 from .fetch import health_of
 from .source import (
     Cause,
-    Empty,
     EntityState,
     Failure,
     Health,
@@ -109,24 +108,34 @@ class ChangesSource:
         self._writing = asyncio.Lock()
 
     async def ask(self, question: SourceQuestion) -> Result:
+        if not self._watched:
+            return self._unwatching()
         taken = await asyncio.gather(*(self._compare(one, question.since) for one in self._watched))
         failed = [one for one in taken if isinstance(one, Failure)]
         if failed and len(failed) == len(taken):
             return failed[0]
-        lines = [line for one in taken if not isinstance(one, Failure) for line in one]
-        note = f"Not compared: {'; '.join(one.said for one in failed)}" if failed else ""
+        lines = [line for one in taken if isinstance(one, list) for line in one]
+        missed = [one.said for one in failed]
+        first = [one.source.name for one, known in zip(self._watched, taken, strict=True) if known is None]
+        if len(first) + len(failed) == len(taken):
+            # That nothing has changed is said of what was there before.
+            text = f"Seen for the first time: {', '.join(first)}. What changes from now on can be told later."
+            return SourceAnswer(text, note=_not_compared(missed))
+        note = _not_compared([*missed, *(f"{name} was seen for the first time" for name in first)])
         if not lines:
-            return SourceAnswer("Nothing has changed.", note=note) if taken else Empty("changes")
+            return SourceAnswer("Nothing has changed.", note=note)
         more = [f"And {len(lines) - SHOWN} more."] if len(lines) > SHOWN else []
         return SourceAnswer("\n".join(lines[:SHOWN] + more), note=note)
 
     async def check(self) -> Health:
         async def look() -> Failure | None:
-            if self._watched:
-                return None
-            return Failure(Cause.NOT_CONFIGURED, f"{self.name}: no source is configured that it could watch")
+            return None if self._watched else self._unwatching()
 
         return await health_of(look())
+
+    def _unwatching(self) -> Failure:
+        said = "no source is configured that it could watch: add one first (turnout sources list)"
+        return Failure(Cause.NOT_CONFIGURED, f"{self.name}: {said}")
 
     def words(self) -> Sequence[str]:
         return ()
@@ -161,7 +170,8 @@ class ChangesSource:
                     return Failure(Cause.ERROR, said)
         return before, snapshot
 
-    async def _compare(self, watched: Watched, since: datetime | None) -> list[str] | Failure:
+    async def _compare(self, watched: Watched, since: datetime | None) -> list[str] | Failure | None:
+        """What is different, in lines; None where nothing is kept from before."""
         taken = await self._take(watched)
         if isinstance(taken, Failure):
             return taken
@@ -170,7 +180,11 @@ class ChangesSource:
         earlier = [one for one in before if one.at <= until]
         # Since before the first: compared with that; since a moment ago: with the last there is.
         old = earlier[-1] if earlier else before[0] if before and since is not None else None
-        return list(differences(old.values, now.values)) if old is not None else []
+        return list(differences(old.values, now.values)) if old is not None else None
+
+
+def _not_compared(why: Sequence[str]) -> str:
+    return f"Not compared: {'; '.join(why)}" if why else ""
 
 
 def _values(answer: SourceAnswer) -> Iterator[tuple[str, str]]:
