@@ -24,6 +24,7 @@ from turnout.core.errors import TimedOut
 from turnout.net.client import Client
 from turnout.net.egress import Egress, origin_of
 from turnout.net.public import Page, PublicWeb
+from turnout.search import Folder
 from turnout.testing import Reply, ScriptedTransport
 from turnout.testing.source import (
     Article,
@@ -381,7 +382,7 @@ class TestFiles:
                 boiler = await ask(source, "how do I reset the boiler?")
                 assert isinstance(boiler, SourceAnswer)
                 assert (boiler.passages[0].title, boiler.passages[0].url) == ("The boiler", "boiler.md#the-boiler")
-                assert "broken.pdf" in boiler.note
+                assert boiler.note.startswith("One file could not be read, broken.pdf: ")
                 guest = await ask(source, "what is the guest password?")
                 assert isinstance(guest, SourceAnswer)
                 assert [one.url for one in guest.passages] == ["sub/wifi.txt"]
@@ -416,6 +417,36 @@ class TestFiles:
                 result = await ask(sources.find("files"), "x")
                 assert isinstance(result, Failure)
                 assert result.why is Cause.NOT_CONFIGURED
+
+        asyncio.run(main())
+
+    def test_to_try_it_is_not_to_read_it_all(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A first look at a large folder takes minutes, and a check five seconds."""
+
+        def read(_: Folder) -> None:
+            raise AssertionError("it was read")
+
+        monkeypatch.setattr(Folder, "sync", read)
+
+        async def main() -> None:
+            async with opened(tmp_path, f'[sources.files]\nfolder = "{tmp_path}"\n') as sources:
+                assert (await sources.find("files").check()).status == "ok"
+
+        asyncio.run(main())
+
+    def test_a_folder_that_may_not_be_read_is_not_an_empty_one(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def deny(_: object) -> None:
+            raise PermissionError(13, "Permission denied")
+
+        async def main() -> None:
+            async with opened(tmp_path, f'[sources.files]\nfolder = "{tmp_path}"\n') as sources:
+                monkeypatch.setattr("turnout.apps.sources.files.os.scandir", deny)
+                result = await ask(sources.find("files"), "x")
+                assert isinstance(result, Failure)
+                assert (result.why, "Permission denied" in result.said) == (Cause.DENIED, True)
+                assert (await sources.find("files").check()).status == "error"
 
         asyncio.run(main())
 

@@ -6,12 +6,14 @@ Files are read when they have changed, section by section, and found by the one 
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import monotonic
 
 from turnout.core.errors import FolderMissing
 from turnout.search import Folder, Index, Results
+from turnout.text.file import reason_of
 
 from .fetch import health_of
 from .source import Cause, Empty, Failure, Health, Passage, Result, SourceAnswer, SourceQuestion
@@ -52,7 +54,8 @@ class Files:
         return SourceAnswer(text, passages, note=self._note())
 
     async def check(self) -> Health:
-        return await health_of(asyncio.to_thread(self._look))
+        """Whether there is a folder and an index; a folder of thousands is read when it is first asked."""
+        return await health_of(asyncio.to_thread(self._find))
 
     def words(self) -> Sequence[str]:
         return ()
@@ -66,6 +69,8 @@ class Files:
         if not self.unread:
             return ""
         name, why = next(iter(self.unread.items()))
+        if len(self.unread) == 1:
+            return f"One file could not be read, {name}: {why}"
         return f"{len(self.unread)} files could not be read, {name} for one: {why}"
 
     def close(self) -> None:
@@ -86,9 +91,22 @@ class Files:
 
     def _look(self) -> Failure | None:
         """Read what is new or has changed, forget what is gone."""
+        missing = self._find()
+        if missing is None:
+            try:
+                self._indexed().sync()
+            except FolderMissing:  # it went in between
+                return self._find()
+        return missing
+
+    def _find(self) -> Failure | None:
+        """Why there is nothing to read: one that may not be read is not one that is empty."""
         try:
-            self._indexed().sync()
-        except FolderMissing:
-            said = f"{self.name}: there is no folder {self._root}: check [sources.{self.name}] folder"
-            return Failure(Cause.NOT_CONFIGURED, said)
+            os.scandir(self._root).close()
+        except OSError as error:
+            gone = isinstance(error, FileNotFoundError | NotADirectoryError)
+            what = f"there is no folder {self._root}" if gone else f"{self._root} is not read: {reason_of(error)}"
+            said = f"{self.name}: {what}: check [sources.{self.name}] folder"
+            return Failure(Cause.NOT_CONFIGURED if gone else Cause.DENIED, said)
+        self._indexed()
         return None
