@@ -60,9 +60,11 @@ def origin_of(url: str, *, private: bool = False) -> Origin:
     """The origin a configured URL leads to."""
     # Before anything quotes a part of it: what stands before an @ or after a ? may be a password or a key.
     if "@" in url:
-        raise EgressRefused("a credential does not belong in an address: use the slot's key (in a path, @ is %40)")
+        raise EgressRefused("a credential does not belong in an address: name it as key or token (in a path, @ is %40)")
     if "?" in url or "#" in url:
-        raise EgressRefused(f"{_host_of(url)!r}: its address ends before the ? or #; a key goes into the slot's key")
+        raise EgressRefused(
+            f"{_host_of(url)!r}: its address ends before the ? or #; a credential goes into key or token"
+        )
     odd = _ODD.search(url)
     if odd is not None:
         raise EgressRefused(f"{_host_of(url)!r}: {odd[0]!r} has no place in an address; an international name is xn--…")

@@ -29,6 +29,6 @@ async def check_all(names: Iterable[str], sources: Mapping[str, Source]) -> dict
 
 def _health(check: asyncio.Future[Health]) -> Health:
     if not check.done():
-        return Health("error", f"no answer within {CHECK_S:g} s", CHECK_S * 1000)
+        return Health("error", f"no answer within {CHECK_S:g} s: is it busy or hung? try again", CHECK_S * 1000)
     error = asyncio.CancelledError() if check.cancelled() else check.exception()
     return check.result() if error is None else Health("error", to_fault(error).detail)
