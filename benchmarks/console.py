@@ -280,7 +280,8 @@ def hostile_text() -> list[Check]:
                 print(f"  {said}", file=sys.stderr)
     what = f"{len(payloads):,} payloads in {views:,} views"
     return [
-        at_most(f"{what}, {shown:,} times shown as text: not shown", hidden, 0, ""),
+        # Where a sentence of an answer ends inside a payload, or a passage does, its text is not found in one piece.
+        Check(f"{what}: found as text, of {shown + hidden:,} looked for (no target)", f"{shown:,}", True),
         at_most(f"{what}: run", ran, 0, ""),
         at_most(f"{what}: stopped by the policy alone", stopped, 0, ""),
         at_most(f"{what}: requests to another host", left, 0, ""),
