@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from besieged import forget, id_of, make_key
-from console.browsing import Browsed, browsing
+from console.browsing import PATIENCE_S, Browsed, browsing
 from console.inhabited import CLAIM, NOTED, PROOF, Inhabited, inhabited
 from turnout.learn.registry import read_history
 from turnout.web.auth import SCOPES
@@ -78,7 +78,7 @@ class Typist(Browsed):
 def typist(browser: Any, world: Inhabited) -> Iterator[Typist]:
     context = browser.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
     page = context.new_page()
-    page.set_default_timeout(30_000)
+    page.set_default_timeout(PATIENCE_S * 1000)
     typist = Typist(page, world.served.url, "keyboard")
     typist.open("/traffic")
     yield typist

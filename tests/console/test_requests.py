@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
-from console.browsing import browsing
+from console.browsing import PATIENCE_S, browsing
 from console.inhabited import inhabited
 
 # What of a view is not cached: the page itself, what it follows, what it asks for at once.
@@ -20,11 +21,13 @@ def test_every_page_asks_this_server_and_seldom(tmp_path: Path) -> None:
         tools.send("Network.enable")
         asked: list[tuple[str, str]] = []
         cached: set[str] = set()
+        answered: set[str] = set()
 
         def note(event: dict[str, Any]) -> None:
             asked.append((event["requestId"], event["request"]["url"]))
 
         def note_answer(event: dict[str, Any]) -> None:
+            answered.add(event["requestId"])
             if event["response"].get("fromDiskCache"):
                 cached.add(event["requestId"])
 
@@ -37,6 +40,11 @@ def test_every_page_asks_this_server_and_seldom(tmp_path: Path) -> None:
             asked.clear()
             page.goto(world.served.url + path)
             page.wait_for_timeout(150)  # what a page asks for at once
+            deadline = time.monotonic() + PATIENCE_S
+            # The next page would end a request that has no answer yet.
+            while not answered.issuperset(ident for ident, url in asked if "/static/" in url):
+                assert time.monotonic() < deadline, (path, asked)
+                page.wait_for_timeout(50)
             assert [url for _, url in asked if not url.startswith((f"{world.served.url}/", "data:"))] == [], path
             files = [(ident, url) for ident, url in asked if "/static/" in url]
             again += [(ident, f"{url} by {path}") for ident, url in files if url in seen]
