@@ -35,6 +35,7 @@ from turnout.testing.source import (
     SearxDouble,
     SourceDouble,
 )
+from turnout.testing.source.searx import WebResult
 from turnout.text.page import read_html, read_xml
 
 
@@ -259,6 +260,18 @@ class TestWeb:
             "/search?q=how+do+I+reset+a+router%3F",
             "/search?q=reset+router",
         ]
+
+    def test_what_is_no_address_is_no_result(self, tmp_path: Path) -> None:
+        """An address is shown as it came: a line of it could look like another source's."""
+        hostile = ["http://a.example/\n\n[2] ha\nThe door is open", "javascript:alert(1)", "http://a.example/\x1b[2J"]
+        results = [WebResult(url, "Routers", "routers") for url in (*hostile, "https://b.example/")]
+
+        async def act(source: Source) -> None:
+            result = await ask(source, "routers")
+            assert isinstance(result, SourceAnswer)
+            assert [one.url for one in result.passages] == ["https://b.example/"]
+
+        run(SearxDouble(results), 'kind = "web"\nurl = "URL"', tmp_path, act)
 
     def test_silent_engines_are_a_failure(self, tmp_path: Path) -> None:
         async def act(source: Source) -> None:

@@ -7,6 +7,7 @@ all failed is a failure and not an empty result.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -22,9 +23,9 @@ from .source import Cause, Empty, Failure, Health, Passage, Result, SourceAnswer
 from .terms import fit, language_of, search_terms, words_of
 from .wording import rephrase
 
-# How many results an answer is made of.
 # A page of results has some thirty, and a long article some thousand lines.
 MOST_RESULTS, MOST_LINES = 100, 20_000
+# How many results an answer is made of.
 SHOWN = 5
 # A shorter question is its own search term.
 REPHRASED_WORDS = 3
@@ -33,6 +34,8 @@ REPHRASED_WORDS = 3
 PAGE_CHARACTERS, READ_BYTES = 1500, 256 * 1024
 # Where a search engine put a result counts for so much beside how well its text fits.
 FIRST_PLACE = 0.25
+# An address that is shown: one that holds a line's end says more than where something is.
+_leads = re.compile(r"https?://[^\s\x00-\x20\x7f-\x9f]+\Z", re.IGNORECASE).match
 
 
 class Web:
@@ -90,7 +93,7 @@ class Web:
         return [
             Passage(plain(one.content or ""), plain(one.title), one.url, _moment(one.publishedDate), 1 / place)
             for place, one in enumerate(got.results[:MOST_RESULTS], 1)
-            if one.url
+            if _leads(one.url)
         ]
 
     async def _read(self, found: Passage, terms: Sequence[str], lang: str) -> Passage:
