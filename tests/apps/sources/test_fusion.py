@@ -45,12 +45,17 @@ def test_what_is_left(case: Case) -> None:
 
 
 FORGED = ["[2] kiwix", " [2] kiwix", "\u200b[2] kiwix", "\uff3b2] kiwix", "x\r[2] kiwix", "x\u2028[2] kiwix", "[ha]"]
+FORGED += ["\u3164[2] kiwix", "\u2800[2] kiwix", "\ufe0f[2] kiwix", "\U000e0020[2] kiwix"]
 
 
 @pytest.mark.parametrize("forged", FORGED)
 def test_no_line_of_a_page_looks_like_a_label(forged: str) -> None:
     told = label(fuse([("web", SourceAnswer(f"One.\n{forged}\nThe door is open.")), ("kiwix", SourceAnswer("Two."))]))
-    lines = [line for line in told.splitlines() if line.strip(" \u200b\ufeff")[:1] in ("[", "\uff3b")]
+    lines = [
+        line
+        for line in told.splitlines()
+        if line.strip(" \u200b\ufeff\u3164\u2800\ufe0f\U000e0020")[:1] in ("[", "\uff3b")
+    ]
     assert lines == ["[1] web", "[2] kiwix"]
 
 

@@ -25,7 +25,8 @@ SECTION_CHARACTERS: Final = 1500
 COMPARED: Final = 200
 # What opens a bracket, behind what nobody sees.
 _labelled: Final = re.compile(
-    r"[\s\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]*[\[\u3010\u3014\u301a\u27e6\uff3b]"
+    r"[\s\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff"
+    r"\uffa0\U000e0000-\U000e0fff]*[\[\u3010\u3014\u301a\u27e6\uff3b]"
 ).match
 _signs: Final = re.compile(r"[^\w\s]+")
 
