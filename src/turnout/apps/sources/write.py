@@ -1,8 +1,8 @@
 """An answer that a model writes from the sections, each of its sentences with the numbers of those it is from.
 
 What sources say is data between fences and never an instruction. A sentence comes out only when it is whole and its
-citations were checked: one that its section does not support loses the citation and is marked. Whatever goes wrong, the
-sections themselves are the answer.
+citations were checked: one that its section does not support loses the citation and is marked, and an address that no
+section has is taken out. Whatever goes wrong, the sections themselves are the answer.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from turnout.models.wire.value import Message
 from turnout.search.citation import CheckedSentence, CitationStream
 from turnout.text.fence import make_fence, unfence
 
+from .address import KnownAddresses
 from .fusion import FusedSection, quote
 
 # The slot that writes; `medium` stands in for it.
@@ -42,14 +43,16 @@ class WrittenSentence(NamedTuple):
     """Sections that support it, by their numbers from 1."""
 
 
-def _written(checked: CheckedSentence) -> WrittenSentence:
-    return WrittenSentence(checked.render(f" {UNSUPPORTED}"), checked.kept)
+def _written(checked: CheckedSentence, known: KnownAddresses) -> WrittenSentence:
+    return WrittenSentence(known.keep(checked.render(f" {UNSUPPORTED}")), checked.kept)
 
 
 def cite(number: int, section: FusedSection) -> Citation:
     """What a number stands for."""
     best = section.passages[0] if section.passages else None
-    return Citation(number, section.source, best.title if best else "", best.url if best else "")
+    title, url = (" ".join(best.title.split()), " ".join(best.url.split())) if best else ("", "")
+    # On one line: the next would be taken for another citation.
+    return Citation(number, section.source, title, url)
 
 
 def start_writing(
@@ -65,13 +68,13 @@ def start_writing(
 async def write(stream: TextStream, sections: Sequence[FusedSection]) -> AsyncGenerator[WrittenSentence, None]:
     """The sentences of an answer with their citations, as they come; nothing if no model answers. One that breaks off
     ends early: `stream.ended` tells."""
-    checking = CitationStream([section.text for section in sections])
+    checking, known = CitationStream([section.text for section in sections]), KnownAddresses(sections)
     try:
         async for piece in stream:
             for sentence in checking.feed(piece):
-                yield _written(sentence)
+                yield _written(sentence, known)
         for sentence in checking.finish():
-            yield _written(sentence)
+            yield _written(sentence, known)
     except (NoAnswer, Refused):  # nobody answers, or the budget does not cover it
         return
     finally:
