@@ -64,6 +64,13 @@ def test_official_clients_get_an_answer(serve: Serve) -> None:
         assert said == "W.\n\nNot in this answer: kiwix has nothing about this."
 
 
+def test_no_picture_of_a_page_is_loaded(serve: Serve) -> None:
+    """A client that shows Markdown would tell a stranger that the question was asked."""
+    served = serve(scripted(forecast='Sunny![x](http://evil.example/a) <img src="http://evil.example/b"> 1 <2.'))
+    told = 'Sunny\\![x](http://evil.example/a) \\<img src="http://evil.example/b"> 1 <2.'
+    assert set(ask_all(served, "weather").values()) == {told}
+
+
 def test_a_section_is_streamed_when_it_is_there(serve: Serve) -> None:
     served = serve(scripted(forecast=Late(0.3, "Sunny."), ha="Locked."))
     for said in ask_all(served, TWO).values():

@@ -31,7 +31,7 @@ from turnout.store.row import asked_text
 from .act import Act
 from .ask import PROFILE, AskRequest, decide_explicit, read_standalone
 from .cache import Cache
-from .chat import PartsInOrder
+from .chat import PartsInOrder, without_loads
 from .choose import CHOICES, choosing
 from .desk import Desk
 from .judge import judge as judge_facts
@@ -198,7 +198,7 @@ class SourcesApp:
             async for event in events:
                 if chat is not None and (text := chat.tell(event)):
                     yield Token(text)
-                yield event
+                yield without_loads(event)
 
     async def act(self, decision: Decision, query: Query, caller: Caller) -> AsyncGenerator[Event, None]:
         plan, models = self.plan(decision, query), self.runtime.models

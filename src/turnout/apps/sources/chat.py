@@ -1,20 +1,46 @@
 """An answer as a chat shows it while it comes about: the parts in their order, each below the words it answers.
 
 A part of one source is told when it has ended, one of several section by section; what belongs to a later part waits
-until those before it are told.
+until those before it are told. Chat clients show Markdown: what a page says loads no picture there.
 """
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator
+from typing import Final
 
-from turnout.apps.event import Event, Section
+from msgspec.structs import replace
+
+from turnout.apps.event import Event, Section, Token
 
 from .frame import tell_rest_of
 from .fusion import quote
 from .plan import Plan
-from .result import PartEnded, PartResult
+from .result import PartEnded, PartResult, SearchResult
+
+# What a client that shows Markdown would load by itself, and so tell a stranger that it was read.
+_loads: Final = re.compile(
+    r"!(?=\[)|<(?=(?:img|image|picture|source|video|audio|track|i?frame|object|embed|svg|style|link|script|input)\b)",
+    re.IGNORECASE,
+)
+
+
+def unload(text: str) -> str:
+    """The text with a backslash before what would be loaded: it is read, and nothing is fetched."""
+    return _loads.sub(r"\\\g<0>", text)
+
+
+def without_loads(event: Event) -> Event:
+    """What a chat client is told of an event."""
+    match event:
+        case Token():
+            return replace(event, text=unload(event.text))
+        case SearchResult():
+            return replace(event, result=unload(event.result))
+        case _:
+            return event
 
 
 class PartsInOrder:
@@ -37,7 +63,7 @@ class PartsInOrder:
                 self._ended[event.part] = event.result
             case _:
                 return ""
-        return "".join(map(self._block, self._due()))
+        return unload("".join(map(self._block, self._due())))
 
     def _due(self) -> Iterator[str]:
         """What can be told by now."""
