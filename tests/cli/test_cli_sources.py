@@ -95,7 +95,11 @@ class TestTry:
         settings(SETTINGS % kuma.url)
         kuma.trouble = "hung"
         (row,) = json.loads((ran := run("sources", "test", "--json")).out)
-        assert (ran.code, row["status"], row["said"]) == (1, "error", "no answer within 0.2 s")
+        assert (ran.code, row["status"], row["said"]) == (
+            1,
+            "error",
+            "no answer within 0.2 s: is it busy or hung? try again",
+        )
 
     def test_one_without_its_token_fails(self, run: Run, settings: Callable[[str], Path]) -> None:
         settings('[sources.ha]\nurl = "http://127.0.0.1:1"\ntoken = { env = "NO_TOKEN" }\n')

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -57,6 +58,7 @@ FOUND = """() => {
     bad.push(one.outerHTML.slice(0, 120));
   return [bad, window.stopped];
 }"""
+ADDRESS = re.compile(r"//|\\\\|www\.", re.IGNORECASE)
 # What of these is not there as text: in what one reads, in a field, behind a title. Blanks and what cannot be shown are
 # left out on both sides.
 HIDDEN = """([within, words]) => {
@@ -211,8 +213,8 @@ def _forms(page: Any, url: str, words: Sequence[str]) -> Views:
 
 def _applications(page: Any, url: str, words: Sequence[str]) -> Views:
     """Answers, passages of sources and of documentation, a card's fields."""
-    # A number in brackets is a citation, which is checked and may be left out.
-    plain = [word[:60] for word in words if "[" not in word[:60]]
+    # A number in brackets is a citation, which is checked and may be left out; so is an address that no source has.
+    plain = [word[:60] for word in words if "[" not in word[:60] and not ADDRESS.search(word)]
     asked = [("/ask", NOTED, "#ended a", [Shown("#written", plain)])]
     asked += [
         ("/ask", f"When was the boiler zq{number} serviced?", "#ended a", [Shown("#sections", list(_readable(some)))])

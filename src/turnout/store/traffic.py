@@ -135,7 +135,7 @@ class TrafficSum:
         for (key, profile), sums in self.keys.items():
             add_sums(found, (key,), sums)
             profiles[key].append(profile)
-        for (key,), sums in sorted(found.items(), key=lambda item: -(item[1][0] or 0)):
+        for (key,), sums in sorted(found.items(), key=lambda item: (-(item[1][0] or 0), item[0])):
             yield KeyTraffic(key, tuple(sorted(profiles[key])), *sums)  # type: ignore[arg-type]
 
     def stats(self, bucket_ms: int, shift_ms: int) -> Stats:

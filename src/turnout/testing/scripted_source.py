@@ -94,3 +94,6 @@ class ScriptedSource:
                 self.cancelled += 1
                 if not late.stubborn:
                     raise
+                # Else the next tick would count as cancelled, too (before Python 3.11.3).
+                if (task := asyncio.current_task()) is not None:
+                    task.uncancel()
