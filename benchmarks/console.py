@@ -279,9 +279,9 @@ def hostile_text() -> list[Check]:
             for said in (*tried.ran, *tried.left, *tried.hidden):
                 print(f"  {said}", file=sys.stderr)
     what = f"{len(payloads):,} payloads in {views:,} views"
+    # Where a sentence of an answer ends inside a payload, or a passage does, its text is not found in one piece.
+    print(f"{what}: {shown:,} times found as text, of {shown + hidden:,} looked for", file=sys.stderr)
     return [
-        # Where a sentence of an answer ends inside a payload, or a passage does, its text is not found in one piece.
-        Check(f"{what}: found as text, of {shown + hidden:,} looked for (no target)", f"{shown:,}", True),
         at_most(f"{what}: run", ran, 0, ""),
         at_most(f"{what}: stopped by the policy alone", stopped, 0, ""),
         at_most(f"{what}: requests to another host", left, 0, ""),
