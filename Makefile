@@ -52,15 +52,15 @@ demo-sources: $(DEV) ## six questions to sources that run for as long as it does
 	@$(BIN)/python scripts/demo_sources.py
 
 test: $(MINILM) ## the whole test suite
-	@$(BIN)/python -m pytest -n 3
+	@$(BIN)/python -m pytest -n 4
 
 real: $(DEV) ## the real servers that tests of sources ask: kiwix-serve, searx, Home Assistant; a browser; those that can be had
 	@UV=$(UV) scripts/install_real_sources.sh
 
 soak: $(DEV) ## the long tests: kills, restarts, full disks, power cuts, coding agents from npm; some fifteen minutes
 	@PYTHONPATH=tests $(BIN)/python -m faults.soak
-	@TURNOUT_LONG=1 $(BIN)/python -m pytest tests/cli/test_cli_loop.py tests/faults/test_audit_kill.py \
-		tests/console/test_accessible.py tests/console/test_errors.py tests/text/test_match.py tests/security/test_work.py
+	@TURNOUT_LONG=1 $(BIN)/python -m pytest -n 2 -m "alike or long"
+	@TURNOUT_LONG=1 $(BIN)/python -m pytest tests/faults/test_audit_kill.py tests/console/test_accessible.py
 	@TURNOUT_EXAMPLES=2000 $(BIN)/python -m pytest -n 2 tests/properties
 
 lint: $(DEV) ## ruff and mypy

@@ -235,7 +235,7 @@ def gateway(failures: list[str], seed: int) -> None:
     kinds = {"short": 90, "long": 90, "silent": 10, "silent plain": 10}
     whole = {"complete": 90, "error event": 90, "503": 20}
     rounds: tuple[tuple[str, Callable[[Path], object], Callable[[Any], bool]], ...] = (
-        ("clients leave", lambda folder: leave(folder, 1_000, seed), lambda _: True),
+        ("clients leave", lambda folder: leave(folder, 1_000, seed), lambda found: found.slowest_s <= found.allowed_s),
         (
             "told to stop",
             lambda folder: stopped(folder, kinds, drain_s=5.0),

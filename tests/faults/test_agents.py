@@ -75,6 +75,7 @@ def test_an_agent_that_does_as_it_should(place: Path, way: str) -> None:
     assert told.startswith("Read run, SIMPLE by signals, then pinned; simple answered; 2 x POST /v1/messages, ")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("way", "noticed"),
     [
@@ -175,7 +176,7 @@ def test_versions_are_exact_and_no_host_is_named() -> None:
 @pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.name)
 def test_a_page_names_the_version_and_the_settings_that_are_run(agent: agents.Agent) -> None:
     page = (PAGES / agent.page).read_text(encoding="utf-8")
-    assert f"`make soak` installs version {agent.version} from npm" in " ".join(page.split())
+    assert f"`make soak` tests this page: it installs version {agent.version} from npm" in " ".join(page.split())
     variables, file = settings_of(agent, "http://127.0.0.1:1")
     assert agent.key in variables
     assert "http://127.0.0.1:1" in f"{variables}{file}"

@@ -31,7 +31,6 @@ PATIENCE_S = 60.0
 ALL_STEPS = (*STEPS, "card")
 # Every process takes seconds to start: all steps in `make soak`, these always.
 KILLED = ALL_STEPS if os.environ.get("TURNOUT_LONG") else ("card",)
-long = pytest.mark.skipif(not os.environ.get("TURNOUT_LONG"), reason="takes half a minute: make soak")
 EVENTS = 13
 
 
@@ -105,6 +104,7 @@ def kill(process: Popen[bytes]) -> None:
     process.wait(PATIENCE_S)
 
 
+@pytest.mark.alike(2)
 def test_killed_in_every_step(fleet: Fleet) -> None:
     """One audit, killed before and after each of its steps: fourteen kills in all, one card."""
     begun = "start"
@@ -133,7 +133,7 @@ def test_killed_in_every_step(fleet: Fleet) -> None:
     assert len(fleet.heard()) == EVENTS
 
 
-@long
+@pytest.mark.long
 def test_two_workers_never_publish_twice(fleet: Fleet) -> None:
     """One is killed in the middle of its audits while the other lives: that one takes them over, and only then."""
     fleet.hold("adversarial_checker")
@@ -161,6 +161,7 @@ def test_two_workers_never_publish_twice(fleet: Fleet) -> None:
     )
 
 
+@pytest.mark.alike(2)
 def test_two_that_run_the_same_audit_publish_it_once(fleet: Fleet) -> None:
     """A worker that is stopped, and not dead, is no danger: if its lock is lost, both run, and one card is there."""
     fleet.hold("card")
@@ -178,7 +179,7 @@ def test_two_that_run_the_same_audit_publish_it_once(fleet: Fleet) -> None:
     assert len(fleet.heard()) == EVENTS
 
 
-@long
+@pytest.mark.long
 def test_a_database_that_restarts_ends_no_audit(
     postgres_server: PostgresServer, postgres_url: str, tmp_path: Path
 ) -> None:

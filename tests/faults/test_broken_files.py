@@ -161,6 +161,7 @@ WHERE: dict[str, list[Broken]] = {
 }
 
 
+@pytest.mark.alike(6)
 @pytest.mark.parametrize(
     ("where", "broken"), [pytest.param(w, b, id=f"{w}-{b.id}") for w, some in WHERE.items() for b in some]
 )

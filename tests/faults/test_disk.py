@@ -55,6 +55,7 @@ def hold_to_account(report: dict[str, Any], durability: str) -> None:
     assert len(said) <= 4, said
 
 
+@pytest.mark.alike(2)
 @pytest.mark.parametrize("durability", ["batched", "strict"])
 def test_no_file_may_grow(durability: str, tmp_path: Path) -> None:
     """EFBIG for spool and database at once, which is what a full disk is to both."""

@@ -18,7 +18,7 @@ import pytest
 
 from faults.asking import ERROR, LAST, PATHS, Got, Wire, Written, ask, outcomes, request
 from serving import Served, serving
-from turnout.net.breaker import Breaker, BreakerSettings
+from turnout.net.circuit import Breaker, BreakerSettings
 from turnout.testing import Fault, Reply, ScriptedProvider
 from turnout.testing.fault import FaultKind, Window
 from turnout.testing.reply import Received
@@ -206,6 +206,7 @@ def hold(bench: Bench, cell: Cell, wire: Wire, stream: bool, chained: Got, alone
             assert last.startswith(ERROR[wire]), last[:200]
 
 
+@pytest.mark.alike(4)
 @pytest.mark.parametrize("one", ROWS, ids=lambda one: one.id)
 def test_a_failing_provider_is_replaced_or_reported(bench: Bench, one: Row) -> None:
     columns: list[tuple[Wire, bool]] = [("openai-chat", False)] + [(wire, True) for wire in PATHS]

@@ -14,7 +14,7 @@ import pytest
 
 from faults.asking import Got, ask, outcomes, request
 from serving import serving
-from turnout.net.breaker import Breaker, BreakerSettings
+from turnout.net.circuit import Breaker, BreakerSettings
 from turnout.testing import Fault, Reply, ScriptedProvider
 
 CHAIN = 2

@@ -167,6 +167,7 @@ class TestReceipts:
 
 
 class TestClosing:
+    @pytest.mark.alike(2)
     @pytest.mark.parametrize("durability", ["strict", "batched"])
     def test_close_while_threads_append(
         self, durability: str, opened: Callable[..., Store], stored: Callable[[], list[str]], spool: Path

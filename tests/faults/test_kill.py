@@ -17,6 +17,7 @@ from faults import rounds, workload
 from faults.rounds import SCENARIOS, Failed, Scenario, play
 
 
+@pytest.mark.alike(3)
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
 def test_killed(scenario: Scenario, tmp_path: Path) -> None:
     seed = 1_000 + SCENARIOS.index(scenario)

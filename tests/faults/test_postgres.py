@@ -59,6 +59,7 @@ def test_nobody_listens(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "canary-secret" not in str(raised.value)
 
 
+@pytest.mark.alike(2)
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("crash", [False, True], ids=["stopped", "killed"])
 def test_down_later(
@@ -136,6 +137,7 @@ def test_a_cut_connection_is_no_matter(postgres_server: PostgresServer, postgres
     assert sorted(found(postgres_url)) == sorted(decision.id for decision in asked)
 
 
+@pytest.mark.alike(2)
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("durability", ["batched", "strict"])
 def test_killed_while_the_server_restarts(
