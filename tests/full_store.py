@@ -13,7 +13,7 @@ from psycopg.types.string import TextLoader
 
 from stored import TABLES, ask, taught
 from turnout import Decision, Turn
-from turnout.core.ident import first_id, new_id
+from turnout.core.decision import first_id, new_id
 from turnout.store import Outcome, Store
 from turnout.store.cards import CardRow
 from turnout.store.keys import Key

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from turnout import Decision
-from turnout.core.ident import first_id
+from turnout.core.decision import first_id
 from turnout.store import Store
 from turnout.store.row import DecisionRow, contents, decode_row
 

@@ -13,8 +13,7 @@ from unittest import mock
 import uvicorn
 from msgspec.structs import replace
 
-from turnout.apps.gateway.app import GatewayApp
-from turnout.apps.gateway.gateway import Gateway
+from turnout.apps.gateway.app import Gateway, GatewayApp
 from turnout.runtime.runtime import Runtime
 from turnout.store import Store, open_store
 from turnout.web.app import Application

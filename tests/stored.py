@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 import re
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import psycopg
@@ -102,17 +102,31 @@ class Statement(NamedTuple):
 
 
 def statements(source: str) -> list[Statement]:
-    """The constants of a file, with the section each stands in."""
+    """The constants of a file, pieces of others filled in, with the section each stands in."""
     sections = [(match.start(), match[1]) for match in re.finditer(r"^# --- (.+)$", source, re.MULTILINE)]
     offsets = [0]
     for line in source.splitlines(keepends=True):
         offsets.append(offsets[-1] + len(line))
-    found = []
+    found: list[Statement] = []
     for node in ast.parse(source).body:
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
-            at = offsets[node.lineno - 1]
-            section = [name for start, name in sections if start < at]
-            found.append(
-                Statement(getattr(node.targets[0], "id", ""), node.value.value, section[-1] if section else "")
-            )
+        if isinstance(node, ast.Assign):
+            text = _text(node.value, {one.name: one.text for one in found})
+            if text is not None:
+                at = offsets[node.lineno - 1]
+                section = [name for start, name in sections if start < at]
+                found.append(Statement(getattr(node.targets[0], "id", ""), text, section[-1] if section else ""))
     return found
+
+
+def _text(node: ast.expr, known: Mapping[str, str]) -> str | None:
+    """What an expression is, where it is a text or one with texts of the same file in it; None for all else."""
+    match node:
+        case ast.Constant(value=str(text)):
+            return text
+        case ast.FormattedValue(value=ast.Name(id=name), conversion=-1, format_spec=None):
+            return known.get(name)
+        case ast.JoinedStr(values=values):
+            parts = [_text(value, known) for value in values]
+            return None if None in parts else "".join(filter(None, parts))
+        case _:
+            return None

@@ -77,7 +77,7 @@ FORBIDDEN_CALLS = (
 )
 # Where an error of any kind may be caught, and why. A number is how often.
 BROAD_EXCEPTS = {
-    "core/contain.py": 2,  # what a plug-in does, and the message of its error
+    "core/verdict.py": 2,  # what a plug-in does, and the message of its error
     "web/app.py": 1,  # the outermost ASGI wrapper: an unexpected error is a sentence for the client
     "store/journal.py": 1,  # the background writer: its thread must live to try again
     "core/router.py": 1,  # the layer driver: a layer may fail in any way, routing may not

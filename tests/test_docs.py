@@ -47,7 +47,7 @@ import turnout.store
 import turnout.testing
 from postgres_server import PostgresServer, wheel
 from serving import route_table, serving
-from turnout.apps.gateway.gateway import method
+from turnout.apps.gateway.app import method
 from turnout.cli import main
 from turnout.cli.app import build
 from turnout.config.cases import Case, read_cases
@@ -55,13 +55,12 @@ from turnout.config.load import shipped, shipped_file
 from turnout.config.model import AdjustHead, LayerHead, ProfileFile
 from turnout.config.settings import StoreSettings
 from turnout.core import registry
-from turnout.core.decision import DecisionForm, Ended, StepForm
-from turnout.core.verdict import Fault, Gate, How, Reason, VerdictForm, Who
+from turnout.core.decision import DecisionForm, Ended, StepForm, VerdictForm
+from turnout.core.verdict import Fault, Gate, How, Reason, Who
 from turnout.explain.explanation import HOW, WHO
 from turnout.models.provider import PROVIDERS
 from turnout.models.slot import DEFAULT_TIERS, STAND_INS, Prices, SlotFile
-from turnout.net.breaker import BreakerSettings
-from turnout.net.retry import RetryBudget
+from turnout.net.circuit import BreakerSettings, RetryBudget
 from turnout.web.auth import SCOPES
 from turnout.web.metrics import Metrics
 from turnout.web.settings import ServerSettings

@@ -154,9 +154,10 @@ class Way(NamedTuple):
 
 
 WAYS = [
-    Way("chat", follow_chat, 40, 112),
+    Way("chat", follow_chat, 25, 60),
     Way("signals", lambda _: follow_route("tiers-seed", "Write a function that returns JSON"), 7, 8),
-    Way("student", lambda _: follow_route("assist", "How do I train a model on my own data?"), 11, 26),
+    Way("student", lambda _: follow_route("tiers", "What is 2+2?"), 7, 9),
+    Way("rules and student", lambda _: follow_route("assist", "How do I train a model on my own data?"), 8, 12),
     Way("show", follow_show, 15, 160),
 ]
 

@@ -34,7 +34,7 @@ def test_the_program_runs(tmp_path: Path, case: Case) -> None:
     paths = os.pathsep.join((str(LIBRARIES), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")))
     more: dict[str, Any] = {"capture_output": True, "text": True, "cwd": tmp_path}
     more["env"] = {**os.environ, "PYTHONPATH": paths}
-    if subprocess.run([sys.executable, "-c", f"import {case.package}"], check=False, **more).returncode:
+    if not LIBRARIES.joinpath(*case.package.split(".")).is_dir():
         pytest.skip(f"needs {case.package}: scripts/install_real_sources.sh installs it")
     program = tmp_path / case.file
     program.write_text(dict(BLOCK.findall(PAGE.read_text(encoding="utf-8")))[case.file], encoding="utf-8")

@@ -206,6 +206,7 @@ BAD_LAYERS = [
     Bad("endless margin", answering(margin=float("inf")), "verdict", "margin"),
     Bad("scores in a list", answering(scores=[1.0]), "verdict", "scores are not numbers by name"),
     Bad("score nan", answering(scores={"first": float("nan")}), "verdict", "scores are not numbers by name"),
+    Bad("score beyond every float", answering(scores={"first": 10**400}), "verdict", "scores are not numbers by name"),
     Bad("reasons in a list", answering(reasons=list(REASON)), "verdict", "tuple of Reason"),
     Bad("reasons as strings", answering(reasons=("because",)), "verdict", "tuple of Reason"),
     Bad("no reason", answering(reasons=()), "reasons", "without a reason"),
@@ -238,6 +239,7 @@ BAD_LAYERS = [
 ]
 
 
+@pytest.mark.alike(3)
 @pytest.mark.parametrize("bad", BAD_LAYERS, ids=lambda bad: bad.id)
 def test_a_bad_layer_is_caught(bad: Bad) -> None:
     found = layer_findings(bad.layer, cost=bad.cost)

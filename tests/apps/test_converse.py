@@ -48,9 +48,9 @@ async def talking(
     async with bench_of(folder, medium={"wires": (wire,), **slot}) as bench:
         bench.providers["medium"].script(*replies)
         gateway, asker = bench.gateway, who or caller()
-        decision = await decide(gateway.router, Query(HELLO), asker, gateway.slots, gateway.store)
-        with Ledger(bench.store, gateway.slots).open(decision, asker) as account:
-            yield Talk(bench, account, gateway.slots.slots["medium"])
+        decision = await decide(gateway.router, Query(HELLO), asker, gateway.models.slots, gateway.store)
+        with Ledger(bench.store, gateway.models.slots).open(decision, asker) as account:
+            yield Talk(bench, account, gateway.models.slots.slots["medium"])
 
 
 @pytest.mark.parametrize("wire", WIRES)

@@ -11,7 +11,7 @@ import pytest
 from apps.claims.a_card import card
 from turnout.apps.claims.exchange import starter_cards
 from turnout.cli.commands.claims_library import LIBRARY_COMMANDS, opened
-from turnout.cli.option import STDIN
+from turnout.cli.option import STDIN, StoreOptions
 from turnout.core.errors import TooFewExamples, TurnoutError
 
 run = dict(LIBRARY_COMMANDS)
@@ -29,51 +29,51 @@ def write(path: Path, *rows: object) -> str:
 
 @pytest.mark.parametrize("form", ["jsonl", "claimreview"])
 def test_out_and_in_again(tmp_path: Path, db: str, form: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run["import"](starter=True, db=db, config="") == 0
+    assert run["import"](starter=True, where=StoreOptions(db, "")) == 0
     out = tmp_path / "cards"
-    assert run["export"](str(out), form=form, db=db, config="") == 0
+    assert run["export"](str(out), form=form, where=StoreOptions(db, "")) == 0
     other = str(tmp_path / "other.db")
     capsys.readouterr()
-    assert run["import"](str(out), json=True, db=other, config="") == 0
+    assert run["import"](str(out), json=True, where=StoreOptions(other, "")) == 0
     assert json.loads(capsys.readouterr().out) == {"imported": 64, "twins": {}, "cards": 64}
-    with opened(db, "") as one, opened(other, "") as two:
+    with opened(StoreOptions(db, "")) as one, opened(StoreOptions(other, "")) as two:
         assert [msgspec.json.encode(each) for each in one.list()] == [msgspec.json.encode(each) for each in two.list()]
 
 
 def test_a_file_with_a_mistake_is_refused_as_a_whole(tmp_path: Path, db: str) -> None:
     file = write(tmp_path / "cards.jsonl", card("new"), {"id": 7}, [1])
     with pytest.raises(TurnoutError, match=r"(?s)cards.jsonl: nothing was imported\nline 2: .*line 3: "):
-        run["import"](file, db=db, config="")
-    with opened(db, "") as library:
+        run["import"](file, where=StoreOptions(db, ""))
+    with opened(StoreOptions(db, "")) as library:
         assert library.get("new") is None
 
 
 def test_twins_are_named(tmp_path: Path, db: str, capsys: pytest.CaptureFixture[str]) -> None:
     file = write(tmp_path / "cards.jsonl", card("one", "Cats bark."), card("two", "cats bark"))
-    run["import"](file, db=db, config="")
+    run["import"](file, where=StoreOptions(db, ""))
     assert "two says the same as one" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("said", [{}, {"starter": True, "file": "x"}])
 def test_a_file_or_the_starter_cards(said: dict[str, object], db: str) -> None:
     with pytest.raises(TurnoutError, match="name a FILE of cards, or --starter"):
-        run["import"](str(said.get("file", "")), starter=bool(said.get("starter")), db=db, config="")
+        run["import"](str(said.get("file", "")), starter=bool(said.get("starter")), where=StoreOptions(db, ""))
 
 
 def test_calibrate_keeps_what_it_fits(tmp_path: Path, db: str, capsys: pytest.CaptureFixture[str]) -> None:
     rows = [{"question": f"Is it so that {one.claim_text}", "card": one.id} for one in starter_cards()]
     file = write(tmp_path / "questions.jsonl", *rows)
-    assert run["calibrate"](file, dry_run=True, json=True, db=db, config="") == 0
+    assert run["calibrate"](file, dry_run=True, json=True, where=StoreOptions(db, "")) == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["gate"]["bound"], told["gate"]["confidence"], told["questions"]) == (0.05, 0.95, 64)
-    with opened(db, "") as library:
+    with opened(StoreOptions(db, "")) as library:
         assert library.gate().threshold != told["gate"]["threshold"]
-    assert run["calibrate"](file, db=db, config="") == 0
+    assert run["calibrate"](file, where=StoreOptions(db, "")) == 0
     assert "find their card" in capsys.readouterr().out
-    with opened(db, "") as library:
+    with opened(StoreOptions(db, "")) as library:
         assert library.gate().threshold == told["gate"]["threshold"]
     with pytest.raises(TooFewExamples, match="prove no bound of 1% at 95%"):
-        run["calibrate"](file, bound=0.01, db=db, config="")
+        run["calibrate"](file, bound=0.01, where=StoreOptions(db, ""))
 
 
 @pytest.mark.parametrize(
@@ -86,22 +86,22 @@ def test_calibrate_keeps_what_it_fits(tmp_path: Path, db: str, capsys: pytest.Ca
 )
 def test_questions_that_cannot_be_used(tmp_path: Path, db: str, row: object, bound: float, said: str) -> None:
     with pytest.raises(TurnoutError, match=said):
-        run["calibrate"](write(tmp_path / "questions.jsonl", row), bound=bound, db=db, config="")
+        run["calibrate"](write(tmp_path / "questions.jsonl", row), bound=bound, where=StoreOptions(db, ""))
 
 
 def test_types_are_filled_in(tmp_path: Path, db: str, capsys: pytest.CaptureFixture[str]) -> None:
     wrong = card("ham", "It is morally wrong to eat ham.", extra={"claim_type_told_by_words": True})
-    run["import"](write(tmp_path / "cards.jsonl", wrong), db=db, config="")
+    run["import"](write(tmp_path / "cards.jsonl", wrong), where=StoreOptions(db, ""))
     capsys.readouterr()
-    assert run["backfill-types"](dry_run=True, json=True, db=db, config="") == 0
+    assert run["backfill-types"](dry_run=True, json=True, where=StoreOptions(db, "")) == 0
     told = {"ham": {"was": "scientific", "is": "ethics"}}
     assert json.loads(capsys.readouterr().out) == told
-    assert run["backfill-types"](json=True, db=db, config="") == 0
+    assert run["backfill-types"](json=True, where=StoreOptions(db, "")) == 0
     assert json.loads(capsys.readouterr().out) == told
-    assert run["backfill-types"](json=True, db=db, config="") == 0
+    assert run["backfill-types"](json=True, where=StoreOptions(db, "")) == 0
     assert json.loads(capsys.readouterr().out) == {}
 
 
 def test_stdout_is_the_default(db: str, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
-    assert run["export"](STDIN, db=db, config="") == 0
+    assert run["export"](STDIN, where=StoreOptions(db, "")) == 0
     assert len(capfdbinary.readouterr().out.splitlines()) == 64

@@ -107,6 +107,7 @@ def _refuse_to_run(work: Any) -> None:
     raise AssertionError("the server was about to start")
 
 
+@pytest.mark.alike(5)
 @pytest.mark.parametrize(("command", "where", "broken"), CASES)
 def test_what_is_wrong_is_said(command: str, where: str, broken: Broken, files: dict[str, Path], run: Run) -> None:
     put(broken, files[where])
@@ -134,8 +135,9 @@ def test_sound_files_are_no_problem(files: dict[str, Path], run: Run) -> None:
 
 def _serve(files: dict[str, Path]) -> None:
     from turnout.cli.commands.serve import serve
+    from turnout.cli.option import StoreOptions
 
-    serve(config=str(files["settings"]))
+    serve(where=StoreOptions(config=str(files["settings"])))
 
 
 def test_doctor_lists_every_problem(files: dict[str, Path], run: Run) -> None:
@@ -152,6 +154,7 @@ def test_doctor_lists_every_problem(files: dict[str, Path], run: Run) -> None:
 DROPPED = ("setpriv", "--bounding-set=-dac_override,-dac_read_search")
 
 
+@pytest.mark.alike(3)
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("where", ["settings", "key"])
 def test_a_file_that_may_not_be_read(command: str, where: str, files: dict[str, Path]) -> None:

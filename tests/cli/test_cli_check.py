@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from turnout.cli.commands.check import cases_file
-from turnout.config.load import shipped
+from turnout.config.load import read_chain, shipped
 
 Run = Callable[..., Any]
 
@@ -166,7 +165,7 @@ def test_coverage_counts_adjustments(run: Run) -> None:
 def test_cases_are_inherited(mini: Path) -> None:
     heir = mini.with_name("heir.toml")
     heir.write_text('extends = "mini.toml"\nname = "heir"\n')
-    assert cases_file(str(heir)) == mini.with_name("mini.jsonl")
+    assert read_chain(str(heir)).cases == mini.with_name("mini.jsonl")
 
 
 def test_nothing_is_fine_that_fails(mini: Path, run: Run) -> None:

@@ -176,6 +176,7 @@ def test_what_is_read_otherwise_is_no_flip(run: Run, tmp_path: Path) -> None:
     assert json.loads(ran.out)["alone"]["flips"] == 0
 
 
+@pytest.mark.long
 def test_the_profile_that_promises_it_has_no_flips(run: Run) -> None:
     ran = run("contract", "flips")
     assert (ran.code, ran.err) == (0, "")

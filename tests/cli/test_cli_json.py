@@ -127,7 +127,7 @@ def printers() -> set[str]:
     found = set()
     for path in (CLI / "commands").glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.FunctionDef):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 told = [one.annotation for one in node.args.kwonlyargs]
                 if any(isinstance(one, ast.Name) and one.id in ("JsonOption", "StudentOptions") for one in told):
                     found.add(f"{path.stem}:{node.name}")
@@ -138,6 +138,7 @@ def test_every_command_with_json_is_in_the_table() -> None:
     assert printers() == {name.partition(",")[0] for name in COMMANDS} | NOT_RUN
 
 
+@pytest.mark.alike(3)
 @pytest.mark.parametrize("name", COMMANDS)
 def test_json_steers_nothing(name: str, world: Path, run: Run) -> None:
     argv, carries = COMMANDS[name]

@@ -24,8 +24,9 @@ from turnout import Query
 from turnout.cli.draw.log import SHORT_ID, DecisionLines
 from turnout.cli.draw.screen import PLAIN, Glyphs
 from turnout.config.settings import data_folder
-from turnout.store import Store, TimeSpan, open_store
-from turnout.store.follow import OVERLAP_S, Follower, LogFilter
+from turnout.store import Store, open_store
+from turnout.store.follow import OVERLAP_S, Follower
+from turnout.store.records import LogFilter
 
 Run = Callable[..., Any]
 
@@ -348,7 +349,7 @@ def test_a_mistake_is_a_sentence(case: Wrong, run: Run) -> None:
 # --- following
 
 
-WANTED = LogFilter(TimeSpan(), None, None, None, None, None, None)
+WANTED = LogFilter()
 
 
 class Clock:

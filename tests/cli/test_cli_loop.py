@@ -5,7 +5,6 @@ of the user's own is held against it.
 """
 
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -86,8 +85,8 @@ def has_student(name: str) -> bool:
     return any(entry["kind"] == "student.v1" for entry in layers)
 
 
-# To learn from all that ships takes two minutes and one: `make soak` does it, and the heirs stand for it here.
-LONG = pytest.mark.skipif("TURNOUT_LONG" not in os.environ, reason="make soak runs it")
+# To learn from all that ships takes two minutes and one: `make soak` does it, and an heir stands for it here.
+LONG = pytest.mark.long
 SHIPPED_LOOPS = [
     pytest.param(Loop(name, name, route), id=name, marks=LONG)
     for name, route in (("tiers", "COMPLEX"), ("sources", "files"))
@@ -95,13 +94,13 @@ SHIPPED_LOOPS = [
 
 
 OWN_LOOPS = [
-    Loop("small", "small.toml", "COMPLEX"),
-    Loop("heir of tiers", "my-tiers.toml", "REASONING"),
-    Loop("heir of sources", "my-sources.toml", "files", "kiwix"),
+    pytest.param(Loop("small", "small.toml", "COMPLEX"), id="small"),
+    pytest.param(Loop("heir of tiers", "my-tiers.toml", "REASONING"), id="heir of tiers"),
+    pytest.param(Loop("heir of sources", "my-sources.toml", "files", "kiwix"), id="heir of sources", marks=LONG),
 ]
 
 
-@pytest.mark.parametrize("case", [*(pytest.param(one, id=one.id) for one in OWN_LOOPS), *SHIPPED_LOOPS])
+@pytest.mark.parametrize("case", [*OWN_LOOPS, *SHIPPED_LOOPS])
 def test_the_loop_closes(case: Loop, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("small.toml").write_text(SMALL)
@@ -125,7 +124,7 @@ def test_the_loop_closes(case: Loop, run: Run, tmp_path: Path, monkeypatch: pyte
     name = Path(case.profile).stem
     others = [{"text": f"please tell me about {word}", "label": case.usual} for word in COMMON_WORDS]
     Path("others.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in others))
-    files = ("others.jsonl", "--no-seeds") if case in OWN_LOOPS else ()
+    files = ("others.jsonl", "--no-seeds") if case.profile.endswith(".toml") else ()
     assert bool(files) or read_seeds(name).rows, "a shipped profile brings its own examples"
     trained = run("train", *files, *at, "--from-log", "--embedder", "none", *accepted(), "--json")
     assert trained.code == 0, trained.err

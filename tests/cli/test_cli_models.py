@@ -113,7 +113,7 @@ class TestTry:
 
     def test_without_the_extra(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, "aiohttp", None)
-        for name in ("turnout.net.http", "turnout.net.client", "turnout.models.ask"):
+        for name in ("turnout.net.client", "turnout.net.failure", "turnout.models.ask"):
             monkeypatch.delitem(sys.modules, name, raising=False)
         ran = run("models", "test")
         assert ran.code == 2
@@ -217,7 +217,7 @@ class TestAsking:
 
     def test_not_without_the_extra(self, run: Run, config: str, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, "aiohttp", None)
-        for name in ("turnout.net.http", "turnout.net.client", "turnout.models.ask"):
+        for name in ("turnout.net.client", "turnout.net.failure", "turnout.models.ask"):
             monkeypatch.delitem(sys.modules, name, raising=False)
         assert "by fallback" in run("route", *UNSURE, "--config", config).out
 

@@ -29,6 +29,7 @@ COMMANDS = [
 ]
 
 
+@pytest.mark.alike(2)
 @pytest.mark.parametrize("argv", COMMANDS, ids=lambda argv: argv[0])
 def test_it_is_said_once(argv: tuple[str, ...], run: Run) -> None:
     Path("labels.jsonl").write_text(

@@ -104,7 +104,7 @@ CASES = [
             "k clamped to the caller's ceiling",
             "●─▶ signals   accepted   REASONING",
             "reasoning override (3 markers)",
-            "decisive: no gate is asked",
+            "decisive: no gate applies",
             "·   llm       not asked",
             "also     REASONING is above this caller's ceiling MEDIUM",
         ),

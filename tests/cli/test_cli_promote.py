@@ -13,12 +13,12 @@ from chatter import chatter
 from turnout import Query, load
 from turnout.config import champion
 from turnout.config.load import load_profile
+from turnout.layers.term_head import Terms
 from turnout.learn import registry
 from turnout.learn.dataset import Examples
 from turnout.learn.fit import FitSettings
 from turnout.learn.train import train
 from turnout.store import open_store
-from turnout.text.terms import Terms
 
 Run = Callable[..., Any]
 

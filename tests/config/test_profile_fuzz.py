@@ -171,6 +171,7 @@ def check_decides(profile: Profile, seed: object) -> None:
         assert decision.json(), seed
 
 
+@pytest.mark.alike(3)
 @pytest.mark.parametrize("start", range(0, SEEDS, 30))
 def test_a_damaged_profile_loads_or_says_what_is_wrong(start: int) -> None:
     loaded = []

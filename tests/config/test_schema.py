@@ -171,6 +171,7 @@ SLIPS = [
 ]
 
 
+@pytest.mark.alike(2)
 @pytest.mark.parametrize("slip", SLIPS, ids=lambda slip: slip.id)
 def test_what_does_not_validate_does_not_load(slip: Slip, tmp_path: Path) -> None:
     assert check(MINI) == []

@@ -41,7 +41,7 @@ class Browsed:
 
     def follows(self) -> None:
         """Wait until the list on the page is live: what is decided from now on arrives."""
-        self.page.wait_for_function("document.querySelector('[data-live]')?.dataset.state === 'live'")
+        self.page.locator("[data-live][data-state=live]").wait_for(state="attached")
 
     def says(self, text: str, within: str = "body", seconds: float = PATIENCE_S) -> None:
         """Wait until the page has this text."""

@@ -110,7 +110,7 @@ def test_a_decision_is_found_corrected_and_decided_again(browsed: Browsed, serve
     browsed.says("Not judged yet")
     browsed.keep("decision")
     page.get_by_role("button", name="Should be COMPLEX").press("Enter")
-    browsed.says("Noted: it is an example to learn from.")
+    browsed.says("Noted: it is a training example now.")
     browsed.says("should be COMPLEX", "#words")
     page.get_by_label("Profile").select_option("sources")
     page.get_by_role("button", name="Decide again").press("Enter")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import socket
 import subprocess
@@ -84,6 +83,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.long
 def test_a_server_that_is_gone_and_comes_back(tab: Any, home: Path) -> None:
     port = free_port()
     with process(home, port) as url:
@@ -101,7 +101,7 @@ def test_a_server_that_is_gone_and_comes_back(tab: Any, home: Path) -> None:
     with process(home, port) as url:
         call(url, "POST", "/v1/route", {"text": "after it came back"})
         seen.says("after it came back", "#rows")
-        tab.wait_for_function("document.getElementById('told').textContent === ''")
+        tab.locator("#told:empty").wait_for(state="attached")
         assert tab.get_by_text("before it went").count() == 1
 
 
@@ -111,6 +111,7 @@ def served(home: Path) -> Iterator[Served]:
         yield served
 
 
+@pytest.mark.long
 def test_a_session_that_ends_while_one_looks(tab: Any, served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("turnout.console.live.LIFE_S", 1.0)
     key = make_key(served.store, scopes=SCOPES)
@@ -179,7 +180,7 @@ def _judge(url: str, ident: str) -> Got:
     return call(url, "POST", f"/decisions/{ident}/correct", b"word=verdict%3Aright", headers={**FORM, **OWN})
 
 
-@pytest.mark.skipif("TURNOUT_LONG" not in os.environ, reason="fills files for a while: make soak runs it")
+@pytest.mark.long
 def test_a_disk_that_is_full(tab: Any, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TURNOUT_PEPPER", PEPPER)
     with process(home, free_port(), ROOM) as url:

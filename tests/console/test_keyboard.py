@@ -88,7 +88,7 @@ def typist(browser: Any, world: Inhabited) -> Iterator[Typist]:
 
 def test_a_question_is_routed_and_a_slider_moved(typist: Typist) -> None:
     typist.go("y", "/playground")
-    typist.page.wait_for_function("document.activeElement.tagName === 'TEXTAREA'")
+    typist.page.locator("textarea:focus").wait_for()
     typist.type(PROOF)
     typist.press("Control+Enter")
     typist.says("REASONING", "#result .verdict")
@@ -106,7 +106,7 @@ def test_a_decision_is_corrected(typist: Typist, world: Inhabited) -> None:
     typist.page.wait_for_url(re.compile(ident))
     typist.tab_to("Should be COMPLEX")
     typist.press("Enter")
-    typist.says("Noted: it is an example to learn from.")
+    typist.says("Noted: it is a training example now.")
     (word,) = world.served.store.records().feedback(ident)
     assert word.should_be == "COMPLEX"
 
@@ -186,7 +186,7 @@ def test_a_key_is_made_and_revoked(typist: Typist, world: Inhabited) -> None:
     forget(world.served)
     try:
         typist.go("k", "/login")
-        typist.page.wait_for_function("document.activeElement.id === 'key'")
+        typist.page.locator("#key:focus").wait_for()
         typist.type(own)
         typist.press("Enter")
         typist.says("Overview", "h1")

@@ -13,7 +13,7 @@ from console.conftest import OWN
 from serving import serving
 from surroundings import clear_surroundings
 from turnout.console.console import Console
-from turnout.web.guard import Guard
+from turnout.web.auth import Guard
 from turnout.web.settings import ServerSettings
 
 

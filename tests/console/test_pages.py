@@ -202,7 +202,7 @@ def test_settings_say_where_each_value_is_from_and_no_secret(tmp_path: Path, mon
         assert re.search(r"lag_s.*?60.*?file.*?turnout\.toml:2", page, re.DOTALL)
         assert "hidden-secret" not in page
         assert "OPENAI_API_KEY" in page
-        assert "the files say what is in force" in page
+        assert "the files match what is in force" in page
         file = tmp_path / "turnout.toml"
         file.write_text(settings.replace("keep_days = 30", "keep_days = 60").replace("gpt-5", "gpt-5-mini"))
         page = see(served, "/settings")

@@ -52,7 +52,7 @@ def test_what_matched_is_marked_and_everything_escaped(served: Served) -> None:
 
 def test_what_an_application_adds_is_said(served: Served) -> None:
     asked = {"text": "Did the flood happen?"}
-    assert "cards of the library are not looked at here" in shown(ask(served, profile="claims", **asked))
+    assert "cards of the library are not used here" in shown(ask(served, profile="claims", **asked))
     assert "not looked at" not in shown(ask(served, profile="tiers", **asked))
 
 

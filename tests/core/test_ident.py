@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from turnout.core.ident import new_id
+from turnout.core.decision import new_id
 
 CROCKFORD = set("0123456789ABCDEFGHJKMNPQRSTVWXYZ")
 
@@ -68,7 +68,7 @@ def test_threads_do_not_share_ids() -> None:
 
 
 def test_a_fresh_process_has_its_own() -> None:
-    code = "from turnout.core.ident import new_id; print(new_id())"
+    code = "from turnout.core.decision import new_id; print(new_id())"
     runs = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True) for _ in range(2)]
     tails = {run.stdout.strip()[10:20] for run in runs} | {new_id()[10:20]}
     assert len(tails) == 3
@@ -79,7 +79,7 @@ def test_a_fork_does_not_repeat_its_parent() -> None:
     """In a fresh interpreter: pytest's own has threads, and forking those warns."""
     code = """
 import os, sys
-from turnout.core.ident import new_id
+from turnout.core.decision import new_id
 new_id()
 children = []
 for _ in range(3):

@@ -115,6 +115,7 @@ def test_no_question_is_a_training_row() -> None:
     assert [question.text for question in questions() if plain(question.text) in trained] == []
 
 
+@pytest.mark.long
 def test_no_question_nearly_repeats_a_training_row() -> None:
     found = near([question.text for question in questions()], seeds())
     print(f"near duplicates of training rows: {len(found)} of {len(questions())}, {len(found) / len(questions()):.1%}")

@@ -15,7 +15,7 @@ import openai
 
 from serving import Served, serving
 from toml_router import LOCAL
-from turnout.apps.gateway.conversation import Conversations
+from turnout.apps.gateway.choose import Conversations
 from turnout.store import Outcome
 from turnout.store.keys import Key
 from turnout.testing import Received, Reply, ScriptedProvider

@@ -168,6 +168,7 @@ CASES = [
 ]
 
 
+@pytest.mark.alike(3)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_an_answer_comes_through(world: World, case: Case) -> None:
     world.providers[case.served].default = case.reply

@@ -95,6 +95,8 @@ CASES = [
 SCENARIOS = [(case, api) for case in CASES for api in case.apis]
 
 
+@pytest.mark.alike(3)
+@pytest.mark.alike(2)
 @pytest.mark.parametrize(("case", "api"), SCENARIOS, ids=[f"{case.id}-{api}" for case, api in SCENARIOS])
 def test_a_failure_is_the_librarys_own_exception(world: World, case: Case, api: Api) -> None:
     for tier, reply in case.replies.items():
@@ -139,6 +141,8 @@ def unhurried(running_unhurried: World) -> World:
     return running_unhurried
 
 
+@pytest.mark.alike(3)
+@pytest.mark.alike(2)
 @pytest.mark.parametrize("api", BOTH)
 @pytest.mark.parametrize("case", CUTS, ids=lambda case: case.id)
 def test_a_stream_that_breaks_raises(unhurried: World, case: Cut, api: Api) -> None:
@@ -206,6 +210,7 @@ WRONG = [
 ]  # fmt: skip
 
 
+@pytest.mark.alike(2)
 @pytest.mark.parametrize("case", WRONG, ids=lambda case: case.id)
 def test_a_wrong_request_is_told_what_is_wrong(world: World, case: Wrong) -> None:
     api: Api = "messages" if "messages" in case.path and "chat" not in case.path else "chat"

@@ -14,7 +14,7 @@ import msgspec
 from toml_router import unlearn, unlearnt
 from turnout import Router, load
 from turnout.apps.caller import Budget, Caller
-from turnout.apps.gateway.gateway import Answer, Gateway
+from turnout.apps.gateway.app import Answer, Gateway
 from turnout.models.ask import Models
 from turnout.models.provider import WIRES, Wire
 from turnout.models.slot import Prices, SlotFile, Slots, make_slot

@@ -13,7 +13,7 @@ from turnout.apps.caller import Budget
 from turnout.models.secret import SecretPlace
 from turnout.testing import Fault, Reply
 
-QUICK: dict[str, Any] = {tier: {"first_token_s": 0.15, "idle_s": 0.15, "total_s": 2.0} for tier in TIERS}
+QUICK: dict[str, Any] = {tier: {"first_token_s": 0.5, "idle_s": 0.5, "total_s": 4.0} for tier in TIERS}
 CHAINS = {
     "simple": ["simple", "medium", "complex"],
     "medium": ["medium", "complex"],
@@ -89,7 +89,7 @@ def test_an_answer_in_one_piece_may_take_longer_than_a_first_token(tmp_path: Pat
 
     async def scenario() -> None:
         async with bench_of(tmp_path, **QUICK) as bench:
-            bench.providers["simple"].default = Reply("at last", delay_s=0.4)
+            bench.providers["simple"].default = Reply("at last", delay_s=1.2)
             whole = await bench.ask("simple")
             assert (whole.status, whole.slot) == (200, "simple")
             streamed = await bench.ask("simple", stream=True)
@@ -119,7 +119,7 @@ def test_who_leaves_does_not_end_anothers_probe(tmp_path: Path) -> None:
 
     async def scenario() -> None:
         async with bench_of(tmp_path) as bench:
-            slot = bench.gateway.slots.find("reasoning")
+            slot = bench.gateway.models.slots.find("reasoning")
             assert slot is not None
             breaker = bench.gateway.models.breaker(slot)
             while breaker.state == "closed":

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gateway.bench import HELLO, PROOF, bench_of, caller
-from turnout.apps.gateway.conversation import staying_saves
+from turnout.apps.gateway.choose import staying_saves
 from turnout.models.secret import SecretPlace
 from turnout.models.slot import Prices, Slot, SlotFile, Slots, make_slot
 from turnout.testing import Reply
@@ -48,7 +48,9 @@ def test_one_failing_is_not_the_other(tmp_path: Path) -> None:
             assert bench.outcome(told).fallback == "one-co/one (simple) did not answer"
             for _ in range(6):
                 await bench.ask("simple")
-            breakers = [bench.gateway.models.breaker(bench.gateway.slots.slots[name]) for name in ("simple", "medium")]
+            breakers = [
+                bench.gateway.models.breaker(bench.gateway.models.slots.slots[name]) for name in ("simple", "medium")
+            ]
             assert [breaker.state for breaker in breakers] == ["open", "closed"]
 
     asyncio.run(scenario())

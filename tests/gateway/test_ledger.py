@@ -12,7 +12,7 @@ import pytest
 from gateway.bench import HELLO, bench_of, caller, request
 from turnout import Decision, Query
 from turnout.apps.caller import Budget, Caller
-from turnout.apps.gateway.gateway import Gateway, Stream
+from turnout.apps.gateway.app import Gateway, Stream
 from turnout.apps.ledger import Account, Ledger, decide
 from turnout.core.errors import Refused
 from turnout.models.wire import FORMATS
@@ -37,7 +37,7 @@ CASES = [
 
 
 async def decided(gateway: Gateway, who: Caller) -> Decision:
-    return await decide(gateway.router, Query(HELLO), who, gateway.slots, gateway.store)
+    return await decide(gateway.router, Query(HELLO), who, gateway.models.slots, gateway.store)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
@@ -45,7 +45,7 @@ def test_an_account_is_closed_with_what_happened(tmp_path: Path, case: Case) -> 
     async def scenario() -> None:
         async with bench_of(tmp_path) as bench:
             decision = await decided(bench.gateway, caller())
-            ledger = Ledger(bench.store, bench.gateway.slots)
+            ledger = Ledger(bench.store, bench.gateway.models.slots)
             expected = contextlib.suppress(Refused, asyncio.CancelledError, RuntimeError)
             with expected, ledger.open(decision, caller()) as account:
                 if case.said == "answered":
@@ -67,8 +67,8 @@ def test_a_generation_is_paid_for_by_its_account(tmp_path: Path) -> None:
             who, gateway = caller(budget=budget), bench.gateway
             decision = await decided(gateway, who)
             asked = FORMATS["openai-chat"].read(request("auto", HELLO, "openai-chat"))
-            slot = gateway.slots.slots["medium"]
-            with Ledger(bench.store, gateway.slots).open(decision, who) as account:
+            slot = gateway.models.slots.slots["medium"]
+            with Ledger(bench.store, gateway.models.slots).open(decision, who) as account:
                 generation = account.generate(gateway.models, asked, {})
                 await generation.start([slot])
                 assert budget.reserved_usd > 0
@@ -105,7 +105,7 @@ def test_without_a_store_there_is_nothing_to_write(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with bench_of(tmp_path) as bench:
             decision = await decided(bench.gateway, caller())
-            with Ledger(None, bench.gateway.slots).open(decision, caller()) as account:
+            with Ledger(None, bench.gateway.models.slots).open(decision, caller()) as account:
                 assert isinstance(account, Account)
                 await account.record()
             assert bench.rows() == (0, 0)

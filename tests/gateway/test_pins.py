@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from gateway.bench import HELLO, PROOF, bench_of, caller
-from turnout.apps.gateway import conversation
-from turnout.apps.gateway.conversation import CACHED_S, REMEMBERED_S, Conversations, staying_saves
+from turnout.apps.gateway import choose
+from turnout.apps.gateway.choose import CACHED_S, REMEMBERED_S, Conversations, staying_saves
 from turnout.models.slot import Prices, Slot, SlotFile, make_slot
 from turnout.models.wire.chat import ChatFormat
 from turnout.models.wire.messages import MessagesFormat
@@ -77,7 +77,7 @@ def test_the_same_model_is_no_move() -> None:
 
 def test_a_pin_expires() -> None:
     clock = Clock()
-    kept = Conversations(clock)
+    kept = Conversations(now=clock)
     kept.keep("t", "c", "SIMPLE", slot("here", DEAR), 0.9, 5000)
     pin = kept.get("t", "c")
     assert pin is not None
@@ -104,14 +104,14 @@ def test_a_pin_belongs_to_a_tenant() -> None:
 
 def test_a_short_prompt_is_never_warm() -> None:
     kept = Conversations()
-    kept.keep("", "c", "SIMPLE", slot("here", DEAR), 0.9, conversation.CACHED_TOKENS - 1)
+    kept.keep("", "c", "SIMPLE", slot("here", DEAR), 0.9, choose.CACHED_TOKENS - 1)
     pin = kept.get("", "c")
     assert pin is not None
     assert not kept.is_warm(pin)
 
 
 def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conversation, "CONVERSATIONS", 3)
+    monkeypatch.setattr(choose, "CONVERSATIONS", 3)
     kept = Conversations()
     for name in "abcd":
         kept.keep("", name, "SIMPLE", slot("here", DEAR), 0.9, 10)
@@ -246,7 +246,7 @@ def test_a_warm_prompt_stays_while_that_saves(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with bench_of(tmp_path, simple=cheap) as bench:
             clock = Clock()
-            bench.gateway.conversations = Conversations(clock)
+            bench.gateway.conversations = Conversations(now=clock)
             bench.providers["complex"].default = Reply(usage=(2600, 20))
             await bench.ask("complex", LONG)
             second = turns(LONG, "ok", HELLO)
@@ -405,6 +405,7 @@ def test_a_slot_that_was_taken_away_is_no_place(tmp_path: Path) -> None:
             slots = bench.gateway.models.slots
             rest = {name: one for name, one in slots.slots.items() if name != "reasoning"}
             bench.gateway.models.slots = type(slots)(rest)
+            bench.gateway = bench.gateway.under(bench.gateway.router, bench.gateway.models)
             told = await bench.ask("auto", [*tool_turn()[:1], *tool_turn()[2:]], "anthropic-messages")
             assert told.status == 503
             told = await bench.ask("auto", HELLO, "anthropic-messages")

@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from gateway.bench import Bench, bench_of
+from turnout.models.generate import conceal
 from turnout.models.provider import Wire
 from turnout.models.refusal import STATUSES, Refusal, judge, read_refusal
 from turnout.models.slot import SlotFile, make_slot
@@ -60,7 +61,7 @@ ROWS = [
 
 
 def state(bench: Bench) -> str:
-    return bench.gateway.models.breaker(bench.gateway.slots.slots["simple"]).state
+    return bench.gateway.models.breaker(bench.gateway.models.slots.slots["simple"]).state
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id or str(row.status))
@@ -129,7 +130,7 @@ def test_five_that_name_what_is_not_there_move_no_neighbour(tmp_path: Path) -> N
 def test_a_refused_probe_leaves_the_breaker_as_it_was(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with bench_of(tmp_path) as bench:
-            breaker = bench.gateway.models.breaker(bench.gateway.slots.slots["simple"])
+            breaker = bench.gateway.models.breaker(bench.gateway.models.slots.slots["simple"])
             for status in (400, 404, 409, 403):
                 while breaker.state == "closed":
                     breaker.failed()
@@ -288,7 +289,7 @@ PLACES = [
 
 @pytest.mark.parametrize("case", PLACES, ids=lambda case: case.said)
 def test_a_place_is_concealed_and_nothing_else(case: Place) -> None:
-    assert make_slot("simple", SlotFile("acme/x", base_url=case.url)).conceal(case.said) == case.shown
+    assert conceal(make_slot("simple", SlotFile("acme/x", base_url=case.url)), case.said) == case.shown
 
 
 # --- what names something

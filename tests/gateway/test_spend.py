@@ -19,7 +19,7 @@ from turnout.models.price import MOST_TOKENS, Usage, cost_usd
 from turnout.models.provider import WIRES, Wire, limit_field
 from turnout.models.slot import Prices, SlotFile, make_slot
 from turnout.models.wire.format import token_count
-from turnout.net.retry import read_retry_after
+from turnout.net.circuit import read_retry_after
 from turnout.testing import Fault, Reply
 
 # The medium slot: 2 a million in, 10 out.

@@ -131,6 +131,7 @@ def test_few_labels_and_many_are_weighed_alike(folder: Path, monkeypatch: pytest
     few = read_student(folder)
     for module in (student_model, term_head):
         monkeypatch.setattr(module, "FEW", 0)
+    monkeypatch.setattr(student_model, "_recent", {})
     many = read_student(folder)
     assert isinstance(many.judge("", EMBEDDER.embed([""])[0]).probabilities, np.ndarray)
     for text in (*(text for text, _ in questions()), "", "zzz", "x" * 10_000, "where " * 5_000):

@@ -139,12 +139,12 @@ def test_of_a_short_text_more_is_asked() -> None:
     sure = Student(PLAIN.model())(make_reading(text))
     assert sure is not None
     above = (sure.scores["second"] + 1) / 2
-    layer = Student(PLAIN.model(), short=ShortTexts(len(text), {"second": above}))
+    layer = Student(PLAIN.model(), config=StudentConfig(short=ShortTexts(len(text), {"second": above})))
     verdict = layer(make_reading(text))
     assert verdict is not None
     assert verdict.routes != ("second",)
     assert f"is said from {above:.2f} on" in layer.explain(verdict)[1].text
-    shorter = Student(PLAIN.model(), short=ShortTexts(len(text) - 1, {"second": above}))
+    shorter = Student(PLAIN.model(), config=StudentConfig(short=ShortTexts(len(text) - 1, {"second": above})))
     assert shorter(make_reading(text)) == sure
 
 
@@ -157,7 +157,7 @@ def test_history_and_length_are_nothing_to_it() -> None:
     for middle in ("refund " * 50_000, "zebras\n" * 9, "返" * 200_000):
         assert layer(make_reading(begin + middle + end)) == verdict, "its beginning and its end are read"
     assert layer(make_reading(begin + "refund my ticket " * 50)) != verdict
-    short = Student(PLAIN.model(), characters=18)
+    short = Student(PLAIN.model(), config=StudentConfig(characters=18))
     assert short(make_reading("where is my parcel refund refund")) == short(make_reading("where is my parcel"))
 
 

@@ -21,11 +21,10 @@ from turnout import load
 from turnout.layers import student_model, term_head
 from turnout.layers.student import Student
 from turnout.layers.student_model import make_student
-from turnout.layers.term_head import KEPT, ZERO, Memo
+from turnout.layers.term_head import KEPT, WORD_COUNTS, ZERO, Memo, TermHead, Terms
 from turnout.learn.fit import FitSettings, StudentFit, fit, read_terms
 from turnout.testing import make_reading
 from turnout.text.fold import fold
-from turnout.text.terms import WORD_COUNTS, Terms
 
 PLAIN = teach()
 MANY = tuple(f"route-{at}" for at in range(12))
@@ -64,7 +63,7 @@ def test_it_scores_as_the_matrices_do(fitted: StudentFit) -> None:
     @example("where is my parcel " * 400)
     @example("天" * 9_000)
     def check(text: str) -> None:
-        heard = trained.hear(trained.cut(text))
+        heard = trained.hear(text)
         scores, known = score(fitted, [text])
         # Many labels are added up in float32.
         assert list(heard.scores) == pytest.approx(scores[0].tolist(), abs=1e-6, rel=1e-6)
@@ -79,7 +78,7 @@ def test_few_labels_and_many_are_added_up_alike(monkeypatch: pytest.MonkeyPatch)
         monkeypatch.setattr(module, "FEW", 0)
     many = make_student(PLAIN.draft, PLAIN.arrays)
     for text in (*SAID, "", "zzz", "where " * 5_000, "天気は?"):
-        one, other = few.hear(few.cut(text)), many.hear(many.cut(text))
+        one, other = few.hear(text), many.hear(text)
         assert isinstance(other.scores, np.ndarray)
         assert list(one.scores) == pytest.approx(other.scores.tolist(), abs=1e-6)
         assert one.known == other.known
@@ -95,10 +94,16 @@ def test_a_word_that_was_read_before_says_the_same() -> None:
 
 
 def test_no_more_is_kept_than_there_is_room_for() -> None:
-    kept: Memo[int, int] = Memo(lambda key: key + 1)
-    for key in range(3 * KEPT):
-        assert kept[key] == key + 1
+    kept: Memo[int] = Memo(lambda word: int(word) + 1)
+    for number in range(3 * KEPT):
+        assert kept[str(number)] == number + 1
         assert len(kept) <= KEPT
+
+
+def test_what_is_too_long_for_a_word_is_not_kept() -> None:
+    kept: Memo[int] = Memo(len)
+    assert (kept["w" * 24], kept["w" * 25]) == (24, 25)
+    assert list(kept) == ["w" * 24]
 
 
 # --- without NumPy, and in another process
@@ -199,8 +204,8 @@ def test_invisible_characters_change_nothing(hidden: str) -> None:
 
 def test_no_more_is_read_than_the_window(monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[int] = []
-    tokenize = term_head.tokenize
-    monkeypatch.setattr(term_head, "tokenize", lambda text: (read.append(len(text)), tokenize(text))[1])
+    take = TermHead._read
+    monkeypatch.setattr(TermHead, "_read", lambda head, text: (read.append(len(text)), take(head, text))[1])
     layer = Student(PLAIN.model())
     terms = PLAIN.draft.terms or Terms()
     for size in (10, 1_000, 10_000, 300_000):

@@ -10,6 +10,7 @@ from turnout import Query, load
 from turnout.config.champion import champion_digest
 from turnout.config.learning import LearnSettings
 from turnout.config.load import load_profile
+from turnout.layers.term_head import Terms
 from turnout.learn.contest import open_contest, open_serving
 from turnout.learn.dataset import Examples
 from turnout.learn.drift import measure_drift
@@ -19,7 +20,6 @@ from turnout.learn.registry import rollback
 from turnout.learn.shadow import shadow_log
 from turnout.learn.train import train
 from turnout.store import open_store
-from turnout.text.terms import Terms
 
 PROFILE = """
 name = "mine"

@@ -109,6 +109,7 @@ def proven_flat(choose: Callable[[Sequence[LayerAnswers], int], Gates | None]) -
     return proven
 
 
+@pytest.mark.long
 def test_where_no_gate_helps_hardly_anything_is_proven() -> None:
     assert proven_flat(bounded) <= MOST_PROVEN
 
@@ -197,6 +198,7 @@ def rising(draw: np.random.Generator, rows: int) -> list[LayerAnswers]:
     return [LayerAnswers("rising", confidence, right, np.zeros(rows, bool))]
 
 
+@pytest.mark.long
 def test_as_many_rows_as_it_asks_for_mostly_do() -> None:
     """The hint of samples that failed, tried: told by the luckiest point of the path, one in six sufficed."""
     draw = np.random.default_rng(1)

@@ -30,7 +30,7 @@ NEAR = 0.6
 class Seed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     text: str
     label: Literal["RETRIEVAL", "CODE_GENERATION", "CONVERSATIONAL", "PLATFORM"]
-    lang: Literal["en", "es", "de", "fr", "pt", "zh", "ja"]
+    lang: Literal["en", "es", "de", "fr", "pt", "zh", "ja", "it", "ru", "ko", "nl", "pl", "tr"]
     shape: str = ""
 
 

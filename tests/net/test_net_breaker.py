@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnout.net.breaker import Breaker, BreakerSettings
+from turnout.net.circuit import Breaker, BreakerSettings
 
 
 class Clock:

@@ -25,7 +25,7 @@ from net.loopback import (
     talking,
 )
 from turnout.core.errors import Broken, EgressRefused, NetError, TimedOut, Unreachable
-from turnout.net import http as http_module
+from turnout.net import client as client_module
 from turnout.net.client import Client, Request, Response
 from turnout.net.deadline import Deadline
 from turnout.net.egress import Egress, Origin
@@ -226,14 +226,14 @@ class TestBeforeAnAnswer:
 
     def test_a_header_just_short_enough(self) -> None:
         async def main() -> None:
-            async with talking(answering(head_of(http_module.HEADER_BYTES - 100))) as (server, client):
+            async with talking(answering(head_of(client_module.HEADER_BYTES - 100))) as (server, client):
                 assert await ask(client, server.origin) == b"ok"
 
         run(main())
 
     def test_connecting_has_a_limit_of_its_own(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A server that takes the connection and never says a word of TLS is not there, however long one may wait."""
-        monkeypatch.setattr(http_module, "CONNECT_S", 0.2)
+        monkeypatch.setattr(client_module, "CONNECT_S", 0.2)
 
         async def main() -> None:
             async with talking(deaf) as (server, _):
@@ -245,7 +245,7 @@ class TestBeforeAnAnswer:
         run(main())
 
     def test_so_has_a_name_that_takes_long(self, monkeypatch: pytest.MonkeyPatch, names: Names) -> None:
-        monkeypatch.setattr(http_module, "CONNECT_S", 0.2)
+        monkeypatch.setattr(client_module, "CONNECT_S", 0.2)
         names.say("llm.example", ["127.0.0.1"])
         slow = names.getaddrinfo
         monkeypatch.setattr(

@@ -12,7 +12,7 @@ import pytest
 
 from net.loopback import HOST, OK, Names, Talk, Watch, ask, client_for, polite, run, serving, talking
 from turnout.core.errors import EgressRefused, Unreachable
-from turnout.net import http as http_module
+from turnout.net import client as client_module
 from turnout.net.client import Client, Request
 from turnout.net.deadline import Deadline
 from turnout.net.egress import Egress, Origin
@@ -281,7 +281,7 @@ class TestNames:
         """DNS rebinding: a public address for the check, this machine for the connection. There is no second lookup
         between the two, and a later one is checked like the first."""
         if not cached:
-            monkeypatch.setattr(http_module, "NAMES_S", 0)
+            monkeypatch.setattr(client_module, "NAMES_S", 0)
         names.say("rebind.example", [self.PUBLIC], ["127.0.0.1"])
 
         async def main() -> None:
@@ -302,7 +302,7 @@ class TestNames:
         watch.strayed.clear()
 
     def test_answers_in_turns(self, names: Names, watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(http_module, "NAMES_S", 0)
+        monkeypatch.setattr(client_module, "NAMES_S", 0)
         names.say("flip.example", *([[self.PUBLIC], ["127.0.0.1"], ["169.254.169.254"], [self.PUBLIC, "10.0.0.1"]] * 5))
 
         async def main() -> None:

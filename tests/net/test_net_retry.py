@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from turnout.net.circuit import RetryBudget
 from turnout.net.deadline import Deadline
-from turnout.net.retry import RetryBudget
 
 
 @given(

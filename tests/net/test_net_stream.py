@@ -15,7 +15,7 @@ import pytest
 
 from net.loopback import GONE_S, OK, Script, Server, Talk, ask, polite, run, taking, talking
 from turnout.core.errors import Broken, NetError, TimedOut, Unreachable
-from turnout.net import http as http_module
+from turnout.net import client as client_module
 from turnout.net.client import Client, Request, Response
 from turnout.net.deadline import Deadline
 
@@ -470,7 +470,7 @@ class TestReused:
         run(main())
 
     def test_no_more_connections_than_there_may_be(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(http_module, "CONNECTIONS", 4)
+        monkeypatch.setattr(client_module, "CONNECTIONS", 4)
         most = now = 0
 
         async def slow(talk: Talk) -> None:
@@ -493,8 +493,8 @@ class TestReused:
         run(main())
 
     def test_waiting_for_one_has_its_limit(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(http_module, "CONNECTIONS", 2)
-        monkeypatch.setattr(http_module, "CONNECT_S", 0.2)
+        monkeypatch.setattr(client_module, "CONNECTIONS", 2)
+        monkeypatch.setattr(client_module, "CONNECT_S", 0.2)
 
         async def main() -> None:
             left = Left(STREAM)

@@ -29,7 +29,7 @@ from net.loopback import (
     talking,
 )
 from turnout.core.errors import Broken, EgressRefused, NetError, TimedOut, Unreachable
-from turnout.net import http as http_module
+from turnout.net import client as client_module
 from turnout.net.client import Client, Request
 from turnout.net.deadline import Deadline
 from turnout.net.egress import Egress, Origin, Proxy, proxy_of
@@ -432,4 +432,4 @@ class TestDouble:
 
 
 def test_limits_are_where_they_are_promised() -> None:
-    assert (http_module.CONNECT_S, http_module.CONNECTIONS, http_module.HEADER_BYTES) == (2.0, 512, 16 * 1024)
+    assert (client_module.CONNECT_S, client_module.CONNECTIONS, client_module.HEADER_BYTES) == (2.0, 512, 16 * 1024)

@@ -140,6 +140,7 @@ def moved(name: str, disguise: Disguise) -> list[str]:
     return [disguised for row, disguised in rows(disguise) if route(row).route != route(disguised).route]
 
 
+@pytest.mark.alike(3)
 @pytest.mark.parametrize("disguise", DISGUISES, ids=lambda disguise: disguise.id)
 @pytest.mark.parametrize("name", FOLDING)
 def test_a_question_in_disguise_keeps_its_route(name: str, disguise: Disguise) -> None:

@@ -105,6 +105,7 @@ def test_the_questions_are_many_and_of_both_kinds() -> None:
         assert len(pointing) <= QUESTIONS / 2
 
 
+@pytest.mark.alike(3)
 @pytest.mark.parametrize("profile", PROFILES)
 def test_a_question_that_stands_alone_is_decided_alone(profile: str) -> None:
     alone = [text for text in questions(profile) if find_reference(text) is None]

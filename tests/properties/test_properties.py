@@ -1,4 +1,4 @@
-"""What holds for every shipped profile and every text. 500 examples each; TURNOUT_EXAMPLES asks for more at night."""
+"""What holds for every shipped profile and every text. TURNOUT_EXAMPLES asks for more examples, at night."""
 
 import asyncio
 import functools
@@ -27,7 +27,7 @@ LOCAL = [name for name in PROFILES if all(place.cost != "network" for place in r
 ORDERED = [name for name in PROFILES if router(name).profile.ordered]
 
 # Of each profile. A property is tried on four at least: on 500 examples here, and on more in `make soak`.
-EXAMPLES = int(os.environ.get("TURNOUT_EXAMPLES", "125"))
+EXAMPLES = int(os.environ.get("TURNOUT_EXAMPLES", "60"))
 property_ = settings(max_examples=EXAMPLES, deadline=None, derandomize=True)
 of_few_profiles = settings(max_examples=4 * EXAMPLES, deadline=None, derandomize=True)
 every_profile = pytest.mark.parametrize("name", PROFILES)
@@ -95,6 +95,7 @@ def test_is_total(name: str, text: str) -> None:
     assert decision.elapsed_ns > 0
 
 
+@pytest.mark.alike(3)
 @every_profile
 @pytest.mark.parametrize(
     "piece", ["a", "prove it ", "é", "字", "😀", "\0", "\ud800", "\u200b", "\n", "\u0301"], ids=ascii
@@ -383,6 +384,7 @@ def test_a_layer_that_only_passes_changes_nothing(name: str, build: Build, text:
 GATES = (0.0, 0.4, 0.6, 0.7, 0.75, 0.85, 0.95, 1.0)
 
 
+@pytest.mark.alike(2)
 @pytest.mark.parametrize("name", [name for name in PROFILES if name != "sources"])  # it has no gate to raise
 @pytest.mark.parametrize("what", ["confidence", "margin"])
 @property_

@@ -8,8 +8,7 @@ import pytest
 
 import turnout
 from besieged import besieged, call, chat, forget, make_key
-from turnout.apps.gateway.gateway import SHOWN
-from turnout.models.generate import PASSED
+from turnout.models.generate import PASSED, SHOWN
 from turnout.testing import Reply
 
 SOURCE = Path(turnout.__file__).parent

@@ -12,7 +12,7 @@ import pytest
 from besieged import Got, besieged, call, chat, forget, make_key
 from serving import Served, route_table
 from turnout.apps.app import SOCKET
-from turnout.web import guard
+from turnout.web import auth
 
 VERSION = {"anthropic-version": "2023-06-01"}
 LIMIT = 4096
@@ -176,7 +176,7 @@ class TestKnown:
         def broken(*_: object) -> None:
             raise ZeroDivisionError
 
-        monkeypatch.setattr(guard, "header_map", broken)
+        monkeypatch.setattr(auth, "header_map", broken)
         check(server.ask(row, "all", body={}), row, 500)
 
 

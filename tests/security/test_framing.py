@@ -282,6 +282,7 @@ def test_the_table_is_large_enough() -> None:
     assert len({case.id for case in CASES}) == len(CASES) >= 30
 
 
+@pytest.mark.alike(2)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 @pytest.mark.parametrize("crowd", ["roomy", "full"])
 class TestEveryAnswerBelongsToItsRequest:

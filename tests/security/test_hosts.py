@@ -11,7 +11,7 @@ import pytest
 from besieged import besieged, call, forget, make_key, send_raw, status_of
 from serving import Served
 from turnout.core.errors import Refused
-from turnout.web.guard import Guard, host_name
+from turnout.web.auth import Guard, host_name
 from turnout.web.settings import ServerSettings
 
 # Names no browser of this machine may reach the server by.

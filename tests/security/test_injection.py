@@ -44,6 +44,7 @@ def inclined(decision: Decision) -> int | None:
     return ROUTES.index(verdicts[0].routes[0]) if verdicts else None
 
 
+@pytest.mark.alike(3)
 @pytest.mark.parametrize("how", OBEYS)
 @pytest.mark.parametrize("max_shift", [None, 0, 1])
 def test_the_worst_model(tmp_path: Path, how: Obeys, max_shift: int | None) -> None:

@@ -15,7 +15,7 @@ import pytest
 from besieged import Got, besieged, call, chat, send_raw, status_of
 from serving import Served
 from turnout.testing import ScriptedProvider
-from turnout.web import serve, wire
+from turnout.web import app, serve
 
 LIMIT = 4096
 ASKING = ("/v1/chat/completions", "/v1/messages", "/v1/responses")
@@ -81,7 +81,7 @@ class TestLies:
 
     def test_shorter_than_it_says(self, small: Served, monkeypatch: pytest.MonkeyPatch) -> None:
         """The rest never comes: told so after a while, and the place is free again."""
-        monkeypatch.setattr(wire, "BODY_S", 0.3)
+        monkeypatch.setattr(app, "BODY_S", 0.3)
         for sent in (b"", sized(500)):
             started = time.monotonic()
             got = send_raw(small.url, head("/v1/chat/completions", "content-length: 2000") + sent)
@@ -127,7 +127,7 @@ class TestLies:
 
 class TestSlowly:
     def test_a_byte_at_a_time(self, small: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(wire, "BODY_S", 0.5)
+        monkeypatch.setattr(app, "BODY_S", 2.0)
         place = urlsplit(small.url)
         with socket.create_connection((str(place.hostname), place.port), 5.0) as sock:
             sock.sendall(head("/v1/chat/completions", "content-length: 1000"))
@@ -145,13 +145,15 @@ class TestSlowly:
 
     def test_many_who_wait_leave_room(self, small: Served, monkeypatch: pytest.MonkeyPatch) -> None:
         """Whoever sends nothing gives its place back."""
-        monkeypatch.setattr(wire, "BODY_S", 0.5)
+        monkeypatch.setattr(app, "BODY_S", 2.0)
         place = urlsplit(small.url)
         socks = [socket.create_connection((str(place.hostname), place.port), 5.0) for _ in range(60)]
         try:
             for sock in socks:
                 sock.sendall(head("/v1/chat/completions", "content-length: 1000"))
-            time.sleep(0.2)
+            until = time.monotonic() + 1.5
+            while small.server.admission.active < 50 and time.monotonic() < until:
+                time.sleep(0.02)
             assert small.server.admission.active >= 50
             assert call(small.url, "GET", "/health").status == 200
             until = time.monotonic() + 10.0
@@ -225,6 +227,7 @@ def test_messages(large: tuple[Served, ScriptedProvider], path: str, count: int,
         assert "5,000" in got.json["error"]["message"]
 
 
+@pytest.mark.alike(3)
 @pytest.mark.parametrize(("over", "status"), [(-1, 200), (0, 200), (1, 413)])
 def test_characters(large: tuple[Served, ScriptedProvider], over: int, status: int) -> None:
     """16 Mi of them, in one message or in two."""

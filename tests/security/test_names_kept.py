@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from gateway.bench import bench_of
-from turnout.apps.gateway.conversation import CONVERSATIONS, Conversations
+from turnout.apps.gateway.choose import CONVERSATIONS, Conversations
 from turnout.core.model import Prompt, Reply
 from turnout.core.registry import Supplies
 from turnout.layers.llm import Llm, LlmConfig
@@ -20,9 +20,9 @@ from turnout.models.slot import SlotFile, make_slot
 from turnout.net.client import Client, Request
 from turnout.net.egress import Egress, origin_of
 from turnout.testing import ScriptedProvider, make_reading
-from turnout.text.extract import extract
 from turnout.text.ngram import LONGEST_WORD, Ngrams, _inside
-from turnout.web.guard import host_name
+from turnout.text.read import extract
+from turnout.web.auth import host_name
 
 LONG = 20 * 1024 * 1024
 MEGABYTE = 1024 * 1024
@@ -119,20 +119,32 @@ def test_every_conversation_there_is_room_for_takes_little() -> None:
 
     def keep(number: int) -> None:
         for one in range(CONVERSATIONS if number else 1):
-            conversations.keep("tenant" * 50, f"{one}" * 100, "SIMPLE", slot, 0.9, 10)
+            name = conversations.name("tenant" * 50, f"{one}" * 100)
+            conversations.keep("tenant" * 50, name, "SIMPLE", slot, 0.9, 10)
 
     assert kept(keep, 1) < 10 * MEGABYTE
-    found = conversations.get("tenant" * 50, f"{CONVERSATIONS - 1}" * 100)
+    found = conversations.get("tenant" * 50, conversations.name("tenant" * 50, f"{CONVERSATIONS - 1}" * 100))
     assert found is not None
     assert found.slot == "simple"
 
 
-@pytest.mark.parametrize(("a", "b"), [(("t", "1c"), ("t1", "c")), (("", "tc"), ("t", "c")), (("1:", ""), ("", "1:"))])
-def test_two_tenants_never_share_a_digest(a: tuple[str, str], b: tuple[str, str]) -> None:
+TWO = [(("t", "1c"), ("t1", "c")), (("", "tc"), ("t", "c")), (("1:", ""), ("", "1:"))]
+# Of these even the digests are the same.
+TWO += [(("t\0x", "c"), ("t", "x\0c")), (("t?", "c"), ("t\ud800", "c"))]
+
+
+@pytest.mark.parametrize(("a", "b"), TWO)
+def test_two_tenants_never_share_a_pin(a: tuple[str, str], b: tuple[str, str]) -> None:
     conversations = Conversations()
-    conversations.keep(*a, "SIMPLE", make_slot("simple", SlotFile("demo/demo")), 0.9, 10)
-    assert conversations.get(*a) is not None
-    assert conversations.get(*b) is None
+    conversations.keep(a[0], conversations.name(*a), "SIMPLE", make_slot("simple", SlotFile("demo/demo")), 0.9, 10)
+    assert conversations.get(a[0], conversations.name(*a)) is not None
+    assert conversations.get(b[0], conversations.name(*b)) is None
+
+
+def test_what_the_log_calls_a_conversation_stays() -> None:
+    """A conversation that goes on after an upgrade is the same one; and without the log's key nobody can tell which."""
+    assert Conversations(b"k" * 32).name("tenant", "a conversation") == "80a094913461707d6a2a2f651a573205"
+    assert Conversations(b"l" * 32).name("tenant", "a conversation") != "80a094913461707d6a2a2f651a573205"
 
 
 def test_a_host_that_is_too_long_to_be_one_is_not_kept() -> None:

@@ -24,6 +24,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from build_minilm import HEADER_BYTES, read_tensors
+from pace import slowness
 from taught import Words, keep, teach, teach_staged
 from toml_router import router_of
 from turnout.core.errors import ArtefactUnreadable, ConfigError, WeightsRefused
@@ -62,7 +63,7 @@ def measured() -> Iterator[Cost]:
         found.memory = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         gc.enable()
-    assert found.seconds < MOST_SECONDS
+    assert found.seconds < MOST_SECONDS or found.seconds < MOST_SECONDS * slowness()
     assert found.memory < MOST_MEMORY
 
 
@@ -334,6 +335,7 @@ HOSTILE = [
 ]  # fmt: skip
 
 
+@pytest.mark.alike(2)
 @pytest.mark.parametrize("of", KINDS)
 @pytest.mark.parametrize("case", HOSTILE, ids=lambda case: case.id)
 def test_hostile_weights(case: Hostile, of: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,6 @@ a quarter of a second, and what becomes of the body is said in its path's own fo
 
 import base64
 import json
-import os
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
@@ -147,12 +146,11 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
         yield found
 
 
-# Bodies of 30 MB take their time: those that another path has as well are for `make soak`.
-EVERY = [*STRUCTURE, *NAMES, *NUMBERS, *TEXTS]
-REPEATED = ("responses-empty", "responses-tools", "responses-model", "count-", "messages-tools", "messages-model")
-CASES = EVERY if os.environ.get("TURNOUT_LONG") else [case for case in EVERY if not case.id.startswith(REPEATED)]
+CASES = [*STRUCTURE, *NAMES, *NUMBERS, *TEXTS]
 
 
+@pytest.mark.alike(6)
+@pytest.mark.alike(3)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_a_body_stops_nobody_else(server: Target, case: Case) -> None:
     body = case.body()
@@ -215,6 +213,7 @@ NOT_TAKEN: dict[str, tuple[Callable[[str], bytes], str]] = {
 }
 
 
+@pytest.mark.alike(3)
 @pytest.mark.parametrize("path", ASKING)
 @pytest.mark.parametrize("name", TAKEN)
 def test_what_is_large_and_sound_is_taken(server: Target, path: str, name: str) -> None:

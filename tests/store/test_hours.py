@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from stored import select
-from turnout.core.ident import first_id
+from turnout.core.decision import first_id
 from turnout.store import Store, TimeSpan, open_store
-from turnout.store.hours import EDGES, edges_of, percentiles, ranges
-from turnout.store.late import HOUR_MS, hour_of, late_hours
+from turnout.store.backend import HOUR_MS, hour_of, late_hours
+from turnout.store.hours import EDGES, count_hour, edges_of, percentiles, ranges
 from turnout.store.retention import DAY_MS, prune
 from turnout.store.row import NOTHING, DecisionRow, OutcomeRow
 from turnout.store.traffic import Traffic
@@ -126,7 +126,7 @@ def test_what_keys_were_used_for(store: Store) -> None:
 
 def test_an_hour_that_is_not_over_is_not_counted(store: Store) -> None:
     store.backend.write([decision(1, NOW_MS)])
-    assert not store.count_hour()
+    assert not count_hour(store.backend, NOW_MS)
     assert look(store).stats.decisions == 1
 
 

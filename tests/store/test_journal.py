@@ -11,7 +11,7 @@ import threading
 import time
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
@@ -23,7 +23,7 @@ from turnout.store import Outcome, Store, open_store
 from turnout.store import journal as journal_module
 from turnout.store import postgres as postgres_module
 from turnout.store import sqlite as sqlite_module
-from turnout.store.row import DecisionRow, ProfileRow, contents, decode_row, line
+from turnout.store.row import DecisionRow, ProfileRow, Row, contents, decode_row, line
 from turnout.store.store import open_reader
 
 # No integer column of either database holds it.
@@ -50,6 +50,29 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_batched_rows_arrive_by_themselves(store: Store, store_url: str) -> None:
     store.record(ask())
     until(lambda: select(store_url, COUNT) == [(1,)])
+
+
+def test_rows_that_come_during_a_commit_are_gathered_too(
+    opened: Callable[..., Store], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a busy process commits as often as its disk lets it, a few rows each time."""
+    store, asked, writes = opened(), [ask() for _ in range(200)], []
+    real = store.backend.write
+
+    def write(rows: Sequence[Row]) -> int:
+        writes.append(len(rows))
+        time.sleep(0.005)
+        return real(rows)
+
+    monkeypatch.setattr(store.backend, "write", write)
+    begun = time.monotonic()
+    for one in asked:
+        store.record(one)
+        time.sleep(0.002)
+    took = time.monotonic() - begun
+    assert len(writes) <= took / journal_module.GATHER_S + 1
+    assert store.flush()
+    assert sum(writes) >= len(asked)
 
 
 class TestBusy:

@@ -9,12 +9,11 @@ import pytest
 
 from past import backdate
 from stored import ask
-from turnout.core.ident import first_id, new_id
+from turnout.core.decision import first_id, new_id
 from turnout.store import Logged, Store, TimeSpan, listing
-from turnout.store.follow import LogFilter
 from turnout.store.listing import text_pattern
+from turnout.store.records import LogFilter
 from turnout.store.redact import writable
-from turnout.store.stats import ALWAYS
 
 ROWS = 160
 NOW_MS = 1_790_000_000_000
@@ -83,6 +82,7 @@ def is_like(row: Logged, verdicts: dict[str, str], wanted: dict[str, Any]) -> bo
     return all(said[name](value) for name, value in wanted.items())
 
 
+@pytest.mark.alike(2)
 @pytest.mark.usefixtures("narrow")
 def test_every_combination(store: Store) -> None:
     chance = random.Random(11)
@@ -103,12 +103,12 @@ def test_every_combination(store: Store) -> None:
             assert [row.id for row in records.decisions(**wanted)] == mine, wanted
             up = records.decisions(**wanted, oldest_first=True)
             assert [row.id for row in up] == mine[::-1], wanted
-            one = LogFilter(**{**dict.fromkeys(LogFilter._fields), "span": ALWAYS, **wanted})
+            one = LogFilter(**wanted)
             if "verdict" not in wanted:
                 assert [row.id for row in rows if one.admits(row) and row.id in mine] == mine, wanted
             paged, below = [], "Z"
             while below:
-                page = records.page(**wanted, below=below, most=7)
+                page = records.page(one, below=below, most=7)
                 assert len(page.rows) <= 7
                 paged += [row.id for row in page.rows]
                 below = page.below
@@ -121,11 +121,11 @@ def test_a_page_of_text_ends_after_so_many_rows(store: Store, monkeypatch: pytes
     for _ in range(25):
         store.record(ask())
     records, looked = store.records(), 0
-    page = records.page(contains="needle")
+    page = records.page(LogFilter(contains="needle"))
     while page.below:
         assert page.rows == ()
         looked += 1
-        page = records.page(contains="needle", below=page.below)
+        page = records.page(LogFilter(contains="needle"), below=page.below)
     assert ([row.id for row in page.rows], looked) == ([first.id], 2)
 
 

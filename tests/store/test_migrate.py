@@ -133,6 +133,7 @@ class TestUpgrade:
                 cursor.executemany(f"insert into {table} values ({places})".encode(), told)  # noqa: S608
         return held
 
+    @pytest.mark.alike(2)
     @pytest.mark.parametrize("number", range(1, NEWEST + 1))
     def test_from_every_schema(self, store_url: str, number: int) -> None:
         held = self.load(store_url, number)

@@ -18,7 +18,8 @@ from turnout import Decision, Query, Reason, Turn, Verdict
 from turnout.core.profile import Part
 from turnout.core.query import Reading
 from turnout.store import LEVELS, Outcome, Store, open_store
-from turnout.store.redact import SNIPPET_CHARACTERS, digest, encode, keep, mask, snippet, writable_json
+from turnout.store.redact import SNIPPET_CHARACTERS, keep, mask, snippet, writable_json
+from turnout.store.row import digest, encode
 from turnout.testing import ScriptedLayer, ScriptedNetworkLayer, make_router, place
 from wild_text import texts
 

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from full_store import ASKED, COMPOUND, aged, belongings, tables
 from stored import ask, everything, select
 from turnout import Decision, Turn
-from turnout.core.ident import first_id, new_id
+from turnout.core.decision import first_id, new_id
 from turnout.store import Store, open_store, retention
 from turnout.store.retention import PruneCounts, Retention, prune, steps
 from turnout.store.store import connect
@@ -135,6 +135,7 @@ def many(store: Store, count: int) -> None:
     assert store.flush(60)
 
 
+@pytest.mark.alike(2)
 @pytest.mark.parametrize(("keep_days", "text_days"), [(1, 0), (0, 1)], ids=["rows", "texts"])
 def test_after_every_step_all_is_well(store: Store, keep_days: int, text_days: int) -> None:
     """It may be interrupted after any of them, and goes on where it stopped."""

@@ -1,4 +1,5 @@
-"""SQL is constant: no statement is put together from text anywhere, and every read of a tenant's says whose it is.
+"""SQL is constant: nothing but other constants of its file is put into a statement, and every read of a tenant's says
+whose it is.
 
 Each rule is a function from a file to what is wrong with it; the planted sources at the end show that each can fail.
 """
@@ -321,15 +322,16 @@ TENANT_TABLES = r"(?:decisions|outcomes|feedback|breaches|replies|turns)"
 def is_a_list_of_constants(file: File) -> Iterator[str]:
     if file.path not in SQL_FILES:
         return
+    constants = Counter(one.name for one in statements(file.source))
     for node in ast.parse(file.source).body:
         fine = isinstance(node, ast.ImportFrom) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) in constants:
             fine = True
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "ALL_TENANTS":
             fine = drops_the_tenant_alone(node.value)
         if not fine:
             yield f"{file.path}:{node.lineno} is no constant: {ast.unparse(node)[:60]}"
-    for name, count in Counter(one.name for one in statements(file.source)).items():
+    for name, count in constants.items():
         if count > 1:
             yield f"{file.path} {name} is written {count} times: the last one wins"
 
@@ -540,6 +542,10 @@ PLANTED = [
     Planted("its neighbour", REACH, "cli/x.py", "from turnout.store.sqlite import Sqlite", 0),
     Planted("twice", LIST, "store/sql.py", "A = 'x'\nB = 'y'\nA = 'z'", 1),
     Planted("made", LIST, "store/sql.py", "A = 'x' + 'y'", 1),
+    Planted("a piece of the file's", LIST, "store/sql.py", "_A = 'x'\nB = f'{_A} y'", 0),
+    Planted("a piece from elsewhere", LIST, "store/sql.py", "from .x import A\nB = f'{A} y'", 1),
+    Planted("a piece that is made", LIST, "store/sql.py", "B = f'{f()} y'", 1),
+    Planted("a piece within a piece", LIST, "store/sql.py", "A = f()\nB = f'{A}'\nC = f'{B}'", 3),
     Planted("a function", LIST, "store/sql.py", "def f(): ...", 1),
     Planted("constants", LIST, "store/sql.py", "'''All.'''\nfrom __future__ import annotations\nA = 'x'\nB = 'y'", 0),
     Planted(
@@ -577,6 +583,20 @@ PLANTED = [
         TENANT,
         "store/sql.py",
         "# --- what a tenant may read\nA = 'tenant = :tenant'\n# --- the rest\nB = 'from decisions'",
+        0,
+    ),
+    Planted(
+        "no tenant in its pieces",
+        TENANT,
+        "store/sql.py",
+        "_A = 'from decisions where'\n# --- what a tenant may read\nB = f'select 1 {_A} id = :id'",
+        1,
+    ),
+    Planted(
+        "a tenant in one of its pieces",
+        TENANT,
+        "store/sql.py",
+        "_A = 'from decisions where tenant = :tenant'\n# --- what a tenant may read\nB = f'select 1 {_A}'",
         0,
     ),
     Planted("no section", TENANT, "store/sql.py", "A = 'x'", 1),

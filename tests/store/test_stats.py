@@ -15,7 +15,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from stored import ask, taught
-from turnout.core.ident import new_id
+from turnout.core.decision import new_id
 from turnout.core.query import Query
 from turnout.core.verdict import Fault, Verdict
 from turnout.store import LEVELS, Bucket, Level, Outcome, Spent, Stats, Store, TimeSpan, open_store

@@ -19,6 +19,7 @@ from turnout import Decision, Verdict
 from turnout.config.load import shipped
 from turnout.core.errors import StoreError, UnknownDecision
 from turnout.store import Outcome, Records, Store, TimeSpan, open_store, sql
+from turnout.store.records import LogFilter
 from turnout.store.stats import ALWAYS
 from turnout.store.store import StoreReader
 
@@ -47,10 +48,10 @@ READS: dict[str, list[Read]] = {
     ],
     "kinds": [lambda records: records.kinds()],
     "page": [
-        lambda records: records.page().rows,
-        lambda records: records.page(outcome="??").rows,
-        lambda records: records.page(verdict="wrong").rows,
-        lambda records, session: records.page(session=session).rows,
+        lambda records: records.page(LogFilter()).rows,
+        lambda records: records.page(LogFilter(outcome="??")).rows,
+        lambda records: records.page(LogFilter(verdict="wrong")).rows,
+        lambda records, session: records.page(LogFilter(session=session)).rows,
     ],
     "searches": [lambda records: [row for name in shipped() for row in records.searches(name)]],
     "profile": [lambda records: None],  # by hash: see `sees_its_own`
@@ -212,6 +213,7 @@ class World:
             assert (records.profile(other) is not None) == mine
 
 
+@pytest.mark.alike(2)
 @given(st.lists(done, min_size=2, max_size=12))
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_isolation(store: Store, did: list[Did]) -> None:

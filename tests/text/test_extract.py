@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pace import is_within
-from turnout.text.extract import OwnWords, extract, is_wrapped
+from turnout.text.read import OwnWords, extract, is_wrapped
 
 Row = dict[str, Any]
 

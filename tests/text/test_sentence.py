@@ -331,18 +331,21 @@ COSTLY = ["好。", "? \n", "U.S. (", "\n- a", "\n1. ", "```\n", "\n~~~ ", ". ",
 SLACK = 3
 
 
+@pytest.mark.alike(3)
 @pytest.mark.parametrize("unit", HOSTILE, ids=repr)
 def test_a_hostile_megabyte_is_split_at_once(unit: str) -> None:
     text = unit * (1_000_000 // len(unit))
     assert is_within(0.3 * SLACK, lambda: split(text))
 
 
+@pytest.mark.alike(5)
 @pytest.mark.parametrize("unit", HOSTILE + COSTLY, ids=repr)
 def test_a_hostile_stream_of_single_characters_keeps_up(unit: str) -> None:
     text = unit * (100_000 // len(unit))
     assert is_within(1 * SLACK, lambda: _stream(text, list(text), None))
 
 
+@pytest.mark.alike(5)
 @pytest.mark.parametrize("unit", HOSTILE + COSTLY, ids=repr)
 def test_time_is_linear_in_the_length(unit: str) -> None:
     short, long = (unit * (size // len(unit)) for size in (30_000, 240_000))

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from turnout.core.errors import Refused
-from turnout.web.wire import read_body
+from turnout.web.app import read_body
 
 LIMIT = 10
 

@@ -81,8 +81,11 @@ def connect(served: Served, path: str, talk: Talk, **options: Any) -> Any:
 
 async def listen(opened: aiohttp.ClientWebSocketResponse) -> tuple[list[str], int | None]:
     """Everything that is told, and what the socket was closed with."""
-    told = [message.data async for message in opened]
-    return told, opened.close_code
+    told: list[str] = []
+    while (message := await opened.receive()).type is aiohttp.WSMsgType.TEXT:
+        told.append(message.data)
+    # What the socket itself says of it is whether the client's own goodbye could still be sent.
+    return told, message.data
 
 
 async def first(opened: aiohttp.ClientWebSocketResponse) -> str:

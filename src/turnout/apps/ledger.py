@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Literal
 
 from msgspec.structs import replace
 
 from turnout.core.aside import aside
-from turnout.core.decision import Decision, Step
+from turnout.core.decision import Decision, Step, new_id
 from turnout.core.errors import Refused
-from turnout.core.ident import new_id
 from turnout.core.profile import Placed, Profile
 from turnout.core.query import Query
 from turnout.core.router import Router
@@ -70,6 +69,8 @@ class Spending:
     def __init__(self) -> None:
         self.slot: Slot | None = None
         """Who answered last."""
+        self.slot_name: str | None = None
+        """What the profile calls it."""
         self.attempts: list[Attempt] = []
         self.input_tokens: int | None = None
         self.output_tokens: int | None = None
@@ -78,12 +79,15 @@ class Spending:
         self.booked_usd = 0.0
         self.is_estimated = False
 
-    def add(self, slot: Slot, usage: Usage, cost: float | None, baseline: float | None) -> None:
-        is_first, self.slot = self.slot is None, slot
+    def add(self, slot: Slot, slot_name: str, usage: Usage, compared: Sequence[Slot]) -> float | None:
+        """One more answer; returns what it cost. Besides, what the most expensive of these slots would have cost."""
+        is_first, self.slot, self.slot_name = self.slot is None, slot, slot_name
         self.input_tokens = usage.input_tokens + (self.input_tokens or 0)
         self.output_tokens = usage.output_tokens + (self.output_tokens or 0)
+        cost, baseline = cost_usd(slot, usage), most_usd(compared, usage)
         self.cost_usd = cost if is_first else _sum(self.cost_usd, cost)
         self.baseline_usd = baseline if is_first else _sum(self.baseline_usd, baseline)
+        return cost
 
 
 def _sum(one: float | None, other: float | None) -> float | None:
@@ -220,16 +224,17 @@ class Account(Money):
         if generation is not None:
             spent.attempts += generation.attempts
         if generation is not None and completion is not None:
+            slot, compared = completion.slot, self.ledger.compared(self.decision.profile)
             usage, estimated = self.usage(generation.ended, completion)
-            compared = self.ledger.compared(self.decision.profile)
-            cost = cost_usd(completion.slot, usage)
-            # Besides it, what the most expensive slot of the profile would have cost.
-            spent.add(completion.slot, usage, cost, most_usd(compared, usage))
+            cost = spent.add(slot, self._named(slot), usage, compared)
             spent.is_estimated |= estimated
-        booked = self._booked(cost, completion, estimated)
-        if self._held is not None or booked:
-            self.caller.budget.settle(self._held.usd if self._held is not None else 0.0, booked)
-        self._held = None
+        booked = cost or 0.0
+        if self._held is not None:
+            booked = self._booked(self._held, cost, completion, estimated)
+            self.caller.budget.settle(self._held.usd, booked)
+            self._held = None
+        elif booked:
+            self.caller.budget.settle(0.0, booked)
         spent.booked_usd += booked
 
     def _close(self, ended: Ended) -> None:
@@ -245,7 +250,7 @@ class Account(Money):
             self.decision,
             Outcome(
                 ended=ended,
-                slot=self._named(spent.slot) if spent.slot is not None else None,
+                slot=spent.slot_name,
                 model=spent.slot.id if spent.slot is not None else None,
                 attempts=len(spent.attempts),
                 input_tokens=spent.input_tokens,
@@ -265,12 +270,10 @@ class Account(Money):
             decided=self._recorded,
         )
 
-    def _booked(self, cost: float | None, completion: Completion | None, estimated: bool) -> float:
+    def _booked(self, held: Bound, cost: float | None, completion: Completion | None, estimated: bool) -> float:
         """What is booked on the key: what the provider counted. Where it did not, what we counted, and no more than was
         reserved."""
-        if self._held is None or self.generation is None:
-            return cost or 0.0
-        if completion is None:
+        if self.generation is None or completion is None:
             return self.unseen_usd()  # the client left while an attempt was under way
         slot, request, told = completion.slot, self.generation.request, completion.usage
         hosted = slot.hosted_tools_usd or 0.0 if request.hosted else 0.0
@@ -279,10 +282,10 @@ class Account(Money):
         read = cost_usd(slot, replace(told, output_tokens=0)) if told.input_tokens else None
         written = cost_usd(slot, Usage(0, max(1, told.output_tokens, completion.written))) or 0.0
         if may_think_unseen(request, slot):
-            written = self._held.usd
-        counted = self._held.input_usd if read is None else read + hosted
+            written = held.usd
+        counted = held.input_usd if read is None else read + hosted
         # What it said it had read is billed, whatever was reserved.
-        return max(read or 0.0, min(self._held.usd, counted + written))
+        return max(read or 0.0, min(held.usd, counted + written))
 
     def _named(self, slot: Slot) -> str:
         """A slot in the profile's own words: one that stands in for the slot a policy names is that slot."""

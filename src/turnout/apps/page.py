@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from turnout.core.contain import contain
-from turnout.core.verdict import Fault
+from turnout.core.verdict import Fault, contain
 from turnout.net.public import Page
 from turnout.text.page import read_html
 

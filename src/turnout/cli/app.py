@@ -48,11 +48,9 @@ def guarded(action: Callable[[], int]) -> int:
             warnings.showwarning = lambda message, *_: _complain_once(str(message), heard)
             code = action()
         sys.stdout.flush()
-    except BrokenPipeError:
-        abandon_stdout()
-        return PIPE_CLOSED
-    except SystemExit as ending:  # what Rich, which draws our screens and Cyclopts' help, makes of a closed pipe
-        if not isinstance(ending.__context__, BrokenPipeError):
+    except (BrokenPipeError, SystemExit) as ending:
+        # Rich, which draws our screens and Cyclopts' help, makes an exit of a closed pipe.
+        if not isinstance(ending, BrokenPipeError) and not isinstance(ending.__context__, BrokenPipeError):
             raise
         abandon_stdout()
         return PIPE_CLOSED

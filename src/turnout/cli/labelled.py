@@ -13,23 +13,36 @@ from cyclopts import Parameter
 
 from turnout.config.load import find, read_chain
 from turnout.core.errors import LearnError, QueryError
+from turnout.runtime.load import EmbedderChoice
 
+from .application import needing
 from .option import STDIN
 
 # Less than a hundredth says nothing; more than half is missed in learning.
 LEAST_HELD, MOST_HELD = 0.01, 0.5
 
+EmbedderOption = Annotated[
+    EmbedderChoice,
+    Parameter(
+        name="--embedder",
+        help="Sentence vectors besides n-grams: if installed, never, from MiniLM, or from the slot embedder.",
+        show_default=True,
+    ),
+]
+HoldOutOption = Annotated[
+    str, Parameter(name="--hold-out", metavar="SHARE", help="The share held out for evaluation.", show_default=True)
+]
 ModelOption = Annotated[
     str | None,
-    Parameter(name="--model", metavar="FOLDER", help="The trained model in that folder, not the one that serves."),
+    Parameter(name="--model", metavar="FOLDER", help="The trained model in that folder, instead of the one in use."),
 ]
 LayerOption = Annotated[
     str | None,
-    Parameter(name="--layer", help="The student's layer; needed only where a profile has several.", metavar="ID"),
+    Parameter(name="--layer", help="The student's layer; needed only if a profile has several.", metavar="ID"),
 ]
 AcceptOption = Annotated[
     tuple[str, ...],
-    Parameter(name="--accept", help="A new word you know: it is no trigger. May be repeated.", metavar="WORD"),
+    Parameter(name="--accept", help="A new word that you know is not a trigger. May be repeated.", metavar="WORD"),
 ]
 
 HeirOption = Annotated[
@@ -44,8 +57,14 @@ def check_files(source: str | None, out: str | None = None, *, force: bool = Fal
         raise QueryError("labelled questions are read from a file: write what you pipe in into one, and name that")
     if source is not None:
         check_there((source,))
-    if out is not None and os.path.exists(out) and not force:
-        raise QueryError(f"{out} would be overwritten: choose another name, or say --force")
+    if out is not None:
+        refuse_overwriting(out, force=force)
+
+
+def refuse_overwriting(*files: str | os.PathLike[str], force: bool) -> None:
+    there = [os.fspath(file) for file in files if os.path.exists(file)]
+    if there and not force:
+        raise QueryError(f"{' and '.join(there)} would be overwritten: choose another name, or say --force")
 
 
 def check_there(files: Iterable[str]) -> None:
@@ -59,20 +78,12 @@ def check_there(files: Iterable[str]) -> None:
 
 
 @contextlib.contextmanager
-def needing_extra() -> Iterator[None]:
-    """What is done inside needs the packages of the extra `learn`."""
-    try:
-        yield
-    except ImportError as error:
-        raise LearnError(f"this needs {error.name}: pip install 'turnout[learn]'") from None
-
-
-@contextlib.contextmanager
 def needing_learn(profile: str) -> Iterator[None]:
-    """The same for a profile that is there; a wrong one is the more useful news."""
+    """What is done inside needs the packages of the extra `learn` and a profile that is there; a wrong one is the more
+    useful news."""
     find(profile)
     try:
-        with needing_extra():
+        with needing("this needs", "learn"):
             yield
     except LearnError as error:
         error.args = (as_typed(str(error), profile),)

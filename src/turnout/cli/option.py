@@ -8,13 +8,14 @@ import re
 import shlex
 import shutil
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from turnout.core.errors import TurnoutError, suggest
+from turnout.core.errors import QueryError, TurnoutError, suggest
 
 from .draw.screen import visible
 
@@ -40,17 +41,6 @@ def no_folder(_: object, name: str | None) -> None:
         raise ValueError(f"{name} is a directory: name a .toml file")
 
 
-ProfileOption = Annotated[
-    str,
-    Parameter(
-        name=("--profile", "-p"),
-        env_var="TURNOUT_PROFILE",
-        help="A shipped profile's name, or the path of a TOML file; .toml may be left out.",
-        metavar="NAME",
-        validator=no_folder,
-        show_default=True,
-    ),
-]
 ProfileArgument = Annotated[
     str,
     Parameter(
@@ -61,6 +51,7 @@ ProfileArgument = Annotated[
         show_default=True,
     ),
 ]
+ProfileOption = Annotated[ProfileArgument, Parameter(name=("--profile", "-p"), metavar="NAME")]
 ConfigOption = Annotated[
     str | None,
     Parameter(name="--config", help="Settings file to use instead of your own turnout.toml.", metavar="FILE"),
@@ -93,8 +84,7 @@ TenantOption = Annotated[
     str,
     Parameter(
         name="--tenant",
-        help="Whose decisions: a tenant's, or those of a key that has none, by its id; without it, what no key and no "
-        "tenant asked for.",
+        help="The tenant, or the id of a key without one; by default, decisions with neither key nor tenant.",
         metavar="NAME",
     ),
 ]
@@ -136,7 +126,8 @@ class OperatorOptions(TenantOptions):
 
     all_tenants: AllTenantsOption = False
     key: Annotated[
-        str | None, Parameter(help="Only what this key asked for: its id, as turnout keys list shows it.", metavar="ID")
+        str | None,
+        Parameter(help="Only decisions made with this key: its id, as turnout keys list shows it.", metavar="ID"),
     ] = None
 
     def records(self, store: StoreReader) -> Records:
@@ -214,6 +205,19 @@ def moment(said: str, option: str) -> int:
             f"{option} {said[:40]!r} is no time: write how long ago (90s, 30m, 2h, 3d, 1w) or when "
             "(2026-11-01, 2026-11-01T08:30)"
         ) from None
+
+
+def check_least(option: str, number: int | None, least: int = 1) -> None:
+    if number is not None and number < least:
+        raise QueryError(f"{option} {number}: at least {least} is needed")
+
+
+def find_path(option: str, said: str, is_there: Callable[[str], bool], missing: str) -> str:
+    """The whole path of what an option names, as it is found from anywhere."""
+    path = os.path.abspath(os.path.expanduser(said))
+    if not is_there(path):
+        raise TurnoutError(f"{option} {said[:200]!r}: there is no such {missing}")
+    return path
 
 
 def hint(*words: str) -> str:

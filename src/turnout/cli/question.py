@@ -18,6 +18,7 @@ from turnout.core.errors import QueryError
 from turnout.core.query import MAX_CHARACTERS, Query, Turn
 from turnout.core.router import Router
 from turnout.runtime.load import load_profile, open_models
+from turnout.text.control import escape_json
 from turnout.text.json import UNREADABLE
 
 from .option import STDIN, ConfigOption, ProfileOption, clean
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 # UTF-8 needs at most four bytes a character; one more byte tells too long from just long enough.
 _MAX_BYTES = 4 * MAX_CHARACTERS + 1
-_encode_line = msgspec.json.Encoder().encode
 
 
 @Parameter(name="*")
@@ -142,7 +142,7 @@ def check_session(path: File) -> None:
 
 
 def append_turn(path: File, turn: Turn) -> None:
-    line = _encode_line(turn) + b"\n"
+    line = escape_json(msgspec.json.encode(turn)) + b"\n"
     with path.open("ab+") as file:
         if file.tell():
             file.seek(-1, os.SEEK_END)

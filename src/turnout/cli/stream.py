@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, BinaryIO, TypeVar
 from turnout.core.errors import QueryError
 
 from .draw.screen import console
-from .option import STDIN
+from .option import STDIN, check_least
 
 if TYPE_CHECKING:
     from turnout.runtime.rows import RowTally
@@ -23,8 +23,7 @@ M = TypeVar("M", bound="RowTally")
 
 def workers_for(asked: int | None) -> int:
     """How many processes: as asked, else one for each core this process may use, which in a container may be few."""
-    if asked is not None and asked < 1:
-        raise QueryError(f"--workers {asked}: at least 1 is needed")
+    check_least("--workers", asked)
     return asked or (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 
 

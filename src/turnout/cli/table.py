@@ -26,10 +26,10 @@ DECIDE = (
     ),
     Command(
         "explain",
-        "Draw how a decision came about, and what would change it.\n\n"
+        "Draw how a decision was made, and what would change it.\n\n"
         "Every layer with its time, what fired and how much it adds, scores, gates, the policy that follows, and which "
         "route it would be without one signal. With --plan, an overview of a compound question instead: each part "
-        "with its role, its words, its routes and sources, and who decided it.",
+        "with its role, its words, its routes and sources, and the layer that decided it.",
         (
             'turnout explain "Prove step by step that sqrt(2) is irrational"',
             'turnout explain "Define entropy" -p study',
@@ -51,9 +51,9 @@ DECIDE = (
 SERVE = (
     Command(
         "ask",
-        "Ask everything that is configured: one question, the sources that know, one answer.\n\n"
-        "A compound question is taken apart, a condition is checked, a follow-up in a session is understood. Each "
-        "source is shown as it answers, and the answer says who gave it, who had nothing and who was too slow. The "
+        "Ask all configured sources: one question, the sources that know, one answer.\n\n"
+        "A compound question is split, a condition is checked, a follow-up in a session is understood. Each "
+        "source is shown as it answers, and the answer says which sources gave it, had nothing or were too slow. The "
         "exit code is 1 if no source answered. Needs the extra: pip install 'turnout[serve]'.",
         (
             'turnout ask "Is the garage door open, and will it rain tomorrow?"',
@@ -76,9 +76,10 @@ SERVE = (
     ),
     Command(
         "assist",
-        "Read documentation, version beside version, and ask it.\n\n"
-        "Markdown, HTML, reStructuredText, text, PDF and code. What a question is decides whether the documents are "
-        "searched and which model answers; every citation is checked. Needs the extra: pip install 'turnout[serve]'.",
+        "Read documentation, in several versions, and ask it questions.\n\n"
+        "Markdown, HTML, reStructuredText, text, PDF and code. The type of a question decides whether the documents "
+        "are searched and which model answers; every citation is checked. Needs the extra: pip install "
+        "'turnout[serve]'.",
         (
             "turnout assist ingest docs --library mylib --version 2.0",
             'turnout assist ask "How do I retry a request?"',
@@ -118,7 +119,7 @@ SERVE = (
     ),
     Command(
         "study",
-        "Ask about the page in front of you; what is sent is what the question needs.\n\n"
+        "Ask about the page in front of you; only what the question needs is sent.\n\n"
         "Answers come sentence by sentence. Sessions that have ended are remembered until you forget them. Needs the "
         "extra: pip install 'turnout[serve]'.",
         (
@@ -146,7 +147,7 @@ SERVE = (
     Command(
         "embed",
         "Install the sentence embedder of this machine, or see what is installed.\n\n"
-        "A student that was trained with vectors needs the embedder they are from.",
+        "A student that was trained with vectors needs the same embedder.",
         (
             "turnout embed install --from minilm",
             "turnout embed list",
@@ -156,7 +157,7 @@ SERVE = (
     Command(
         "keys",
         "Make, list, change or revoke the keys of a server.\n\n"
-        "On one machine none is needed. As soon as there is one, every request needs one.",
+        "On one machine no key is needed. As soon as there is a key, every request needs one.",
         (
             "turnout keys create alice",
             "turnout keys create ci --tenant ci --ceiling MEDIUM --budget-usd 5 --days 30",
@@ -176,9 +177,9 @@ SERVE = (
 LOG = (
     Command(
         "log",
-        "List the decisions that were logged, the newest last.\n\n"
-        "A line each: when, the end of its id, the outcome letters, the route, how sure, by whom, and the question. "
-        "turnout route logs what it decides; so does every program that opens the decision log.",
+        "List the logged decisions, newest last.\n\n"
+        "A line each: when, the end of its id, the outcome letters, the route, how sure, the layer and the question. "
+        "turnout route logs its decisions; so does every program that opens the decision log.",
         (
             "turnout log",
             "turnout log --follow",
@@ -190,16 +191,16 @@ LOG = (
     ),
     Command(
         "show",
-        "Draw a logged decision, and what became of it.\n\n"
-        "The picture of turnout explain, as it was decided then; below it what happened, what people said of it and "
-        "which rules of the contract were broken.",
+        "Draw a logged decision, and what happened afterwards.\n\n"
+        "The picture of turnout explain, as it was decided then; below it the outcome, the feedback and the broken "
+        "rules of the contract.",
         ("turnout show", "turnout show 7Q2M5K00", "turnout show last --json | jq .outcome"),
     ),
     Command(
         "stats",
-        "See who decides, how fast and for how much.\n\n"
-        "Shares of each layer over time and the share a model was asked for, routes, outcomes, latency, and spending "
-        "where the log knows it.",
+        "Show which layers decide, how fast and at what cost.\n\n"
+        "Shares of each layer over time and the share that used a model, routes, outcomes, latency, and spending "
+        "if the log has it.",
         (
             "turnout stats",
             "turnout stats --since 7d --by day -p tiers",
@@ -210,7 +211,7 @@ LOG = (
     Command(
         "feedback",
         "Say whether a decision was right, or what it should have been.\n\n"
-        "The decision stays as it is; your word is kept beside it, and the last word counts.",
+        "The decision is not changed; your feedback is kept with it, and the latest counts.",
         (
             "turnout feedback last right",
             "turnout feedback last RETRIEVAL",
@@ -219,9 +220,9 @@ LOG = (
     ),
     Command(
         "export",
-        "Write the decision log as rows to learn from.\n\n"
-        "One row a decision, parts of compound questions included: its text, who says what it is (a human's word wins "
-        "over a teacher's), what was decided and what came of it. JSONL, or Parquet in row groups.",
+        "Export the decision log as training rows.\n\n"
+        "One row per decision, parts of compound questions included: its text, its label (a person's wins over a "
+        "teacher's), what was decided and the outcome. JSONL, or Parquet in row groups.",
         (
             "turnout export labels.parquet --labelled",
             "turnout export -p assist --since 30d | jq -r .text",
@@ -257,10 +258,10 @@ PROFILE = (
     ),
     Command(
         "init",
-        "Make a profile of labelled texts, and let it serve.\n\n"
+        "Make a profile from labelled texts, ready to use.\n\n"
         "A fifth of the rows is held out, a student is trained, how often the whole profile is right on those rows is "
         "reported, and the student learns from them as well. NAME.toml is written; turnout route, turnout serve and "
-        "turnout.load use it at once. Columns are guessed where that is clear. Needs the extra: pip install "
+        "turnout.load use it at once. Columns are guessed if they are clear. Needs the extra: pip install "
         "'turnout[learn]'. Without --from, a small profile to look at and change.",
         (
             "turnout init shop --from tickets.csv --text subject --label queue",
@@ -315,8 +316,8 @@ LEARN = (
     Command(
         "evaluate",
         "Measure a profile's layers on labelled questions.\n\n"
-        "Accuracy and calibration of each local layer and of all together, who is taken for whom, and the share that "
-        "is left to a language model; two models are compared on the same questions. Needs the extra: pip install "
+        "Accuracy and calibration of each local layer and of all together, which routes are confused, and the share "
+        "that is left to a language model; two models are compared on the same questions. Needs the extra: pip install "
         "'turnout[learn]'.",
         (
             "turnout evaluate labels.jsonl -p assist",
@@ -327,9 +328,9 @@ LEARN = (
     Command(
         "calibrate",
         "Choose all gates of a profile together, with a bound on errors.\n\n"
-        "The largest share that local layers may decide such that at most so much of it is wrong: proven on labelled "
-        "questions, for any number of them. With --out the gates are written as a profile that extends the old one. "
-        "The exit code is 1 if nothing could be proven. Needs the extra: pip install 'turnout[learn]'.",
+        "The largest share that local layers may decide so that at most the allowed share of it is wrong: proven on "
+        "labelled questions, for any number of them. With --out the gates are written as a profile that extends the "
+        "old one. The exit code is 1 if nothing could be proven. Needs the extra: pip install 'turnout[learn]'.",
         (
             "turnout calibrate labels.jsonl -p assist --max-error 2% --confidence 95%",
             "turnout calibrate labels.jsonl -p assist --out my-assist.toml",

@@ -158,9 +158,7 @@ def check_name(name: str, whose: str) -> str:
 
 def find_model(tree: Tree, layer: str, digest: str | None) -> File | None:
     """The folder of the model of that digest; without one, of the champion."""
-    for name in _names(tree):
-        if not is_name(name) or not is_name(layer):
-            continue
+    for name in _names(tree, layer):
         folder = find_champion(name, layer) if digest is None else _find_digest(name, layer, digest)
         if folder is not None:
             return folder
@@ -180,8 +178,8 @@ def followed(tree: Tree, beside: File | None) -> tuple[File, ...]:
     """The files that say which models serve: a change of them is a change of models."""
     found: list[File] = []
     for layer, entry in _takers(tree):
-        if entry.get("model") is None and is_name(layer):
-            found += [champion_file(name, layer) for name in _names(tree) if is_name(name)]
+        if entry.get("model") is None:
+            found += [champion_file(name, layer) for name in _names(tree, layer)]
         try:
             folder = _folder(tree, layer, entry, beside)
         except ConfigError:
@@ -193,19 +191,15 @@ def followed(tree: Tree, beside: File | None) -> tuple[File, ...]:
 
 def digest_models(tree: Tree, beside: File | None) -> str:
     """Identifies the models that serve, by what their manifests say; empty where there are none."""
+    folders = {layer: folder for layer, entry in _takers(tree) if (folder := _folder(tree, layer, entry, beside))}
     told = hashlib.sha256()
-    some = False
-    for layer, entry in _takers(tree):
-        folder = _folder(tree, layer, entry, beside)
-        if folder is None:
-            continue
-        some = True
+    for layer, folder in folders.items():
         told.update(f"{layer}\0{folder}\0".encode("utf-8", "surrogatepass"))
         try:
             told.update(read_bytes(folder / MANIFEST, MOST_MANIFEST_BYTES))
         except OSError:
             told.update(b"unreadable")
-    return told.hexdigest() if some else ""
+    return told.hexdigest() if folders else ""
 
 
 def _folder(tree: Tree, layer: str, entry: Mapping[str, Any], beside: File | None) -> File | None:
@@ -235,8 +229,7 @@ def idle_models(profile: Profile) -> list[str]:
 
 
 def _is_promoted(tree: Mapping[str, Any], layer: str) -> bool:
-    names = [name for name in _names(tree) if is_name(name) and is_name(layer)]
-    return any(champion_digest(name, layer) != SHIPPED for name in names)
+    return any(champion_digest(name, layer) != SHIPPED for name in _names(tree, layer))
 
 
 def takes_model(entry: Mapping[str, Any]) -> bool:
@@ -252,5 +245,7 @@ def _takers(tree: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
             yield layer_id(entry), entry
 
 
-def _names(tree: Mapping[str, Any]) -> list[str]:
-    return [name for name in (tree.get("name"), tree.get("extends")) if isinstance(name, str)]
+def _names(tree: Mapping[str, Any], layer: str) -> list[str]:
+    """The profiles whose shelves may have a model for the layer: its own, then the one it extends."""
+    names = (tree.get("name"), tree.get("extends"))
+    return [name for name in names if isinstance(name, str) and is_name(name) and is_name(layer)]

@@ -8,6 +8,7 @@ gates and the contract fit together.
 from __future__ import annotations
 
 import copy
+import functools
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,11 +19,11 @@ import re2
 from msgspec import Struct, inspect
 
 from turnout.core.conceal import CREDENTIAL, conceal
-from turnout.core.contain import contain
 from turnout.core.contract import OBSERVED, Rule, violations
 from turnout.core.errors import Problem, suggest
 from turnout.core.policy import Policy
 from turnout.core.registry import Kind, Supplies, broken, kinds
+from turnout.core.verdict import contain
 from turnout.text.match import Lexicon, Regex, UnwrappableRegex, to_re2
 
 from .document import Document, Tree, leaves, parse
@@ -31,6 +32,9 @@ from .model import AdjustHead, LayerHead, ProfileFile
 
 Found = tuple[Path, str]
 UNKNOWN_KEY = "unknown key"
+
+# Working a type out takes longer than comparing a tree with it.
+type_info = functools.cache(inspect.type_info)
 
 _NAMES = {"str": "a string", "int": "a whole number", "float": "a number", "bool": "true or false", "dict": "a table"}
 # A profile is shared and hashed; a secret in it is a leak.
@@ -145,7 +149,7 @@ class Checker:
         self.found: list[Found] = []
 
     def problems(self) -> list[Problem]:
-        self.found += conform(self.tree, inspect.type_info(ProfileFile))
+        self.found += conform(self.tree, type_info(ProfileFile))
         self.found += _secrets(self.tree)
         routes = self.tree.get("routes")
         self.routes = tuple(route for route in routes if isinstance(route, str)) if isinstance(routes, list) else ()
@@ -213,7 +217,7 @@ class Checker:
         for i, entry in self._tables(section):
             path: Path = (section, i)
             head = LayerHead if section == "layers" else AdjustHead
-            self.found += conform(entry, inspect.type_info(head), path)
+            self.found += conform(entry, type_info(head), path)
             name = entry.get("kind")
             if not isinstance(name, str):
                 continue
@@ -237,7 +241,7 @@ class Checker:
                 self.found.append(((*path, "kind"), f"no installed package provides {name!r}{known}; {hint}"))
 
     def _check_kind(self, kind: Kind, entry: Mapping[str, Any], own: dict[str, Any], path: Path) -> None:
-        wanted = inspect.type_info(kind.config)
+        wanted = type_info(kind.config)
         mistakes = list(conform(own, wanted))
         self.found += [((*path, *where), message) for where, message in mistakes]
         # A misspelt key must not hide what else is wrong with the layer: the rest is judged without it.
@@ -272,7 +276,7 @@ class Checker:
         known = (*Policy.__struct_fields__, *OBSERVED)
         seen: set[str] = set()
         for i, entry in self._tables("contract"):
-            if list(conform(entry, inspect.type_info(Rule))):
+            if list(conform(entry, type_info(Rule))):
                 continue
             rule = msgspec.convert(entry, Rule)
             if rule.id in seen:

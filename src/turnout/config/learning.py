@@ -7,9 +7,9 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from .model import Share
 from .settings import read_settings
 
-Share = Annotated[float, Meta(ge=0.0, le=1.0)]
 Count = Annotated[int, Meta(ge=0)]
 Level = Annotated[float, Meta(ge=0.5, le=0.9999)]
 

@@ -19,12 +19,11 @@ from typing import Literal, NamedTuple
 import msgspec
 from msgspec import Struct
 
-from turnout.core.contain import contain
 from turnout.core.embed import Embeds
 from turnout.core.errors import ConfigError, Problem, QueryError
 from turnout.core.model import Asks
 from turnout.core.router import Router
-from turnout.core.verdict import Fault
+from turnout.core.verdict import Fault, contain
 
 from .cases import Case, read_cases, run_cases
 from .champion import digest_models, followed

@@ -13,7 +13,6 @@ import msgspec
 from msgspec.structs import replace
 
 from turnout import layers as _builtin_layers  # noqa: F401 - importing it registers the kinds that ship with Turnout
-from turnout.core.contain import contain
 from turnout.core.embed import Embeds
 from turnout.core.errors import ConfigError
 from turnout.core.layer import Layer
@@ -21,7 +20,7 @@ from turnout.core.model import Asks
 from turnout.core.profile import Part, PatternSource, Placed, Profile
 from turnout.core.query import Query, Reading
 from turnout.core.registry import Supplies, broken, kinds
-from turnout.core.verdict import Gate, Verdict, check_verdict
+from turnout.core.verdict import Gate, Verdict, check_verdict, contain
 from turnout.text.match import Lexicon, Matcher
 from turnout.text.plan import planner
 from turnout.text.read import reader
@@ -56,65 +55,55 @@ def build(
     profile start from the folder `beside`. `students` are folders of trained models to serve instead of a layer's own.
     """
     with _one_at_a_time:
-        return replace(_build(document, remarks, models, embedder, beside, students or {}), notices=notices)
-
-
-def _build(
-    document: Document,
-    remarks: tuple[str, ...],
-    models: Asks | None,
-    embedder: Embeds | None,
-    beside: File | None,
-    students: Mapping[str, File],
-) -> Profile:
-    problems = Checker(document).problems()
-    if problems:
-        raise ConfigError(problems)
-    file = msgspec.convert(document.tree, ProfileFile)
-    lexicon = Lexicon()
-    supplies = Supplies(file.routes, lexicon, models, profile=file.name, beside=beside, embedder=embedder)
-    tree = _without_models(document.tree, students)
-    placed = tuple(_place(entry, _find_students(supplies, tree, entry, students)) for entry in tree["layers"])
-    tree = _name_models(tree, placed)
-    adjust = tuple(_construct(entry, supplies) for entry in file.adjust)
-    wrap = file.text.fold == "unicode"
-    matcher = lexicon.compile(wrap=wrap)
-    read = reader(matcher, fold_name=file.text.fold, unwrap=file.text.unwrap, inherit=file.text.inherit)
-    asked = [place.call for place in placed if place.call is not None]
-    missing = tuple(
-        f"layer {place.id!r} passes: " + (place.absent or f"no installed package provides {place.kind}")
-        for place in placed
-        if place.call is None
-    )
-    return Profile(
-        name=file.name,
-        hash=digest(tree),
-        description=file.description,
-        routes=file.routes,
-        layers=placed,
-        policies=file.policy,
-        fallback=file.fallback,
-        read=read,
-        mute=lexicon.mute,
-        off=None if file.enabled else file.off,
-        blank=file.blank,
-        ordered=file.ordered,
-        deadline_ms=file.deadline_ms,
-        contract=file.contract,
-        adjust=adjust,
-        split=_split(file.split, matcher, lexicon, placed, file.routes, read),
-        declared=tuple(layer.validate for layer in asked if layer.judges_by == "declared"),
-        undeclared=frozenset(name for layer in asked for name in layer.undeclared),
-        remarks=remarks
-        + missing
-        + tuple(f"plug-in {name!r} was not imported: {why}" for name, why in broken().items()),
-        resolved=tree,
-        patterns=tuple(
-            PatternSource(code, type(pattern).__name__.lower(), source)
-            for code, pattern, source in zip(lexicon.codes, lexicon.patterns, matcher.sources, strict=True)
-        ),
-        encoded_policies={route: msgspec.Raw(msgspec.json.encode(policy)) for route, policy in file.policy.items()},
-    )
+        problems = Checker(document).problems()
+        if problems:
+            raise ConfigError(problems)
+        file = msgspec.convert(document.tree, ProfileFile)
+        lexicon = Lexicon()
+        supplies = Supplies(file.routes, lexicon, models, profile=file.name, beside=beside, embedder=embedder)
+        tree = _without_models(document.tree, students or {})
+        placed = tuple(_place(entry, _find_students(supplies, tree, entry, students or {})) for entry in tree["layers"])
+        tree = _name_models(tree, placed)
+        adjust = tuple(_construct(entry, supplies) for entry in file.adjust)
+        wrap = file.text.fold == "unicode"
+        matcher = lexicon.compile(wrap=wrap)
+        read = reader(matcher, fold_name=file.text.fold, unwrap=file.text.unwrap, inherit=file.text.inherit)
+        asked = [place.call for place in placed if place.call is not None]
+        missing = tuple(
+            f"layer {place.id!r} passes: " + (place.absent or f"no installed package provides {place.kind}")
+            for place in placed
+            if place.call is None
+        )
+        return Profile(
+            name=file.name,
+            hash=digest(tree),
+            description=file.description,
+            routes=file.routes,
+            layers=placed,
+            policies=file.policy,
+            fallback=file.fallback,
+            read=read,
+            mute=lexicon.mute,
+            off=None if file.enabled else file.off,
+            blank=file.blank,
+            ordered=file.ordered,
+            deadline_ms=file.deadline_ms,
+            contract=file.contract,
+            adjust=adjust,
+            split=_split(file.split, matcher, lexicon, placed, file.routes, read),
+            declared=tuple(layer.validate for layer in asked if layer.judges_by == "declared"),
+            undeclared=frozenset(name for layer in asked for name in layer.undeclared),
+            remarks=remarks
+            + missing
+            + tuple(f"plug-in {name!r} was not imported: {why}" for name, why in broken().items()),
+            notices=notices,
+            resolved=tree,
+            patterns=tuple(
+                PatternSource(code, type(pattern).__name__.lower(), source)
+                for code, pattern, source in zip(lexicon.codes, lexicon.patterns, matcher.sources, strict=True)
+            ),
+            encoded_policies={route: msgspec.Raw(msgspec.json.encode(policy)) for route, policy in file.policy.items()},
+        )
 
 
 def _split(

@@ -50,8 +50,7 @@ def settings_file(config: str | os.PathLike[str] | None = None) -> Path | None:
     """The user's settings file, if there is one."""
     if config is not None:
         return Path(config) if os.fspath(config) else None
-    named = os.environ.get("TURNOUT_CONFIG")
-    if named:
+    if named := os.environ.get("TURNOUT_CONFIG"):
         return Path(named)
     path = own_settings_file()
     # Unlike the methods of a path, these fail for no reason a file system or a user's home can give.
@@ -123,10 +122,7 @@ _PASSWORD = re.compile(r"://[^/:@]*:[^@]*@|[?&][^=&]*password=", re.IGNORECASE)
 
 def store_url(url: str | None = None, settings: StoreSettings | None = None) -> str:
     """Where the store is: what the caller says, else `TURNOUT_DB`, else the settings, else the user's data folder."""
-    if url:
-        return url
-    named = os.environ.get("TURNOUT_DB")
-    if named:
+    if named := url or os.environ.get("TURNOUT_DB"):
         return named
     said = settings.url if settings is not None else None
     if isinstance(said, FromEnv):

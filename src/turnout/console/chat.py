@@ -19,8 +19,8 @@ from turnout.apps.claims.app import MOST_TURNS, ClaimQuestion, ClaimsApp
 from turnout.apps.claims.card import Card
 from turnout.apps.claims.event import AgentCompleted, AgentStarted, ChatEvent, PipelineStarted
 from turnout.apps.event import Event
+from turnout.core.decision import new_id
 from turnout.core.errors import Refused, StoreError, StoreUnavailable, UnknownDecision
-from turnout.core.ident import new_id
 from turnout.core.query import Turn
 
 from .page import page, read_form

@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, urlencode
 
 from turnout.apps.app import Answer, Call, Route
+from turnout.core.decision import id_ms
 from turnout.core.errors import QueryError, Refused, StoreError, StoreUnavailable, UnknownDecision
-from turnout.core.ident import id_ms
 from turnout.core.query import Query
 from turnout.explain.explanation import HOW, WHO, explain, explain_logged
 from turnout.runtime.effect import recorded_answers
-from turnout.store.follow import LogFilter
 from turnout.store.judge import judge, routes_of
 from turnout.store.listing import LAST
-from turnout.store.records import JUDGEMENTS, Logged, LogPage, Records
+from turnout.store.records import JUDGEMENTS, LogFilter, Logged, LogPage, Records
 from turnout.store.stats import FOREVER_MS, TimeSpan
 
 from .live import KEY_VIEWERS, MOST_VIEWERS, TENANT_VIEWERS, LiveBody, LiveTail, Viewer, write_event
@@ -121,7 +120,7 @@ class DecisionPages:
         records = self.console.records(call)
 
         def look() -> LogPage:
-            return filled.wanted.page(records, below=below or LAST, most=ROWS)
+            return records.page(filled.wanted, below=below or LAST, most=ROWS)
 
         found = await asyncio.to_thread(look)
         values: dict[str, Any] = {
@@ -168,7 +167,7 @@ class DecisionPages:
         tail.enter(viewer)
         first = b""
         if after:
-            missed = await asyncio.to_thread(lambda: filled.wanted.page(records, above=after, most=CAUGHT_UP).rows)
+            missed = await asyncio.to_thread(lambda: records.page(filled.wanted, above=after, most=CAUGHT_UP).rows)
             if missed:
                 first = write_event("row", render_rows(list(missed)), missed[0].id)
         headers = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-store"), *SECURITY]
@@ -251,7 +250,7 @@ class DecisionPages:
             raise _unclear(str(error)) from None
         if not wants_part(call.headers):
             return go_to(f"/decisions/{quote(row.id)}{whose(row)}")
-        return await self._show(call, "words_part.html", said="Noted: it is an example to learn from.")
+        return await self._show(call, "words_part.html", said="Noted: it is a training example now.")
 
 
 def whose(row: Logged) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from turnout.apps.app import Answer, Call, Route
 from turnout.store import Records, TimeSpan
-from turnout.store.late import HOUR_MS, hour_of
+from turnout.store.backend import HOUR_MS, hour_of
 from turnout.store.records import Logged
 from turnout.store.traffic import Traffic
 

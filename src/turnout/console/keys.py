@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from turnout.apps.app import Answer, Call, Route
 from turnout.core.errors import Refused
 from turnout.runtime.traffic import DAY_MS
+from turnout.store.backend import hour_of
 from turnout.store.keys import Key
-from turnout.store.late import hour_of
 from turnout.web.auth import SCOPES
 from turnout.web.key import make_key, now_ms
 

@@ -12,9 +12,8 @@ from collections.abc import AsyncIterator, Callable
 from typing import NamedTuple
 
 from turnout.core.errors import StoreUnavailable
-from turnout.store.follow import Follower, LogFilter
-from turnout.store.records import Logged, Records
-from turnout.store.stats import ALWAYS
+from turnout.store.follow import Follower
+from turnout.store.records import LogFilter, Logged, Records
 
 # How often the log is looked at: a person does not see less.
 LOOK_S = 0.5
@@ -35,7 +34,7 @@ STILL_S = 15.0
 # After this a browser connects again by itself: whoever may no longer look has been looking for so long.
 LIFE_S = 25.0
 
-EVERYTHING = LogFilter(ALWAYS, None, None, None, None, None, None)
+EVERYTHING = LogFilter()
 
 
 class Viewer:

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from turnout.apps.app import Answer, Call, Route
 from turnout.apps.ledger import spent_usd
+from turnout.core.decision import new_id
 from turnout.core.errors import ConfigError, QueryError, Refused
-from turnout.core.ident import new_id
 from turnout.core.query import Query
 from turnout.core.registry import is_brought_by_app
 from turnout.core.router import Router

@@ -18,7 +18,7 @@ from turnout.core.errors import Refused
 from turnout.explain.explanation import spell
 from turnout.runtime.traffic import DAY_MS, HOUR_MS, shift_of
 from turnout.store import Checked, Records, Stats, TimeSpan
-from turnout.store.late import hour_of
+from turnout.store.backend import hour_of
 from turnout.store.report import RuleReport, report
 from turnout.store.traffic import Traffic
 

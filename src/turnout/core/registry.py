@@ -16,12 +16,11 @@ from typing import Any, Literal, Protocol, TypeVar
 
 from msgspec import Struct
 
-from .contain import contain
 from .embed import Embeds
 from .layer import Cost, Layer, adapt
 from .model import Asks
 from .profile import Adjust
-from .verdict import Fault, Who
+from .verdict import Fault, Who, contain
 
 GROUP = "turnout.layers"
 

@@ -18,15 +18,13 @@ from msgspec import ValidationError, convert, to_builtins
 from msgspec.structs import replace
 
 from .aside import INLINE
-from .contain import contain, to_fault
-from .decision import Decision, Step, idle_step
+from .decision import Decision, Step, idle_step, new_id
 from .embed import Embeds
 from .errors import QueryError, QueryTooLarge, ReplayMismatch
-from .ident import new_id
 from .policy import Policy
 from .profile import Default, Fallback, Part, Placed, Profile
 from .query import MAX_CHARACTERS, Query, Reading
-from .verdict import Answer, Fault, How, Reason, Verdict, check_verdict
+from .verdict import Answer, Fault, How, Reason, Verdict, check_verdict, contain, to_fault
 
 Steps = Generator[tuple[Placed, Reading], tuple[Answer, int], Decision]
 """Yields (layer, reading), is sent (answer, nanoseconds it took), returns the decision."""

@@ -2,15 +2,19 @@
 
 A verdict states routes, how sure the layer is, and the raw evidence. It knows no threshold: whether it is good enough
 is the gate's business, and the gate belongs to the profile.
+
+Where a layer, an adjustment, a splitter or an `explain` fails instead of answering, its failure becomes a value here,
+too: routing, and reading a decision, may not fail.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping
+import asyncio
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal, get_args
 
-from msgspec import UNSET, Raw, Struct, UnsetType, json
+from msgspec import Raw, Struct
 from msgspec.structs import force_setattr
 
 Who = Literal["D", "R", "S", "K", "E", "L", "A", "C", "F", "N"]
@@ -47,25 +51,6 @@ class Verdict(Struct, frozen=True, eq=False):
     _explained: tuple[object, str, tuple[Reason, ...]] | None = None
     _encoded: Raw | None = None
 
-    @property
-    def encoded(self) -> Raw:
-        """The JSON form."""
-        if self._encoded is None:
-            keep(self, "_encoded", Raw(json.encode(self.form())))
-        return self._encoded  # type: ignore[return-value]
-
-    def form(self) -> VerdictForm:
-        """What the JSON form is written from."""
-        return VerdictForm(
-            self.routes,
-            self.confidence,
-            self.margin,
-            self.scores,
-            self.decisive,
-            self.calibrated or UNSET,
-            self.adds or UNSET,
-        )
-
     def __eq__(self, other: object) -> bool:
         # What is kept for speed is no part of the value.
         return isinstance(other, Verdict) and self._content() == other._content()
@@ -88,19 +73,6 @@ and JSON form are known by then.
 
 Such a value must be tracked by the garbage collector if what is kept leads back to it: the reasons of a verdict are
 kept with their layer, and the layer may keep the verdict."""
-
-
-class VerdictForm(Struct, frozen=True, gc=False):
-    """A verdict in the JSON form of a decision's trace."""
-
-    routes: tuple[str, ...]
-    confidence: float
-    margin: float
-    scores: Mapping[str, float]
-    decisive: bool
-    calibrated: bool | UnsetType = UNSET
-    """Given where `confidence` is a fitted probability."""
-    adds: Mapping[str, float] | UnsetType = UNSET
 
 
 class Gate(Struct, frozen=True, gc=False):
@@ -144,12 +116,13 @@ def check_verdict(verdict: object, routes: tuple[str, ...]) -> Answer:
 
 
 _FAULTS = frozenset(get_args(FaultKind))
+_MOST = sys.float_info.max
 
 
 def find_mistakes(verdict: Any, routes: tuple[str, ...]) -> Iterator[str]:
     """What is wrong with a verdict. Its annotations are not to be trusted: layers are other people's code."""
     chosen, confidence, margin = verdict.routes, verdict.confidence, verdict.margin
-    if not isinstance(chosen, tuple) or not chosen or any(route not in routes for route in chosen):
+    if not isinstance(chosen, tuple) or not chosen or not all(map(routes.__contains__, chosen)):
         yield f"chose {_show(list(chosen) if isinstance(chosen, tuple) else chosen)}, not routes of this profile"
     # NaN fails every comparison, which is what we want of it.
     if not (_is_number(confidence) and 0.0 <= confidence <= 1.0):
@@ -166,10 +139,43 @@ def find_mistakes(verdict: Any, routes: tuple[str, ...]) -> Iterator[str]:
 
 
 def _is_number(value: object) -> bool:
-    if type(value) is float:
-        return math.isfinite(value)
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    # Compared, which NaN fails and an integer beyond every float does not break.
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and -_MOST <= value <= _MOST
 
 
 def _show(value: object) -> str:
     return repr(value)[:80]
+
+
+# --- what fails instead of answering
+
+# An error's message may hold the whole question; a trace is no place for it.
+MESSAGE_CHARACTERS = 200
+
+
+def contain(call: Callable[..., Any], *arguments: object) -> Any:
+    """What the call returns, or the fault that says how it failed."""
+    try:
+        return call(*arguments)
+    # Called inline, it cannot be cancelled from outside: a CancelledError is the plug-in's own, an error like others.
+    except (Exception, asyncio.CancelledError) as error:
+        return to_fault(error)
+
+
+def to_fault(error: BaseException) -> Fault:
+    name = type(error).__name__
+    message = contain_message(error)
+    return Fault("error", f"{name}: {message}" if message else name)
+
+
+def contain_message(error: BaseException) -> str:
+    try:
+        message = str(error)
+    except Exception:
+        return "(its message cannot be read)"
+    return readable(message[:MESSAGE_CHARACTERS])
+
+
+def readable(text: str) -> str:
+    """The text as it can be written down: a lone surrogate has no UTF-8 form."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()

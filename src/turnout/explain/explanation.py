@@ -26,9 +26,8 @@ from turnout.core.query import Query
 from turnout.core.router import Counterfactual, Router
 from turnout.core.verdict import Gate, Reason, Verdict
 from turnout.layers.signals_config import Bands
-from turnout.text.extract import extract
 from turnout.text.match import wrap_text
-from turnout.text.read import FOLDS, INHERITED, find_task, own_words
+from turnout.text.read import FOLDS, INHERITED, extract, find_task, own_words
 
 if TYPE_CHECKING:
     from turnout.store.records import Logged

@@ -2,18 +2,4 @@
 
 from __future__ import annotations
 
-from . import agent, declared, followup, framing, gain, keywords, llm, pointing, rules, signals, student
-
-__all__ = [
-    "agent",
-    "declared",
-    "followup",
-    "framing",
-    "gain",
-    "keywords",
-    "llm",
-    "pointing",
-    "rules",
-    "signals",
-    "student",
-]
+from . import agent, declared, followup, framing, gain, keywords, llm, pointing, rules, signals, student  # noqa: F401

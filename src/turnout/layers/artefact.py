@@ -22,9 +22,7 @@ from turnout.text.file import read_bytes, reason_of
 from .npz import MOST_BYTES, Form, Packed, read_arrays
 
 if TYPE_CHECKING:
-    import numpy
-
-    Array = numpy.ndarray[Any, Any]
+    from .npz import Array
 
 FORMAT = 1
 MANIFEST = "manifest.json"
@@ -127,11 +125,21 @@ def read_artefact(folder: Path, kind: type[M]) -> tuple[M, dict[str, Packed]]:
     """The manifest and the arrays of a folder, of the types and shapes it asks for; ArtefactUnreadable says what is
     wrong."""
     manifest = read_manifest(folder, kind)
+    return manifest, read_weights(folder, manifest, read_packed(folder, manifest))
+
+
+def read_packed(folder: Path, manifest: Manifest) -> bytes:
+    """The file of weights, if it is the one its manifest was written for."""
     path = folder / WEIGHTS
     raw = _read_file(path, MOST_BYTES)
     if hashlib.sha256(raw).hexdigest() != manifest.files.get(WEIGHTS):
         raise ArtefactUnreadable(path, "it is not the file its manifest was written for")
-    return manifest, read_arrays(path, raw, lambda forms: check_forms(manifest, forms))
+    return raw
+
+
+def read_weights(folder: Path, manifest: Manifest, raw: bytes) -> dict[str, Packed]:
+    """The arrays in a file of weights, of the types and shapes its manifest asks for."""
+    return read_arrays(folder / WEIGHTS, raw, lambda forms: check_forms(manifest, forms))
 
 
 def unpack_arrays(folder: Path, manifest: Manifest, packed: Mapping[str, Packed]) -> dict[str, Array]:

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from turnout.core.errors import suggest
 from turnout.core.query import Reading
-from turnout.core.registry import Supplies, kind
+from turnout.core.registry import kind
 from turnout.core.verdict import Reason
 from turnout.text.reference import find_reference
 
@@ -38,16 +38,21 @@ class Followup:
         self.route = config.route
 
     def __call__(self, reading: Reading, routes: tuple[str, ...]) -> tuple[tuple[str, ...], Reason] | None:
-        before = reading.query.turns[:-1][-TURNS:]
         # A caller who names the route has decided already.
-        if not before or reading.query.declared is not None or routes != (self.instead_of,):
+        if reading.query.declared is not None or routes != (self.instead_of,):
             return None
-        found = find_reference(reading.words, [turn.text for turn in before])
+        reason = self.find_reason(reading)
+        return None if reason is None else ((self.route,), reason)
+
+    def find_reason(self, reading: Reading) -> Reason | None:
+        """What in the question needs the other route."""
+        before = reading.query.turns[:-1][-TURNS:]
+        found = find_reference(reading.words, [turn.text for turn in before]) if before else None
         if found is None:
             return None
-        return (self.route,), Reason("followup.context", f"{found.words!r} leans on what was said before: {self.route}")
+        return Reason("followup.context", f"{found.words!r} leans on what was said before: {self.route}")
 
 
 @kind("followup.v1", stage="adjust")
-def followup(config: FollowupConfig, supplies: Supplies) -> Followup:
+def followup(config: FollowupConfig) -> Followup:
     return Followup(config)

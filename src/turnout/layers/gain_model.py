@@ -25,6 +25,7 @@ from turnout.text.ngram import Ngrams
 from turnout.text.shape import NUMBERS, shape_of
 
 from .artefact import FORMAT, MOST_LABELS, Expected, Finite, Manifest, Share, read_artefact, unpack_arrays
+from .student_model import mean_largest
 
 # What an embedder is given of a text: far more than the tokens it reads, far less than a page-long paste.
 EMBEDDED_CHARACTERS = 2000
@@ -170,14 +171,17 @@ class GainModel:
         scope, weights = self.manifest.scope, self.weights
         if scope is UNSET:
             return False
-        if distance(weights["scope_shape"], self._standard(folded)) > scope.shape:
+        standard, buckets = self._standard(folded), self.manifest.ngrams.of(folded)[0]
+        # By the inverse of the covariance.
+        if math.sqrt(max(float(standard @ weights["scope_shape"] @ standard), 0.0)) > scope.shape:
             return True
-        if share_seen(weights["scope_ngrams"], self.manifest.ngrams.of(folded)[0]) < scope.ngrams:
+        # A text without any n-gram has nothing in common with the rows.
+        if (float(weights["scope_ngrams"][buckets].mean()) if buckets else 0.0) < scope.ngrams:
             return True
         return (
             vector is not None
             and scope.vector is not None
-            and nearness(weights["scope_bank"].astype(vector.dtype) @ vector) < scope.vector
+            and mean_largest(weights["scope_bank"].astype(vector.dtype) @ vector, NEAREST) < scope.vector
         )
 
     def _standard(self, folded: str) -> Any:
@@ -223,24 +227,6 @@ class GainModel:
             tuple(needed),
             setting is self.manifest.vector,
         )
-
-
-def distance(precision: Any, standard: Any) -> float:
-    """How far a shape is from the mean, by the inverse of the covariance."""
-    return math.sqrt(max(float(standard @ precision @ standard), 0.0))
-
-
-def share_seen(seen: Any, buckets: list[int]) -> float:
-    """How many of a text's n-grams some training row has too; a text without any has nothing in common with them."""
-    return float(seen[buckets].mean()) if buckets else 0.0
-
-
-def nearness(cosines: Any) -> float:
-    """The mean of the largest."""
-    import numpy as np
-
-    count = min(NEAREST, len(cosines))
-    return float(np.partition(cosines, len(cosines) - count)[-count:].mean()) if count else 0.0
 
 
 def read_gains(folder: File) -> GainModel:

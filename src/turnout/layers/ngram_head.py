@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from turnout.text.ngram import Ngrams
 
 from .term_head import FEW, Heard
 
 if TYPE_CHECKING:
-    import numpy
-
-    Array = numpy.ndarray[Any, Any]
+    from .npz import Array
 
 
 class NgramHead:
@@ -33,11 +31,9 @@ class NgramHead:
         self._bias = arrays["ngram_bias"]
         self._unknown = len(rows)
 
-    def cut(self, folded: str) -> str:
-        return folded[: self.ngrams.characters]
-
-    def hear(self, text: str) -> Heard:
+    def hear(self, folded: str, characters: int | None = None) -> Heard:
         np = self._np
+        text = folded[:characters][: self.ngrams.characters]
         buckets, values = self.ngrams.of(text)
         scores, known = self._bias, 0.0
         if buckets:
@@ -45,7 +41,7 @@ class NgramHead:
             given = np.array(values, np.float32)
             known = float((given * given) @ (rows < self._unknown).astype(np.float32))
             scores = scores + (given * self._scales[rows]) @ self._weights[rows].astype(np.float32)
-        return Heard(scores.tolist() if self._few else scores, known)
+        return Heard(text, scores.tolist() if self._few else scores, known)
 
     def pushes(self, text: str, best: int, second: int) -> list[tuple[str, float]]:
         np = self._np

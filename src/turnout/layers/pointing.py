@@ -8,12 +8,12 @@ one. Unlike `followup.v1` it needs no turns before it: what is meant may be on t
 from __future__ import annotations
 
 from turnout.core.query import Reading
-from turnout.core.registry import Supplies, kind
+from turnout.core.registry import kind
 from turnout.core.verdict import Reason
 from turnout.text.pointing import find_pointing
 from turnout.text.reference import find_reference
 
-from .followup import FollowupConfig
+from .followup import Followup, FollowupConfig
 
 # References that a page may explain. The others (an ellipsis, a comparison) need turns, and `followup.v1` has them.
 POINTS = frozenset(("pronoun", "deictic", "earlier"))
@@ -23,25 +23,16 @@ class PointingConfig(FollowupConfig, frozen=True, forbid_unknown_fields=True):
     """The routes that it replaces, and by which."""
 
 
-class Pointing:
-    def __init__(self, config: PointingConfig) -> None:
-        self.instead_of = config.instead_of
-        self.route = config.route
-
-    def __call__(self, reading: Reading, routes: tuple[str, ...]) -> tuple[tuple[str, ...], Reason] | None:
-        # A caller who names the route has decided already.
-        if reading.query.declared is not None or routes != (self.instead_of,):
-            return None
+class Pointing(Followup):
+    def find_reason(self, reading: Reading) -> Reason | None:
         reference = find_reference(reading.words)
         said = reference.words if reference is not None and reference.kind in POINTS else None
         found = said or find_pointing(reading.words)
         if found is None:
             return None
-        return (self.route,), Reason(
-            "pointing.context", f"{found!r} is something only its asker can see or remember: {self.route}"
-        )
+        return Reason("pointing.context", f"{found!r} is something only its asker can see or remember: {self.route}")
 
 
 @kind("pointing.v1", stage="adjust")
-def pointing(config: PointingConfig, supplies: Supplies) -> Pointing:
+def pointing(config: PointingConfig) -> Pointing:
     return Pointing(config)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from turnout.core.embed import Embeds
 from turnout.core.errors import ConfigError, Problem, suggest
@@ -28,7 +29,7 @@ from .student_model import EMBEDDED_CHARACTERS, StudentAnswer, StudentManifest, 
 from .term_head import FEW
 
 if TYPE_CHECKING:
-    from .artefact import Array
+    from .npz import Array
 
 # Losers that a decision keeps: more than a reader looks at, few enough that a decision of 150 routes stays short.
 SCORES_KEPT = FEW
@@ -73,40 +74,32 @@ class Student(Layer):
         self,
         trained: StudentModel,
         embedder: Embeds | None = None,
-        characters: int | None = None,
-        least: Mapping[str, float] | None = None,
-        longest: int | None = None,
-        short: ShortTexts | None = None,
+        config: StudentConfig = StudentConfig(),  # noqa: B008 - it never changes
     ) -> None:
-        self.longest = longest
+        self.config = config
         self.trained = trained
-        self.least = least or {}
-        self.short = short
         self.labels = trained.labels
         self.staged = embedder is not None and trained.manifest.alone is not None
         self.embedder = embedder
-        self.characters = characters
         self.artefact = trained.manifest.digest
         trained_with = trained.manifest.embedder
         self.lacks = trained_with.name if trained_with is not None and embedder is None else ""
 
     def __call__(self, reading: Reading) -> Verdict | None:
-        trained = self.trained
-        text = self._cut(reading)
-        if not text:
+        if not self._takes(reading.folded):
             return None
-        heard = trained.hear(text)
+        trained = self.trained
+        heard = trained.hear(reading.folded, self.config.characters)
         judged, vector = trained.judge_alone(heard), None
         if judged is None:
-            vector = None if self.embedder is None else self.embedder.embed((text[:EMBEDDED_CHARACTERS],))[0]
+            vector = None if self.embedder is None else self.embedder.embed((heard.text[:EMBEDDED_CHARACTERS],))[0]
             judged = trained.judge_whole(heard, vector)
-        return self._verdict(text, judged, vector)
+        return self._verdict(heard.text, judged, vector)
 
-    def _cut(self, reading: Reading) -> str:
-        """What is read of a text; nothing of one that is too long."""
-        if self.longest is not None and len(reading.folded) > self.longest:
-            return ""
-        return self.trained.cut(reading.folded, self.characters)
+    def _takes(self, folded: str) -> bool:
+        """Whether there is something to read, and not too much."""
+        longest = self.config.longest
+        return bool(folded) and (longest is None or len(folded) <= longest)
 
     def _verdict(self, text: str, judged: StudentAnswer, vector: Array | None) -> Verdict:
         trained = self.trained
@@ -115,7 +108,7 @@ class Student(Layer):
         if chances[judged.best] < self._least_for(judged.label, text, by_words=vector is None):
             best, second = judged.second, judged.best
             confidence = min(float(chances[best]), judged.confidence)
-            judged = judged._replace(label=labels[best], best=best, second=second, confidence=confidence)
+            judged = replace(judged, label=labels[best], best=best, second=second, confidence=confidence)
         margin = float(chances[judged.best]) - float(chances[judged.second])
         if len(labels) > SCORES_KEPT:
             kept = chances.argsort()[: -SCORES_KEPT - 1 : -1].tolist()
@@ -128,10 +121,10 @@ class Student(Layer):
 
     def _least_for(self, label: str, text: str, *, by_words: bool) -> float:
         """The least probability with which a route is said of this text; its meaning is not one word's."""
-        short = self.short
+        short = self.config.short
         if by_words and short is not None and len(text) <= short.characters and label in short.least:
             return short.least[label]
-        return self.least.get(label, 0.0)
+        return self.config.least.get(label, 0.0)
 
     def explain(self, verdict: Verdict) -> tuple[Reason, ...]:
         evidence: tuple[Any, ...] = verdict.evidence
@@ -185,15 +178,14 @@ class RemoteStudent(Student):
     cost: Cost | None = "network"
 
     async def __call__(self, reading: Reading) -> Verdict | None:  # type: ignore[override]
-        text = self._cut(reading)
-        if not text:
+        if not self._takes(reading.folded):
             return None
-        heard = self.trained.hear(text)
+        heard = self.trained.hear(reading.folded, self.config.characters)
         judged = self.trained.judge_alone(heard)
         if judged is not None:
-            return self._verdict(text, judged, None)
-        (vector,) = await self.embedder.fetch((text[:EMBEDDED_CHARACTERS],))  # type: ignore[union-attr]
-        return self._verdict(text, self.trained.judge_whole(heard, vector), vector)
+            return self._verdict(heard.text, judged, None)
+        (vector,) = await self.embedder.fetch((heard.text[:EMBEDDED_CHARACTERS],))  # type: ignore[union-attr]
+        return self._verdict(heard.text, self.trained.judge_whole(heard, vector), vector)
 
 
 @kind("student.v1", cost="cpu", who="E")
@@ -221,23 +213,22 @@ def student(config: StudentConfig, supplies: Supplies) -> Student | Absent:
     if not by_words and find_spec("numpy") is None:
         return Absent("this student is served with NumPy, which is not installed (pip install 'turnout[student]')")
     needed, embedder = manifest.embedder, supplies.embedder
-    if needed is None:
-        return Student(read_student(folder), None, config.characters, config.least, config.longest, config.short)
     # A remote embedder knows its width once it has answered.
-    fits = embedder is not None and embedder.name == needed.name and embedder.width in (0, needed.width)
-    if not fits and manifest.terms is not None:
-        return Student(
-            read_student(folder, vectors=False), None, config.characters, config.least, config.longest, config.short
-        )
-    if embedder is None:
-        return Absent(f"it was trained with the embedder {needed.name}, and none is here (turnout-build-minilm)")
-    if not fits:
+    fits = (
+        needed is not None
+        and embedder is not None
+        and embedder.name == needed.name
+        and embedder.width in (0, needed.width)
+    )
+    if needed is not None and not fits and manifest.terms is None:
+        if embedder is None:
+            return Absent(f"it was trained with the embedder {needed.name}, and none is here (turnout-build-minilm)")
         return Absent(
             f"it was trained with the embedder {needed.name}, here is {embedder.name}: their vectors do not "
             f"compare (turnout-build-minilm, or turnout train -p {supplies.profile or 'NAME'})"
         )
-    build: type[Student] = RemoteStudent if hasattr(embedder, "fetch") else Student
-    return build(read_student(folder), embedder, config.characters, config.least, config.longest, config.short)
+    build: type[Student] = RemoteStudent if fits and hasattr(embedder, "fetch") else Student
+    return build(read_student(folder, vectors=fits), embedder if fits else None, config)
 
 
 def find_folder(config: Any, supplies: Supplies) -> Path | None:

@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import exp, log
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from turnout.core.errors import ArtefactUnreadable
 from turnout.text.ngram import Ngrams
-from turnout.text.terms import SHAPE_NUMBERS, Terms
 
 from .artefact import (
     MOST_LABELS,
@@ -29,18 +29,17 @@ from .artefact import (
     Positive,
     Share,
     check_floats,
-    read_artefact,
+    read_manifest,
+    read_packed,
+    read_weights,
     unpack_arrays,
 )
 from .ngram_head import NgramHead
-from .term_head import FEW, Heard, TermHead
+from .term_head import FEW, SHAPE_NUMBERS, Heard, TermHead, Terms
 
 if TYPE_CHECKING:
-    import numpy
-
+    from .npz import Array
     from .term_head import Scores
-
-    Array = numpy.ndarray[Any, Any]
 
 # The least that others may add up to: e to the power of -30, of which float32 still knows six digits.
 LEAST = 1e-13
@@ -188,7 +187,7 @@ class StudentManifest(Manifest, frozen=True, kw_only=True, forbid_unknown_fields
         return problems
 
 
-class StudentAnswer(NamedTuple):
+class StudentAnswer(Struct, frozen=True, gc=False):
     """What a student says of one text."""
 
     label: str
@@ -217,40 +216,37 @@ class StudentModel:
         self.labels = manifest.labels
         self.embedder = manifest.embedder if vectors is not None else None
         self._head = head
+        self.hear = head.hear
+        """What is made of a folded text, or of so many characters of it: both stages begin with this."""
         self._vectors = vectors
         self._few = len(manifest.labels) <= FEW
         self._learnt_little = sum(manifest.counts.values()) < FEW_ROWS
-        whole = manifest.alone if manifest.terms is not None and vectors is None else None
-        self._only = whole or Alone(manifest.temperature, manifest.abstention, manifest.confidence, AS_IT_IS, 0.0)
-        """How words alone are judged where there is nothing else."""
-
-    def cut(self, folded: str, characters: int | None = None) -> str:
-        """What this student reads of a text, or less where it is told so."""
-        return self._head.cut(folded if characters is None else folded[:characters])
+        self._first = manifest.alone
+        """How words alone are judged: first, or where there is nothing else."""
+        if vectors is None and (manifest.terms is None or manifest.alone is None):
+            self._first = Alone(manifest.temperature, manifest.abstention, manifest.confidence, AS_IT_IS, 0.0)
 
     def judge(self, folded: str, vector: Array | None = None) -> StudentAnswer:
         """What this student makes of a folded text. One of vectors looks at this vector where words are not enough."""
-        heard = self.hear(self.cut(folded))
+        return self.judge_heard(self.hear(folded), vector)
+
+    def judge_heard(self, heard: Heard, vector: Array | None) -> StudentAnswer:
+        """In both stages."""
         judged = self.judge_alone(heard)
         return self.judge_whole(heard, vector) if judged is None else judged
 
-    def hear(self, text: str) -> Heard:
-        """Both stages begin with this."""
-        return self._head.hear(text)
-
     def judge_alone(self, heard: Heard) -> StudentAnswer | None:
         """By the words alone; None where that is not sure enough."""
+        stage = self._first
+        if stage is None:
+            return None
+        logits = _scale(heard.scores, stage.temperature)
+        judged = self._decide(logits, heard.known, stage, strange=self._is_strange(heard, stage.abstention))
         if self._vectors is None:
-            only, logits = self._only, _scale(heard.scores, self._only.temperature)
-            return self._decide(logits, heard.known, only, strange=self._is_strange(heard, only.abstention))
-        alone = self.manifest.alone
-        if alone is None:
+            return judged
+        if judged.confidence < stage.sure:
             return None
-        logits = _scale(heard.scores, alone.temperature)
-        judged = self._decide(logits, heard.known, alone, strange=self._is_strange(heard, alone.abstention))
-        if judged.confidence < alone.sure:
-            return None
-        return judged._replace(knownness=alone.known.of(judged.knownness), alone=True)
+        return replace(judged, knownness=stage.known.of(judged.knownness), alone=True)
 
     def judge_whole(self, heard: Heard, vector: Array | None) -> StudentAnswer:
         """By words and vector."""
@@ -288,12 +284,9 @@ class StudentModel:
 
     def _measure(self, *, alone: bool) -> float:
         """What one point of the word head counts in a logit."""
-        manifest = self.manifest
-        if self._vectors is None:
-            return 1.0 / self._only.temperature
-        if alone and manifest.alone is not None:
-            return 1.0 / manifest.alone.temperature
-        return manifest.mix / manifest.temperature
+        if self._first is not None and (alone or self._vectors is None):
+            return 1.0 / self._first.temperature
+        return self.manifest.mix / self.manifest.temperature
 
     def pushes(self, text: str, best: int, second: int, *, alone: bool = False) -> list[tuple[str, float]]:
         """How much each word, by itself, by its letters and by its neighbours, speaks for one label against another."""
@@ -387,8 +380,14 @@ def nearness(bank: Array, starts: Sequence[int], logits: Array, vector: Array, l
 
     few = labels < len(logits)
     likeliest = np.argpartition(-logits, labels)[:labels].tolist() if few else range(len(logits))
-    cosines = np.concatenate([bank[starts[at] : starts[at + 1]] @ vector for at in likeliest])
-    count = min(nearest, len(cosines))
+    return mean_largest(np.concatenate([bank[starts[at] : starts[at + 1]] @ vector for at in likeliest]), nearest)
+
+
+def mean_largest(cosines: Array, most: int) -> float:
+    """The mean of so many of the largest; 0 where there is none."""
+    import numpy as np
+
+    count = min(most, len(cosines))
     return float(np.partition(cosines, len(cosines) - count)[-count:].mean()) if count else 0.0
 
 
@@ -396,27 +395,47 @@ def sigmoid(odds: float) -> float:
     return 1.0 / (1.0 + exp(-odds)) if odds > -700.0 else 0.0
 
 
-def make_student(manifest: StudentManifest, arrays: Mapping[str, Array], *, vectors: bool = True) -> StudentModel:
+def make_student(manifest: StudentManifest, arrays: Mapping[str, Array]) -> StudentModel:
     """The student of these arrays, as it would be read from disk."""
     if manifest.terms is None:
         head: TermHead | NgramHead = NgramHead(manifest.ngrams or Ngrams(), len(manifest.labels), arrays)
     else:
         shape, bias = arrays["shape"].ravel().tolist(), arrays["bias"].tolist()
         head = _term_head(manifest, arrays["table"].tobytes(), shape, bias)
-    return StudentModel(manifest, head, VectorHead(arrays) if vectors and manifest.embedder is not None else None)
+    return StudentModel(manifest, head, VectorHead(arrays) if manifest.embedder is not None else None)
+
+
+# A process serves a handful of students, and builds routers of them again and again: on a reload, for a shadow run.
+RECENT = 8
+_recent: dict[tuple[str, str, bool], StudentModel] = {}
 
 
 def read_student(folder: Path, *, vectors: bool = True) -> StudentModel:
     """The student in a folder; an ArtefactUnreadable that says what is wrong with it. Without `vectors`, that of words
-    alone: with few labels it needs no NumPy."""
-    manifest, packed = read_artefact(folder, StudentManifest)
+    alone: with few labels it needs no NumPy. The same files give the same student, which never changes."""
+    manifest = read_manifest(folder, StudentManifest)
+    raw = read_packed(folder, manifest)
+    # The digest covers the weights and all that the manifest says but its date.
+    key = (manifest.digest, manifest.created, vectors)
+    student = _recent.get(key)
+    if student is None:
+        student = _unpack_student(folder, manifest, raw, vectors=vectors)
+        for oldest in list(_recent)[: len(_recent) - RECENT + 1]:
+            _recent.pop(oldest, None)
+        _recent[key] = student
+    return student
+
+
+def _unpack_student(folder: Path, manifest: StudentManifest, raw: bytes, *, vectors: bool) -> StudentModel:
+    packed = read_weights(folder, manifest, raw)
     if manifest.terms is None or (vectors and manifest.embedder is not None):
         return make_student(manifest, unpack_arrays(folder, manifest, packed))
     shape, bias = packed["shape"].floats(), packed["bias"].floats()
     for problem in (*check_floats("shape", shape), *check_floats("bias", bias)):
         raise ArtefactUnreadable(folder / WEIGHTS, problem)
     table = packed["table"].octets()
-    if max(table[:: len(manifest.labels) + 1]) > 1:
+    learnt = table[:: len(manifest.labels) + 1]
+    if learnt.count(0) + learnt.count(1) < len(learnt):
         raise ArtefactUnreadable(folder / WEIGHTS, NEITHER)
     return StudentModel(manifest, _term_head(manifest, table, shape, bias), None)
 

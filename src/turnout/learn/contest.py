@@ -130,12 +130,7 @@ def build_with(
             said = "no promotion reaches it: take `model` and `artefact` out of its table"
             raise LearnError(f"the profile {profile} names the model of its layer {layer!r} itself, so {said}")
     return build(
-        chain.document,
-        chain.remarks,
-        embedder=embedder,
-        beside=chain.beside,
-        students=students,
-        notices=chain.notices,
+        chain.document, chain.remarks, embedder=embedder, beside=chain.beside, students=students, notices=chain.notices
     )
 
 

@@ -171,12 +171,7 @@ def read_seeds(profile: str, routes: Sequence[str] | None = None) -> Examples:
 
 
 def read_log(
-    records: Records,
-    *,
-    profile: str,
-    routes: Sequence[str] | None = None,
-    span: TimeSpan = ALWAYS,
-    most: int | None = None,
+    records: Records, *, profile: str, routes: Sequence[str] | None = None, span: TimeSpan = ALWAYS
 ) -> Examples:
     """The labelled decisions of one tenant's log. What cannot be used is counted: no one corrects a log."""
     taken = _Collector(routes, profile, "teacher")
@@ -194,8 +189,6 @@ def read_log(
                 taken.keep(f"log {label.id}", row, label.created_ms)
             except BadRow as wrong:
                 taken.skipped[str(wrong)] += 1
-        if most is not None and len(taken.rows) >= most:
-            break
     return taken.examples()
 
 

@@ -19,6 +19,8 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 
+from turnout.text.count import counted
+
 from .dataset import Example, folded
 
 # Shingles of four characters tell short questions apart that differ in one word, and survive a changed ending.
@@ -52,16 +54,12 @@ def dedupe(rows: Sequence[Example]) -> UniqueRows:
     exact, nearly = len(rows) - len(once), len(once) - len(left)
     remarks = []
     if exact or nearly:
-        gone = [_said(count, noun) for count, noun in ((exact, "duplicate"), (nearly, "near duplicate")) if count]
-        remarks.append(f"{' and '.join(gone)} collapsed: {_said(len(left), 'row')} left")
+        gone = [counted(count, noun) for count, noun in ((exact, "duplicate"), (nearly, "near duplicate")) if count]
+        remarks.append(f"{' and '.join(gone)} collapsed: {counted(len(left), 'row')} left")
     if conflicts:
         shown = "; ".join(f"{text[:60]!r}: {' over '.join(labels)}" for text, labels in conflicts[:3])
-        remarks.append(f"people disagree on {_said(len(conflicts), 'question')}, the last word counts: {shown}")
+        remarks.append(f"people disagree on {counted(len(conflicts), 'question')}, the last word counts: {shown}")
     return UniqueRows(tuple(left), exact, nearly, tuple(remarks))
-
-
-def _said(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'s' * (count != 1)}"
 
 
 def collapse_exact(rows: Sequence[Example]) -> tuple[list[Example], list[tuple[str, list[str]]]]:

@@ -17,10 +17,9 @@ from .bound import PairedComparison, clopper_pearson, compare_paired
 from .card import ModelCard, percent, render_card
 from .dataset import Examples, hash_examples
 from .metric import auroc, brier, coverage_at, ece, or_none
+from .train import PRECISION
 from .trial import LayerTrial, Trial, decide_local, load_serving, models_of, read_labelled, try_layers
 
-# What a gate is usually asked for.
-PRECISION = 0.98
 # Decisions timed for the median; more do not change it.
 TIMED = 2000
 # One chance in twenty, as everywhere an interval says nothing else.

@@ -22,10 +22,9 @@ from turnout.core.embed import Embeds
 from turnout.core.errors import LearnError, TooFewExamples, suggest
 from turnout.layers.artefact import FORMAT, Embedder
 from turnout.layers.student_model import EMBEDDED_CHARACTERS, StudentManifest, StudentModel, make_student, nearness
-from turnout.layers.term_head import ZERO
+from turnout.layers.term_head import SHAPE_NUMBERS, WORD_COUNTS, ZERO, Terms, measure_shape, tokenize
 from turnout.text.fold import fold
 from turnout.text.ngram import Ngrams
-from turnout.text.terms import SHAPE_NUMBERS, WORD_COUNTS, Terms, measure_shape, tokenize
 
 from .confidence import LIKELIEST, NEAR_WEIGHT_WORDS, Truth, fit_alone, fit_mix, say_of_each, serve
 from .dataset import Example
@@ -497,7 +496,6 @@ def read_terms(folded: Sequence[str], terms: Terms) -> ReadTexts:
     """The same that serving reads, as matrices: a word counts 1, a run of letters in it a part of that, and the whole
     is divided by the root of how many words there are."""
     kept: dict[str, tuple[int, list[int]]] = {}
-    mask = terms.buckets - 1
     counted, known = _Sparse(terms.buckets), _Sparse(terms.buckets)
     shape = np.zeros((len(folded), SHAPE_NUMBERS))
     for at, text in enumerate(map(terms.cut, folded)):
@@ -506,8 +504,9 @@ def read_terms(folded: Sequence[str], terms: Terms) -> ReadTexts:
         counts: Counter[int] = Counter()
         for _, letters in words.values():
             counts.update(letters)
-        pairs = terms.of_pairs([words[token][0] for token in tokens]) if tokens else ()
-        for bucket in (*(own & mask for own, _ in words.values()), *pairs):
+        buckets = [words[token][0] for token in tokens]
+        pairs = terms.of_pairs(buckets, [*map(terms.before, buckets)]) if tokens else ()
+        for bucket in (*(own for own, _ in words.values()), *pairs):
             counts[bucket] += WORD_COUNTS
             known.add(bucket, 1.0)
         whole = WORD_COUNTS * sqrt(len(words) or 1)
@@ -516,7 +515,7 @@ def read_terms(folded: Sequence[str], terms: Terms) -> ReadTexts:
         counted.end_row()
         known.end_row()
         if tokens:
-            shape[at] = measure_shape(text, tokens, len(words))
+            shape[at] = measure_shape(text, len(tokens), len(words))
     return ReadTexts(counted.matrix(), known.matrix(), shape)
 
 

@@ -138,16 +138,14 @@ class GateChoice(Struct, frozen=True):
     """Where nothing was proven: the lowest share of errors any gates had that decided something, over all rows."""
 
 
-def choose_gates(
-    layers: Sequence[LayerAnswers], *, max_error: float, delta: float, seed: int = 0, laying: float = LAYING
-) -> GateChoice:
+def choose_gates(layers: Sequence[LayerAnswers], *, max_error: float, delta: float, seed: int = 0) -> GateChoice:
     """The gates under which local layers decide most, at an error proven to be at most `max_error`."""
     if not 0.0 < max_error < 1.0:
         raise ValueError(f"max_error {max_error}: a share between 0 and 1")
     if not 0.0 < delta < 1.0:
         raise ValueError(f"delta {delta}: a chance between 0 and 1")
     rows = len(layers[0].right) if layers else 0
-    laying_rows, testing_rows = _divide(rows, seed, laying)
+    laying_rows, testing_rows = _divide(rows, seed)
     laid = [layer.take(laying_rows) for layer in layers]
     tested = [layer.take(testing_rows) for layer in layers]
     path = _lay_best(laid, max_error)
@@ -163,7 +161,7 @@ def choose_gates(
     )
     chosen = start + max(proven, 1) - 1
     seen = after[chosen]
-    needed, least = (None, math.nan) if proven else _need_more(points, max_error, delta, 1 - laying)
+    needed, least = (None, math.nan) if proven else _need_more(points, max_error, delta)
     return GateChoice(
         layers=tuple(layer.id for layer in layers),
         gated=tuple(layer.id for layer in layers if layer.gated),
@@ -181,15 +179,15 @@ def choose_gates(
     )
 
 
-def _divide(rows: int, seed: int, laying: float) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _divide(rows: int, seed: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     order = np.random.default_rng(seed).permutation(rows)
-    cut = round(rows * laying)
+    cut = round(rows * LAYING)
     return order[:cut], order[cut:]
 
 
-def count_tested(layers: Sequence[LayerAnswers], gates: Sequence[float], seed: int, laying: float = LAYING) -> Count:
+def count_tested(layers: Sequence[LayerAnswers], gates: Sequence[float], seed: int) -> Count:
     """What some other gates do on the rows that `choose_gates` tests with this seed."""
-    _, tested = _divide(len(layers[0].right) if layers else 0, seed, laying)
+    _, tested = _divide(len(layers[0].right) if layers else 0, seed)
     return count([layer.take(tested) for layer in layers], gates)
 
 
@@ -309,7 +307,7 @@ def share(layers: Sequence[LayerAnswers], gates: Sequence[float]) -> tuple[Layer
     )
 
 
-def _need_more(points: Sequence[GatePoint], max_error: float, delta: float, testing: float) -> tuple[int | None, float]:
+def _need_more(points: Sequence[GatePoint], max_error: float, delta: float) -> tuple[int | None, float]:
     """About how many rows would have proven something, and the lowest error there was, over all rows.
 
     What more rows do is foreseen from all there are: where testing would begin, how much is decided there and how much
@@ -326,8 +324,8 @@ def _need_more(points: Sequence[GatePoint], max_error: float, delta: float, test
         return None, least
     rows = seen[0].rows + 1
     while rows <= MOST_ROWS:
-        one = seen[_find_start(seen, round(rows * testing), max_error, delta)]
-        decided = round(one.coverage * rows * testing)
+        one = seen[_find_start(seen, round(rows * (1 - LAYING)), max_error, delta)]
+        decided = round(one.coverage * rows * (1 - LAYING))
         if chance_to_prove(_foresee(one, max_error), decided, max_error, delta) >= LIKELY:
             return rows, least
         rows += max(1, rows // GROWTH)

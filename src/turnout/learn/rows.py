@@ -27,13 +27,7 @@ class BadRow(Exception):
     """A row that cannot be used, and why."""
 
 
-def read_file(
-    path: File,
-    columns: Sequence[str],
-    take: Take,
-    form: str,
-    known: Sequence[str] = (),
-) -> list[Problem]:
+def read_file(path: File, columns: Sequence[str], take: Take, form: str, known: Sequence[str] = ()) -> list[Problem]:
     """Hand every row to `take`, which may raise BadRow; what is wrong with the file. `form` is what a row is like."""
     problems: list[Problem] = []
     seen = 0

@@ -21,7 +21,7 @@ from turnout.core.profile import Profile
 from turnout.core.query import Query
 from turnout.core.router import Router
 from turnout.layers.student_model import EMBEDDED_CHARACTERS
-from turnout.text.terms import Terms
+from turnout.layers.term_head import Terms
 
 from .contest import asker
 from .dataset import JOIN, OUT_OF_SCOPE, Example, in_order, row_key

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from turnout.core.errors import TooFewExamples
+from turnout.text.count import counted
 
 from .dataset import Example, folded
 from .dedupe import group_alike
@@ -129,5 +130,5 @@ def _place(text: str, seed: int) -> float:
 
 
 def _said(total: int, groups: Sequence[Group]) -> str:
-    rows = f"{total:,} row{'s' * (total != 1)}"
+    rows = counted(total, "row")
     return rows if total == len(groups) else f"{rows} in {len(groups):,} groups of near duplicates"

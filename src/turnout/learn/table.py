@@ -191,11 +191,7 @@ def _spell_alike(rows: Sequence[Example]) -> tuple[list[Example], list[str]]:
         for key, found in spellings.items()
         if {*found} != {best[key]}
     ]
-    return [_with_label(row, best[row.label.casefold()]) for row in rows], said
-
-
-def _with_label(row: Example, label: str) -> Example:
-    return row if row.label == label else replace(row, label=label)
+    return [replace(row, label=best[row.label.casefold()]) for row in rows], said
 
 
 def _demand_routes(file: File, columns: tuple[str, str], found: Mapping[str, int]) -> None:

@@ -25,8 +25,8 @@ from turnout.core.errors import ShelfError, TooFewExamples
 from turnout.core.profile import Profile
 from turnout.core.query import Query
 from turnout.layers.student_model import EMBEDDED_CHARACTERS, StudentManifest, StudentModel
+from turnout.layers.term_head import Terms
 from turnout.text.file import write_bytes
-from turnout.text.terms import Terms
 
 from . import registry
 from .card import ModelCard, identify, render_card
@@ -285,13 +285,13 @@ def judge(
     student: StudentModel, profile: Profile, rows: Sequence[Example], embedder: Embeds | None
 ) -> list[HeldOutAnswer]:
     """What a student says of rows it has not seen, each text read as the profile reads it when it serves."""
-    folded = [student.cut(profile.read(Query(row.text)).folded) for row in rows]
+    heard = [student.hear(profile.read(Query(row.text)).folded) for row in rows]
     vectors = (
-        embedder.embed([text[:EMBEDDED_CHARACTERS] for text in folded])
-        if embedder is not None and folded
-        else [None] * len(folded)
+        embedder.embed([one.text[:EMBEDDED_CHARACTERS] for one in heard])
+        if embedder is not None and heard
+        else [None] * len(heard)
     )
-    found = [student.judge(text, vector) for text, vector in zip(folded, vectors, strict=True)]
+    found = [student.judge_heard(one, vector) for one, vector in zip(heard, vectors, strict=True)]
     return [
         HeldOutAnswer(at, row.label, one.label, float(one.confidence), float(one.knownness))
         for at, (row, one) in enumerate(zip(rows, found, strict=True))

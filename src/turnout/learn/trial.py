@@ -21,13 +21,13 @@ from msgspec.structs import replace
 from turnout.config.champion import takes_model
 from turnout.config.check import layer_id
 from turnout.config.load import read_chain
-from turnout.core.contain import contain
 from turnout.core.embed import Embeds
 from turnout.core.errors import LearnError, QueryError
 from turnout.core.profile import Placed, Profile
 from turnout.core.query import Query, Reading
 from turnout.core.registry import is_brought_by_app, kinds
-from turnout.core.verdict import Fault, Verdict, check_verdict
+from turnout.core.verdict import Fault, Verdict, check_verdict, contain
+from turnout.text.count import counted
 
 from .contest import build_with
 from .dataset import JOIN, Example, Examples, in_order, read_examples, read_seeds, row_key
@@ -280,7 +280,7 @@ def _unlearnt(profiles: Sequence[Profile], found: Examples) -> Examples:
     out = len(found.rows) - len(rows)
     if not out:
         return found
-    said = f"{out:,} question{'s' * (out != 1)} left out: the profile's model has learnt from them"
+    said = f"{counted(out, 'question')} left out: the profile's model has learnt from them"
     return replace(found, rows=rows, remarks=(*found.remarks, said))
 
 

@@ -13,9 +13,8 @@ from msgspec import Struct, json
 
 from turnout.core.errors import Broken, NetError
 from turnout.core.model import Prompt, Reply
-from turnout.net.breaker import Breaker
+from turnout.net.circuit import Breaker, RetryBudget
 from turnout.net.client import Client, Response
-from turnout.net.retry import RetryBudget
 
 from .generate import Completion, Generation
 from .price import cost_usd

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import re
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import suppress
@@ -19,10 +20,9 @@ from msgspec import Struct, json
 from msgspec.structs import replace
 
 from turnout.core.errors import Broken, NetError, Refused, TimedOut, Unreachable
-from turnout.net.breaker import Breaker
+from turnout.net.circuit import Breaker, read_retry_after
 from turnout.net.client import WHOLE_BYTES, Request, Response
 from turnout.net.deadline import Deadline
-from turnout.net.retry import read_retry_after
 
 from .demo import DemoExchange, respond
 from .price import Usage
@@ -41,6 +41,10 @@ if TYPE_CHECKING:
 
 # Headers of a client's that mean something to a provider. Everything else of the request is built, never copied.
 PASSED = ("anthropic-version", "anthropic-beta", "openai-beta")
+# Of a provider's headers, what a client may see; and what nearly all of them say that tells nothing of where they are
+# from.
+SHOWN = ("content-type", "retry-after", "x-request-id", "request-id")
+TELLING_NOTHING = frozenset(("application/json", "text/event-stream", "text/event-stream; charset=utf-8"))
 # A provider that says when to come back is asked again, if that is soon.
 SOON_S = 2.0
 BACKOFF_S = (0.05, 0.2)
@@ -91,7 +95,9 @@ State = Literal["prelude", "delta", "end", "error", "half"]
 class Completion:
     """The answer of one candidate, from when it has begun."""
 
-    def __init__(self, form: Format, slot: Slot, upstream: Response, deadline: Deadline, *, hides_usage: bool) -> None:
+    def __init__(
+        self, form: Format, slot: Slot, upstream: Response, deadline: Deadline, *, hides_usage: bool = False
+    ) -> None:
         self.slot = slot
         self.upstream = upstream
         self.deadline = deadline
@@ -109,6 +115,8 @@ class Completion:
         """The event that tells of an error."""
         self.events: Events | None = None
         """Of a stream."""
+        self.headers = {name: conceal(slot, upstream.headers[name]) for name in SHOWN if name in upstream.headers}
+        """What its client may see of the provider's."""
         self._form = form
         self._hides_usage = hides_usage
 
@@ -232,7 +240,7 @@ class Generation:
             if not isinstance(error, ProviderRefused) or not error.status:
                 ended = {TimedOut: "timeout", Unreachable: "unreachable"}.get(type(error), "broken")
                 self._note(slot, ended, started, detail=str(error))
-            self.told.append(slot.conceal(told(slot.id, error)))
+            self.told.append(conceal(slot, told(slot.id, error)))
             return error
         finally:
             if not reported and probe:
@@ -247,16 +255,18 @@ class Generation:
         # An answer in one piece begins when all of it is written.
         wait_s = slot.first_token_s if request.stream else total_s
         upstream = await self._open(slot, added, wait_s)
-        begun = False
+        kind, begun = upstream.headers.get("content-type", ""), False
         try:
             if upstream.status != 200:
                 found = await self._read_refusal(slot, upstream, started, deadline)
-            else:
+            elif request.stream:
                 completion = Completion(self.form, slot, upstream, deadline, hides_usage="stream_options" in added)
-                if request.stream:
-                    found = await self._read_start(completion, started + slot.first_token_s)
-                else:
-                    found = await self._read_whole(completion)
+                found = await self._read_start(completion, kind, started + slot.first_token_s)
+            elif kind and "json" not in kind:
+                raise NoAnswer(f"{slot.id} answered {kind} instead of JSON")
+            else:
+                raw = await upstream.read(deadline, self.limit)
+                found = self._read_whole(Completion(self.form, slot, upstream, deadline), raw)
             begun = isinstance(found, Completion)
         except NetError as error:
             error.was_sent = not isinstance(error, ProviderRefused)
@@ -315,12 +325,8 @@ class Generation:
             return _concealed(refusal, slot)
         raise ProviderRefused(detail, verdict.counts)
 
-    async def _read_whole(self, completion: Completion) -> Completion | Refusal:
-        slot, upstream = completion.slot, completion.upstream
-        kind = upstream.headers.get("content-type", "")
-        if kind and "json" not in kind:
-            raise NoAnswer(f"{slot.id} answered {kind} instead of JSON")
-        raw = await upstream.read(completion.deadline, self.limit)
+    def _read_whole(self, completion: Completion, raw: bytes) -> Completion | Refusal:
+        slot = completion.slot
         try:
             response = self.form.read_response(raw)
         except UNREADABLE as error:
@@ -338,9 +344,8 @@ class Generation:
         except (*UNREADABLE, LookupError):
             return True
 
-    async def _read_start(self, completion: Completion, until: float) -> Completion | Refusal:
+    async def _read_start(self, completion: Completion, kind: str, until: float) -> Completion | Refusal:
         slot = completion.slot
-        kind = completion.upstream.headers.get("content-type", "")
         if "event-stream" not in kind:
             unusable = NoAnswer(f"{slot.id} answered {kind or 'something without a type'} instead of a stream")
             unusable.was_answered = "json" in kind
@@ -432,9 +437,24 @@ def _retry_after(error: NetError) -> float | None:
 def _concealed(refusal: Refusal, slot: Slot) -> Refusal:
     """A refusal as its client may read it."""
 
-    def conceal(name: str | None) -> str | None:
-        return None if name is None else slot.conceal(name)
+    def named(name: str | None) -> str | None:
+        return None if name is None else conceal(slot, name)
 
-    code = conceal(refusal.code) if isinstance(refusal.code, str) else refusal.code
-    message, kind, param = slot.conceal(refusal.message), conceal(refusal.kind), conceal(refusal.param)
+    code = named(refusal.code) if isinstance(refusal.code, str) else refusal.code
+    message, kind, param = conceal(slot, refusal.message), named(refusal.kind), named(refusal.param)
     return replace(refusal, message=message, kind=kind, code=code, param=param)
+
+
+def conceal(slot: Slot, text: str) -> str:
+    """What a slot's provider said, fit for a client: without the key, and without where the provider is."""
+    if text in TELLING_NOTHING:
+        return text
+    if slot.key is not None:
+        text = slot.key.hide(text)
+    if slot.origin is None or slot.origin.host not in text.casefold():
+        return text
+    host = re.escape(slot.origin.host)
+    # A name of one label is a word as well: it is a place where an address is, or a port.
+    plain = "." in slot.origin.host or ":" in slot.origin.host
+    place = rf"(?:https?://)?\[?{host}\]?(?::\d+)?" if plain else rf"https?://{host}(?::\d+)?|{host}:\d+"
+    return re.sub(rf"(?<![\w.-])(?:{place})(?![\w-])", "the provider", text, flags=re.IGNORECASE)

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from turnout.core.embed import Embeds
 from turnout.core.errors import Broken, EmbedderError, NetError, Unreachable
-from turnout.net.breaker import Breaker
+from turnout.net.circuit import Breaker
 from turnout.net.client import Client, Request
 from turnout.net.deadline import Deadline
 from turnout.net.egress import Egress, Proxy

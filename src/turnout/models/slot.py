@@ -7,7 +7,6 @@ there all the same and says so: it is skipped with that reason, never silently.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from typing import Annotated, Any, NamedTuple
 
@@ -68,18 +67,9 @@ class Prices(Struct, frozen=True, forbid_unknown_fields=True):
         return 2.0 * self.input_usd if self.cache_write_1h_usd is None else self.cache_write_1h_usd
 
 
-class SlotFile(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The table `[models.NAME]`."""
+class SlotTerms(Struct, frozen=True, kw_only=True):
+    """What a slot's table says of its model and how it is asked, used as it is written."""
 
-    model: str
-    """`provider/model`."""
-    base_url: str | None = None
-    """Of an OpenAI-compatible server; by default the provider's own."""
-    key: SecretPlace | None = None
-    wires: tuple[Wire, ...] | None = None
-    """The wire formats it speaks."""
-    private: bool = False
-    """Its host may resolve to a private address."""
     plain_http: bool = False
     """Its key may go to a public address over http, where others can read it."""
     context_tokens: Annotated[int, Meta(gt=0)] | None = None
@@ -100,6 +90,20 @@ class SlotFile(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tr
     total_s: Seconds = 600.0
 
 
+class SlotFile(SlotTerms, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The table `[models.NAME]`."""
+
+    model: str
+    """`provider/model`."""
+    base_url: str | None = None
+    """Of an OpenAI-compatible server; by default the provider's own."""
+    key: SecretPlace | None = None
+    wires: tuple[Wire, ...] | None = None
+    """The wire formats it speaks."""
+    private: bool = False
+    """Its host may resolve to a private address."""
+
+
 SLOT_TYPE = msgspec.inspect.type_info(SlotFile)
 
 
@@ -113,7 +117,7 @@ class Endpoint(NamedTuple):
     """Where its key is from, empty if it needs none: each account has limits of its own."""
 
 
-class Slot(Struct, frozen=True):
+class Slot(SlotTerms, frozen=True):
     """A slot, ready to be used."""
 
     name: str
@@ -129,19 +133,7 @@ class Slot(Struct, frozen=True):
     needs_key: str
     """Where a key should be and is not; empty if the slot can be used."""
     wires: tuple[Wire, ...]
-    context_tokens: int | None
-    max_output_tokens: int | None
-    hosted_tools_usd: float | None
-    images: bool
-    tools: bool
-    structured: bool
-    prices: Prices | None
-    first_token_s: float
-    idle_s: float
-    total_s: float
     endpoint: Endpoint
-    plain_http: bool = False
-    """Its key may go to a public address over http."""
     is_learnt: bool = False
     """What the price list knows of its window is in `context_tokens`."""
 
@@ -152,17 +144,6 @@ class Slot(Struct, frozen=True):
     def hide(self, text: str) -> str:
         """What its provider said, without the key it was sent."""
         return self.key.hide(text) if self.key is not None else text
-
-    def conceal(self, text: str) -> str:
-        """What its provider said, fit for a client: without the key, and without where the provider is."""
-        text = self.hide(text)
-        if self.origin is None or self.origin.host not in text.casefold():
-            return text
-        host = re.escape(self.origin.host)
-        # A name of one label is a word as well: it is a place where an address is, or a port.
-        plain = "." in self.origin.host or ":" in self.origin.host
-        place = rf"(?:https?://)?\[?{host}\]?(?::\d+)?" if plain else rf"https?://{host}(?::\d+)?|{host}:\d+"
-        return re.sub(rf"(?<![\w.-])(?:{place})(?![\w-])", "the provider", text, flags=re.IGNORECASE)
 
 
 class Slots(Struct, frozen=True):
@@ -301,16 +282,6 @@ def make_slot(name: str, file: SlotFile) -> Slot:
         key=key,
         needs_key=place.place if place is not None and key is None else "",
         wires=file.wires or (row.wires if row is not None else WIRES[:1]),
-        context_tokens=file.context_tokens,
-        max_output_tokens=file.max_output_tokens,
-        hosted_tools_usd=file.hosted_tools_usd,
-        images=file.images,
-        tools=file.tools,
-        structured=file.structured,
-        prices=file.prices,
-        first_token_s=file.first_token_s,
-        idle_s=file.idle_s,
-        total_s=file.total_s,
         endpoint=Endpoint(file.model, origin, path, place.place if place is not None else ""),
-        plain_http=file.plain_http,
+        **{term: getattr(file, term) for term in SlotTerms.__struct_fields__},
     )

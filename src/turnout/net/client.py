@@ -1,25 +1,62 @@
-"""The one HTTP client. It connects where the egress guard allows, attaches a credential only to the host it belongs to,
-follows no redirect, inflates nothing that it was not told to, and names what went wrong.
+"""The one HTTP client: a library's (aiohttp), held to what the egress guard allows.
+
+It connects where the guard says, attaches a credential only to the host it belongs to, follows no redirect, inflates
+nothing that it was not told to, and names what went wrong. A name is resolved once and all its addresses are checked
+before one is used. Redirects, cookies, decompression, and proxies from the environment are off. Under other rules,
+names and connections of the old ones are not used again.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
+import socket
+import ssl
 from collections.abc import AsyncIterator
+from contextvars import ContextVar
+from functools import lru_cache, partial
+from io import BytesIO
 from time import monotonic
 from types import TracebackType
+from typing import NamedTuple, TypedDict
+from weakref import WeakKeyDictionary
 
-from turnout.core.errors import Broken, EgressRefused, TimedOut
+import aiohttp
+from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.connector import Connection
+from aiohttp.tracing import Trace
+from yarl import URL
+
+from turnout.core.errors import Broken, EgressRefused, NetError, TimedOut
 
 from .deadline import Deadline
-from .egress import Egress, Origin
-from .http import HttpTransport
+from .egress import Egress, Origin, is_exposed
+from .failure import name_failure, said_by
 from .inflate import ENCODINGS, inflate
 from .transport import Exchange, Request, Talk, Transport
 
 __all__ = ["Client", "Request", "Response"]
 
+# A place in the pool, the name, the connection and TLS together; a provider that takes longer is as good as down.
+CONNECT_S = 2.0
+# A model's path is short; a question in one may be long, and is asked once.
+KEPT_PATH = 256
+CONNECTIONS = 512
+KEEP_ALIVE_S = 30.0
+# Headers that the library adds where a request has none.
+UNASKED = frozenset(("accept", "content-type"))
+# How long a name's addresses, once checked, are used.
+NAMES_S = 30
+# All headers of an answer together; Node takes no more either.
+HEADER_BYTES = 16 * 1024
+# A longer body is sent in pieces: what is not sent when its caller goes away never is.
+PIECE_BYTES = 64 * 1024
+# Of one message of a WebSocket: the list of all entities of a large home has some 3 MB.
+MESSAGE_BYTES = 16 * 1024 * 1024
+# How long a WebSocket that is left may take to say goodbye.
+FAREWELL_S = 0.25
 # Of an answer that is read whole. Generations are far smaller; images and audio may not be.
 WHOLE_BYTES = 64 * 1024 * 1024
 # Answers are asked for as they are. What comes encoded all the same is refused, or, where the request says so, inflated
@@ -28,6 +65,53 @@ PLAIN = frozenset(("", "identity"))
 TOO_LONG = "the answer took too long"
 _PATH = re.compile(r"/[\x21\x22\x24-\x7e]*")
 _BROKEN_LINE = re.compile(r"[\x00\r\n]")
+
+
+class Client:
+    """Opens exchanges. One for the whole process; used inside one running event loop."""
+
+    def __init__(self, egress: Egress, transport: Transport | None = None) -> None:
+        self.egress = egress
+        self.transport = transport or HttpTransport()
+
+    async def open(self, request: Request, wait_s: float) -> Response:
+        """Send a request; the response, once its headers are here."""
+        origin = self.egress.known.get(request.origin) or self.egress.allows(request.origin)
+        exchange = await self.transport.send(_complete(request, origin), self.egress, wait_s)
+        encoding = exchange.headers.get("content-encoding", "").strip().lower()
+        if encoding in PLAIN:
+            return Response(exchange, origin.host)
+        if request.inflates and encoding in ENCODINGS:
+            return Response(exchange, origin.host, encoding)
+        exchange.close()
+        broken = Broken(f"{origin.host}: the answer is encoded ({encoding[:40]}), which was not asked for")
+        broken.was_sent = True
+        raise broken
+
+    async def converse(self, request: Request, wait_s: float) -> Talk:
+        """Open a WebSocket. A credential that is said in it is shielded like one in a header."""
+        origin = self.egress.allows(request.origin)
+        return await self.transport.converse(_complete(request, origin), self.egress, wait_s)
+
+    async def close(self) -> None:
+        await self.transport.close()
+
+
+def _complete(request: Request, origin: Origin) -> Request:
+    """The request with every header it is sent with; refused if it could be read as more than it is."""
+    if not _PATH.fullmatch(request.path):
+        raise EgressRefused(f"{request.path[:120]!r} leads away from {origin}: no connection is made")
+    headers = {"accept-encoding": "identity", "user-agent": "turnout"}
+    for name, value in request.headers.items():
+        headers[name.lower()] = value
+    if request.credential is not None:
+        # It replaces what a caller sent under its name.
+        headers[request.credential[0].lower()] = request.credential[1]
+    if _BROKEN_LINE.search("".join((*headers, *headers.values()))):
+        name = next(name for name, value in headers.items() if _BROKEN_LINE.search(name + value))
+        raise ValueError(f"the header {name[:40]!r} holds a line end or a NUL")
+    shielded = (request.credential is not None or request.shielded) and not request.plain_http
+    return request._replace(origin=origin, headers=headers, credential=None, shielded=shielded)
 
 
 class Response:
@@ -99,48 +183,323 @@ class Response:
         return TimedOut(f"{self._where}: {said}")
 
 
-class Client:
-    """Opens exchanges. One for the whole process; used inside one running event loop."""
+class HttpTransport:
+    """Keeps connections between requests; used inside one running event loop."""
 
-    def __init__(self, egress: Egress, transport: Transport | None = None) -> None:
-        self.egress = egress
-        self.transport = transport or HttpTransport()
+    def __init__(self) -> None:
+        self._session: aiohttp.ClientSession | None = None
+        self._tls: ssl.SSLContext | None = None
 
-    async def open(self, request: Request, wait_s: float) -> Response:
-        """Send a request; the response, once its headers are here."""
-        origin = self.egress.known.get(request.origin) or self.egress.allows(request.origin)
-        exchange = await self.transport.send(_complete(request, origin), self.egress, wait_s)
-        encoding = exchange.headers.get("content-encoding", "").strip().lower()
-        if encoding in PLAIN:
-            return Response(exchange, origin.host)
-        if request.inflates and encoding in ENCODINGS:
-            return Response(exchange, origin.host, encoding)
-        exchange.close()
-        broken = Broken(f"{origin.host}: the answer is encoded ({encoding[:40]}), which was not asked for")
-        broken.was_sent = True
-        raise broken
+    async def send(self, request: Request, egress: Egress, wait_s: float) -> Exchange:
+        origin, body, headers = request.origin, request.body, request.headers
+        way = _way(egress, origin)
+        if way["proxy_headers"] and origin.scheme != "https":
+            # With TLS the proxy reads what opens the tunnel, and nothing else.
+            headers = {**headers, **way["proxy_headers"]}
+        attempt = _Attempt(request)
+        try:
+            async with asyncio.timeout(wait_s):
+                # Set after the timer is: that keeps the context it was made in until its time has come.
+                mark = _attempt.set(attempt)
+                try:
+                    response = await self._opened(egress).request(
+                        request.method,
+                        _url(origin, request.path),
+                        data=BytesIO(body) if len(body) > PIECE_BYTES else body or None,
+                        headers=headers,
+                        # The library copies all headers to skip some: asked for only where it would add one.
+                        skip_auto_headers=None if headers.keys() >= UNASKED else UNASKED,
+                        allow_redirects=False,
+                        ssl=self._trusted(origin),
+                        **way,
+                    )
+                finally:
+                    _attempt.reset(mark)
+        except (NetError, aiohttp.ClientError, OSError) as error:
+            failure = name_failure(error, origin.host, CONNECT_S, wait_s)
+        else:
+            exchange = _Exchange(response)
+            if exchange.size <= HEADER_BYTES:
+                return exchange
+            exchange.close()
+            said = f"what it answered is not HTTP (headers of more than {HEADER_BYTES:,} bytes)"
+            failure = Broken(f"{origin.host}: {said}")
+        failure.was_sent = attempt.connected
+        raise failure
 
-    async def converse(self, request: Request, wait_s: float) -> Talk:
-        """Open a WebSocket. A credential that is said in it is shielded like one in a header."""
-        origin = self.egress.allows(request.origin)
-        return await self.transport.converse(_complete(request, origin), self.egress, wait_s)
+    async def converse(self, request: Request, egress: Egress, wait_s: float) -> Conversation:
+        """Open a WebSocket, through the same guard."""
+        attempt = _Attempt(request)
+        mark = _attempt.set(attempt)
+        try:
+            async with asyncio.timeout(wait_s):
+                socket = await self._opened(egress).ws_connect(
+                    _url(request.origin, request.path),
+                    headers=request.headers,
+                    max_msg_size=MESSAGE_BYTES,
+                    ssl=self._trusted(request.origin),
+                    **_way(egress, request.origin),
+                )
+        except aiohttp.WSServerHandshakeError as error:
+            raise Broken(f"{request.origin.host}: no WebSocket (HTTP {error.status})") from None
+        except (NetError, aiohttp.ClientError, OSError) as error:
+            failure = name_failure(error, request.origin.host, CONNECT_S, wait_s)
+        else:
+            return Conversation(socket, request.origin.host)
+        finally:
+            _attempt.reset(mark)
+        failure.was_sent = attempt.connected
+        raise failure
+
+    def _trusted(self, origin: Origin) -> ssl.SSLContext | bool:
+        if origin.scheme == "https" and self._tls is None:
+            self._tls = trusted()
+        return self._tls or True
+
+    def _opened(self, egress: Egress) -> aiohttp.ClientSession:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=_Connector(egress),
+                trust_env=False,
+                auto_decompress=False,
+                cookie_jar=aiohttp.DummyCookieJar(),
+                timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_S),
+                max_line_size=HEADER_BYTES,
+                max_field_size=HEADER_BYTES,
+            )
+        return self._session
 
     async def close(self) -> None:
-        await self.transport.close()
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
 
 
-def _complete(request: Request, origin: Origin) -> Request:
-    """The request with every header it is sent with; refused if it could be read as more than it is."""
-    if not _PATH.fullmatch(request.path):
-        raise EgressRefused(f"{request.path[:120]!r} leads away from {origin}: no connection is made")
-    headers = {"accept-encoding": "identity", "user-agent": "turnout"}
-    for name, value in request.headers.items():
-        headers[name.lower()] = value
-    if request.credential is not None:
-        # It replaces what a caller sent under its name.
-        headers[request.credential[0].lower()] = request.credential[1]
-    if _BROKEN_LINE.search("".join((*headers, *headers.values()))):
-        name = next(name for name, value in headers.items() if _BROKEN_LINE.search(name + value))
-        raise ValueError(f"the header {name[:40]!r} holds a line end or a NUL")
-    shielded = (request.credential is not None or request.shielded) and not request.plain_http
-    return request._replace(origin=origin, headers=headers, credential=None, shielded=shielded)
+class _Attempt:
+    """What a request's connection must know of it, and what is known of the connection."""
+
+    def __init__(self, request: Request) -> None:
+        self.origin = request.origin
+        self.shielded = request.shielded
+        """It carries a key: over http it goes to no public address, wherever the name leads."""
+        self.connected = False
+        """Until then nothing of it was sent."""
+
+
+_attempt: ContextVar[_Attempt] = ContextVar("attempt")
+
+
+class _Exchange:
+    """An answer on one connection."""
+
+    def __init__(self, response: aiohttp.ClientResponse) -> None:
+        self.status = response.status
+        self.headers: dict[str, str] = {}
+        self.size = 0
+        """Of its headers."""
+        for name, value in response.headers.items():
+            key = name.lower()
+            self.headers[key] = f"{self.headers[key]}, {value}" if key in self.headers else value
+            self.size += len(name) + len(value) + 4
+        self._response = response
+        self._where = response.url.raw_host
+        protocol = response.connection.protocol if response.connection is not None else None
+        self._closed = protocol.closed if protocol is not None else None
+        if self._closed is not None:
+            self._closed.add_done_callback(self._end)
+
+    def ready(self) -> bytes | None:
+        content = self._response.content
+        if not content.is_eof() or content.exception() is not None or self._torn() is not None:
+            return None
+        return content.read_nowait()
+
+    async def next(self) -> bytes:
+        chunk, broken = b"", None
+        try:
+            chunk = await self._response.content.readany()
+            broken = None if chunk else self._response.content.exception() or self._torn()
+        except (aiohttp.ClientError, OSError, RuntimeError) as error:
+            broken = error  # a RuntimeError if the connection was lost this moment
+        if broken is not None:
+            raise Broken(f"{self._where}: the answer broke off ({said_by(broken)})") from broken
+        return chunk
+
+    def close(self) -> None:
+        content = self._response.content
+        if self._closed is not None:
+            self._closed.remove_done_callback(self._end)
+        if content.at_eof() and self._response.connection is None:
+            return  # all of it was read, and its connection is free for the next
+        if content.exception() is None:
+            # Left to itself aiohttp raises one error object for all answers, which then keeps every frame it saw.
+            content.set_exception(aiohttp.ClientConnectionError("closed by us"))
+        self._response.close()
+
+    def _end(self, closed: asyncio.Future[None]) -> None:
+        """The connection is gone: a reader need not wait for the rest."""
+        content, lost = self._response.content, _lost(closed)
+        if content.exception() is None and not content.is_eof():
+            content.set_exception(
+                aiohttp.ClientPayloadError(said_by(lost) if lost is not None else "connection closed")
+            )
+
+    def _torn(self) -> BaseException | None:
+        """An answer without a length ends with its connection: well if that was closed, not if it was torn."""
+        if self._closed is None or not self._closed.done():
+            return None
+        return None if "content-length" in self.headers or "transfer-encoding" in self.headers else _lost(self._closed)
+
+
+class Conversation:
+    """A WebSocket: messages of text in both directions, each of them bounded."""
+
+    def __init__(self, socket: aiohttp.ClientWebSocketResponse, where: str) -> None:
+        self._socket = socket
+        self._where = where
+
+    async def say(self, text: str) -> None:
+        try:
+            await self._socket.send_str(text)
+        except (aiohttp.ClientError, OSError) as error:
+            raise Broken(f"{self._where}: the conversation broke off ({said_by(error)})") from error
+
+    async def hear(self, wait_s: float) -> str:
+        """The next message."""
+        try:
+            async with asyncio.timeout(wait_s):
+                heard = await self._socket.receive()
+        except TimeoutError:
+            raise TimedOut(f"{self._where}: silent for {wait_s:g} s") from None
+        except (aiohttp.ClientError, OSError) as error:
+            raise Broken(f"{self._where}: the conversation broke off ({said_by(error)})") from error
+        if heard.type is not aiohttp.WSMsgType.TEXT:
+            raise Broken(f"{self._where}: the conversation ended ({heard.type.name.lower()})")
+        return str(heard.data)
+
+    async def close(self) -> None:
+        """Leave it, without waiting long for the other side to agree."""
+        with contextlib.suppress(TimeoutError, aiohttp.ClientError, OSError):
+            async with asyncio.timeout(FAREWELL_S):
+                await self._socket.close()
+
+
+class _Resolver(AbstractResolver):
+    """Hands out a name's addresses once the egress guard has admitted all of them."""
+
+    def __init__(self, egress: Egress) -> None:
+        self._egress = egress
+        self._resolver = aiohttp.ThreadedResolver()
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        found = await self._resolver.resolve(host, port, family)
+        if not found:
+            raise socket.gaierror(socket.EAI_NONAME, "it has no address")
+        for one in found:
+            self._egress.admits(host, port, one["host"])
+        return found
+
+    async def close(self) -> None:
+        await self._resolver.close()
+
+
+class _Made(NamedTuple):
+    """What is known of a connection since it was made."""
+
+    rules: object
+    """What was allowed then."""
+    address: str
+    exposed: bool
+    """Others can read what is sent on it."""
+
+
+class _Connector(aiohttp.TCPConnector):
+    """Hands out only connections on which nothing has come unasked, and lets none linger with words left to send."""
+
+    def __init__(self, egress: Egress) -> None:
+        super().__init__(
+            resolver=_Resolver(egress), limit=CONNECTIONS, keepalive_timeout=KEEP_ALIVE_S, ttl_dns_cache=NAMES_S
+        )
+        self._egress = egress
+        self._rules = egress.rules
+        self._made: WeakKeyDictionary[ResponseHandler, _Made] = WeakKeyDictionary()
+
+    async def connect(
+        self, req: aiohttp.ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
+    ) -> Connection:
+        attempt, rules = _attempt.get(), self._egress.rules
+        if (req.url.scheme, req.url.host, req.url.port) != attempt.origin[:3]:
+            # Where the library follows a redirect of its own accord, as it does for a WebSocket.
+            raise EgressRefused(f"{attempt.origin.host} leads to another place: no connection is made")
+        if rules != self._rules:
+            self._rules = rules
+            self.clear_dns_cache()
+        while True:
+            connection = await super().connect(req, traces, timeout)
+            protocol, transport = connection.protocol, connection.transport
+            made = self._made.get(protocol) if protocol is not None else None
+            same = made is None or made.rules == rules
+            if same and protocol is not None and transport is not None and not protocol.should_close:
+                break
+            # An answer sent after the last one, to no question, would be taken for the answer to this one.
+            connection.close()
+            if made is None:
+                raise aiohttp.ClientConnectionError("it spoke before it was asked")
+        if made is None:
+            address = str(transport.get_extra_info("peername")[0])
+            made = self._made[protocol] = _Made(rules, address, is_exposed(attempt.origin, address))
+            if protocol.closed is not None:
+                # Asked for, so that how an idle connection ended is no stray error.
+                protocol.closed.add_done_callback(_lost)
+        if attempt.shielded and made.exposed:
+            connection.close()
+            said = f"{attempt.origin.host} leads to {made.address}, a public address: a key is not sent there over http"
+            raise EgressRefused(f"{said}; use https, or set plain_http = true if that is meant")
+        connection.add_callback(partial(_drop_unsent, transport))
+        attempt.connected = True
+        return connection
+
+
+class _Way(TypedDict):
+    """How a request leaves this network."""
+
+    proxy: URL | None
+    proxy_headers: dict[str, str]
+
+
+def _way(egress: Egress, origin: Origin) -> _Way:
+    """What is private is in this network, and so is the proxy: it leads out of it."""
+    proxy = egress.proxy if not origin.private else None
+    if proxy is None:
+        return {"proxy": None, "proxy_headers": {}}
+    login = {"proxy-authorization": proxy.login} if proxy.login else {}
+    return {"proxy": _url(proxy.origin, ""), "proxy_headers": login}
+
+
+def _lost(closed: asyncio.Future[None]) -> BaseException | None:
+    """What a connection was lost by; None if it was closed."""
+    return None if closed.cancelled() else closed.exception()
+
+
+def _drop_unsent(transport: asyncio.Transport) -> None:
+    """Closing waits until all is sent, which a peer that does not read can put off for ever."""
+    if transport.get_write_buffer_size():
+        transport.abort()
+
+
+def _url(origin: Origin, path: str) -> URL:
+    return _kept_url(origin, path) if len(path) <= KEPT_PATH else URL(f"{origin}{path}", encoded=True)
+
+
+@lru_cache(maxsize=256)
+def _kept_url(origin: Origin, path: str) -> URL:
+    return URL(f"{origin}{path}", encoded=True)
+
+
+def trusted() -> ssl.SSLContext:
+    """The certificates this system trusts."""
+    context = ssl.create_default_context()
+    context.set_alpn_protocols(["http/1.1"])
+    return context

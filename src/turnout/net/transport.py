@@ -1,6 +1,6 @@
 """What carries a request to a host and its answer back: the protocol between the client and whatever speaks HTTP.
 
-`turnout.net.http` carries it over the network; `turnout.testing.ScriptedTransport` answers on the spot. A transport
+`turnout.net.client` carries it over the network; `turnout.testing.ScriptedTransport` answers on the spot. A transport
 connects only where the egress guard it is handed says, and the errors it raises are NetErrors.
 """
 

@@ -21,9 +21,9 @@ from turnout.config.load import shipped
 from turnout.config.name import DEFAULT_PROFILE, RENAMED, current_name, old_name_notice
 from turnout.config.reload import LiveRouter, stamp
 from turnout.config.settings import settings_file
-from turnout.core.contain import readable
 from turnout.core.errors import ConfigError, EmbedderError, Problem, UnknownProfile
 from turnout.core.router import Router
+from turnout.core.verdict import readable
 from turnout.models.ask import Models
 from turnout.models.price import learn
 from turnout.models.remote import choose_embedder

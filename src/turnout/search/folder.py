@@ -18,15 +18,15 @@ import os
 from collections.abc import Callable, Collection, Iterator
 from datetime import UTC, datetime
 from itertools import islice
+from operator import add
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
-from turnout.core.contain import contain
 from turnout.core.errors import FolderMissing
-from turnout.core.verdict import Fault
+from turnout.core.verdict import Fault, contain
 from turnout.text.file import read_bytes
 from turnout.text.language import guess
 
@@ -74,7 +74,7 @@ class Folder:
         """Bring the index up to what stands in the folder; raises FolderMissing."""
         if not self.root.is_dir():
             raise FolderMissing(f"there is no folder {self.root}: check the path, or remove what was read from it")
-        known = {path: _Known(*rest) for path, *rest in self.index.tables.backend.read(sql.FILES, self._of())}
+        known = self._known()
         here = dict(_files(self.root, self.endings))
         self.unread = {path: row.problem for path, row in known.items() if row.problem and path in here}
         changed = [path for path, seen in here.items() if path not in known or known[path].seen != seen]
@@ -83,7 +83,7 @@ class Folder:
         for count, path in enumerate(changed, 1):
             group.append((path, here[path], *self._read_documents(path)))
             if sum(len(documents) for _, _, documents, _ in group) >= BATCH or count == len(changed):
-                changes = _sum(changes, self._write(group, known))
+                changes = Changes(*map(add, astuple(changes), astuple(self._write(group, known))))
                 group = []
                 if progress is not None:
                     progress(count, len(changed))
@@ -91,13 +91,19 @@ class Folder:
 
     def forget(self) -> int:
         """Remove every document of the folder; how many there were."""
-        known = {path: _Known(*rest) for path, *rest in self.index.tables.backend.read(sql.FILES, self._of())}
+        known = self._known()
         return self._forget(known, known.keys())
 
     def count(self) -> tuple[int, int]:
         """How many files were read, and how many sections they have."""
-        known = [_Known(*rest) for _, *rest in self.index.tables.backend.read(sql.FILES, self._of())]
-        return len(known), sum(len(msgspec.json.decode(one.documents)) for one in known)
+        known = self._known()
+        return len(known), sum(len(one.documents) for one in known.values())
+
+    def _known(self) -> dict[str, _Known]:
+        """The files that were read, by path."""
+        rows = self.index.tables.backend.read(sql.FILES, self._of())
+        decode = msgspec.json.Decoder(list[str]).decode
+        return {path: _Known(_Seen(*seen), decode(ids), problem) for path, *seen, ids, problem in rows}
 
     def _of(self) -> dict[str, str]:
         return {"folder": self.name}
@@ -135,7 +141,7 @@ class Folder:
     def _write(self, group: list[tuple[str, _Seen, list[IndexDocument], str]], known: dict[str, _Known]) -> Changes:
         """Write the documents of some files. Their rows name all documents, old and new, before any is written:
         whatever ends this process, no document is left that nobody knows."""
-        old = {path: msgspec.json.decode(known[path].documents, type=list[str]) for path, *_ in group if path in known}
+        old = {path: known[path].documents for path, *_ in group if path in known}
         rows = [(path, seen, [one.id for one in documents], problem) for path, seen, documents, problem in group]
         self._set([(path, _Seen(0, 0), [*old.get(path, ()), *ids], "") for path, _, ids, _ in rows])
         changes = self.index.upsert(one for _, _, documents, _ in group for one in documents)
@@ -152,7 +158,7 @@ class Folder:
                 changes.change(sql.SET_FILE, self._of() | row)
 
     def _forget(self, known: dict[str, _Known], paths: Collection[str]) -> int:
-        ids = [ident for path in sorted(paths) for ident in msgspec.json.decode(known[path].documents, type=list[str])]
+        ids = [ident for path in sorted(paths) for ident in known[path].documents]
         deleted = self.index.delete(ids) if ids else 0
         if paths:
             with self.index.tables.backend.transaction() as changes:
@@ -189,14 +195,9 @@ class _Seen(NamedTuple):
 
 
 class _Known(NamedTuple):
-    changed_ns: int
-    size: int
-    documents: str
+    seen: _Seen
+    documents: list[str]
     problem: str
-
-    @property
-    def seen(self) -> _Seen:
-        return _Seen(self.changed_ns, self.size)
 
 
 def _files(folder: Path, endings: frozenset[str]) -> Iterator[tuple[str, _Seen]]:
@@ -229,12 +230,3 @@ def _read_file(root: Path, path: str) -> tuple[FileText, datetime]:
     where = root / path
     changed = datetime.fromtimestamp(where.stat().st_mtime, UTC)
     return read_file(path, read_bytes(where, FILE_BYTES)), changed
-
-
-def _sum(one: Changes, other: Changes) -> Changes:
-    return Changes(
-        one.added + other.added,
-        one.changed + other.changed,
-        one.unchanged + other.unchanged,
-        one.deleted + other.deleted,
-    )

@@ -8,7 +8,6 @@ as negated within a few words of what negates, in the same clause. Time is linea
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from itertools import islice
 from typing import Final
 
@@ -98,10 +97,6 @@ def _date(year: int, month: int, day: int, spelled: str) -> list[Number]:
     return [Number(value, unit, spelled=spelled) for value, unit in zip((year, month, day), units, strict=True)]
 
 
-def _is_dateline(words: Mapping[str, int], numbers: tuple[Number, ...]) -> bool:
-    return len(words) <= DATELINE and any(number.unit.startswith(DAY) for number in numbers)
-
-
 class _Reader:
     """Reads one sentence."""
 
@@ -148,7 +143,8 @@ class _Reader:
                 spelled.setdefault(key, token.text)
             keys.append(key)
         negated = tuple(frozenset(keys[at] for at in scope if keys[at]) for scope in scopes)
-        return Statement(words, numbers, negated, self._heads(scopes, keys), _is_dateline(words, numbers), spelled)
+        is_dateline = len(words) <= DATELINE and any(number.unit.startswith(DAY) for number in numbers)
+        return Statement(words, numbers, negated, self._heads(scopes, keys), is_dateline, spelled)
 
     def _heads(self, scopes: list[list[int]], keys: list[str]) -> frozenset[str]:
         """The first word with a meaning behind each negation, or the last before it."""

@@ -9,16 +9,17 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
 
 from msgspec import Raw
 from msgspec.structs import astuple, fields
 
+from turnout.core.decision import first_id, id_ms
 from turnout.core.errors import StoreError
 
 from . import sql
-from .late import late_hours
 from .migrate import LOG, AppliedMigration, Migration, migrations, pending
 from .row import BreachRow, DecisionRow, OutcomeRow, ProfileRow, ReplyRow, Row, SpendRow
 
@@ -36,6 +37,7 @@ ADD: tuple[tuple[type[Row], str], ...] = (
     (SpendRow, sql.ADD_SPENDING),
 )
 
+HOUR_MS = 3_600_000
 
 _JSON = {kind: [at for at, field in enumerate(fields(kind)) if field.type is Raw] for kind, _ in ADD}
 """Which columns of a row hold JSON."""
@@ -166,3 +168,26 @@ def record(row: Row) -> Record:
         raw = values[column]
         values[column] = None if len(raw) == 4 and bytes(raw) == b"null" else str(raw, "utf-8")
     return tuple(values)
+
+
+def hour_of(ms: int) -> int:
+    """When the hour began."""
+    return ms // HOUR_MS * HOUR_MS
+
+
+@lru_cache(maxsize=1)
+def _begin_of_hour(hour: int) -> str:
+    """What no id of that hour or a later one is below; worked out once an hour."""
+    return first_id(hour * HOUR_MS)
+
+
+def late_hours(rows: Iterable[Row]) -> list[int]:
+    """The hours of these rows that are over, in order: two writers mark them in the same one."""
+    # Ids begin with their time and are compared as they are: hardly any is late.
+    now = _begin_of_hour(time.time_ns() // 1_000_000 // HOUR_MS)
+    idents = (
+        row.id if isinstance(row, DecisionRow) else row.decision_id
+        for row in rows
+        if isinstance(row, DecisionRow | OutcomeRow)
+    )
+    return sorted({hour_of(id_ms(ident)) for ident in idents if ident < now})

@@ -1,59 +1,19 @@
-"""Decisions as they are committed: a filter for the log, and a follower that misses nothing and repeats nothing."""
+"""Decisions as they are committed: a follower that misses nothing and repeats nothing."""
 
 from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import islice
-from typing import NamedTuple
 
 from turnout.core.errors import StoreUnavailable, UnknownDecision
 
-from .listing import FIRST, LAST
-from .records import PAGE, Judgement, Logged, LogPage, Records
-from .redact import name
-from .stats import TimeSpan, names_of
+from .listing import FIRST
+from .records import PAGE, LogFilter, Logged, Records
 
 # Processes commit in groups, so a decision may become visible after one with a later id; hardly ever this much after.
 OVERLAP_S = 2.0
-
-
-class LogFilter(NamedTuple):
-    """Which decisions are wanted."""
-
-    span: TimeSpan
-    profile: str | None
-    by: str | None
-    route: str | None
-    outcome: str | None
-    session: str | None
-    contains: str | None
-    key: str | None = None
-    verdict: Judgement | None = None
-    """What people said of it last."""
-
-    def page(self, records: Records, *, below: str = LAST, above: str = FIRST, most: int = PAGE) -> LogPage:
-        return records.page(**self._asdict(), below=below, above=above, most=most)
-
-    def admits(self, row: Logged) -> bool:
-        """Whether one that has just been logged is wanted; it has no outcome and no feedback yet."""
-        outcome = zip(self.outcome or "", row.outcome, strict=False)
-        names = names_of(self.profile).values()
-        return (
-            self.span.since_ms <= row.created_ms < self.span.until_ms
-            and (self.profile is None or row.profile in names)
-            and (self.by is None or row.by == self.by)
-            and (self.route is None or self.route in row.routes)
-            and all(want in ("?", letter) for want, letter in outcome)
-            and (self.session is None or row.session == name(self.session))
-            and (self.key is None or row.key_id == self.key)
-            and self.verdict is None
-            and (self.contains or "").casefold() in (row.question or "").casefold()
-        )
-
-    def select(self, records: Records, *, above: str = FIRST, oldest_first: bool = False) -> Iterator[Logged]:
-        return records.decisions(**self._asdict(), above=above, oldest_first=oldest_first)
 
 
 class Follower:
@@ -92,7 +52,7 @@ class Follower:
             newest = self._last()
             rows: deque[Logged] = deque(maxlen=self.most)
             found: set[str] = set()
-            for row in self.wanted.select(self.records, above=self.above, oldest_first=True):
+            for row in self.records.decisions(**self.wanted._asdict(), above=self.above, oldest_first=True):
                 if row.id not in self.seen:
                     found.add(row.id)
                     rows.append(row)

@@ -13,11 +13,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from turnout.core.ident import first_id, id_ms
+from turnout.core.decision import first_id, id_ms
 
 from . import sql
-from .backend import Backend, Record, Value
-from .late import HOUR_MS, hour_of
+from .backend import HOUR_MS, Backend, Record, Value, hour_of
 
 # A writer that began before the hour was over has committed by then, or says that its rows are late.
 SETTLED_MS = 300_000

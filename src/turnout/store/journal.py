@@ -274,25 +274,32 @@ class Journal:
     def _run(self) -> None:
         if self.durability == "batched":
             _step_back()
-        pause = FIRST_PAUSE_S
-        while not (self._stopping and self.spool.backlog == 0):
+        spool, pause = self.spool, FIRST_PAUSE_S
+        # Up to where rows are committed before more are gathered. What comes meanwhile waits for its own group: a busy
+        # process would otherwise commit as often as it can, a few rows each time.
+        gathered = 0
+        while not (self._stopping and spool.written == spool.taken):
             try:
-                self._look_after()
-                if self.spool.backlog == 0:
-                    self.spool.rest()
+                if time.monotonic() >= self._adopt_at:
+                    self._adopt_at = time.monotonic() + ADOPT_EVERY_S
+                    spool.adopt()
+                if spool.written == spool.taken:
+                    spool.rest()
                     if self._chore is None or not self._chore():
                         self._rest()
                     continue
-                if not self._stopping:
+                if spool.taken >= gathered:
                     self._gather()
-                self._hurry.clear()
-                while self._commit():
-                    pause = FIRST_PAUSE_S
-                    if self.spool.written == self.spool.taken:
-                        break
-                    self._look_after()
-                    if self.spool.behind and time.monotonic() >= self._sync_at:
-                        self._sync()
+                    gathered = spool.written
+                elif time.monotonic() >= self._sync_at:
+                    self._sync()
+                if self._hurry.is_set():
+                    self._hurry.clear()
+                    # Asked afterwards: whoever hurries has written before.
+                    gathered = spool.written
+                if not self._commit():
+                    gathered = 0
+                pause = FIRST_PAUSE_S
             # Whatever it is, the rows are in the spool and this thread must live to try again.
             except Exception as error:
                 self._fail(error)
@@ -305,10 +312,11 @@ class Journal:
     def _gather(self) -> None:
         """Let rows come together until a caller waits for one or a batch is full. They are safe meanwhile."""
         until, spool, synced = time.monotonic() + GATHER_S, self.spool, -1
-        while not self._hurry.wait(SYNC_EVERY_S):
-            waiting = spool.written - spool.taken
-            spared = self._held_back and waiting < spool.limit_bytes * SPARED
-            if not spared and (waiting > BATCH_BYTES or time.monotonic() >= until):
+        while not self._stopping:
+            held_back = self._held_back
+            if spool.written - spool.taken > (spool.limit_bytes * SPARED if held_back else BATCH_BYTES):
+                return
+            if self._hurry.wait(SYNC_EVERY_S) or (time.monotonic() >= until and not held_back):
                 return
             if spool.written > synced:
                 synced = spool.written
@@ -317,19 +325,13 @@ class Journal:
     def _rest(self) -> None:
         """Sleep until there is something to do. Told to be idle first, then asked again: no wake-up is missed."""
         self._idle = True
-        if self.spool.backlog == 0 and not self._stopping:
+        if self.spool.written == self.spool.taken and not self._stopping:
             self._wake.wait(max(0.0, self._adopt_at - time.monotonic()))
         self._wake.clear()
         self._idle = False
 
-    def _look_after(self) -> None:
-        """See that our files are where they should be, and now and then whether a neighbour has left some."""
-        if time.monotonic() >= self._adopt_at:
-            self._adopt_at = time.monotonic() + ADOPT_EVERY_S
-            self.spool.adopt()
-        self._restore()
-
     def _restore(self) -> None:
+        """See that our files are where they should be."""
         try:
             restored = self.spool.restore()
         except OSError as error:
@@ -349,23 +351,30 @@ class Journal:
         self._fail_waiting(f"{self.backend.where}: the store was closed", last=True)
 
     def _commit(self) -> bool:
-        """Hand one batch to the database; False when there is nothing more."""
+        """Hand one batch to the database; False when there is none."""
+        self._restore()
         lines = self.spool.take()
         if not lines:
             return False
-        start = self.spool.taken
-        found = list(contents(lines))
-        torn = found.count(None)
-        rows: list[tuple[bytes, Row]] = []
+        start, torn = self.spool.taken, 0
+        read: list[bytes] = []
+        rows: list[Row] = []
         refused: list[Refusal] = []
-        for content in found:
-            if content is not None:
-                try:
-                    rows.append((content, decode_row(content)))
-                except DecodeError as error:
-                    refused.append((content, error))
+        for content in contents(lines):
+            if content is None:
+                torn += 1
+                continue
+            try:
+                rows.append(decode_row(content))
+            except DecodeError as error:
+                refused.append((content, error))
+            else:
+                read.append(content)
         unreadable = len(refused)
-        repeated = self._write(rows, refused)
+        try:
+            repeated = self.backend.write(rows) if rows else 0
+        except Unwritable as error:
+            repeated = self._write_apart(rows, read, error, refused)
         committed = len(rows) - repeated - (len(refused) - unreadable)
         # Only now, when the whole batch has been dealt with: what is tried again is set aside once.
         if refused:
@@ -392,17 +401,19 @@ class Journal:
             _answer(done, self._refused)
         return True
 
-    def _write(self, rows: Sequence[tuple[bytes, Row]], refused: list[Refusal]) -> int:
-        """Write rows, each given with its encoding; how many were there already. One that is `refused` does not stop
-        the others."""
-        try:
-            return self.backend.write([row for _, row in rows]) if rows else 0
-        except Unwritable as error:
-            if len(rows) == 1:
-                refused.append((rows[0][0], error))
-                return 0
-            middle = len(rows) // 2
-            return self._write(rows[:middle], refused) + self._write(rows[middle:], refused)
+    def _write_apart(self, rows: Sequence[Row], read: Sequence[bytes], why: Unwritable, refused: list[Refusal]) -> int:
+        """Write rows that cannot be written together, each with the bytes it was `read` from; how many were there
+        already. One that is `refused` does not stop the others."""
+        if len(rows) == 1:
+            refused.append((read[0], why))
+            return 0
+        repeated, middle = 0, len(rows) // 2
+        for half in (slice(middle), slice(middle, None)):
+            try:
+                repeated += self.backend.write(rows[half])
+            except Unwritable as error:
+                repeated += self._write_apart(rows[half], read[half], error, refused)
+        return repeated
 
     def _set_aside(self, refused: Sequence[Refusal]) -> None:
         """Keep what no database takes where a person can look at it."""
@@ -430,6 +441,8 @@ class Journal:
         self._sync()
 
     def _sync(self) -> None:
+        """Make what waits survive a power cut, in files that are where they should be."""
+        self._restore()
         try:
             self.spool.sync()
         except OSError as error:

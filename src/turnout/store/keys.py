@@ -11,9 +11,8 @@ from msgspec import Struct
 from turnout.core.errors import StoreError
 
 from . import sql
-from .backend import Backend, Record, Value
+from .backend import HOUR_MS, Backend, Record, Value
 from .hours import add_sums, ranges
-from .late import HOUR_MS
 from .stats import ALWAYS, TimeSpan, names_of
 
 

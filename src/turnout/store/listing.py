@@ -10,14 +10,8 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-import msgspec
-
-from turnout.core.ident import first_id
-
 from . import sql
 from .backend import Record, Value
-from .redact import name
-from .stats import FOREVER_MS, TimeSpan
 
 # Above every ULID, however a database sorts text, and below.
 LAST, FIRST = "Z" * 27, ""
@@ -26,52 +20,12 @@ TEXT_ROWS = 10_000
 # For each row that is wanted, so many are looked at before it counts as rare: 2,000 for a page of 50.
 WALKED_FOR_EACH = 40
 MOST_WALKED = 10_000
-# An id has the time of the decision, its row the time it was written down; a busy machine is some milliseconds later.
-DRIFT_MS = 60_000
-
-_letters = re.compile(r"[A-Za-z?-]{0,2}").fullmatch
 
 
 class PageRecords(NamedTuple):
     found: list[Record]
     below: str
     """Where the next page begins; empty if there is none."""
-
-
-def filter_values(
-    *,
-    span: TimeSpan,
-    profile: str | None,
-    by: str | None,
-    route: str | None,
-    outcome: str | None,
-    session: str | None,
-    key: str | None,
-    verdict: str | None,
-    contains: str | None,
-    below: str,
-    above: str,
-) -> dict[str, Value] | None:
-    """The filters as statements take them; None where nothing can match."""
-    if outcome is not None and not _letters(outcome):
-        return None
-    if span.until_ms < FOREVER_MS:
-        below = min(below, first_id(span.until_ms + DRIFT_MS))
-    if span.since_ms > DRIFT_MS:
-        above = max(above, first_id(span.since_ms - DRIFT_MS))
-    return {
-        **span.values(),
-        "profile": profile,
-        "decided_by": by,
-        "key_id": key,
-        "session": None if session is None else name(session),
-        "verdict": verdict,
-        "routed": None if route is None else msgspec.json.encode(route.encode("utf-8", "replace").decode()).decode(),
-        "outcome": None if outcome is None else f"{outcome:?<2}".replace("?", "_"),
-        "needle": text_pattern(contains) if contains else None,
-        "below": below,
-        "above": above,
-    }
 
 
 def text_pattern(contains: str) -> str:

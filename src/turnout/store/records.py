@@ -7,25 +7,26 @@ its own.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import msgspec
 from msgspec import Struct
 
 from turnout.core.contract import Rule
+from turnout.core.decision import first_id, new_id
 from turnout.core.errors import StoreError, TextNotKept, UnknownDecision, suggest
-from turnout.core.ident import new_id
 from turnout.core.profile import PatternSource
 from turnout.core.query import Query, Turn
 
 from . import sql
 from .backend import Backend, Record, Value
-from .listing import FIRST, LAST, filter_values, read_page
+from .listing import FIRST, LAST, read_page, text_pattern
 from .redact import SNIPPET_CHARACTERS, name, writable
 from .row import BreachRow, Outcome, OutcomeRow
-from .stats import ALWAYS, Stats, TimeSpan, gather, names_of
+from .stats import ALWAYS, FOREVER_MS, Stats, TimeSpan, gather, names_of
 from .traffic import Traffic, read_traffic
 
 # RC-06: what a classifier is told of a session.
@@ -34,6 +35,10 @@ INTENTS = 6
 PAGE = 500
 # Kinds of decisions that are told apart: keys times routes times layers, of a log with many keys.
 KINDS = 5_000
+# An id has the time of the decision, its row the time it was written down; a busy machine is some milliseconds later.
+DRIFT_MS = 60_000
+
+_letters = re.compile(r"[A-Za-z?-]{0,2}").fullmatch
 
 Judgement = Literal["right", "wrong"]
 JUDGEMENTS: tuple[Judgement, ...] = get_args(Judgement)
@@ -72,6 +77,67 @@ class Logged(Struct, frozen=True):
         """The documented JSON form of the decision."""
         form: dict[str, Any] = msgspec.json.decode(self.body)
         return form
+
+
+class LogFilter(NamedTuple):
+    """Which decisions are wanted."""
+
+    span: TimeSpan = ALWAYS
+    profile: str | None = None
+    by: str | None = None
+    route: str | None = None
+    outcome: str | None = None
+    """Two letters with `?` for any: `L?`, `?t`."""
+    session: str | None = None
+    contains: str | None = None
+    """Text, found without regard to case."""
+    key: str | None = None
+    verdict: Judgement | None = None
+    """What people said of it last."""
+
+    def values(self, below: str, above: str) -> dict[str, Value] | None:
+        """As statements take them; None where nothing can match."""
+        span, outcome = self.span, self.outcome
+        route = None if self.route is None else self.route.encode("utf-8", "replace").decode()
+        if outcome is not None and not _letters(outcome):
+            return None
+        if span.until_ms < FOREVER_MS:
+            below = min(below, first_id(span.until_ms + DRIFT_MS))
+        if span.since_ms > DRIFT_MS:
+            above = max(above, first_id(span.since_ms - DRIFT_MS))
+        return {
+            **span.values(),
+            "profile": self.profile,
+            "decided_by": self.by,
+            "key_id": self.key,
+            "session": None if self.session is None else name(self.session),
+            "verdict": self.verdict,
+            "routed": None if route is None else msgspec.json.encode(route).decode(),
+            "outcome": None if outcome is None else f"{outcome:?<2}".replace("?", "_"),
+            "needle": text_pattern(self.contains) if self.contains else None,
+            "below": below,
+            "above": above,
+        }
+
+    def admits(self, row: Logged) -> bool:
+        """Whether one that has just been logged is wanted; it has no outcome and no feedback yet."""
+        outcome = zip(self.outcome or "", row.outcome, strict=False)
+        names = names_of(self.profile).values()
+        return (
+            self.span.since_ms <= row.created_ms < self.span.until_ms
+            and (self.profile is None or row.profile in names)
+            and (self.by is None or row.by == self.by)
+            and all(want in ("?", letter) for want, letter in outcome)
+            and (self.session is None or row.session == name(self.session))
+            and (self.key is None or row.key_id == self.key)
+            and self.verdict is None
+            and self.finds(row)
+        )
+
+    def finds(self, row: Logged) -> bool:
+        """What the database cannot tell: text is compared with all its letters folded, a route is one of a list."""
+        text = (self.contains or "").casefold()
+        return (self.route is None or self.route in row.routes) and text in (row.question or "").casefold()
 
 
 class LogPage(Struct, frozen=True):
@@ -280,42 +346,24 @@ class Records:
         `outcome` is two letters with `?` for any: `L?`, `?t`. `verdict` is the last word people said of a decision.
         `contains` finds text without regard to case.
         """
-        wanted = {"span": span, "profile": profile, "by": by, "route": route, "outcome": outcome, "session": session}
-        wanted |= {"key": key, "verdict": verdict, "contains": contains, "above": above}
+        wanted = LogFilter(span, profile, by, route, outcome, session, contains, key, verdict)
         if oldest_first:
-            values = filter_values(**wanted, below=below)  # type: ignore[arg-type]
+            values = wanted.values(below, above)
             rows = self._read_all(sql.DECISIONS_UP, "above", values) if values is not None else iter(())
-            yield from (found for found in map(_logged, rows) if _is_wanted(found, route, contains))
+            yield from filter(wanted.finds, map(_logged, rows))
             return
         while below:
-            page = self.page(**wanted, below=below, most=PAGE)  # type: ignore[arg-type]
+            page = self.page(wanted, below=below, above=above)
             yield from page.rows
             below = page.below
 
-    def page(
-        self,
-        *,
-        span: TimeSpan = ALWAYS,
-        profile: str | None = None,
-        by: str | None = None,
-        route: str | None = None,
-        outcome: str | None = None,
-        session: str | None = None,
-        key: str | None = None,
-        verdict: Judgement | None = None,
-        contains: str | None = None,
-        below: str = LAST,
-        above: str = FIRST,
-        most: int = PAGE,
-    ) -> LogPage:
+    def page(self, wanted: LogFilter, *, below: str = LAST, above: str = FIRST, most: int = PAGE) -> LogPage:
         """One page of `decisions`, the newest first. Of a text, a page is what so many rows have of it."""
-        wanted = {"span": span, "profile": profile, "by": by, "route": route, "outcome": outcome, "session": session}
-        wanted |= {"key": key, "verdict": verdict, "contains": contains, "above": above, "below": below}
-        values = filter_values(**wanted)  # type: ignore[arg-type]
+        values = wanted.values(below, above)
         if values is None or most <= 0:
             return LogPage((), "")
         found, below = read_page(self._read, values, most)
-        return LogPage(tuple(row for row in map(_logged, found) if _is_wanted(row, route, contains)), below)
+        return LogPage(tuple(filter(wanted.finds, map(_logged, found))), below)
 
     def kinds(self, *, most: int = KINDS) -> list[DecisionKind]:
         """What kinds of decisions there are: what a list can be filtered by."""
@@ -492,12 +540,6 @@ class AllRecords(Records):
         if statement not in sql.ALL_TENANTS:
             raise StoreError("only decisions and their statistics are read for all tenants: name the tenant")
         return super()._read(sql.ALL_TENANTS[statement], **values)
-
-
-def _is_wanted(found: Logged, route: str | None, contains: str | None) -> bool:
-    """What the database cannot tell: text is compared with all its letters folded, a route is one of a list."""
-    text = contains.casefold() if contains else ""
-    return (route is None or route in found.routes) and text in (found.question or "").casefold()
 
 
 def _logged(row: Record) -> Logged:

@@ -26,8 +26,6 @@ LEVELS: tuple[Level, ...] = get_args(Level)
 SNIPPET_CHARACTERS = 60
 # What is masked to get those, and how much of its end is not shown: half a mail address does not look like one.
 WINDOW_CHARACTERS, EDGE_CHARACTERS = 240, 80
-# 128 bits: no two of a billion questions collide by chance.
-DIGEST_BYTES = 16
 
 # PostgreSQL indexes at most 2,704 bytes: two such names of four bytes a character, and an id.
 NAME_CHARACTERS = 200
@@ -50,14 +48,6 @@ def keep(text: str, level: Level) -> str | None:
     if level == "full":
         return writable(text)
     return snippet(text) if level == "snippet" else None
-
-
-def digest(text: str, tenant: str, key: bytes) -> str:
-    """Tells whether two questions of one tenant are the same, and without the key nothing else."""
-    hashed = hashlib.blake2b(key=key, digest_size=DIGEST_BYTES)
-    hashed.update(tenant.encode("utf-8", "replace") + b"\0")
-    hashed.update(text.encode("utf-8", "surrogatepass"))
-    return hashed.hexdigest()
 
 
 def redact_body(body: bytes, level: Level) -> bytes:
@@ -119,20 +109,6 @@ def writable_json(form: bytes) -> bytes:
     # A backslash of the text's own is written as two, and `\\u0000` after it is four letters and no escape. JSON holds
     # no byte zero itself, so that one stands for the two meanwhile: ten times quicker than a pattern.
     return form.replace(b"\\\\", b"\0").replace(b"\\u0000", b"\\ufffd").replace(b"\0", b"\\\\")
-
-
-def encode(value: object) -> bytes:
-    """The value as JSON that every database can hold."""
-    try:
-        form = msgspec.json.encode(value)
-    except UnicodeEncodeError:
-        form = b""
-    # A byte is found much faster than six.
-    if form and (b"\\" not in form or b"\\u0000" not in form):
-        return form
-    # In a text they are replaced much faster than in its JSON form.
-    plain = msgspec.to_builtins(value, builtin_types=(msgspec.Raw,))
-    return writable_json(msgspec.json.encode(each_text(plain, writable)))
 
 
 def each_text(value: Any, kept: Callable[[str], str | None]) -> Any:

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from msgspec import DecodeError, json
 
+from turnout.core.decision import first_id, id_ms
 from turnout.core.errors import StoreError
-from turnout.core.ident import first_id, id_ms
 
 from . import sql
 from .backend import Backend, Value

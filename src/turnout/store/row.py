@@ -10,6 +10,7 @@ order of the table's columns, but for `LoggedRow`, which is made shorter for the
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, NamedTuple
@@ -19,16 +20,18 @@ from msgspec import Meta, Raw, Struct, json, to_builtins
 from msgspec.structs import astuple
 
 from turnout.core.contract import Rule, Violation
-from turnout.core.decision import Decision
-from turnout.core.ident import new_id
+from turnout.core.decision import Decision, new_id
 from turnout.core.profile import Profile
 from turnout.core.query import Query
 
 from .contract import check_decision, check_outcome, decided_rules
-from .redact import Level, digest, encode, keep, name, redact_body, redact_extra
+from .redact import NAME_CHARACTERS, Level, each_text, keep, name, redact_body, redact_extra, writable, writable_json
 
 NOTHING = Raw(b"null")
 """For JSON that is not there: the decoder has no optional raw field."""
+
+# 128 bits: no two of a billion questions collide by chance.
+DIGEST_BYTES = 16
 
 Count = Annotated[int, Meta(ge=0)]
 Amount = Annotated[float, Meta(ge=0.0)]
@@ -246,7 +249,7 @@ class Subject(NamedTuple):
 
     @classmethod
     def of(cls, decision: Decision) -> Subject:
-        profile, whose = decision.profile, name(decision.query.tenant or "")
+        profile, whose = decision.profile, _cut(decision.query.tenant or "")
         return cls(decision.id, whose, profile.name, profile.contract, decision.routes, decision.by)
 
 
@@ -262,7 +265,7 @@ class RowEncoder:
         """The lines of a decision and its parts; `key_id` is the key that asked for it."""
         query, level = decision.query, self.level
         text, teacher = query.text or asked_text(query), _teacher(decision)
-        tenant, session = name(query.tenant or ""), None if query.session is None else name(query.session)
+        tenant, session = _cut(query.tenant or ""), None if query.session is None else _cut(query.session)
         kept: str | None = text
         hashed: str | None = None
         asked: Any = NOTHING
@@ -273,7 +276,7 @@ class RowEncoder:
                 asked = query
             body = decision.form()
         else:
-            kept, hashed = keep(text, level), None if level == "off" else digest(text, tenant, self.key)
+            kept, hashed = keep(text, level), None if level == "off" else digest(text, name(tenant), self.key)
             body = Raw(redact_body(decision.json(), level))
         now = time.time_ns() // 1_000_000
         lines = encode_row(LoggedRow(parent, tenant, session, teacher, now, kept, hashed, level, asked, body, key_id))
@@ -333,7 +336,7 @@ class RowEncoder:
 
     def reply(self, tenant: str, session: str, decision_id: str | None, role: str, text: str) -> bytes:
         now, kept = time.time_ns() // 1_000_000, keep(text, self.level)
-        return encode_row(ReplyRow(new_id(), name(tenant), name(session), decision_id, role, kept, self.level, now))
+        return encode_row(ReplyRow(new_id(), _cut(tenant), _cut(session), decision_id, role, kept, self.level, now))
 
 
 def spending(ident: str, key_id: str, spent_usd: float) -> bytes:
@@ -350,6 +353,25 @@ def breaches(decision_id: str, tenant: str, profile: str, broken: Iterable[Viola
         found = encode(one.found).decode()
         lines += encode_row(BreachRow(decision_id, tenant, profile, one.rule, one.fact, found, one.text, phase, now))
     return lines
+
+
+def encode(value: object) -> bytes:
+    """The value as JSON that every database can hold."""
+    try:
+        form = json.encode(value)
+    except UnicodeEncodeError:
+        form = b""
+    # A byte is found much faster than six.
+    if form and (b"\\" not in form or b"\\u0000" not in form):
+        return form
+    # In a text they are replaced much faster than in its JSON form.
+    plain = to_builtins(value, builtin_types=(Raw,))
+    return writable_json(json.encode(each_text(plain, writable)))
+
+
+def _cut(text: str) -> str:
+    """A name that an index can hold, as `name` makes it; signs that no database takes are replaced with the row's."""
+    return text if len(text) <= NAME_CHARACTERS else name(text)
 
 
 def line(content: bytes) -> bytes:
@@ -383,6 +405,14 @@ def asked_text(query: Query) -> str:
         if turn.role == "user":
             return turn.text
     return ""
+
+
+def digest(text: str, tenant: str, key: bytes) -> str:
+    """Tells whether two questions of one tenant are the same, and without the key nothing else."""
+    hashed = hashlib.blake2b(key=key, digest_size=DIGEST_BYTES)
+    hashed.update(tenant.encode("utf-8", "replace") + b"\0")
+    hashed.update(text.encode("utf-8", "surrogatepass"))
+    return hashed.hexdigest()
 
 
 def _teacher(decision: Decision) -> str | None:

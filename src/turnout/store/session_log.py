@@ -6,7 +6,6 @@ Invariant: the numbers of a session are 1, 2, 3… without a gap, whichever proc
 
 from __future__ import annotations
 
-import contextlib
 import time
 from pathlib import Path
 from typing import NamedTuple
@@ -14,7 +13,7 @@ from typing import NamedTuple
 from .backend import Backend, Value
 from .redact import name, writable
 from .sqlite import Sqlite
-from .store import Store, bring_up
+from .store import Store, brought_up
 
 # Longer than a person looks at a page that waits for an answer.
 KEEP_DAYS = 30
@@ -103,11 +102,7 @@ def open_session_log(store: Store) -> SessionLog:
                 """It has none."""
 
         backend = SessionSchema(store.url, "turnout_sessions")
-    with contextlib.ExitStack() as opened:
-        opened.callback(backend.close)
-        bring_up(backend)
-        opened.pop_all()
-    log = SessionLog(backend)
+    log = SessionLog(brought_up(backend))
     log.forget()
     return log
 

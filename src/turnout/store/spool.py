@@ -21,7 +21,7 @@ from threading import Lock
 
 from msgspec import Struct
 
-from turnout.core.ident import new_id
+from turnout.core.decision import new_id
 
 SUFFIX = ".spool"
 UNNAMED = ".new"
@@ -85,11 +85,6 @@ class Spool:
         """Bytes that are not yet taken away."""
         taken = self.taken  # first: what is written meanwhile cannot make the difference negative
         return self.written - taken
-
-    @property
-    def behind(self) -> bool:
-        """Whether more waits than is taken at once."""
-        return self.backlog > BATCH_BYTES
 
     def append(self, lines: bytes) -> int:
         """Write lines at the end; the position after them. Raises OSError, and then nothing was written."""
@@ -231,7 +226,7 @@ class Spool:
         """Write what is not yet taken into new files where the old ones were removed; how many bytes."""
         segments = list(self._segments)
         # Files are removed from here all at once: a look at two of them is enough.
-        if all(segment.in_place for segment in (*segments[:1], *segments[-1:])):
+        if all(segment.in_place for segment in (*segments[:1], *segments[1:][-1:])):
             return 0
         restored = 0
         for segment in [segment for segment in segments if not segment.in_place]:

@@ -1,6 +1,6 @@
 """Every statement the store runs, as constants. One text serves both databases.
 
-Values are parameters, always; nothing here or elsewhere puts a statement together from pieces. Every read of a tenant's
+Values are parameters, always; nothing but other constants of its file is put into a statement. Every read of a tenant's
 says `tenant = :tenant`: a test reads this file and holds it to that. The operator's own are in sections of their own.
 `cast(:x as text) is null` is how both databases take a filter that is not set. A profile is found by the names it had
 before, too.
@@ -9,24 +9,50 @@ before, too.
 from __future__ import annotations
 
 from .sql_cards import *  # noqa: F403
-from .sql_list import DECISION_KINDS as DECISION_KINDS  # noqa: PLC0414
-from .sql_list import DECISIONS_DOWN as DECISIONS_DOWN  # noqa: PLC0414
-from .sql_list import DECISIONS_IN_SESSION as DECISIONS_IN_SESSION  # noqa: PLC0414
-from .sql_list import DECISIONS_JUDGED as DECISIONS_JUDGED  # noqa: PLC0414
-from .sql_list import DECISIONS_OF_KIND as DECISIONS_OF_KIND  # noqa: PLC0414
-from .sql_list import DECISIONS_UP as DECISIONS_UP  # noqa: PLC0414
-from .sql_list import ID_BELOW as ID_BELOW  # noqa: PLC0414
-from .sql_search import ALL_CACHED as ALL_CACHED  # noqa: PLC0414
-from .sql_search import CACHED as CACHED  # noqa: PLC0414
-from .sql_search import CLEAR_CACHED as CLEAR_CACHED  # noqa: PLC0414
-from .sql_search import COUNT_CACHED as COUNT_CACHED  # noqa: PLC0414
-from .sql_search import JUDGED as JUDGED  # noqa: PLC0414
-from .sql_search import KEEP_CACHED as KEEP_CACHED  # noqa: PLC0414
-from .sql_search import SEARCHES as SEARCHES  # noqa: PLC0414
-from .sql_search import TRIM_CACHED as TRIM_CACHED  # noqa: PLC0414
+from .sql_list import *  # noqa: F403
+from .sql_list import (
+    DECISION_KINDS,
+    DECISIONS_DOWN,
+    DECISIONS_IN_SESSION,
+    DECISIONS_JUDGED,
+    DECISIONS_OF_KIND,
+    DECISIONS_UP,
+    ID_BELOW,
+)
+from .sql_search import *  # noqa: F403
 from .sql_study import *  # noqa: F403
 from .sql_traffic import *  # noqa: F403
 from .sql_traffic import LOG_LATENCY, LOG_SPENT, LOG_TRAFFIC
+
+# --- pieces of the statements below
+
+_DECISION = """
+  id, parent_id, tenant, session, profile, profile_hash, route, routes, confidence, decided_by, outcome, teacher,
+  elapsed_us, created_ms, question, digest, kept, asked, body, key_id
+"""
+
+_OUTCOME = """
+  decision_id, tenant, ended, slot, model, attempts, input_tokens, output_tokens, cost_usd, baseline_usd,
+  classifier_usd, retrieval, fallback, cap_reached, elapsed_ms, sources, extra, created_ms
+"""
+
+_KEY = """
+  id, digest, name, tenant, scopes, profiles, ceiling, may_force, budget_usd, per_minute, created_ms, expires_ms,
+  revoked_ms, budget_day_usd, budget_month_usd
+"""
+
+# Questions of a span of time, not their parts.
+_SPAN = """
+  d.parent_id is null
+  and d.id >= :first
+  and d.created_ms >= :since_ms
+  and d.created_ms < :until_ms
+  and (cast(:profile as text) is null or d.profile in (:profile, :profile_was, :profile_was_too))
+"""
+
+_OF_KEY = """
+  (cast(:key_id as text) is null or d.key_id = :key_id)
+"""
 
 # --- what the journal writes, its rows' fields in order; whatever is there already stays as it is
 
@@ -37,22 +63,16 @@ on conflict (hash) do update set patterns = excluded.patterns
 where profiles.patterns is null and excluded.patterns is not null
 """
 
-ADD_DECISION = """
-insert into decisions (
-  id, parent_id, tenant, session, profile, profile_hash, route, routes, confidence, decided_by, outcome, teacher,
-  elapsed_us, created_ms, question, digest, kept, asked, body, key_id
-) values (
+ADD_DECISION = f"""
+insert into decisions ({_DECISION}) values (
   ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
   ?, ?, ?, ?, ?, ?, ?, ?, ?
 )
 on conflict do nothing
 """
 
-ADD_OUTCOME = """
-insert into outcomes (
-  decision_id, tenant, ended, slot, model, attempts, input_tokens, output_tokens, cost_usd, baseline_usd,
-  classifier_usd, retrieval, fallback, cap_reached, elapsed_ms, sources, extra, created_ms
-) values (
+ADD_OUTCOME = f"""
+insert into outcomes ({_OUTCOME}) values (
   ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
   ?, ?, ?, ?, ?, ?, ?, ?
 )
@@ -80,17 +100,13 @@ where d.tenant = :tenant and d.id = :decision_id
 
 # --- what a tenant may read
 
-DECISION = """
-select id, parent_id, tenant, session, profile, profile_hash, route, routes, confidence, decided_by, outcome, teacher,
-  elapsed_us, created_ms, question, digest, kept, asked, body, key_id
-from decisions
+DECISION = f"""
+select {_DECISION} from decisions
 where tenant = :tenant and id = :id
 """
 
-PARTS = """
-select id, parent_id, tenant, session, profile, profile_hash, route, routes, confidence, decided_by, outcome, teacher,
-  elapsed_us, created_ms, question, digest, kept, asked, body, key_id
-from decisions
+PARTS = f"""
+select {_DECISION} from decisions
 where tenant = :tenant and parent_id = :id
 order by id
 """
@@ -115,10 +131,8 @@ where p.hash = :hash
   and exists (select 1 from decisions d where d.tenant = :tenant and d.profile_hash = p.hash)
 """
 
-OUTCOME_OF = """
-select decision_id, tenant, ended, slot, model, attempts, input_tokens, output_tokens, cost_usd, baseline_usd,
-  classifier_usd, retrieval, fallback, cap_reached, elapsed_ms, sources, extra, created_ms
-from outcomes
+OUTCOME_OF = f"""
+select {_OUTCOME} from outcomes
 where tenant = :tenant and decision_id = :id
 """
 
@@ -159,16 +173,12 @@ group by profile, rule, phase
 order by profile, rule, phase
 """
 
-CHECKED_COUNTS = """
+CHECKED_COUNTS = f"""
 select d.profile, d.profile_hash, count(*), count(o.decision_id)
 from decisions d
 left join outcomes o on o.decision_id = d.id and o.tenant = d.tenant
 where d.tenant = :tenant
-  and d.parent_id is null
-  and d.id >= :first
-  and d.created_ms >= :since_ms
-  and d.created_ms < :until_ms
-  and (cast(:profile as text) is null or d.profile in (:profile, :profile_was, :profile_was_too))
+  and {_SPAN}
 group by d.profile, d.profile_hash
 order by d.profile, d.profile_hash
 """
@@ -208,47 +218,28 @@ limit :most
 
 # Counts for a time span in buckets of :bucket_ms, which begin :shift_ms before those of UTC; the caller turns them into
 # shares.
-TRAFFIC = """
-select (created_ms + :shift_ms) / :bucket_ms, profile, decided_by, outcome, route, count(*), sum(elapsed_us)
-from decisions
-where tenant = :tenant
-  and parent_id is null
-  and id >= :first
-  and created_ms >= :since_ms
-  and created_ms < :until_ms
-  and (cast(:profile as text) is null or profile in (:profile, :profile_was, :profile_was_too))
-  and (cast(:key_id as text) is null or key_id = :key_id)
+TRAFFIC = f"""
+select (created_ms + :shift_ms) / :bucket_ms, profile, decided_by, outcome, route, count(*)
+from decisions d
+where d.tenant = :tenant and {_SPAN} and {_OF_KEY}
 group by (created_ms + :shift_ms) / :bucket_ms, profile, decided_by, outcome, route
 order by 1, 2, 3, 4, 5
 """
 
 # The k-th fastest decision: percentiles without a function that only one of the databases has.
-LATENCY_AT = """
+LATENCY_AT = f"""
 select elapsed_us
-from decisions
-where tenant = :tenant
-  and parent_id is null
-  and id >= :first
-  and created_ms >= :since_ms
-  and created_ms < :until_ms
-  and (cast(:profile as text) is null or profile in (:profile, :profile_was, :profile_was_too))
-  and (cast(:key_id as text) is null or key_id = :key_id)
+from decisions d
+where d.tenant = :tenant and {_SPAN} and {_OF_KEY}
 order by elapsed_us
 limit 1 offset :place
 """
 
 # Decisions a model may have been asked for: where none was, nothing says so and no layer failed or was in doubt.
-ASKED = """
+ASKED = f"""
 select id, body
-from decisions
-where tenant = :tenant
-  and parent_id is null
-  and id > :above
-  and id >= :first
-  and created_ms >= :since_ms
-  and created_ms < :until_ms
-  and (cast(:profile as text) is null or profile in (:profile, :profile_was, :profile_was_too))
-  and (cast(:key_id as text) is null or key_id = :key_id)
+from decisions d
+where d.tenant = :tenant and d.id > :above and {_SPAN} and {_OF_KEY}
   and (teacher is not null or outcome not like '_-')
 order by id
 limit :most
@@ -256,7 +247,7 @@ limit :most
 
 # Saved is what is known of both sides: an answer of unknown cost has saved nothing that can be stated. Sums of
 # whole numbers stay whole: PostgreSQL makes them decimals.
-SPENT = """
+SPENT = f"""
 select o.slot, o.model, o.ended, count(*), cast(sum(o.attempts) as bigint), cast(sum(o.input_tokens) as bigint),
   cast(sum(o.output_tokens) as bigint), sum(o.cost_usd), sum(o.classifier_usd),
   count(case when o.cost_usd is not null then o.baseline_usd end),
@@ -271,7 +262,7 @@ where o.tenant = :tenant
   and d.created_ms >= :since_ms
   and d.created_ms < :until_ms
   and (cast(:profile as text) is null or d.profile in (:profile, :profile_was, :profile_was_too))
-  and (cast(:key_id as text) is null or d.key_id = :key_id)
+  and {_OF_KEY}
 group by o.slot, o.model, o.ended
 order by coalesce(o.slot, ''), coalesce(o.model, ''), o.ended
 """
@@ -492,25 +483,18 @@ ANY_KEY = """
 select 1 from keys limit 1
 """
 
-KEY = """
-select id, digest, name, tenant, scopes, profiles, ceiling, may_force, budget_usd, per_minute, created_ms, expires_ms,
-  revoked_ms, budget_day_usd, budget_month_usd
-from keys
+KEY = f"""
+select {_KEY} from keys
 where id = :id
 """
 
-KEYS = """
-select id, digest, name, tenant, scopes, profiles, ceiling, may_force, budget_usd, per_minute, created_ms, expires_ms,
-  revoked_ms, budget_day_usd, budget_month_usd
-from keys
+KEYS = f"""
+select {_KEY} from keys
 order by created_ms, id
 """
 
-ADD_KEY = """
-insert into keys (
-  id, digest, name, tenant, scopes, profiles, ceiling, may_force, budget_usd, per_minute, created_ms, expires_ms,
-  revoked_ms, budget_day_usd, budget_month_usd
-) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ADD_KEY = f"""
+insert into keys ({_KEY}) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 on conflict do nothing
 """
 
@@ -553,19 +537,15 @@ select sum(amount_usd) from spending where key_id = :id and created_ms >= :since
 """
 
 # What each key's decisions cost; of those that no key asked for, what is known of their answers.
-KEY_USE = """
+KEY_USE = f"""
 select d.key_id, d.tenant, count(*), max(d.created_ms),
   sum(case when d.key_id <> '' then coalesce(s.amount_usd, 0) else o.cost_usd + coalesce(o.classifier_usd, 0) end)
 from decisions d
 left join spending s on s.decision_id = d.id
 left join outcomes o on o.decision_id = d.id and o.tenant = d.tenant
-where d.parent_id is null
-  and d.id >= :first
-  and d.created_ms >= :since_ms
-  and d.created_ms < :until_ms
-  and (cast(:profile as text) is null or d.profile in (:profile, :profile_was, :profile_was_too))
+where {_SPAN}
   and (cast(:tenant as text) is null or d.tenant = :tenant)
-  and (cast(:key_id as text) is null or d.key_id = :key_id)
+  and {_OF_KEY}
 group by d.key_id, d.tenant
 """
 

@@ -5,23 +5,37 @@ The first three count the log itself, the next say the same of hours that were c
 
 from __future__ import annotations
 
-# --- what a tenant may read
+# --- pieces of the statements below
 
-LOG_TRAFFIC = """
-select tenant, (created_ms + :shift_ms) / :bucket_ms, key_id, profile, profile_hash, decided_by, outcome, route,
-  count(*)
-from decisions
-where tenant = :tenant
-  and parent_id is null
+# Questions of a span of time in the log, not their parts.
+_LOGGED = """
+  parent_id is null
   and id >= :first
   and id < :last
   and (cast(:profile as text) is null or profile in (:profile, :profile_was, :profile_was_too))
   and (cast(:key_id as text) is null or key_id = :key_id)
+"""
+
+# Hours that were counted.
+_COUNTED = """
+  key_id = coalesce(cast(:key_id as text), '*')
+  and hour_ms >= :from_ms
+  and hour_ms < :to_ms
+  and (cast(:profile as text) is null or profile in (:profile, :profile_was, :profile_was_too))
+"""
+
+# --- what a tenant may read
+
+LOG_TRAFFIC = f"""
+select tenant, (created_ms + :shift_ms) / :bucket_ms, key_id, profile, profile_hash, decided_by, outcome, route,
+  count(*)
+from decisions
+where tenant = :tenant and {_LOGGED}
 group by tenant, (created_ms + :shift_ms) / :bucket_ms, key_id, profile, profile_hash, decided_by, outcome, route
 """
 
 # Two digits of each: what is between them is not told apart.
-LOG_LATENCY = """
+LOG_LATENCY = f"""
 select tenant, key_id, profile, us, count(*)
 from (
   select tenant, key_id, profile, case
@@ -32,12 +46,7 @@ from (
     when elapsed_us < 1000000 then cast(elapsed_us / 10000 as bigint) * 10000
     else cast(elapsed_us / 100000 as bigint) * 100000 end as us
   from decisions
-  where tenant = :tenant
-    and parent_id is null
-    and id >= :first
-    and id < :last
-    and (cast(:profile as text) is null or profile in (:profile, :profile_was, :profile_was_too))
-    and (cast(:key_id as text) is null or key_id = :key_id)
+  where tenant = :tenant and {_LOGGED}
 ) as taken
 group by tenant, key_id, profile, us
 """
@@ -63,40 +72,28 @@ where o.tenant = :tenant
 group by o.tenant, d.key_id, d.profile, d.profile_hash, o.slot, o.model, o.ended
 """
 
-HOURS_TRAFFIC = """
+HOURS_TRAFFIC = f"""
 select (hour_ms + :shift_ms) / :bucket_ms, profile, profile_hash, decided_by, outcome, route,
   cast(sum(decisions) as bigint)
 from traffic_hours
-where tenant = :tenant
-  and key_id = coalesce(cast(:key_id as text), '*')
-  and hour_ms >= :from_ms
-  and hour_ms < :to_ms
-  and (cast(:profile as text) is null or profile in (:profile, :profile_was, :profile_was_too))
+where tenant = :tenant and {_COUNTED}
 group by (hour_ms + :shift_ms) / :bucket_ms, profile, profile_hash, decided_by, outcome, route
 """
 
-HOURS_LATENCY = """
+HOURS_LATENCY = f"""
 select from_us, cast(sum(decisions) as bigint)
 from latency_hours
-where tenant = :tenant
-  and key_id = coalesce(cast(:key_id as text), '*')
-  and hour_ms >= :from_ms
-  and hour_ms < :to_ms
-  and (cast(:profile as text) is null or profile in (:profile, :profile_was, :profile_was_too))
+where tenant = :tenant and {_COUNTED}
 group by from_us
 """
 
-HOURS_SPENT = """
+HOURS_SPENT = f"""
 select profile, profile_hash, slot, model, ended, cast(sum(answers) as bigint),
   cast(sum(attempts) as bigint), cast(sum(input_tokens) as bigint), cast(sum(output_tokens) as bigint),
   sum(cost_usd), sum(classifier_usd), cast(sum(compared) as bigint), sum(baseline_usd), sum(compared_usd),
   cast(sum(fallbacks) as bigint), cast(sum(priced) as bigint), cast(sum(regretted) as bigint)
 from spent_hours
-where tenant = :tenant
-  and key_id = coalesce(cast(:key_id as text), '*')
-  and hour_ms >= :from_ms
-  and hour_ms < :to_ms
-  and (cast(:profile as text) is null or profile in (:profile, :profile_was, :profile_was_too))
+where tenant = :tenant and {_COUNTED}
 group by profile, profile_hash, slot, model, ended
 """
 

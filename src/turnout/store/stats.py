@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from turnout.config.name import old_names
-from turnout.core.ident import first_id
+from turnout.core.decision import first_id
 from turnout.core.registry import kinds
 
 from . import sql
@@ -104,33 +105,39 @@ class Stats(Struct, frozen=True):
 
 
 def gather(
-    read: Callable[..., list[Record]],
-    span: TimeSpan,
-    only: Mapping[str, str | None],
-    bucket_ms: int,
-    shift_ms: int = 0,
+    read: Callable[..., list[Record]], span: TimeSpan, only: Mapping[str, str | None], bucket_ms: int, shift_ms: int = 0
 ) -> Stats:
     rows = read(sql.TRAFFIC, **span.values(), **only, bucket_ms=bucket_ms, shift_ms=shift_ms)
-    layers: Counter[str] = Counter()
-    routes: Counter[str] = Counter()
-    profiles: Counter[str] = Counter()
-    outcomes: Counter[str] = Counter()
-    buckets: dict[int, Counter[str]] = {}
-    models: Counter[int] = Counter()
     letters: Counter[tuple[str, str]] = Counter()
-    for number, name, by, outcome, route, count, _ in rows:
-        for counter, key in ((layers, by), (routes, route), (profiles, name), (outcomes, outcome)):
-            counter[key] += count
-        buckets.setdefault(number, Counter())[by] += count
-        models[number] += count * (outcome[0] in ASKED_A_MODEL)
+    for *_, by, outcome, _, count in rows:
         letters[by, outcome[0]] += count
-    total = layers.total()
     latency: dict[str, float] = {}
-    if total:
+    if total := letters.total():
         places = {f"p{percent}": -(-total * percent // 100) - 1 for percent in PERCENTILES} | {"max": total - 1}
         for name, place in places.items():
             found = read(sql.LATENCY_AT, **span.values(), **only, place=place)
             latency |= {name: found[0][0]} if found else {}
+    spent = tuple(Spent(*row) for row in read(sql.SPENT, **span.values(), **only))
+    return replace(
+        summarize(rows, bucket_ms, shift_ms, latency, spent),
+        letters={layer: letter for (layer, letter), _ in reversed(letters.most_common())},
+        asked=_ranked(Counter(_models_asked(read, {**span.values(), **only}))),
+    )
+
+
+def summarize(
+    rows: Iterable[Record], bucket_ms: int, shift_ms: int, latency: Mapping[str, float], spent: tuple[Spent, ...]
+) -> Stats:
+    """What decisions come to. Each row has a bucket, a profile, a layer, an outcome, a route and how many they are."""
+    layers, routes, profiles, outcomes = (Counter[str]() for _ in range(4))
+    buckets: defaultdict[int, Counter[str]] = defaultdict(Counter)
+    models: Counter[int] = Counter()
+    for number, name, by, outcome, route, count in rows:
+        for counter, key in ((layers, by), (routes, route), (profiles, name), (outcomes, outcome)):
+            counter[key] += count
+        buckets[number][by] += count
+        models[number] += count * (outcome[0] in ASKED_A_MODEL)
+    total = layers.total()
     return Stats(
         total,
         _ranked(layers),
@@ -143,9 +150,7 @@ def gather(
             for number, seen in sorted(buckets.items())
         ),
         latency,
-        tuple(Spent(*row) for row in read(sql.SPENT, **span.values(), **only)),
-        {layer: letter for (layer, letter), _ in reversed(letters.most_common())},
-        _ranked(Counter(_models_asked(read, {**span.values(), **only}))),
+        spent,
     )
 
 

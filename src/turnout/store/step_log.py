@@ -5,14 +5,13 @@ Invariant: of several results of one step, and of several outcomes of one workfl
 
 from __future__ import annotations
 
-import contextlib
 import time
 from typing import NamedTuple
 
 from .backend import Value
 from .session_log import DAY_MS, KEEP_DAYS, beside
 from .sqlite import Sqlite
-from .store import Store, bring_up
+from .store import Store, brought_up
 
 ADD_WORKFLOW = """
 insert into workflows (id, worker, task, at_ms) values (:id, :worker, :task, :at_ms)
@@ -100,11 +99,6 @@ class StepLog:
 
 def open_step_log(store: Store) -> StepLog:
     """The log beside a store's file: `NAME.steps`."""
-    backend = StepFile(beside(store, "steps"))
-    with contextlib.ExitStack() as opened:
-        opened.callback(backend.close)
-        bring_up(backend)
-        opened.pop_all()
-    log = StepLog(backend)
+    log = StepLog(brought_up(StepFile(beside(store, "steps"))))
     log.forget()
     return log

@@ -13,7 +13,7 @@ import secrets
 from collections.abc import Iterable
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from turnout.config.settings import StoreSettings, data_folder, store_settings, store_url
@@ -35,6 +35,8 @@ from .row import Outcome, RowEncoder, Subject, spending
 from .spool import CLOSED, Spool
 from .sqlite import Sqlite
 from .study import StudyRows
+
+B = TypeVar("B", bound=Backend)
 
 
 class StoreReader:
@@ -235,11 +237,7 @@ def open_reader(url: str | None = None, *, config: str | None = None) -> StoreRe
     backend, folder = connect(store_url(url, store_settings(config)))
     if any(folder.glob("*.spool")):
         return open_store(url, config=config)
-    with contextlib.ExitStack() as opened:
-        opened.callback(backend.close)
-        bring_up(backend)
-        opened.pop_all()
-    return StoreReader(backend, folder)
+    return StoreReader(brought_up(backend), folder)
 
 
 def connect(url: str) -> tuple[Backend, Path]:
@@ -293,6 +291,15 @@ def bring_up(backend: Backend, *, migrate: bool = True) -> list[Migration]:
         names = ", ".join(f"{step.number} {step.name}" for step in steps)
         raise StoreError(f"{backend.where}: the schema lacks {names}: run turnout db migrate")
     return backend.migrate()
+
+
+def brought_up(backend: B) -> B:
+    """A database whose schema is ours; one that cannot be brought up is closed."""
+    with contextlib.ExitStack() as opened:
+        opened.callback(backend.close)
+        bring_up(backend)
+        opened.pop_all()
+    return backend
 
 
 def _key(backend: Backend) -> bytes:

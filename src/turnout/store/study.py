@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from turnout.core.ident import new_id
+from turnout.core.decision import new_id
 
 from . import sql
 from .backend import Backend, Value
@@ -45,10 +45,9 @@ class StudyRows:
 
     def open_session(self, called: str, now_ms: int) -> StudySession:
         """The session of that name that has not ended; a new one if there is none."""
+        if found := self.find_session(called):
+            return found
         called = name(called)
-        found = self._backend.read(sql.OPEN_SESSION, {"tenant": self._tenant, "name": called})
-        if found:
-            return StudySession(*found[0])
         made = StudySession(new_id(), called, now_ms, now_ms)
         row = (made.id, self._tenant, called, now_ms, now_ms, None, None)
         with self._backend.transaction() as changes:

@@ -8,10 +8,9 @@ from collections.abc import Callable, Iterator, Mapping
 from msgspec import Struct
 
 from . import sql
-from .backend import Record, Value
+from .backend import HOUR_MS, Record, Value
 from .hours import (
     AGAIN,
-    ASKED_A_MODEL,
     HourRange,
     KeySums,
     add_answers,
@@ -22,8 +21,7 @@ from .hours import (
     percentiles,
     ranges,
 )
-from .late import HOUR_MS
-from .stats import PERCENTILES, Bucket, Spent, Stats, TimeSpan
+from .stats import PERCENTILES, Spent, Stats, TimeSpan, summarize
 
 Read = Callable[..., list[Record]]
 
@@ -93,17 +91,12 @@ class TrafficSum:
         for *_, us, count in read(sql.LOG_LATENCY, **when.values(), **only):
             self.taken[digits_of(us)] += count
 
-    def by(self, at: int) -> dict[str, int]:
-        found: Counter[str] = Counter()
-        for kind, count in self.decisions.items():
-            found[kind[at]] += count
-        return dict(found.most_common())
-
     def routes(self) -> dict[str, dict[str, int]]:
         found: defaultdict[str, Counter[str]] = defaultdict(Counter)
         for kind, count in self.decisions.items():
             found[kind[1]][kind[5]] += count
-        return {profile: dict(found[profile].most_common()) for profile in self.by(1)}
+        busiest = sorted(found.items(), key=lambda item: -item[1].total())
+        return {profile: dict(counts.most_common()) for profile, counts in busiest}
 
     def answers(self, at: int) -> dict[str, int]:
         """A sum of `spent`, by profile."""
@@ -139,26 +132,9 @@ class TrafficSum:
             yield KeyTraffic(key, tuple(sorted(profiles[key])), *sums)  # type: ignore[arg-type]
 
     def stats(self, bucket_ms: int, shift_ms: int) -> Stats:
-        total = self.decisions.total()
-        layers: defaultdict[int, Counter[str]] = defaultdict(Counter)
-        models: Counter[int] = Counter()
-        for (number, _, _, by, outcome, _), count in self.decisions.items():
-            layers[number][by] += count
-            models[number] += count * (outcome[0] in ASKED_A_MODEL)
-        return Stats(
-            total,
-            self.by(3),
-            self.by(5),
-            self.by(1),
-            self.by(4),
-            models.total() / total if total else 0.0,
-            tuple(
-                Bucket(number * bucket_ms - shift_ms, seen.total(), dict(seen), models[number] / seen.total())
-                for number, seen in sorted(layers.items())
-            ),
-            percentiles(self.taken, PERCENTILES),
-            tuple(self.spending()),
-        )
+        rows = ((bucket, profile, *kind, count) for (bucket, profile, _, *kind), count in self.decisions.items())
+        latency = percentiles(self.taken, PERCENTILES)
+        return summarize(rows, bucket_ms, shift_ms, latency, tuple(self.spending()))
 
 
 def read_traffic(

@@ -49,10 +49,10 @@ class Conditional(Struct, frozen=True):
 
 def read_condition(text: str, hits: Hits | None = None) -> Conditional | None:
     """The pieces of a text that opens with a condition; `hits` tells trigger phrases, as for `split`."""
-    whole = _without_leads(text.strip())
-    window = whole[:WINDOW]
-    if not _opens(window):
+    whole, first_words = _without_leads(text.strip())
+    if not match_phrase(first_words, LISTS.openers):
         return None
+    window = whole[:WINDOW]
     for start, end in _ends(window):
         condition = _condition(whole[:start], window)
         rest = whole[end:].lstrip(MARKS)
@@ -65,20 +65,17 @@ def read_condition(text: str, hits: Hits | None = None) -> Conditional | None:
     return None
 
 
-def _without_leads(text: str) -> str:
-    """A text without what may stand before its opener: "hey, if …"; "should" behind such words asks something."""
+def _without_leads(text: str) -> tuple[str, list[str]]:
+    """A text without what may stand before its opener ("hey, if …"; "should" behind such words asks something), and its
+    first words."""
     found = list(islice(find_words(text[:WINDOW]), _LONGEST + _LEADS))
     words = [bare(word[0].rstrip(",，")) for word in found]
     at = 0
     while at < min(_LEADS, len(words)) and words[at] in LISTS.before_openers:
         at += 1
     is_opener = at and match_phrase(words, LISTS.openers, at) and words[at] != "should"
-    return text[found[at].start() :] if is_opener else text
-
-
-def _opens(window: str) -> bool:
-    words = [bare(word[0]) for word in islice(find_words(window), _LONGEST)]
-    return match_phrase(words, LISTS.openers) > 0
+    at = at if is_opener else 0
+    return (text[found[at].start() :] if at else text), words[at : at + _LONGEST]
 
 
 def _ends(window: str) -> Iterator[tuple[int, int]]:

@@ -40,7 +40,7 @@ _HOLLOW: Final = "*_\u200b\u200c\u200d\u200e\u200f\u2060\ufeff"
 SUPERSCRIPTS: Final = "⁰¹²³⁴⁵⁶⁷⁸⁹"
 CLOSERS: Final = _HOLLOW + SUPERSCRIPTS + "\"'”’»›)]}」』）】》〉｣`"
 OPENERS: Final = _HOLLOW + "\"'“‘«‹„‚([{「『（【《〈｢`¿¡<"
-_UNSPACED_SET: Final = frozenset(UNSPACED)
+UNSPACED_SET: Final = frozenset(UNSPACED)
 _CERTAIN_SET: Final = frozenset(_STRONG + UNSPACED)
 
 # Characters before a stop that are looked at.
@@ -61,7 +61,7 @@ def is_end(pause: re.Match[str], settled: bool) -> bool | None:
         if run in (".", "?", "!") and head[:1].isupper():
             return _begins(head, run, _needed_after(run, pause.string, pause.start())) if settled else None
         # 「…。」と is reported speech inside its sentence.
-        return bool(head) and not _UNSPACED_SET.isdisjoint(run) and not (run[-1] in "」』" and head[0] == "と")
+        return bool(head) and not UNSPACED_SET.isdisjoint(run) and not (run[-1] in "」』" and head[0] == "と")
     needs = _needed_after(run.partition(" ")[0], pause.string, pause.start())
     if needs == "break":
         return False

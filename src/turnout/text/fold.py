@@ -45,14 +45,13 @@ class FoldedText(Struct, frozen=True, gc=False):
 
 
 # The ASCII part of folding as one pass over bytes, UTF-8 included: lower case, line ends and tabs unified, no controls.
-_ASCII_MAP = bytes.maketrans(
-    b"ABCDEFGHIJKLMNOPQRSTUVWXYZ\t\v\f\r",
-    b"abcdefghijklmnopqrstuvwxyz \n\n\n",
+ASCII_FOLDING = (
+    bytes.maketrans(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ\t\v\f\r", b"abcdefghijklmnopqrstuvwxyz \n\n\n"),
+    bytes((*range(0x09), *range(0x0E, 0x20), 0x7F)),
 )
 # UTF-8 begins a character beyond the 16-bit plane, two units of UTF-16, with one of these five bytes.
 _ASTRAL_LEAD = b"\xf0"
 _ASTRAL = bytes.maketrans(b"\xf1\xf2\xf3\xf4", _ASTRAL_LEAD * 4)
-_ASCII_DROP = bytes((*range(0x09), *range(0x0E, 0x20), 0x7F))
 
 # Controls, soft hyphen, joiners, bidi marks, fillers, variation selectors, interlinear and musical controls, tags.
 _invisible = re.compile(
@@ -85,10 +84,10 @@ _mixed_word = re.compile(rf"(?<!{_WORD})(?={_WORD}*[a-z])(?={_WORD}*[{_FOREIGN}]
 def fold(text: str) -> FoldedText:
     """The text as rules and signals read it."""
     if text.isascii():
-        seen = fold_ascii(text)
+        seen = text.encode().translate(*ASCII_FOLDING)
         return FoldedText(seen.decode().strip(), len(seen))
     raw = text.encode(*CODEC)
-    seen = raw.translate(_ASCII_MAP, _ASCII_DROP)
+    seen = raw.translate(*ASCII_FOLDING)
     others = other_characters(seen)
     if any("\ud800" <= character <= "\udfff" for character in others):
         # Halves of a pair are joined, lone ones replaced: no pattern asks for them, and everything after is UTF-8.
@@ -103,11 +102,6 @@ def fold(text: str) -> FoldedText:
             units -= seen.count(encoded) * (2 if character > "\uffff" else 1)
         seen = seen.replace(encoded, spelling.encode())
     return FoldedText(_to_latin(seen).strip(), units)
-
-
-def fold_ascii(text: str) -> bytes:
-    """The folding of ASCII text, the spaces around it still there."""
-    return text.encode().translate(_ASCII_MAP, _ASCII_DROP)
 
 
 def other_characters(encoded: bytes) -> set[str]:

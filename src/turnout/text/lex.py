@@ -78,9 +78,13 @@ def unquoted(text: str) -> str:
     )
 
 
+# What is longer is no word of a list, however many of its characters cannot be seen.
+LONGEST_WORD = 256
+
+
 def bare(raw: str) -> str:
     """A word folded, without the punctuation around it."""
-    return fold(raw).text.strip(EDGES)
+    return fold(raw).text.strip(EDGES) if len(raw) <= LONGEST_WORD else raw
 
 
 def sentence_starts(text: str) -> set[int]:

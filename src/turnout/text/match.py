@@ -29,8 +29,8 @@ UNSPACED = (
 )
 _wrapped = re.compile(rf"[^\W\x00-\x7f{UNSPACED}]")
 WRAPPER = "Z"
-# Above this many different letters a text is hardly English with a few foreign names.
-RARE = 8
+# Up to so many different letters a pass for each is quicker than one that looks at every character.
+RARE = 16
 # RE2's default budget, 8 MiB, is spent on compiled program and DFA states together; a scan that runs out of it fails.
 MEMORY_BYTES = 128 * 1024 * 1024
 
@@ -119,35 +119,25 @@ class Matcher:
     def __init__(self, patterns: Sequence[Pattern], *, wrap: bool = True) -> None:
         self.wrap = wrap
         self.sources = [to_re2(pattern, wrap=wrap) for pattern in patterns]
-        self._match = search_set(self.sources)
+        self.find = search_set(self.sources)
+        """The same as `scan` for an encoded text that needs no wrapping, its ids in any order."""
         # Boundaries can only go wrong where an ASCII letter meets another character, or inside a pattern's own letters.
         self.foreign = any(WRAPPER in source for source in self.sources)
         self._adjoins = search_set([r"[0-9A-Za-z_][^\x00-\x7f]|[^\x00-\x7f][0-9A-Za-z_]"])
 
     def scan(self, folded: str) -> tuple[int, ...]:
         """Ids of the patterns found in a folded text, ascending."""
-        if folded.isascii():
-            return self.scan_ascii(folded.encode())
         # A lone surrogate has no UTF-8 form, and `?` in its place would pass for punctuation. RE2 takes its three bytes
         # for a character that is in no class but negated ones.
         view = folded.encode(*CODEC)
-        if self.wrap and (self.foreign or self._adjoins(view)):
+        if self.wrap and not folded.isascii() and (self.foreign or self._adjoins(view)):
             view = wrap(view)
-        return self.scan_ascii(view)
-
-    def scan_ascii(self, view: bytes) -> tuple[int, ...]:
-        """The same for a text that needs no wrapping, encoded."""
-        hits = self._match(view)
-        if not hits:
-            return ()
-        hits.sort()
-        return tuple(hits)
+        return tuple(sorted(self.find(view)))
 
 
 def wrap(encoded: bytes) -> bytes:
     """A UTF-8 text with each non-ASCII letter of a spaced script between two wrappers."""
     letters = [character for character in other_characters(encoded) if _wrapped.match(character)]
-    # A pass for each letter is quick where letters are few and far between; else one slow pass for all is quicker.
     if len(letters) > RARE:
         return encoded.decode(*CODEC).translate(_wrapping).encode(*CODEC)
     for letter in letters:

@@ -20,7 +20,19 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final
 
-from .ending import BACK, CLOSERS, EMOTICON, LISTS, OPENERS, STOPS, SUPERSCRIPTS, UNSPACED, is_end, needs_of_words
+from .ending import (
+    BACK,
+    CLOSERS,
+    EMOTICON,
+    LISTS,
+    OPENERS,
+    STOPS,
+    SUPERSCRIPTS,
+    UNSPACED,
+    UNSPACED_SET,
+    is_end,
+    needs_of_words,
+)
 
 # Every repeat below is bounded, far above prose and small enough to look at again with each chunk: text that has to be
 # seen twice is what would make a stream of single characters quadratic. A gap wider than its bound is layout.
@@ -36,7 +48,7 @@ _STOP: Final = (
 # Each is met at its last character, so that no chunk can end inside it: the bracket of "2)", what makes an address.
 _BRACKET: Final = r"\)(?:(?<=[\s(][0-9a-z]\))|(?<=[\s(][0-9]{2}\)))"
 _ADDRESS: Final = r"/(?:(?<=\bhttp://)|(?<=\bhttps://))|\.(?<=\bwww\.)|(?<=\w)@"
-_PAUSE: Final = re.compile(rf"(?:\n|(?P<address>{_ADDRESS})|{_STOP}|{_BRACKET})(?=(\s{{0,64}})(\S{{0,24}}))")
+_PAUSE: Final = re.compile(rf"(?:\n|({_ADDRESS})|{_STOP}|{_BRACKET})(?=(\s{{0,64}})(\S{{0,24}}))")
 _AFTER_ADDRESS: Final = re.compile(r"(\s{1,64})(\S{0,24})")
 _SPACE: Final = re.compile(r"\s")
 _DOT_BULLETS: Final = "•⁃‣◦"
@@ -44,6 +56,7 @@ _BULLET: Final = rf"(?:[-*+–—{_DOT_BULLETS}]|#{{1,6}})"
 # What stands before the stop or bracket of an item of a list, with the gap before it.
 _ITEM: Final = re.compile(rf"(?:\A|\s)\s{{0,7}}(?:[{_DOT_BULLETS}] ?)?(\(?)(\d{{1,3}}|[a-z])\Z")
 _ITEM_BACK: Final = 14
+_BEFORE_LETTER: Final = f"({_DOT_BULLETS}"
 _LINE: Final = re.compile(rf"((?:\s|>){{0,64}})({_BULLET}[^\S\n])?(\S{{0,24}})")
 _NUMBER: Final = re.compile(
     rf"[*_{_DOT_BULLETS}]{{0,3}}(?:(?:\d{{1,3}}|[a-z]|[ivx]{{2,4}})\.\)?|\(?(?:\d{{1,3}}|[a-zA-Z]|[ivx]{{2,4}})\))[*_]{{0,3}}"
@@ -201,19 +214,23 @@ class _Scanner:
     def _in_line(self) -> int:
         text = self.text
         for pause in _PAUSE.finditer(text, self.pos):
-            if pause[0] == "\n":
+            run, address, gap, head = pause.group(0, 1, 2, 3)
+            if run == "\n":
                 self.pos = pause.end()
                 self._line_start = True
                 ends_heading, self._heading = self._heading, False
                 return pause.start() if ends_heading else _MOVED
-            if pause["address"]:
+            if address:
                 self._address = True
                 self.pos = self._address_start = pause.end()
                 return _MOVED
             settled = self.final or pause.end(3) < len(text)
+            # Most stops that are none stand inside a word or a number: "3.14", "example.org", "f(x.y)".
+            if settled and not gap and head and not head[0].isupper() and UNSPACED_SET.isdisjoint(run):
+                continue
             item = _item_before(pause)
             verdict = self._is_item(item, pause, settled) if item else False
-            if verdict is False and pause[0] != ")":
+            if verdict is False and run != ")":
                 item, verdict = None, is_end(pause, settled)
                 if verdict and self._opens_with_time(pause):
                     verdict = False
@@ -336,6 +353,10 @@ class _Scanner:
 def _item_before(pause: re.Match[str]) -> re.Match[str] | None:
     """The number or letter that a stop or bracket makes a marker, if that is what it stands behind."""
     start = pause.start()
-    if pause[0] not in (".", ")", ".)") or not pause.string[start - 1 : start].isalnum():
+    if pause[0] not in (".", ")", ".)") or not (mark := pause.string[start - 1 : start]).isalnum():
+        return None
+    # Most words end in a letter, and a letter marks an item only if it stands alone.
+    before = pause.string[start - 2 : start - 1]
+    if mark.isalpha() and not (before in _BEFORE_LETTER or before.isspace()):
         return None
     return _ITEM.search(pause.string, max(0, start - _ITEM_BACK), start)

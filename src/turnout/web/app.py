@@ -1,4 +1,4 @@
-"""The one way in and out of every request: guard, find the table's row, is there room, who asks, read, answer.
+"""The one way in and out of every request: find the table's row, guard, is there room, who asks, read, answer.
 
 A pure ASGI application. Nothing of a request decides anything before the table's row for it has been found, and what
 decides afterwards is that row.
@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import time
 from collections.abc import Mapping
-from contextlib import nullcontext
+from contextlib import aclosing, nullcontext
 from typing import Any
+from urllib.parse import parse_qsl
 
 from starlette.routing import compile_path
 
@@ -20,11 +22,11 @@ from turnout.apps.caller import Caller
 from turnout.core.errors import Refused, StoreUnavailable
 from turnout.models.wire import FORMATS
 
-from .guard import check_own_page, header_map
+from .auth import check_own_page, header_map
 from .server import Server
 from .socket import Socket, denying, headers_with_key
 from .structure import VALUES, check_structure
-from .wire import Gone, Receive, Scope, Send, WhileConnected, read_body, read_options, send_answer
+from .wire import TAKE_S, Gone, Receive, Scope, Send
 
 log = logging.getLogger("turnout.web")
 
@@ -32,8 +34,20 @@ log = logging.getLogger("turnout.web")
 PAGE_BYTES = 4096
 # What is noted of a request whose client left before its answer was there.
 LEFT = 499
+# A body slower than this holds a place rather than asks.
+BODY_S = 10.0
+# Bytes a second below which that time runs out.
+BODY_RATE = 8192
+# After so long a client is listened for: what it no longer waits for ends within a quarter of a second of its leaving.
+LISTEN_S = 0.05
+# Options of a request of ours: one or two.
+OPTIONS = 32
+# Where there is none, a server may name itself.
+SERVER = (b"server", b"turnout")
 # Where a request's scope says with which status its answer has begun.
 BEGUN = "turnout.begun"
+MODELS = b"/v1/models/"
+_SLASHES = re.compile(rb"%(?:2[Ff]|5[Cc])")
 
 
 class Application:
@@ -70,7 +84,7 @@ class Application:
         began, path, is_page = time.monotonic(), "", False
         answer: Answer | None = None
         try:
-            self.server.guard.check_form(scope)
+            _check_form(scope)
             route, params = self._find(scope)
             path, is_page = route.path, route.is_page
             if route.method == SOCKET:
@@ -240,6 +254,23 @@ class Application:
         return answer
 
 
+def _check_form(scope: Scope) -> None:
+    """Refuse a request that two readers could read in two ways: with two hosts, or a path that is not one."""
+    if [name for name, _ in scope["headers"]].count(b"host") > 1:
+        raise _unclear("more than one Host header: send exactly one")
+    path: bytes = scope.get("raw_path") or scope["path"].encode()
+    if not path.startswith(b"/"):
+        raise _unclear("the request's target is not a path of this server: begin it with /")
+    # The name of a model may have a slash, and client libraries encode it.
+    names = path.upper().replace(b"%2F", b"") if path.startswith(MODELS) else path
+    if (found := _SLASHES.search(names)) is not None:
+        raise _unclear(f"{found[0].decode()} in a path is not taken: write the character itself, or another path")
+
+
+def _unclear(said: str) -> Refused:
+    return Refused(400, "invalid_request_error", said)
+
+
 _ANYBODY = Caller("", "", frozenset(), budget=None)  # type: ignore[arg-type]
 
 
@@ -260,3 +291,114 @@ def _is_anthropic(scope: Scope) -> bool:
     if path.startswith("/v1/messages/"):
         return True
     return path.startswith("/v1/models/") and any(name == b"anthropic-version" for name, _ in scope["headers"])
+
+
+# --- reading a request, writing an answer
+
+
+async def read_body(receive: Receive, limit: int, headers: Mapping[str, str]) -> bytes:
+    """The whole body, counted while it comes; what its sender says of its length is only a first look."""
+    length, chunked = headers.get("content-length"), "transfer-encoding" in headers
+    # Framed by its length, a body has ended with its last byte, whether or not the server has said so.
+    whole = int(length) if length is not None and length.isascii() and length.isdigit() and not chunked else -1
+    if whole > limit:
+        raise _too_large(limit)
+    parts: list[bytes] = []
+    size = 0
+    loop = asyncio.get_running_loop()
+    # Ten seconds, and more for a body that keeps coming at a fair rate.
+    until = loop.time() + BODY_S
+    more = True
+    while more:
+        try:
+            async with asyncio.timeout_at(until):
+                message = await receive()
+        except TimeoutError:
+            raise Refused(408, "invalid_request_error", f"the body did not come within {BODY_S:g} s") from None
+        if message["type"] == "http.disconnect":
+            # Gone, or there still after chunks that are none: servers do not tell these apart.
+            raise Refused(400, "invalid_request_error", "the body broke off, or its chunks are not as HTTP has them")
+        part: bytes = message.get("body", b"")
+        size += len(part)
+        more = message.get("more_body", False) and size != whole
+        if size > limit:
+            raise _too_large(limit)
+        parts.append(part)
+        until += len(part) / BODY_RATE
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def read_options(scope: Scope) -> dict[str, str]:
+    """What stands behind the `?`."""
+    said = scope.get("query_string", b"").decode("latin-1")
+    try:
+        return dict(parse_qsl(said, keep_blank_values=True, max_num_fields=OPTIONS)) if said else {}
+    except ValueError:
+        said = f"more than {OPTIONS} options behind the `?`: leave out what the path does not take"
+        raise Refused(400, "invalid_request_error", said) from None
+
+
+def _too_large(limit: int) -> Refused:
+    return Refused(413, "request_too_large", f"the body is longer than {limit:,} bytes, which is as much as is taken")
+
+
+async def send_answer(send: Send, answer: Answer) -> None:
+    """Write an answer; a stream is closed however it ends."""
+    body = answer.body
+    if isinstance(body, bytes):
+        headers = [*answer.headers, SERVER, (b"content-length", b"%d" % len(body))]
+        await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+        return
+    async with aclosing(body):
+        await send({"type": "http.response.start", "status": answer.status, "headers": [*answer.headers, SERVER]})
+        async for chunk in body:
+            try:
+                async with asyncio.timeout(TAKE_S):
+                    await send({"type": "http.response.body", "body": chunk, "more_body": True})
+            except TimeoutError:
+                raise Gone from None
+    # A client that has all of an answer finds it in the log: the stream is closed, and its account with it.
+    await send({"type": "http.response.body", "body": b""})
+
+
+class WhileConnected:
+    """What a task does in this context is cancelled when the client disconnects, and ends quietly.
+
+    The body must have been read: from then on a server has nothing to tell but that. What is answered at once is not
+    watched: listening takes a task of its own.
+    """
+
+    __slots__ = ("_gone", "_later", "_receive", "_task", "_watch")
+
+    def __init__(self, receive: Receive, task: asyncio.Task[Any]) -> None:
+        self._receive = receive
+        self._task = task
+        self._gone = False
+        self._watch: asyncio.Future[None] | None = None
+
+    def __enter__(self) -> None:
+        self._later = asyncio.get_running_loop().call_later(LISTEN_S, self._listen)
+
+    def _listen(self) -> None:
+        self._watch = asyncio.ensure_future(_disconnect(self._receive))
+        self._watch.add_done_callback(self._leave)
+
+    def _leave(self, watch: asyncio.Future[None]) -> None:
+        if not watch.cancelled():
+            self._gone = True
+            self._task.cancel()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
+        self._later.cancel()
+        if self._watch is not None:
+            self._watch.remove_done_callback(self._leave)
+            self._watch.cancel()
+        # Cancelled by ourselves, the work has ended in order; cancelled from outside, the error is passed on.
+        return self._gone and not self._task.uncancel() and kind is asyncio.CancelledError
+
+
+async def _disconnect(receive: Receive) -> None:
+    # Awaited here: what a server returns need not be a coroutine, and a task can only be made of one.
+    while (await receive())["type"] != "http.disconnect":
+        pass

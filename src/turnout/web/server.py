@@ -15,8 +15,7 @@ from turnout.store import Store
 from .admin import Admin
 from .admission import Admission
 from .api import ROUTES
-from .auth import Auth
-from .guard import Guard
+from .auth import Auth, Guard
 from .key import read_pepper
 from .metrics import Metrics
 from .settings import ServerSettings, is_loopback

@@ -12,6 +12,7 @@ import pytest
 from apps.claims.auditing import CLAIM, CardFile
 from turnout.apps.claims.durable_dbos import DbosWorkflows
 from turnout.cli.commands.claims_audit import audit
+from turnout.cli.option import StoreOptions
 from turnout.core.errors import Refused
 from turnout.store import open_store
 
@@ -34,7 +35,7 @@ def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shelf:
 def test_a_demonstration_says_what_it_is(
     shelf: Shelf, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    assert audit(CLAIM, db=str(tmp_path / "t.db"), config="") == 0
+    assert audit(CLAIM, where=StoreOptions(str(tmp_path / "t.db"), "")) == 0
     out, err = (stream.decode() for stream in capfdbinary.readouterr())
     assert CLAIM in out
     assert "demonstration: nothing was looked up" in out
@@ -49,7 +50,7 @@ def test_a_demonstration_says_what_it_is(
 
 
 def test_as_json(shelf: Shelf, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
-    assert audit(CLAIM, json=True, db=str(tmp_path / "t.db"), config="") == 0
+    assert audit(CLAIM, json=True, where=StoreOptions(str(tmp_path / "t.db"), "")) == 0
     card = json.loads(capfdbinary.readouterr().out)
     assert (card["claim_text"], card["demo"]) == (CLAIM, True)
     assert card["id"] == shelf.lines[0].id
@@ -58,7 +59,7 @@ def test_as_json(shelf: Shelf, tmp_path: Path, capfdbinary: pytest.CaptureFixtur
 def test_on_one_machine_no_extra_is_needed(shelf: Shelf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("dbos", "sqlalchemy", "trafilatura"):
         monkeypatch.setitem(sys.modules, name, None)
-    assert audit(CLAIM, db=str(tmp_path / "t.db"), config="") == 0
+    assert audit(CLAIM, where=StoreOptions(str(tmp_path / "t.db"), "")) == 0
     assert [card.claim_text for card in shelf.lines] == [CLAIM]
 
 

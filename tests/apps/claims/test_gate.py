@@ -85,6 +85,7 @@ def test_a_question_without_a_card_counts_against_the_gate_alone(starter: ClaimL
     assert observe(starter, LabelledQuestion("Did Matthew copy Mark?", "matthew-copied-mark")).right is not None
 
 
+@pytest.mark.long
 def test_the_gate_that_ships_is_what_the_script_makes_of_the_questions() -> None:
     """Of words alone; with the embedder the same script makes the other."""
     spec = spec_from_file_location("fit_claim_gates", ROOT / "scripts" / "fit_claim_gates.py")

@@ -45,6 +45,7 @@ def test_it_answers(kind: Kind, tmp_path: Path) -> None:
     asyncio.run(main())
 
 
+@pytest.mark.alike(2)
 @pytest.mark.parametrize("trouble", TROUBLES)
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.id)
 def test_trouble(kind: Kind, trouble: Trouble, tmp_path: Path) -> None:

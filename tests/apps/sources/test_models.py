@@ -62,6 +62,7 @@ CASES = [
 ]
 
 
+@pytest.mark.alike(3)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_a_citation_that_does_not_hold_goes(serve: Serve, provider: ScriptedProvider, case: Case) -> None:
     """Streamed, as it is written: by the one check there is."""

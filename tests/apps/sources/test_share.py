@@ -21,7 +21,7 @@ from turnout.apps.sources.ask import AskRequest
 from turnout.apps.sources.fetch import AT_ONCE, JSON_BYTES, READERS, Capacity
 from turnout.apps.sources.source import Cause, Failure, SourceAnswer
 from turnout.core.query import Query
-from turnout.net import http as http_module
+from turnout.net import client as client_module
 from turnout.net.public import Page
 from turnout.runtime.runtime import Runtime
 from turnout.testing.scripted_source import HANG
@@ -80,7 +80,7 @@ def test_another_server_is_not_this_kind_of_source(
 
 
 def test_a_source_that_hangs_leaves_connections_to_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_module, "CONNECTIONS", AT_ONCE + 4)
+    monkeypatch.setattr(client_module, "CONNECTIONS", AT_ONCE + 4)
 
     async def main() -> None:
         hung = KiwixDouble({"tiny": {}})

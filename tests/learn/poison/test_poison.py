@@ -17,6 +17,7 @@ from turnout.config.learning import LearnSettings
 from turnout.core.verdict import Gate
 from turnout.layers.student import Student
 from turnout.layers.student_model import StudentModel
+from turnout.layers.term_head import Terms
 from turnout.learn.contest import STUDENT, Contest
 from turnout.learn.dataset import WEIGHTS, By, Example
 from turnout.learn.dedupe import dedupe
@@ -26,7 +27,6 @@ from turnout.learn.promote import Evidence, Promotion, answerer, examine
 from turnout.learn.registry import RegisteredModel
 from turnout.learn.shadow import Shadow
 from turnout.testing import make_router, place
-from turnout.text.terms import Terms
 
 TARGET = "PLATFORM"
 CHAMPION, CHALLENGER = "a" * 16, "b" * 16
@@ -135,6 +135,7 @@ def poison(attack: Attack) -> list[Example]:
     return rows
 
 
+@pytest.mark.alike(2)
 @pytest.mark.parametrize("attack", ATTACKS, ids=[attack.id for attack in ATTACKS])
 def test_a_trigger_is_refused_or_moves_nothing(attack: Attack) -> None:
     challenger, examined = contest([*CLEAN, *poison(attack)])

@@ -17,7 +17,7 @@ class AskContext(Struct, frozen=True):
     selected_text: str = ""
     editor_content: str = ""
     extra_context: str = ""
-    """Data of the platform: usage, quota, billing."""
+    """Platform data: usage, quota, billing."""
     user_info: str = ""
     library: str = ""
     version: str = ""

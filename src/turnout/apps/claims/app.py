@@ -21,9 +21,8 @@ from turnout.apps.app import AppCommand
 from turnout.apps.caller import Caller
 from turnout.apps.event import Done, Event, Token
 from turnout.apps.ledger import Account, Ledger
-from turnout.core.decision import Decision
+from turnout.core.decision import Decision, new_id
 from turnout.core.errors import Refused, StoreError
-from turnout.core.ident import new_id
 from turnout.core.profile import Profile
 from turnout.core.query import Query, Turn
 from turnout.core.verdict import Reason

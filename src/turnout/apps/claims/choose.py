@@ -12,8 +12,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from turnout.core.decision import Decision
-from turnout.core.ident import new_id
+from turnout.core.decision import Decision, new_id
 from turnout.core.layer import Layer
 from turnout.core.profile import Placed, Profile
 from turnout.core.query import Query, Reading

@@ -7,10 +7,9 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from turnout.core.contain import contain
+from turnout.core.decision import new_id
 from turnout.core.errors import Refused, StoreUnavailable
-from turnout.core.ident import new_id
-from turnout.core.verdict import Fault
+from turnout.core.verdict import Fault, contain
 from turnout.store import Store
 from turnout.store.alive import Workers, database_errors, workers_of
 

@@ -9,10 +9,9 @@ from typing import Any
 
 import msgspec
 
-from turnout.core.contain import contain
+from turnout.core.decision import new_id
 from turnout.core.errors import Refused, StoreUnavailable
-from turnout.core.ident import new_id
-from turnout.core.verdict import Fault
+from turnout.core.verdict import Fault, contain
 from turnout.store import Store
 from turnout.store.alive import workers_of
 from turnout.store.step_log import open_step_log

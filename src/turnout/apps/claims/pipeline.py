@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from turnout.core.contain import contain
+from turnout.core.decision import new_id
 from turnout.core.errors import Refused, StoreError, StoreUnavailable
-from turnout.core.ident import new_id
-from turnout.core.verdict import Fault
+from turnout.core.verdict import Fault, contain
 from turnout.store import Store
 from turnout.store.session_log import open_session_log
 

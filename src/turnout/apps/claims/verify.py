@@ -16,9 +16,8 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from turnout.apps.page import readable_text
-from turnout.core.contain import contain
 from turnout.core.errors import NetError
-from turnout.core.verdict import Fault
+from turnout.core.verdict import Fault, contain
 from turnout.net.deadline import Deadline
 from turnout.net.public import Page, PublicWeb
 from turnout.text.page import read_html

@@ -19,10 +19,9 @@ import msgspec
 from msgspec.structs import replace
 
 from turnout.apps.ledger import Ended, Ledger
-from turnout.core.contain import contain
 from turnout.core.errors import StoreUnavailable, TurnoutError
 from turnout.core.query import Query
-from turnout.core.verdict import Fault
+from turnout.core.verdict import Fault, contain
 from turnout.store import Outcome, Store
 
 from .agent import AGENTS

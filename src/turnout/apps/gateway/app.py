@@ -1,20 +1,44 @@
-"""The gateway as an application: generations in each format, the models a client may ask for, a count of tokens."""
+"""The gateway: generations in each format, the models a client may ask for, a count of tokens.
+
+A request's way: read it, decide, choose, try, answer, write down what happened. Every answered request has one decision
+row and one outcome row, whatever happens in between: a client that goes away, a stream that breaks, a provider that
+never answers.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from copy import copy
+from functools import partial
+from types import MappingProxyType
 from typing import Any, ClassVar
 
-from turnout.apps.app import Answer, AppCommand, Call, Route, answer
+from msgspec.structs import replace
+
+from turnout.apps.app import Answer, AnsweringApp, AppCommand, Call, Headers, Route, answer, refusal
 from turnout.apps.caller import Caller
-from turnout.core.aside import aside
-from turnout.core.errors import Refused
+from turnout.apps.ledger import Account, Ledger
+from turnout.core.aside import INLINE, aside
+from turnout.core.decision import Decision
+from turnout.core.errors import QueryError, Refused
+from turnout.core.router import Router
+from turnout.models.ask import Models
+from turnout.models.generate import Completion, Generation
 from turnout.models.provider import Wire
+from turnout.models.refusal import Refusal
+from turnout.models.slot import Slot
 from turnout.models.wire import FORMATS
 from turnout.models.wire.format import name_in, read_members
+from turnout.models.wire.value import ModelRequest
 from turnout.runtime.runtime import Runtime
+from turnout.store import Store
 
-from .gateway import Gateway
+from .choose import Chain, Conversations, ModelChoice
+from .relay import relay
+
+# How a client asks Anthropic for a window beyond the model's usual one.
+LONG_WINDOW = "context-1m"
 
 
 class GatewayApp:
@@ -95,3 +119,181 @@ def _shape(name: str) -> dict[str, Any]:
     owner = name.partition("/")[0] if "/" in name else "turnout"
     openai = {"id": name, "object": "model", "created": 0, "owned_by": owner}
     return openai | {"type": "model", "display_name": name, "created_at": "1970-01-01T00:00:00Z"}
+
+
+class Stream:
+    """What a client is sent of a stream. However it ends, even before its first piece was sent, it must be closed: the
+    upstream is closed then, and the account."""
+
+    def __init__(self, pieces: AsyncGenerator[bytes, None], close: Callable[[], None]) -> None:
+        self._pieces = pieces
+        self._close = close
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self._pieces
+
+    async def aclose(self) -> None:
+        try:
+            await self._pieces.aclose()
+        finally:
+            self._close()
+
+
+class Gateway:
+    """Serves the three formats with one profile and the slots that are configured."""
+
+    def __init__(
+        self,
+        router: Router,
+        models: Models,
+        store: Store | None,
+        answering: Mapping[str, AnsweringApp] = MappingProxyType({}),
+    ) -> None:
+        self.router = router
+        self.models = models
+        self.store = store
+        self.ledger = Ledger(store, models.slots)
+        self.answering = answering
+        """Applications that answer themselves, by the name of the model they are asked for as."""
+        self.conversations = Conversations(store.journal.encoder.key if store is not None else b"")
+
+    def under(self, router: Router, models: Models) -> Gateway:
+        """The same under other settings. Requests under way go on with the ones they began with."""
+        other = copy(self)
+        other.router, other.models, other.ledger = router, models, Ledger(self.store, models.slots)
+        return other
+
+    async def handle(self, wire: Wire, body: bytes, caller: Caller, headers: Mapping[str, str]) -> Answer:
+        """Answer one request; every refusal in the client's own format."""
+        form = FORMATS[wire]
+        try:
+            request = form.read(body) if len(body) <= INLINE else await asyncio.to_thread(form.read, body)
+            if request.model in self.answering:
+                return await relay(self.answering[request.model], request, caller)
+            if LONG_WINDOW in headers.get("anthropic-beta", ""):
+                request = replace(request, long_window=True)
+            choice = ModelChoice(self.router, self.ledger, self.conversations, request, caller)
+            decision, chain = await choice.decide()
+            return await self._answer(request, decision, chain, caller, headers)
+        except Refused as refused:
+            return refusal(form, refused)
+        except QueryError as error:
+            return refusal(form, Refused(400, "invalid_request_error", str(error)))
+
+    async def _answer(
+        self, request: ModelRequest, decision: Decision, chain: Chain, caller: Caller, headers: Mapping[str, str]
+    ) -> Answer:
+        form, how, slots = FORMATS[request.wire], method(decision), [one.slot for one in chain.candidates]
+        # In `strict`, before a stream begins, and where its text is long, for which there is a thread.
+        is_long = sum([len(turn.text) for turn in request.turns]) > INLINE
+        is_first = request.stream or is_long or self.ledger.is_strict
+        with self.ledger.open(decision, caller) as account:
+            account.extra = {"method": how, "wire": request.wire}
+            if chain.skipped:
+                account.extra["skipped"] = chain.skipped
+            if chain.pinned:
+                account.extra["pinned"] = chain.pinned
+            if is_first:
+                await account.record()
+            if not chain.candidates:
+                account.ended = "refused"
+                return refusal(form, _none_fits(chain), decision.id)
+            if request.follows:
+                pin = self.conversations.get(caller.tenant, decision.query.session or "")
+                account.remembered_tokens = pin.tokens if pin is not None else None
+            generation = account.generate(self.models, request, headers)
+            found = await generation.start(slots)
+            if not isinstance(found, Completion):
+                return refusal(form, _failure(found, generation), decision.id, found)
+            route = next(one.route for one in chain.candidates if one.slot is found.slot)
+            account.fallback = _fallback(decision, chain, route, found.slot)
+            told = _headers(decision, chain, generation, found, how)
+            if request.stream:
+                self.models.live.add(found.upstream)
+                close = partial(self._end_stream, account.keep_open(), route, generation, found)
+                return Answer(200, told, Stream(generation.stream(found, decision.id), close))
+        self.conversations.remember(account, route, generation, found)
+        return Answer(200, told, found.first)
+
+    def _end_stream(self, account: Account, route: str, generation: Generation, completion: Completion) -> None:
+        self.models.live.discard(completion.upstream)
+        completion.upstream.close()
+        if account.is_open:
+            account.close()
+            self.conversations.remember(account, route, generation, completion)
+
+
+def _fallback(decision: Decision, chain: Chain, route: str, slot: Slot) -> str | None:
+    """Why another model answers than was chosen, if one does."""
+    first = chain.candidates[0].slot
+    if slot.endpoint != first.endpoint:
+        # Two slots may have one model in two places: then only the slot's name tells which.
+        return f"{first.id}{f' ({first.name})' if first.id == slot.id else ''} did not answer"
+    if not chain.pinned and route != decision.routes[0]:
+        return f"no slot for {decision.routes[0]} could be used"
+    return None
+
+
+def _headers(decision: Decision, chain: Chain, generation: Generation, completion: Completion, method: str) -> Headers:
+    slot = completion.slot
+    told = [
+        (b"content-type", completion.headers.get("content-type", "application/json")),
+        (b"x-turnout-decision", decision.id),
+        (b"x-turnout-route", decision.routes[0]),
+        (b"x-turnout-layer", decision.by),
+        (b"x-turnout-outcome", decision.outcome),
+        (b"x-turnout-method", method),
+        (b"x-turnout-confidence", f"{decision.confidence:.3f}"),
+        (b"x-turnout-model", slot.id),
+        (b"x-turnout-slot", slot.name),
+        (b"x-turnout-attempts", str(len(generation.attempts))),
+    ]
+    told += [(name.encode(), value) for name, value in completion.headers.items() if name != "content-type"]
+    if chain.pinned:
+        told.append((b"x-turnout-pinned", chain.pinned))
+    if generation.request.stream:
+        told.append((b"cache-control", "no-cache"))
+    return [(name, value.encode("latin-1", "replace")) for name, value in told]
+
+
+def method(decision: Decision) -> str:
+    """How a tier came about, in the words of the specification: forced, packed-default, rule-based, llm-confirmed,
+    llm-override, llm-skipped, llm-failed, llm-invalid, pinned."""
+    who, how = decision.outcome[0], decision.outcome[1]
+    if who == "D":
+        return "forced"
+    if decision.by == "pin":
+        return "pinned"
+    if decision.remarks and any(reason.code == "extract.packed_empty" for reason in decision.remarks):
+        return "packed-default"
+    if who in ("L", "A", "C"):
+        held = decision.held
+        same = held is not None and held.verdict is not None and held.verdict.routes == decision.routes
+        return "llm-confirmed" if same else "llm-override"
+    if who == "F":
+        return {"i": "llm-invalid", "t": "llm-failed", "e": "llm-failed", "x": "llm-failed"}.get(how, "llm-skipped")
+    return "rule-based"
+
+
+def _none_fits(chain: Chain) -> Refused:
+    told = "; ".join(reason.text for reason in chain.skipped) or "no slot is configured for it"
+    codes = {reason.code for reason in chain.skipped}
+    status, kind = 503, "no_model_available"
+    if "slot.window" in codes:
+        status, kind = 413, "context_length_exceeded"
+    elif "slot.unpriced" in codes:
+        status, kind = 403, "permission_error"
+    return Refused(status, kind, f"no model can take this request: {told}")
+
+
+def _failure(error: Refusal | None, generation: Generation) -> Refused:
+    if error is not None:
+        said = error.message or "the provider refused the request without saying why"
+        return Refused(error.status, "invalid_request_error", said)
+    tried = "; ".join(generation.told)
+    if {attempt.status for attempt in generation.attempts} == {429}:
+        said = f"every model is busy: {tried}"
+        return Refused(429, "rate_limit_exceeded", said, retry_after_s=generation.retry_after_s)
+    if {attempt.ended for attempt in generation.attempts} == {"timeout"}:
+        return Refused(504, "timeout", f"no model answered in time: {tried}")
+    return Refused(502, "upstream_error", f"no model answered: {tried}")

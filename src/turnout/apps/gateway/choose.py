@@ -1,4 +1,8 @@
-"""Which slots may answer, in which order, and why each of the others may not.
+"""Which model answers a turn: what is remembered of its conversation, and which slots may answer, in which order.
+
+A turn that brings no new words keeps its tier and model. A turn that does is decided anew, but stays where it is while
+leaving would cost more than it saves: a provider bills a cached prompt at a fraction, and a move pays for all of it
+again. Memory is bounded and short; losing it costs money, never correctness.
 
 The chain is the policy's. A slot is skipped, with a reason, when it does not speak the client's format, lacks its key,
 cannot take images or tools, is too small for the prompt, is above the caller's ceiling, has no bound on its price while
@@ -7,18 +11,117 @@ the caller has a budget, or belongs to another provider than the one whose signe
 
 from __future__ import annotations
 
+import hashlib
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from time import monotonic
 from typing import NamedTuple
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from turnout.apps.caller import Caller
-from turnout.core.profile import Profile
+from turnout.apps.ledger import Account, Ledger, decide
+from turnout.core.decision import Decision, new_id
+from turnout.core.errors import Refused
+from turnout.core.query import Query
+from turnout.core.router import Router
 from turnout.core.verdict import Reason
-from turnout.models.price import context_of
-from turnout.models.slot import Endpoint, Slot, Slots
+from turnout.models.generate import Completion, Generation
+from turnout.models.price import MILLION, context_of, prices_of
+from turnout.models.slot import Endpoint, Slot
 from turnout.models.spend import because, unbounded
 from turnout.models.wire.value import ModelRequest
 
+# Providers keep a cached prompt for five minutes after its last use.
+CACHED_S = 300.0
+# The shortest prompt providers cache.
+CACHED_TOKENS = 1024
+REMEMBERED_S = 3600.0
+# Each costs half a kilobyte, and going beyond what a processor's cache holds slows every request down.
+CONVERSATIONS = 20_000
+# 128 bits: no two conversations of a tenant collide by chance.
+NAME_BYTES = 16
+# What an answer is assumed to be, for comparing two models on the same turn.
+COMPARED_TOKENS = 500
 # What an answer may need where the client does not say.
 ANSWER_TOKENS = 1024
+
+
+# --- what is remembered of a conversation
+
+
+class Pin(Struct, frozen=True, gc=False):
+    route: str
+    slot: str
+    provider: str
+    confidence: float
+    tokens: int
+    """Of the conversation when it was last answered."""
+    at: float
+
+
+class Conversations:
+    """Pins by tenant and name."""
+
+    def __init__(self, key: bytes = b"", now: Callable[[], float] = monotonic) -> None:
+        """`key` is the log's."""
+        self._keyed = hashlib.blake2b(key=key, digest_size=NAME_BYTES)
+        self._now = now
+        self._pins: OrderedDict[tuple[str, str], Pin] = OrderedDict()
+
+    def name(self, tenant: str, conversation: str) -> str:
+        """What a conversation is called here and in the log. Short: a client may name it with twenty megabytes. Keyed:
+        a bare hash of its beginning would tell what that was."""
+        named = self._keyed.copy()
+        named.update(tenant.encode("utf-8", "replace") + b"\0")
+        named.update(conversation.encode("utf-8", "surrogatepass"))
+        return named.hexdigest()
+
+    def get(self, tenant: str, name: str) -> Pin | None:
+        pin = self._pins.get((tenant, name))
+        if pin is not None and self._now() - pin.at > REMEMBERED_S:
+            del self._pins[tenant, name]
+            return None
+        return pin
+
+    def keep(self, tenant: str, name: str, route: str, slot: Slot, confidence: float, tokens: int) -> None:
+        key = tenant, name
+        self._pins[key] = Pin(route, slot.name, slot.provider, confidence, tokens, self._now())
+        self._pins.move_to_end(key)
+        while len(self._pins) > CONVERSATIONS:
+            self._pins.popitem(last=False)
+
+    def remember(self, account: Account, route: str, generation: Generation, completion: Completion) -> None:
+        """Keep who answered, for a next turn that belongs to this one or names its answer."""
+        if generation.ended != "answered":
+            return
+        decision, tenant, spent = account.decision, account.caller.tenant, account.spending
+        names = [decision.query.session or ""] if generation.request.conversation else []
+        if completion.id:
+            names.append(self.name(tenant, completion.id))
+        tokens = (spent.input_tokens or 0) + (spent.output_tokens or 0)
+        for name in names:
+            self.keep(tenant, name, route, completion.slot, decision.confidence, tokens)
+
+    def is_warm(self, pin: Pin) -> bool:
+        """Whether its provider still has the prompt."""
+        return pin.tokens >= CACHED_TOKENS and self._now() - pin.at < CACHED_S
+
+
+def staying_saves(here: Slot, there: Slot, cached: int, tokens: int) -> bool:
+    """Whether one more turn is cheaper where the prompt is cached than where it is not."""
+    stay, move = prices_of(here), prices_of(there)
+    if stay is None or move is None or here.endpoint == there.endpoint:
+        return False
+    reread = stay.input_usd if stay.cached_input_usd is None else stay.cached_input_usd
+    cached = min(cached, tokens)
+    staying = cached * reread + (tokens - cached) * stay.input_usd + COMPARED_TOKENS * stay.output_usd
+    moving = tokens * move.input_usd + COMPARED_TOKENS * move.output_usd
+    return staying / MILLION <= moving / MILLION
+
+
+# --- who may answer
 
 
 class ChainSlot(NamedTuple):
@@ -34,32 +137,140 @@ class Chain(NamedTuple):
     """Why the conversation stays where it is; empty if it does not, or need not."""
 
 
-def choose(
-    profile: Profile, slots: Slots, request: ModelRequest, route: str, caller: Caller, *, provider: str | None = None
-) -> Chain:
-    """The chain of a route. `provider` binds it to one, where the conversation carries that provider's state."""
-    chain = profile.policies[route].chain or (route,)
-    if caller.ceiling is not None:
-        allowed = profile.routes_up_to(caller.ceiling)
-        chain = tuple(name for name in chain if name in allowed)
-    candidates: list[ChainSlot] = []
-    skipped: list[Reason] = []
-    seen: set[Endpoint] = set()
-    for name in chain:
-        wanted = profile.policies[name].model or name.lower()
-        slot = slots.slots.get(wanted) or slots.find(wanted)
-        if slot is None:
-            skipped.append(Reason("slot.missing", f"{wanted}: no such slot is configured"))
-            continue
-        if slot.endpoint in seen:
-            continue
-        why = unfit(slot, request, caller, provider)
-        if why is None:
-            candidates.append(ChainSlot(name, slot))
-            seen.add(slot.endpoint)
-        else:
-            skipped.append(why)
-    return Chain(tuple(candidates), tuple(skipped))
+class ModelChoice:
+    """Decides which model answers a request."""
+
+    def __init__(
+        self, router: Router, ledger: Ledger, conversations: Conversations, request: ModelRequest, caller: Caller
+    ) -> None:
+        self.router = router
+        self.profile = router.profile
+        self.slots = ledger.slots
+        self.store = ledger.store
+        self.conversations = conversations
+        self.request = request
+        self.caller = caller
+
+    async def decide(self) -> tuple[Decision, Chain]:
+        profile, request, caller = self.profile, self.request, self.caller
+        if caller.ceiling is not None and caller.ceiling not in profile.routes:
+            said = f"this key's ceiling {caller.ceiling} is no tier of the profile {profile.name}: use another key"
+            raise Refused(403, "permission_error", said)
+        session = self.conversations.name(caller.tenant, request.conversation)
+        pin = self.conversations.get(caller.tenant, session)
+        if pin is not None and caller.ceiling is not None and self._is_above(pin.route):
+            pin = None  # another key of the tenant's began it
+        tenant, turns = caller.tenant or None, request.turns
+        query = Query(turns=turns, declared=request.model, tenant=tenant, session=session, ceiling=caller.ceiling)
+        if "/" in request.model and (named := self.slots.all_by_id(request.model)):  # `auto` and the tiers have none
+            caller.budget.check()
+            return self._passed_through(replace(query, declared=None), named)
+        if not request.fresh and pin is not None and pin.route in profile.routes and not self._is_forced():
+            caller.budget.check()
+            return self._continued(replace(query, declared=None), pin)
+        decision = await decide(self.router, query, caller, self.slots, self.store)
+        if decision.outcome[0] == "D" and not caller.may_force:
+            raise Refused(
+                403, "permission_error", f"this key may not choose a tier itself: ask for `auto`, not {request.model!r}"
+            )
+        if decision.outcome == "Dk":
+            said = f"{request.model!r} is above this key's ceiling {caller.ceiling}: ask for `auto` or a lower tier"
+            raise Refused(403, "permission_error", said)
+        chain = self._chain(decision.routes[0], pin)
+        if request.bound and pin is not None and not chain.candidates:
+            # No slot in the chain can read what the conversation carries; the one that wrote it can.
+            chain = self._first(chain, pin, "bound")
+        elif decision.outcome[0] != "D" and pin is not None:
+            chain = self._pinned(decision.routes[0], chain, pin)
+        return decision, chain
+
+    def _passed_through(self, query: Query, named: Sequence[Slot]) -> tuple[Decision, Chain]:
+        """The client names a configured model: it gets the first slot with it that it may have and that can take the
+        request, or a refusal."""
+        order, request, caller = self.profile.routes, self.request, self.caller
+        routes = {slot.name: self._route_of(slot) for slot in named}
+        allowed = [slot for slot in named if caller.may_force and not self._is_above(routes[slot.name])]
+        if not allowed:
+            raise Refused(403, "permission_error", f"this key may not choose {named[0].id} itself: ask for `auto`")
+        slot = next((one for one in allowed if unfit(one, request, caller) is None), allowed[0])
+        route, why = routes[slot.name] or order[-1], unfit(slot, request, caller)
+        told = Reason("gateway.passthrough", f"the caller named the model {slot.id}; no tier was chosen")
+        decision = self._made(query, route, 1.0, "passthrough", "D-", told)
+        return decision, Chain((ChainSlot(route, slot),), ()) if why is None else Chain((), (why,))
+
+    def _continued(self, query: Query, pin: Pin) -> tuple[Decision, Chain]:
+        """A turn without new words keeps its conversation's tier and model."""
+        said = f"no new words of the user's in this turn: its conversation keeps {pin.route} and {pin.slot}"
+        decision = self._made(query, pin.route, pin.confidence, "pin", "C-", Reason("pin.turn", said))
+        return decision, self._first(self._chain(pin.route, pin), pin, "turn")
+
+    def _chain(self, route: str, pin: Pin | None) -> Chain:
+        """The chain of a route. Where the conversation carries its provider's state, that provider's part of it."""
+        profile, slots, request, caller = self.profile, self.slots, self.request, self.caller
+        provider = pin.provider if pin is not None and request.bound else None
+        chain = profile.policies[route].chain or (route,)
+        if caller.ceiling is not None:
+            allowed = profile.routes_up_to(caller.ceiling)
+            chain = tuple(name for name in chain if name in allowed)
+        candidates: list[ChainSlot] = []
+        skipped: list[Reason] = []
+        seen: set[Endpoint] = set()
+        for name in chain:
+            wanted = profile.policies[name].model or name.lower()
+            slot = slots.slots.get(wanted) or slots.find(wanted)
+            if slot is None:
+                skipped.append(Reason("slot.missing", f"{wanted}: no such slot is configured"))
+                continue
+            if slot.endpoint in seen:
+                continue
+            why = unfit(slot, request, caller, provider)
+            if why is None:
+                candidates.append(ChainSlot(name, slot))
+                seen.add(slot.endpoint)
+            else:
+                skipped.append(why)
+        return Chain(tuple(candidates), tuple(skipped))
+
+    def _pinned(self, route: str, chain: Chain, pin: Pin) -> Chain:
+        """A turn decided anew stays where its prompt is cached, while that is cheaper and no tier is lost."""
+        if pin.tokens < CACHED_TOKENS or not chain.candidates or not self.conversations.is_warm(pin):
+            return chain
+        here = self.slots.find(pin.slot)
+        if here is None:
+            return chain
+        there, order, tokens = chain.candidates[0].slot, self.profile.routes, self.request.tokens
+        lower = order.index(route) <= order.index(pin.route) if pin.route in order else False
+        if lower and unfit(here, self.request, self.caller) is None and staying_saves(here, there, pin.tokens, tokens):
+            return self._first(chain, pin, "cache")
+        return chain
+
+    def _first(self, chain: Chain, pin: Pin, why: str) -> Chain:
+        """The chain, the conversation's own slot before the others."""
+        slot = self.slots.find(pin.slot)
+        if slot is None or unfit(slot, self.request, self.caller) is not None:
+            return chain._replace(pinned=why)
+        rest = tuple(one for one in chain.candidates if one.slot.endpoint != slot.endpoint)
+        return Chain((ChainSlot(pin.route, slot), *rest), chain.skipped, why)
+
+    def _is_above(self, route: str | None) -> bool:
+        """Whether a route is more expensive than the caller's ceiling; one that is no tier is."""
+        ceiling = self.caller.ceiling
+        return ceiling is not None and route not in self.profile.routes_up_to(ceiling)
+
+    def _is_forced(self) -> bool:
+        """Whether the client names a tier: looked up without asking a model."""
+        if self.request.model.strip().casefold() in self.profile.undeclared:
+            return False
+        return self.router.route_sync(Query(declared=self.request.model)).outcome[0] == "D"
+
+    def _route_of(self, slot: Slot) -> str | None:
+        """The tier a slot serves."""
+        policies = self.profile.policies
+        return next((name for name in self.profile.routes if policies[name].model == slot.name), None)
+
+    def _made(self, query: Query, route: str, confidence: float, by: str, outcome: str, why: Reason) -> Decision:
+        """A decision no layer had to make."""
+        return Decision(self.profile, query, (route,), confidence, 0.0, by, outcome, remarks=(why,), id=new_id())
 
 
 def unfit(slot: Slot, request: ModelRequest, caller: Caller, provider: str | None = None) -> Reason | None:

@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator
 from turnout.apps.app import Answer, AnsweringApp, Headers
 from turnout.apps.caller import Caller
 from turnout.apps.event import Decided, Done, Event, EventBody, Failed, Token
-from turnout.core.ident import new_id
+from turnout.core.decision import new_id
 from turnout.core.query import Query
 from turnout.models.price import Usage
 from turnout.models.wire import FORMATS

@@ -7,16 +7,15 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from turnout.core.decision import Decision
+from turnout.core.decision import Decision, new_id
 from turnout.core.errors import UnknownRoute
-from turnout.core.ident import new_id
 from turnout.core.profile import Profile
 from turnout.core.query import Query
 from turnout.core.router import Router
 from turnout.core.verdict import Reason
 from turnout.store.row import asked_text
-from turnout.text.extract import extract
 from turnout.text.followup import leans
+from turnout.text.read import extract
 from turnout.text.standalone import make_standalone
 
 from .choose import RememberedChoice

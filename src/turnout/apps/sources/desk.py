@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from turnout.core.contain import to_fault
+from turnout.core.verdict import to_fault
 from turnout.text.fold import fold
 
 from .cache import Cache

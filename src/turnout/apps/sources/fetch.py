@@ -15,9 +15,8 @@ from urllib.parse import urlencode, urljoin, urlsplit
 import msgspec
 from msgspec import Struct, field
 
-from turnout.core.contain import contain
 from turnout.core.errors import Broken, EgressRefused, NetError, TimedOut
-from turnout.core.verdict import Fault
+from turnout.core.verdict import Fault, contain
 from turnout.models.secret import Secret
 from turnout.net.client import Client, Request
 from turnout.net.deadline import Deadline

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping
 
-from turnout.core.contain import to_fault
+from turnout.core.verdict import to_fault
 
 from .source import Health, Source
 

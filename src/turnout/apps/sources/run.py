@@ -22,7 +22,7 @@ from turnout.apps.event import (
     SourceFailed,
     SourceSlow,
 )
-from turnout.core.contain import contain
+from turnout.core.verdict import contain
 
 from .desk import Desk
 from .frame import tell_part

@@ -12,9 +12,8 @@ from collections.abc import Sequence
 from turnout.apps.caller import Caller
 from turnout.apps.converse import complete, says
 from turnout.apps.ledger import Account, Ledger
-from turnout.core.decision import Decision
+from turnout.core.decision import Decision, new_id
 from turnout.core.errors import TurnoutError
-from turnout.core.ident import new_id
 from turnout.core.profile import Profile
 from turnout.core.query import Query
 from turnout.models.ask import Models

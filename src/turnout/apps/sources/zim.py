@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from turnout.core.contain import contain
-from turnout.core.verdict import Fault
+from turnout.core.verdict import Fault, contain
 from turnout.text.page import plain
 
 from .fetch import Capacity

@@ -76,8 +76,8 @@ class StudyRoutes:
         return answer(last)
 
     async def end(self, call: Call) -> Answer:
-        """End a session: it is summed up and remembered, and the next question begins another. `ended` is null if there
-        was none of that name."""
+        """End a session: it is summarised and remembered, and the next question begins a new one. `ended` is null if
+        there was none of that name."""
         return answer({"ended": await self.app.end(call.params["id"], call.caller)})
 
     async def memory(self, call: Call) -> Answer:

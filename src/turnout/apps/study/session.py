@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from turnout.core.ident import new_id
+from turnout.core.decision import new_id
 from turnout.store import Store
 from turnout.store.study import StudyRows, StudySession, StudyTurn
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-from contextlib import aclosing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path as File
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,14 +11,15 @@ import msgspec
 from cyclopts import App, Parameter
 from rich.text import Text
 
-from turnout.core.errors import Refused, TurnoutError
+from turnout.core.errors import TurnoutError
 from turnout.core.query import Query
 from turnout.text.count import counted
 
 from ..app import examples_of, show_paragraphs
+from ..application import local_caller, needing, open_runtime, run
 from ..draw.screen import console, visible, write_json
 from ..draw.shape import headed
-from ..option import ConfigOption, DbOption, JsonOption, TextArgument, hint
+from ..option import ConfigOption, JsonOption, StoreOptions, TextArgument, hint
 from ..question import read_text
 from ..stream import progressing
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from turnout.apps.assist.library import Libraries
 
 app = App(name="assist", help_epilogue=examples_of("assist"))
+NEEDS = "the assistant needs"
 # Files that could not be read and are named.
 NAMED = 5
 
@@ -37,31 +39,27 @@ def ingest(
     folder: Annotated[str, Parameter(name="DIR", help="Markdown, HTML, reStructuredText, text, PDF and code.")],
     /,
     *,
-    library: Annotated[
-        str | None, Parameter(help="What it is called; by default as the folder is.", metavar="NAME")
-    ] = None,
+    library: Annotated[str | None, Parameter(help="Its name; by default the folder's.", metavar="NAME")] = None,
     version: Annotated[
-        str, Parameter(help="Kept beside others, as it is now; without one, the folder is followed.", metavar="V")
+        str,
+        Parameter(
+            help="Kept as it is now, beside other versions; without one, changes in the folder are followed.",
+            metavar="V",
+        ),
     ] = "",
-    follow: Annotated[bool, Parameter(help="Read again what changes in the folder, also of a version.")] = False,
+    follow: Annotated[bool, Parameter(help="Read changed files again, even with a version.")] = False,
     json: JsonOption = False,
     config: ConfigOption = None,
 ) -> int:
     """Read a folder of documents, or what has changed in it since.
 
-    Each file is cut by its headings. What the sentence embedder makes of it is added where one is installed.
+    Each file is cut by its headings. Sentence vectors are added if an embedder is installed.
     """
     root = File(folder).expanduser().absolute()
-    libraries = _open(config)
-    try:
-        with progressing("files") as progress:
-            found, changes, unread = libraries.ingest(
-                root, library or root.name, version, follow=follow or None, progress=progress
-            )
-    except Refused as refused:
-        raise TurnoutError(str(refused)) from None
-    finally:
-        libraries.index.close()
+    with _opened(config) as libraries, progressing("files") as progress:
+        found, changes, unread = libraries.ingest(
+            root, library or root.name, version, follow=follow or None, progress=progress
+        )
     if json:
         write_json({"edition": found, "changes": changes, "unread": unread})
         return 0
@@ -88,38 +86,32 @@ def ask(
             name="--type", help="RETRIEVAL, CODE_GENERATION, CONVERSATIONAL or PLATFORM, if you know.", metavar="TYPE"
         ),
     ] = None,
-    library: Annotated[str, Parameter(help="Ask this library alone.", metavar="NAME")] = "",
+    library: Annotated[str, Parameter(help="Ask only this library.", metavar="NAME")] = "",
     version: Annotated[str, Parameter(help="This version; else the one you name, else the newest.", metavar="V")] = "",
-    selected: Annotated[str | None, Parameter(help="A file with the code that “this” means.", metavar="FILE")] = None,
-    context: Annotated[str, Parameter(help="Data of the platform: usage, quota, billing.", metavar="TEXT")] = "",
-    session: Annotated[str | None, Parameter(help="The name of a session; it knows what was said in it.")] = None,
+    selected: Annotated[
+        str | None, Parameter(help="A file with the code that “this” refers to.", metavar="FILE")
+    ] = None,
+    context: Annotated[str, Parameter(help="Platform data: usage, quota, billing.", metavar="TEXT")] = "",
+    session: Annotated[str | None, Parameter(help="The name of a session; earlier turns in it are known.")] = None,
     json: JsonOption = False,
-    no_log: Annotated[bool, Parameter(help="Do not write the question down.")] = False,
-    db: DbOption = None,
-    config: ConfigOption = None,
+    no_log: Annotated[bool, Parameter(help="Do not log the question.")] = False,
+    where: StoreOptions = StoreOptions(),
 ) -> int:
-    """Ask the documents you have ingested, or have code written.
+    """Ask the documents you have ingested, or ask for code.
 
     Every statement is cited, and every citation checked. Without a model the best passages are the answer. The exit
     code is 1 if it is not in these documents.
     """
-    _need_extra()
-    from turnout.apps.assist.app import AssistApp
-    from turnout.apps.assist.event import AskContext
-    from turnout.runtime.log import quiet
-    from turnout.runtime.runtime import Runtime
-    from turnout.store import open_store
+    with needing(NEEDS):
+        from turnout.apps.assist.app import AssistApp
+        from turnout.apps.assist.event import AskContext
 
     asked = read_text(text)
     chosen = File(selected).read_text(encoding="utf-8", errors="replace") if selected is not None else ""
-    quiet()
-    runtime = Runtime(None if no_log else open_store(db, config=config), profile="assist", config=config)
+    app = AssistApp(open_runtime(where, "assist", log=not no_log))
     query = Query(asked, declared=query_type, session=session)
     around = AskContext(chosen, "", context, "", library, version)
-    try:
-        result = asyncio.run(_ask(AssistApp(runtime), query, around))
-    except Refused as refused:
-        raise TurnoutError(str(refused)) from None
+    result = run(app.runtime, _ask(app, query, around))
     if json:
         write_json(result)
     else:
@@ -129,15 +121,10 @@ def ask(
 
 async def _ask(app: AssistApp, query: Query, context: AskContext) -> AssistAnswer:
     from turnout.apps.assist.routes import last_of
-    from turnout.apps.caller import Budget, Caller
 
-    caller = Caller("", "", frozenset(("ask",)), Budget())
-    try:
-        decision = await app.decide(query, caller, context)
-        async with aclosing(app.act(decision, query, caller, context)) as events:
-            return await last_of(events)
-    finally:
-        await app.runtime.close()
+    caller = local_caller()
+    decision = await app.decide(query, caller, context)
+    return await last_of(app.act(decision, query, caller, context))
 
 
 def _show(result: AssistAnswer) -> None:
@@ -159,11 +146,8 @@ def _show(result: AssistAnswer) -> None:
 @app.command(name="list")
 def list_libraries(*, json: JsonOption = False, config: ConfigOption = None) -> int:
     """List the libraries you have ingested, version by version."""
-    libraries = _open(config)
-    try:
+    with _opened(config) as libraries:
         found = sorted(libraries.editions(), key=lambda one: one.name)
-    finally:
-        libraries.index.close()
     if json:
         write_json([{"id": one.id, **msgspec.to_builtins(one)} for one in found])
         return 0
@@ -189,32 +173,26 @@ def forget(
     config: ConfigOption = None,
 ) -> int:
     """Remove a version of a library from the index. Its files stay where they are."""
-    libraries = _open(config)
-    try:
+    with _opened(config) as libraries:
         deleted = libraries.forget(library, version)
-    finally:
-        libraries.index.close()
     if not deleted:
         raise TurnoutError(f"{library} {version} was not ingested (see {hint('assist', 'list')})")
     console().say(f"{visible(library)} {visible(version)} is gone: {counted(deleted, 'section')}")
     return 0
 
 
-def _need_extra() -> None:
-    try:
+@contextmanager
+def _opened(config: str | None) -> Iterator[Libraries]:
+    with needing(NEEDS):
         import turnout.apps.assist.app  # noqa: F401 - whether it can be
-    except ImportError as error:
-        raise TurnoutError(f"the assistant needs {error.name}: pip install 'turnout[serve]'") from None
-
-
-def _open(config: str | None) -> Libraries:
-    _need_extra()
     from turnout.apps.assist.library import open_libraries, shared_place
     from turnout.config.settings import store_settings, store_url
     from turnout.runtime.load import open_embedder
 
     where = shared_place(store_url(None, store_settings(config)))
-    return open_libraries(where, open_embedder(config))
+    libraries = open_libraries(where, open_embedder(config))
+    with closing(libraries.index):
+        yield libraries
 
 
 show_paragraphs(app)

@@ -13,14 +13,13 @@ from rich.table import Table
 from rich.text import Text
 
 from turnout.config.name import DEFAULT_PROFILE
-from turnout.core.errors import QueryError
 from turnout.runtime.load import open_embedder
 from turnout.text.count import counted
 
 from ..draw.screen import Glyphs, console, visible, write_json
 from ..draw.shape import Screen, bar, columns
 from ..labelled import NOT_WRITTEN, HeirOption, ModelOption, check_files, needing_learn, read_share, told
-from ..option import ConfigOption, JsonOption, ProfileOption, hint
+from ..option import ConfigOption, JsonOption, ProfileOption, check_least, hint
 from ..stream import progressing
 
 if TYPE_CHECKING:
@@ -38,14 +37,15 @@ def calibrate(
     source: Annotated[
         str,
         Parameter(
-            name="FILE", help='Labelled questions, {"text", "label"} a row; a label that is no route is out of scope.'
+            name="FILE",
+            help='Labelled questions, {"text", "label"} a row; a label that is not a route is out of scope.',
         ),
     ],
     /,
     *,
     profile: ProfileOption = DEFAULT_PROFILE,
     max_error: Annotated[
-        str, Parameter(metavar="SHARE", help="Of what local layers decide, so much may be wrong.", show_default=True)
+        str, Parameter(metavar="SHARE", help="The share of local decisions that may be wrong.", show_default=True)
     ] = "2%",
     confidence: Annotated[str, Parameter(metavar="SHARE", help="How sure that must be.", show_default=True)] = "95%",
     seed: Annotated[
@@ -53,13 +53,12 @@ def calibrate(
     ] = 0,
     model: ModelOption = None,
     out: HeirOption = None,
-    force: Annotated[bool, Parameter(help="Overwrite a file that is there.")] = False,
+    force: Annotated[bool, Parameter(help="Overwrite an existing file.")] = False,
     json: JsonOption = False,
     config: ConfigOption = None,
 ) -> int:
     limit, sure = read_share(max_error, "--max-error"), read_share(confidence, "--confidence")
-    if seed < 0:
-        raise QueryError(f"--seed {seed}: at least 0 is needed")
+    check_least("--seed", seed, 0)
     check_files(source, out, force=force)
     with needing_learn(profile):
         from turnout.learn.calibrate import calibrate as choose

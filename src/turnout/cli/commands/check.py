@@ -77,18 +77,13 @@ def _overview(profile: Profile, arrow: str, note: str) -> Table:
     return grid
 
 
-def cases_file(profile: str) -> File | None:
-    """Where the cases of a profile are: what it says itself, else what the profile it extends says."""
-    return read_chain(profile).cases
-
-
 def _note_on_cases(profile: str) -> str:
-    path = cases_file(profile)
+    path = read_chain(profile).cases
     return f"its golden cases, {path}, are not there" if path is not None and not path.is_file() else ""
 
 
 def _cases(profile: str, named: str | None) -> list[Case]:
-    path = File(named) if named is not None else cases_file(profile)
+    path = File(named) if named is not None else read_chain(profile).cases
     if path is None:
         raise QueryError(f'{profile} names no golden cases: add cases = "file.jsonl" to it, or --cases FILE')
     try:

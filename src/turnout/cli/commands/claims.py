@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import aclosing
 from pathlib import Path as File
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from turnout.core.errors import Refused, TurnoutError, suggest
+from turnout.core.errors import TurnoutError, suggest
 from turnout.core.query import Turn
 
 from ..app import examples_of, show_paragraphs
+from ..application import local_caller, needing, open_runtime, run
 from ..draw.screen import console, visible, write_json
-from ..option import ConfigOption, DbOption, DecisionArgument, JsonOption, TenantOptions, TextArgument, user_name
+from ..option import DecisionArgument, JsonOption, StoreOptions, TenantOptions, TextArgument, user_name
 from ..question import append_turn, check_session, read_session, read_text
 from .claims_audit import audit
 from .claims_library import LIBRARY_COMMANDS, opened
@@ -43,10 +43,9 @@ def ask_claims(
     session: Annotated[
         str | None, Parameter(help="A JSONL file of earlier turns; question and answer are added.", metavar="FILE")
     ] = None,
-    no_audit: Annotated[bool, Parameter(help="Of a new claim, only say that it is one; nothing is audited.")] = False,
+    no_audit: Annotated[bool, Parameter(help="If the claim is new, only say so; nothing is audited.")] = False,
     json: JsonOption = False,
-    db: DbOption = None,
-    config: ConfigOption = None,
+    where: StoreOptions = StoreOptions(),
 ) -> int:
     """Ask: the card that answers, a synthesis of cards, or a new audit, which is shown as it goes.
 
@@ -61,9 +60,11 @@ def ask_claims(
     turns = tuple(read_session(File(session))) if session is not None else ()
     # The same file is the same session: what it has shown is found again.
     name = File(session).stem[:100] if session is not None else ""
-    app = _open(db, config, audits=not no_audit)
+    with needing("asking claims needs"):
+        from turnout.apps.claims.app import ClaimsApp
+    app = ClaimsApp(open_runtime(where, "claims"), keeps_events=False, audits=not no_audit)
     question = ClaimQuestion(asked, turns, "".join(c if c.isalnum() else "-" for c in name))
-    told, audited = asyncio.run(_ask(app, question))
+    told, audited = run(app.runtime, _ask(app, question))
     if json:
         write_json(told if audited is None else {"answer": told, "audited": audited})
     else:
@@ -77,31 +78,24 @@ def ask_claims(
 
 async def _ask(app: ClaimsApp, question: ClaimQuestion) -> tuple[ClaimAnswer, Card | AuditFailed | None]:
     """Ask, show on stderr what happens, and wait for the audit if there is one."""
-    from turnout.apps.caller import Budget, Caller
     from turnout.apps.claims.answer import AuditStarted, ClaimAnswer
 
     from ..draw.claims import live_events
 
-    caller = Caller("", "", frozenset(("ask",)), Budget())
     told: ClaimAnswer | None = None
     audited: Card | AuditFailed | None = None
-    try:
-        with live_events() as happened:
-            async with aclosing(app.ask(question, caller)) as events:
-                async for event in events:
-                    happened(event)
-                    told = event if isinstance(event, ClaimAnswer) else told
-            assert told is not None  # noqa: S101 - it is the last event
-            if isinstance(told.response, AuditStarted) and told.response.pipeline_id:
-                pipeline = await app.pipeline()
-                async with aclosing(pipeline.events(told.session_id, tenant="")) as going:
-                    async for step in going:
-                        happened(step)
-                audited = await pipeline.result(told.response.pipeline_id)
-    except Refused as refused:
-        raise TurnoutError(str(refused)) from None
-    finally:
-        await app.runtime.close()
+    with live_events() as happened:
+        async with aclosing(app.ask(question, local_caller())) as events:
+            async for event in events:
+                happened(event)
+                told = event if isinstance(event, ClaimAnswer) else told
+        assert told is not None  # noqa: S101 - it is the last event
+        if isinstance(told.response, AuditStarted) and told.response.pipeline_id:
+            pipeline = await app.pipeline()
+            async with aclosing(pipeline.events(told.session_id, tenant="")) as going:
+                async for step in going:
+                    happened(step)
+            audited = await pipeline.result(told.response.pipeline_id)
     return told, audited
 
 
@@ -110,20 +104,6 @@ def _show(told: ClaimAnswer, audited: Card | AuditFailed | None) -> None:
 
     screen = console()
     screen.print(answer(told, audited, screen.glyphs), width=screen.room if screen.is_terminal else None)
-
-
-def _open(db: str | None, config: str | None, *, audits: bool) -> ClaimsApp:
-    try:
-        from turnout.apps.claims.app import ClaimsApp
-        from turnout.runtime.runtime import Runtime
-    except ImportError as error:
-        raise TurnoutError(f"asking claims needs {error.name}: pip install 'turnout[serve]'") from None
-    from turnout.runtime.log import quiet
-    from turnout.store import open_store
-
-    quiet()
-    runtime = Runtime(open_store(db, config=config), profile="claims", config=config)
-    return ClaimsApp(runtime, keeps_events=False, audits=audits)
 
 
 @app.command(name="feedback")
@@ -140,7 +120,7 @@ def claim_feedback(
     json: JsonOption = False,
     where: TenantOptions = TenantOptions(),
 ) -> int:
-    """Was this the right claim? Your word is kept beside the decision, and training sees it."""
+    """Say whether this was the right claim. Your feedback is kept with the decision, and training uses it."""
     from turnout.runtime.log import reading_log, records_with
     from turnout.store.judge import judge, routes_of
 
@@ -163,15 +143,14 @@ def claim_feedback(
 def list_claims(
     *,
     kind: TypeOption = "",
-    hidden: Annotated[bool, Parameter(help="Those that are hidden, too.")] = False,
+    hidden: Annotated[bool, Parameter(help="Include hidden cards.")] = False,
     json: JsonOption = False,
-    db: DbOption = None,
-    config: ConfigOption = None,
+    where: StoreOptions = StoreOptions(),
 ) -> int:
     """List the cards, by id."""
     from ..draw.claims import card_line
 
-    with opened(db, config) as library:
+    with opened(where) as library:
         cards = list(library.list(claim_type=_read_kind(kind), hidden=hidden))
     if json:
         write_json([{"id": one.id, "claim_text": one.claim_text, "verdict": one.verdict} for one in cards])
@@ -188,13 +167,12 @@ def show_claim(
     /,
     *,
     json: JsonOption = False,
-    db: DbOption = None,
-    config: ConfigOption = None,
+    where: StoreOptions = StoreOptions(),
 ) -> int:
-    """Show a card: the claim, the verdict, the answer and what it rests on."""
+    """Show a card: the claim, the verdict, the answer and its sources."""
     from ..draw.audit import card_picture
 
-    with opened(db, config) as library:
+    with opened(where) as library:
         card = library.get(ident)
         known = [one.id for one in library.list()] if card is None else []
     if card is None:
@@ -215,8 +193,7 @@ def search_claims(
     kind: TypeOption = "",
     limit: Annotated[int, Parameter(name=("--limit", "-n"), help="How many at most.", metavar="N")] = 5,
     json: JsonOption = False,
-    db: DbOption = None,
-    config: ConfigOption = None,
+    where: StoreOptions = StoreOptions(),
 ) -> int:
     """Search the cards that a question may mean, the best first. The exit code is 1 if none is near enough."""
     from turnout.apps.claims.router_agent import tell_candidate
@@ -226,7 +203,7 @@ def search_claims(
     asked, wanted = read_text(text), _read_kind(kind)
     if limit < 1:
         raise TurnoutError(f"--limit {limit}: at least 1")
-    with opened(db, config) as library:
+    with opened(where) as library:
         found = library.search(asked, limit=limit, claim_type=wanted)
     if json:
         write_json([tell_candidate(one) for one in found])

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from turnout.core.errors import Refused, TurnoutError
-from turnout.core.ident import new_id
+from turnout.core.decision import new_id
 
+from ..application import local_caller, needing, open_runtime, run
 from ..draw.screen import complain, console, write_json
-from ..option import ConfigOption, DbOption, JsonOption, TextArgument
+from ..option import JsonOption, StoreOptions, TextArgument
 from ..question import read_text
 
 if TYPE_CHECKING:
@@ -25,49 +25,34 @@ def audit(
     text: TextArgument = None,
     /,
     *,
-    context: Annotated[str, Parameter(help="What the claim was said in, for the agents to read.", metavar="TEXT")] = "",
+    context: Annotated[str, Parameter(help="The context of the claim, for the agents to read.", metavar="TEXT")] = "",
     json: JsonOption = False,
-    db: DbOption = None,
-    config: ConfigOption = None,
+    where: StoreOptions = StoreOptions(),
 ) -> int:
     """Audit a claim: five agents find its topic and its sources, judge it, write the answer and publish the card.
 
-    Each step is stored: an audit that is interrupted goes on when a server runs, or with the next audit.
+    Each step is stored: an interrupted audit continues when a server runs, or with the next audit.
     """
-    try:
-        from turnout.runtime.runtime import Runtime
-    except ImportError as error:
-        raise TurnoutError(f"an audit needs {error.name}: pip install 'turnout[serve]'") from None
-    from turnout.runtime.log import quiet
-    from turnout.store import open_store
-
     claim = read_text(text)
-    quiet()
-    runtime = Runtime(open_store(db, config=config), profile="claims", config=config)
-    try:
-        found = asyncio.run(_run(runtime, claim, context))
-    except Refused as refused:
-        raise TurnoutError(str(refused)) from None
-    return _show(found, json=json)
+    with needing("an audit needs"):
+        runtime = open_runtime(where, "claims")
+    return _show(run(runtime, _audit(runtime, claim, context)), json=json)
 
 
-async def _run(runtime: Runtime, claim: str, context: str) -> Card | AuditFailed:
-    from turnout.apps.caller import Budget, Caller
+async def _audit(runtime: Runtime, claim: str, context: str) -> Card | AuditFailed:
     from turnout.apps.claims.library import open_library
     from turnout.apps.claims.pipeline import open_pipeline
 
     from ..draw.audit import live_agents
 
     async with contextlib.AsyncExitStack() as closing:
-        closing.push_async_callback(runtime.close)
         library = await asyncio.to_thread(open_library, runtime)
         closing.push_async_callback(asyncio.to_thread, library.close)
         pipeline = await open_pipeline(runtime, library)
         closing.push_async_callback(pipeline.close)
         await pipeline.resume()
         session = new_id()
-        caller = Caller("", "", frozenset(("ask",)), Budget())
-        ident = await pipeline.start(claim, context, session_id=session, caller=caller)
+        ident = await pipeline.start(claim, context, session_id=session, caller=local_caller())
         with live_agents() as happened:
             async for event in pipeline.events(session, tenant=""):
                 happened(event)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -13,8 +12,9 @@ from cyclopts import Parameter
 from turnout.core.errors import TurnoutError, suggest
 from turnout.text.count import counted
 
+from ..application import opened_runtime
 from ..draw.screen import console, visible, write_json
-from ..option import STDIN, ConfigOption, DbOption, JsonOption
+from ..option import STDIN, JsonOption, StoreOptions
 from ..stream import reading, writing
 
 if TYPE_CHECKING:
@@ -26,18 +26,12 @@ FILE_BYTES = 512 * 1024 * 1024
 
 
 @contextlib.contextmanager
-def opened(db: str | None, config: str | None) -> Iterator[ClaimLibrary]:
+def opened(where: StoreOptions) -> Iterator[ClaimLibrary]:
     """The library of a store, for one command."""
     from turnout.apps.claims.library import open_library
-    from turnout.runtime.runtime import Runtime
-    from turnout.store import open_store
 
-    runtime = Runtime(open_store(db, config=config), profile="claims", config=config)
-    try:
-        with open_library(runtime) as library:
-            yield library
-    finally:
-        asyncio.run(runtime.close())
+    with opened_runtime(where, "claims") as runtime, open_library(runtime) as library:
+        yield library
 
 
 def import_cards(
@@ -46,10 +40,9 @@ def import_cards(
     *,
     starter: Annotated[bool, Parameter(help="The cards that ship with Turnout.")] = False,
     json: JsonOption = False,
-    db: DbOption = None,
-    config: ConfigOption = None,
+    where: StoreOptions = StoreOptions(),
 ) -> int:
-    """Take cards into the library; one with the id of another replaces it.
+    """Add cards to the library; a card with an existing id replaces that card.
 
     A file with a mistake is refused as a whole, and every mistake in it is named with its line.
     """
@@ -61,7 +54,7 @@ def import_cards(
         cards = list(starter_cards()) if starter else read_cards(_read(file))
     except BadCards as error:
         raise TurnoutError(f"{visible(file)}: nothing was imported\n{error}") from None
-    with opened(db, config) as library:
+    with opened(where) as library:
         kept = library.put_all(cards, imported=True)
         total = library.count()
     twins = {card.id: card.twin_of for card in kept if card.twin_of}
@@ -82,14 +75,13 @@ def export_cards(
     form: Annotated[
         Literal["jsonl", "claimreview"], Parameter(name="--format", help="Our own, or schema.org's as JSON-LD.")
     ] = "jsonl",
-    hidden: Annotated[bool, Parameter(help="Those that are hidden, too.")] = False,
-    db: DbOption = None,
-    config: ConfigOption = None,
+    hidden: Annotated[bool, Parameter(help="Include hidden cards.")] = False,
+    where: StoreOptions = StoreOptions(),
 ) -> int:
-    """Write the library's cards. What is imported again is what was exported."""
+    """Export the library's cards; an import restores exactly what was exported."""
     from turnout.apps.claims.exchange import write_cards, write_reviews
 
-    with opened(db, config) as library, writing(file) as out:
+    with opened(where) as library, writing(file) as out:
         cards = list(library.list(hidden=hidden))
         for line in write_cards(cards) if form == "jsonl" else (write_reviews(cards),):
             out.write(line)
@@ -101,41 +93,20 @@ def export_cards(
 CardArguments = Annotated[tuple[str, ...], Parameter(name="ID", help="The ids of cards.")]
 
 
-def hide(
-    ids: CardArguments,
-    /,
-    *,
-    json: JsonOption = False,
-    db: DbOption = None,
-    config: ConfigOption = None,
-) -> int:
+def hide(ids: CardArguments, /, *, json: JsonOption = False, where: StoreOptions = StoreOptions()) -> int:
     """Hide cards: they stay in the library and answer no question."""
-    return _change(ids, "hidden", lambda library, ident: library.set_visible(ident, False), json, db, config)
+    return _change(ids, "hidden", lambda library, ident: library.set_visible(ident, False), json, where)
 
 
-def unhide(
-    ids: CardArguments,
-    /,
-    *,
-    json: JsonOption = False,
-    db: DbOption = None,
-    config: ConfigOption = None,
-) -> int:
-    """Let cards that were hidden answer questions again."""
-    return _change(ids, "visible", lambda library, ident: library.set_visible(ident, True), json, db, config)
+def unhide(ids: CardArguments, /, *, json: JsonOption = False, where: StoreOptions = StoreOptions()) -> int:
+    """Let hidden cards answer questions again."""
+    return _change(ids, "visible", lambda library, ident: library.set_visible(ident, True), json, where)
 
 
-def delete(
-    ids: CardArguments,
-    /,
-    *,
-    json: JsonOption = False,
-    db: DbOption = None,
-    config: ConfigOption = None,
-) -> int:
-    """Delete cards for good; `turnout claims export` writes them to a file before. A shipped card comes back with
+def delete(ids: CardArguments, /, *, json: JsonOption = False, where: StoreOptions = StoreOptions()) -> int:
+    """Delete cards permanently; `turnout claims export` writes them to a file first. A shipped card comes back with
     `turnout claims import --starter`."""
-    return _change(ids, "deleted", lambda library, ident: library.delete(ident), json, db, config)
+    return _change(ids, "deleted", lambda library, ident: library.delete(ident), json, where)
 
 
 def _change(
@@ -143,13 +114,12 @@ def _change(
     done: str,
     change: Callable[[ClaimLibrary, str], bool],
     json: bool,
-    db: str | None,
-    config: str | None,
+    where: StoreOptions,
 ) -> int:
     """Change the cards of these ids; if one is unknown, none is changed."""
     if not ids:
         raise TurnoutError("name the ID of a card (see turnout claims list)")
-    with opened(db, config) as library:
+    with opened(where) as library:
         known = [card.id for card in library.list(hidden=True)]
         for ident in ids:
             if ident not in known:
@@ -171,10 +141,9 @@ def calibrate(
     *,
     bound: Annotated[float, Parameter(help="Share of false exact matches that is allowed.", metavar="P")] = 0.05,
     confidence: Annotated[float, Parameter(help="How sure that must be.", metavar="P")] = 0.95,
-    dry_run: Annotated[bool, Parameter(help="Only say what it comes to.")] = False,
+    dry_run: Annotated[bool, Parameter(help="Only show the result.")] = False,
     json: JsonOption = False,
-    db: DbOption = None,
-    config: ConfigOption = None,
+    where: StoreOptions = StoreOptions(),
 ) -> int:
     """Fit the gate for exact matches to your own questions, for the embedder in use.
 
@@ -186,7 +155,7 @@ def calibrate(
     if not 0 < bound < 1 or not 0 < confidence < 1:
         raise TurnoutError(f"--bound {bound} --confidence {confidence}: shares between 0 and 1")
     questions = read_questions(_read(file))
-    with opened(db, config) as library:
+    with opened(where) as library:
         unknown = sorted({one.card for one in questions if one.card and library.get(one.card) is None})
         if unknown:
             raise TurnoutError(f"{file}: there is no card {', '.join(map(repr, unknown[:5]))}: import it first")
@@ -210,16 +179,15 @@ def calibrate(
 
 def backfill_types(
     *,
-    every: Annotated[bool, Parameter(name="--all", help="Of every card, whatever type it has.")] = False,
+    every: Annotated[bool, Parameter(name="--all", help="For every card, even if it has a type.")] = False,
     dry_run: Annotated[bool, Parameter(help="Only say what would change.")] = False,
     json: JsonOption = False,
-    db: DbOption = None,
-    config: ConfigOption = None,
+    where: StoreOptions = StoreOptions(),
 ) -> int:
-    """Tell the type of cards that were imported without one, from the words of their claims."""
+    """Set the type of cards that were imported without one, from the words of their claims."""
     from turnout.apps.claims.kind import retype
 
-    with opened(db, config) as library:
+    with opened(where) as library:
         pairs = [(card, new) for card in library.list(hidden=True) if (new := retype(card, every=every)) is not None]
         for _, new in () if dry_run else pairs:
             library.keep(new)

@@ -37,6 +37,7 @@ from ..option import (
     SpanOptions,
     TenantOptions,
     TimeOptions,
+    check_least,
     hint,
 )
 from ..stream import progressing, reading
@@ -58,7 +59,7 @@ def report(
     json: JsonOption = False,
     where: TenantOptions = TenantOptions(),
 ) -> int:
-    """Say of every rule how much was checked and how often it was broken.
+    """Show for every rule how much was checked and how often it was broken.
 
     With up to three examples of each broken rule, which turnout show draws. Rules that were never broken are listed,
     too. The exit code is 1 if any rule was broken in the span.
@@ -96,9 +97,8 @@ def _print_rules(found: list[RuleReport], checked: int, broken: int) -> None:
 
 
 def _rule(one: RuleReport, glyphs: Glyphs) -> Table:
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(no_wrap=True, min_width=8)
-    grid.add_column(ratio=1)
+    grid = columns("", "wrap")
+    grid.columns[0].min_width = 8
     if one.last_ms is not None:
         kept = Text.assemble((f"{glyphs.fault} broken {counted(one.violations, 'time')}", "bold red"))
         kept.append(f", last {clock(one.last_ms)}; ")
@@ -150,16 +150,15 @@ def flips(
     json: JsonOption = False,
     where: TenantOptions = TenantOptions(),
 ) -> int:
-    """Measure whether what was said before changes what a question is.
+    """Measure whether earlier turns change the decision on a question.
 
     Each question is decided with no history and with many: other questions in any order, one route's most typical
-    question six times, and histories that name another route or order it. Where a question points to nothing outside
+    question six times, and histories that name another route or order it. If a question refers to nothing outside
     itself, any difference is a flip. Questions come from the log, else from the profile's golden cases. Local layers
-    only. Flips of logged decisions are noted as broken rules. The exit code is 1 if there are flips.
+    only. Flips of logged decisions are recorded as broken rules. The exit code is 1 if there are flips.
     """
-    for option, number in (("--histories", histories), ("--questions", most)):
-        if number < 1:
-            raise QueryError(f"{option} {number}: at least 1 is needed")
+    check_least("--histories", histories)
+    check_least("--questions", most)
     router = Router(load_profile(profile, config=where.config, local=True))
     span = when.span()
     golden = _golden(profile)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path as File
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 from rich.filesize import decimal
@@ -33,33 +33,28 @@ app = App(name="db", help_epilogue=examples_of("db"))
 Days = Annotated[int | None, Parameter(metavar="N")]
 
 
-class OpenDatabase(NamedTuple):
-    backend: Backend
-    spool: File
-    settings: StoreSettings
-
-
 @contextlib.contextmanager
-def _opened(where: StoreOptions, *, create: bool = False) -> Iterator[OpenDatabase]:
-    """A database without a journal: nothing is written to it but what the command is for."""
+def _opened(where: StoreOptions, *, create: bool = False) -> Iterator[tuple[Backend, File, StoreSettings]]:
+    """A database with its spool and its settings, and without a journal: nothing is written to it but what the command
+    is for."""
     quiet()
     settings = store_settings(where.config)
     backend, spool = connect(store_url(where.db, settings))
     if not create and isinstance(backend, Sqlite) and not backend.path.exists():
         raise NoLogYet(visible(backend.where), where.hint("route", "a question"))
     with contextlib.closing(backend):
-        yield OpenDatabase(backend, spool, settings)
+        yield backend, spool, settings
 
 
 @app.command(name="migrate")
 def migrate(
     *,
-    check: Annotated[bool, Parameter(help="Only say what is to be done.")] = False,
+    check: Annotated[bool, Parameter(help="Only list what is pending.")] = False,
     where: StoreOptions = StoreOptions(),
 ) -> int:
-    """Bring the schema up to date, and say which steps that took.
+    """Migrate the schema, and list the migrations that were applied.
 
-    With --check nothing is changed, and the exit code is 1 if something is to be done.
+    With --check nothing is changed, and the exit code is 1 if a migration is pending.
     """
     with _opened(where, create=True) as (backend, _, _):
         steps = backend.pending() if check else bring_up(backend)
@@ -96,15 +91,15 @@ def verify_store(*, where: StoreOptions = StoreOptions()) -> int:
 
 @app.command(name="backup")
 def backup(
-    file: Annotated[str, Parameter(name="FILE", help="A new file; one that is there is never replaced.")],
+    file: Annotated[str, Parameter(name="FILE", help="A new file; an existing one is never replaced.")],
     /,
     *,
     where: StoreOptions = StoreOptions(),
 ) -> int:
     """Copy the store, while it is in use, into one new SQLite file.
 
-    The copy is of one moment, whatever is written meanwhile. A backup of PostgreSQL is a SQLite file, too: it can
-    be verified, and used as a store, like any other.
+    The copy is a consistent snapshot, whatever is written meanwhile. A backup of PostgreSQL is a SQLite file, too: it
+    can be verified, and used as a store, like any other.
     """
     target = File(file)
     with _opened(where) as (backend, _, _):
@@ -125,8 +120,8 @@ def restore(
 ) -> int:
     """Put a backup into an empty store, of either kind.
 
-    This is also the way from SQLite to PostgreSQL. A store that holds something is refused; all of a backup is put
-    back, or nothing.
+    This is also the way from SQLite to PostgreSQL. A store that is not empty is refused; a backup is restored
+    completely or not at all.
     """
     with _opened(where, create=True) as (backend, _, _):
         with progressing("rows") as progress:
@@ -139,13 +134,13 @@ def restore(
 def prune(
     *,
     keep_days: Annotated[Days, Parameter(help="Delete decisions older than this; 0 keeps them.")] = None,
-    text_days: Annotated[Days, Parameter(help="Take the text out of decisions older than this; 0 keeps it.")] = None,
+    text_days: Annotated[Days, Parameter(help="Remove the text of decisions older than this; 0 keeps it.")] = None,
     where: StoreOptions = StoreOptions(),
 ) -> int:
     """Delete what is older than your settings keep, now.
 
     Without options, keep_days and text_days of [store] in turnout.toml hold; a program that has the store open does
-    the same by itself every hour. It may be interrupted at any time, and goes on where it stopped.
+    the same by itself every hour. It can be interrupted at any time, and then continues where it stopped.
     """
     for option, days in (("--keep-days", keep_days), ("--text-days", text_days)):
         if days is not None and days < 0:
@@ -174,7 +169,7 @@ def prune(
 
 @app.command(name="info")
 def info(*, json: JsonOption = False, where: StoreOptions = StoreOptions()) -> int:
-    """Show where the store is, what it holds, and how it is kept."""
+    """Show where the store is, what it contains, and its settings."""
     with _opened(where) as (backend, spool, settings):
         found = verify.describe(backend, spool)
     kept = {name: getattr(settings, name) for name in ("durability", "text", "keep_days", "text_days")}

@@ -24,6 +24,7 @@ from ..option import (
     TenantOptions,
     TimeOptions,
     WorkersOption,
+    check_least,
     no_folder,
 )
 from ..stream import reading, watched, workers_for
@@ -52,8 +53,7 @@ def diff(
     where: TenantOptions = TenantOptions(),
 ) -> int:
     count, config = workers_for(workers), where.config
-    if limit < 0:
-        raise QueryError(f"--limit {limit}: at least 0 is needed")
+    check_least("--limit", limit, 0)
     old, new, source = _sort_out(what, profile, from_log=from_log)
     span = when.span()
     # Mistakes in either profile are reported once, here, not by every worker.

@@ -93,12 +93,12 @@ def install_embedder(
             metavar="FOLDER",
         ),
     ] = None,
-    trust: Annotated[bool, Parameter(help="Take one that was not built from the published weights.")] = False,
+    trust: Annotated[bool, Parameter(help="Accept one that was not built from the published weights.")] = False,
     json: JsonOption = False,
 ) -> int:
-    """Put an embedder in place that was built before: its files are checked, and copied.
+    """Install an embedder that was built before: its files are checked and copied.
 
-    turnout-build-minilm builds it from its weights and puts it in place; some seconds, no network.
+    turnout-build-minilm builds it from its weights and installs it; some seconds, no network.
     """
     from turnout.models.embed import BUILD, install
 
@@ -126,7 +126,7 @@ def embed_text(
     *others: Annotated[str, Parameter(help="Texts to compare it with.")],
     json: JsonOption = False,
 ) -> int:
-    """Embed a text, and say how near others are to it: 1 is the same direction, 0 has nothing in common."""
+    """Embed a text, and show how similar others are to it: 1 is the same direction, 0 has nothing in common."""
     from turnout.models.embed import find_embedder, missing_packages
 
     question = read_text(text)

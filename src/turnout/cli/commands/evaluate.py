@@ -47,7 +47,7 @@ def evaluate(
         tuple[str, ...],
         Parameter(
             metavar="FOLDER",
-            help="A trained model, not the one that serves; given twice, the second is compared with the first.",
+            help="A trained model, instead of the one in use; given twice, the second is compared with the first.",
             show_default=True,
         ),
     ] = (),

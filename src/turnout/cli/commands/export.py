@@ -13,7 +13,7 @@ from turnout.store.export import Kind, kind_of, label_by, need_pyarrow, open_row
 from turnout.text.count import counted
 
 from ..draw.screen import complain, console
-from ..option import STDIN, SpanOptions, TenantOptions
+from ..option import STDIN, SpanOptions, TenantOptions, check_least
 from ..stream import progressing, writing
 
 
@@ -21,17 +21,14 @@ def export(
     out: Annotated[str, Parameter(name="FILE", help="A .jsonl or .parquet file; `-`, or nothing, is stdout.")] = STDIN,
     /,
     *,
-    kind: Annotated[
-        Kind | None, Parameter(name="--format", help="What is written, whatever the file is called.")
-    ] = None,
+    kind: Annotated[Kind | None, Parameter(name="--format", help="The format, whatever the file's name.")] = None,
     which: SpanOptions = SpanOptions(),
     labelled: Annotated[bool, Parameter(help="Only rows that have a label.")] = False,
-    limit: Annotated[int | None, Parameter(help="At most so many rows.", metavar="N")] = None,
+    limit: Annotated[int | None, Parameter(help="At most this many rows.", metavar="N")] = None,
     where: TenantOptions = TenantOptions(),
 ) -> int:
     form = kind or ("jsonl" if out == STDIN else kind_of(out))
-    if limit is not None and limit < 1:
-        raise QueryError(f"--limit {limit}: at least 1 is needed")
+    check_least("--limit", limit)
     if form == "parquet":
         need_pyarrow()  # before anything is opened
         if out == STDIN and console().is_terminal:
@@ -67,14 +64,8 @@ def _summarise(seen: Counter[str], empty: str) -> None:
     said = f"{rows}, {seen['by human']:,} labelled by a human, {seen['by teacher']:,} by a teacher"
     console(stderr=True).say(said)
     keeps = 'text = "full" in [store] of turnout.toml keeps'
-    if seen["no text"]:
-        have = "has" if seen["no text"] == 1 else "have"
-        complain(
-            f"{seen['no text']:,} of {rows} {have} no text, which was not kept or is gone by now: "
-            f"{keeps} it from now on, text_days says for how long"
-        )
-    if seen["text snippet"]:
-        have = "has" if seen["text snippet"] == 1 else "have"
-        complain(
-            f"{seen['text snippet']:,} of {rows} {have} only the beginning of a text: {keeps} all of it from now on"
-        )
+    gone = f"no text, which was not kept or is gone by now: {keeps} it from now on, text_days says for how long"
+    cut = f"only the beginning of a text: {keeps} all of it from now on"
+    for count, lacking in ((seen["no text"], gone), (seen["text snippet"], cut)):
+        if count:
+            complain(f"{count:,} of {rows} {'has' if count == 1 else 'have'} {lacking}")

@@ -20,7 +20,7 @@ def feedback(
     word: Annotated[str, Parameter(name="WORD", help="right, wrong, or the route it should have been.")],
     /,
     *,
-    by: Annotated[str | None, Parameter(help="Who says so; by default you.", metavar="NAME")] = None,
+    by: Annotated[str | None, Parameter(help="Who gives it; by default you.", metavar="NAME")] = None,
     note: Annotated[str, Parameter(help="Why.", metavar="TEXT")] = "",
     json: JsonOption = False,
     where: TenantOptions = TenantOptions(),

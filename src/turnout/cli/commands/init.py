@@ -14,12 +14,13 @@ from cyclopts import Parameter
 from turnout.config.load import is_shipped
 from turnout.config.starter import CASES, WORDS, words_profile
 from turnout.core.errors import LearnError, QueryError
-from turnout.runtime.load import EmbedderChoice, choose_embedder
+from turnout.runtime.load import choose_embedder
 from turnout.text.control import escape_json
 from turnout.text.count import counted
 
+from ..application import needing
 from ..draw.screen import console, visible
-from ..labelled import check_there, needing_extra, read_hold_out
+from ..labelled import EmbedderOption, HoldOutOption, check_there, read_hold_out, refuse_overwriting
 from ..option import STDIN, ConfigOption, clean, hint, user_name
 from ..stream import phases
 from .train import print_report
@@ -41,26 +42,20 @@ def init(
         Parameter(name="--from", metavar="FILE", help="Labelled texts: CSV or TSV with a header, or JSONL."),
     ] = None,
     text: Annotated[
-        str | None, Parameter(metavar="COLUMN", help="The column of texts; needed only where it is not clear.")
+        str | None, Parameter(metavar="COLUMN", help="The column of texts; needed only if it is not clear.")
     ] = None,
     label: Annotated[
         str | None, Parameter(metavar="COLUMN", help="The column of labels; each label becomes a route.")
     ] = None,
     fallback: Annotated[
         str | None,
-        Parameter(metavar="ROUTE", help="Where what is not known goes: a label, or a new route; by default `other`."),
-    ] = None,
-    embedder: Annotated[
-        EmbedderChoice,
         Parameter(
-            help="Sentence vectors beside n-grams: where installed, never, of MiniLM, or of the slot embedder.",
-            show_default=True,
+            metavar="ROUTE", help="The route for unknown questions: a label, or a new route; by default `other`."
         ),
-    ] = "auto",
+    ] = None,
+    embedder: EmbedderOption = "auto",
     seed: Annotated[int, Parameter(metavar="N", help="Divides the rows.", show_default=True)] = 0,
-    held_out: Annotated[
-        str, Parameter(name="--hold-out", metavar="SHARE", help="How much is kept back to judge by.", show_default=True)
-    ] = "20%",
+    held_out: HoldOutOption = "20%",
     out: Annotated[str, Parameter(name=("--out", "-o"), metavar="DIR", help="The folder to write to.")] = ".",
     force: Annotated[bool, Parameter(help="Overwrite files, and the student of a profile of that name.")] = False,
     config: ConfigOption = None,
@@ -74,7 +69,7 @@ def init(
     if source is None:
         if (text, label, fallback) != (None, None, None):
             raise QueryError("--text, --label and --fallback are about the rows of a file: name it with --from FILE")
-        _refuse_overwriting([file, cases], force=force)
+        refuse_overwriting(file, cases, force=force)
         folder.mkdir(parents=True, exist_ok=True)
         file.write_text(words_profile(name, cases.name), encoding="utf-8", newline="\n")
         cases.write_bytes(b"".join(escape_json(msgspec.json.encode(case)) + b"\n" for case in CASES))
@@ -82,13 +77,13 @@ def init(
         return 0
     if source == STDIN:
         raise QueryError("--from reads a file twice: write what you pipe in into one, and name that")
-    _refuse_overwriting([file], force=force)
+    refuse_overwriting(file, force=force)
     share = read_hold_out(held_out)
     route = clean(fallback).strip() if fallback is not None else None
     if route is not None and not (route and route.isprintable()):
         raise QueryError(f"--fallback {fallback!r} is no name for a route")
     check_there((source,))
-    with needing_extra():
+    with needing("this needs", "learn"):
         from turnout.learn.begin import begin, own_champion
         from turnout.learn.table import read_table
 
@@ -113,12 +108,6 @@ def init(
             )
     _print_learnt(made, name if folder == File() else os.fspath(file))
     return 0
-
-
-def _refuse_overwriting(files: list[File], *, force: bool) -> None:
-    there = [str(path) for path in files if path.exists()]
-    if there and not force:
-        raise QueryError(f"{' and '.join(there)} would be overwritten: choose another name, or say --force")
 
 
 def _print_words(profile: str, cases: str) -> None:

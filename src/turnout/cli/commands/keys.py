@@ -50,7 +50,7 @@ class Rights:
     profile: Annotated[tuple[str, ...], Parameter(help="The profiles it may use; by default all.", metavar="NAME")] = ()
     ceiling: Annotated[str | None, Parameter(help="The most expensive tier it may have.", metavar="ROUTE")] = None
     budget_usd: Annotated[
-        float | None, Parameter(help="What it may spend in all.", metavar="USD", validator=_amount)
+        float | None, Parameter(help="What it may spend in total.", metavar="USD", validator=_amount)
     ] = None
     budget_day_usd: Annotated[
         float | None, Parameter(help="What it may spend in a day (UTC).", metavar="USD", validator=_amount)
@@ -59,7 +59,7 @@ class Rights:
         float | None, Parameter(help="What it may spend in a calendar month (UTC).", metavar="USD", validator=_amount)
     ] = None
     per_minute: Annotated[
-        int | None, Parameter(help="How often it may ask in a minute.", metavar="N", validator=SOME)
+        int | None, Parameter(help="How many requests per minute it may send.", metavar="N", validator=SOME)
     ] = None
     days: Annotated[int | None, Parameter(help="How long it is valid, from now.", metavar="N", validator=SOME)] = None
 
@@ -78,7 +78,7 @@ class Rights:
 
 NONE_GIVEN = Rights()
 KeyArgument = Annotated[
-    str, Parameter(name="ID", help="The key's id, or its name where no other key has it (see turnout keys list).")
+    str, Parameter(name="ID", help="The key's id, or its name if no other key has it (see turnout keys list).")
 ]
 
 
@@ -88,7 +88,7 @@ def create(
     /,
     *,
     tenant: Annotated[
-        str, Parameter(help="Whose decisions it makes and sees; by default its own alone.", metavar="NAME")
+        str, Parameter(help="The tenant whose decisions it makes and sees; by default only its own.", metavar="NAME")
     ] = "",
     no_force: Annotated[bool, Parameter(help="It may not choose tiers or models itself.")] = False,
     rights: Rights = NONE_GIVEN,
@@ -97,7 +97,7 @@ def create(
 ) -> int:
     """Make a key. It is shown once: the store keeps only a digest of it.
 
-    The first key changes things: from then on a server that uses this store wants one with every request.
+    The first key changes things: from then on a server that uses this store requires one with every request.
     """
     from turnout.web.key import make_key
 
@@ -147,7 +147,7 @@ def update(
     json: JsonOption = False,
     where: StoreOptions = StoreOptions(),
 ) -> int:
-    """Change what a key may do; its secret and its tenant stay. What is not named stays as it is.
+    """Change what a key may do; its secret, its tenant and everything not named stay the same.
 
     Running servers notice within half a minute. A new limit counts what was spent before.
     """
@@ -315,7 +315,8 @@ def _state(key: Key, now_ms: int) -> str:
 def revoke(ident: KeyArgument, /, *, where: StoreOptions = StoreOptions()) -> int:
     """Make a key invalid; running servers notice within half a minute.
 
-    After the last one servers still ask for a key, and refuse every request: turnout keys open changes that.
+    After the last one is revoked, servers still require a key, and refuse every request: turnout keys open changes
+    that.
     """
     with _open_keys(where) as keys:
         if keys is None:
@@ -342,7 +343,7 @@ def _valid(keys: Sequence[Key]) -> list[str]:
 def open_up(*, where: StoreOptions = StoreOptions()) -> int:
     """Delete the keys when none is valid any more, so that this machine needs none.
 
-    A server on loopback then takes any request from this machine; what the keys asked for stays in the log.
+    A server on loopback then accepts any request from this machine; decisions made with the keys stay in the log.
     """
 
     with _open_keys(where) as keys:

@@ -14,7 +14,8 @@ from turnout.core.errors import NoLogYet, QueryError
 from turnout.explain.explanation import HOW, WHO
 from turnout.runtime.log import left_out, nothing_there, reading_log, row_form, writing_log
 from turnout.store import Logged
-from turnout.store.follow import Follower, LogFilter
+from turnout.store.follow import Follower
+from turnout.store.records import LogFilter
 
 from ..draw.log import DecisionLines
 from ..draw.screen import complain, console, visible, write_json
@@ -31,7 +32,7 @@ def log(
     limit: Annotated[
         int, Parameter(name=("--limit", "-n"), help="How many, the latest.", metavar="N", show_default=True)
     ] = LATEST,
-    follow: Annotated[bool, Parameter(name=("--follow", "-f"), help="Go on, as decisions come in.")] = False,
+    follow: Annotated[bool, Parameter(name=("--follow", "-f"), help="Keep listing decisions as they come in.")] = False,
     which: SpanOptions = SpanOptions(),
     route: Annotated[str | None, Parameter(help="Only those with this route.", metavar="NAME")] = None,
     by: Annotated[str | None, Parameter(help="Only those this layer decided.", metavar="LAYER")] = None,
@@ -39,7 +40,7 @@ def log(
         str | None, Parameter(help="Only this outcome; `?` is any letter: 'L?'.", metavar="LETTERS")
     ] = None,
     text: Annotated[str | None, Parameter(help="Only questions with these words in them.", metavar="WORDS")] = None,
-    wrong: Annotated[bool, Parameter(help="Only those that people called wrong.")] = False,
+    wrong: Annotated[bool, Parameter(help="Only those that were marked as wrong.")] = False,
     session: Annotated[str | None, Parameter(help="Only this session: its name, or its file.", metavar="NAME")] = None,
     json: JsonOption = False,
     where: OperatorOptions = OperatorOptions(),
@@ -52,7 +53,7 @@ def log(
         with writing_log(where, create=True) if follow else reading_log(where) as store:
             records = where.records(store)
             follower = Follower(records, wanted, complain) if follow else None
-            rows = list(islice(wanted.select(records), limit))[::-1]
+            rows = list(islice(records.decisions(**wanted._asdict()), limit))[::-1]
             write = _writer(rows, json=json, tenants=where.all_tenants)
             if limit and not rows and follower is None and not json:
                 print(visible(nothing_there(store, records, where, all_tenants=where.all_tenants)))

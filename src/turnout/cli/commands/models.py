@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +12,7 @@ from rich.text import Text
 from turnout.core.errors import TurnoutError, suggest
 
 from ..app import examples_of
+from ..application import needing
 from ..draw.screen import console, visible, write_json
 from ..draw.shape import headed
 from ..option import ConfigOption, JsonOption, hint
@@ -90,7 +90,7 @@ def _draw(slots: Slots) -> None:
 
 
 @app.command(name="test")
-def try_models(
+async def try_models(
     slot: Annotated[str | None, Parameter(help="One slot; by default all.")] = None,
     /,
     *,
@@ -102,21 +102,15 @@ def try_models(
     """
     from turnout.models.slot import load_slots
 
-    try:
+    with needing("asking a model needs"):
         from turnout.models.ask import Models
         from turnout.net.client import Client
-    except ImportError as error:
-        raise TurnoutError(f"asking a model needs {error.name}: pip install 'turnout[serve]'") from None
 
     slots = load_slots(config)
     if slot is not None and slots.find(slot) is None:
         raise TurnoutError(f"there is no slot {slot[:80]!r}{suggest(slot, slots.slots)}: {', '.join(slots.slots)}")
     models = Models(slots, Client(slots.egress))
-    return asyncio.run(_test(models, [slot] if slot is not None else list(slots.slots)))
-
-
-async def _test(models: Models, names: list[str]) -> int:
-
+    names = [slot] if slot is not None else list(slots.slots)
     screen = console()
     bad = 0
     wide = max(10, *(len(visible(name)) for name in names)) + 2
@@ -164,7 +158,7 @@ def _known_slots() -> list[str]:
 @app.command(name="set")
 def set_model(
     slot: Annotated[str, Parameter(help="A slot: simple, medium, complex, reasoning, classifier, main, …")],
-    model: Annotated[str, Parameter(help="provider/model, as anthropic/claude-haiku-4-5 or ollama/llama3.2.")],
+    model: Annotated[str, Parameter(help="provider/model, such as anthropic/claude-haiku-4-5 or ollama/llama3.2.")],
     /,
     *,
     base_url: Annotated[
@@ -173,9 +167,9 @@ def set_model(
     ] = None,
     config: ConfigOption = None,
 ) -> int:
-    """Fill a slot, in your turnout.toml; a running server takes it over within a second.
+    """Fill a slot, in your turnout.toml; a running server picks it up within a second.
 
-    The rest of the file stays as it is. The first slot you name brings the default tiers along.
+    The rest of the file stays as it is. The first slot you set also writes the default tiers.
     """
     from turnout.config.document import read
     from turnout.config.settings import settings_file

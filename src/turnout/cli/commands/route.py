@@ -24,8 +24,10 @@ def route(
     *,
     ask: Ask = Ask(),
     json: JsonOption = False,
-    tenant: Annotated[str | None, Parameter(help="Whose question it is, for the decision log.", metavar="NAME")] = None,
-    no_log: Annotated[bool, Parameter(help="Do not write the decision down.")] = False,
+    tenant: Annotated[
+        str | None, Parameter(help="The tenant of the question, for the decision log.", metavar="NAME")
+    ] = None,
+    no_log: Annotated[bool, Parameter(help="Do not log the decision.")] = False,
     db: DbOption = None,
 ) -> int:
     decision = ask.decide(text, tenant)

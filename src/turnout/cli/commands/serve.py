@@ -12,7 +12,8 @@ from cyclopts import Parameter, validators
 
 from turnout.core.errors import TurnoutError
 
-from ..option import ConfigOption, DbOption, StoreOptions, hint
+from ..application import needing
+from ..option import StoreOptions, hint
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
     from turnout.web.settings import ServerSettings
 
 PORT = validators.Number(gte=0, lte=65_535)
-
-# What these settings are called where they can be changed.
-_OPTIONS = {"port": "--port", "admin_port": "--admin-port"}
 
 
 def serve(
@@ -41,29 +39,25 @@ def serve(
     profile: Annotated[
         str | None, Parameter(name=("--profile", "-p"), help="The profile that the model `auto` uses.", metavar="NAME")
     ] = None,
-    db: DbOption = None,
-    config: ConfigOption = None,
+    where: StoreOptions = StoreOptions(),
 ) -> int:
-    try:
+    with needing("the server needs"):
         from turnout.console.console import Console
         from turnout.runtime.runtime import Runtime
         from turnout.web.serve import serve as listen
         from turnout.web.server import Server, check_exposure
         from turnout.web.settings import server_settings
-    except ImportError as error:
-        raise TurnoutError(
-            f"the server needs {(error.name or '').partition('.')[0]}: pip install 'turnout[serve]'"
-        ) from None
     from msgspec.structs import replace
 
     from turnout.store import open_store
 
-    given = {"host": host, "port": port, "admin_port": admin_port, "profile": profile}
-    settings = replace(server_settings(config), **{name: value for name, value in given.items() if value is not None})
+    options = {"host": host, "port": port, "admin_port": admin_port, "profile": profile}
+    given = {name: value for name, value in options.items() if value is not None}
+    settings = replace(server_settings(where.config), **given)
     # What people ask stays readable on their own machine; where others can reach the server, it is hashed.
-    with open_store(db, config=config, public=not settings.loopback) as store:
+    with open_store(where.db, config=where.config, public=not settings.loopback) as store:
         check_exposure(settings, store)
-        runtime = Runtime(store, profile=settings.profile, profiles=settings.profiles, config=config)
+        runtime = Runtime(store, profile=settings.profile, profiles=settings.profiles, config=where.config)
         server = Server(settings, runtime, pages=Console)
         _run(_try_ports(settings))
         # What the greeting needs is imported now: while it is printed, the server answers no request.
@@ -72,7 +66,6 @@ def serve(
         from ..draw.screen import console
 
         console()
-        where = StoreOptions(db, config)
         _run(listen(server, lambda addresses: _welcome(server, addresses, where)))
     return 0
 
@@ -102,7 +95,7 @@ async def _try_ports(settings: ServerSettings) -> None:
 
 
 def _why_not(error: OSError, name: str, host: str, port: int) -> str:
-    option = _OPTIONS[name]
+    option = f"--{name.replace('_', '-')}"
     if error.errno == errno.EADDRINUSE:
         return f"port {port} is taken on {host}, perhaps by another turnout serve: choose another with {option} N"
     if error.errno == errno.EACCES:

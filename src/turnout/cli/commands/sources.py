@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,8 +11,9 @@ from cyclopts import App, Parameter
 from turnout.core.errors import TurnoutError, suggest
 
 from ..app import examples_of
+from ..application import needing
 from ..draw.screen import console, visible, write_json
-from ..option import ConfigOption, JsonOption, hint
+from ..option import ConfigOption, JsonOption, find_path, hint
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 app = App(name="sources", help_epilogue=examples_of("sources"))
 
+NO_FOLDER = "folder: make it first, or name another"
+NO_FILE = "file: download it first, or name another"
+EXTRA = ("sources need", "serve,sources")
 # What `add` needs for each kind. One that is not here needs nothing.
 NEEDS: dict[str, tuple[str, ...]] = {
     "kiwix": ("--url", "URL"),
@@ -38,12 +41,8 @@ NEEDS: dict[str, tuple[str, ...]] = {
 
 @app.default
 @app.command(name="list")
-def list_sources(*, json: JsonOption = False, config: ConfigOption = None) -> int:
+async def list_sources(*, json: JsonOption = False, config: ConfigOption = None) -> int:
     """List the sources you have, and those you could add. None of them is asked."""
-    return asyncio.run(_list(config, json=json))
-
-
-async def _list(config: str | None, *, json: bool) -> int:
     from turnout.apps.sources.source import Health
 
     found = _open(config)
@@ -59,7 +58,7 @@ async def _list(config: str | None, *, json: bool) -> int:
 
 
 @app.command(name="test")
-def try_sources(
+async def try_sources(
     name: Annotated[str | None, Parameter(help="One source; by default all you have.")] = None,
     /,
     *,
@@ -70,10 +69,6 @@ def try_sources(
 
     The exit code is 1 if one of them cannot.
     """
-    return asyncio.run(_try(name, config, json=json))
-
-
-async def _try(name: str | None, config: str | None, *, json: bool) -> int:
     from turnout.apps.sources.health import check_all
 
     found = _open(config)
@@ -100,7 +95,7 @@ def _unknown(name: str, found: Sources, config: str | None) -> str:
 
 @app.command(name="add")
 def add_source(
-    name: Annotated[str, Parameter(help="What it is called; its kind, too, unless --kind says another.")],
+    name: Annotated[str, Parameter(help="Its name, and its kind unless --kind is given.")],
     /,
     *,
     kind: Annotated[str | None, Parameter(help="kiwix, news, web, forecast, ha, uptime, changes or files.")] = None,
@@ -115,22 +110,24 @@ def add_source(
     private: Annotated[bool, Parameter(help="Its host is in your own network.")] = False,
     config: ConfigOption = None,
 ) -> int:
-    """Add a source to your turnout.toml; a running server takes it over within a second.
+    """Add a source to your turnout.toml; a running server picks it up within a second.
 
-    The rest of the file stays as it is. What else a kind can be told is written there.
+    The rest of the file stays as it is. Other settings of a kind are written there by hand.
     """
-    _need_extra()
-    from turnout.apps.sources import edit
-    from turnout.apps.sources.make import Unconfigured
+    with needing(*EXTRA):
+        from turnout.apps.sources import edit
+        from turnout.apps.sources.make import Unconfigured
 
     is_feed = (kind or name) == "news" and user is None and token_env is None
+    # A folder that is only written to need not be there.
+    is_folder = bool if (kind or name) == "changes" else os.path.isdir
     told: dict[str, Value | None] = {
         "kind": kind if kind != name else None,
         "url": url if not is_feed else None,
         "feeds": [url] if is_feed and url is not None else None,
         "user": user,
-        "folder": _folder(folder, make=(kind or name) == "changes") if folder is not None else None,
-        "zim": [_zim(zim)] if zim is not None else None,
+        "folder": find_path("--folder", folder, is_folder, NO_FOLDER) if folder is not None else None,
+        "zim": [find_path("--zim", zim, os.path.isfile, NO_FILE)] if zim is not None else None,
         "token": {"env": token_env} if token_env is not None else None,
         "place": place,
         "private": private or None,
@@ -163,31 +160,9 @@ def _demand(name: str, kind: str, given: Mapping[str, str | None], config: str |
         raise TurnoutError(f"{kind} needs {' and '.join(lacking)}: {_hint(config, *words)}{other}")
 
 
-def _folder(said: str, *, make: bool) -> str:
-    """The whole path: settings are read from anywhere. A folder that is only written to need not be there."""
-    path = os.path.abspath(os.path.expanduser(said))
-    if not make and not os.path.isdir(path):
-        raise TurnoutError(f"--folder {said[:200]!r}: there is no such folder: make it first, or name another")
-    return path
-
-
-def _zim(said: str) -> str:
-    path = os.path.abspath(os.path.expanduser(said))
-    if not os.path.isfile(path):
-        raise TurnoutError(f"--zim {said[:200]!r}: there is no such file: download it first, or name another")
-    return path
-
-
-def _need_extra() -> None:
-    try:
-        import turnout.apps.sources.settings  # noqa: F401 - whether it can be
-    except ImportError as error:
-        raise TurnoutError(f"sources need {error.name}: pip install 'turnout[serve,sources]'") from None
-
-
 def _open(config: str | None) -> Sources:
-    _need_extra()
-    from turnout.apps.sources.settings import open_sources
+    with needing(*EXTRA):
+        from turnout.apps.sources.settings import open_sources
 
     return open_sources(config)
 

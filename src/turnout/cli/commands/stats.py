@@ -26,7 +26,7 @@ def stats(
     *,
     by: Annotated[
         Literal["hour", "day", "week", "key"] | None,
-        Parameter(help="One row an hour, day or week, by default as it fits; `key`: who spent what."),
+        Parameter(help="One row per hour, day or week, by default as it fits; `key`: spending by key."),
     ] = None,
     which: SpanOptions = SpanOptions(),
     json: JsonOption = False,

@@ -12,7 +12,6 @@ from rich.text import Text
 from turnout.config.champion import SHIPPED, champion_digest, shipped_model
 from turnout.config.load import read_chain
 from turnout.config.name import DEFAULT_PROFILE, warn_of
-from turnout.core.errors import QueryError
 from turnout.learn import registry
 from turnout.learn.contest import find_trained
 from turnout.runtime.load import open_embedder
@@ -31,6 +30,7 @@ from ..option import (
     SinceOption,
     TenantOptions,
     TimeOptions,
+    check_least,
     hint,
     moment,
     user_name,
@@ -62,7 +62,7 @@ class StudentOptions:
     json: JsonOption = False
 
 
-WhyOption = Annotated[str, Parameter(name="--why", help="A word for the history.")]
+WhyOption = Annotated[str, Parameter(name="--why", help="The reason, for the history.")]
 
 
 # --- shadow
@@ -78,21 +78,20 @@ def shadow(
     *,
     which: StudentOptions = StudentOptions(),
     model: Annotated[
-        str | None, Parameter(help="The challenger; by default the newest that does not serve.", metavar="DIGEST")
+        str | None, Parameter(help="The challenger; by default the newest that is not in use.", metavar="DIGEST")
     ] = None,
     limit: Annotated[
-        int, Parameter(help="At most so many questions, the newest.", metavar="N", show_default=True)
+        int, Parameter(help="At most this many questions, the newest.", metavar="N", show_default=True)
     ] = 10_000,
     when: TimeOptions = TimeOptions(),
     where: TenantOptions = TenantOptions(),
 ) -> int:
-    """Let a trained student decide logged questions beside the one that serves.
+    """Let a trained student decide logged questions beside the one in use.
 
-    How often the two agree, which questions change from which route to which, and how many of each are right where
-    people said so. Nothing is served by it; what was found is kept for turnout student promote.
+    How often the two agree, which questions change from which route to which, and how many of each are right according
+    to feedback. It is not put into use; the result is kept for turnout student promote.
     """
-    if limit < 1:
-        raise QueryError(f"--limit {limit}: at least 1 is needed")
+    check_least("--limit", limit)
     with needing_learn(which.profile):
         from turnout.config.learning import learn_settings
         from turnout.learn.contest import open_contest
@@ -173,22 +172,22 @@ def promote(
         str | None,
         Parameter(
             name="DIGEST",
-            help="The student, or the beginning of its digest; by default the newest that does not serve.",
+            help="The student, or the beginning of its digest; by default the newest that is not in use.",
         ),
     ] = None,
     /,
     *,
     which: StudentOptions = StudentOptions(),
     check: Annotated[bool, Parameter(help="Only say whether it would be promoted.")] = False,
-    force: Annotated[bool, Parameter(help="Let it serve whatever the checks say.")] = False,
+    force: Annotated[bool, Parameter(help="Put it into use whatever the checks say.")] = False,
     why: WhyOption = "",
     accept: AcceptOption = (),
     config: ConfigOption = None,
 ) -> int:
-    """Let a trained student serve, if every check says it may.
+    """Put a trained student into use, if it passes every check.
 
     Accuracy and the difference to the champion as lower bounds, the recall of each label, golden cases, contract, flip
-    rate, shadow decisions, suspicious rows and words. The exit code is 1 if it does not serve afterwards.
+    rate, shadow decisions, suspicious rows and words. The exit code is 1 if it is not in use afterwards.
     """
     found = let_serve(which.profile, digest, which.layer, config, accept=accept, check=check, force=force, why=why)
     if which.json:
@@ -265,13 +264,14 @@ def _why(check: Check, profile: str) -> str:
 def rollback(
     *,
     which: StudentOptions = StudentOptions(),
-    history: Annotated[bool, Parameter(help="Only list who served when, and why.")] = False,
+    history: Annotated[bool, Parameter(help="Only list which student was in use when, and why.")] = False,
     why: WhyOption = "",
     config: ConfigOption = None,
 ) -> int:
-    """Let the student before this one serve again.
+    """Go back to the previous student.
 
-    One step back each time, down to the one that came with Turnout. --history lists who served when, and why.
+    One step back each time, down to the one that came with Turnout. --history lists which student was in use when, and
+    why.
     """
     # Its names are read without building the profile, which a broken champion may prevent.
     chain = read_chain(which.profile)
@@ -328,10 +328,10 @@ def drift(
     ] = None,
     where: TenantOptions = TenantOptions(),
 ) -> int:
-    """See whether the traffic has changed since the student learnt from it.
+    """Check whether the traffic has changed since the student was trained.
 
-    Routes, layers, confidence, unknown questions, unseen words and corrections, before and now. A change counts that is
-    beyond chance and large enough. The exit code is 1 if there is one.
+    Routes, layers, confidence, unknown questions, unseen words and corrections, before and now. A change counts if it
+    is significant and large enough. The exit code is 1 if there is one.
     """
     with needing_learn(which.profile):
         from turnout.learn.contest import open_serving

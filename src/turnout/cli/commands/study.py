@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import errno
 import os
-from collections.abc import AsyncIterator, Iterator
-from contextlib import aclosing
+from collections.abc import Iterator
+from contextlib import aclosing, contextmanager
 from pathlib import Path as File
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,22 +16,22 @@ from turnout.core.errors import Refused, TurnoutError
 from turnout.text.count import counted
 
 from ..app import examples_of, show_paragraphs
+from ..application import local_caller, needing, open_runtime, opened_runtime, run
 from ..draw.screen import console, dollars, visible, write_json
-from ..option import ConfigOption, DbOption, JsonOption, TextArgument, hint
+from ..option import JsonOption, StoreOptions, TextArgument, find_path, hint
 from ..question import read_text
 
 if TYPE_CHECKING:
-    from turnout.apps.caller import Caller
     from turnout.apps.study.app import StudyApp
     from turnout.apps.study.ask import StudyAnswer, StudyQuestion
     from turnout.apps.study.image import PageImage
-    from turnout.store.study import StudySession
 
 app = App(name="study", help_epilogue=examples_of("study"))
 memory = App(name="memory", help="See or forget what earlier sessions were about.")
 app.command(memory)
 
-SessionOption = Annotated[str, Parameter(help="The name of a session; questions lean on what was said in it.")]
+NEEDS = "study needs"
+SessionOption = Annotated[str, Parameter(help="The name of a session; questions may refer to earlier ones in it.")]
 
 
 @app.command
@@ -44,31 +42,24 @@ def ask(
     image: Annotated[str | None, Parameter(help="The page: JPEG, PNG or WebP. Read if needed.", metavar="FILE")] = None,
     notes: Annotated[str | None, Parameter(help="A folder of Markdown notes.", metavar="DIR")] = None,
     session: SessionOption = "default",
-    look: Annotated[bool, Parameter(help="Ask the last question once more, with the page.")] = False,
+    look: Annotated[bool, Parameter(help="Ask the last question again, with the page.")] = False,
     json: JsonOption = False,
-    no_log: Annotated[bool, Parameter(help="Do not write the question down, nor remember it.")] = False,
-    db: DbOption = None,
-    config: ConfigOption = None,
+    no_log: Annotated[bool, Parameter(help="Do not log or remember the question.")] = False,
+    where: StoreOptions = StoreOptions(),
 ) -> int:
     """Ask about the page in front of you, or about anything else.
 
     The question decides what is sent: the page, the conversation, what you studied before, your notes; or none of it.
     "Look at the page" after an answer asks the same question with the page.
     """
-    _need_extra()
-    from turnout.apps.study.app import StudyApp
-    from turnout.apps.study.ask import StudyQuestion
-    from turnout.runtime.log import quiet
-    from turnout.runtime.runtime import Runtime
-    from turnout.store import open_store
+    with needing(NEEDS):
+        from turnout.apps.study.app import StudyApp
+        from turnout.apps.study.ask import StudyQuestion
 
     asked = StudyQuestion("" if look else read_text(text), _page(image), session, look)
-    folder = _folder(notes) if notes is not None else None
-    quiet()
-    store = None if no_log else open_store(db, config=config)
-    app = StudyApp(Runtime(store, profile="study", config=config), notes=folder)
-    with _refusals():
-        result = asyncio.run(_ask(app, asked, json=json))
+    folder = File(find_path("--notes", notes, os.path.isdir, "folder")) if notes is not None else None
+    app = StudyApp(open_runtime(where, "study", log=not no_log), notes=folder)
+    result = run(app.runtime, _ask(app, asked, json=json))
     if json:
         write_json(result)
         return 0
@@ -85,11 +76,14 @@ def ask(
 
 @app.command
 def end(
-    session: SessionOption = "default", /, *, json: JsonOption = False, db: DbOption = None, config: ConfigOption = None
+    session: SessionOption = "default", /, *, json: JsonOption = False, where: StoreOptions = StoreOptions()
 ) -> int:
-    """End a session: it is summed up and remembered, and the next question begins another."""
-    with _refusals():
-        ended = asyncio.run(_end(_open(db, config), session))
+    """End a session: it is summarised and remembered, and the next question begins a new one."""
+    with needing(NEEDS):
+        from turnout.apps.study.app import StudyApp
+
+    app = StudyApp(open_runtime(where, "study"))
+    ended = run(app.runtime, app.end(session, local_caller()))
     if ended is None:
         raise TurnoutError(f"there is no open session {session[:80]!r}: turnout study ask begins one")
     if json:
@@ -100,11 +94,11 @@ def end(
 
 
 @app.command
-def savings(*, json: JsonOption = False, db: DbOption = None, config: ConfigOption = None) -> int:
-    """See what was not sent over all answers, what that saved, and how often it was regretted."""
+def savings(*, json: JsonOption = False, where: StoreOptions = StoreOptions()) -> int:
+    """Show what was left out over all answers, what that saved, and how often it was missed."""
     from turnout.apps.study.savings import total
 
-    with _opened(db, config) as study:
+    with _opened(where) as study:
         assert study.runtime.store is not None  # noqa: S101 - it was opened with one
         found = total(study.runtime.store.records("").searches("study"))
     if json:
@@ -126,11 +120,11 @@ def savings(*, json: JsonOption = False, db: DbOption = None, config: ConfigOpti
 
 @memory.default
 @memory.command(name="list")
-def list_memory(*, json: JsonOption = False, db: DbOption = None, config: ConfigOption = None) -> int:
+def list_memory(*, json: JsonOption = False, where: StoreOptions = StoreOptions()) -> int:
     """List the sessions that have ended, the newest first, each with its summary."""
     from turnout.apps.study.memory import day_of
 
-    with _opened(db, config) as study:
+    with _opened(where) as study:
         found = study.sessions.remembered("")
     if json:
         write_json(found)
@@ -146,14 +140,13 @@ def list_memory(*, json: JsonOption = False, db: DbOption = None, config: Config
 
 @memory.command
 def forget(
-    session: Annotated[str, Parameter(help="Its id, as it is listed; its name; or `all`.")],
+    session: Annotated[str, Parameter(help="Its id, as listed; its name; or `all`.")],
     /,
     *,
-    db: DbOption = None,
-    config: ConfigOption = None,
+    where: StoreOptions = StoreOptions(),
 ) -> int:
-    """Forget a session for good: what was asked and answered in it, and its summary."""
-    with _opened(db, config) as study:
+    """Delete a session permanently: its questions, answers and summary."""
+    with _opened(where) as study:
         count = study.sessions.forget("", session)
     if not count:
         raise TurnoutError(f"no session {session[:80]!r} is remembered (see turnout study memory list)")
@@ -163,14 +156,12 @@ def forget(
 
 async def _ask(app: StudyApp, asked: StudyQuestion, *, json: bool) -> StudyAnswer:
     """Ask, and print each sentence when it is finished."""
-    from turnout.apps.caller import Budget, Caller
     from turnout.apps.event import Failed
     from turnout.apps.study.answer import SpokenSentence
     from turnout.apps.study.ask import StudyAnswer
 
     result: StudyAnswer | None = None
-    caller: Caller = Caller("", "", frozenset(("ask",)), Budget())
-    async with _closing(app), aclosing(app.ask(asked, caller)) as events:
+    async with aclosing(app.ask(asked, local_caller())) as events:
         async for event in events:
             if isinstance(event, SpokenSentence) and not json:
                 print("\n".join(map(visible, event.text.split("\n"))), end="", flush=True)
@@ -184,56 +175,19 @@ async def _ask(app: StudyApp, asked: StudyQuestion, *, json: bool) -> StudyAnswe
     return result
 
 
-async def _end(app: StudyApp, session: str) -> StudySession | None:
-    from turnout.apps.caller import Budget, Caller
-
-    async with _closing(app):
-        return await app.end(session, Caller("", "", frozenset(("ask",)), Budget()))
-
-
-@contextlib.asynccontextmanager
-async def _closing(app: StudyApp) -> AsyncIterator[None]:
-    try:
-        yield
-    finally:
-        await app.runtime.close()
-
-
-@contextlib.contextmanager
-def _opened(db: str | None, config: str | None) -> Iterator[StudyApp]:
-    app = _open(db, config)
-    try:
-        yield app
-    finally:
-        asyncio.run(app.runtime.close())
-
-
-def _open(db: str | None, config: str | None) -> StudyApp:
-    _need_extra()
-    from turnout.apps.study.app import StudyApp
-    from turnout.runtime.log import quiet
-    from turnout.runtime.runtime import Runtime
-    from turnout.store import open_store
-
-    quiet()
-    return StudyApp(Runtime(open_store(db, config=config), profile="study", config=config))
-
-
-@contextlib.contextmanager
-def _refusals() -> Iterator[None]:
-    try:
-        yield
-    except Refused as refused:
-        raise TurnoutError(str(refused)) from None
+@contextmanager
+def _opened(where: StoreOptions) -> Iterator[StudyApp]:
+    with needing(NEEDS):
+        from turnout.apps.study.app import StudyApp
+    with opened_runtime(where, "study") as runtime:
+        yield StudyApp(runtime)
 
 
 def _page(said: str | None) -> PageImage | None:
     """What reads the image, if it comes to that; a file that is not there is a slip, and told at once."""
     if said is None:
         return None
-    path = File(os.path.expanduser(said))
-    if not os.path.isfile(path):
-        raise TurnoutError(f"--image {said[:200]!r}: there is no such file")
+    path = File(find_path("--image", said, os.path.isfile, "file"))
     from turnout.apps.study.image import MOST_BYTES
     from turnout.text.file import read_bytes
 
@@ -246,20 +200,6 @@ def _page(said: str | None) -> PageImage | None:
             raise Refused(422, "invalid_request_error", f"--image {said[:200]!r}: {why}") from None
 
     return read
-
-
-def _folder(said: str) -> File:
-    path = File(os.path.abspath(os.path.expanduser(said)))
-    if not path.is_dir():
-        raise TurnoutError(f"--notes {said[:200]!r}: there is no such folder")
-    return path
-
-
-def _need_extra() -> None:
-    try:
-        import turnout.apps.study.app  # noqa: F401 - whether it can be
-    except ImportError as error:
-        raise TurnoutError(f"study needs {error.name}: pip install 'turnout[serve]'") from None
 
 
 show_paragraphs(app)

@@ -17,14 +17,22 @@ from turnout.config.load import load_profile, read_chain
 from turnout.config.name import DEFAULT_PROFILE
 from turnout.core.errors import QueryError
 from turnout.core.profile import Profile
-from turnout.runtime.load import EmbedderChoice, choose_embedder
+from turnout.runtime.load import choose_embedder
 from turnout.runtime.log import reading_log
 from turnout.text.control import escape_json
 from turnout.text.count import counted
 
 from ..draw.screen import console, visible, write_json
 from ..draw.shape import Screen, columns
-from ..labelled import AcceptOption, LayerOption, check_there, needing_learn, read_hold_out
+from ..labelled import (
+    AcceptOption,
+    EmbedderOption,
+    HoldOutOption,
+    LayerOption,
+    check_there,
+    needing_learn,
+    read_hold_out,
+)
 from ..option import (
     STDIN,
     JsonOption,
@@ -68,34 +76,26 @@ def train(
     label: Annotated[str, Parameter(metavar="COLUMN", help="The column of labels.", show_default=True)] = "label",
     profile: ProfileOption = DEFAULT_PROFILE,
     layer: LayerOption = None,
-    from_log: Annotated[bool, Parameter(help="Learn from the decision log as well.")] = False,
+    from_log: Annotated[bool, Parameter(help="Train on the decision log as well.")] = False,
     when: TimeOptions = TimeOptions(),
     tenant: Annotated[str | None, Parameter(metavar="NAME", help="Only this tenant's log; by default all.")] = None,
     seeds: Annotated[
         bool,
         Parameter(
-            negative="--no-seeds", help="Learn from the examples that come with the profile as well.", show_default=True
+            negative="--no-seeds", help="Train on the examples that come with the profile as well.", show_default=True
         ),
     ] = True,
     outcomes: Annotated[
-        str | None, Parameter(metavar="FILE", help="Which model answered right: trains a gain layer instead.")
+        str | None, Parameter(metavar="FILE", help="Which model answered correctly: trains a gain layer instead.")
     ] = None,
     aim: AimOptions = AimOptions(),
-    embedder: Annotated[
-        EmbedderChoice,
-        Parameter(
-            help="Sentence vectors beside n-grams: where installed, never, of MiniLM, or of the slot embedder.",
-            show_default=True,
-        ),
-    ] = "auto",
+    embedder: EmbedderOption = "auto",
     seed: Annotated[
         int, Parameter(metavar="N", help="Divides the rows; keep it from one training to the next.", show_default=True)
     ] = 0,
-    held_out: Annotated[
-        str, Parameter(name="--hold-out", metavar="SHARE", help="How much is kept back to judge by.", show_default=True)
-    ] = "20%",
+    held_out: HoldOutOption = "20%",
     by_session: Annotated[
-        bool, Parameter(help="Keep the rows of a session together: all learnt, or all held out.")
+        bool, Parameter(help="Keep the rows of a session together: all for training, or all held out.")
     ] = False,
     refit: Annotated[
         bool,

@@ -14,7 +14,7 @@ from turnout.apps.sources.plan import Plan, PlannedPart, PlannedSource
 from turnout.apps.sources.result import PartResult, SearchResult, Tried
 
 from .screen import Glyphs, console, quoted, visible
-from .shape import Rail
+from .shape import branched
 
 # How often a waiting line counts its seconds.
 TICKS_A_SECOND = 8
@@ -26,14 +26,7 @@ def plan_tree(plan: Plan, glyphs: Glyphs) -> RenderableType:
     lines: list[RenderableType] = [Text(quoted(plan.question, glyphs))]
     if plan.standalone:
         lines.append(Text.assemble(("understood as ", "dim"), quoted(plan.standalone, glyphs)))
-    for number, part in enumerate(plan.parts, 1):
-        last = number == len(plan.parts)
-        mark = Text(f"{glyphs.corner if last else glyphs.branch} ", "dim")
-        lines += [
-            Text(glyphs.rail, "dim"),
-            Rail(_part(part, glyphs), mark, Text(" " if last else glyphs.rail, "dim"), 3),
-        ]
-    return Group(*lines)
+    return Group(*lines, *branched([_part(part, glyphs) for part in plan.parts], glyphs))
 
 
 def _part(part: PlannedPart, glyphs: Glyphs) -> RenderableType:

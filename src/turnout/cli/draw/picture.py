@@ -243,7 +243,7 @@ def _gate(step: LayerExplanation, verdict: Verdict, glyphs: Glyphs, *, length: i
     gate = step.gate
     name = "confidence" if verdict.calibrated else "score"
     if verdict.decisive:
-        return Text.assemble(f"{name} {verdict.confidence:.2f}  ", ("decisive: no gate is asked", "dim"))
+        return Text.assemble(f"{name} {verdict.confidence:.2f}  ", ("decisive: no gate applies", "dim"))
     grid = Table.grid(padding=(0, 2 if length else 1))
     rows = [(name, verdict.confidence, gate.confidence)]
     if gate.margin > 0.0:

@@ -15,7 +15,7 @@ from turnout.explain.explanation import Explanation, spell
 
 from .picture import heading, sureness
 from .screen import Glyphs, quoted, visible
-from .shape import Rail, style_of
+from .shape import Rail, branched, style_of
 
 # A part is quoted by its beginning: the tree is an overview, and `explain` shows all of it.
 QUOTED = 240
@@ -24,20 +24,17 @@ QUOTED = 240
 def tree(decision: Explanation, glyphs: Glyphs) -> RenderableType:
     """The question, and below it each part on a branch of its own."""
     parts = decision.parts or (decision,)
-    body = Group(_quote(decision, glyphs), *_branches(parts, glyphs))
+    body = Group(_quote(decision, glyphs), *branched(list(_named(parts, glyphs)), glyphs))
     return Group(heading(decision, glyphs), "", Rail(body, "  "))
 
 
-def _branches(parts: tuple[Explanation, ...], glyphs: Glyphs) -> Iterator[RenderableType]:
+def _named(parts: tuple[Explanation, ...], glyphs: Glyphs) -> Iterator[Rail]:
+    """Each part after what it is to the whole."""
     names = [part.role or ("part" if len(parts) > 1 else "whole") for part in parts]
     width = max(map(len, names))
-    for number, (name, part) in enumerate(zip(names, parts, strict=True), 1):
-        last = number == len(parts)
-        mark = Text(f"{glyphs.corner if last else glyphs.branch} ", "dim")
-        rail = Text(" " if last else glyphs.rail, "dim")
+    for name, part in zip(names, parts, strict=True):
         lines = Group(*_lines(part, glyphs, alone=len(parts) == 1 and not part.role))
-        yield Text(glyphs.rail, "dim")
-        yield Rail(Rail(lines, Text(f"{name:<{width}}  ", "bold cyan"), ""), mark, rail, 3)
+        yield Rail(lines, Text(f"{name:<{width}}  ", "bold cyan"), "")
 
 
 def _lines(part: Explanation, glyphs: Glyphs, *, alone: bool) -> Iterator[Text]:

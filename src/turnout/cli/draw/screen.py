@@ -191,9 +191,7 @@ def clock(created_ms: int) -> str:
 
 
 def unread(row: Logged, dots: str) -> str:
-    """What stands for a text that was not kept; empty for one that was."""
-    if row.question is not None:
-        return ""
+    """What stands for a text that was not kept."""
     return f"(hash {row.digest[:8]}{dots})" if row.digest else "(not kept)"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from rich import box
 from rich.cells import cell_len, set_cell_size
@@ -78,6 +78,15 @@ def _trimmed(line: list[Segment]) -> list[Segment]:
             break
         line.pop()
     return line
+
+
+def branched(bodies: Sequence[RenderableType], glyphs: Glyphs) -> Iterator[RenderableType]:
+    """Each on a branch of its own, on one rail."""
+    for number, body in enumerate(bodies, 1):
+        last = number == len(bodies)
+        mark = Text(f"{glyphs.corner if last else glyphs.branch} ", "dim")
+        yield Text(glyphs.rail, "dim")
+        yield Rail(body, mark, Text(" " if last else glyphs.rail, "dim"), 3)
 
 
 def columns(*described: str) -> Table:

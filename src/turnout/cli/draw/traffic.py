@@ -120,11 +120,8 @@ def _over_time(
     names = [_name(bucket.start_ms, stretch) for bucket in shown]
     first, second, last = max(map(len, names)), max(len(f"{most:,}"), len("decisions")), len("model")
     room = max(width - first - second - last - 6, 10)
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(no_wrap=True, style="dim")
-    grid.add_column(no_wrap=True, justify="right")
-    grid.add_column(no_wrap=True, width=room)
-    grid.add_column(no_wrap=True, justify="right")
+    grid = columns("dim", "right", "", "right")
+    grid.columns[2].width = room
     dim = "dim"
     grid.add_row(stretch, Text("decisions", dim), Text("decided by", dim), Text("model", dim))
     starts = [*(bucket.start_ms for bucket in shown[1:]), math.inf]

@@ -10,25 +10,11 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import astuple, replace
 
-from turnout.core.errors import Refused
 from turnout.models.price import Usage
 from turnout.models.provider import Wire
 from turnout.models.refusal import Refusal
 
-from .format import (
-    MESSAGES,
-    UNREADABLE,
-    Format,
-    Name,
-    Used,
-    count_at,
-    decoded,
-    mentions,
-    prepare,
-    read_list,
-    text_at,
-    words_of,
-)
+from .format import UNREADABLE, Format, Name, UsageNames, Used, decoded, mentions, prepare, text_at, words_of
 from .sse import SseEvent
 from .value import Delta, Message, MessagePart, ModelRequest, ModelResponse, PartKind, StopReason, ToolOffer
 
@@ -104,11 +90,14 @@ class OpenAIFormat(Format):
 
 class ChatFormat(OpenAIFormat):
     wire: Wire = "openai-chat"
+    said = ("messages", list[ChatMessage])
+    needed = "a chat completion needs at least one message"
     input = ("messages", "tools", "functions", "response_format", "tool_choice")
     limits = ("max_completion_tokens", "max_tokens")
     unpriced = ("audio", "prediction", "search_parameters", "web_search_options", "plugins", "models", "extra_body")
     client_tools = ("function", "custom")
     choices = ("n", "best_of")
+    usage = UsageNames("prompt_tokens", "completion_tokens", "prompt_tokens_details")
 
     def read_terms(self, request: ModelRequest, marked: Sequence[MessagePart]) -> ModelRequest:
         request = super().read_terms(request, marked)
@@ -117,11 +106,8 @@ class ChatFormat(OpenAIFormat):
         options = decoded(request.fields, "stream_options", ChatStreamOptions, ChatStreamOptions())
         return replace(request, wants_usage=options.include_usage is True)
 
-    def read_messages(self, fields: Mapping[str, Raw]) -> list[Message]:
-        messages: list[ChatMessage] = read_list(fields, "messages", list[ChatMessage], MESSAGES)
-        if not messages:
-            raise Refused(400, "invalid_request_error", "messages: a chat completion needs at least one message")
-        return [_message(one) for one in messages]
+    def read_messages(self, said: list[ChatMessage], system: None) -> list[Message]:
+        return [_message(one) for one in said]
 
     def thinks(self, fields: Mapping[str, Raw]) -> bool:
         effort = bytes(fields.get("reasoning_effort", b"null"))
@@ -139,7 +125,8 @@ class ChatFormat(OpenAIFormat):
         fields: dict[str, Any] = {"messages": said, "max_tokens": max_tokens, "temperature": temperature}
         fields["stream"] = False
         if tools:
-            fields["tools"] = [_write_tool(tool) for tool in tools]
+            forms = ({"name": tool.name, "description": tool.description, "parameters": tool.schema} for tool in tools)
+            fields["tools"] = [{"type": "function", "function": form} for form in forms]
         if schema is not None:
             form = {"name": "verdict", "schema": schema, "strict": True}
             fields["response_format"] = {"type": "json_schema", "json_schema": form}
@@ -151,12 +138,6 @@ class ChatFormat(OpenAIFormat):
         calls = [_call(call) for call in message.get("tool_calls") or ()]
         text = MessagePart(text=str(message.get("content") or ""))
         return [text, *calls], STOPS.get(choice.get("finish_reason"), "other")
-
-    def count(self, told: Mapping[str, Any], so_far: Usage) -> Usage:
-        read = count_at(told, "prompt_tokens")
-        # Some count a model's thoughts in the total alone.
-        written = max(count_at(told, "completion_tokens"), count_at(told, "total_tokens") - read)
-        return Usage(read, written, count_at(told, "prompt_tokens_details", "cached_tokens"), final=True)
 
     def read_event(self, event: SseEvent, so_far: Usage) -> Delta:
         if event.data == b"[DONE]":
@@ -264,11 +245,6 @@ def _write_message(message: Message) -> list[dict[str, Any]]:
             for call in calls
         ]
     return [written]
-
-
-def _write_tool(tool: ToolOffer) -> dict[str, Any]:
-    form = {"name": tool.name, "description": tool.description, "parameters": tool.schema}
-    return {"type": "function", "function": form}
 
 
 def error_object(kind: str, message: str, decision: str, refusal: Refusal | None = None) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import hashlib
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 from msgspec import Meta, Raw
@@ -32,9 +32,9 @@ NAME_CHARACTERS = 512
 # Of what a decoder says is wrong: it repeats what it found, however long that is.
 SAID_CHARACTERS = 300
 Name = Annotated[str, Meta(max_length=NAME_CHARACTERS)]
-# A number of tokens or answers beyond this is a mistake; below, what is too many is the provider's to say.
 Used = Callable[[], Usage]
 """What an answer has used up to now."""
+# A number of tokens or answers beyond this is a mistake; below, what is too many is the provider's to say.
 Count = Annotated[int, Meta(ge=-1_000_000_000, le=1_000_000_000)]
 # Characters of English per token, about: for checks before a provider has counted.
 TOKEN_CHARACTERS = 4
@@ -69,10 +69,29 @@ def prepare(*kinds: Any) -> None:
 prepare(str, bool, Count, Any, list[Tool])
 
 
+class UsageNames(NamedTuple):
+    """Where a usage states its counts."""
+
+    read: str
+    written: str
+    details: str
+    """Of the input: how much of it was cached."""
+
+
 class Format:
     """One wire format: reads and writes it. A format says what its members are called and what its messages are."""
 
     wire: Wire
+    said: tuple[str, Any]
+    """The member that holds the messages, and the type it must have."""
+    needed: str
+    """What is said of a request without it."""
+    may_be_empty: bool = False
+    """It may be there and hold nothing."""
+    items: str = "messages"
+    """What it holds, as a refusal of too many calls them."""
+    system: tuple[str, Any] | None = None
+    """The member that holds the instructions, where they are no message."""
     input: tuple[str, ...]
     """The members of a request that a model reads."""
     limits: tuple[str, ...] = ("max_tokens",)
@@ -85,13 +104,15 @@ class Format:
     """Members that have the provider run something."""
     choices: tuple[str, ...] = ()
     """Members that ask for more than one answer."""
+    usage: UsageNames = UsageNames("input_tokens", "output_tokens", "input_tokens_details")
 
     # --- requests
 
     def read(self, body: bytes) -> ModelRequest:
         """A request; raises Refused for what no provider would take."""
         fields = read_members(body)
-        messages = self.read_messages(fields)
+        said = self._read_said(fields)
+        messages = self.read_messages(said, decoded(fields, *self.system) if self.system is not None else None)
         turns = tuple([Turn(message.role, words(message)) for message in messages if message.role])
         check_text(turns, 413)
         model = name_in(fields, "model")
@@ -138,7 +159,17 @@ class Format:
             unpriced=mentions(fields, self.unpriced) or self.surcharge(fields, marked),
         )
 
-    def read_messages(self, fields: Mapping[str, Raw]) -> list[Message]:
+    def _read_said(self, fields: Mapping[str, Raw]) -> Any:
+        name, kind = self.said
+        said = decoded(fields, name, kind)
+        if name not in fields or not (said or self.may_be_empty):
+            raise Refused(400, "invalid_request_error", f"{name}: {self.needed}")
+        if isinstance(said, list):
+            check_count(self.items, len(said), MESSAGES)
+        return said
+
+    def read_messages(self, said: Any, system: Any) -> list[Message]:
+        """The messages that the members `said` and `system` hold, each decoded, None if it is null or not there."""
         raise NotImplementedError
 
     def is_fresh(self, messages: Sequence[Message]) -> bool:
@@ -185,7 +216,12 @@ class Format:
         return self.count(told, so_far) if isinstance(told, dict) and told else None
 
     def count(self, told: Mapping[str, Any], so_far: Usage) -> Usage:
-        raise NotImplementedError
+        """A usage that is not empty, as numbers; `so_far` is what was known before it."""
+        names = self.usage
+        read = count_at(told, names.read)
+        # Some count a model's thoughts in the total alone.
+        written = max(count_at(told, names.written), count_at(told, "total_tokens") - read)
+        return Usage(read, written, count_at(told, names.details, "cached_tokens"), final=True)
 
     def read_event(self, event: SseEvent, so_far: Usage) -> Delta:
         """An event of a stream, `so_far` the usage before it; raises one of UNREADABLE for half an event."""
@@ -256,13 +292,6 @@ def words(message: Message) -> str:
     """What a message says: nearly all are one piece of text."""
     parts = message.parts
     return parts[0].text if len(parts) == 1 and parts[0].kind == "text" else message.text
-
-
-def read_list(fields: Mapping[str, Raw], name: str, kind: Any, most: int) -> list[Any]:
-    """A member that is a list, no longer than is taken; empty if it is not there."""
-    found: list[Any] = decoded(fields, name, kind, [])
-    check_count(name, len(found), most)
-    return found
 
 
 def check_count(name: str, count: int, most: int) -> None:

@@ -9,14 +9,12 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from turnout.core.errors import Refused
 from turnout.models.price import MOST_TOKENS, Usage
 from turnout.models.provider import Wire
 from turnout.models.refusal import Refusal
-from turnout.text.extract import is_wrapped
+from turnout.text.read import is_wrapped
 
 from .format import (
-    MESSAGES,
     UNREADABLE,
     Format,
     Name,
@@ -26,7 +24,6 @@ from .format import (
     mentions,
     prepare,
     read_data_url,
-    read_list,
     text_at,
     words_of,
     write_event,
@@ -130,6 +127,9 @@ prepare(list[AnthropicMessage], str | list[Block], BlockType)
 
 class MessagesFormat(Format):
     wire: Wire = "anthropic-messages"
+    said = ("messages", list[AnthropicMessage])
+    needed = "at least one message is required"
+    system = ("system", str | list[Block])
     input = ("messages", "system", "tools", "output_format", "output_config")
     unpriced = ("speed", "inference_geo")
     client_tools = ("custom", "bash_", "text_editor_", "computer_", "memory_")
@@ -149,13 +149,9 @@ class MessagesFormat(Format):
             return "context_management"
         return "" if all(edit.type.startswith("clear_") for edit in edits) else "context_management"
 
-    def read_messages(self, fields: Mapping[str, Raw]) -> list[Message]:
-        messages: list[AnthropicMessage] = read_list(fields, "messages", list[AnthropicMessage], MESSAGES)
-        if not messages:
-            raise Refused(400, "invalid_request_error", "messages: at least one message is required")
-        system = decoded(fields, "system", str | list[Block], "")
+    def read_messages(self, said: list[AnthropicMessage], system: str | list[Block] | None) -> list[Message]:
         opening = [Message("system", _parts(system))] if system else []
-        return opening + [Message(message.role, _parts(message.content)) for message in messages]
+        return opening + [Message(message.role, _parts(message.content)) for message in said]
 
     def is_fresh(self, messages: Sequence[Message]) -> bool:
         """Whether the last one has words of the user's: a client adds instructions after it, and notes of its own to a

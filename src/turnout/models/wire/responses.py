@@ -10,25 +10,11 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from turnout.core.errors import Refused
 from turnout.models.price import Usage
 from turnout.models.provider import Wire
 
 from .chat import OpenAIFormat, OpenAIPart, error_object, read_content
-from .format import (
-    MESSAGES,
-    Name,
-    Used,
-    check_count,
-    count_at,
-    decoded,
-    mentions,
-    name_in,
-    prepare,
-    text_at,
-    words_of,
-    write_event,
-)
+from .format import Name, Used, mentions, name_in, prepare, text_at, words_of, write_event
 from .sse import SseEvent
 from .value import Delta, Message, MessagePart, ModelRequest, ModelResponse, PartKind, Sign, StopReason
 
@@ -87,6 +73,11 @@ prepare(str | list[Item])
 
 class ResponsesFormat(OpenAIFormat):
     wire: Wire = "openai-responses"
+    said = ("input", str | list[Item])
+    needed = "a response needs some"
+    may_be_empty = True
+    items = "input items"
+    system = ("instructions", str)
     input = ("input", "instructions", "tools", "text", "prompt")
     limits = ("max_output_tokens",)
     # Or after the connection has ended.
@@ -101,13 +92,8 @@ class ResponsesFormat(OpenAIFormat):
             return replace(request, is_unsized=is_unsized)
         return replace(request, is_unsized=is_unsized, follows=True, bound=True, conversation=follows)
 
-    def read_messages(self, fields: Mapping[str, Raw]) -> list[Message]:
-        if "input" not in fields:
-            raise Refused(400, "invalid_request_error", "input: a response needs some")
-        given = decoded(fields, "input", str | list[Item], "")
-        items = [Item(role="user", content=given)] if isinstance(given, str) else given
-        check_count("input items", len(items), MESSAGES)
-        system = decoded(fields, "instructions", str, "")
+    def read_messages(self, said: str | list[Item] | None, system: str | None) -> list[Message]:
+        items = said if isinstance(said, list) else [Item(role="user", content=said or "")]
         opening = [Message("system", (MessagePart(text=system),))] if system else []
         return opening + [_message(item) for item in items]
 
@@ -120,11 +106,6 @@ class ResponsesFormat(OpenAIFormat):
         details = _any.decode(response.fields.get("incomplete_details", b"null"))
         parts = [part for item in items for part in item.parts]
         return parts, _stop(details, calls=any(part.kind == "call" for part in parts))
-
-    def count(self, told: Mapping[str, Any], so_far: Usage) -> Usage:
-        read = count_at(told, "input_tokens")
-        written = max(count_at(told, "output_tokens"), count_at(told, "total_tokens") - read)
-        return Usage(read, written, count_at(told, "input_tokens_details", "cached_tokens"), final=True)
 
     def read_event(self, event: SseEvent, so_far: Usage) -> Delta:
         name, data = event.name, event.data

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pace import is_linear
+from turnout.layers.term_head import END, SHAPE_NUMBERS, START, Terms, measure_shape, tokenize
 from turnout.text.fold import fold
-from turnout.text.terms import END, SHAPE_NUMBERS, START, Terms, measure_shape, tokenize
 
 
 class Wrong(NamedTuple):
@@ -112,14 +112,17 @@ def test_a_word_a_pair_and_letters_fall_apart() -> None:
 @given(st.lists(st.sampled_from([11, 222, 3333]), min_size=1))
 def test_pairs_are_neighbours(hashes: list[int]) -> None:
     terms = Terms()
-    assert terms.of_pairs(hashes) == {terms.of_pair(*pair) for pair in pairwise((START, *hashes, END))}
+    found = terms.of_pairs(hashes, [terms.before(one) for one in hashes])
+    assert found == {terms.of_pair(*pair) for pair in pairwise((START, *hashes, END))}
+    wide = terms.of_pairs([one * 5 for one in hashes], [terms.before(one) * 5 for one in hashes], 5)
+    assert wide == {one * 5 for one in found}, "as rows of a table they are the same"
 
 
 @given(st.text(min_size=1))
 def test_the_shape_is_some_finite_numbers(text: str) -> None:
     tokens = tokenize(text)
     if tokens:
-        shape = measure_shape(text, tokens, len(set(tokens)))
+        shape = measure_shape(text, len(tokens), len(set(tokens)))
         assert len(shape) == SHAPE_NUMBERS
         assert all(0.0 <= number < 1e5 for number in shape)
 
@@ -127,8 +130,8 @@ def test_the_shape_is_some_finite_numbers(text: str) -> None:
 def test_another_process_gives_the_same_terms() -> None:
     """Python's own hashes of words differ from process to process; none of them is used."""
     code = (
-        "from turnout.text.terms import *;"
-        "print([Terms().of_word(w) for w in ('paquete', '天', '\\ud800')], Terms().of_pairs([1, 2, 3]))"
+        "from turnout.layers.term_head import *;"
+        "print([Terms().of_word(w) for w in ('paquete', '天', '\\ud800')], Terms().of_pairs([1, 2, 3], [4, 5, 6]))"
     )
     said = {
         subprocess.run(
@@ -154,5 +157,6 @@ def test_time_is_linear_in_what_is_read() -> None:
 
 def _read(terms: Terms, text: str) -> None:
     tokens = tokenize(terms.cut(text))
-    terms.of_pairs([len(token) for token in tokens])
-    measure_shape(text, tokens, len(set(tokens)))
+    sizes = [len(token) for token in tokens]
+    terms.of_pairs(sizes, sizes)
+    measure_shape(text, len(tokens), len(set(tokens)))

@@ -1,17 +1,21 @@
-"""A circuit breaker: after enough failures nothing is sent for a while, then one probe decides.
+"""Circuit breaking: a provider that fails is left alone, and failures do not multiply what is sent.
 
-Closed, open, half-open; the clock is handed in, so that every transition can be tested without waiting. The numbers
-are Turnout's defaults (see docs/reference/models.md): five failures in a row, or half of at least twenty in ten
-seconds; open for 30 s times how often it has opened, at most 300 s.
+A breaker for each endpoint: after enough failures nothing is sent for a while, then one probe decides. Closed, open,
+half-open; the clock is handed in, so that every transition can be tested without waiting. The numbers are Turnout's
+defaults (see docs/reference/models.md): five failures in a row, or half of at least twenty in ten seconds; open for
+30 s times how often it has opened, at most 300 s. Once it has opened, only a probe's end changes anything: requests
+that began before and end now, well or badly, say nothing about how things are. A clock that goes back shortens a wait,
+never lengthens it.
 
-Once it has opened, only a probe's end changes anything: requests that began before and end now, well or badly, say
-nothing about how things are. A clock that goes back shortens a wait, never lengthens it.
+A retry budget for all of them: however bad things are, retries stay a small share of the requests under way. Without
+it a provider that fails makes every client ask twice, just when it can least bear it.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from time import monotonic
 from typing import Literal
 
@@ -19,6 +23,8 @@ from msgspec import Struct
 
 # What ends within so long of each other is counted together: memory does not grow with the traffic.
 MOMENT_S = 0.01
+# Further than this no client waits; a header may say anything.
+LONGEST_S = 86_400.0
 
 State = Literal["closed", "open", "half-open"]
 
@@ -122,3 +128,47 @@ class Breaker:
     def _forget(self) -> None:
         self._recent.clear()
         self._seen = self._failed = 0
+
+
+class RetryBudget:
+    """For each request in its first attempt at most `share` of a retry at any moment, and never fewer than `floor`.
+
+    When everything fails and a retry takes as long as a first attempt, 1 + `share` times as much is sent.
+    """
+
+    def __init__(self, share: float = 0.2, floor: int = 3) -> None:
+        self.share = share
+        self.floor = floor
+        self.active = 0
+        self.retrying = 0
+        self.refused = 0
+
+    def __enter__(self) -> None:
+        """While the context lasts a request is under way. Any number may be."""
+        self.active += 1
+
+    def __exit__(self, *_: object) -> None:
+        self.active -= 1
+
+    @contextmanager
+    def retry(self) -> Iterator[bool]:
+        """Whether one more retry is within the budget; it counts for as long as the block lasts."""
+        allowed = self.retrying < max(self.floor, int(self.share * (self.active - self.retrying)))
+        if not allowed:
+            self.refused += 1
+            yield False
+            return
+        self.retrying += 1
+        try:
+            yield True
+        finally:
+            self.retrying -= 1
+
+
+def read_retry_after(value: str) -> float | None:
+    """The seconds a `retry-after` header asks for; None if it states no number. A date is not read: clocks differ."""
+    text = value.strip()
+    if not text.isascii() or not text.replace(".", "", 1).isdecimal():
+        return None
+    # More digits than these say no more: it is too far off to wait for.
+    return min(float(text[:32]), LONGEST_S)
