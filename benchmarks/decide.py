@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 from rich.console import Console
 
-from peer import Peer, PeerDied, PeerTimeout, environment
+from peer import Peer, PeerDied, PeerTimeout, environment, use_base_install
 from prompts import CHARACTERS_PER_TOKEN, HOSTILE, TYPOGRAPHIC_EVERY, Hostile, all_vocabulary, stream
 from report import Table, markdown, show
 
@@ -126,6 +126,7 @@ class Check(NamedTuple):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = parse(arguments)
+    use_base_install()
     # A pipe has no width of its own; the widest table has this one.
     console = Console(width=None if sys.stdout.isatty() else 130)
     log = Console(stderr=True, style="dim", highlight=False, soft_wrap=True)

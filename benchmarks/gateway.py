@@ -41,7 +41,7 @@ from rich.console import Console
 
 import turnout
 from decide import Check, processor
-from peer import SCRIPTS, WORKSHOP, environment
+from peer import SCRIPTS, WORKSHOP, environment, use_base_install
 from prompts import stream
 from report import Table, markdown, show
 
@@ -296,8 +296,8 @@ def prompts() -> Iterator[str]:
     route = turnout.load("tiers").route_sync
     sure: list[str] = []
     for text in stream(TOKENS):
-        # Without a model to ask, what would be asked about is left to the fallback.
-        if route(text).outcome[0] != "F":
+        # Without a model to ask, what would be asked about is left to the fallback, or to the best verdict held back.
+        if route(text).outcome.endswith("-"):
             sure.append(text)
         elif len(sure) >= ASKED_EVERY - 1:
             yield text
@@ -451,6 +451,7 @@ def machine(peers: bool) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = parse(arguments)
+    use_base_install()
     console = Console(width=None if sys.stdout.isatty() else 130)
     log = Console(stderr=True, style="dim", highlight=False, soft_wrap=True)
     cores = Cores.pick()

@@ -38,7 +38,7 @@ from rich.console import Console
 
 import turnout
 from decide import Check, processor
-from peer import WORKSHOP
+from peer import WORKSHOP, use_base_install
 from prompts import TYPOGRAPHIC_EVERY, stream
 from report import Table, markdown, show
 from turnout import Decision
@@ -334,6 +334,7 @@ def shared(url: str) -> list[Contender]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = parse(arguments)
+    use_base_install()
     # A pipe has no width of its own; the widest table has this one.
     console = Console(width=None if sys.stdout.isatty() else 130)
     log = Console(stderr=True, style="dim", highlight=False, soft_wrap=True)

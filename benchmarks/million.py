@@ -22,8 +22,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from turnout.config.load import load_profile
-from turnout.core.decision import Decision
-from turnout.core.ident import first_id
+from turnout.core.decision import Decision, first_id
 from turnout.core.model import Prompt, Reply
 from turnout.core.query import Query
 from turnout.core.router import Router

@@ -30,7 +30,7 @@ from rich.console import Console
 
 from decide import Check
 from gateway import FORMS, LOCAL, MISSING, START_S, Bench, Contender, Cores, free_port, machine, verdict, write_bodies
-from peer import SCRIPTS, WORKSHOP
+from peer import SCRIPTS, WORKSHOP, use_base_install
 from report import Table, markdown, show
 
 # The project's own promises: of the peak, this much is still answered; a refusal takes so long; and so long after the
@@ -163,6 +163,7 @@ def checks(found: Measured, times: float) -> list[Check]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = parse(arguments)
+    use_base_install()
     console = Console(width=None if sys.stdout.isatty() else 130)
     log = Console(stderr=True, style="dim", highlight=False, soft_wrap=True)
     cores = Cores.pick()

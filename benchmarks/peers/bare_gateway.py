@@ -45,4 +45,4 @@ async def pass_through(request: Request) -> Response:
 
 if __name__ == "__main__":
     app = Starlette(routes=[Route("/v1/chat/completions", pass_through, methods=["POST"])], lifespan=lifespan)
-    uvicorn.run(app, port=PORT, loop="uvloop", http="httptools", access_log=False, log_level="warning")
+    uvicorn.run(app, port=PORT, loop="uvloop", http="auto", access_log=False, log_level="warning")
