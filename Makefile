@@ -52,7 +52,7 @@ demo-sources: $(DEV) ## six questions to sources that run for as long as it does
 	@$(BIN)/python scripts/demo_sources.py
 
 test: $(MINILM) ## the whole test suite
-	@$(BIN)/python -m pytest -n 4
+	@$(BIN)/python -m pytest -n 3
 
 real: $(DEV) ## the real servers that tests of sources ask: kiwix-serve, searx, Home Assistant; a browser; those that can be had
 	@UV=$(UV) scripts/install_real_sources.sh

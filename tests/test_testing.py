@@ -162,6 +162,7 @@ GOOD_LAYERS = [
 ]
 
 
+@pytest.mark.alike(3)
 @pytest.mark.parametrize("good", GOOD_LAYERS, ids=lambda good: good.id)
 def test_a_good_layer_passes(good: Good) -> None:
     assert layer_findings(good.layer, cost=good.cost) == []

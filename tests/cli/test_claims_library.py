@@ -27,6 +27,7 @@ def write(path: Path, *rows: object) -> str:
     return str(path)
 
 
+@pytest.mark.alike(2)
 @pytest.mark.parametrize("form", ["jsonl", "claimreview"])
 def test_out_and_in_again(tmp_path: Path, db: str, form: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run["import"](starter=True, where=StoreOptions(db, "")) == 0

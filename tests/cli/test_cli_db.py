@@ -169,6 +169,7 @@ def test_restore_refuses_a_store_with_something_in_it(run: Run, filled: str, tmp
     assert "is not empty, it holds 6 decisions" in ran.err
 
 
+@pytest.mark.alike(2)
 def test_a_backup_beside_a_busy_writer(process: Callable[..., Any], url: str, tmp_path: Path) -> None:
     stop = threading.Event()
     with open_store(url) as store:

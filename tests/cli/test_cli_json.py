@@ -138,7 +138,7 @@ def test_every_command_with_json_is_in_the_table() -> None:
     assert printers() == {name.partition(",")[0] for name in COMMANDS} | NOT_RUN
 
 
-@pytest.mark.alike(3)
+@pytest.mark.alike(6)
 @pytest.mark.parametrize("name", COMMANDS)
 def test_json_steers_nothing(name: str, world: Path, run: Run) -> None:
     argv, carries = COMMANDS[name]

@@ -187,6 +187,7 @@ CHANGES = [
 ]
 
 
+@pytest.mark.alike(3)
 @pytest.mark.parametrize(("argv", "changed"), CHANGES, ids=" ".join)
 def test_what_is_named_is_changed_and_nothing_else(run: Run, argv: tuple[str, ...], changed: dict[str, Any]) -> None:
     limits = ("--budget-usd", "1", "--budget-day-usd", "1", "--budget-month-usd", "1", "--per-minute", "1")

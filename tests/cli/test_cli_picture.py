@@ -222,6 +222,7 @@ def test_elapsed(case: Time) -> None:
     assert elapsed(case.us, Glyphs()) == case.text
 
 
+@pytest.mark.alike(3)
 @pytest.mark.parametrize("name", ROUTERS)
 @settings(max_examples=25, deadline=None)
 @given(text=st.text(st.characters(), max_size=60) | st.sampled_from(["step 1. prove it", "a" * 5000, "e\u0301" * 300]))

@@ -220,6 +220,7 @@ def test_another_process_that_cannot_write_is_seen(store: Store, run: Run) -> No
     assert re.search(r"waiting +[\d,]+ bytes of decisions are not in the database yet", out)
 
 
+@pytest.mark.alike(3)
 @pytest.mark.parametrize("columns", [40, 60, 80, 200])
 @pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
 def test_it_fits_and_needs_no_colour(

@@ -171,7 +171,7 @@ SLIPS = [
 ]
 
 
-@pytest.mark.alike(2)
+@pytest.mark.alike(4)
 @pytest.mark.parametrize("slip", SLIPS, ids=lambda slip: slip.id)
 def test_what_does_not_validate_does_not_load(slip: Slip, tmp_path: Path) -> None:
     assert check(MINI) == []
@@ -198,6 +198,7 @@ EXTENDING = {
 }
 
 
+@pytest.mark.alike(3)
 @pytest.mark.parametrize("more", EXTENDING.values(), ids=EXTENDING)
 def test_an_extending_file_says_only_what_differs(more: str) -> None:
     assert check(EXTENDS + more) == []

@@ -95,8 +95,7 @@ CASES = [
 SCENARIOS = [(case, api) for case in CASES for api in case.apis]
 
 
-@pytest.mark.alike(3)
-@pytest.mark.alike(2)
+@pytest.mark.alike(5)
 @pytest.mark.parametrize(("case", "api"), SCENARIOS, ids=[f"{case.id}-{api}" for case, api in SCENARIOS])
 def test_a_failure_is_the_librarys_own_exception(world: World, case: Case, api: Api) -> None:
     for tier, reply in case.replies.items():
@@ -141,8 +140,7 @@ def unhurried(running_unhurried: World) -> World:
     return running_unhurried
 
 
-@pytest.mark.alike(3)
-@pytest.mark.alike(2)
+@pytest.mark.alike(4)
 @pytest.mark.parametrize("api", BOTH)
 @pytest.mark.parametrize("case", CUTS, ids=lambda case: case.id)
 def test_a_stream_that_breaks_raises(unhurried: World, case: Cut, api: Api) -> None:

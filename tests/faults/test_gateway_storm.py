@@ -44,6 +44,7 @@ CASES = (
 )
 
 
+@pytest.mark.alike(2)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_retries_stay_a_small_share(tmp_path: Path, case: Case) -> None:
     together, each = 80, 3

@@ -444,6 +444,7 @@ class TestFailEveryOperationOnce:
 
     KINDS = ("unavailable", "unavailable after the commit", "os error", "a bug", "unwritable")
 
+    @pytest.mark.alike(2)
     @pytest.mark.parametrize("kind", KINDS)
     def test_writes(
         self,
@@ -515,6 +516,7 @@ class TestFailEveryOperationOnce:
     # What the spool asks of the system, in the order in which it is likely to fail.
     CALLS = ("pwrite", "pread", "ftruncate", "open", "close", "fdatasync", "fsync", "fstat")
 
+    @pytest.mark.alike(3)
     @pytest.mark.parametrize("name", CALLS)
     def test_system_calls(
         self,

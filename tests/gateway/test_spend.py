@@ -333,6 +333,7 @@ LOST = [
 ]
 
 
+@pytest.mark.alike(2)
 @pytest.mark.parametrize("case", LOST, ids=lambda case: case.id)
 def test_an_attempt_that_is_given_up_may_have_cost_something(tmp_path: Path, case: Lost) -> None:
     """Another model answers, and the one that was worked for in vain is booked beside it."""

@@ -52,6 +52,7 @@ def score(fitted: StudentFit, texts: list[str]) -> tuple[Any, Any]:
     return scores, (read.known @ learnt) / counts
 
 
+@pytest.mark.alike(2)
 @pytest.mark.parametrize("fitted", [PLAIN, OF_MANY], ids=["few labels", "many labels"])
 def test_it_scores_as_the_matrices_do(fitted: StudentFit) -> None:
     trained = fitted.model()
@@ -181,6 +182,7 @@ def test_up_to_eight_labels_need_no_numpy(make: Any, tmp_path: Path) -> None:
     assert sum(by == "student" for _, by, _, _ in without[1]) >= len(ASKED)
 
 
+@pytest.mark.alike(2)
 @pytest.mark.parametrize("fitted", [PLAIN, OF_MANY], ids=["few labels", "many labels"])
 def test_every_process_says_the_same(fitted: StudentFit, tmp_path: Path) -> None:
     """Words are added up as a set, whose order differs from process to process; the sums are of whole numbers."""

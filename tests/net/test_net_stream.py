@@ -444,8 +444,8 @@ class TestReused:
         spoken: list[Talk] = []
 
         async def chatty(talk: Talk) -> None:
-            await talk.request()
             try:
+                await talk.request()
                 if pause:
                     await talk.send(OK)
                     await asyncio.sleep(pause)

@@ -94,7 +94,7 @@ def seconds(router: Router, text: str, runs: int, enough: float = 0.0) -> float:
     return quickest(lambda: router.route_sync(text), enough=enough, tries=runs)
 
 
-@pytest.mark.alike(7)
+@pytest.mark.alike(12)
 @pytest.mark.parametrize("name", shipped())
 @pytest.mark.parametrize("body", [*ASCII, *OTHER], ids=lambda body: body.id)
 def test_time_is_linear(name: str, body: Body) -> None:

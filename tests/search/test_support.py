@@ -233,6 +233,7 @@ HOSTILE = [
 ]
 
 
+@pytest.mark.alike(3)
 @pytest.mark.parametrize("unit", HOSTILE)
 def test_time_is_linear_in_the_passage(unit: str) -> None:
     sentence = f"A word is not 1, nor 5 km. {unit}"

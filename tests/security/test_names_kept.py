@@ -62,6 +62,7 @@ NAMED = [
 ]
 
 
+@pytest.mark.alike(2)
 @pytest.mark.parametrize("case", NAMED, ids=lambda case: case.id)
 def test_what_a_request_names_is_not_kept(tmp_path: Path, case: Named) -> None:
     async def scenario() -> None:

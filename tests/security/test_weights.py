@@ -335,7 +335,7 @@ HOSTILE = [
 ]  # fmt: skip
 
 
-@pytest.mark.alike(2)
+@pytest.mark.alike(5)
 @pytest.mark.parametrize("of", KINDS)
 @pytest.mark.parametrize("case", HOSTILE, ids=lambda case: case.id)
 def test_hostile_weights(case: Hostile, of: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -149,8 +149,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
 CASES = [*STRUCTURE, *NAMES, *NUMBERS, *TEXTS]
 
 
-@pytest.mark.alike(6)
-@pytest.mark.alike(3)
+@pytest.mark.alike(12)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_a_body_stops_nobody_else(server: Target, case: Case) -> None:
     body = case.body()

@@ -139,6 +139,7 @@ def test_a_huge_question_in_a_history_is_cut() -> None:
     assert max(len(turn.text) for reading in layer.calls for turn in earlier(reading)) < 10_000
 
 
+@pytest.mark.alike(3)
 @pytest.mark.parametrize("profile", ["assist", "claims", "sources"])
 def test_the_profiles_that_promise_it_never_flip(profile: str) -> None:
     path = read_chain(profile).cases

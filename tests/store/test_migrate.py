@@ -198,6 +198,7 @@ class TestUpgrade:
             for table in ("outcomes", "feedback", "breaches", "replies"):
                 assert select(store_url, f"select 1 from {table} where tenant <> {whose}") == []  # noqa: S608
 
+    @pytest.mark.alike(6)
     @pytest.mark.parametrize("number", range(NEWEST + 1))
     def test_ends_where_a_new_one_begins(self, store_url: str, number: int, tmp_path: Path, request: Any) -> None:
         build(store_url, steps_of(store_url)[:number])

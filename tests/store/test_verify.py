@@ -52,6 +52,7 @@ class Damage(NamedTuple):
     said: str
 
 
+@pytest.mark.alike(2)
 @pytest.mark.parametrize(
     "case",
     [

@@ -135,7 +135,7 @@ def poison(attack: Attack) -> list[Example]:
     return rows
 
 
-@pytest.mark.alike(2)
+@pytest.mark.alike(4)
 @pytest.mark.parametrize("attack", ATTACKS, ids=[attack.id for attack in ATTACKS])
 def test_a_trigger_is_refused_or_moves_nothing(attack: Attack) -> None:
     challenger, examined = contest([*CLEAN, *poison(attack)])
