@@ -51,8 +51,9 @@ ROOT = Path(__file__).parent.parent
 ADDED_US = 20.0
 SUSTAINED = 20_000.0
 
-PROFILES = ("tiers", "study", "assist", "sources")
-MAIN = "tiers"
+# The published formula: the rate was promised of it, and a student's decision takes several times as long by itself.
+MAIN = "tiers-seed"
+PROFILES = (MAIN, "study-seed", "tiers", "study", "assist", "sources")
 TOKENS = 10
 # Distinct prompts by size in tokens, used over and over.
 PROMPTS = {TOKENS: 8_192, 200: 1_024, 4_000: 128}
