@@ -5,7 +5,8 @@ trained by people who had not seen the training rows, 50 trivial prompts and 50 
 model, and labels for 150 prompts of Arena-Hard by the rubric. Beside each profile stands what it was without a student
 (the published formula, or rules and keywords alone) and always saying the most frequent route. Six more languages have
 some 55 questions a profile, in `benchmarks/quality/more`, written in the same way; those that came out as near copies
-of training rows were left out. Public sets (LiteLLM's tiers, Arena-Hard, CLINC150's test split, Home Assistant's
+of training rows were left out. A hundred more for each profile, in `benchmarks/quality/fresh`, were written after the
+last training, the same way. Public sets (LiteLLM's tiers, Arena-Hard, CLINC150's test split, Home Assistant's
 sentences) are read from the data folder and were only measured with.
 
     python benchmarks/quality.py            two minutes; everything, with and without the embedder where it is installed
@@ -90,7 +91,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     embedder = find_embedder()
     for name, least in LEAST.items():
         put(compare(name, least, embedder, checks, misses=options.misses))
-    put(more_languages(embedder))
+    put(compare_all("Written after the last training, a hundred each", "fresh", LANGUAGES, embedder))
+    put(compare_all("Six more languages", "more", MORE, embedder))
     put(attack(checks, misses=options.misses))
     if options.data.is_dir():
         put(public(options.data, checks, misses=options.misses))
@@ -168,16 +170,17 @@ def compare(name: str, least: float, embedder: Embeds | None, checks: list[Check
     return Table(f"{name}, {len(rows)} questions", ["", "all", *LANGUAGES], cells, "\n".join(notes))
 
 
-def more_languages(embedder: Embeds | None) -> Table:
+def compare_all(title: str, folder: str, languages: Sequence[str], embedder: Embeds | None) -> Table:
+    """Every profile on the questions in a folder; nothing is promised about them."""
     cells = []
     for name in LEAST:
-        rows = [Row(row["text"], row["label"], row["lang"]) for row in read_rows(OWN / "more" / f"{name}.jsonl")]
+        rows = [Row(row["text"], row["label"], row["lang"]) for row in read_rows(OWN / folder / f"{name}.jsonl")]
         contenders = {name: route_with(name)}
         if embedder is not None:
             contenders[f"{name} with the embedder"] = route_with(name, embedder)
         for contender, route in contenders.items():
-            cells.append([contender, *shares(rows, [route(row.text) for row in rows], MORE)])
-    return Table("Six more languages", ["", "all", *MORE], cells)
+            cells.append([contender, *shares(rows, [route(row.text) for row in rows], languages)])
+    return Table(title, ["", "all", *languages], cells)
 
 
 def shares(rows: Sequence[Row], said: Sequence[str], languages: Sequence[str] = LANGUAGES) -> list[str]:

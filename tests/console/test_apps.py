@@ -34,7 +34,7 @@ def said(found: list[dict[str, str]]) -> str:
 
 def test_study_shows_what_was_sent(served: Served) -> None:
     assert b"What was sent" in call(served.url, "GET", "/study").body
-    fields = {"question": f"Define photosynthesis {HOSTILE}", "session": "s"}
+    fields = {"question": f"What is photosynthesis? {HOSTILE}", "session": "s"}
     form = b"".join(
         b'--x\r\ncontent-disposition: form-data; name="%b"\r\n\r\n%b\r\n' % (name.encode(), value.encode())
         for name, value in fields.items()

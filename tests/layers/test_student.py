@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -509,6 +510,10 @@ def test_a_swap_under_load_mixes_nothing(profile: Path, tmp_path: Path) -> None:
     for swap in range(6):
         set_champion("taught", "student", digests[1 - swap % 2])
         assert live.reload().status == "swapped"
+        # On a busy machine all swaps may be over before a thread has its turn.
+        until = time.monotonic() + 10
+        while live.router.profile.hash not in {one for one, _ in seen.copy()} and time.monotonic() < until:
+            time.sleep(0.001)
     done.set()
     for thread in threads:
         thread.join()
