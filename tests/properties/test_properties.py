@@ -26,8 +26,8 @@ FOLDING = [name for name in PROFILES if router(name).profile.resolved.get("text"
 LOCAL = [name for name in PROFILES if all(place.cost != "network" for place in router(name).profile.layers)]
 ORDERED = [name for name in PROFILES if router(name).profile.ordered]
 
-# Of each profile. A property is tried on four at least: on 500 examples here, and on more in `make soak`.
-EXAMPLES = int(os.environ.get("TURNOUT_EXAMPLES", "60"))
+# Of each profile. A property is tried on four at least: on 500 examples here, and on thousands in `make soak`.
+EXAMPLES = int(os.environ.get("TURNOUT_EXAMPLES", "125"))
 property_ = settings(max_examples=EXAMPLES, deadline=None, derandomize=True)
 of_few_profiles = settings(max_examples=4 * EXAMPLES, deadline=None, derandomize=True)
 every_profile = pytest.mark.parametrize("name", PROFILES)

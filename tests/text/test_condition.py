@@ -239,3 +239,10 @@ SLACK = 3
 def test_a_hostile_megabyte_is_read_at_once(unit: str, opener: str) -> None:
     text = opener + unit * (1_000_000 // len(unit))
     assert is_within(LIMIT * SLACK, lambda: read_condition(text, hits))
+
+
+@pytest.mark.parametrize("hidden", ["\u200b", "\u2060", "\U000e0041"], ids=ascii)
+def test_an_opener_is_found_however_much_hides_in_it(hidden: str) -> None:
+    said = "If it rains tomorrow, close the windows."
+    for disguised in (hidden * 300 + said, f"I{hidden * 300}{said[1:]}", "–" * 300 + said):
+        assert read_condition(disguised) == read_condition(said)

@@ -34,8 +34,10 @@ def needing(what: str, extra: str = "serve") -> Iterator[None]:
 def open_runtime(where: StoreOptions, profile: str | None, *, log: bool = True) -> Runtime:
     """What the application runs with; without a log nothing of the question is written down."""
     from turnout.runtime.log import quiet
-    from turnout.runtime.runtime import Runtime
     from turnout.store import open_store
+
+    with needing("this needs"):
+        from turnout.runtime.runtime import Runtime
 
     quiet()
     store = open_store(where.db, config=where.config) if log else None

@@ -318,13 +318,13 @@ def _step_form(step: Step, chosen: Step | None) -> StepForm:
         step.ended,
         step.elapsed_ns / 1000,
         place.gate,
-        verdict._encoded or _verdict_form(verdict),
+        verdict._encoded or _encode_verdict(verdict),
         reasons,
         model,
     )
 
 
-def _verdict_form(verdict: Verdict) -> Raw:
+def _encode_verdict(verdict: Verdict) -> Raw:
     """A verdict as JSON, kept with it: a layer that sees the same again may return the same one."""
     form = VerdictForm(
         verdict.routes,

@@ -104,6 +104,11 @@ def fold(text: str) -> FoldedText:
     return FoldedText(_to_latin(seen).strip(), units)
 
 
+def without_invisible(text: str) -> str:
+    """The text without its invisible characters."""
+    return _invisible.sub("", text)
+
+
 def other_characters(encoded: bytes) -> set[str]:
     """The different characters of a UTF-8 text that are not ASCII."""
     others = encoded.translate(None, ASCII).decode(*CODEC)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-from .fold import fold
+from .fold import fold, without_invisible
 from .sentence import split as split_sentences
 
 # `\s` without the four controls that are invisible, which `fold` drops.
@@ -78,13 +78,17 @@ def unquoted(text: str) -> str:
     )
 
 
-# What is longer is no word of a list, however many of its characters cannot be seen.
+# What is longer to the eye is no word of a list, and need not be folded.
 LONGEST_WORD = 256
 
 
 def bare(raw: str) -> str:
-    """A word folded, without the punctuation around it."""
-    return fold(raw).text.strip(EDGES) if len(raw) <= LONGEST_WORD else raw
+    """A word folded, without the punctuation around it; one that is too long for any list is not folded."""
+    if len(raw) > LONGEST_WORD and not raw.isascii():  # folding ASCII takes no time
+        raw = without_invisible(raw).strip(EDGES)
+        if len(raw) > LONGEST_WORD:
+            return raw
+    return fold(raw).text.strip(EDGES)
 
 
 def sentence_starts(text: str) -> set[int]:

@@ -11,7 +11,6 @@ the caller has a budget, or belongs to another provider than the one whose signe
 
 from __future__ import annotations
 
-import hashlib
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from time import monotonic
@@ -32,6 +31,7 @@ from turnout.models.price import MILLION, context_of, prices_of
 from turnout.models.slot import Endpoint, Slot
 from turnout.models.spend import because, unbounded
 from turnout.models.wire.value import ModelRequest
+from turnout.store.row import digest
 
 # Providers keep a cached prompt for five minutes after its last use.
 CACHED_S = 300.0
@@ -40,8 +40,6 @@ CACHED_TOKENS = 1024
 REMEMBERED_S = 3600.0
 # Each costs half a kilobyte, and going beyond what a processor's cache holds slows every request down.
 CONVERSATIONS = 20_000
-# 128 bits: no two conversations of a tenant collide by chance.
-NAME_BYTES = 16
 # What an answer is assumed to be, for comparing two models on the same turn.
 COMPARED_TOKENS = 500
 # What an answer may need where the client does not say.
@@ -66,17 +64,14 @@ class Conversations:
 
     def __init__(self, key: bytes = b"", now: Callable[[], float] = monotonic) -> None:
         """`key` is the log's."""
-        self._keyed = hashlib.blake2b(key=key, digest_size=NAME_BYTES)
+        self._key = key
         self._now = now
         self._pins: OrderedDict[tuple[str, str], Pin] = OrderedDict()
 
     def name(self, tenant: str, conversation: str) -> str:
         """What a conversation is called here and in the log. Short: a client may name it with twenty megabytes. Keyed:
         a bare hash of its beginning would tell what that was."""
-        named = self._keyed.copy()
-        named.update(tenant.encode("utf-8", "replace") + b"\0")
-        named.update(conversation.encode("utf-8", "surrogatepass"))
-        return named.hexdigest()
+        return digest(conversation, tenant, self._key)
 
     def get(self, tenant: str, name: str) -> Pin | None:
         pin = self._pins.get((tenant, name))

@@ -51,8 +51,9 @@ def ask_claims(
 
     The exit code is 1 if an audit ended without a card.
     """
-    from turnout.apps.claims.answer import tell_answer, tell_audited
-    from turnout.apps.claims.app import ClaimQuestion
+    with needing("asking claims needs"):
+        from turnout.apps.claims.answer import tell_answer, tell_audited
+        from turnout.apps.claims.app import ClaimQuestion, ClaimsApp
 
     asked = read_text(text)
     if session is not None:
@@ -60,8 +61,6 @@ def ask_claims(
     turns = tuple(read_session(File(session))) if session is not None else ()
     # The same file is the same session: what it has shown is found again.
     name = File(session).stem[:100] if session is not None else ""
-    with needing("asking claims needs"):
-        from turnout.apps.claims.app import ClaimsApp
     app = ClaimsApp(open_runtime(where, "claims"), keeps_events=False, audits=not no_audit)
     question = ClaimQuestion(asked, turns, "".join(c if c.isalnum() else "-" for c in name))
     told, audited = run(app.runtime, _ask(app, question))
@@ -148,10 +147,10 @@ def list_claims(
     where: StoreOptions = StoreOptions(),
 ) -> int:
     """List the cards, by id."""
-    from ..draw.claims import card_line
-
     with opened(where) as library:
         cards = list(library.list(claim_type=_read_kind(kind), hidden=hidden))
+    from ..draw.claims import card_line
+
     if json:
         write_json([{"id": one.id, "claim_text": one.claim_text, "verdict": one.verdict} for one in cards])
         return 0
@@ -196,15 +195,15 @@ def search_claims(
     where: StoreOptions = StoreOptions(),
 ) -> int:
     """Search the cards that a question may mean, the best first. The exit code is 1 if none is near enough."""
-    from turnout.apps.claims.router_agent import tell_candidate
-
-    from ..draw.claims import card_line
-
     asked, wanted = read_text(text), _read_kind(kind)
     if limit < 1:
         raise TurnoutError(f"--limit {limit}: at least 1")
     with opened(where) as library:
         found = library.search(asked, limit=limit, claim_type=wanted)
+    from turnout.apps.claims.router_agent import tell_candidate
+
+    from ..draw.claims import card_line
+
     if json:
         write_json([tell_candidate(one) for one in found])
     else:

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from turnout.core.decision import new_id
 
-from ..application import local_caller, needing, open_runtime, run
+from ..application import local_caller, open_runtime, run
 from ..draw.screen import complain, console, write_json
 from ..option import JsonOption, StoreOptions, TextArgument
 from ..question import read_text
@@ -34,8 +34,7 @@ def audit(
     Each step is stored: an interrupted audit continues when a server runs, or with the next audit.
     """
     claim = read_text(text)
-    with needing("an audit needs"):
-        runtime = open_runtime(where, "claims")
+    runtime = open_runtime(where, "claims")
     return _show(run(runtime, _audit(runtime, claim, context)), json=json)
 
 
